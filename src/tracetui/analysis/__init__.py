@@ -1,0 +1,1 @@
+"""A Trace becomes tables and findings: pure functions over arrays, numpy only."""

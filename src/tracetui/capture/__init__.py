@@ -1,0 +1,1 @@
+"""Run a workload under torch.profiler in a child process, the only place that imports torch."""

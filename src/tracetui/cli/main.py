@@ -1,0 +1,44 @@
+"""The command group. Every command lives in a module of its own, imported when it runs."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from tracetui import __version__
+
+COMMANDS = {
+    # command: (module, attribute, one line for --help)
+    "open": ("tracetui.cli.open", "open_command", "Open a trace in the terminal viewer."),
+    "demo": ("tracetui.cli.open", "demo_command", "Open a bundled sample trace."),
+    "capture": ("tracetui.cli.capture", "capture_command", "Profile a workload, then open what came out."),
+    "table": ("tracetui.cli.tables", "table_command", "Print the averages table, as PyTorch does."),
+    "gaps": ("tracetui.cli.tables", "gaps_command", "Print the stretches in which a GPU stood idle."),
+    "summary": ("tracetui.cli.tables", "summary_command", "Print what is in a trace and where to look."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on demand; `--help` reads the table above only."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tracetui")
+def main() -> None:
+    """A terminal trace viewer for PyTorch, with live capture."""

@@ -1,0 +1,1 @@
+"""Results become text, Markdown and JSON, for people and scripts."""

@@ -1,0 +1,1 @@
+"""A Trace and a Viewport become rows of (text, style) runs: pure, no terminal, no Textual."""

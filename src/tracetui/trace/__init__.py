@@ -1,0 +1,1 @@
+"""A file becomes a Trace: reading, repairing and linking Chrome traces. numpy and JSON libraries only."""
