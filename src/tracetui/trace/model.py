@@ -1,0 +1,304 @@
+"""The Trace: a struct of arrays, one row per slice, and the small tables that the columns point into.
+
+Every array is read-only in spirit: the analyses, the timeline and the app share one Trace and never write to it.
+Times are int64 nanoseconds from the trace's own zero (`TraceInfo.zero_ns` says where that lies on the clock).
+A name, a category, a lane is an index into `Trace.names`, `Trace.categories`, `Trace.lanes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+I8 = npt.NDArray[np.int8]
+I16 = npt.NDArray[np.int16]
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+NO_ID = -1
+"""Stands in `correlation` and `external_id` for "the event carries none"."""
+
+
+class Kind(IntEnum):
+    """What a category means to the analyses; several spellings of a category share a kind."""
+
+    OTHER = 0
+    CPU_OP = 1
+    ANNOTATION = 2  # user_annotation: record_function, ProfilerStep#N
+    PYTHON = 3  # python_function
+    RUNTIME = 4  # cuda_runtime, cuda_driver and their HIP, XPU and MTIA kin
+    OVERHEAD = 5  # the profiler's own time
+    KERNEL = 6
+    MEMCPY = 7
+    MEMSET = 8
+    SYNC = 9  # cuda_sync, cuda_event
+    GPU_ANNOTATION = 10
+    SPAN = 11  # the span of the recording ("Trace", pid "Spans")
+
+
+DEVICE_WORK = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
+"""The kinds that count as a device being busy (DESIGN: gaps)."""
+
+CATEGORY_KINDS: Mapping[str, Kind] = {
+    "cpu_op": Kind.CPU_OP,
+    "operator": Kind.CPU_OP,
+    "user_annotation": Kind.ANNOTATION,
+    "python_function": Kind.PYTHON,
+    "cuda_runtime": Kind.RUNTIME,
+    "cuda_driver": Kind.RUNTIME,
+    "runtime": Kind.RUNTIME,
+    "hip_runtime": Kind.RUNTIME,
+    "hip_driver": Kind.RUNTIME,
+    "xpu_runtime": Kind.RUNTIME,
+    "xpu_driver": Kind.RUNTIME,
+    "mtia_runtime": Kind.RUNTIME,
+    "privateuse1_runtime": Kind.RUNTIME,
+    "privateuse1_driver": Kind.RUNTIME,
+    "overhead": Kind.OVERHEAD,
+    "kernel": Kind.KERNEL,
+    "concurrent_kernel": Kind.KERNEL,
+    "mtia_kernel": Kind.KERNEL,
+    "gpu_memcpy": Kind.MEMCPY,
+    "memcpy": Kind.MEMCPY,
+    "gpu_memset": Kind.MEMSET,
+    "memset": Kind.MEMSET,
+    "cuda_sync": Kind.SYNC,
+    "cuda_event": Kind.SYNC,
+    "gpu_user_annotation": Kind.GPU_ANNOTATION,
+    "trace": Kind.SPAN,
+}
+"""Lower-cased category to kind. A category that is not here is `Kind.OTHER`, wherever its lane is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process or a device: what lanes group under."""
+
+    pid: str
+    """As in the file, integers as decimal text."""
+    name: str
+    """`process_name`, or "" where the file has none. Safe to show."""
+    labels: str
+    sort_index: int
+    device: int
+    """Index of the device, or -1 where this is not a device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """What runs one thing at a time. Its slices are rows `first` to `last` (exclusive) of the columns."""
+
+    process: int
+    """Index into `Trace.processes`."""
+    tid: str
+    """As in the file, integers as decimal text."""
+    name: str
+    """Ready to show, e.g. "thread 426 (python)" or "stream 7". Safe to show."""
+    kind: str
+    """One of "thread", "stream", "gpu_annotation", "sync", "overhead", "span", or "async"."""
+    device: int
+    """Index of the device, or -1 for a lane of the CPU."""
+    first: int
+    last: int
+    rows: int
+    """Number of rows that its slices take: max depth + 1 (0 where it has no slice)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instants:
+    """Events without a duration (`i`, `I`, `R`), sorted by time. Arrays of one length."""
+
+    start: I64
+    name: I32
+    category: I16
+    lane: I32
+    """Index into `Trace.lanes`, -1 where the instant belongs to none."""
+    source: I64
+    """For `Trace.args_of_sources`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Counter samples (`C`), sorted by (series, time). Arrays of one length."""
+
+    start: I64
+    series: I32
+    """Index into `series_names`."""
+    value: F64
+    series_names: tuple[str, ...] = ()
+    series_process: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One kind of thing that was repaired, lost, or impossible in a file, with how often."""
+
+    kind: str
+    """A stable word for scripts, e.g. "truncated", "bad_utf8", "unclosed", "negative_duration"."""
+    level: str
+    """One of "repaired" (nothing lost), "lost" (an event or a part of one is gone), "odd" (kept, but hard to believe)."""
+    count: int
+    offset: int
+    """Byte offset (in the uncompressed text) of the first one, -1 where that has no meaning."""
+    text: str
+    """One line for people, without the count. Safe to show."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceInfo:
+    """What the file says about itself, outside its events."""
+
+    path: str
+    """As the user gave it ("-" for standard input). NOT safe to show: see `tracetui.trace.text.plain`."""
+    size: int
+    """Bytes of the file as it lies on the disk (compressed where it is)."""
+    text_size: int
+    """Bytes of the JSON text."""
+    zero_ns: int
+    """The trace's zero, as nanoseconds on the file's clock (`ts`, plus `baseTimeNanoseconds` where there is one)."""
+    base_ns: int | None
+    """`baseTimeNanoseconds`."""
+    devices: tuple[Mapping[str, Any], ...] = ()
+    """`deviceProperties`, as decoded."""
+    distributed: Mapping[str, Any] | None = None
+    """`distributedInfo`: rank, world_size, ..."""
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    """Every other top-level key whose value is small (record_shapes, with_stack, cuda_driver_version, ...)."""
+
+
+class ArgsReader(Protocol):
+    """Reads the whole events behind `source` values again, from the file's text."""
+
+    def read(self, sources: Sequence[int]) -> list[dict[str, Any]]:
+        """The events' raw JSON objects, in the order asked for. {} for one that cannot be read any more."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """One profile. The columns have one row per slice, sorted by (lane, start, longest first)."""
+
+    info: TraceInfo
+    names: Sequence[str]
+    """Every distinct name. Already made safe to show (no control characters, no escapes, no bidi marks)."""
+    categories: tuple[str, ...]
+    """Every distinct category, as spelled in the file. Safe to show."""
+    processes: tuple[Process, ...]
+    lanes: tuple[Lane, ...]
+    """In the order in which they are shown: CPU threads, then each device's lanes. Empty ones are left out."""
+
+    start: I64
+    duration: I64
+    name: I32
+    category: I16
+    kind: I8
+    """`Kind` of the category."""
+    lane: I32
+    depth: I32
+    """The row within the lane, 0 at the top. Slices of one row never overlap."""
+    parent: I32
+    """The nearest slice of the lane that contains this one wholly, or -1."""
+    correlation: I64
+    """`args.correlation`, or NO_ID."""
+    external_id: I64
+    """`args["External id"]`, or NO_ID."""
+    launch: I32
+    """For a device event: the runtime slice that launched it (same correlation), or -1. -1 for all others."""
+    op: I32
+    """For a device or runtime event: the op whose id equals its `External id`, or -1. -1 for all others."""
+    source: I64
+    """Where the event lies in the file, for `args`."""
+
+    flow_from: I32
+    flow_to: I32
+    """Flows whose both ends are slices, other than launch -> device event: forward -> backward and unknown kinds."""
+    flow_kind: tuple[str, ...]
+    """The category of flow i is `flow_kind[flow_category[i]]`, e.g. "fwdbwd"."""
+    flow_category: I8
+
+    instants: Instants
+    counters: Counters
+    notices: tuple[Notice, ...]
+    odd: Bool
+    """Slices that cannot be as the file says (kept, marked, and left out of `first_view` and of averages)."""
+    phases: Mapping[str, int]
+    """Events read, by phase letter ("X", "M", ...); their sum is the number of events in the file."""
+    first_view: tuple[int, int]
+    """The stretch of time (start, end) to show first: all that matters, without stray events far away."""
+    reader: ArgsReader
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def events(self) -> int:
+        """Number of events in the file, of every phase."""
+        return sum(self.phases.values())
+
+    @property
+    def end(self) -> I64:
+        """`start + duration`, computed anew at each call."""
+        return self.start + self.duration
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First start and last end over all slices that are not odd; (0, 0) where there is none."""
+        good = ~self.odd
+        if not good.any():
+            return (0, 0)
+        return (int(self.start[good].min()), int((self.start + self.duration)[good].max()))
+
+    def is_kind(self, *kinds: Kind) -> Bool:
+        """Mask of the slices of any of these kinds. Shape (len(self),)."""
+        table = np.zeros(len(Kind), dtype=np.bool_)
+        table[list(kinds)] = True
+        return np.asarray(table[self.kind], dtype=np.bool_)
+
+    def name_of(self, i: int) -> str:
+        """The name of slice i, safe to show."""
+        return self.names[int(self.name[i])]
+
+    def event(self, i: int) -> dict[str, Any]:
+        """The whole JSON object of slice i, read again from the file: NOT safe to show as it is."""
+        return self.reader.read([int(self.source[i])])[0]
+
+    def args(self, i: int) -> dict[str, Any]:
+        """The `args` of slice i ({} where it has none): NOT safe to show as it is."""
+        args = self.event(i).get("args")
+        return args if isinstance(args, dict) else {}
+
+    def args_of(self, indices: Sequence[int] | I32 | I64) -> list[dict[str, Any]]:
+        """The `args` of many slices at once: each chunk of the file is decoded once."""
+        return self.args_of_sources([int(s) for s in self.source[np.asarray(indices, dtype=np.int64)]])
+
+    def args_of_sources(self, sources: Sequence[int]) -> list[dict[str, Any]]:
+        """Like `args_of`, for `source` values (of slices or of instants)."""
+        events = self.reader.read(sources)
+        return [a if isinstance(a := e.get("args"), dict) else {} for e in events]
+
+    def children(self, i: int) -> I64:
+        """Indices of the slices whose parent is i, in order of time."""
+        lane = self.lanes[int(self.lane[i])]
+        # Children follow their parent in the column order and start before it ends.
+        stop = lane.first + int(
+            np.searchsorted(self.start[lane.first : lane.last], self.start[i] + max(1, self.duration[i]))
+        )
+        return np.flatnonzero(self.parent[i + 1 : stop] == i) + (i + 1)
+
+
+Progress = Callable[[int, int], bool | None]
+"""Called with (bytes done, bytes in all) now and then. An answer of False cancels: `Cancelled` is raised."""
+
+
+class TraceError(Exception):
+    """A file that cannot be opened as a trace; the message is one line, safe to show."""
+
+
+class Cancelled(Exception):
+    """Raised by `load` when its progress callback asked it to stop."""

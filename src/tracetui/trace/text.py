@@ -1,0 +1,34 @@
+"""Text from a file made harmless: what a stranger wrote reaches the terminal as plain characters only."""
+
+from __future__ import annotations
+
+import re
+
+_UNSAFE = re.compile(
+    "["
+    "\x00-\x1f\x7f-\x9f"  # C0, DEL, C1: escape sequences, new lines, the 8-bit CSI
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0"  # invisible, or fillers
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f"  # zero width, line separators, bidirectional controls
+    "\ufe00-\ufe0f\ufeff\ufff0-\ufffb"  # variation selectors, byte order mark, interlinear marks
+    "\ud800-\udfff"  # lone surrogates: a terminal's encoder would raise on them
+    "\U000e0000-\U000e0fff"  # tags, more variation selectors
+    "]"
+)
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    if code < 0x20:
+        return chr(0x2400 + code)  # the control's picture, e.g. ␛
+    return "␡" if code == 0x7F else "\ufffd"
+
+
+def plain(text: str, limit: int | None = None) -> str:
+    """`text` with everything that could move a cursor, hide or reorder text replaced by a visible character.
+
+    Console markup such as `[bold]` is left as it is: callers print it as plain text, never as markup.
+    `limit`: cut to so many characters, the last one an ellipsis.
+    """
+    if limit is not None and len(text) > limit:
+        text = text[: max(0, limit - 1)] + "…"
+    return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_visible, text)
