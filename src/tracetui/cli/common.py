@@ -1,0 +1,119 @@
+"""What every command that reads a trace shares: loading with progress, exit codes, and output that cannot crash.
+
+Exit codes: 1 for a file that cannot be read as a trace, 2 for wrong usage (click's own), 130 for Ctrl+C.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from tracetui.trace import Trace
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+UNREADABLE = 1
+INTERRUPTED = 130
+
+
+def fail(message: str, code: int = UNREADABLE) -> NoReturn:
+    """One line on standard error, then exit. `message` must be safe to show."""
+    with contextlib.suppress(OSError, ValueError):
+        write(sys.stderr, f"tracetui: {message}\n")
+    sys.exit(code)
+
+
+def write(stream: object, text: str) -> None:
+    """Write `text` to a text stream, whatever its encoding: what it cannot encode becomes "?"."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    safe = text.encode(encoding, "replace").decode(encoding, "replace")
+    stream.write(safe)  # type: ignore[attr-defined]
+    stream.flush()  # type: ignore[attr-defined]
+
+
+def emit(text: str) -> None:
+    """Write to standard output, with a closing new line. A reader that went away (`| head`) ends the program quietly."""
+    try:
+        write(sys.stdout, text if text.endswith("\n") or not text else text + "\n")
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.EINVAL):
+            raise
+        # Python flushes standard output once more at exit: give it somewhere to go.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def command_errors(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorator of a command: TraceError is one line and exit code 1, Ctrl+C is exit code 130; never a traceback."""
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        from tracetui.trace import Cancelled, TraceError
+
+        try:
+            return function(*args, **kwargs)
+        except TraceError as error:
+            fail(str(error))
+        except (KeyboardInterrupt, Cancelled):
+            sys.exit(INTERRUPTED)
+        except MemoryError:
+            fail("not enough memory for this trace")
+
+    return guarded
+
+
+@contextlib.contextmanager
+def progress_bar(label: str = "loading") -> Iterator[Callable[[int, int], bool | None] | None]:
+    """A bar on standard error, on a terminal only and after a quarter of a second. Yields a `Progress`, or None."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    begun = last = time.monotonic()
+    shown = False
+
+    def progress(done: int, total: int) -> None:
+        nonlocal last, shown
+        now = time.monotonic()
+        if now - begun < 0.25 or now - last < 0.05:
+            return
+        last, shown = now, True
+        share = min(1.0, done / total) if total > 0 else 0.0
+        filled = round(24 * share)
+        size = f"{done / 1e6:,.0f} of {total / 1e6:,.0f} MB" if total > 0 else f"{done / 1e6:,.0f} MB"
+        write(sys.stderr, f"\r{label} [{'#' * filled}{'.' * (24 - filled)}] {share:4.0%}  {size} ")
+
+    try:
+        yield progress
+    finally:
+        if shown:
+            write(sys.stderr, "\r" + " " * 72 + "\r")
+
+
+def load_or_exit(path: str) -> Trace:
+    """`tracetui.trace.load` with a progress bar. A file that cannot be read: one line, exit code 1; Ctrl+C: 130."""
+    from tracetui.trace import Cancelled, TraceError, load
+
+    try:
+        with progress_bar() as progress:
+            return load(path, progress)
+    except TraceError as error:
+        fail(str(error))
+    except (KeyboardInterrupt, Cancelled):
+        sys.exit(INTERRUPTED)
+    except MemoryError:
+        fail("not enough memory for this trace")
+
+
+trace_argument = click.argument("trace", metavar="TRACE", type=click.Path(path_type=str, allow_dash=True))
+"""The TRACE of a command: a path, or "-" for standard input. Existence is checked by the loader (exit code 1, not 2)."""
