@@ -1,0 +1,91 @@
+"""Decoding the names of kernels, and short names for any event.
+
+`decode` answers for the names on a device's lanes, `short_name` for any event by its category. Both are pure,
+accept any text, never raise, and take time linear in a bounded part of the name. Callers keep one answer per
+distinct name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from tracetui.analysis.kernels import cxx
+from tracetui.analysis.kernels.aten import decode_aten
+from tracetui.analysis.kernels.gemm import decode_gemm
+from tracetui.analysis.kernels.inductor import decode_triton
+from tracetui.analysis.kernels.model import KernelName
+from tracetui.analysis.kernels.others import (
+    decode_attention,
+    decode_collective,
+    decode_cub,
+    decode_other,
+    decode_transfer,
+)
+
+__all__ = ["KernelName", "decode", "short_name"]
+
+DEVICE_CATEGORIES = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset"})
+
+LONGEST = 40
+"""The most characters in a short name."""
+
+_BUILTIN = re.compile(r"<built-in (?:method|function) ([^ >]{1,80})")
+
+
+def decode(name: str) -> KernelName:
+    """What a device event's name says.
+
+    Args:
+        name: the full name of a kernel, a copy or a memset.
+
+    Returns: the decoded name; fields that the name does not state are None, and ``family`` is ``other`` for a
+        name that follows no known convention.
+    """
+    found = decode_transfer(name) or decode_collective(name) or decode_triton(name)
+    if found is None:
+        function = cxx.parse(name)
+        found = (
+            decode_attention(name, function)
+            or decode_gemm(name)
+            or decode_aten(name, function)
+            or decode_cub(name, function)
+            or decode_other(name, function)
+        )
+    return found if len(found.short) <= LONGEST else replace(found, short=_fit(found.short))
+
+
+def _fit(text: str) -> str:
+    """Both ends of a text that is too long for any table: the differences between names lie at either."""
+    return f"{text[: LONGEST // 2]}…{text[len(text) - LONGEST // 2 + 1 :]}"
+
+
+def short_name(name: str, category: str) -> str:
+    """A name to write into a bar or a table cell.
+
+    Kernels are decoded. Operators and runtime calls keep their names. What PyTorch wraps around a name is
+    taken off: ``autograd::engine::evaluate_function: MulBackward0``, ``torch/nn/modules/module.py(1747):
+    _call_impl``, ``## Call CompiledFxGraph f3k... ##``.
+
+    Args:
+        name: the event's full name.
+        category: the event's category as the trace writes it (``cat``).
+    """
+    if category in DEVICE_CATEGORIES:
+        return decode(name).short
+    if category == "python_function":
+        return _python(name)
+    if name.startswith("autograd::engine::evaluate_function: "):
+        return f"evaluate {name[37:]}"
+    if name.startswith("## Call CompiledFxGraph "):
+        return f"CompiledFxGraph {name[24:32]}"
+    return name
+
+
+def _python(name: str) -> str:
+    if match := _BUILTIN.match(name):
+        return match.group(1)
+    if name.startswith("nn.Module: "):
+        return name[11:]
+    where, found, function = name.rpartition("): ")
+    return function if found and where and function else name

@@ -1,0 +1,256 @@
+"""Names of PyTorch's own CUDA kernels: C++ templates whose arguments say what is computed.
+
+``vectorized_elementwise_kernel<8, CUDAFunctor_add<c10::BFloat16>, ...>`` is an addition of bf16, eight
+elements at a time. The template's name says how, its functor says what, and the functor's template or lambda
+arguments say on which type.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tracetui.analysis.kernels import cxx
+from tracetui.analysis.kernels.model import KernelName, join_words
+
+# Templates that wrap another functor, which is the first argument that is neither a number nor a plain type.
+_WRAPPERS = frozenset(
+    {
+        "AUnaryFunctor", "BUnaryFunctor", "BinaryFunctor", "ReduceOp", "func_wrapper_t", "gpu_index_kernel",
+        "gpu_kernel_impl", "gpu_kernel_impl_nocast",
+    }
+)  # fmt: skip
+
+# What a functor computes, where its name without prefixes and suffixes would not say it plainly.
+_OPS = {
+    "CUDAFunctor_add": "add",
+    "CUDAFunctorOnSelf_add": "add scalar",
+    "CUDAFunctorOnOther_add": "add scalar",
+    "direct_copy_kernel_cuda": "copy",
+    "copy_device_to_device": "copy",
+    "bfloat16_copy_kernel_cuda": "copy to bf16",
+    "float16_copy_kernel_cuda": "copy to fp16",
+    "launch_clamp_scalar": "clamp",
+    "arange_cuda_out": "arange",
+    "compare_scalar_kernel": "compare scalar",
+    "CompareEqFunctor": "eq",
+    "CompareFunctor": "compare",
+    "MulScalarFunctor": "mul scalar",
+    "NormTwoOps": "norm2",
+    "NormOneOps": "norm1",
+    "ArgMaxOps": "argmax",
+    "ArgMinOps": "argmin",
+    "WelfordOps": "var mean",
+    "multiplies": "mul",
+    "divides": "div",
+    "plus": "add",
+    "minus": "sub",
+    "threshold_kernel_impl": "threshold (relu)",
+    "index_kernel_impl": "index",
+    "index_put_kernel_impl": "index put",
+    "pow_tensor_scalar_kernel_impl": "pow",
+}
+
+_SUFFIXES = re.compile(r"(CUDAKernelImpl|KernelImpl|KernelCUDA|CUDAKernel|Kernel|Functor|Ops|Op|Epilogue)$")
+_TAILS = (
+    "_cuda_kernel_2d",
+    "_kernel_cuda",
+    "_cuda_kernel",
+    "_kernel_impl",
+    "_cuda_impl",
+    "_kernel",
+    "_cuda",
+    "_functor",
+)
+_OPAQUE = re.compile(r"OpaqueType<(\d{1,3})")
+_METADATA = re.compile(r"TensorListMetadata<(\d{1,3})|TensorListScalarListMetadata<[a-z]{1,12}, (\d{1,3})")
+
+_ELEMENTWISE = {
+    "vectorized_elementwise_kernel": "vec{0}",
+    "unrolled_elementwise_kernel": "unrolled",
+    "unrolled_elementwise_kernel_for_multi_outputs": "unrolled",
+    "elementwise_kernel": "",
+    "elementwise_kernel_manual_unroll": "unrolled",
+    "elementwise_kernel_with_index": "",
+    "vectorized_templated_elementwise_kernel": "vec{0}",
+}
+
+_POINTWISE_TERNARY = {"mul": "addcmul", "div": "addcdiv"}
+
+# Other templates: what they do, and the kind of work.
+_NAMED = {
+    "CatArrayBatchedCopy": ("cat", "copy"),
+    "CatArrayBatchedCopy_aligned16_contig": ("cat aligned", "copy"),
+    "CatArrayBatchedCopy_contig": ("cat contiguous", "copy"),
+    "CatArrayBatchedCopy_alignedK_contig": ("cat aligned", "copy"),
+    "GammaBetaBackwardCUDAKernel": ("layer_norm bwd gamma beta", "norm"),
+    "layer_norm_grad_input_kernel": ("layer_norm bwd input", "norm"),
+    "vectorized_layer_norm_kernel": ("layer_norm", "norm"),
+    "RowwiseMomentsCUDAKernel": ("layer_norm moments", "norm"),
+    "indexSelectLargeIndex": ("index_select large", "index"),
+    "indexSelectSmallIndex": ("index_select small", "index"),
+    "indexing_backward_kernel": ("index bwd", "index"),
+    "vectorized_gather_kernel": ("gather", "index"),
+    "compute_grad_weight": ("embedding bwd", "index"),
+    "sum_and_scatter": ("embedding bwd scatter", "index"),
+    "krn_partial_segment_offset": ("embedding bwd offsets", "index"),
+    "krn_partials_per_segment": ("embedding bwd segments", "index"),
+    "compute_num_of_partial_segments": ("embedding bwd count", "index"),
+    "max_pool_forward_nchw": ("max_pool fwd", "reduction"),
+    "max_pool_backward_nchw": ("max_pool bwd", "reduction"),
+    "nll_loss_forward_reduce_cuda_kernel_2d": ("nll_loss fwd", "reduction"),
+    "nll_loss_backward_reduce_cuda_kernel_2d": ("nll_loss bwd", "reduction"),
+    "cunn_ClassNLLCriterion_updateOutput_kernel": ("nll_loss fwd", "reduction"),
+    "cunn_ClassNLLCriterion_updateGradInput_kernel": ("nll_loss bwd", "reduction"),
+    "searchsorted_cuda_kernel": ("searchsorted", "index"),
+    "batch_norm_backward_kernel": ("batch_norm bwd", "norm"),
+    "batch_norm_collect_statistics_kernel": ("batch_norm stats", "norm"),
+    "batch_norm_transform_input_kernel": ("batch_norm apply", "norm"),
+    "distribution_elementwise_grid_stride_kernel": ("random", "elementwise"),
+    "fused_dropout_kernel_vec": ("dropout", "elementwise"),
+}
+
+
+def decode_aten(name: str, function: cxx.Function) -> KernelName | None:
+    """Decode one of ATen's templates from its parsed name, or None if it is not one that is known."""
+    base, args = function.base, function.args
+    if base in _ELEMENTWISE:
+        return _elementwise(name, base, args)
+    if base == "reduce_kernel":
+        return _reduce(name, args)
+    if base == "multi_tensor_apply_kernel":
+        return _foreach(name, args)
+    if base == "index_elementwise_kernel":
+        op, dtype, size = _functor(args[2] if len(args) > 2 else "")
+        return KernelName(name, "aten", join_words(op or "index", dtype or size), kind="index", dtype=dtype)
+    if base == "_scatter_gather_elementwise_kernel":
+        return _scatter_gather(name, args)
+    if base.startswith(("softmax_warp_", "cunn_SoftMax", "cunn_SpatialSoftMax")):
+        return _softmax(name, base, args)
+    if base in _NAMED:
+        what, kind = _NAMED[base]
+        dtype = (
+            next(filter(None, map(cxx.dtype_of, args)), None) if not _size(args[0] if args else "") else None
+        )
+        size = _size(args[0]) if args else None
+        return KernelName(name, "aten", join_words(what, dtype or size), kind=kind, dtype=dtype)
+    return None
+
+
+def _elementwise(name: str, base: str, args: tuple[str, ...]) -> KernelName:
+    width = args[0] if args and args[0].isdigit() and len(args[0]) < 3 else ""
+    functor = next((arg for arg in args if not arg.isdigit() and cxx.dtype_of(arg) is None), "")
+    op, dtype, size = _functor(functor)
+    style = _ELEMENTWISE[base].format(width) if width or "{" not in _ELEMENTWISE[base] else ""
+    copy = op is not None and op.startswith("copy")
+    if op in ("copy to bf16", "copy to fp16"):
+        short = join_words(f"copy {dtype or ''}→{op[-4:]}".replace(" →", " to "), style)
+    else:
+        short = join_words(op or "elementwise", dtype or size, style)
+    notes = (f"{width} elements at a time",) if style.startswith("vec") else ("unrolled",) if style else ()
+    return KernelName(name, "aten", short, kind="copy" if copy else "elementwise", dtype=dtype, notes=notes)
+
+
+def _reduce(name: str, args: tuple[str, ...]) -> KernelName:
+    op, dtype, _ = _functor(args[2] if len(args) > 2 else "")
+    return KernelName(
+        name, "aten", join_words(op or "reduce", dtype, "reduce"), kind="reduction", dtype=dtype
+    )
+
+
+def _foreach(name: str, args: tuple[str, ...]) -> KernelName:
+    """One kernel over a list of tensors: foreach operators and fused optimizers."""
+    functor = cxx.parse(args[1]) if len(args) > 1 else cxx.Function((), ())
+    dtype = next(filter(None, map(cxx.dtype_of, functor.args)), None)
+    inner = next((cxx.parse(arg).base for arg in args[2:] if cxx.dtype_of(arg) is None), "")
+    op = _op_name(inner) if inner else _op_name(functor.base)
+    if functor.base.startswith("PointwiseOp"):
+        op = _POINTWISE_TERNARY.get(op, op)
+    optimizer = next(
+        (word for word in ("adam", "sgd", "adagrad", "lamb") if word in functor.base.lower()), None
+    )
+    lists = _METADATA.match(cxx.parse(args[0]).base + args[0][args[0].find("<") :]) if args else None
+    count = next((group for group in lists.groups() if group), None) if lists else None
+    fused = optimizer is not None and "fused" in functor.base.lower()
+    what = join_words("fused" if fused else None, optimizer) if optimizer else f"foreach {op}"
+    return KernelName(
+        name,
+        "aten",
+        join_words(what, dtype),
+        kind="optimizer" if optimizer else "elementwise",
+        dtype=dtype,
+        notes=(f"one kernel over lists of tensors, {count} at a time",)
+        if count
+        else ("one kernel over lists of tensors",),
+    )
+
+
+def _scatter_gather(name: str, args: tuple[str, ...]) -> KernelName:
+    text = args[2] if len(args) > 2 else ""
+    inner = cxx.split_args(text[text.find("<") + 1 :]) if "<" in text else []
+    scatter = bool(inner) and inner[0] == "true"
+    dtype = cxx.dtype_of(inner[1].split(">")[0]) if len(inner) > 1 else None
+    what = "scatter" if scatter else "gather"
+    if scatter and "ReduceAdd" in text:
+        what = "scatter add"
+    return KernelName(name, "aten", join_words(what, dtype or _size(text)), kind="index", dtype=dtype)
+
+
+def _softmax(name: str, base: str, args: tuple[str, ...]) -> KernelName:
+    low = base.lower()
+    way = "bwd" if "backward" in low else None
+    logarithm = any("LogSoftMax" in arg for arg in args) or (
+        base.startswith("softmax_warp") and args[4:5] == ("true",)
+    )
+    dtype = next(filter(None, map(cxx.dtype_of, args)), None)
+    style = "warp" if "warp" in low else None
+    what = "log_softmax" if logarithm else "softmax"
+    return KernelName(name, "aten", join_words(what, way, dtype, style), kind="softmax", dtype=dtype)
+
+
+def _functor(text: str) -> tuple[str | None, str | None, str | None]:
+    """What a functor computes, on which type, or on elements of which size."""
+    dtype: str | None = None
+    scalar = False
+    for _ in range(6):
+        function = cxx.parse(text)
+        base = function.base
+        own = next(filter(None, map(cxx.dtype_of, function.args)), None)
+        dtype = dtype or own
+        if base.startswith("operator"):  # sum_functor<...>::operator()(TensorIterator&)::{lambda...}
+            base = function.path[-2] if len(function.path) > 1 else base
+        if base not in _WRAPPERS:
+            break
+        scalar = scalar or base in ("AUnaryFunctor", "BUnaryFunctor")
+        inner = next((arg for arg in function.args if not arg.isdigit() and cxx.dtype_of(arg) is None), None)
+        if inner is None:
+            break
+        text = inner
+    typed = cxx.lambda_types(text)
+    if dtype is None and typed:
+        types = [cxx.dtype_of(item) for item in typed]
+        dtype = types[-1] if types[0] == "bool" else types[0]
+    op = _op_name(base) if base else None
+    if base == "GeluCUDAKernelImpl" and cxx.lambda_number(text) == 1:
+        op = "gelu (tanh)"  # the function's first branch is the tanh approximation, its second the exact one
+    if op and scalar and not op.endswith("scalar"):
+        op = f"{op} scalar"
+    return op, dtype, _size(text)
+
+
+def _op_name(base: str) -> str:
+    if base in _OPS:
+        return _OPS[base]
+    text = base
+    for tail in _TAILS:
+        if text.endswith(tail) and len(text) > len(tail):
+            text = text[: -len(tail)]
+            break
+    else:
+        text = _SUFFIXES.sub("", text) or text
+    return cxx.snake(text) if text[:1].isupper() else text
+
+
+def _size(text: str) -> str | None:
+    """``OpaqueType<4>``: a kernel that moves elements of four bytes, whatever they are."""
+    match = _OPAQUE.search(text[:400])
+    return f"{int(match.group(1)) * 8}-bit" if match else None

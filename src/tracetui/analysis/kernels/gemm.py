@@ -1,0 +1,322 @@
+"""Names of matrix products and convolutions: cuBLAS, nvjet, CUTLASS, cuDNN, Tensile (hipBLASLt), MIOpen.
+
+These libraries write their choices as words joined by underscores. The words are read one at a time, each by
+a pattern that matches a whole word, so that a name of any length costs no more than its length.
+
+Where the conventions come from: CUTLASS documents its procedural names in its profiler guide; cuBLAS and
+cuDNN use the same words; Tensile documents its abbreviations (``MT`` macro tile, ``MI`` matrix instruction,
+``ISA``). nvjet is documented nowhere: only what its names show without doubt is read (tile, K tile and
+stages, cluster, transposition, and the input type, which agrees with the types of the operators in real
+traces).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from tracetui.analysis.kernels import cxx
+from tracetui.analysis.kernels.model import KernelName, join_words
+
+_ARCHITECTURES = frozenset(
+    {"kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell"}
+)
+_MATH = re.compile(r"([shdczi])?(\d+x\d+x\d+|\d{3,6})?(tf32|bf16|f16|i8)?(gemm|cudnn|fprop|dgrad|wgrad)")
+_TILE = re.compile(r"\d+x\d+(?:x\d+){0,2}")
+_SM = re.compile(r"sm_?(\d{2,3}[af]?)")
+_LAYOUT = re.compile(r"[ntNT]{2,4}")
+_TYPE = re.compile(
+    r"(bf16|fp16|f16|tf32|f32|f64|fp8|e4m3|e5m2|i8|u8)(bf16|f16|tf32|f32|f64|e4m3|e5m2|i8|u8|i32)?"
+)
+_PREFIXED = re.compile(r"(tilesize|warpgroupsize|warpsize|tensor|stage|sliced|align|cga)(\d[\dx]*)")
+_INSTRUCTIONS = {
+    "884": "8x8x4", "1688": "16x8x8", "16816": "16x8x16", "16832": "16x8x32", "16864": "16x8x64",
+    "8816": "8x8x16", "161616": "16x16x16", "32816": "32x8x16", "83216": "8x32x16",
+}  # fmt: skip
+_PRECISION = {"s": "fp32", "h": "fp16", "d": "fp64", "i": "int8", "c": "complex64", "z": "complex128"}
+_CONVOLUTIONS = {
+    "fprop": "fprop",
+    "dgrad": "dgrad",
+    "wgrad": "wgrad",
+    "fwd": "fprop",
+    "bwd": "dgrad",
+    "wrw": "wgrad",
+}
+_MEMORY = ("nhwc", "nchw", "ndhwc", "ncdhw")
+_NOTES = {
+    "splitk": "split K", "relu": "relu", "coopa": "cooperative (A)", "coopb": "cooperative (B)",
+    "badd": "adds C (beta is not zero)", "2cta": "pairs of CTAs", "wmma": "WMMA", "simt": "no tensor cores",
+    "warpspecialized": "warp specialized", "pingpong": "ping-pong", "cooperative": "cooperative",
+    "winograd": "Winograd", "swiglu": "SwiGLU epilogue", "bias": "bias epilogue", "grouped": "grouped",
+}  # fmt: skip
+_NVJET_TYPES = {"t": "bf16", "h": "fp16", "q": "fp8", "s": None}
+_TENSILE_TYPES = {"B": "bf16", "H": "fp16", "S": "fp32", "D": "fp64", "I": "int8", "F8": "fp8", "X": "tf32"}
+_TENSILE_LAYOUT = {"Ailk": "n", "Alik": "t", "Bljk": "n", "Bjlk": "t"}
+
+
+@dataclass(slots=True)
+class _Words:
+    """What has been read so far."""
+
+    tiles: list[str] = field(default_factory=list)
+    arch: str | None = None
+    dtype: str | None = None
+    precision: str | None = None
+    instruction: str | None = None
+    layout: str | None = None
+    memory: str | None = None
+    convolution: str | None = None
+    tensor_cores: bool | None = None
+    stages: int | None = None
+    gemm: bool = False
+    extra: list[str] = field(default_factory=list)
+
+
+def decode_gemm(name: str) -> KernelName | None:
+    """Decode a matrix product's or a convolution's name, or None if it is not one."""
+    text = name[: cxx.LIMIT]
+    if text.startswith("Cijk_"):
+        return _tensile(name, text)
+    if text.startswith("igemm_"):
+        return _miopen(name, text)
+    if text.startswith("_matmul_ogs_"):
+        return _matmul_ogs(name, text)
+    if text.startswith("_Z"):
+        return None
+    function = cxx.parse(text)
+    word = function.base
+    if word in ("Kernel", "Kernel2", "device_kernel") and function.args:
+        word = cxx.parse(function.args[0]).base
+    if word.startswith("nvjet_"):
+        return _finish(name, "nvjet", _nvjet(word))
+    family = _family(text, word)
+    if family is None:
+        return None
+    words = _read(word.split("_"))
+    if not (words.gemm or words.convolution):
+        return None
+    if "_xmma_" in word and words.tensor_cores is None and words.dtype == "fp32":
+        words.tensor_cores = False  # these names state the tensor instruction wherever there is one
+    if "cutlass" in word and len(words.tiles) > 1:
+        words.stages = _after_x(words.tiles[1])
+    return _finish(name, family, words)
+
+
+def _family(text: str, word: str) -> str | None:
+    if "cutlass" in word:
+        return "cutlass"
+    if "_xmma_" in word:
+        return "cudnn" if "cudnn" in word else "cublas"
+    if "cudnn" in word:
+        return "cudnn"
+    first = word.split("_", 1)[0]
+    if first in _ARCHITECTURES or (first.endswith("gemm") and _MATH.fullmatch(first)):
+        return "cublas"
+    return None
+
+
+def _read(tokens: list[str]) -> _Words:
+    words = _Words()
+    previous = ""
+    for token in tokens:
+        low = token.lower()
+        if math := _MATH.fullmatch(low):
+            _read_math(words, math)
+        elif low in _ARCHITECTURES:
+            words.arch = low
+        elif sm := _SM.fullmatch(low):
+            words.arch = f"sm{sm.group(1)}"
+        elif previous in ("cutlass", "cutlass3x") and low.isdigit():
+            words.arch = f"sm{low}"
+        elif previous == "stages" and _TILE.fullmatch(low):
+            words.stages = _after_x(low)
+        elif _TILE.fullmatch(low):
+            words.tiles.append(low)
+        elif part := _PREFIXED.fullmatch(low):
+            _read_prefixed(words, part.group(1), part.group(2))
+        elif low in ("tensorop", "wmma", "simt"):
+            words.tensor_cores = low != "simt"
+        elif low in _MEMORY:
+            words.memory = low
+        elif low in _CONVOLUTIONS:
+            words.convolution = _CONVOLUTIONS[low]
+        elif kind := _TYPE.fullmatch(low):
+            words.dtype = words.dtype or cxx.DTYPES.get(kind.group(1))
+        elif _LAYOUT.fullmatch(token) and words.layout is None:
+            words.layout = low
+        if low in _NOTES and low != "relu":
+            words.extra.append(_NOTES[low])
+        previous = low
+    return words
+
+
+def _read_math(words: _Words, math: re.Match[str]) -> None:
+    precision, digits, narrow, what = math.groups()
+    words.precision = _PRECISION.get(precision or "")
+    if what in ("gemm", "cudnn"):
+        words.gemm = words.gemm or what == "gemm"
+        words.convolution = words.convolution or ("" if what == "cudnn" else None)
+        if what == "cudnn":
+            words.convolution = words.convolution or "conv"
+    else:
+        words.convolution = what
+    if digits:
+        words.instruction = digits if "x" in digits else _INSTRUCTIONS.get(digits)
+        words.tensor_cores = True
+    elif precision and words.tensor_cores is None:
+        words.tensor_cores = False  # sgemm, scudnn: plain arithmetic units
+    if narrow:
+        words.dtype = words.dtype or cxx.DTYPES.get(narrow)
+
+
+def _read_prefixed(words: _Words, what: str, value: str) -> None:
+    if what == "tilesize":
+        words.tiles.insert(0, value)
+    elif what == "stage":
+        words.stages = int(value) if value.isdigit() and len(value) < 4 else None
+    elif what == "tensor":
+        words.instruction, words.tensor_cores = value, True
+    elif what == "warpgroupsize":
+        words.tensor_cores = True  # warp groups exist for WGMMA
+    elif what == "sliced":
+        words.extra.append(f"sliced {value}")
+
+
+def _nvjet(word: str) -> _Words:
+    """``nvjet[_sm90]_tst_MxN_KxSTAGES_CLUSTER_raster_epilogue[_coop][_splitK]_LAYOUT``."""
+    words = _Words(gemm=True, tensor_cores=True)
+    for token in word.split("_")[1:]:
+        low = token.lower()
+        if sm := _SM.fullmatch(low):
+            words.arch = f"sm{sm.group(1)}"
+        elif _TILE.fullmatch(low):
+            words.tiles.append(low)
+        elif _LAYOUT.fullmatch(token) and token.isupper():
+            words.layout = low
+        elif low in _NOTES:
+            words.extra.append(_NOTES[low])
+        elif not words.tiles and low.isalpha():
+            words.dtype = _NVJET_TYPES.get(low[0])
+    if len(words.tiles) > 1 and words.tiles[1].count("x") == 1:
+        words.stages = _after_x(words.tiles[1])
+        words.tiles[0] += "x" + words.tiles[1].split("x")[0]
+    return words
+
+
+def _finish(name: str, family: str, words: _Words) -> KernelName:
+    dtype = words.dtype
+    if dtype is None and words.tensor_cores and words.precision == "fp32" and words.instruction == "16x8x8":
+        # fp32 operands on a 16x8x8 instruction with no narrower type named: the TF32 path of Ampere and
+        # later.
+        dtype = "tf32" if words.arch not in ("volta", "turing", "sm70", "sm75") else None
+    elif dtype is None and not words.tensor_cores:
+        dtype = words.precision
+    tile = words.tiles[0] if words.tiles else None
+    flat = "x".join(tile.split("x")[:2]) if tile else None
+    kind = "conv" if words.convolution else "gemm"
+    layout = words.memory or words.layout if kind == "conv" else words.layout
+    first = (
+        "conv"
+        if words.convolution == "conv"
+        else f"conv {words.convolution}"
+        if words.convolution
+        else "gemm"
+    )
+    marks = join_words(
+        "splitk" if "split K" in words.extra else None, "+C" if _NOTES["badd"] in words.extra else None
+    )
+    cluster = None
+    if family == "nvjet" and len(words.tiles) > 2:
+        cluster = words.tiles[2]
+    elif family == "cutlass" and len(words.tiles) > 1 and tile and tile.count("x") == 2:
+        cluster = words.tiles[1]
+    return KernelName(
+        name=name,
+        family=family,
+        short=join_words(first, dtype, flat, layout, marks),
+        kind=kind,
+        arch=words.arch,
+        dtype=dtype,
+        tile=tile,
+        stages=None if cluster and family == "cutlass" else words.stages,
+        cluster=cluster,
+        instruction=words.instruction,
+        layout=layout,
+        tensor_cores=words.tensor_cores,
+        notes=tuple(dict.fromkeys(words.extra)),
+    )
+
+
+def _tensile(name: str, text: str) -> KernelName:
+    """``Cijk_Alik_Bljk_BBS_BH_..._MT160x256x64_MI16x16x1_..._ISA942_...``: hipBLASLt and rocBLAS."""
+    tokens = text.split("_")
+    layout = "".join(_TENSILE_LAYOUT.get(token, "") for token in tokens[1:3])
+    types = tokens[3] if len(tokens) > 3 else ""
+    dtype = _TENSILE_TYPES.get(types[:2]) or _TENSILE_TYPES.get(types[:1])
+    tile = next((t[2:] for t in tokens if t.startswith("MT") and _TILE.fullmatch(t[2:])), None)
+    shape = next((t[2:] for t in tokens if t.startswith("MI") and _TILE.fullmatch(t[2:])), None)
+    isa = next((t[3:] for t in tokens if t.startswith("ISA") and len(t) < 10), None)
+    bias = "Bias" in tokens
+    return KernelName(
+        name=name,
+        family="rocm",
+        short=join_words("gemm", dtype, "x".join(tile.split("x")[:2]) if tile else None, layout),
+        kind="gemm",
+        arch=f"gfx{isa}" if isa else None,
+        dtype=dtype,
+        tile=tile,
+        instruction=shape,
+        layout=layout or None,
+        tensor_cores=True if shape else None,
+        notes=("bias epilogue",) if bias else (),
+    )
+
+
+def _miopen(name: str, text: str) -> KernelName:
+    """``igemm_fwd_gtcx2_nhwc_bf16_bx0_ex1_bt128x128x32_...``: MIOpen's implicit GEMM convolutions."""
+    tokens = text.split("_")
+    tile = next((t[2:] for t in tokens if t.startswith("bt") and _TILE.fullmatch(t[2:])), None)
+    memory = next((t for t in tokens if t in _MEMORY), None)
+    dtype = next((cxx.DTYPES[t] for t in tokens[1:6] if t in cxx.DTYPES), None)
+    way = next((_CONVOLUTIONS[t] for t in tokens[1:3] if t in _CONVOLUTIONS), None)
+    return KernelName(
+        name=name,
+        family="rocm",
+        short=join_words("conv", way, dtype, "x".join(tile.split("x")[:2]) if tile else None, memory),
+        kind="conv",
+        dtype=dtype,
+        tile=tile,
+        layout=memory,
+        notes=("implicit GEMM",),
+    )
+
+
+def _matmul_ogs(name: str, text: str) -> KernelName:
+    """``_matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x128x1_swiglu``: the mixture-of-experts product of
+    triton_kernels.
+    """
+    tokens = text.split("_")[3:]
+    layout = next((t.lower() for t in tokens if _LAYOUT.fullmatch(t)), None)
+    tile = next((t for t in tokens if _TILE.fullmatch(t)), None)
+    types = next((t.split("x", 2) for t in tokens if t.partition("x")[0] in cxx.DTYPES), [])
+    # The types are those of the output, the activations and the weights.
+    dtype = cxx.DTYPES.get(types[1]) if len(types) > 1 else None
+    weights = types[2] if len(types) > 2 else None
+    notes = [_NOTES[t] for t in tokens if t in _NOTES]
+    return KernelName(
+        name=name,
+        family="triton",
+        short=join_words(
+            "moe gemm", dtype, weights if weights != dtype else None, *[t for t in tokens if t == "swiglu"]
+        ),
+        kind="gemm",
+        dtype=dtype,
+        tile=tile,
+        layout=layout,
+        notes=(*notes, *((f"weights in {weights}",) if weights else ())),
+    )
+
+
+def _after_x(text: str) -> int | None:
+    number = text.rsplit("x", 1)[-1]
+    return int(number) if number.isdigit() and len(number) < 4 else None

@@ -1,0 +1,52 @@
+"""The answer of the kernel-name decoder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class KernelName:
+    """What a device event's name says, and no more: a field is None where the name is silent.
+
+    Attributes:
+        name: the full name, as in the trace.
+        family: who made the kernel: ``cublas``, ``nvjet``, ``cutlass``, ``triton``, ``aten``, ``flash``,
+            ``cudnn``, ``nccl``, ``rocm``, ``memcpy``, ``memset`` or ``other``.
+        short: a readable name for bars and tables, 32 characters where that is possible.
+        kind: what it computes: ``gemm``, ``conv``, ``attention``, ``elementwise``, ``reduction``,
+            ``softmax``, ``norm``, ``copy``, ``index``, ``sort``, ``optimizer``, ``collective``, ``memcpy``,
+            ``memset`` or ``other``.
+        arch: the architecture in the name's own word (``sm90``, ``ampere``, ``gfx942``): that of the code,
+            which newer devices run too.
+        dtype: the element type of the inputs: ``fp64``, ``fp32``, ``tf32``, ``bf16``, ``fp16``, ``fp8``,
+        ``int8``, ...
+        tile: the tile of one thread block, M x N or M x N x K.
+        stages: the depth of the pipeline through shared memory.
+        cluster: the thread-block cluster.
+        instruction: the shape of one matrix instruction, M x N x K.
+        layout: the operands' transposition (``nn``, ``tn``), or a convolution's memory layout.
+        tensor_cores: whether the kernel uses matrix units.
+        ops: the operators that a compiler fused into the kernel, metadata-only ones included.
+        notes: anything else that the name says, in words.
+    """
+
+    name: str
+    family: str
+    short: str
+    kind: str = "other"
+    arch: str | None = None
+    dtype: str | None = None
+    tile: str | None = None
+    stages: int | None = None
+    cluster: str | None = None
+    instruction: str | None = None
+    layout: str | None = None
+    tensor_cores: bool | None = None
+    ops: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def join_words(*words: str | None) -> str:
+    """The words that are there, with a space between two."""
+    return " ".join(word for word in words if word)

@@ -1,0 +1,206 @@
+"""The kernel-name decoder: real names, and any text at all."""
+
+# ruff: noqa: E501 (kernel names are long)
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracetui.analysis.kernel_names import LONGEST, decode, short_name
+from tracetui.analysis.kernels.cxx import LIMIT
+
+ADD = (
+    "void at::native::vectorized_elementwise_kernel<8, at::native::CUDAFunctor_add<c10::BFloat16>, "
+    "std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>)"
+)
+GELU = (
+    "void at::native::vectorized_elementwise_kernel<{}, at::native::GeluCUDAKernelImpl(at::TensorIteratorBase&, "
+    "at::native::GeluType)::{{lambda()#{}}}::operator()() const::{{lambda()#4}}::operator()() const::"
+    "{{lambda(c10::BFloat16)#1}}, std::array<char*, 2ul> >(int, at::native::GeluCUDAKernelImpl(x))"
+)
+MUL_STRIDED = (
+    "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::BinaryFunctor<"
+    "c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> > >("
+    "at::TensorIteratorBase&, x const&)::{lambda(int)#1}>(int, y)"
+)
+COPY = (
+    "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::"
+    "{lambda()#3}::operator()() const::{lambda()#7}::operator()() const::{lambda(float)#1}, std::array<char*, 2ul>,"
+    " 4, TrivialOffsetCalculator<1, unsigned int> >(int, x)"
+)
+TO_BF16 = (
+    "void at::native::vectorized_elementwise_kernel<8, at::native::bfloat16_copy_kernel_cuda("
+    "at::TensorIteratorBase&)::{lambda(float)#1}, std::array<char*, 2ul> >(int, x)"
+)
+SUM = (
+    "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::func_wrapper_t<float, "
+    "at::native::sum_functor<float, float, float>::operator()(at::TensorIterator&)::{lambda(float, float)#1}>, "
+    "unsigned int, float, 4, 4> >(at::native::ReduceOp<float, x>)"
+)
+FOREACH = (
+    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::"
+    "TensorListMetadata<3>, at::native::(anonymous namespace)::PointwiseOpScalarFunctor<c10::BFloat16, 3, 3, 0>, "
+    "std::multiplies<float>, float>(x)"
+)
+LOG_SOFTMAX = (
+    "void at::native::(anonymous namespace)::cunn_SoftMaxForward<4, float, float, float, "
+    "at::native::(anonymous namespace)::LogSoftMaxForwardEpilogue>(float*, float const*, int)"
+)
+CUTLASS = "void cutlass::Kernel2<cutlass_80_{0}>(cutlass_80_{0}::Params)"
+TENSILE = "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT160x256x64_MI16x16x1_SN_LDSB1_AFC1_GLS0_ISA942_IU1_K1_WS64"
+FLASH = (
+    "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128, 128, 4, false, false, "
+    "cutlass::bfloat16_t, pytorch_flash::Flash_kernel_traits<64, 128, 128, 4, cutlass::bfloat16_t> >, false>(x)"
+)
+CUDNN_ATTENTION = (
+    "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1_cga1x1x1_kernel0_0"
+)
+SORT = (
+    "void at_cuda_detail::cub::detail::radix_sort::DeviceRadixSortOnesweepKernel<at_cuda_detail::cub::detail::"
+    "radix::policy_hub<long, x>::Policy1000, long>(int*)"
+)
+
+SHORT = [
+    (ADD, "aten", "elementwise", "add bf16 vec8"),
+    (GELU.format(8, 1), "aten", "elementwise", "gelu (tanh) bf16 vec8"),
+    (GELU.format(4, 2), "aten", "elementwise", "gelu bf16 vec4"),
+    (MUL_STRIDED, "aten", "elementwise", "mul bf16"),
+    (COPY, "aten", "copy", "copy fp32 unrolled"),
+    (TO_BF16, "aten", "copy", "copy fp32→bf16 vec8"),
+    (SUM, "aten", "reduction", "sum fp32 reduce"),
+    (FOREACH, "aten", "elementwise", "foreach addcmul bf16"),
+    (LOG_SOFTMAX, "aten", "softmax", "log_softmax fp32"),
+    (FLASH, "flash", "attention", "flash fwd bf16 d64 128x128"),
+    (CUDNN_ATTENTION, "cudnn", "attention", "cudnn attention fwd 64x128x64"),
+    (SORT, "aten", "sort", "cub radix sort onesweep"),
+    (TENSILE, "rocm", "gemm", "gemm bf16 160x256 tn"),
+    ("nvjet_sm90_tst_64x8_64x16_1x4_h_bz_NNT", "nvjet", "gemm", "gemm bf16 64x8 nnt"),
+    ("nvjet_sm90_tst_256x128_64x4_1x2_h_badd_coopA_NNT", "nvjet", "gemm", "gemm bf16 256x128 nnt +C"),
+    (
+        "ampere_bf16_s16816gemm_bf16_128x256_ldg8_f2f_stages_64x3_nn",
+        "cublas",
+        "gemm",
+        "gemm bf16 128x256 nn",
+    ),
+    ("volta_sgemm_128x32_sliced1x4_nn", "cublas", "gemm", "gemm fp32 128x32 nn"),
+    ("triton_poi_fused__unsafe_view_gelu_mul_0", "triton", "elementwise", "triton poi: gelu mul"),
+    ("triton_red_fused__to_copy_mean_rsqrt_3", "triton", "reduction", "triton red: to_copy mean rsqrt"),
+    ("triton_tem_fused_addmm_relu_5", "triton", "gemm", "triton tem: addmm relu"),
+    (
+        "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        "nccl",
+        "collective",
+        "nccl AllReduce bf16 ring ll",
+    ),
+    # A broadcast reduces nothing: the "Sum" and the type in its name are placeholders.
+    (
+        "ncclKernel_Broadcast_RING_LL_Sum_int8_t(ncclDevComm*)",
+        "nccl",
+        "collective",
+        "nccl Broadcast ring ll",
+    ),
+    ("Memcpy HtoD (Pageable -> Device)", "memcpy", "memcpy", "memcpy HtoD pageable"),
+    ("Memset (Device)", "memset", "memset", "memset"),
+    (
+        "fmha_cutlassF_bf16_aligned_64x128_rf_sm80(x)",
+        "cutlass",
+        "attention",
+        "efficient attention fwd bf16 64x128",
+    ),
+    ("_ZN5mykit12rms_norm_fwdEPfS0_i", "other", "norm", "mykit"),
+    ("void mykit::rope_kernel<float, 4>(float*)", "other", "other", "rope fp32"),
+]
+
+
+@pytest.mark.parametrize(("name", "family", "kind", "short"), SHORT, ids=[row[3] for row in SHORT])
+def test_short_names_of_real_kernels(name: str, family: str, kind: str, short: str) -> None:
+    found = decode(name)
+    assert (found.family, found.kind, found.short) == (family, kind, short)
+    assert found.name == name
+
+
+def test_nvjet_fields() -> None:
+    found = decode("nvjet_sm90_tst_128x192_64x5_4x1_v_bz_coopB_NTN")
+    assert (found.arch, found.dtype, found.tile, found.stages) == ("sm90", "bf16", "128x192x64", 5)
+    assert (found.cluster, found.layout, found.tensor_cores) == ("4x1", "ntn", True)
+    assert found.notes == ("cooperative (B)",)
+
+
+def test_cublas_and_cutlass_fields() -> None:
+    found = decode("ampere_fp16_s16816gemm_fp16_64x64_sliced1x2_ldg8_f2f_stages_64x6_tn")
+    assert (found.arch, found.dtype, found.tile, found.stages) == ("ampere", "fp16", "64x64", 6)
+    assert (found.instruction, found.layout) == ("16x8x16", "tn")
+    found = decode(CUTLASS.format("tensorop_bf16_s16816gemm_relu_bf16_64x64_64x6_tn_align8"))
+    assert (found.family, found.arch, found.dtype, found.stages) == ("cutlass", "sm80", "bf16", 6)
+    found = decode(
+        "cutlass3x_sm90_tensorop_s64x128x16gemm_f16_f16_f32_f16_f16_128x128x64_2x1x1_0_tnn_align8_warpspecialized"
+    )
+    assert (found.tile, found.cluster, found.stages, found.dtype) == ("128x128x64", "2x1x1", None, "fp16")
+
+
+def test_what_runs_on_tensor_cores() -> None:
+    assert decode("ampere_sgemm_128x64_tn").tensor_cores is False
+    assert decode(CUTLASS.format("simt_sgemm_128x32_8x5_nn_align1")).tensor_cores is False
+    tf32 = decode(CUTLASS.format("tensorop_s1688gemm_256x64_16x4_nn_align4"))
+    assert (tf32.tensor_cores, tf32.dtype) == (True, "tf32")
+    plain = decode("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x16_stage3_warpsize2x2x1_ff")
+    assert (plain.tensor_cores, plain.dtype) == (False, "fp32")
+    assert decode(ADD).tensor_cores is None
+
+
+def test_a_name_that_does_not_say_leaves_none() -> None:
+    # cuDNN's attention names say "f16" for bf16 as well: 16 bits is all that they tell.
+    assert decode(CUDNN_ATTENTION).dtype is None
+    # Turing has no TF32: an fp32 GEMM on its 16x8x8 instruction says nothing about its inputs.
+    assert decode("turing_s1688gemm_128x64_tn").dtype is None
+    assert decode("nvjet_sm120_tst_mma_64x64x128_3_32x32x128_tmaAB_alignCD4_bz_TNNN").stages is None
+
+
+def test_the_operators_of_a_triton_kernel() -> None:
+    assert decode("triton_poi_fused__unsafe_view_gelu_mul_0").ops == ("_unsafe_view", "gelu", "mul")
+    found = decode("triton_per_fused__softmax_native_layer_norm_backward_view_12")
+    assert found.ops == ("_softmax", "native_layer_norm_backward", "view")
+    assert "persistent" in found.notes[0]
+
+
+def test_short_names_of_other_events() -> None:
+    assert short_name(ADD, "kernel") == "add bf16 vec8"
+    assert short_name("aten::mm", "cpu_op") == "aten::mm"
+    assert short_name("cudaLaunchKernel", "cuda_runtime") == "cudaLaunchKernel"
+    assert (
+        short_name("autograd::engine::evaluate_function: MulBackward0", "cpu_op") == "evaluate MulBackward0"
+    )
+    assert short_name("## Call CompiledFxGraph fdglgmd3lpajgits ##", "cpu_op") == "CompiledFxGraph fdglgmd3"
+    assert short_name("torch/nn/modules/module.py(1747): _call_impl", "python_function") == "_call_impl"
+    assert short_name("<built-in method linear of type object at 0x7f>", "python_function") == "linear"
+    assert short_name("nn.Module: Linear_0", "python_function") == "Linear_0"
+
+
+PIECES = st.sampled_from(
+    ["void ", "at::native::", "<", ">", "(", ")", "{lambda(", ")#1}", ", ", "128x256", "_", "gemm", "s16816",
+     "triton_", "fused", "nvjet_", "cutlass", "_Z", "12", "Cijk_", "MT1x2", "igemm_", "ncclKernel_", "Memcpy ",
+     "multi_tensor_apply_kernel<", "elementwise_kernel<", "BinaryFunctor<", "::operator()", "(anonymous namespace)",
+     "flash_fwd_kernel<", "_matmul_ogs_", "reduce_kernel<", "float", "TensorListMetadata<4>", " ", "-"]
+)  # fmt: skip
+
+
+@given(st.one_of(st.text(), st.lists(PIECES, max_size=40).map("".join)))
+def test_any_text_is_decoded(name: str) -> None:
+    found = decode(name)
+    assert found.name == name
+    assert len(found.short) <= LONGEST
+    assert short_name(name, "cpu_op") or not name
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["<", "(", "{", "a", "_", "::", ", ", "1x", "9", "_Z1", "{lambda(", "at::native::BinaryFunctor<", "\x00"],
+)
+@pytest.mark.parametrize(
+    "prefix", ["", "void at::native::elementwise_kernel<128, ", "triton_poi_fused_", "_ZN"]
+)
+def test_no_more_than_the_limit_is_read(prefix: str, piece: str) -> None:
+    huge = prefix + piece * (100_000 // len(piece))
+    assert decode(huge).short == decode(huge[:LIMIT]).short
