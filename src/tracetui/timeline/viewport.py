@@ -1,0 +1,129 @@
+"""The stretch of time on the screen, and the moves that change it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tracetui.trace.model import I64
+
+MIN_SCALE = 1.0
+"""Nanoseconds per cell at the deepest zoom."""
+
+
+@dataclass(frozen=True, slots=True)
+class Viewport:
+    """`width` cells of time from `start` on.
+
+    `start` and `scale` are kept as floats so that a zoom can be undone exactly; what is drawn has an integer start
+    and an integer number of nanoseconds per cell, so that every border is exact and a pan moves whole cells.
+    """
+
+    start: float
+    """Nanoseconds from the trace's zero."""
+    scale: float
+    """Nanoseconds per cell, before rounding."""
+    width: int
+    """Cells."""
+
+    @property
+    def cell(self) -> int:
+        """Nanoseconds per cell, as drawn."""
+        return max(1, round(self.scale))
+
+    @property
+    def start_ns(self) -> int:
+        return round(self.start)
+
+    @property
+    def end_ns(self) -> int:
+        return self.start_ns + self.cell * self.width
+
+    @property
+    def span_ns(self) -> int:
+        return self.cell * self.width
+
+    def borders(self) -> I64:
+        """The cells' borders in nanoseconds. Shape (width + 1,), int64."""
+        return self.start_ns + self.cell * np.arange(self.width + 1, dtype=np.int64)
+
+    def column(self, time_ns: int) -> int:
+        """The cell that holds an instant; outside 0..width - 1 where it is off the screen."""
+        return (time_ns - self.start_ns) // self.cell
+
+    def time(self, column: float) -> int:
+        """The instant at a cell's left border (or within it, for a fraction)."""
+        return self.start_ns + round(column * self.cell)
+
+    def contains(self, time_ns: int) -> bool:
+        return self.start_ns <= time_ns < self.end_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a viewport may show: `low` to `high` (nanoseconds), with the centre never outside."""
+
+    low: int
+    high: int
+
+    def clamp(self, view: Viewport) -> Viewport:
+        """The nearest viewport within the limits."""
+        widest = max(MIN_SCALE, 1.1 * (self.high - self.low) / view.width)
+        scale = min(max(view.scale, MIN_SCALE), widest)
+        view = replace(view, scale=scale)
+        half = view.span_ns / 2
+        return replace(view, start=min(max(view.start, self.low - half), self.high - half))
+
+
+def fit(start_ns: int, end_ns: int, width: int, margin: float = 0.0) -> Viewport:
+    """The viewport that just holds a stretch, with `margin` (a share of the stretch) free on either side."""
+    width = max(1, width)
+    spare = (end_ns - start_ns) * margin
+    scale = max(MIN_SCALE, -(-(end_ns - start_ns + 2 * spare) // width))
+    view = Viewport(0.0, scale, width)
+    return replace(view, start=(start_ns + end_ns - view.span_ns) / 2 if margin else float(start_ns))
+
+
+def zoom(view: Viewport, factor: float, about: float | None = None) -> Viewport:
+    """Zoom in (`factor` over 1) or out; the instant `about` (default: the centre) stays in its place."""
+    if about is None:
+        about = view.start + view.span_ns / 2
+    at = (about - view.start) / view.cell
+    scaled = replace(view, scale=max(MIN_SCALE, view.scale / factor))
+    return replace(scaled, start=about - at * scaled.cell)
+
+
+def pan(view: Viewport, cells: int) -> Viewport:
+    """Move by whole cells, to later times where positive."""
+    return replace(view, start=view.start + cells * view.cell)
+
+
+def centre(view: Viewport, time_ns: float) -> Viewport:
+    """Move so that an instant lies in the middle."""
+    return replace(view, start=time_ns - view.span_ns / 2)
+
+
+def resize(view: Viewport, width: int) -> Viewport:
+    """The same stretch of time over another number of cells."""
+    width = max(1, width)
+    return view if width == view.width else replace(view, width=width, scale=view.scale * view.width / width)
+
+
+def reveal(view: Viewport, start_ns: int, end_ns: int, margin: float = 0.1) -> Viewport:
+    """Move no further than needed to show a stretch; where it is longer than the screen, any part of it will do."""
+    spare = round(view.width * margin) * view.cell
+    if end_ns - start_ns > view.span_ns - 2 * spare:
+        if start_ns < view.end_ns - spare and end_ns > view.start_ns + spare:
+            return view
+        edge = start_ns if start_ns >= view.start_ns else end_ns
+        return centre(view, edge)
+    if start_ns < view.start_ns + spare:
+        return (
+            pan(view, -(-(start_ns - spare - view.start_ns) // view.cell) - 1)
+            if start_ns < view.start_ns
+            else view
+        )
+    if end_ns > view.end_ns:
+        return pan(view, (end_ns + spare - view.end_ns) // view.cell + 1)
+    return view

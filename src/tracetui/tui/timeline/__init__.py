@@ -1,0 +1,29 @@
+"""The timeline as Textual widgets: `TimelineView` (overview, ruler, lanes) and `SelectionBar` (the selected event).
+
+The screen around it composes both, hands `view.bar = bar` over, calls the view's methods and listens to its messages:
+`SelectionChanged`, `ViewportChanged`, `RangeChanged`, `GapClicked`. All drawing is done by `tracetui.timeline`.
+"""
+
+from tracetui.tui.timeline.bar import SelectionBar
+from tracetui.tui.timeline.messages import (
+    GapClicked,
+    GapId,
+    Gaps,
+    Mark,
+    RangeChanged,
+    SelectionChanged,
+    ViewportChanged,
+)
+from tracetui.tui.timeline.view import TimelineView
+
+__all__ = [
+    "GapClicked",
+    "GapId",
+    "Gaps",
+    "Mark",
+    "RangeChanged",
+    "SelectionBar",
+    "SelectionChanged",
+    "TimelineView",
+    "ViewportChanged",
+]

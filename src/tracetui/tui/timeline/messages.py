@@ -1,0 +1,64 @@
+"""What the timeline tells the screen around it, and the small things that are handed to it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from textual.message import Message
+
+from tracetui.timeline.viewport import Viewport
+from tracetui.trace.model import I64
+
+
+class Gaps(NamedTuple):
+    """The gaps of one device, sorted by start. Arrays of one length, nanoseconds."""
+
+    device: int
+    start: I64
+    end: I64
+
+
+class GapId(NamedTuple):
+    """Gap `index` of a device's `Gaps`."""
+
+    device: int
+    index: int
+
+
+class Mark(NamedTuple):
+    """A labelled instant."""
+
+    time_ns: int
+    label: str
+
+
+class SelectionChanged(Message):
+    """Another slice is selected (None: none is). Not sent for `select(..., quiet=True)`."""
+
+    def __init__(self, slice_index: int | None) -> None:
+        self.slice_index = slice_index
+        super().__init__()
+
+
+class ViewportChanged(Message):
+    """The stretch of time on the screen changed. Sent at most once per frame."""
+
+    def __init__(self, viewport: Viewport) -> None:
+        self.viewport = viewport
+        super().__init__()
+
+
+class RangeChanged(Message):
+    """The selected range (nanoseconds) changed; None: there is none any more."""
+
+    def __init__(self, range_ns: tuple[int, int] | None) -> None:
+        self.range_ns = range_ns
+        super().__init__()
+
+
+class GapClicked(Message):
+    """A gap on a device's lane was clicked."""
+
+    def __init__(self, gap: GapId) -> None:
+        self.gap = gap
+        super().__init__()
