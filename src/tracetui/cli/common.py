@@ -1,4 +1,4 @@
-"""What every command that reads a trace shares: loading with progress, exit codes, and output that cannot crash.
+"""What every command that reads a trace shares: loading with progress, exit codes, output that cannot crash.
 
 Exit codes: 1 for a file that cannot be read as a trace, 2 for wrong usage (click's own), 130 for Ctrl+C.
 """
@@ -42,7 +42,7 @@ def write(stream: object, text: str) -> None:
 
 
 def emit(text: str) -> None:
-    """Write to standard output, with a closing new line. A reader that went away (`| head`) ends the program quietly."""
+    """Write to standard output, with a closing new line. A reader that left (`| head`) ends it quietly."""
     try:
         write(sys.stdout, text if text.endswith("\n") or not text else text + "\n")
     except OSError as error:
@@ -55,7 +55,7 @@ def emit(text: str) -> None:
 
 
 def command_errors(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator of a command: TraceError is one line and exit code 1, Ctrl+C is exit code 130; never a traceback."""
+    """Decorator of a command: TraceError is one line and exit code 1, Ctrl+C is 130; never a traceback."""
 
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -75,7 +75,7 @@ def command_errors(function: Callable[P, R]) -> Callable[P, R]:
 
 @contextlib.contextmanager
 def progress_bar(label: str = "loading") -> Iterator[Callable[[int, int], bool | None] | None]:
-    """A bar on standard error, on a terminal only and after a quarter of a second. Yields a `Progress`, or None."""
+    """A bar on standard error, on a terminal only, after a quarter of a second. Yields a `Progress` or None."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -101,7 +101,7 @@ def progress_bar(label: str = "loading") -> Iterator[Callable[[int, int], bool |
 
 
 def load_or_exit(path: str) -> Trace:
-    """`tracetui.trace.load` with a progress bar. A file that cannot be read: one line, exit code 1; Ctrl+C: 130."""
+    """`tracetui.trace.load` with a progress bar. A file that cannot be read: exit code 1; Ctrl+C: 130."""
     from tracetui.trace import Cancelled, TraceError, load
 
     try:
@@ -116,4 +116,4 @@ def load_or_exit(path: str) -> Trace:
 
 
 trace_argument = click.argument("trace", metavar="TRACE", type=click.Path(path_type=str, allow_dash=True))
-"""The TRACE of a command: a path, or "-" for standard input. Existence is checked by the loader (exit code 1, not 2)."""
+"""The TRACE of a command: a path, or "-" for standard input. The loader checks that it exists (code 1)."""

@@ -1,0 +1,209 @@
+"""The events that PyTorch's averages count, linked as PyTorch does: CPU tree, device time of ops, merged calls.
+
+The rules are those of torch.autograd.profiler (`_parse_kineto_results`) and torch.autograd.profiler_util
+(`EventList._build_tree`), worked out over arrays from what the exported JSON still holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.analysis.nesting import order_by_time, parents, sum_into, top_of
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I32, I64, Bool
+
+__all__ = ["Calls", "build_calls"]
+
+HIDDEN_NAMES = frozenset(
+    {
+        "[memory]",
+        "[OutOfMemory]",
+        "profiler::_record_function_enter",
+        "profiler::_record_function_enter_new",
+        "profiler::_record_function_exit",
+        "aten::is_leaf",
+        "aten::output_nr",
+        "aten::_version",
+    }
+)
+"""Helper ops that PyTorch leaves out of its tables (torch.autograd.profiler_util._filter_name)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """CPU calls, in tree order, and device events. All times in nanoseconds.
+
+    The CPU arrays have one length: `cpu`, `cpu_parent`, `removed`, `self_cpu`, `device_total`, `self_device`.
+    """
+
+    cpu: I64
+    """Slice of each CPU call, sorted by (thread, start, longest first)."""
+    cpu_parent: I64
+    """Position (in these arrays) of the call around it, -1 for none. Never one that was removed."""
+    removed: Bool
+    """Merged into the call around it: an only child that had its parent's name. It does not count."""
+    self_cpu: I64
+    device_total: I64
+    self_device: I64
+
+    device: I64
+    """Slice of each device event that has a row, annotations among them."""
+    device_start: I64
+    device_duration: I64
+    """The event's own; for GPU annotations without what Kineto adds on export."""
+    device_op: I64
+    """Position in `cpu` of the op (or annotation) that each device event belongs to, -1 for none."""
+
+
+def _named(trace: Trace, wanted: frozenset[str]) -> Bool:
+    """Mask over `trace.names`."""
+    return np.fromiter((name in wanted for name in trace.names), dtype=np.bool_, count=len(trace.names))
+
+
+def _op_with_id(trace: Trace, ops: I64, ids: I64) -> I64:
+    """For each id the position in `ops` of the op that has it, or -1. Ids of 0 and below belong to none."""
+    own = trace.external_id[ops]
+    order = np.argsort(own, kind="stable")
+    own = own[order]
+    at = np.searchsorted(own, ids)
+    at = np.minimum(at, max(0, len(own) - 1))
+    if not len(own):
+        return np.full(len(ids), -1, dtype=np.int64)
+    return np.where((own[at] == ids) & (ids > 0), order[at], -1)
+
+
+def main_lane(trace: Trace, ops: I64) -> int:
+    """The lane of the thread that stopped the profiler, where PyTorch puts runtime and overhead events of no op.
+
+    The JSON does not name it. It is taken to be the thread of the `ProfilerStep`s; else the process's first
+    thread (tid = pid); else the one with most ops. -1 where the trace has no ops at all.
+    """
+    if not len(ops):
+        return -1
+    steps = np.fromiter((n.startswith("ProfilerStep#") for n in trace.names), np.bool_, len(trace.names))
+    found = ops[steps[trace.name[ops]]]
+    if len(found):
+        return int(trace.lane[found[0]])
+    count = np.bincount(trace.lane[ops], minlength=len(trace.lanes))
+    for i in np.flatnonzero(count):
+        lane = trace.lanes[int(i)]
+        if trace.processes[lane.process].pid == lane.tid:
+            return int(i)
+    return int(count.argmax())
+
+
+def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
+    """Everything that the averages of a trace need, whatever the scope and the grouping, without odd slices.
+
+    `python_functions`: count `python_function` slices as CPU calls, as PyTorch 2.13 does.
+    """
+    good = ~trace.odd
+    if trace.names:
+        hidden = _named(trace, HIDDEN_NAMES)
+        if hidden.any():
+            good &= ~hidden[trace.name]
+    cpu_kinds = [Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, Kind.OVERHEAD]
+    if python_functions:
+        cpu_kinds.append(Kind.PYTHON)
+    cpu = np.flatnonzero(trace.is_kind(*cpu_kinds) & good)
+    kind = trace.kind[cpu]
+    is_op = (kind == Kind.CPU_OP) | (kind == Kind.ANNOTATION)
+    ops = np.flatnonzero(is_op)
+
+    # Each call's thread: its lane; for a runtime or overhead event that of its op, or the main thread.
+    thread = trace.lane[cpu].astype(np.int32)
+    runtime = np.flatnonzero((kind == Kind.RUNTIME) | (kind == Kind.OVERHEAD))
+    links = trace.external_id[cpu[runtime]].copy()
+    # For an overhead event an id that is its own correlation is no link.
+    links[(kind[runtime] == Kind.OVERHEAD) & (links == trace.correlation[cpu[runtime]])] = 0
+    linked = _op_with_id(trace, cpu[ops], links)
+    main = main_lane(trace, cpu[ops])
+    if main >= 0:
+        thread[runtime] = np.where(linked >= 0, thread[ops[linked]], main)
+
+    start = trace.start[cpu]
+    duration = trace.duration[cpu]
+    order = order_by_time(thread, start, start + duration)
+    cpu, thread, start, duration = cpu[order], thread[order], start[order], duration[order]
+    ops = np.flatnonzero(is_op[order])
+    parent = parents(thread, start, start + duration)
+
+    device_kinds = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET, Kind.SYNC, Kind.GPU_ANNOTATION)
+    device_mask = trace.is_kind(*device_kinds) & good
+    events = [i for i, c in enumerate(trace.categories) if c.lower() == "cuda_event"]
+    if events:  # CUDA's own event records: no row in PyTorch's table
+        device_mask &= ~np.isin(trace.category, events)
+    device = np.flatnonzero(device_mask)
+    device_kind = trace.kind[device]
+    device_start, device_duration = trace.start[device], trace.duration[device]
+    widened = device_kind == Kind.GPU_ANNOTATION
+    # Kineto moves the annotation's start 1 ns to the left and makes it 2 ns longer on export.
+    device_start = np.where(widened, device_start + 1, device_start)
+    device_duration = np.where(widened, np.maximum(device_duration - 2, 0), device_duration)
+    links = trace.external_id[device].copy()
+    links[(device_kind == Kind.SYNC) & (links == trace.correlation[device])] = 0
+    links[widened] = 0
+    device_op = _op_with_id(trace, cpu[ops], links)
+    device_op = np.where(device_op >= 0, ops[device_op] if len(ops) else -1, -1)
+
+    n = len(cpu)
+    has_op = device_op >= 0
+    own_device = sum_into(device_op[has_op], device_duration[has_op], n)
+    removed, parent, own_device = _merge_same_name(trace.name[cpu], parent, own_device)
+    counted = np.flatnonzero(~removed & (parent >= 0))
+    self_cpu = duration - sum_into(parent[counted], duration[counted], n)
+    return Calls(
+        cpu,
+        parent,
+        removed,
+        self_cpu,
+        _totals(parent, own_device),
+        own_device,
+        device,
+        device_start,
+        device_duration,
+        device_op,
+    )
+
+
+def _merge_same_name(name: I32, parent: I64, own_device: I64) -> tuple[Bool, I64, I64]:
+    """Merge every only child that has its parent's name: (removed, parents, own device times) after it.
+
+    The outermost call of such a chain keeps its duration and takes the innermost one's children and device
+    time (EventList._remove_dup_nodes; a chain is one pass there too, as calls come outermost first).
+    """
+    n = len(parent)
+    inner = np.flatnonzero(parent >= 0)
+    children = np.bincount(parent[inner], minlength=n)
+    removed = np.zeros(n, dtype=np.bool_)
+    removed[inner] = (children[parent[inner]] == 1) & (name[parent[inner]] == name[inner])
+    if not removed.any():
+        return removed, parent, own_device
+    top = top_of(parent, removed)
+    new_parent = np.where(parent >= 0, top[parent], -1)
+    gone = np.flatnonzero(removed)
+    # The innermost of a chain is the one removed call that no removed call hangs on.
+    has_removed_child = np.zeros(n, dtype=np.bool_)
+    has_removed_child[parent[gone]] = True
+    last = gone[~has_removed_child[gone]]
+    own = own_device.copy()
+    own[top[last]] = own_device[last]
+    own[gone] = 0
+    return removed, new_parent, own
+
+
+def _totals(parent: I64, own: I64) -> I64:
+    """Own values plus those of all descendants. Shape (n,)."""
+    total = own.copy()
+    at = np.flatnonzero(own)
+    value = own[at]
+    at = parent[at]
+    while True:
+        alive = at >= 0
+        at, value = at[alive], value[alive]
+        if not len(at):
+            return total
+        np.add.at(total, at, value)
+        at = parent[at]

@@ -1,0 +1,91 @@
+"""What averages can be grouped by besides the name: input shapes, the annotation above, the launching op."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracetui.analysis.calls import Calls
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I64
+from tracetui.trace.text import plain
+
+__all__ = ["GROUPS", "annotation_above", "group_labels", "shape_text"]
+
+GROUPS = ("name", "shape", "annotation", "kernel", "op")
+
+
+def group_labels(
+    trace: Trace, calls: Calls, cpu_at: I64, device_at: I64, group: str
+) -> tuple[I64, list[str]]:
+    """(label index of each CPU call of `cpu_at`, then of each device event of `device_at`; the labels).
+
+    Labels are safe to show. The label is "" for everything under the groups "name" and "kernel".
+    """
+    size = len(cpu_at) + len(device_at)
+    if group in ("name", "kernel"):
+        return np.zeros(size, dtype=np.int64), [""]
+    if group == "shape":
+        return _shapes(trace, calls, cpu_at, size)
+    op = calls.device_op[device_at]
+    if group == "op":
+        by = np.where(op >= 0, calls.cpu[op] if len(calls.cpu) else -1, trace.launch[calls.device[device_at]])
+    else:
+        above = annotation_above(trace, calls)
+        if not len(above):
+            by = np.full(size, -1, dtype=np.int64)
+        else:
+            launched_under = np.where(op >= 0, _self_or_above(trace, calls, above, op), -1)
+            by = np.concatenate([above[cpu_at], launched_under])
+            by = np.where(by >= 0, calls.cpu[by], -1)
+    labels: dict[str, int] = {"": 0}
+    table = np.zeros(len(trace.names) + 1, dtype=np.int64)
+    name = np.where(by >= 0, trace.name[by], -1) if len(trace) else by
+    for i in np.unique(name[name >= 0]):
+        text = trace.names[int(i)]
+        text = "ProfilerStep*" if text.startswith("ProfilerStep#") else text
+        table[i] = labels.setdefault(text, len(labels))
+    return np.where(name >= 0, table[name], 0), list(labels)
+
+
+def annotation_above(trace: Trace, calls: Calls) -> I64:
+    """For each CPU call the position in `calls.cpu` of the nearest user annotation around it, or -1."""
+    is_annotation = trace.kind[calls.cpu] == Kind.ANNOTATION
+    above = calls.cpu_parent.copy()
+    active = np.flatnonzero(above >= 0)
+    active = active[~is_annotation[above[active]]]
+    while len(active):
+        above[active] = above[above[active]]
+        alive = above[active] >= 0
+        active = active[alive]
+        active = active[~is_annotation[above[active]]]
+    return above
+
+
+def _self_or_above(trace: Trace, calls: Calls, above: I64, at: I64) -> I64:
+    is_annotation = trace.kind[calls.cpu[at]] == Kind.ANNOTATION
+    return np.where(is_annotation, at, above[at])
+
+
+def shape_text(dims: Any) -> str:
+    """Input shapes as PyTorch's table writes them; a list of tensors is an empty list there. Safe to show."""
+    if not isinstance(dims, list):
+        return "[]"
+    flat = [[] if isinstance(d, list) and any(isinstance(x, list) for x in d) else d for d in dims]
+    return plain(str(flat))
+
+
+def _shapes(trace: Trace, calls: Calls, cpu_at: I64, size: int) -> tuple[I64, list[str]]:
+    """Labels by `Input Dims`; needs a second look at the file for every op."""
+    label = np.zeros(size, dtype=np.int64)
+    ops = np.flatnonzero(trace.kind[calls.cpu[cpu_at]] == Kind.CPU_OP)
+    labels: dict[str, int] = {"": 0}
+    for start in range(0, len(ops), 65536):  # a bounded number of decoded events at a time
+        part = ops[start : start + 65536]
+        texts = [
+            shape_text(a["Input Dims"]) if "Input Dims" in a else ""
+            for a in trace.args_of(calls.cpu[cpu_at[part]])
+        ]
+        label[part] = [labels.setdefault(text, len(labels)) for text in texts]
+    return label, list(labels)

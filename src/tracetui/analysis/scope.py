@@ -1,0 +1,151 @@
+"""Scopes: what a table speaks of. The whole trace, one step, a range of time, or what the screen shows.
+
+An event belongs to a scope when it **starts** in it. For a step, a device event belongs where its *launch*
+starts: the work that a step launched is that step's work, even where the device runs it after the step's end on
+the CPU. An event counts with its own whole time: it is not cut at the scope's borders. So the steps and what lies
+outside of all steps add up to the whole trace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I32, I64, Bool
+
+__all__ = [
+    "NO_STEP",
+    "WHOLE",
+    "Scope",
+    "StepTable",
+    "find_steps",
+    "members",
+    "range_scope",
+    "step_of",
+    "step_scope",
+]
+
+NO_STEP = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A stretch of time [start, end) in nanoseconds. `by_launch`: device events belong where their launch is."""
+
+    kind: str
+    """One of "whole", "step", "range", "viewport"."""
+    start: int = 0
+    end: int = 0
+    label: str = "whole trace"
+    """Ready to show."""
+    by_launch: bool = False
+    step: int = NO_STEP
+    """Index into the trace's steps, for kind "step"."""
+
+
+WHOLE = Scope("whole")
+
+
+@dataclass(frozen=True, slots=True)
+class StepTable:
+    """The steps of a trace, by time. Arrays of one length."""
+
+    event: I64
+    """The annotation's slice."""
+    number: I64
+    """N of `ProfilerStep#N`; the position for a chosen annotation."""
+    start: I64
+    end: I64
+    name: str
+    """`ProfilerStep`, or the annotation that was chosen."""
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+
+def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
+    """The `ProfilerStep#N` annotations, or those of the name `annotation`, by time. Odd ones are left out.
+
+    Where several overlap (one per process of a merged trace), all are listed.
+    """
+    numbers: dict[int, int] = {}
+    for index, name in enumerate(trace.names):
+        if annotation is None:
+            if name.startswith("ProfilerStep#") and name[13:].isascii() and name[13:].isdigit():
+                numbers[index] = int(name[13:])
+        elif name == annotation:
+            numbers[index] = -1
+    kinds = (Kind.ANNOTATION, Kind.CPU_OP) if annotation is None else (Kind.ANNOTATION,)
+    at = np.flatnonzero(trace.is_kind(*kinds) & ~trace.odd)
+    if numbers:
+        wanted = np.zeros(len(trace.names), dtype=np.bool_)
+        wanted[list(numbers)] = True
+        at = at[wanted[trace.name[at]]]
+    else:
+        at = at[:0]
+    start, end = trace.start[at], trace.start[at] + trace.duration[at]
+    order = np.lexsort((-end, start))
+    at, start, end = at[order], start[order], end[order]
+    number = np.array([numbers[int(i)] for i in trace.name[at]], dtype=np.int64)
+    if annotation is not None:
+        number = np.arange(len(at), dtype=np.int64)
+    return StepTable(at, number, start, end, annotation or "ProfilerStep")
+
+
+def step_of(steps: StepTable, time: I64) -> I32:
+    """The step that each time falls into (the last begun that has not ended), or NO_STEP. Shape of `time`."""
+    if not len(steps):
+        return np.full(len(time), NO_STEP, dtype=np.int32)
+    at = np.searchsorted(steps.start, time, side="right") - 1
+    inside = (at >= 0) & (time < steps.end[at])
+    # Only where steps overlap can an earlier one still hold a time that the last begun does not.
+    for back in range(1, len(steps)):
+        if not bool(np.any(steps.end[:-back] > steps.start[back:])):
+            break
+        earlier = np.maximum(at - back, 0)
+        found = ~inside & (at - back >= 0) & (time < steps.end[earlier])
+        at = np.where(found, earlier, at)
+        inside |= found
+        if back >= 64:
+            break
+    return np.where(inside, at, NO_STEP).astype(np.int32)
+
+
+def launch_times(trace: Trace, at: I64) -> I64:
+    """When the work of each slice of `at` began on the CPU. Shape of `at`.
+
+    For a device event its launch's start; for a GPU annotation the start of the annotation that it shadows;
+    for all others, and where the trace lacks the link, the slice's own start.
+    """
+    launch = trace.launch[at]
+    shadow = np.where(trace.kind[at] == Kind.GPU_ANNOTATION, trace.op[at], -1)
+    cause = np.where(launch >= 0, launch, shadow)
+    return np.where(cause >= 0, trace.start[cause], trace.start[at])
+
+
+def step_scope(trace: Trace, number: int, annotation: str | None = None) -> Scope:
+    """The scope of step N. Raises LookupError, with a line for people, where there is no such step."""
+    steps = find_steps(trace, annotation)
+    found = np.flatnonzero(steps.number == number)
+    if not len(found):
+        there = f"{steps.number.min()} to {steps.number.max()}" if len(steps) else "none"
+        raise LookupError(f"no step {number} in this trace (steps: {there})")
+    i = int(found[0])
+    return Scope("step", int(steps.start[i]), int(steps.end[i]), f"step {number}", True, i)
+
+
+def range_scope(start: int, end: int, kind: str = "range") -> Scope:
+    """The scope of a stretch of time, `kind` "range" or "viewport". Raises ValueError for an empty one."""
+    if end <= start:
+        raise ValueError("the range is empty")
+    return Scope(kind, start, end, f"{start / 1e3:,.1f} to {end / 1e3:,.1f} us")
+
+
+def members(trace: Trace, scope: Scope | None, at: I64) -> Bool:
+    """Which of the slices `at` belong to the scope. Shape of `at`."""
+    if scope is None or scope.kind == "whole":
+        return np.ones(len(at), dtype=np.bool_)
+    time = launch_times(trace, at) if scope.by_launch else trace.start[at]
+    return np.asarray((time >= scope.start) & (time < scope.end), dtype=np.bool_)
