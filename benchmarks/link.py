@@ -3,10 +3,11 @@
 
     python benchmarks/link.py [TRACE] [--size 200x50] [--rate 1.0] [--delay 80] [--key d] [--hold 2.0]
 
-Runs `tracetui open TRACE` in a pseudo-terminal and is the link itself: what the app writes is taken from the
-terminal no faster than --rate (Mbit/s), so its writes block as they would behind a full TCP window, and what is typed
-reaches it after --delay (ms, there and back). The key is held at 30 presses a second; printed is how long after the
-last press the picture has settled, which is when the last byte has come down the link, with the delay counted in.
+Runs `tracetui open TRACE` in a pseudo-terminal and is the link itself: what the app writes is taken from
+the terminal no faster than --rate (Mbit/s), so its writes block as they would behind a full TCP window, and
+what is typed reaches it after --delay (ms, there and back). The key is held at 30 presses a second; printed
+is how long after the last press the picture has settled, which is when the last byte has come down the
+link, with the delay counted in.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import termios
 import time
 from pathlib import Path
 
+RAW = argparse.RawDescriptionHelpFormatter
 SAMPLE = Path(__file__).resolve().parent.parent / "sample_traces" / "train.json.gz"
 QUIET = 0.35
 """Seconds of silence after which the picture counts as settled."""
@@ -66,9 +68,7 @@ class Link:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=RAW)
     parser.add_argument("trace", nargs="?", default=str(SAMPLE))
     parser.add_argument("--size", default="200x50")
     parser.add_argument("--rate", type=float, default=1.0, help="Mbit/s")
