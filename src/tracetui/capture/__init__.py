@@ -1,1 +1,59 @@
-"""Run a workload under torch.profiler in a child process, the only place that imports torch."""
+"""Run a workload under torch.profiler in a child process, the only place that imports torch.
+
+    options = CaptureOptions("mlp", {"batch": 8}, compile=True, device="cuda")
+    capture = start(options, on_event=print)   # returns at once; OptionError for options that cannot be
+    capture.cancel()                           # at any time: ends the child and everything it started
+    for event in capture:                      # or follow it here; the last is Done, Failed or Canceled
+        ...
+    match capture.wait():
+        case Done(result=result): result.trace, result.table, result.meta   # paths
+        case Failed(message=line, tail=lines): ...
+        case Canceled(): ...
+
+`WORKLOADS` holds the built-in workloads with their options; `CaptureOptions.command()` is the command that
+repeats a capture; `dataclasses.replace` changes one option of an earlier one. `on_event` is called from
+background threads (in Textual: `app.call_from_thread`, or `post_message`, which may be called from any).
+Nothing here imports torch, numpy or Textual when it is imported.
+"""
+
+from __future__ import annotations
+
+from tracetui.capture.catalog import WORKLOADS, Param, Value, Workload
+from tracetui.capture.events import (
+    Canceled,
+    CaptureEvent,
+    CaptureResult,
+    Done,
+    Failed,
+    Note,
+    Output,
+    Phase,
+    Progress,
+    phase_times,
+)
+from tracetui.capture.options import DTYPES, MODES, WARMUP_STEPS, CaptureOptions, OptionError
+from tracetui.capture.run import Capture, start
+
+__all__ = [
+    "DTYPES",
+    "MODES",
+    "WARMUP_STEPS",
+    "WORKLOADS",
+    "Canceled",
+    "Capture",
+    "CaptureEvent",
+    "CaptureOptions",
+    "CaptureResult",
+    "Done",
+    "Failed",
+    "Note",
+    "OptionError",
+    "Output",
+    "Param",
+    "Phase",
+    "Progress",
+    "Value",
+    "Workload",
+    "phase_times",
+    "start",
+]

@@ -1,0 +1,158 @@
+"""Which torch and which device: the checks that come before anything is captured."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from .channel import Channel, Failure
+
+if TYPE_CHECKING:
+    import torch
+
+OLDEST_TORCH = (2, 4)
+
+
+def import_torch() -> str:
+    """Import torch and return its version. Raises `Failure` where there is none, or one too old."""
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise Failure("no_torch", f"importing torch failed: {error}") from error
+        raise Failure(
+            "no_torch", f"PyTorch is not installed. Install it: {sys.executable} -m pip install torch"
+        ) from error
+    except (ImportError, OSError) as error:  # a broken installation, e.g. a CUDA library that is missing
+        raise Failure("no_torch", f"importing torch failed: {error}") from error
+    version = str(getattr(torch, "__version__", "0.0"))
+    match = re.match(r"(\d+)\.(\d+)", version)
+    if not match or (int(match[1]), int(match[2])) < OLDEST_TORCH:
+        raise Failure(
+            "old_torch",
+            f"torch {version} is too old, 2.4 or newer is needed. "
+            f"Update it: {sys.executable} -m pip install --upgrade torch",
+        )
+    return version
+
+
+def choose(wanted: str, channel: Channel) -> torch.device:
+    """The device to capture on. "auto" takes the first GPU, or the CPU with a notice.
+
+    Raises `Failure` where a device that was asked for is not there.
+    """
+    import torch
+
+    if wanted == "auto":
+        if torch.cuda.is_available():
+            wanted = "cuda"
+        elif _xpu_available():
+            wanted = "xpu"
+        else:
+            built = torch.version.cuda or torch.version.hip
+            why = "torch sees no GPU" if built else f"torch {torch.__version__} is built without GPU support"
+            channel.note("no_gpu", f"{why}: capturing on the CPU, so the trace has no GPU lane")
+            wanted = "cpu"
+    elif wanted == "cpu":
+        channel.note("no_gpu", "capturing on the CPU: the trace has no GPU lane")
+    device = torch.device(wanted)
+    if device.type == "cuda":
+        if not torch.cuda.is_available():
+            raise Failure("no_device", f"torch {torch.__version__} sees no CUDA device; try --device cpu")
+        count = torch.cuda.device_count()
+    elif device.type == "xpu":
+        if not _xpu_available():
+            raise Failure("no_device", f"torch {torch.__version__} sees no XPU device; try --device cpu")
+        count = torch.xpu.device_count()
+    else:
+        return device
+    index = device.index or 0
+    if index >= count:
+        raise Failure("no_device", f"no device {device}: torch sees {count}, counted from 0")
+    return torch.device(device.type, index)
+
+
+def _xpu_available() -> bool:
+    import torch
+
+    return hasattr(torch, "xpu") and torch.xpu.is_available()
+
+
+def select(device: torch.device) -> None:
+    """Make `device` the current one, so that what asks for "cuda" gets it."""
+    import torch
+
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    elif device.type == "xpu":
+        torch.xpu.set_device(device)
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until the device has done all its work; nothing to do on a CPU."""
+    import torch
+
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "xpu":
+        torch.xpu.synchronize(device)
+
+
+def name(device: torch.device) -> str:
+    """The device's own name, e.g. "NVIDIA H200"."""
+    import torch
+
+    if device.type == "cuda":
+        return str(torch.cuda.get_device_name(device))
+    if device.type == "xpu":
+        return str(torch.xpu.get_device_name(device))
+    return _cpu_name()
+
+
+def describe(device: torch.device) -> dict[str, Any]:
+    """What the .meta.json says about the machine."""
+    import torch
+
+    info: dict[str, Any] = {"type": device.type, "index": device.index, "name": name(device)}
+    if device.type == "cuda":
+        properties = torch.cuda.get_device_properties(device)
+        info["memory_bytes"] = properties.total_memory
+        info["multiprocessors"] = properties.multi_processor_count
+        info["cuda"] = torch.version.cuda
+        info["hip"] = torch.version.hip
+        info["driver"] = _driver_version()
+    else:
+        info["threads"] = torch.get_num_threads()
+    return info
+
+
+def _cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    import platform
+
+    return platform.processor() or platform.machine()
+
+
+def _driver_version() -> str | None:
+    """The NVIDIA driver's version as nvidia-smi shows it; None where NVML cannot tell."""
+    try:
+        nvml = ctypes.CDLL("nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1")
+        text = ctypes.create_string_buffer(96)
+        if nvml.nvmlInit_v2() != 0:
+            return None
+        try:
+            if nvml.nvmlSystemGetDriverVersion(text, len(text)) != 0:
+                return None
+        finally:
+            nvml.nvmlShutdown()
+        return text.value.decode("ascii", "replace")
+    except (OSError, AttributeError):
+        return None

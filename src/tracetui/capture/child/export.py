@@ -1,0 +1,100 @@
+"""The files of a capture, written into a scratch directory: trace, PyTorch's table, its rows as numbers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
+
+from .channel import Channel, Failure
+
+if TYPE_CHECKING:
+    import torch
+
+NAME_WIDTH = 200
+"""Names up to this length are whole in the table: kernels of one template differ far to the right."""
+
+
+def write_files(
+    prof: torch.profiler.profile, job: dict[str, Any], kind: str, channel: Channel
+) -> dict[str, str]:
+    """Write all files into the scratch directory; returns suffix -> path.
+
+    Raises `Failure("disk", ...)` if one cannot be written whole.
+    """
+    stem = job["stem"]
+    try:
+        channel.phase("exporting", f"{stem}.json")
+        files = {".json": _write_trace(prof, job["directory"], stem)}
+        if job["gzip"]:
+            channel.phase("exporting", f"{stem}.json.gz")
+            files = {".json.gz": _compress(files[".json"])}
+        channel.phase("exporting", f"{stem}.txt")
+        averages = prof.key_averages()
+        order = "self_cpu_time_total" if kind == "cpu" else "self_device_time_total"
+        table = averages.table(sort_by=order, row_limit=-1, max_name_column_width=NAME_WIDTH)
+        files[".txt"] = _write_text(job["directory"], stem + ".txt", table)
+        if job["averages_json"]:
+            text = json.dumps([_row(row) for row in averages])
+            files[".averages.json"] = _write_text(job["directory"], stem + ".averages.json", text)
+    except OSError as error:
+        raise Failure("disk", f"cannot write the capture: {error.strerror or error}") from error
+    return files
+
+
+def _write_trace(prof: torch.profiler.profile, directory: str, stem: str) -> str:
+    name = stem + ".json"
+    # Kineto puts the path that it is given into the file: from inside the directory that is the bare name.
+    before = os.getcwd()
+    os.chdir(directory)
+    try:
+        prof.export_chrome_trace(name)
+    finally:
+        os.chdir(before)
+    path = os.path.join(directory, name)
+    # Kineto does not report a failed write, so look for the end of the file.
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.path.getsize(path) - 4096))
+            tail = file.read()
+    except FileNotFoundError:
+        tail = b""
+    if not tail.rstrip().endswith(b"}") or b'"traceName"' not in tail:
+        raise Failure("disk", f"the trace could not be written whole: is the disk of {directory} full?")
+    return path
+
+
+def _compress(path: str) -> str:
+    target = path + ".gz"
+    name = os.path.basename(path)
+    with (
+        open(path, "rb") as source,
+        open(target, "wb") as raw,
+        gzip.GzipFile(name, "wb", 6, raw, 0) as packed,
+    ):
+        shutil.copyfileobj(source, packed, 1 << 20)
+    os.remove(path)
+    return target
+
+
+def _write_text(directory: str, name: str, text: str) -> str:
+    path = os.path.join(directory, name)
+    with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        file.write(text if text.endswith("\n") else text + "\n")
+    return path
+
+
+def _row(row: Any) -> dict[str, Any]:
+    """One row of the averages; times in microseconds, as torch has them."""
+    return {
+        "key": row.key,
+        "count": row.count,
+        "cpu_total": row.cpu_time_total,
+        "self_cpu": row.self_cpu_time_total,
+        "device_total": row.device_time_total,
+        "self_device": row.self_device_time_total,
+        "device": str(row.device_type),
+        "user": row.is_user_annotation,
+    }

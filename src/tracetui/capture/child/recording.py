@@ -1,0 +1,82 @@
+"""torch.profiler around steps: the schedule of the series, and the loop that a built-in workload runs in."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import device as devices
+from .channel import Channel
+
+if TYPE_CHECKING:
+    import torch
+
+Job = dict[str, Any]
+
+
+def make_profiler(
+    job: Job, device: torch.device, wait: int, warmup: int, active: int
+) -> torch.profiler.profile:
+    """A profiler with the capture's options, not started."""
+    from torch.profiler import ProfilerActivity, profile, schedule
+
+    activities = [ProfilerActivity.CPU]
+    if device.type == "cuda":
+        activities.append(ProfilerActivity.CUDA)
+    elif device.type == "xpu":
+        activities.append(ProfilerActivity.XPU)
+    with warnings.catch_warnings():
+        # --schedule-warmup 0 is how one sees the very first call; the user asked for it.
+        warnings.filterwarnings("ignore", message="Profiler won't be using warmup")
+        return profile(
+            activities=activities,
+            schedule=schedule(wait=wait, warmup=warmup, active=active, repeat=1),
+            record_shapes=job["record_shapes"],
+            profile_memory=job["profile_memory"],
+            with_stack=job["with_stack"],
+            with_flops=job["with_flops"],
+        )
+
+
+def stage(step: int, wait: int, warmup: int) -> str:
+    """What the schedule does with a step, in words."""
+    return "wait" if step < wait else "warm-up" if step < wait + warmup else "active"
+
+
+def record_steps(
+    job: Job, device: torch.device, step: Callable[[], object], channel: Channel, compiled: str | None
+) -> torch.profiler.profile:
+    """Warm up if asked to, then run `step` under the schedule. Returns the stopped profiler.
+
+    `compiled`: torch.compile's mode where the first call compiles, else None.
+    """
+    if compiled is not None:
+        channel.phase("compiling", compiled)
+    if job["warmup"]:
+        count = job["warmup_steps"]
+        for i in range(count):
+            if compiled is None or i > 0:
+                channel.step("warming up", "", i, count)
+            step()
+            if i == 0:
+                devices.synchronize(device)
+                channel.phase("warming up", "", 1, count)
+        devices.synchronize(device)
+
+    wait, warmup, active = job["wait"], job["schedule_warmup"], job["active"]
+    total = wait + warmup + active
+    if job["warmup"] or compiled is None:
+        channel.phase("profiling", stage(0, wait, warmup), 0, total)
+    prof = make_profiler(job, device, wait, warmup, active)
+    with prof:
+        for i in range(total):
+            # Whatever happens between two steps is inside a ProfilerStep of the trace. So: mostly just a look
+            # at the clock, and not even that before the first recorded step, which the start has made wait.
+            if i != wait + warmup:
+                channel.step("profiling", stage(i, wait, warmup), i, total)
+            step()
+            prof.step()
+    devices.synchronize(device)
+    channel.phase("profiling", "active", total, total)
+    return prof

@@ -1,0 +1,128 @@
+"""One capture from start to end, inside the child: torch, device, workload, steps, files."""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import device as devices
+from .channel import Channel, Failure, flush
+from .export import write_files
+from .recording import Job, record_steps
+from .user_code import ScriptRecorder, load_callable
+
+if TYPE_CHECKING:
+    import torch
+
+OWN_CODE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def main() -> None:
+    """Read the job, capture, and exit: 0 when all files are written, else 1 after a "failed" event."""
+    channel = Channel()
+    faulthandler.enable()
+    job = channel.read_job()
+    try:
+        info, files = capture(job, channel)
+    except Failure as failure:
+        flush()
+        channel.send("failed", kind=failure.kind, message=str(failure))
+        sys.exit(1)
+    except BaseException as error:
+        _print_error(error)
+        flush()
+        kind, message = explain(error, job)
+        channel.send("failed", kind=kind, message=message)
+        sys.exit(1)
+    flush()
+    channel.send("done", info=info, files=files)
+
+
+def capture(job: Job, channel: Channel) -> tuple[dict[str, Any], dict[str, str]]:
+    """Run the job; returns what the .meta.json says about the machine, and the files (suffix to path).
+
+    Raises `Failure` for what a user can mend, and whatever the workload raises.
+    """
+    if job["kind"] == "script" and job["device"] == "cpu":
+        # A script picks its own device. This is how it is kept off the GPUs.
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    version = devices.import_torch()
+    channel.phase("imported torch", version)
+    import torch
+
+    device = devices.choose(job["device"], channel)
+    devices.select(device)
+    name = devices.name(device)
+    channel.phase("device", name if device.type == "cpu" else f"{device}, {name}")
+    torch.manual_seed(job["seed"])
+
+    if job["kind"] == "script":
+        prof = ScriptRecorder(job, device, channel).run()
+    else:
+        step = _build(job, device)
+        compiled = job["mode"] if job["compile"] else None
+        prof = record_steps(job, device, step, channel, compiled)
+
+    files = write_files(prof, job, device.type, channel)
+    info = {
+        "torch": version,
+        "python": sys.version.split()[0],
+        "executable": sys.executable,
+        "device": devices.describe(device),
+    }
+    return info, files
+
+
+def _build(job: Job, device: torch.device) -> Callable[[], object]:
+    import torch
+
+    from ..workloads import Setup
+
+    def compiler(function: Any) -> Any:
+        return torch.compile(function, mode=job["mode"]) if job["compile"] else function
+
+    if job["kind"] == "callable":
+        function: Callable[[], object] = compiler(load_callable(job["target"]))
+        return function
+    steps = (
+        job["wait"] + job["schedule_warmup"] + job["active"] + (job["warmup_steps"] if job["warmup"] else 0)
+    )
+    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}[job["dtype"]]
+    module = importlib.import_module("_tracetui_capture.workloads." + job["target"])
+    try:
+        step: Callable[[], object] = module.build(Setup(device, dtype, compiler, steps), **job["params"])
+    except ModuleNotFoundError as error:
+        package = (error.name or "").split(".")[0].replace("_", "-")
+        raise Failure(
+            "usage", f"this needs {package}. Install it: {sys.executable} -m pip install {package}"
+        ) from error
+    return step
+
+
+def explain(error: BaseException, job: Job) -> tuple[str, str]:
+    """The kind and the one line for an error that the workload or the user's code raised."""
+    torch = sys.modules.get("torch")
+    out_of_memory: type | None = getattr(torch, "OutOfMemoryError", None)
+    lines = str(error).strip().splitlines()
+    line = type(error).__name__ + (f": {lines[0]}" if lines else "")
+    if isinstance(error, KeyboardInterrupt):
+        return "killed", "interrupted"
+    if out_of_memory is not None and isinstance(error, out_of_memory):
+        return "out_of_memory", f"{job['target']}: {line}"
+    return "workload", f"{job['target']} failed: {line}"
+
+
+def _print_error(error: BaseException) -> None:
+    """The traceback from the first frame on that is not ours: how the user's code ran."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_next is not None:
+        name = frames.tb_frame.f_code.co_filename
+        if not (name.startswith(OWN_CODE) or "runpy" in name or "importlib" in name):
+            break
+        frames = frames.tb_next
+    traceback.print_exception(type(error), error, frames)

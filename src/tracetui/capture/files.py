@@ -1,0 +1,134 @@
+"""Where a capture's files go: made whole in a scratch directory beside their place, then renamed into it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from tracetui import __version__
+from tracetui.capture.events import CaptureResult, Note
+from tracetui.capture.options import CaptureOptions
+
+SUFFIXES = (".json", ".json.gz", ".txt", ".averages.json", ".meta.json")
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """A hidden directory in the folder that the files are for."""
+
+    directory: Path
+    folder: Path
+    made: tuple[Path, ...]
+    """Directories that were made for this capture, outermost first."""
+
+    def remove(self) -> None:
+        """Delete the scratch directory, and the directories made for it where nothing else came into them."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+        with suppress(OSError):
+            for path in reversed(self.made):
+                path.rmdir()
+
+
+def make_scratch(options: CaptureOptions) -> Scratch:
+    """Make the output directory, its folder, and a scratch directory in that.
+
+    Raises OSError: FileNotFoundError where the output directory's parent does not exist (a typing error,
+    most likely), others where it cannot be written to.
+    """
+    output = Path(options.output).expanduser()
+    folder = output / options.folder
+    made = [path for path in (output, folder) if not path.exists()]
+    for path in (output, folder):
+        path.mkdir(exist_ok=True)
+    return Scratch(Path(tempfile.mkdtemp(prefix=".capture-", dir=folder)).absolute(), folder, tuple(made))
+
+
+def publish(
+    options: CaptureOptions,
+    scratch: Scratch,
+    files: Mapping[str, str],
+    info: Mapping[str, Any],
+    notes: tuple[Note, ...],
+) -> CaptureResult:
+    """Write the .meta.json, and move all files (suffix to path) to their names; raises OSError.
+
+    An earlier capture of the same name stays: this one is then called NAME-2, NAME-3, ... With
+    `options.force` the earlier one is replaced.
+    """
+    meta = {
+        "tracetui": __version__,
+        "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "command": options.command(),
+        "cwd": os.getcwd(),
+        "options": asdict(options) | {"params": options.values()},
+        "notes": [note.text for note in notes],
+        **info,
+    }
+    path = scratch.directory / "meta"
+    path.write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
+    sources = {suffix: Path(source) for suffix, source in files.items()} | {".meta.json": path}
+    number = 1
+    while not _move_all(sources, scratch.folder, _numbered(options.stem, number), options.force):
+        number += 1
+    stem = _numbered(options.stem, number)
+    targets = {suffix: scratch.folder / (stem + suffix) for suffix in sources}
+    return CaptureResult(
+        trace=targets[".json.gz" if ".json.gz" in targets else ".json"],
+        table=targets[".txt"],
+        meta=targets[".meta.json"],
+        averages=targets.get(".averages.json"),
+        info=meta,
+        notes=notes,
+    )
+
+
+def _numbered(stem: str, number: int) -> str:
+    return stem if number == 1 else f"{stem}-{number}"
+
+
+def _move_all(sources: Mapping[str, Path], folder: Path, stem: str, force: bool) -> bool:
+    """Rename all files to `stem`. False, with nothing changed, where one of that name is there already."""
+    if force:
+        for suffix in SUFFIXES:
+            target = folder / (stem + suffix)
+            if suffix in sources:
+                os.replace(sources[suffix], target)
+            else:
+                target.unlink(missing_ok=True)  # of the capture that this one replaces
+        return True
+    if any((folder / (stem + suffix)).exists() for suffix in SUFFIXES):
+        return False
+    done: list[Path] = []
+    try:
+        for suffix, source in sources.items():
+            target = folder / (stem + suffix)
+            _move_new(source, target)
+            done.append(target)
+    except OSError as error:
+        for target in done:
+            target.unlink()
+        if isinstance(error, FileExistsError):
+            return False  # another capture took the name since we looked; the sources are still linked
+        raise
+    return True
+
+
+def _move_new(source: Path, target: Path) -> None:
+    """Give `source` a second name that nobody has: unlike a rename, a hard link never overwrites."""
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if target.exists():
+            raise FileExistsError(target) from None
+        shutil.copyfile(source, target.with_name("." + target.name))
+        os.replace(target.with_name("." + target.name), target)

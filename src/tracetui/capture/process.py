@@ -1,0 +1,124 @@
+"""The child's process: how it is started, and how it ends together with everything that it started."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import uuid
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+CHILD = Path(__file__).parent / "child"
+MARK = "TRACETUI_CAPTURE"
+"""Environment variable that every process of a capture inherits, also one in a session of its own."""
+
+
+class StartError(Exception):
+    """The child cannot be started: `kind` as in `events.Failed`, the message is one line."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def find_python(wanted: str | None) -> str:
+    """The Python to run the child with. Raises `StartError` where it is not there or has no torch."""
+    if wanted is None:
+        # Looks for the module without importing it: this process stays without torch.
+        if find_spec("torch") is None:
+            raise StartError(
+                "no_torch",
+                f"PyTorch is not installed. Install it: {sys.executable} -m pip install torch "
+                "(or name a Python that has it: --python PATH)",
+            )
+        return sys.executable
+    path = os.path.expanduser(wanted)
+    if os.path.isdir(path):  # an environment's folder is as good as the Python in it
+        inside = Path(path, *(("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python")))
+        path = str(inside)
+    found = shutil.which(path)
+    if found is None:
+        raise StartError("no_python", f"--python: there is no program {wanted}")
+    return found
+
+
+class Child:
+    """A running child: its pipes, and the end of it.
+
+    stdin carries the job, and its closing tells the child that this process is gone; stdout carries events;
+    stderr carries whatever the workload prints.
+    """
+
+    def __init__(self, python: str) -> None:
+        self._mark = uuid.uuid4().hex
+        command = [python, "-u", str(CHILD)]
+        try:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**os.environ, MARK: self._mark},
+                # A session of its own: the terminal's Ctrl+C reaches this process alone, which then decides.
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise StartError("no_python", f"cannot run {python}: {error.strerror or error}") from error
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def send(self, line: bytes) -> None:
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):  # it ended at once: its exit tells more
+            self.process.stdin.write(line)
+            self.process.stdin.flush()
+
+    def wait(self) -> int:
+        """Wait until the child has ended, end what it left behind, and return its exit status."""
+        if hasattr(os, "waitid"):
+            # Not reaped yet: as long as its entry stands, nobody else can get its process id or group.
+            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+            self.kill()
+            return self.process.wait()
+        status = self.process.wait()
+        self.kill()
+        return status
+
+    def terminate(self) -> None:
+        """Ask the child and its processes to end."""
+        if sys.platform == "win32":
+            self.kill()
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the child and all that it started, at once."""
+        if sys.platform == "win32":
+            subprocess.run(["taskkill", "/F", "/T", "/PID", str(self.pid)], capture_output=True, check=False)
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        for _ in range(10):  # what it starts while we look is found in the next round
+            marked = self._marked()
+            for pid in marked:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            if not marked:
+                break
+
+    def _marked(self) -> list[int]:
+        """Living processes that inherited this capture's mark (Linux; elsewhere none are found)."""
+        needle = f"{MARK}={self._mark}".encode()
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # it ended meanwhile, or it is another user's
+                if needle in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+        return found
