@@ -1,4 +1,4 @@
-"""The events that PyTorch's averages count, linked as PyTorch does: CPU tree, device time of ops, merged calls.
+"""The events that PyTorch's averages count, linked as it does: CPU tree, device time of ops, merged calls.
 
 The rules are those of torch.autograd.profiler (`_parse_kineto_results`) and torch.autograd.profiler_util
 (`EventList._build_tree`), worked out over arrays from what the exported JSON still holds.
@@ -75,7 +75,7 @@ def _op_with_id(trace: Trace, ops: I64, ids: I64) -> I64:
 
 
 def main_lane(trace: Trace, ops: I64) -> int:
-    """The lane of the thread that stopped the profiler, where PyTorch puts runtime and overhead events of no op.
+    """The lane of the thread that stopped the profiler: PyTorch puts runtime events of no op there.
 
     The JSON does not name it. It is taken to be the thread of the `ProfilerStep`s; else the process's first
     thread (tid = pid); else the one with most ops. -1 where the trace has no ops at all.

@@ -1,9 +1,9 @@
 """Scopes: what a table speaks of. The whole trace, one step, a range of time, or what the screen shows.
 
 An event belongs to a scope when it **starts** in it. For a step, a device event belongs where its *launch*
-starts: the work that a step launched is that step's work, even where the device runs it after the step's end on
-the CPU. An event counts with its own whole time: it is not cut at the scope's borders. So the steps and what lies
-outside of all steps add up to the whole trace.
+starts: the work that a step launched is that step's work, even where the device runs it after the step's
+end on the CPU. An event counts with its own whole time: it is not cut at the scope's borders. So the steps
+and what lies outside of all steps add up to the whole trace.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NO_STEP = -1
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A stretch of time [start, end) in nanoseconds. `by_launch`: device events belong where their launch is."""
+    """A stretch of time [start, end) in ns. `by_launch`: device events belong where their launch is."""
 
     kind: str
     """One of "whole", "step", "range", "viewport"."""

@@ -75,7 +75,7 @@ def command_errors(function: Callable[P, R]) -> Callable[P, R]:
 
 @contextlib.contextmanager
 def progress_bar(label: str = "loading") -> Iterator[Callable[[int, int], bool | None] | None]:
-    """A bar on standard error, on a terminal only, after a quarter of a second. Yields a `Progress` or None."""
+    """A bar on standard error, on a terminal only, after a quarter second. Yields a `Progress` or None."""
     if not sys.stderr.isatty():
         yield None
         return

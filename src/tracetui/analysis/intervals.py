@@ -1,0 +1,63 @@
+"""Sets of intervals [start, end) in int64 nanoseconds: their union, and how much of it lies in a stretch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.trace.model import I64
+
+__all__ = ["EMPTY", "Union", "union"]
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """Disjoint intervals in order of time, none touching the next. Arrays of one length."""
+
+    start: I64
+    end: I64
+    before: I64
+    """`before[i]`: the total length of all intervals before i. One entry more than the others."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def total(self) -> int:
+        """The length of all intervals together, in ns."""
+        return int(self.before[-1])
+
+    def until(self, time: I64) -> I64:
+        """How much of the union lies before each time, in ns. Shape of `time`."""
+        time = np.asarray(time, dtype=np.int64)
+        if not len(self.start):
+            return np.zeros(time.shape, dtype=np.int64)
+        at = np.searchsorted(self.start, time, side="right") - 1
+        inside = np.minimum(time, self.end[at]) - self.start[at]
+        return np.where(at >= 0, self.before[at] + inside, 0)
+
+    def within(self, start: I64, end: I64) -> I64:
+        """How much of the union lies in each [start, end), in ns; 0 where end <= start. Shape of `start`."""
+        inside: I64 = self.until(end) - self.until(start)
+        return np.maximum(inside, 0)
+
+
+def union(start: I64, end: I64) -> Union:
+    """The union of intervals in any order. Those that touch become one; one without length stays alone."""
+    if not len(start):
+        return EMPTY
+    if not bool(np.all(start[1:] >= start[:-1])):
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    reach = np.maximum.accumulate(end)
+    opens = np.ones(len(start), dtype=np.bool_)
+    opens[1:] = start[1:] > reach[:-1]
+    first = np.flatnonzero(opens)
+    starts = start[first]
+    ends = reach[np.append(first[1:], len(start)) - 1]
+    return Union(starts, ends, np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - starts)]))
+
+
+EMPTY = Union(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(1, np.int64))
+"""The union of no intervals."""
