@@ -49,7 +49,7 @@ class Note:
 
     elapsed: float
     kind: str
-    """A stable word: "no_gpu", "few_steps", "one_step"."""
+    """A stable word: "no_gpu", "no_kernels", "few_steps", "one_step"."""
     text: str
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
@@ -96,8 +96,10 @@ class CaptureOptions:
             raise OptionError(f"{flags}: only the built-in workloads have this option")
         if self.kind == "script" and self.compile:
             raise OptionError("--compile is for workloads and module:function: a script compiles by itself")
+        if self.kind == "script" and not Path(self.target).is_file():
+            raise OptionError(f"no such script: {self.target}")
         if self.script_args and self.kind != "script":
-            raise OptionError("arguments after -- are for a script.py")
+            raise OptionError(f"{self.script_args[0]}: only a script.py takes arguments")
         if self.dtype not in DTYPES:
             raise OptionError(f"--dtype is one of {', '.join(DTYPES)}, not {self.dtype!r}")
         if self.mode not in MODES:
@@ -178,10 +180,3 @@ class CaptureOptions:
     def command(self) -> str:
         """The shell command that repeats the capture."""
         return shlex.join(["tracetui", "capture", *self.to_argv()])
-
-
-def parse_target(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The target and the script's arguments out of a command line's words. Raises `OptionError` for none."""
-    if not words:
-        raise OptionError(f"what to capture? One of {', '.join(WORKLOADS)}, module:function, or a script.py")
-    return words[0], tuple(words[1:])

@@ -204,6 +204,8 @@ class Capture:
         for raw in pipe:
             # A progress bar rewrites its line: what it showed last is what counts.
             text = raw.decode("utf-8", "replace").rstrip("\r\n").rpartition("\r")[2][:LINE_LIMIT]
+            if text.startswith("USDT:"):
+                continue  # Kineto's own probes, printed by torch 2.13
             self._tail.append(text)
             self._emit(Output(self._now(), text))
 
@@ -221,6 +223,11 @@ class Capture:
             kind = str(last["kind"])
             tail = self._safe_tail() if kind in ("workload", "out_of_memory") else ()
             return Failed(self._now(), kind, _safe(str(last["message"])), tail)
+        if status >= 0 and not any(
+            isinstance(e, Progress) and e.phase is not Phase.STARTING for e in self.events
+        ):
+            text = f"{self.options.python or 'Python'} did not run the capture (exit status {status})"
+            return Failed(self._now(), "no_python", text, self._safe_tail())
         return Failed(self._now(), "killed", f"the capture {_how_it_ended(status)}", self._safe_tail())
 
     def _safe_tail(self) -> tuple[str, ...]:

@@ -33,6 +33,8 @@ def write_files(
             files = {".json.gz": _compress(files[".json"])}
         channel.phase("exporting", f"{stem}.txt")
         averages = prof.key_averages()
+        if kind != "cpu" and not any(row.self_device_time_total for row in averages):
+            channel.note("no_kernels", "no GPU work was recorded: the trace has no GPU lane")
         order = "self_cpu_time_total" if kind == "cpu" else "self_device_time_total"
         table = averages.table(sort_by=order, row_limit=-1, max_name_column_width=NAME_WIDTH)
         files[".txt"] = _write_text(job["directory"], stem + ".txt", table)

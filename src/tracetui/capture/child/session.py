@@ -101,6 +101,8 @@ def _build(job: Job, device: torch.device) -> Callable[[], object]:
         raise Failure(
             "usage", f"this needs {package}. Install it: {sys.executable} -m pip install {package}"
         ) from error
+    except ValueError as error:
+        raise Failure("usage", str(error)) from error
     return step
 
 

@@ -75,8 +75,6 @@ class ScriptRecorder:
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
         path = self.job["target"]
-        if not os.path.isfile(path):
-            raise Failure("usage", f"no such script: {path}")
         sys.argv = [path, *self.job["script_args"]]
         sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
         hook = register_optimizer_step_post_hook(self._after_step)

@@ -1,6 +1,7 @@
 """The built-in workloads: one module each, imported by the child only.
 
-A module has `build(setup, **options)`, which makes the tensors and returns the function that runs one step.
+A module has `build(setup, **options)`, which makes the tensors and returns the function that runs one step;
+it raises ValueError, with a line for people, for options that the device cannot do.
 The options and their defaults are in `catalog.py`, where they can be read without importing torch.
 """
 

@@ -41,6 +41,8 @@ def sdpa(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, future: torch.Tensor
 
 
 def build(setup: Setup, backend: str, batch: int, heads: int, seq: int, head_dim: int) -> Step:
+    if backend in ("efficient", "cudnn") and setup.device.type == "cpu":
+        raise ValueError(f"--backend {backend} needs a GPU")
     shape = (batch, heads, seq, head_dim)
     q = torch.randn(shape, device=setup.device, dtype=setup.dtype)
     k = torch.randn(shape, device=setup.device, dtype=setup.dtype)

@@ -37,6 +37,8 @@ class GegluMLP(nn.Module):
 def build(setup: Setup, batch: int, seq: int, dim: int, hidden: int, kernel: str) -> Step:
     act = gelu_mul
     if kernel == "liger":
+        if setup.device.type == "cpu":
+            raise ValueError("--kernel liger needs a GPU")
         # gelu and the product in one Triton kernel
         from liger_kernel.transformers.functional import liger_geglu
 

@@ -1,0 +1,257 @@
+"""`tracetui capture`: profile a workload, a callable or a script, then open what came out."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from tracetui.capture import (
+    DTYPES,
+    MODES,
+    WARMUP_STEPS,
+    WORKLOADS,
+    Canceled,
+    Capture,
+    CaptureEvent,
+    CaptureOptions,
+    CaptureResult,
+    Done,
+    Failed,
+    Note,
+    OptionError,
+    Output,
+    Phase,
+    Progress,
+    Workload,
+    start,
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _flags(workload: Workload) -> str:
+    words = []
+    for p in workload.params:
+        default = "|".join(p.choices) if p.choices else "N" if p.default is None else str(p.default)
+        words.append(f"{p.flag} {default}")
+    return " ".join(words)
+
+
+class CaptureCommand(click.Command):
+    """A command whose help ends with the workloads and the options that each has."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Workloads, with their own options and defaults"):
+            for workload in WORKLOADS.values():
+                formatter.write_text(f"{workload.name}: {workload.text}")
+                with formatter.indentation():
+                    formatter.write_text(_flags(workload))
+
+
+def workload_options(command: F) -> F:
+    """One click option for each name that a workload has; which workload has which is checked later."""
+    owners: dict[str, list[Workload]] = {}
+    for workload in WORKLOADS.values():
+        for p in workload.params:
+            owners.setdefault(p.name, []).append(workload)
+    for name in reversed(owners):
+        first = owners[name][0].param(name)
+        assert first is not None
+        kind = click.Choice(first.choices) if first.choices else int
+        text = f"Of {', '.join(w.name for w in owners[name])}."
+        command = click.option(first.flag, name, type=kind, default=None, help=text)(command)
+    return command
+
+
+@click.command(cls=CaptureCommand)
+@click.argument("words", nargs=-1, metavar="TARGET [-- SCRIPT_ARGS]...")
+@workload_options
+@click.option("--dtype", type=click.Choice(DTYPES), default="bf16", show_default=True)
+@click.option("--compile/--no-compile", "compiled", default=False, help="Run it through torch.compile.")
+@click.option(
+    "--mode", type=click.Choice(MODES), default="default", show_default=True, help="Of torch.compile."
+)
+@click.option(
+    "--warmup/--no-warmup",
+    default=True,
+    show_default=True,
+    help=f"Run {WARMUP_STEPS} steps before the profiler starts. Without: a cold trace.",
+)
+@click.option("--wait", default=1, show_default=True, help="Steps that the started profiler skips.")
+@click.option("--schedule-warmup", default=1, show_default=True, help="Steps it records and throws away.")
+@click.option("--active", default=3, show_default=True, help="Steps it records.")
+@click.option("--record-shapes", is_flag=True, help="Record the shapes of the inputs.")
+@click.option("--profile-memory", is_flag=True, help="Record what is allocated and freed.")
+@click.option("--with-stack", is_flag=True, help="Record Python frames.")
+@click.option("--with-flops", is_flag=True, help="Estimate the FLOPs of matrix products.")
+@click.option("--device", default="auto", show_default=True, help="cuda, cuda:N, cpu or xpu.")
+@click.option("--seed", default=0, show_default=True, help="For torch.manual_seed.")
+@click.option(
+    "--output", "-o", default="traces", show_default=True, metavar="DIR", help="Where the files go."
+)
+@click.option("--gzip", is_flag=True, help="Write .json.gz.")
+@click.option("--force", is_flag=True, help="Overwrite a capture of that name. Else a number is added.")
+@click.option("--averages-json", is_flag=True, help="Also write the table's rows as numbers.")
+@click.option(
+    "--python",
+    envvar="TRACETUI_PYTHON",
+    metavar="PATH",
+    help="A Python with torch, to run the capture in. Nothing else need be installed there.",
+)
+@click.option("--open/--no-open", "open_app", default=True, help="Open the app afterwards, on a terminal.")
+def capture_command(
+    words: tuple[str, ...], compiled: bool, open_app: bool, output: str, **given: Any
+) -> None:
+    """Profile TARGET under torch.profiler, in a process of its own, and open the trace.
+
+    TARGET is a built-in workload (below), module:function, whose calls are the steps, or a script.py,
+    whose steps its optimizer's are; a script without one is a single step. The files are the trace
+    (.json), PyTorch's table (.txt) and what they were made with (.meta.json), in a folder of DIR.
+    """
+    names = {p.name for w in WORKLOADS.values() for p in w.params}
+    params = {name: given.pop(name) for name in names if name in given}
+    try:
+        if not words:
+            raise OptionError(
+                f"what to capture? One of {', '.join(WORKLOADS)}, module:function or a script.py"
+            )
+        options = CaptureOptions(
+            target=words[0],
+            params={name: value for name, value in params.items() if value is not None},
+            script_args=words[1:],
+            compile=compiled,
+            output=output,
+            **given,
+        )
+        result = _capture(options)
+    except OptionError as error:
+        _quit(str(error), 2)
+    app = open_app and sys.stdout.isatty() and sys.stdin.isatty()
+    if not app:
+        click.echo(_safe_text(result.table.read_text(encoding="utf-8")))
+    for path in result.files:
+        click.echo(str(path), err=app)
+    if app:
+        from tracetui.cli.open import open_trace
+
+        open_trace(str(result.trace))
+
+
+def _capture(options: CaptureOptions) -> CaptureResult:
+    """Run the capture with its progress on stderr; leaves the program where there is no result."""
+    news: queue.Queue[CaptureEvent] = queue.Queue()
+    with _stop_signals():
+        capture = start(options, news.put)
+        try:
+            end = _follow(capture, news)
+        except Stopped as stop:
+            capture.cancel()
+            capture.wait()
+            _quit("canceled, no file was written", 128 + stop.signal)
+    if isinstance(end, Done):
+        return end.result
+    if isinstance(end, Canceled):  # by nobody here
+        _quit("canceled, no file was written", 1)
+    if options.kind == "workload":  # what the user's own code printed has been shown as it came
+        for line in end.tail:
+            click.echo("  " + line, err=True)
+    return _quit(end.message, 2 if end.kind == "usage" else 1)
+
+
+def _follow(capture: Capture, news: queue.Queue[CaptureEvent]) -> Done | Failed | Canceled:
+    """Show what happens until the end: a line for each phase on a terminal, else only what must be said."""
+    line = StatusLine(sys.stderr.isatty())
+    own = capture.options.kind != "workload"
+    while True:
+        try:
+            event = news.get(timeout=0.1)
+        except queue.Empty:
+            line.show(capture.elapsed)
+            continue
+        if isinstance(event, Progress):
+            line.update(event)
+        elif isinstance(event, Note):
+            line.say(f"note: {event.text}")
+        elif isinstance(event, Output):
+            if own:
+                line.say(event.text)  # the user's own program, as it would look without us
+        else:
+            line.finish(event.elapsed)
+            return event
+
+
+class StatusLine:
+    """The running phase in the terminal's last line, with its seconds; finished phases stay above it."""
+
+    def __init__(self, terminal: bool) -> None:
+        self._terminal = terminal
+        self._event: Progress | None = None
+        self._began = 0.0
+
+    def update(self, event: Progress) -> None:
+        if self._event is None or event.phase is not self._event.phase:
+            self.finish(event.elapsed)
+            self._began = event.elapsed
+        self._event = event
+        self.show(event.elapsed)
+
+    def show(self, now: float) -> None:
+        if self._terminal and self._event is not None:
+            width = os.get_terminal_size(2).columns if os.isatty(2) else 80
+            text = f"{now - self._began:7.1f} s  {self._event.text}"
+            click.echo("\r\x1b[K" + text[: width - 1], nl=False, err=True)
+
+    def say(self, text: str) -> None:
+        click.echo(("\r\x1b[K" if self._terminal else "") + text, err=True)
+
+    def finish(self, now: float) -> None:
+        """End the running phase's line. What took no time to speak of is not worth one."""
+        if self._terminal and self._event is not None:
+            if now - self._began >= 0.05 or self._event.phase is Phase.PROFILING:
+                self.show(now)
+                click.echo(err=True)
+            else:
+                click.echo("\r\x1b[K", nl=False, err=True)
+        self._event = None
+
+
+class Stopped(BaseException):
+    """A signal asks this program to end; the capture has to end with it."""
+
+    def __init__(self, signal: int) -> None:
+        self.signal = signal
+
+
+@contextmanager
+def _stop_signals() -> Iterator[None]:
+    """Turn Ctrl+C, a closing terminal and a polite kill into `Stopped`."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped(number)
+
+    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {name: signal.signal(getattr(signal, name), stop) for name in names}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
+
+
+def _quit(message: str, status: int) -> NoReturn:
+    click.echo(f"tracetui capture: {message}", err=True)
+    sys.exit(status)
+
+
+def _safe_text(text: str) -> str:
+    from tracetui.trace.text import plain
+
+    return "\n".join(plain(line) for line in text.splitlines())
