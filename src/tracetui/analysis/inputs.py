@@ -104,6 +104,7 @@ def broadcast(a: Shape, b: Shape) -> Shape | None:
 
 def per_axis(values: Shape | None, axes: int) -> Shape | None:
     """One value per axis; a single one stands for all. None where there are neither one nor as many."""
+    if values is None or len(values) not in (1, axes):
         return None
     return values * axes if len(values) == 1 else values
 
