@@ -1,11 +1,11 @@
-"""Captures on a real GPU: every workload in every way, the sample traces, and what going through tracetui costs.
+"""Captures on a real GPU: every workload in every way, the samples, and what going through tracetui costs.
 
     python benchmarks/capture_matrix.py overhead OUT    # against capture_by_hand.py, alternating
     python benchmarks/capture_matrix.py samples OUT     # what sample_traces/ holds
     python benchmarks/capture_matrix.py matrix OUT      # every workload x eager, compiled x warm, cold
 
-OUT is a folder. Each part prints a line per capture and ends with exit code 1 if one failed or shows something
-else than it should. `--device cpu` (small sizes) is for trying the script itself.
+OUT is a folder. Each part prints a line per capture and ends with exit code 1 if one failed or shows
+something else than it should. `--device cpu` (small sizes) is for trying the script itself.
 """
 
 from __future__ import annotations
@@ -55,9 +55,8 @@ SAMPLES = {
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-    with opened as file:
-        return json.load(file)["traceEvents"]
+    data = path.read_bytes()
+    return json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)["traceEvents"]
 
 
 def facts(path: Path) -> dict[str, Any]:
@@ -84,7 +83,7 @@ def facts(path: Path) -> dict[str, Any]:
 
 
 def expect(options: CaptureOptions, seen: dict[str, Any]) -> list[str]:
-    """What is wrong with a trace from a GPU, in words; nothing when it shows what the series says it shows."""
+    """What is wrong with a trace from a GPU, in words; nothing where it shows what the series says."""
     wrong = []
     steps, ops, kernels = len(seen["steps"]), seen["ops"], seen["kernels"]
     if steps != options.active:
@@ -132,10 +131,8 @@ def report(options: CaptureOptions, done: Done | None, error: str, out: Path) ->
         file.write(json.dumps(record) + "\n")
     launched = sum(seen["kernels"].values())
     verdict = "; ".join(wrong) or "ok"
-    print(
-        f"{verdict}  {options.command()}  {done.elapsed:.1f} s, steps {seen['steps'][:4]} us, {launched} kernels",
-        flush=True,
-    )
+    numbers = f"{done.elapsed:.1f} s, steps {seen['steps'][:4]} us, {launched} kernels"
+    print(f"{verdict}  {options.command()}  {numbers}", flush=True)
     return not wrong
 
 

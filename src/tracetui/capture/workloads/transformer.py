@@ -62,7 +62,7 @@ class Attention(nn.Module):
         if position is not None and seq == 1:
             # A single token looks at all that the cache holds up to its own position.
             k, v = self.k_cache, self.v_cache
-            mask = torch.arange(k.size(2), device=k.device) <= position
+            mask = (torch.arange(k.size(2), device=k.device) <= position)[None, :]
         group = self.heads // self.kv_heads
         k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
