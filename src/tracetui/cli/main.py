@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 
 import click
 
@@ -16,6 +17,13 @@ COMMANDS = {
     "table": ("tracetui.cli.tables", "table_command", "Print the averages table, as PyTorch does."),
     "gaps": ("tracetui.cli.tables", "gaps_command", "Print the stretches in which a GPU stood idle."),
     "summary": ("tracetui.cli.tables", "summary_command", "Print what is in a trace and where to look."),
+    "steps": ("tracetui.cli.tables", "steps_command", "Print one row per step of a trace."),
+    "findings": (
+        "tracetui.cli.tables",
+        "findings_command",
+        "Print what to notice in a trace, and what to try.",
+    ),
+    "check": ("tracetui.cli.check", "check_command", "Say what is wrong with a file; write a clean one."),
 }
 
 
@@ -38,7 +46,19 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="tracetui")
-def main() -> None:
-    """A terminal trace viewer for PyTorch, with live capture."""
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """A terminal trace viewer for PyTorch, with live capture.
+
+    Without a command: open a recent trace, capture one, or look at a sample.
+    """
+    if ctx.invoked_subcommand is None:
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise click.UsageError("no command; without a terminal there is nothing to choose from", ctx)
+        from tracetui.cli.open import start
+
+        start()
