@@ -1,0 +1,128 @@
+"""`tracetui open` and `tracetui demo`: a trace in the viewer; without a terminal its summary."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+
+def sample_folder() -> Path | None:
+    """Where the bundled samples lie: in the installed package, else at the root of a checkout."""
+    package = Path(__file__).resolve().parent.parent
+    for folder in (package / "sample_traces", package.parent.parent / "sample_traces"):
+        if folder.is_dir():
+            return folder
+    return None
+
+
+def samples() -> dict[str, Path]:
+    """The bundled samples by name."""
+    folder = sample_folder()
+    if folder is None:
+        return {}
+    endings = (".json.gz", ".json")
+    found = {}
+    for path in sorted(folder.rglob("*.json*")):
+        ending = next((e for e in endings if path.name.endswith(e)), None)
+        if ending and not path.name.endswith((".meta.json", ".averages.json")):
+            found[path.name.removesuffix(ending)] = path
+    return found
+
+
+def fail(message: str) -> None:
+    """One line on standard error, exit code 1."""
+    click.echo(f"tracetui: {message}", err=True)
+    raise SystemExit(1)
+
+
+def check(path: str) -> None:
+    """Say at once what is cheap to see: a missing file, a directory, an empty file."""
+    from tracetui.trace.text import plain
+
+    if path == "-":
+        return
+    shown = plain(path)
+    try:
+        if os.path.isdir(path):
+            fail(f"{shown}: is a directory, not a trace")
+        if os.stat(path).st_size == 0 and os.path.isfile(path):
+            fail(f"{shown}: is empty")
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        fail(f"{shown}: {(error.strerror or 'cannot be read').lower()}")
+
+
+def open_trace(path: str) -> None:
+    """Open a trace in the viewer, or print its summary where standard output is no terminal."""
+    check(path)
+    if not sys.stdout.isatty():
+        print_summary(path)
+        return
+    if path == "-" and sys.stdin.isatty():
+        fail("standard input is a terminal: pipe a trace into it, or name a file")
+    from tracetui.tui.loading import LoadTask
+
+    if path == "-":
+        _keyboard_from_terminal()
+    task = LoadTask(path).start()  # before Textual is imported: the two run side by side
+    from tracetui.tui.app import TracetuiApp
+
+    app = TracetuiApp(task)
+    app.run()
+    if task.error is not None:
+        fail(task.error)
+    if app.return_code:
+        raise SystemExit(app.return_code)
+
+
+def _keyboard_from_terminal() -> None:
+    """Standard input is the trace: keep it for the loader, and let descriptor 0 be the terminal."""
+    sys.stdin = os.fdopen(os.dup(0), "r")
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR)
+    except OSError:
+        fail("no terminal to read keys from")
+    os.dup2(terminal, 0)
+    os.close(terminal)
+    sys.__stdin__ = os.fdopen(0, "r", closefd=False)  # type: ignore[misc]
+
+
+def print_summary(path: str) -> None:
+    """What `tracetui summary` prints."""
+    from tracetui.cli.tables import summary_command
+
+    summary_command.main(args=[path], prog_name="tracetui summary", standalone_mode=False)
+
+
+@click.command("open")
+@click.argument("trace", type=click.Path(allow_dash=True))
+def open_command(trace: str) -> None:
+    """Open TRACE (.json, .json.gz, or - for standard input) in the viewer.
+
+    Where standard output is no terminal, its summary is printed instead.
+    """
+    open_trace(trace)
+
+
+@click.command("demo")
+@click.argument("name", required=False)
+@click.option("--list", "listing", is_flag=True, help="List the bundled samples.")
+def demo_command(name: str | None, listing: bool) -> None:
+    """Open a bundled sample trace."""
+    found = samples()
+    if not found:
+        fail("no samples are bundled with this installation")
+    if listing:
+        for key, path in found.items():
+            click.echo(f"{key:<40} {path.stat().st_size / 1024:8.1f} KiB")
+        return
+    if name is None:
+        name = next((n for n in found if "train" in n), next(iter(found)))
+    near = [n for n in found if n == name] or [n for n in found if name in n]
+    if not near:
+        fail(f"no sample is called {name!r}: see tracetui demo --list")
+    open_trace(str(found[near[0]]))

@@ -1,0 +1,178 @@
+"""Every key of the trace screen, in one table: bindings, help and command palette are made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a key does."""
+
+    id: str
+    """Stable: settings and the palette name the action by it."""
+    keys: tuple[str, ...]
+    """As Textual spells them; the first is the one that is shown."""
+    action: str
+    """The method that is called, without `action_`, with its arguments in brackets."""
+    text: str
+    """What it does, for the help and the palette."""
+    group: str
+    palette: bool = True
+    """Whether the palette lists it: keys that one holds down make no sense there."""
+
+
+MOVE, SELECT, LANES, FIND, RANGE, PANES, FILES, APP = (
+    "Moving",
+    "Selecting",
+    "Lanes",
+    "Finding",
+    "Ranges and marks",
+    "Panes",
+    "Capture and files",
+    "The app",
+)
+
+ACTIONS: tuple[Action, ...] = (
+    Action("zoom_in", ("w",), "zoom(1.4)", "zoom in about the cursor", MOVE, False),
+    Action("zoom_out", ("s",), "zoom(-1.4)", "zoom out about the cursor", MOVE, False),
+    Action("pan_left", ("a",), "pan(-0.1)", "pan left", MOVE, False),
+    Action("pan_right", ("d",), "pan(0.1)", "pan right", MOVE, False),
+    Action("zoom_in_fast", ("W",), "zoom(4)", "zoom in, faster", MOVE, False),
+    Action("zoom_out_fast", ("S",), "zoom(-4)", "zoom out, faster", MOVE, False),
+    Action("pan_left_fast", ("A",), "pan(-0.5)", "pan left, faster", MOVE, False),
+    Action("pan_right_fast", ("D",), "pan(0.5)", "pan right, faster", MOVE, False),
+    Action("centre", ("f",), "centre", "centre the selection; again: fit it", MOVE),
+    Action("fit", ("0", "home"), "fit", "fit the whole trace", MOVE),
+    Action("back", ("backspace",), "back", "the view before the last jump", MOVE),
+    Action("forward", ("B",), "forward", "the view that `back` left", MOVE),
+    Action("previous", ("left", "comma"), "move('previous')", "previous event in the row", SELECT, False),
+    Action("next", ("right", "full_stop"), "move('next')", "next event in the row", SELECT, False),
+    Action("up", ("up",), "move('up')", "to the parent, or the row above", SELECT, False),
+    Action("down", ("down",), "move('down')", "to a child, or the row below", SELECT, False),
+    Action(
+        "flow_next", ("right_square_bracket",), "flow(1)", "follow the flow: op → launch → kernel", SELECT
+    ),
+    Action(
+        "flow_back", ("left_square_bracket",), "flow(-1)", "back along the flow: kernel → launch → op", SELECT
+    ),
+    Action(
+        "backward",
+        ("right_curly_bracket", "left_curly_bracket"),
+        "backward",
+        "forward op ↔ its backward op",
+        SELECT,
+    ),
+    Action("explain", ("e",), "explain", "explain the selected event", SELECT),
+    Action("clear", ("escape",), "clear", "clear: the search, the range, then the selection", SELECT),
+    Action("gap_next", ("g",), "gap(1)", "next gap", FIND),
+    Action("gap_previous", ("G",), "gap(-1)", "previous gap", FIND),
+    Action("gap_order", ("o",), "gap_order", "gaps by size or by time", FIND),
+    Action("search", ("slash",), "search", "search names and categories", FIND),
+    Action("match_next", ("n",), "match(1)", "next match", FIND),
+    Action("match_previous", ("N",), "match(-1)", "previous match", FIND),
+    Action("pane_details", ("1",), "pane('details')", "pane: details of the selected event", PANES),
+    Action("pane_averages", ("2",), "pane('averages')", "pane: averages by name", PANES),
+    Action("pane_gaps", ("3",), "pane('gaps')", "pane: gaps, longest first", PANES),
+    Action("pane_steps", ("4",), "pane('steps')", "pane: steps", PANES),
+    Action("pane_findings", ("5",), "pane('findings')", "pane: findings", PANES),
+    Action("focus", ("tab",), "focus_other", "arrow keys to the table, or back to the timeline", PANES),
+    Action("sort_next", ("greater_than_sign",), "sort(1)", "sort by the next column", PANES),
+    Action("sort_previous", ("less_than_sign",), "sort(-1)", "sort by the previous column", PANES),
+    Action("sort_reverse", ("R",), "sort(0)", "sort the other way round", PANES),
+    Action("fold", ("z",), "fold", "fold or unfold the lane of the selection", LANES),
+    Action("fold_all", ("Z",), "fold_all", "fold or unfold every lane", LANES),
+    Action("hide_lane", ("x",), "hide_lane", "hide the lane of the selection", LANES),
+    Action("show_lanes", ("X",), "show_lanes", "show the hidden lanes again", LANES),
+    Action("pin_lane", ("p",), "pin_lane", "pin the lane of the selection above the others", LANES),
+    Action("filter", ("F",), "filter", "filter the table", PANES),
+    Action("help", ("question_mark",), "help", "all keys", APP),
+    Action("palette", ("ctrl+p",), "app.command_palette", "everything, by name", APP, False),
+    Action("quit", ("q", "ctrl+c"), "app.quit", "quit", APP),
+)
+
+HINTS: tuple[tuple[str, str, str], ...] = (
+    # (keys, word, the action that a click on it runs), the most needed first
+    ("wasd", "move", ""),
+    ("←→↑↓", "select", ""),
+    ("?", "help", "help"),
+    ("q", "quit", "quit"),
+    ("/", "search", "search"),
+    ("g", "gap", "gap_next"),
+    ("1-5", "panes", ""),
+    ("f", "fit", "centre"),
+    ("0", "all", "fit"),
+    ("[ ]", "flow", "flow_next"),
+    ("e", "explain", "explain"),
+    ("Tab", "table", "focus"),
+    ("^p", "palette", "palette"),
+)
+
+KEY_NAMES: Mapping[str, str] = {
+    "left": "←",
+    "right": "→",
+    "up": "↑",
+    "down": "↓",
+    "comma": ",",
+    "full_stop": ".",
+    "slash": "/",
+    "question_mark": "?",
+    "left_curly_bracket": "{",
+    "right_curly_bracket": "}",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "greater_than_sign": ">",
+    "less_than_sign": "<",
+    "escape": "Esc",
+    "tab": "Tab",
+    "home": "Home",
+    "enter": "Enter",
+    "plus": "+",
+    "minus": "-",
+    "equals_sign": "=",
+    "backspace": "Backspace",
+}
+
+
+def key_text(key: str) -> str:
+    """A key as people write it: `ctrl+p` is `Ctrl+P`, `slash` is `/`."""
+    *modifiers, last = key.split("+")
+    name = KEY_NAMES.get(last, last)
+    if modifiers and len(name) == 1:
+        name = name.upper()
+    return "+".join([*(m.capitalize() for m in modifiers), name])
+
+
+def find(id: str, actions: Iterable[Action] = ACTIONS) -> Action | None:
+    return next((a for a in actions if a.id == id), None)
+
+
+def groups(actions: Iterable[Action] = ACTIONS) -> dict[str, list[Action]]:
+    """The actions by group, both in the order of the table."""
+    found: dict[str, list[Action]] = {}
+    for action in actions:
+        found.setdefault(action.group, []).append(action)
+    return found
+
+
+def rebound(changes: Mapping[str, str], actions: Sequence[Action] = ACTIONS) -> tuple[Action, ...]:
+    """The table with other keys: `changes` maps an action's id to keys (Textual's words, between commas)."""
+    return tuple(
+        Action(a.id, tuple(k.strip() for k in changes[a.id].split(",")), a.action, a.text, a.group, a.palette)
+        if a.id in changes
+        else a
+        for a in actions
+    )
+
+
+def footer(hints: Sequence[tuple[str, str, str]], width: int) -> list[tuple[str, str, str]]:
+    """The hints that fit into `width` cells, two between them and one before the first; none is cut off."""
+    shown, used = [], 1
+    for hint in hints:
+        size = len(hint[0]) + 1 + len(hint[1])
+        if used + size > width:
+            break
+        shown.append(hint)
+        used += size + 2
+    return shown

@@ -1,0 +1,84 @@
+"""The last line: the few keys that matter now, or for a moment what a key has done."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual import events
+from textual.strip import Strip
+from textual.timer import Timer
+from textual.widget import Widget
+
+from tracetui.tui.bindings import HINTS, footer
+from tracetui.tui.text import cell
+
+MESSAGE_SECONDS = 4.0
+
+
+class Footer(Widget):
+    """One line of key hints, made from the table of bindings."""
+
+    DEFAULT_CSS = """
+    Footer { height: 1; width: 1fr; background: $panel; }
+    Footer > .footer--key { color: $accent; background: $panel; text-style: bold; }
+    Footer > .footer--word { color: $foreground; background: $panel; }
+    Footer > .footer--message { color: $foreground; background: $panel; text-style: bold; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"footer--key", "footer--word", "footer--message"}
+
+    def __init__(self, hints: tuple[tuple[str, str, str], ...] = HINTS) -> None:
+        super().__init__()
+        self.hints = hints
+        self.message = ""
+        self._timer: Timer | None = None
+
+    def say(self, message: str) -> None:
+        """Show one line for some seconds (plain text; it must be safe to show)."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        if message:
+            self._timer = self.set_timer(MESSAGE_SECONDS, self._over)
+        if message != self.message:
+            self.message = message
+            self.refresh()
+
+    def _over(self) -> None:
+        self._timer = None
+        self.message = ""
+        self.refresh()
+
+    def set_hints(self, hints: tuple[tuple[str, str, str], ...]) -> None:
+        if hints != self.hints:
+            self.hints = hints
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        word = self.get_component_rich_style("footer--word")
+        if self.message:
+            style = self.get_component_rich_style("footer--message")
+            return Strip([Segment(cell(" " + self.message, width), style)], width)
+        key = self.get_component_rich_style("footer--key")
+        segments = [Segment(" ", word)]
+        for keys, text, _ in footer(self.hints, width):
+            segments += [Segment(keys, key), Segment(f" {text}  ", word)]
+        return Strip(segments).adjust_cell_length(width, word)
+
+    async def on_click(self, event: events.Click) -> None:
+        left = 1
+        for keys, text, action in footer(self.hints, self.size.width):
+            right = left + len(keys) + 1 + len(text)
+            if left <= event.x < right and action and not self.message:
+                await self.run_hint(action)
+                return
+            left = right + 2
+
+    async def run_hint(self, id: str) -> None:
+        """Do what the key beside the hint does."""
+        from tracetui.tui.bindings import find
+
+        action = find(id)
+        if action is not None:
+            await self.screen.run_action(action.action)

@@ -1,0 +1,78 @@
+"""All gaps of a trace in one list, and walking through them by size or by time. Pure functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.analysis.gaps import DeviceGaps, find_gaps
+from tracetui.trace.model import I64, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class GapList:
+    """The gaps of all devices, by device and then by time. Arrays of one length; times in nanoseconds."""
+
+    devices: tuple[DeviceGaps, ...]
+    device: I64
+    """The device's index, as the trace numbers it."""
+    index: I64
+    """The gap's place among those of its device."""
+    start: I64
+    duration: I64
+    before: I64
+    """The slice whose end began the gap."""
+    after: I64
+    """The slice whose start ended it."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def find(self, device: int, index: int) -> int | None:
+        """The place in this list of gap `index` of a device."""
+        found = np.flatnonzero((self.device == device) & (self.index == index))
+        return int(found[0]) if len(found) else None
+
+
+def list_gaps(trace: Trace) -> GapList:
+    """The gaps of every device."""
+    devices = tuple(find_gaps(trace))
+
+    def joined(parts: list[I64]) -> I64:
+        return np.concatenate([*parts, np.zeros(0, dtype=np.int64)])
+
+    return GapList(
+        devices,
+        joined([np.full(len(d), d.device, dtype=np.int64) for d in devices]),
+        joined([np.arange(len(d), dtype=np.int64) for d in devices]),
+        joined([d.start for d in devices]),
+        joined([d.duration for d in devices]),
+        joined([d.before for d in devices]),
+        joined([d.after for d in devices]),
+    )
+
+
+def next_gap(
+    gaps: GapList, at: int | None, time: float, step: int, by_size: bool, minimum: int = 0
+) -> tuple[int, int, int] | None:
+    """(the gap to go to, its place in the order from 1, how many there are), from gap `at` or from a time.
+
+    By size the longest comes first; by time the one after (before) the time. Around the ends.
+    None where there are no gaps.
+    """
+    keys = -gaps.duration if by_size else gaps.start
+    order = np.argsort(keys, kind="stable")
+    order = order[gaps.duration[order] >= minimum]
+    if not len(order):
+        return None
+    here = np.flatnonzero(order == at) if at is not None else np.zeros(0, dtype=np.int64)
+    if len(here):
+        place = int(here[0]) + step
+    elif by_size:
+        place = 0 if step > 0 else -1
+    else:
+        place = int(np.searchsorted(gaps.start[order], time))
+        place = place if step > 0 else place - 1
+    place %= len(order)
+    return int(order[place]), place + 1, len(order)

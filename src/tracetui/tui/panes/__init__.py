@@ -1,0 +1,1 @@
+"""The panes below the timeline: details, averages, gaps, steps, findings."""

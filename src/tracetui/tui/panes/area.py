@@ -1,0 +1,149 @@
+"""The area below the timeline: one line of tabs, and the open pane. A pane is made when first opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tracetui.tui.panes.base import Pane
+from tracetui.tui.text import cell
+
+TITLES: Mapping[str, str] = {
+    "details": "details",
+    "averages": "averages",
+    "gaps": "gaps",
+    "steps": "steps",
+    "findings": "findings",
+}
+
+
+class PaneTabs(Widget):
+    """The panes by number, the open one marked; at the right what the open pane speaks of."""
+
+    DEFAULT_CSS = """
+    PaneTabs { height: 1; background: $panel; }
+    PaneTabs > .tabs--tab { color: $text-muted; background: $panel; }
+    PaneTabs > .tabs--open { color: $accent; background: $surface; text-style: bold; }
+    PaneTabs > .tabs--note { color: $text-muted; background: $panel; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"tabs--tab", "tabs--open", "tabs--note"}
+
+    class Picked(Message):
+        """A tab was clicked."""
+
+        def __init__(self, pane: str) -> None:
+            super().__init__()
+            self.pane = pane
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: str | None = None
+        self.note = ""
+        self.counts: dict[str, str] = {}
+
+    def set_open(self, pane: str | None) -> None:
+        if pane != self.open:
+            self.open = pane
+            self.refresh()
+
+    def set_note(self, note: str) -> None:
+        """What the open pane speaks of, e.g. its scope."""
+        if note != self.note:
+            self.note = note
+            self.refresh()
+
+    def set_count(self, pane: str, count: str) -> None:
+        """A number to stand behind a tab's title."""
+        if self.counts.get(pane) != count:
+            self.counts[pane] = count
+            self.refresh()
+
+    def labels(self) -> list[tuple[str, str]]:
+        """(pane, text of its tab), shortened together where they would not fit."""
+        full = [
+            (key, f" {n} {title}{' ' + self.counts[key] if self.counts.get(key) else ''} ")
+            for n, (key, title) in enumerate(TITLES.items(), 1)
+        ]
+        if sum(len(text) for _, text in full) <= self.size.width:
+            return full
+        return [(key, f" {n} {title} ") for n, (key, title) in enumerate(TITLES.items(), 1)]
+
+    def render_line(self, y: int) -> Strip:
+        tab = self.get_component_rich_style("tabs--tab")
+        marked = self.get_component_rich_style("tabs--open")
+        labels = self.labels()
+        segments = [Segment(text, marked if key == self.open else tab) for key, text in labels]
+        room = self.size.width - sum(len(text) for _, text in labels)
+        note = self.note if len(self.note) + 2 <= room else ""
+        segments.append(
+            Segment(cell(f"{note} ", max(0, room), True), self.get_component_rich_style("tabs--note"))
+        )
+        return Strip(segments).adjust_cell_length(self.size.width, tab)
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        left = 0
+        for key, text in self.labels():
+            if left <= event.x < left + len(text):
+                self.post_message(self.Picked(key))
+                return
+            left += len(text)
+
+
+class PaneArea(Vertical):
+    """Tabs and the open pane."""
+
+    DEFAULT_CSS = """
+    PaneArea { height: 35%; min-height: 6; max-height: 20; }
+    PaneArea.closed { height: 1; min-height: 1; }
+    """
+
+    def __init__(self, make: Mapping[str, Callable[[], Pane]], first: str | None) -> None:
+        super().__init__()
+        self._make = make
+        self._first = first
+        self.tabs = PaneTabs()
+        self.panes: dict[str, Pane] = {}
+
+    def compose(self) -> ComposeResult:
+        yield self.tabs
+        if self._first is not None:
+            self.tabs.open = self._first
+            yield self._pane(self._first)
+        else:
+            self.add_class("closed")
+
+    def _pane(self, key: str) -> Pane:
+        if key not in self.panes:
+            self.panes[key] = self._make[key]()
+        return self.panes[key]
+
+    @property
+    def open(self) -> Pane | None:
+        """The pane that is open."""
+        return self.panes.get(self.tabs.open) if self.tabs.open else None
+
+    def show_pane(self, key: str | None) -> Pane | None:
+        """Open a pane, or with None close them all."""
+        before = self.open
+        self.tabs.set_open(key)
+        self.set_class(key is None, "closed")
+        if key is None:
+            if before is not None:
+                before.display = False
+            return None
+        pane = self._pane(key)
+        if before is not None and before is not pane:
+            before.display = False
+        if not pane.is_attached:
+            self.mount(pane)
+        pane.display = True
+        return pane

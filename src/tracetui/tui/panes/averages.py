@@ -1,0 +1,145 @@
+"""The averages pane: PyTorch's table, tied to the timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from textual import work
+from textual.worker import get_current_worker
+
+from tracetui.analysis.averages import Averages
+from tracetui.analysis.kernel_names import short_name
+from tracetui.trace.model import I64, Trace
+from tracetui.tui.panes.base import Jump, Pane
+from tracetui.tui.results import Results
+from tracetui.tui.tables.model import Column, Table
+from tracetui.tui.units import duration, plural, share
+
+
+def time_text(ns: float) -> str:
+    """A time; nothing at all is a dash, in line with the digits."""
+    return duration(ns) if ns else "-   "
+
+
+def averages_table(
+    trace: Trace, averages: Averages, colour: Callable[[int], str | None] | None = None
+) -> Table:
+    """The averages as columns. `colour` maps a name's index to its colour in the timeline."""
+    a = averages
+    device = bool(a.device.any())
+    calls = np.maximum(a.calls, 1)
+    shorts: dict[int, str] = {}
+
+    def name(row: int) -> str:
+        if row not in shorts:
+            first = int(a.first[row])
+            category = trace.categories[int(trace.category[first])] if first >= 0 else ""
+            shorts[row] = short_name(a.names[row], category)
+        return f"{shorts[row]}  {a.groups[row]}" if a.groups[row] else shorts[row]
+
+    def times(key: str, title: str, values: I64, drop: int) -> Column:
+        return Column(key, title, lambda r: time_text(int(values[r])), lambda: values, 12, True, drop)
+
+    def shares(key: str, values: I64, total: int, drop: int) -> Column:
+        def text(row: int) -> str:
+            return share(int(values[row]), total) if values[row] else "-"
+
+        return Column(key, "%", text, lambda: values, 8, True, drop)
+
+    columns = [
+        Column("name", "Name", name, lambda: list(a.names), 0, False, 0, False),
+        Column("device", "On", lambda r: "GPU" if a.device[r] else "CPU", lambda: a.device, 3, False, 3),
+    ]
+    if device:
+        columns += [
+            times("self_device", "Self GPU", a.self_device, 0),
+            shares("self_device_share", a.self_device, a.total_self_device, 4),
+            times("device_total", "GPU total", a.device_total, 2),
+            Column(
+                "device_average",
+                "GPU avg",
+                lambda r: time_text(int(a.device_total[r]) / int(calls[r])),
+                lambda: a.device_total / calls,
+                12,
+                True,
+                9,
+            ),
+        ]
+    columns += [
+        times("self_cpu", "Self CPU", a.self_cpu, 1),
+        shares("self_cpu_share", a.self_cpu, a.total_self_cpu, 6),
+        times("cpu_total", "CPU total", a.cpu_total, 5),
+        Column(
+            "cpu_average",
+            "CPU avg",
+            lambda r: time_text(int(a.cpu_total[r]) / int(calls[r])),
+            lambda: a.cpu_total / calls,
+            12,
+            True,
+            8,
+        ),
+        Column("calls", "Calls", lambda r: f"{int(a.calls[r]):,}", lambda: a.calls, 8),
+    ]
+    return Table(
+        tuple(columns),
+        len(a),
+        lambda r: f"{name(r)} {a.names[r]}",
+        (lambda r: colour(int(trace.name[a.first[r]])) if a.first[r] >= 0 else None) if colour else None,
+        empty="no events here",
+    )
+
+
+def instances(trace: Trace, averages: Averages, row: int) -> I64:
+    """The slices that a row counts, longest first."""
+    found = np.flatnonzero(averages.row_of == row)
+    return found[np.argsort(-trace.duration[found], kind="stable")]
+
+
+class AveragesPane(Pane):
+    """Averages by name. Enter jumps to the longest instance, again to the next longest."""
+
+    def __init__(self, results: Results, id: str, colour: Callable[[int], str | None] | None = None) -> None:
+        super().__init__(results, id)
+        self.averages: Averages | None = None
+        self._colour = colour
+        self._event: int | None = None
+        self.waiting = "adding up …"
+
+    def on_mount(self) -> None:
+        self.load()
+
+    @work(thread=True, exclusive=True, group="averages")
+    def load(self) -> None:
+        worker = get_current_worker()
+        averages = self.results.averages()
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self.show_averages, averages)
+
+    def show_averages(self, averages: Averages) -> None:
+        self.averages = averages
+        table = averages_table(self.results.trace, averages, self._colour)
+        device = table.column("self_device") is not None
+        self.set_table(table, "self_device" if device else "self_cpu")
+        self.follow(self._event)
+
+    def follow(self, event: int | None) -> None:
+        self._event = event
+        if event is not None and self.averages is not None:
+            row = int(self.averages.row_of[event])
+            if row >= 0:
+                self.show_row(row)
+
+    def on_table_view_chosen(self, message: Pane.Chosen) -> None:
+        message.stop()
+        if self.averages is None:
+            return
+        found = instances(self.results.trace, self.averages, message.row)
+        if not len(found):
+            self.post_message(Jump(-1, "this row has no event on a lane"))
+            return
+        at = message.again % len(found)
+        event = int(found[at])
+        which = "the longest" if at == 0 else f"number {at + 1}"
+        said = f"{which} of {plural(len(found), 'instance')}; Enter again: the next longest"
+        self.post_message(Jump(event, said if len(found) > 1 else "the only instance"))

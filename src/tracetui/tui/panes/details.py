@@ -1,0 +1,84 @@
+"""The details pane: everything about the selected event; without one, about the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from textual import work
+from textual.worker import get_current_worker
+
+from tracetui.tui.panes.base import Jump, Pane
+from tracetui.tui.panes.facts import Fact, event_facts, trace_facts, wrapped
+from tracetui.tui.results import Results
+from tracetui.tui.tables.model import Column, Table
+
+LABEL = 14
+
+
+class DetailsPane(Pane):
+    """Facts about the selected event; Enter on a line that names another event (marked ↵) jumps there."""
+
+    def __init__(self, results: Results, id: str) -> None:
+        super().__init__(results, id)
+        self.facts: list[Fact] = []
+        self.lines: list[Fact] = []
+        self.event: int | None = None
+
+    def on_mount(self) -> None:
+        self.read(self.event)
+
+    def follow(self, event: int | None) -> None:
+        if event != self.event or not self.facts:
+            self.event = event
+            self.read(event)
+
+    @work(thread=True, exclusive=True, group="details")
+    def read(self, event: int | None) -> None:
+        """The file is read again for the arguments: never on the thread that draws."""
+        trace, worker = self.results.trace, get_current_worker()
+        if event is None:
+            facts = trace_facts(trace)
+        else:
+            args: Mapping[str, Any]
+            try:
+                args = trace.args(event)
+            except (OSError, ValueError) as error:
+                args = {"not readable any more": str(error)}
+            facts = event_facts(trace, event, args)
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self.show_facts, facts)
+
+    def show_facts(self, facts: list[Fact]) -> None:
+        self.facts = facts
+        self._wrap()
+
+    def on_resize(self) -> None:
+        if self.facts:
+            self._wrap()
+
+    def _wrap(self) -> None:
+        width = self.size.width - LABEL - 6
+        if width < 8:
+            return
+        lines = self.lines = wrapped(self.facts, width)
+        width_label = max([LABEL, *(min(26, len(f.label)) for f in lines)])
+        if width_label > LABEL:
+            lines = self.lines = wrapped(self.facts, max(8, width - (width_label - LABEL)))
+        title = "this trace" if self.event is None else "the selected event"
+        self.set_table(
+            Table(
+                (
+                    Column("label", "Details", lambda r: lines[r].label, None, width_label, False),
+                    Column("jump", "", lambda r: "↵" if lines[r].event >= 0 else "", None, 1, False),
+                    Column("value", f"of {title}", lambda r: lines[r].value, None, 0, False),
+                ),
+                len(lines),
+                lambda r: f"{lines[r].label} {lines[r].value}",
+            )
+        )
+
+    def on_table_view_chosen(self, message: Pane.Chosen) -> None:
+        message.stop()
+        target = self.lines[message.row].event
+        self.post_message(Jump(target, "" if target >= 0 else "this line names no event"))

@@ -1,0 +1,225 @@
+"""What can be said about one event, or about the whole file, line by line. Pure functions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracetui.analysis.kernel_names import decode, short_name
+from tracetui.trace.model import DEVICE_WORK, Kind, Trace
+from tracetui.trace.text import plain
+from tracetui.tui.flow import backward, device_events, forward_of, is_device, launches_within, path
+from tracetui.tui.text import wrap
+from tracetui.tui.units import duration, instant, plural, share, size
+
+VALUE_LIMIT = 4000
+SHOWN_EVENTS = 8
+"""Of the kernels of an op, and of other lists: so many lines, then how many more there are."""
+
+
+class Fact(NamedTuple):
+    """One line. `event` is a slice that Enter jumps to, -1 for none."""
+
+    label: str
+    value: str
+    event: int = -1
+
+
+def event_facts(trace: Trace, i: int, args: Mapping[str, Any] | None) -> list[Fact]:
+    """All there is to say about slice i. `args`: its arguments, None while they are being read."""
+    facts = [*_itself(trace, i), *_links(trace, i), *_kin(trace, i)]
+    if args is None:
+        facts.append(Fact("args", "reading …"))
+    elif not args:
+        facts.append(Fact("args", "none"))
+    else:
+        facts += [Fact(plain(str(k), 40), value_text(v)) for k, v in args.items()]
+    return facts
+
+
+def short(trace: Trace, i: int) -> str:
+    """The short name of slice i."""
+    return short_name(trace.name_of(i), trace.categories[int(trace.category[i])])
+
+
+def self_time(trace: Trace, i: int) -> int:
+    """Duration less that of the children, in ns."""
+    children = trace.children(i)
+    return int(trace.duration[i]) - int(trace.duration[children].sum())
+
+
+def _itself(trace: Trace, i: int) -> list[Fact]:
+    lane = trace.lanes[int(trace.lane[i])]
+    category = trace.categories[int(trace.category[i])]
+    begin, length = int(trace.start[i]), int(trace.duration[i])
+    facts = [Fact("name", trace.name_of(i))]
+    if is_device(trace, i):
+        decoded = decode(trace.name_of(i))
+        if decoded.short and decoded.short != trace.name_of(i):
+            facts.append(Fact("in short", decoded.short))
+    facts += [
+        Fact("duration", duration(length).strip()),
+        Fact("self time", f"{duration(self_time(trace, i)).strip()}  ({share(self_time(trace, i), length)})"),
+        Fact("start", instant(begin)),
+        Fact("category", f"{category or 'none'}  on {lane.name}"),
+    ]
+    if bool(trace.odd[i]):
+        facts.append(Fact("odd", "cannot be as the file says; left out of the averages"))
+    return facts
+
+
+def _step(trace: Trace, i: int) -> int:
+    """The ProfilerStep slice in which slice i, or its launch, begins; -1 for none."""
+    at = int(trace.launch[i]) if trace.launch[i] >= 0 else i
+    time = int(trace.start[at])
+    for j in path(trace, at):
+        if trace.name_of(j).startswith("ProfilerStep#"):
+            return j
+    steps = np.flatnonzero(trace.kind == Kind.ANNOTATION)
+    inside = steps[(trace.start[steps] <= time) & (trace.start[steps] + trace.duration[steps] > time)]
+    return next((int(j) for j in inside if trace.name_of(int(j)).startswith("ProfilerStep#")), -1)
+
+
+def _links(trace: Trace, i: int) -> list[Fact]:
+    facts = []
+    step = _step(trace, i)
+    if step >= 0:
+        facts.append(Fact("step", trace.name_of(step), step))
+    launch, op = int(trace.launch[i]), int(trace.op[i])
+    if launch >= 0:
+        delay = int(trace.start[i]) - int(trace.start[launch])
+        facts.append(
+            Fact("launch", f"{trace.name_of(launch)}, {duration(delay).strip()} before this start", launch)
+        )
+    if op >= 0:
+        facts.append(Fact("op", trace.name_of(op), op))
+    elif launch >= 0 and int(trace.op[launch]) >= 0:
+        facts.append(Fact("op", trace.name_of(int(trace.op[launch])), int(trace.op[launch])))
+    around = path(trace, launch if launch >= 0 else i)[:-1]
+    for depth, j in enumerate(around):
+        label = ("launched in" if launch >= 0 else "path") if depth == 0 else ""
+        facts.append(Fact(label, "  " * min(depth, 12) + short(trace, j), j))
+    facts += _launched(trace, i)
+    partner = backward(trace, i)
+    if partner is not None:
+        label = "forward op" if partner in forward_of(trace, i) else "backward op"
+        facts.append(Fact(label, trace.name_of(partner), partner))
+    return facts
+
+
+def _launched(trace: Trace, i: int) -> list[Fact]:
+    if is_device(trace, i) or trace.lanes[int(trace.lane[i])].device >= 0:
+        return []
+    if int(trace.kind[i]) == Kind.RUNTIME:
+        work = device_events(trace, i)
+    else:
+        inside = launches_within(trace, i)
+        mask = np.zeros(len(trace) + 1, dtype=np.bool_)
+        mask[inside] = True
+        work = [int(j) for j in np.flatnonzero(mask[trace.launch])]
+    work = [j for j in work if int(trace.kind[j]) in {int(k) for k in DEVICE_WORK}]
+    if not work:
+        return []
+    work.sort(key=lambda j: int(trace.start[j]))
+    total = int(trace.duration[np.array(work)].sum())
+    facts = [Fact("on the GPU", f"{plural(len(work), 'event')}, {duration(total).strip()} in all", work[0])]
+    facts += [
+        Fact("", f"  {duration(int(trace.duration[j])):>10}  {short(trace, j)}", j)
+        for j in work[:SHOWN_EVENTS]
+    ]
+    if len(work) > SHOWN_EVENTS:
+        facts.append(Fact("", f"  … and {len(work) - SHOWN_EVENTS:,} more", work[SHOWN_EVENTS]))
+    return facts
+
+
+def _kin(trace: Trace, i: int) -> list[Fact]:
+    """The events of the same name in the same kind of lane."""
+    same = np.flatnonzero((trace.name == trace.name[i]) & (trace.kind == trace.kind[i]))
+    if len(same) < 2:
+        return []
+    lengths = np.sort(trace.duration[same])
+    rank = int(np.count_nonzero(trace.duration[same] > trace.duration[i])) + 1
+    low, middle, high = (duration(float(v)).strip() for v in (lengths[0], np.median(lengths), lengths[-1]))
+    longest = int(same[int(np.argmax(trace.duration[same]))])
+    return [
+        Fact("same name", f"{plural(len(same), 'event')}, {duration(int(lengths.sum())).strip()} in all"),
+        Fact("", f"min {low}   median {middle}   max {high}", longest),
+        Fact("", f"{histogram(lengths)}  this one is number {rank:,} by duration"),
+    ]
+
+
+def histogram(values: Any, bins: int = 24) -> str:
+    """How sorted durations spread: a row of bars, the shortest left. An empty bin is a dot."""
+    low, high = float(values[0]), float(values[-1])
+    if high <= low:
+        return "all alike"
+    counts, _ = np.histogram(values, bins=bins, range=(low, high))
+    top = int(counts.max())
+    # Round up: a bin that holds something must not look empty.
+    return "".join("·" if not c else "▁▂▃▄▅▆▇█"[min(7, -(-int(c) * 8 // top) - 1)] for c in counts)
+
+
+def value_text(value: Any) -> str:
+    """An argument as one safe line."""
+    if isinstance(value, str):
+        return plain(value, VALUE_LIMIT)
+    try:
+        return plain(json.dumps(value, ensure_ascii=False), VALUE_LIMIT)
+    except (TypeError, ValueError):
+        return plain(str(value), VALUE_LIMIT)
+
+
+def trace_facts(trace: Trace) -> list[Fact]:
+    """What the file says about itself, and what was wrong with it."""
+    first, last = trace.span
+    info = trace.info
+    facts = [
+        Fact("file", "standard input" if info.path == "-" else plain(info.path, 400)),
+        Fact("size", f"{size(info.size)} on disk, {size(info.text_size)} of JSON"),
+        Fact("events", f"{trace.events:,}, of which {plural(len(trace), 'slice')}"),
+        Fact("span", duration(last - first).strip()),
+    ]
+    for notice in trace.notices:
+        count = f" ({notice.count:,}×)" if notice.count > 1 else ""
+        facts.append(Fact(f"⚠ {notice.level}", notice.text + count))
+    if not bool(trace.is_kind(*DEVICE_WORK).any()):
+        facts.append(
+            Fact(
+                "no GPU lane",
+                "Only the CPU was recorded: the profile ran without a GPU, or without ProfilerActivity.CUDA. "
+                "Times are those of the CPU; there are no kernels, gaps or launches to see.",
+            )
+        )
+    facts += [Fact(f"device {plain(str(d.get('id', '')), 8)}", device_text(d)) for d in info.devices]
+    if info.distributed:
+        facts.append(
+            Fact("distributed", value_text({k: v for k, v in info.distributed.items() if k != "pg_config"}))
+        )
+    facts += [Fact(plain(str(k), 40), value_text(v)) for k, v in info.properties.items()]
+    facts.append(Fact("", "Select an event to see its details: click it, or use the arrow keys."))
+    return facts
+
+
+def device_text(device: Mapping[str, Any]) -> str:
+    """A device's properties in one line, e.g. "NVIDIA H200, sm_90, 132 SMs, 139.72 GiB"."""
+    parts = [plain(str(device.get("name", "unnamed")), 60)]
+    if "computeMajor" in device:
+        parts.append(plain(f"sm_{device.get('computeMajor')}{device.get('computeMinor', '')}", 12))
+    if "numSms" in device:
+        parts.append(plain(f"{device['numSms']} SMs", 12))
+    memory = device.get("totalGlobalMem")
+    if isinstance(memory, (int, float)):
+        parts.append(size(memory))
+    return ", ".join(parts)
+
+
+def wrapped(facts: list[Fact], width: int, lines: Callable[[str, int], list[str]] = wrap) -> list[Fact]:
+    """The facts with values broken into lines of `width` cells; the label stands at the first."""
+    found = []
+    for fact in facts:
+        for n, line in enumerate(lines(fact.value, width)):
+            found.append(Fact(fact.label if n == 0 else "", line, fact.event))
+    return found

@@ -1,0 +1,76 @@
+"""One line to type into, at the place of the footer: a search, a filter, a time, a label."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.widgets import Input, Static
+
+
+class _Line(Input):
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave", show=False)]
+
+    def action_leave(self) -> None:
+        self.post_message(Prompt.Left())
+
+
+class Prompt(Horizontal):
+    """A label, the line, and what came of it so far."""
+
+    DEFAULT_CSS = """
+    Prompt { height: 1; background: $panel; }
+    Prompt > .label { width: auto; color: $accent; text-style: bold; padding: 0 1; }
+    Prompt > Input { width: 1fr; height: 1; background: $panel; border: none; padding: 0; }
+    Prompt > Input:focus { background-tint: $foreground 0%; }
+    Prompt > .note { width: auto; min-width: 20; max-width: 50%; padding: 0 1; text-align: right; }
+    Prompt > .note.wrong { color: $error; }
+    """
+
+    class Typed(Message):
+        """The text changed."""
+
+        def __init__(self, purpose: str, value: str) -> None:
+            super().__init__()
+            self.purpose, self.value = purpose, value
+
+    class Entered(Message):
+        """The text stands."""
+
+        def __init__(self, purpose: str, value: str) -> None:
+            super().__init__()
+            self.purpose, self.value = purpose, value
+
+    class Left(Message):
+        """The user gave up."""
+
+    def __init__(self, purpose: str, label: str, value: str = "", placeholder: str = "") -> None:
+        super().__init__()
+        self.purpose = purpose
+        self._label = label
+        self._input = _Line(value, placeholder=placeholder, compact=True, select_on_focus=False)
+        self._note = Static("", markup=False, classes="note")
+
+    def compose(self) -> ComposeResult:
+        yield Static(self._label, markup=False, classes="label")
+        yield self._input
+        yield self._note
+
+    def on_mount(self) -> None:
+        self._input.focus()
+
+    def set_note(self, text: str, wrong: bool = False) -> None:
+        """Tell beside the line what came of it (safe, plain text)."""
+        self._note.update(text)
+        self._note.set_class(wrong, "wrong")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.post_message(self.Typed(self.purpose, event.value))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.post_message(self.Entered(self.purpose, event.value))

@@ -1,0 +1,56 @@
+"""What has been found out about a trace: each result made once, kept, and shared by all panes.
+
+The methods do the work and are called from worker threads; a result that is there costs nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tracetui.trace.model import Trace
+from tracetui.tui.gaps import GapList, list_gaps
+
+if TYPE_CHECKING:
+    from tracetui.analysis.averages import Averages
+    from tracetui.analysis.calls import Calls
+    from tracetui.analysis.scope import Scope
+
+T = TypeVar("T")
+
+
+class Results:
+    """Analyses of one trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._kept: dict[object, Any] = {}
+        self._lock = threading.RLock()
+
+    def _once(self, key: object, make: Callable[[], T]) -> T:
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = make()
+            kept: T = self._kept[key]
+            return kept
+
+    def calls(self) -> Calls:
+        """The tree of calls that all averages rest on."""
+        from tracetui.analysis.calls import build_calls
+
+        return self._once("calls", lambda: build_calls(self.trace))
+
+    def averages(self, scope: Scope | None = None, group: str = "name") -> Averages:
+        """The averages of a scope."""
+        from tracetui.analysis.averages import averages
+
+        def make() -> Averages:
+            return averages(self.trace, scope, group=group, calls=self.calls())
+
+        # Only the whole trace is kept: ranges come and go.
+        return self._once(("averages", group), make) if scope is None or scope.kind == "whole" else make()
+
+    def gaps(self) -> GapList:
+        """The gaps of every device, in one list."""
+        return self._once("gaps", lambda: list_gaps(self.trace))

@@ -1,0 +1,110 @@
+"""The screen while a trace is being read."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tracetui.tui.loading import LoadTask
+from tracetui.tui.text import cell, wrap
+from tracetui.tui.units import size
+
+
+class Progress(Widget):
+    """What is read, how far, and what may be pressed; or why it could not be."""
+
+    DEFAULT_CSS = """
+    Progress { width: 100%; height: 100%; }
+    Progress > .progress--text { color: $foreground; }
+    Progress > .progress--bar { color: $accent; }
+    Progress > .progress--hint { color: $text-muted; }
+    Progress > .progress--error { color: $error; text-style: bold; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "progress--text",
+        "progress--bar",
+        "progress--hint",
+        "progress--error",
+    }
+
+    def __init__(self, task: LoadTask) -> None:
+        super().__init__()
+        self.load_task = task
+
+    def lines(self, width: int) -> list[tuple[str, str]]:
+        """(text, style) of each line."""
+        task = self.load_task
+        if task.error is not None:
+            told = wrap(task.error, width)
+            return [*((line, "error") for line in told), ("", "text"), ("q  quit", "hint")]
+        if not task.total:
+            return [(f"reading {task.name}", "text"), ("", "bar"), ("", "text"), ("Esc  cancel", "hint")]
+        done = f"{size(task.done)} of {size(task.total)}"
+        bar = width - 6
+        eighths = round(task.share * bar * 8)
+        filled = "█" * (eighths // 8) + (" ▏▎▍▌▋▊▉"[eighths % 8] if eighths % 8 else "")
+        return [
+            (f"reading {task.name}, {done}", "text"),
+            (f"{filled.ljust(bar, '░')} {task.share:4.0%}", "bar"),
+            ("", "text"),
+            ("Esc  cancel", "hint"),
+        ]
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        inner = max(10, min(72, width - 4))
+        lines = self.lines(inner)
+        at = y - (self.size.height - len(lines)) // 2
+        if not 0 <= at < len(lines):
+            return Strip.blank(width, self.rich_style)
+        text, kind = lines[at]
+        left = (width - inner) // 2
+        style = self.get_component_rich_style(f"progress--{kind}")
+        return Strip([Segment(" " * left, style), Segment(cell(text, width - left), style)], width)
+
+
+class LoadingScreen(Screen[None]):
+    """Reads a trace, then tells the app."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,ctrl+c", "cancel", "Cancel")]
+
+    class Ended(Message):
+        """The task has ended, well or not."""
+
+        def __init__(self, task: LoadTask) -> None:
+            super().__init__()
+            self.load_task = task
+
+    def __init__(self, task: LoadTask) -> None:
+        super().__init__()
+        self.load_task = task
+
+    def compose(self) -> ComposeResult:
+        yield Progress(self.load_task)
+
+    def on_mount(self) -> None:
+        self.set_interval(1 / 15, self._tick)
+        self.load_task.when_done(self._ended)
+
+    def _ended(self) -> None:
+        """Called from the loading thread."""
+        self.post_message(self.Ended(self.load_task))
+
+    def _tick(self) -> None:
+        if not self.load_task.finished.is_set():
+            self.query_one(Progress).refresh()
+
+    def failed(self) -> None:
+        """Show why."""
+        self.query_one(Progress).refresh()
+
+    def action_cancel(self) -> None:
+        self.load_task.cancel()
+        self.app.exit(return_code=1 if self.load_task.error else 0)

@@ -1,0 +1,1 @@
+"""Search: what a query means (`query`), and walking through its matches (`walk`)."""

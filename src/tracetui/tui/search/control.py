@@ -1,0 +1,99 @@
+"""The search of a trace screen: what was typed, what matches, where one stands in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from textual.timer import Timer
+
+from tracetui.trace.model import I64
+from tracetui.tui.search.query import QueryError, matches
+from tracetui.tui.search.walk import by_time, next_match
+from tracetui.tui.units import plural
+
+if TYPE_CHECKING:
+    from tracetui.tui.screens.trace import TraceScreen
+
+PAUSE = 0.06
+"""Seconds after the last character before the trace is searched."""
+
+
+class Search:
+    """Searches a screen's trace as the user types, and walks the matches."""
+
+    def __init__(self, screen: TraceScreen) -> None:
+        self.screen = screen
+        self.query = ""
+        self.found: I64 = np.zeros(0, dtype=np.int64)
+        """The matches by time."""
+        self._timer: Timer | None = None
+        self._pending: str | None = None
+
+    def ask(self) -> None:
+        """Let the user type."""
+        self.screen.ask("search", "/", self.query, "name, /regex/, cat:kernel, dur>100us, -word")
+        if self.query:
+            self._note()
+
+    def typed(self, query: str) -> None:
+        """The line changed: search once the typing pauses."""
+        self._pending = query
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.screen.set_timer(PAUSE, self._run)
+
+    def _run(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        query, self._pending = self._pending, None
+        if query is None:
+            return
+        prompt = self.screen.prompt
+        try:
+            mask = matches(self.screen.trace, query)
+        except QueryError as error:
+            if prompt is not None:
+                prompt.set_note(str(error), wrong=True)
+            else:
+                self.screen.footer.say(str(error))
+            return
+        self.query = query
+        self.found = by_time(self.screen.trace, mask)
+        self.screen.timeline.set_matches(mask if query.strip() else None)
+        self._note()
+
+    def _note(self) -> None:
+        if self.screen.prompt is not None:
+            self.screen.prompt.set_note(plural(len(self.found), "match") if self.query.strip() else "")
+
+    def entered(self, query: str) -> None:
+        """The query stands: go to its first match from here on."""
+        if self._pending is not None:
+            self._run()
+        if not query.strip():
+            self.clear()
+        elif query == self.query:
+            self.step(1)
+
+    def step(self, step: int) -> None:
+        """To the next (1) or previous (-1) match by time."""
+        screen = self.screen
+        if not self.query.strip():
+            screen.footer.say("nothing is searched for yet: press /")
+            return
+        place = next_match(
+            screen.trace, self.found, screen.timeline.selected, screen.timeline.viewport.start_ns, step
+        )
+        if place is None:
+            screen.footer.say(f"nothing matches “{self.query}”")
+            return
+        screen.jump(int(self.found[place]), f"match {place + 1:,} of {len(self.found):,} for “{self.query}”")
+
+    def clear(self) -> None:
+        """Forget the search."""
+        self._pending = None
+        self.query = ""
+        self.found = self.found[:0]
+        self.screen.timeline.set_matches(None)

@@ -1,0 +1,113 @@
+"""What a search means. A query is words between spaces; an event matches when every word does.
+
+- a plain word: a part of the name or of the category, no matter the case
+- `/pattern/`: a regular expression over the name
+- `cat:kernel`, `name:gelu`, `lane:stream`: a part of that field
+- `dur>100us`, `dur<=2ms`, `at>1s`: duration or start, with ns, us (the default), ms or s
+- `-word`: not that
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tracetui.trace.model import I64, Bool, Trace
+
+UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "": 1_000}
+_DURATION = re.compile(r"(dur|at)(<=|>=|<|>|=)(\d+(?:\.\d+)?)(ns|us|µs|ms|s|)")
+_REGEX_LIMIT = 200
+_SIGNS = {
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    "=": np.equal,
+}
+
+
+class QueryError(ValueError):
+    """A query that means nothing; the message is one line, safe to show."""
+
+
+def parse_time(text: str) -> float:
+    """A length of time such as `1.5ms` or `200us` in ns; a bare number is µs. Raises QueryError."""
+    found = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s|)\s*", text.replace(",", ""))
+    if found is None:
+        raise QueryError("a time looks like 250us, 1.5ms or 2s")
+    return float(found[1]) * UNITS[found[2]]
+
+
+def matches(trace: Trace, query: str) -> Bool:
+    """Mask of the slices that match; none for an empty query. Shape (len(trace),). Raises QueryError."""
+    words = split(query)
+    found = np.ones(len(trace), dtype=np.bool_) if words else np.zeros(len(trace), dtype=np.bool_)
+    for word in words:
+        negated = word.startswith("-") and len(word) > 1
+        mask = _word(trace, word[1:] if negated else word)
+        found &= ~mask if negated else mask
+    return found
+
+
+def split(query: str) -> list[str]:
+    """The words of a query. A /regular expression/ may hold spaces, and so may text in double quotes."""
+    words, rest = [], query.strip()
+    while rest:
+        taken = re.match(r'-?(?:\w+:)?(/(?:[^/\\]|\\.)*(?:/|$)|"[^"]*(?:"|$)|\S+)', rest)
+        assert taken is not None
+        words.append(taken[0].replace('"', "") if '"' in taken[0] else taken[0])
+        rest = rest[taken.end() :].lstrip()
+    return words
+
+
+def _word(trace: Trace, word: str) -> Bool:
+    timed = _DURATION.fullmatch(word.casefold())
+    if timed is not None:
+        return _compare(trace.duration if timed[1] == "dur" else trace.start, timed[2], timed[3], timed[4])
+    field, colon, value = word.partition(":")
+    # `aten::mm` holds colons and is a name, not a field.
+    if colon and field in ("cat", "name", "lane") and not value.startswith(":"):
+        if field == "cat":
+            return _of(trace.category, _texts(trace.categories, value))
+        if field == "lane":
+            return _of(trace.lane, _texts([lane.name for lane in trace.lanes], value))
+        return _of(trace.name, _texts(trace.names, value))
+    if colon and field in ("dur", "at"):
+        raise QueryError(f"write {field}>100us")
+    names = _texts(trace.names, word)
+    if word.startswith("/"):
+        return _of(trace.name, names)
+    return _of(trace.name, names) | _of(trace.category, _texts(trace.categories, word))
+
+
+def _texts(texts: Sequence[str], part: str) -> Bool:
+    """Which of the texts hold a part, or match a /regular expression/."""
+    if part.startswith("/") and len(part) > 1:
+        pattern = part[1:-1] if part.endswith("/") and len(part) > 2 else part[1:]
+        if len(pattern) > _REGEX_LIMIT:
+            raise QueryError("this regular expression is too long")
+        try:
+            search = re.compile(pattern, re.IGNORECASE).search
+        except (re.error, OverflowError) as error:
+            raise QueryError(f"not a regular expression: {error}") from None
+        return np.fromiter((search(t) is not None for t in texts), np.bool_, len(texts))
+    folded = part.casefold()
+    return np.fromiter((folded in t.casefold() for t in texts), np.bool_, len(texts))
+
+
+def _of(column: npt.NDArray[Any], wanted: Bool) -> Bool:
+    if not len(wanted):
+        return np.zeros(len(column), dtype=np.bool_)
+    return np.asarray(wanted[column], dtype=np.bool_)
+
+
+def _compare(values: I64, sign: str, number: str, unit: str) -> Bool:
+    limit = float(number) * UNITS[unit]
+    compare = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal, "=": np.equal}[
+        sign
+    ]
+    return np.asarray(compare(values, limit), dtype=np.bool_)

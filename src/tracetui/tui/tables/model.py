@@ -1,0 +1,115 @@
+"""A table as columns: values to sort by and text to show, asked for only for the rows on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+I64 = npt.NDArray[np.int64]
+Values = npt.NDArray[Any] | Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. `text` is called with a row's index into the data, not into the order of the table."""
+
+    key: str
+    title: str
+    text: Callable[[int], str]
+    """What is shown: safe, plain, one line."""
+    values: Callable[[], Values] | None = None
+    """One value per row, to sort and to export by. None: cannot be sorted."""
+    width: int = 0
+    """Cells. 0: takes what the others leave; one column of a table may."""
+    right: bool = True
+    """Numbers stand right, words left."""
+    drop: int = 0
+    """Where the table is too narrow, the column with the largest `drop` goes first. 0: never goes."""
+    descending: bool = True
+    """The order in which a first click sorts: numbers largest first, words from A."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What a table holds. Rows are numbers from 0 to `rows` - 1."""
+
+    columns: tuple[Column, ...]
+    rows: int
+    search_text: Callable[[int], str] | None = None
+    """The text that a filter looks in. None: cannot be filtered."""
+    colour: Callable[[int], str | None] | None = None
+    """The colour of the row's chip, as "#rrggbb"; the same as in the timeline. None: no chip."""
+    dim: Callable[[int], bool] | None = None
+    """Whether a row is of less interest."""
+    empty: str = "nothing here"
+    """Said where there are no rows."""
+
+    def column(self, key: str) -> Column | None:
+        return next((c for c in self.columns if c.key == key), None)
+
+
+def arrange(table: Table, sort: str | None, descending: bool, needle: str = "") -> I64:
+    """The rows in the order in which they are shown: filtered by `needle` (no matter the case), then sorted.
+
+    Equal rows stay in the order of the data. Without `sort` all do.
+    """
+    rows = np.arange(table.rows, dtype=np.int64)
+    if needle and table.search_text is not None:
+        folded, text = needle.casefold(), table.search_text
+        rows = np.array([r for r in range(table.rows) if folded in text(r).casefold()], dtype=np.int64)
+    column = table.column(sort) if sort else None
+    if column is None or column.values is None or not len(rows):
+        return rows
+    values = column.values()
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iufb":
+        keys = values[rows]
+        if descending:
+            keys = -keys.astype(np.float64 if keys.dtype.kind == "f" else np.int64)
+        return rows[np.argsort(keys, kind="stable")]
+    texts = [str(v).casefold() for v in values]
+    ordered = sorted(rows.tolist(), key=texts.__getitem__, reverse=descending)
+    return np.array(ordered, dtype=np.int64)
+
+
+def fit(columns: Sequence[Column], width: int, minimum: int = 0) -> list[tuple[Column, int]]:
+    """The columns that fit into `width` cells, with the cells of each; one cell lies between two columns.
+
+    The flexible column gets what is left, at least `minimum` (0: a third): columns are dropped before it gets less.
+    """
+    minimum = minimum or max(16, width * 3 // 10)
+    shown = list(columns)
+
+    def needed() -> int:
+        return sum(c.width or minimum for c in shown) + len(shown) - 1
+
+    while needed() > width:
+        droppable = [c for c in shown if c.drop]
+        if not droppable:
+            break
+        shown.remove(max(droppable, key=lambda c: c.drop))
+    spare = width - (sum(c.width for c in shown) + len(shown) - 1)
+    return [(c, c.width or max(1, spare)) for c in shown]
+
+
+def next_sort(columns: Sequence[Column], current: str | None, step: int) -> Column | None:
+    """The sortable column that lies `step` columns from the current one, around the ends."""
+    sortable = [c for c in columns if c.values is not None]
+    if not sortable:
+        return None
+    at = next((i for i, c in enumerate(sortable) if c.key == current), -1 if step > 0 else 0)
+    return sortable[(at + step) % len(sortable)]
+
+
+def scrolled(top: int, cursor: int, height: int, rows: int) -> int:
+    """The first row on the screen so that `cursor` is in view, moving as little as can be."""
+    if height <= 0:
+        return 0
+    if cursor < top:
+        top = cursor
+    elif cursor >= top + height:
+        top = cursor - height + 1
+    return max(0, min(top, rows - height))

@@ -1,0 +1,331 @@
+"""The widget that draws a table. Only lines on the screen are made: a million rows cost no more than ten."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tracetui.tui.tables.model import I64, Column, Table, arrange, fit, next_sort, scrolled
+from tracetui.tui.text import cell
+
+HEADER = 1
+"""Lines above the rows."""
+EMPTY = np.zeros(0, dtype=np.int64)
+
+
+class TableView(Widget, can_focus=True):
+    """A table with a cursor row, sorted by key or by a click on a title, filtered by a text."""
+
+    DEFAULT_CSS = """
+    TableView { height: 1fr; width: 1fr; }
+    TableView > .table--header { background: $panel; color: $foreground; text-style: bold; }
+    TableView > .table--sorted { background: $panel; color: $accent; text-style: bold; }
+    TableView > .table--row { color: $foreground; }
+    TableView > .table--dim { color: $text-muted; }
+    TableView > .table--cursor { background: $surface-lighten-2; color: $foreground; text-style: bold; }
+    TableView:focus > .table--cursor {
+        background: $block-cursor-background; color: $block-cursor-foreground; text-style: bold;
+    }
+    TableView > .table--bar { color: $scrollbar; background: $scrollbar-background; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "table--header",
+        "table--sorted",
+        "table--row",
+        "table--dim",
+        "table--cursor",
+        "table--bar",
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(-1)", "Row up", show=False),
+        Binding("down", "move(1)", "Row down", show=False),
+        Binding("pageup", "page(-1)", "Page up", show=False),
+        Binding("pagedown", "page(1)", "Page down", show=False),
+        Binding("home", "first", "First row", show=False),
+        Binding("end", "last", "Last row", show=False),
+        Binding("enter", "choose", "Jump to the event", show=False),
+    ]
+
+    class Highlighted(Message):
+        """The user moved the cursor to a row."""
+
+        def __init__(self, view: TableView, row: int) -> None:
+            super().__init__()
+            self.view, self.row = view, row
+
+        @property
+        def control(self) -> TableView:
+            return self.view
+
+    class Chosen(Message):
+        """The user wants what the row speaks of. `again`: how often since the cursor came to it, from 0."""
+
+        def __init__(self, view: TableView, row: int, again: int) -> None:
+            super().__init__()
+            self.view, self.row, self.again = view, row, again
+
+        @property
+        def control(self) -> TableView:
+            return self.view
+
+    class Sorted(Message):
+        """The order changed, by a key or by a click."""
+
+        def __init__(self, view: TableView, column: Column, descending: bool) -> None:
+            super().__init__()
+            self.view, self.column, self.descending = view, column, descending
+
+        @property
+        def control(self) -> TableView:
+            return self.view
+
+    def __init__(self, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self.table: Table | None = None
+        self.order: I64 = EMPTY
+        """The rows in the order in which they are shown."""
+        self.cursor = 0
+        """Where the cursor stands, in that order."""
+        self.top = 0
+        self.sort: str | None = None
+        self.descending = True
+        self.needle = ""
+        self.waiting = "…"
+        """Said as long as there is no table."""
+        self._again = 0
+        self._fitted: tuple[int, list[tuple[Column, int]]] | None = None
+
+    # What it shows
+
+    def set_table(self, table: Table, sort: str | None = None, descending: bool = True) -> None:
+        """Show another table; the order and the filter stay where they still mean something."""
+        self.table = table
+        if self.sort is None or table.column(self.sort) is None:
+            self.sort, self.descending = sort, descending
+        self._arrange(keep=None)
+
+    def set_filter(self, needle: str) -> None:
+        """Show only the rows whose text contains `needle`."""
+        if needle != self.needle:
+            self.needle = needle
+            self._arrange(keep=self.row)
+
+    def sort_by(self, key: str, descending: bool | None = None) -> None:
+        """Sort by a column; by the one that it is sorted by already: the other way round."""
+        column = self.table.column(key) if self.table is not None else None
+        if column is None or column.values is None:
+            return
+        if descending is None:
+            descending = not self.descending if key == self.sort else column.descending
+        self.sort, self.descending = key, descending
+        self._arrange(keep=None)
+        self.post_message(self.Sorted(self, column, descending))
+
+    def sort_next(self, step: int) -> None:
+        """Sort by the next column to the right (1) or to the left (-1)."""
+        if self.table is not None:
+            column = next_sort([c for c, _ in self._columns()], self.sort, step)
+            if column is not None:
+                self.sort_by(column.key, column.descending)
+
+    def reverse(self) -> None:
+        """The other way round."""
+        if self.sort is not None:
+            self.sort_by(self.sort)
+
+    @property
+    def row(self) -> int | None:
+        """The row under the cursor."""
+        return int(self.order[self.cursor]) if self.cursor < len(self.order) else None
+
+    def show_row(self, row: int) -> bool:
+        """Put the cursor on a row and bring it into view; False where the filter hides it."""
+        found = np.flatnonzero(self.order == row)
+        if not len(found):
+            return False
+        self._to(int(found[0]), tell=False)
+        return True
+
+    def _arrange(self, keep: int | None) -> None:
+        self._fitted = None
+        if self.table is None:
+            return
+        self.order = arrange(self.table, self.sort, self.descending, self.needle)
+        found = np.flatnonzero(self.order == keep) if keep is not None else EMPTY
+        self.cursor = int(found[0]) if len(found) else 0
+        self._again = 0
+        self.top = scrolled(0, self.cursor, self.page, len(self.order))
+        self.refresh()
+
+    # Moving
+
+    @property
+    def page(self) -> int:
+        """Rows on the screen at once."""
+        return max(0, self.size.height - HEADER)
+
+    def _to(self, at: int, tell: bool = True) -> None:
+        at = max(0, min(at, len(self.order) - 1))
+        if not len(self.order) or at == self.cursor:
+            return
+        before, self.cursor, self._again = self.cursor, at, 0
+        top = scrolled(self.top, at, self.page, len(self.order))
+        if top != self.top:
+            self.top = top
+            self.refresh()
+        else:
+            self._refresh_rows(before, at)
+        if tell:
+            self.post_message(self.Highlighted(self, int(self.order[at])))
+
+    def _refresh_rows(self, *positions: int) -> None:
+        regions = [Region(0, HEADER + p - self.top, self.size.width, 1) for p in positions]
+        self.refresh(*regions)
+
+    def action_move(self, step: int) -> None:
+        self._to(self.cursor + step)
+
+    def action_page(self, pages: int) -> None:
+        self._to(self.cursor + pages * max(1, self.page - 1))
+
+    def action_first(self) -> None:
+        self._to(0)
+
+    def action_last(self) -> None:
+        self._to(len(self.order) - 1)
+
+    def action_choose(self) -> None:
+        row = self.row
+        if row is not None:
+            again, self._again = self._again, self._again + 1
+            self.post_message(self.Chosen(self, row, again))
+
+    def scroll_rows(self, rows: int) -> None:
+        """Move the picture, not the cursor."""
+        top = max(0, min(self.top + rows, len(self.order) - self.page))
+        if top != self.top:
+            self.top = top
+            self.refresh()
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self.scroll_rows(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.scroll_rows(-3)
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        if event.y < HEADER:
+            key = self._column_at(event.x)
+            if key is not None:
+                self.sort_by(key)
+            return
+        at = self.top + event.y - HEADER
+        if at < len(self.order):
+            self._to(at)
+            if event.chain > 1:
+                self.action_choose()
+
+    def _column_at(self, x: int) -> str | None:
+        left = self._chip
+        for column, width in self._columns():
+            if left <= x <= left + width:
+                return column.key
+            left += width + 1
+        return None
+
+    def on_resize(self) -> None:
+        self._fitted = None
+        self.top = scrolled(self.top, self.cursor, self.page, len(self.order))
+
+    # Drawing
+
+    @property
+    def _chip(self) -> int:
+        """Cells of the colour chip at the left."""
+        return 2 if self.table is not None and self.table.colour is not None else 1
+
+    def _columns(self) -> list[tuple[Column, int]]:
+        width = self.size.width - self._chip - 2  # a scroll bar and a cell before it
+        if self.table is None:
+            return []
+        if self._fitted is None or self._fitted[0] != width:
+            self._fitted = (width, fit(self.table.columns, width))
+        return self._fitted[1]
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if self.table is None:
+            return self._message(self.waiting, y)
+        if y < HEADER:
+            return self._header(width)
+        if not len(self.order):
+            nothing = f"no row contains “{self.needle}”" if self.needle else self.table.empty
+            return self._message(nothing, y - HEADER)
+        at = self.top + y - HEADER
+        bar = self._bar(y)
+        if at >= len(self.order):
+            return Strip([Segment(" " * (width - 1), self.rich_style), bar], width)
+        return self._row(self.table, at, width, bar)
+
+    def _message(self, text: str, y: int) -> Strip:
+        width = self.size.width
+        lines = text.split("\n")
+        line = lines[y] if y < len(lines) else ""
+        return Strip([Segment(cell(" " + line, width), self.get_component_rich_style("table--dim"))], width)
+
+    def _header(self, width: int) -> Strip:
+        plain = self.get_component_rich_style("table--header")
+        marked = self.get_component_rich_style("table--sorted")
+        segments = [Segment(" " * self._chip, plain)]
+        for i, (column, size) in enumerate(self._columns()):
+            if i:
+                segments.append(Segment(" ", plain))
+            if column.key == self.sort:
+                arrow = "▼" if self.descending else "▲"
+                title = f"{arrow}{column.title}" if column.right else f"{column.title} {arrow}"
+                segments.append(Segment(cell(title, size, column.right), marked))
+            else:
+                segments.append(Segment(cell(column.title, size, column.right), plain))
+        return Strip(segments).adjust_cell_length(width, plain)
+
+    def _row(self, table: Table, at: int, width: int, bar: Segment) -> Strip:
+        row = int(self.order[at])
+        here = at == self.cursor
+        faint = table.dim is not None and table.dim(row)
+        style = self.get_component_rich_style(
+            "table--cursor" if here else "table--dim" if faint else "table--row"
+        )
+        segments: list[Segment] = []
+        if table.colour is not None:
+            colour = table.colour(row)
+            chip = Style(color=colour) if colour else Style.null()
+            segments.append(Segment("▌ " if colour else "  ", style + chip))
+        else:
+            segments.append(Segment(" ", style))
+        # One run of one style for all cells: little to write on a slow link.
+        words = " ".join(cell(c.text(row), size, c.right) for c, size in self._columns())
+        segments.append(Segment(cell(words, width - 1 - self._chip), style))
+        segments.append(bar)
+        return Strip(segments, width)
+
+    def _bar(self, y: int) -> Segment:
+        """The scroll bar's cell at line y."""
+        rows, page = len(self.order), self.page
+        style = self.get_component_rich_style("table--bar")
+        if rows <= page:
+            return Segment(" ", self.rich_style)
+        thumb = max(1, page * page // rows)
+        first = (self.top * (page - thumb) + (rows - page) // 2) // (rows - page)
+        return Segment("█" if first <= y - HEADER < first + thumb else "│", style)

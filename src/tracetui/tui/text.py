@@ -1,0 +1,39 @@
+"""Text cut and padded to cells of the terminal."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len, set_cell_size
+
+
+def clip(text: str, width: int) -> str:
+    """At most `width` cells of the text, with an ellipsis where something was cut off."""
+    if width <= 0:
+        return ""
+    if text.isascii():
+        return text if len(text) <= width else text[: width - 1] + "…"
+    return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"
+
+
+def cell(text: str, width: int, right: bool = False) -> str:
+    """Exactly `width` cells: cut or padded."""
+    text = clip(text, width)
+    missing = width - (len(text) if text.isascii() else cell_len(text))
+    return " " * missing + text if right else text + " " * missing
+
+
+def wrap(text: str, width: int, limit: int = 1000) -> list[str]:
+    """Lines of at most `width` cells, broken at spaces where there are any; at most `limit` lines."""
+    width = max(1, width)
+    lines: list[str] = []
+    rest = text
+    while rest and len(lines) < limit:
+        if cell_len(rest) <= width:
+            lines.append(rest)
+            break
+        room = len(set_cell_size(rest, width).rstrip()) or 1
+        cut = rest.rfind(" ", 0, room + 1)
+        if cut <= 0:
+            cut = room
+        lines.append(rest[:cut].rstrip())
+        rest = rest[cut:].lstrip(" ")
+    return lines or [""]

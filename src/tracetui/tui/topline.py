@@ -1,0 +1,93 @@
+"""The first line: which trace this is, and what its reader has to know about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tracetui.trace.model import DEVICE_WORK, Trace
+from tracetui.trace.text import plain
+from tracetui.tui.text import cell, clip
+
+
+def trace_name(trace: Trace) -> str:
+    """The file's name, safe to show."""
+    path = trace.info.path
+    return "standard input" if path == "-" else plain(Path(path).name, 80)
+
+
+def devices(trace: Trace) -> list[int]:
+    """The devices that ran something in this trace."""
+    lanes = (lane for lane in trace.lanes if lane.device >= 0 and lane.kind == "stream")
+    return sorted({lane.device for lane in lanes})
+
+
+def device_names(trace: Trace) -> str:
+    """The devices in a few words: "NVIDIA H200", "2 GPUs", "no GPU lane"."""
+    found = devices(trace)
+    if not found:
+        return "no GPU lane"
+    if len(found) > 1:
+        return f"{len(found)} GPUs"
+    names = [
+        plain(str(d.get("name", "")), 40) for d in trace.info.devices if d.get("id", found[0]) == found[0]
+    ]
+    return names[0] if names and names[0] else f"GPU {found[0]}"
+
+
+def facts(trace: Trace) -> str:
+    """Size and shape of the trace."""
+    lanes = f"{len(trace.lanes)} lane" + ("s" if len(trace.lanes) != 1 else "")
+    return f"{trace.events:,} events · {lanes} · {device_names(trace)}"
+
+
+def warning(trace: Trace) -> str:
+    """What to know first: what was lost, or that no GPU was recorded; "" where all is well."""
+    levels = {"lost": 0, "repaired": 1, "odd": 2}
+    notices = sorted(trace.notices, key=lambda n: levels.get(n.level, 3))
+    if notices:
+        first = notices[0]
+        count = f" ({first.count:,}×)" if first.count > 1 else ""
+        more = f", {len(notices) - 1} more" if len(notices) > 1 else ""
+        return f"{first.level}: {first.text}{count}{more}"
+    if not bool(trace.is_kind(*DEVICE_WORK).any()):
+        return "no GPU lane: only the CPU was recorded"
+    return ""
+
+
+class TopLine(Widget):
+    """The trace's name, its size, and at the right what was lost or repaired."""
+
+    DEFAULT_CSS = """
+    TopLine { height: 1; background: $panel; }
+    TopLine > .top--name { color: $accent; background: $panel; text-style: bold; }
+    TopLine > .top--facts { color: $foreground; background: $panel; }
+    TopLine > .top--warning { color: $warning; background: $panel; text-style: bold; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"top--name", "top--facts", "top--warning"}
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__()
+        self._title, self._facts, self._warning = trace_name(trace), facts(trace), warning(trace)
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        name = clip(self._title, max(12, width // 3))
+        left = cell_len(name) + 2
+        # The warning keeps its words before the facts do.
+        warning = clip(f"⚠ {self._warning} ", max(0, width - left - 2)) if self._warning else ""
+        room = max(0, width - left - cell_len(warning))
+        facts = self._facts if cell_len(self._facts) + 2 <= room else ""
+        return Strip(
+            [
+                Segment(f" {name} ", self.get_component_rich_style("top--name")),
+                Segment(cell(" " + facts, room), self.get_component_rich_style("top--facts")),
+                Segment(warning, self.get_component_rich_style("top--warning")),
+            ],
+            width,
+        )
