@@ -138,7 +138,7 @@ def _gaps_of(trace: Trace, device: int, at: I64, begun: int | None) -> DeviceGap
 def clip(gaps: DeviceGaps, start: int, end: int) -> DeviceGaps:
     """The gaps and the busy time of a device within [start, end), cut at its borders.
 
-    Stretches that do not overlap and cover the whole add up to the whole, to the nanosecond: busy, idle and span.
+    Stretches that cover the whole without overlap add up to it to the nanosecond: busy, idle and span.
     """
     first, last = max(start, gaps.first), min(end, gaps.last)
     if last <= first:

@@ -42,6 +42,12 @@ class Union:
         inside: I64 = self.until(end) - self.until(start)
         return np.maximum(inside, 0)
 
+    def touching(self, start: I64, end: I64) -> I64:
+        """The whole length, in ns, of the intervals that overlap each [start, end). Shape of `start`."""
+        low = np.searchsorted(self.end, start, side="right")
+        high = np.maximum(np.searchsorted(self.start, end, side="left"), low)
+        return np.where(end > start, self.before[high] - self.before[low], 0)
+
 
 def union(start: I64, end: I64) -> Union:
     """The union of intervals in any order. Those that touch become one; one without length stays alone."""

@@ -1,0 +1,203 @@
+"""Why a device stood idle: the cause of each gap, told by the event that ends it and that event's launch.
+
+Let K be the event that ends a gap [g0, g1), and L its launch. The first rule that fits decides:
+
+dependency   L had ended more than `LAUNCH_NS` before g0: the work was queued, and waited for another
+             stream, an event or a copy
+profiler     an `overhead` event, such as `Activity Buffer Request`, overlaps the gap and took half as long
+             or more
+unlinked     K has no launch in the trace
+launch       L was under way at g0, or had ended at most `LAUNCH_NS` before: the latency of a launch
+sync         L starts after g0; its thread was in a synchronising call in [g0, L.start), and waited there
+             for half as long as that stretch or more
+allocation   likewise in calls that allocate or free memory
+dispatch     L starts after g0, and its thread spent most of [g0, L.start) in ops: the framework's own
+             overhead
+host         L starts after g0, and most of that lies outside any op: Python, data loading, sleep, logging
+
+A wait counts whole, with its part before the gap: without it, the launch would have come that much earlier.
+One that would not have saved half of the gap does not explain it: a synchronising call of 1 us before 100
+ms of data loading is not why the device stood idle.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.analysis.climb import climb_to, covering
+from tracetui.analysis.gaps import DeviceGaps, busy_union
+from tracetui.analysis.scope import find_steps, step_of
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I8, I32, I64, Bool
+
+__all__ = [
+    "CAUSES",
+    "CAUSE_TEXT",
+    "LAUNCH_NS",
+    "CauseTotal",
+    "Causes",
+    "cause_totals",
+    "explain",
+    "gap_causes",
+    "is_allocation",
+    "is_synchronising",
+]
+
+CAUSES = ("profiler", "sync", "allocation", "dispatch", "host", "launch", "dependency", "unlinked")
+"""A cause is an index into this."""
+
+CAUSE_TEXT = {
+    "profiler": "the profiler itself was at work",
+    "sync": "the CPU had waited for the device, then had to launch anew",
+    "allocation": "the CPU was allocating or freeing memory",
+    "dispatch": "the CPU was busy inside ops: the framework's own overhead",
+    "host": "the CPU was outside any op: Python, data loading, logging",
+    "launch": "the launch was on its way: launch latency",
+    "dependency": "the work was queued, and waited for other work",
+    "unlinked": "the trace does not tell what launched the next work",
+}
+"""One line for people on each cause."""
+
+LAUNCH_NS = 5_000
+"""A launch that ended at most so long before the gap is still on its way to the device."""
+
+_SYNC = re.compile(
+    r"(cuda|hip)(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize"
+    r"|(cuda|hip)Memcpy(?!.*Async)|cuMemcpy(?!.*Async)|zeEventHostSynchronize|zeCommandQueueSynchronize|urEventWait"
+)
+_ANNOTATION = re.compile(r"enumerate\(DataLoader\)#|Optimizer\.|ProfilerStep#|## ")
+"""Annotations that old traces list among the operators."""
+_ALLOCATION = re.compile(
+    r"(cuda|hip)(Malloc(?!.*Async)|Free(?!.*Async)|Host(Alloc|Malloc|Free|Register|Unregister)|ExtMalloc)"
+    r"|cu(MemAlloc(?!.*Async)|MemFree(?!.*Async)|MemHost(Alloc|Register|Unregister)|MemCreate|MemRelease|MemMap"
+    r"|MemUnmap|MemSetAccess|MemAddress(Reserve|Free))|hipMem(Create|Release|Map|Unmap|SetAccess|Address)"
+)
+
+
+def is_synchronising(name: str) -> bool:
+    """Whether a runtime call of this name makes the CPU wait for the device (blocking copies do)."""
+    return _SYNC.match(name) is not None
+
+
+def is_allocation(name: str) -> bool:
+    """Whether a runtime call of this name allocates or frees memory, other than in stream order."""
+    return _ALLOCATION.match(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Causes:
+    """The causes of stretches of idle time. Arrays of one length; slices are -1 where there is none."""
+
+    cause: I8
+    """Index into `CAUSES`."""
+    event: I64
+    """K, the device event that ends the stretch."""
+    launch: I64
+    """L."""
+    op: I64
+    """The op around L."""
+    step: I32
+    """Index of the step in which K was launched, -1 outside of all steps."""
+    activity: I64
+    """What the launching thread was in for half of the stretch or more; -1: nothing that was recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class CauseTotal:
+    """The idle time that one cause explains."""
+
+    cause: str
+    gaps: int
+    duration: int
+    """Nanoseconds."""
+
+
+def gap_causes(trace: Trace, gaps: DeviceGaps) -> Causes:
+    """The causes of a device's gaps, position by position; of a clipped gap that of the whole gap."""
+    begin = trace.start[gaps.before] + trace.duration[gaps.before]
+    return explain(trace, begin, trace.start[gaps.after], gaps.after)
+
+
+def cause_totals(gaps: DeviceGaps, causes: Causes) -> list[CauseTotal]:
+    """Per cause that occurs its gaps and their length together, largest first. Adds up to `gaps.idle`."""
+    return totals_by(causes.cause, gaps.duration)
+
+
+def totals_by(cause: I8, duration: I64) -> list[CauseTotal]:
+    """Like `cause_totals`, of any selection."""
+    count = np.bincount(cause, minlength=len(CAUSES))
+    length = np.zeros(len(CAUSES), dtype=np.int64)
+    np.add.at(length, cause, duration)
+    order = sorted(range(len(CAUSES)), key=lambda i: (-int(length[i]), i))
+    return [CauseTotal(CAUSES[i], int(count[i]), int(length[i])) for i in order if count[i]]
+
+
+def explain(trace: Trace, start: I64, end: I64, event: I64) -> Causes:
+    """The causes of idle stretches [start, end) in ns, each ended by the device event `event`."""
+    event = event.astype(np.int64)
+    launch = trace.launch[event].astype(np.int64)
+    linked = launch >= 0
+    launch_start = np.where(linked, trace.start[launch], trace.start[event])
+    launch_end = np.where(linked, trace.start[launch] + trace.duration[launch], launch_start)
+    lane = np.where(linked, trace.lane[launch], -1).astype(np.int64)
+    # What the CPU did before the launch; where that came first, what it did meanwhile.
+    before = np.minimum(launch_start, end)
+    late = linked & (launch_start > start)
+
+    spent = _Spent(trace, lane, start, before, late)
+    ahead = before - start
+    rules: Sequence[tuple[str, Bool]] = (
+        ("dependency", linked & ~late & (launch_end < start - LAUNCH_NS)),
+        ("profiler", _profiler_took(trace, start, end)),
+        ("unlinked", ~linked),
+        ("launch", ~late),
+        ("sync", (spent.sync > 0) & (2 * spent.sync >= ahead)),
+        ("allocation", (spent.allocation > 0) & (2 * spent.allocation >= ahead)),
+        ("dispatch", 2 * spent.ops > ahead),
+    )
+    cause = np.full(len(event), CAUSES.index("host"), dtype=np.int8)
+    for name, fits in reversed(rules):
+        cause[fits] = CAUSES.index(name)
+
+    op = np.where(linked, trace.op[launch], -1).astype(np.int64)
+    lost = np.flatnonzero(linked & (op < 0))
+    if len(lost):
+        is_op = trace.is_kind(Kind.CPU_OP)
+        op[lost] = climb_to(trace, trace.parent[launch[lost]].astype(np.int64), lambda at, _: is_op[at])
+    step = step_of(find_steps(trace), launch_start)
+    activity = covering(trace, lane, start, np.where(late, before, end))
+    return Causes(cause, event, launch, op, step, activity)
+
+
+class _Spent:
+    """Per stretch [start, end), in ns: what its thread spent of it in ops, and how long the synchronising and
+    the allocating calls that overlap it took as a whole."""
+
+    def __init__(self, trace: Trace, lane: I64, start: I64, end: I64, wanted: Bool) -> None:
+        self.ops = np.zeros(len(lane), dtype=np.int64)
+        self.sync = np.zeros(len(lane), dtype=np.int64)
+        self.allocation = np.zeros(len(lane), dtype=np.int64)
+        synchronising = np.fromiter(map(is_synchronising, trace.names), np.bool_, len(trace.names))
+        allocating = np.fromiter(map(is_allocation, trace.names), np.bool_, len(trace.names))
+        op = np.fromiter((not _ANNOTATION.match(name) for name in trace.names), np.bool_, len(trace.names))
+        for i in np.unique(lane[wanted]):
+            this = trace.lanes[int(i)]
+            at = np.arange(this.first, this.last)[~trace.odd[this.first : this.last]]
+            runtime = at[trace.kind[at] == Kind.RUNTIME]
+            name = trace.name[runtime]
+            mine = np.flatnonzero(wanted & (lane == i))
+            ops = at[(trace.kind[at] == Kind.CPU_OP) & op[trace.name[at]]]
+            stretch = start[mine], end[mine]
+            self.ops[mine] = busy_union(trace, ops).within(*stretch)
+            self.sync[mine] = busy_union(trace, runtime[synchronising[name]]).touching(*stretch)
+            self.allocation[mine] = busy_union(trace, runtime[allocating[name]]).touching(*stretch)
+
+
+def _profiler_took(trace: Trace, start: I64, end: I64) -> Bool:
+    at = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.odd)
+    took = busy_union(trace, at).touching(start, end)
+    return np.asarray((took > 0) & (2 * took >= end - start), dtype=np.bool_)
