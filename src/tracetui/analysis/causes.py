@@ -29,8 +29,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.climb import climb_to, covering
-from tracetui.analysis.gaps import DeviceGaps, busy_union
-from tracetui.analysis.scope import find_steps, step_of
+from tracetui.analysis.gaps import DeviceGaps, busy_union, work_of_devices
+from tracetui.analysis.scope import StepTable, find_steps, step_of
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I8, I32, I64, Bool
 
@@ -40,11 +40,14 @@ __all__ = [
     "LAUNCH_NS",
     "CauseTotal",
     "Causes",
+    "cause_table",
     "cause_totals",
     "explain",
     "gap_causes",
     "is_allocation",
     "is_synchronising",
+    "lead_in_cause",
+    "totals_by",
 ]
 
 CAUSES = ("profiler", "sync", "allocation", "dispatch", "host", "launch", "dependency", "unlinked")
@@ -116,10 +119,26 @@ class CauseTotal:
     """Nanoseconds."""
 
 
-def gap_causes(trace: Trace, gaps: DeviceGaps) -> Causes:
-    """The causes of a device's gaps, position by position; of a clipped gap that of the whole gap."""
+def gap_causes(trace: Trace, gaps: DeviceGaps, steps: StepTable | None = None) -> Causes:
+    """The causes of a device's gaps, position by position; of a clipped gap that of the whole gap.
+
+    `steps`: what to take as steps, `find_steps(trace)` by default.
+    """
     begin = trace.start[gaps.before] + trace.duration[gaps.before]
-    return explain(trace, begin, trace.start[gaps.after], gaps.after)
+    return explain(trace, begin, trace.start[gaps.after], gaps.after, steps)
+
+
+def lead_in_cause(trace: Trace, gaps: DeviceGaps) -> Causes | None:
+    """The cause of the idle time before the device's first event, of length 1; None where there is none.
+
+    The lead-in is no gap: it counts in no total.
+    """
+    if gaps.lead_in <= 0:
+        return None
+    work = work_of_devices(trace)[gaps.device]
+    first = work[np.argmin(trace.start[work])]
+    begin, end = gaps.first - gaps.lead_in, gaps.first
+    return explain(trace, np.array([begin]), np.array([end]), np.array([first]))
 
 
 def cause_totals(gaps: DeviceGaps, causes: Causes) -> list[CauseTotal]:
@@ -129,14 +148,18 @@ def cause_totals(gaps: DeviceGaps, causes: Causes) -> list[CauseTotal]:
 
 def totals_by(cause: I8, duration: I64) -> list[CauseTotal]:
     """Like `cause_totals`, of any selection."""
-    count = np.bincount(cause, minlength=len(CAUSES))
     length = np.zeros(len(CAUSES), dtype=np.int64)
     np.add.at(length, cause, duration)
+    return cause_table(np.bincount(cause, minlength=len(CAUSES)), length)
+
+
+def cause_table(count: I64, length: I64) -> list[CauseTotal]:
+    """The causes that occur, largest first, from counts and lengths in the order of `CAUSES`."""
     order = sorted(range(len(CAUSES)), key=lambda i: (-int(length[i]), i))
-    return [CauseTotal(CAUSES[i], int(count[i]), int(length[i])) for i in order if count[i]]
+    return [CauseTotal(CAUSES[i], int(count[i]), int(length[i])) for i in order if count[i] or length[i]]
 
 
-def explain(trace: Trace, start: I64, end: I64, event: I64) -> Causes:
+def explain(trace: Trace, start: I64, end: I64, event: I64, steps: StepTable | None = None) -> Causes:
     """The causes of idle stretches [start, end) in ns, each ended by the device event `event`."""
     event = event.astype(np.int64)
     launch = trace.launch[event].astype(np.int64)
@@ -168,7 +191,7 @@ def explain(trace: Trace, start: I64, end: I64, event: I64) -> Causes:
     if len(lost):
         is_op = trace.is_kind(Kind.CPU_OP)
         op[lost] = climb_to(trace, trace.parent[launch[lost]].astype(np.int64), lambda at, _: is_op[at])
-    step = step_of(find_steps(trace), launch_start)
+    step = step_of(find_steps(trace) if steps is None else steps, launch_start)
     activity = covering(trace, lane, start, np.where(late, before, end))
     return Causes(cause, event, launch, op, step, activity)
 

@@ -1,0 +1,116 @@
+"""Device time by kind of work (compute, communication, copy, set), counts and delays: per step and as a
+whole."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.analysis.gaps import work_of_devices
+from tracetui.analysis.intervals import union
+from tracetui.analysis.launches import find_launches
+from tracetui.analysis.scope import StepTable, launch_times, step_of
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I64
+
+__all__ = ["TimeByKind", "is_communication", "time_by_kind"]
+
+_COMMUNICATION = re.compile(r"(?i)(^|\W)(nccl|rccl|msccl|oneccl)")
+
+
+def is_communication(name: str) -> bool:
+    """Whether a kernel of this name is a collective's: NCCL, RCCL and their kin."""
+    return _COMMUNICATION.search(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class TimeByKind:
+    """One entry per step, then one for what lies outside of all steps, then one for the whole trace.
+
+    Times in ns, summed over the devices. Time in which several events of a kind overlap counts once, for
+    the step of the first of them: so the entries before the last add up to it.
+    """
+
+    compute: I64
+    """Kernels that are no collectives."""
+    communication: I64
+    exposed_communication: I64
+    """Communication while no other kernel ran."""
+    copy: I64
+    exposed_copy: I64
+    """Copies while no kernel ran."""
+    set: I64
+    launches: I64
+    kernels: I64
+    """Collectives among them."""
+    copies: I64
+    """Copies and sets."""
+    delay: I64
+    """Median launch delay, -1 for none."""
+
+
+def time_by_kind(trace: Trace, table: StepTable) -> TimeByKind:
+    """Device time and counts by the step that launched the work."""
+    size = len(table) + 2
+    names = ("compute", "communication", "exposed_communication", "copy", "exposed_copy", "set")
+    time = {name: np.zeros(size, np.int64) for name in names}
+    launched, kernels, copies = (np.zeros(size, np.int64) for _ in range(3))
+    collective = np.fromiter(map(is_communication, trace.names), np.bool_, len(trace.names))
+    outside = len(table)
+
+    def add(into: I64, step: I64, values: I64) -> None:
+        np.add.at(into, step, values)
+        into[-1] += int(values.sum())
+
+    for at in work_of_devices(trace).values():
+        order = np.argsort(trace.start[at], kind="stable")
+        at = at[order]
+        step = step_of(table, launch_times(trace, at)).astype(np.int64)
+        step = np.where(step >= 0, step, outside)
+        start, end = trace.start[at], trace.start[at] + trace.duration[at]
+        kernel = trace.kind[at] == Kind.KERNEL
+        talk = kernel & collective[trace.name[at]]
+        copy = trace.kind[at] == Kind.MEMCPY
+        ones = np.ones(len(at), np.int64)
+        add(kernels, step[kernel], ones[kernel])
+        add(copies, step[~kernel], ones[~kernel])
+        for name, mine, hidden_by in (
+            ("compute", kernel & ~talk, None),
+            ("communication", talk, kernel & ~talk),
+            ("copy", copy, kernel),
+            ("set", trace.kind[at] == Kind.MEMSET, None),
+        ):
+            low, high = _own_parts(start[mine], end[mine])
+            add(time[name], step[mine], high - low)
+            if hidden_by is not None:
+                hidden = union(start[hidden_by], end[hidden_by]).within(low, high)
+                add(time[f"exposed_{name}"], step[mine], high - low - hidden)
+
+    launches = find_launches(trace)
+    step = step_of(table, trace.start[launches.launch]).astype(np.int64)
+    step = np.where(step >= 0, step, outside)
+    calls, first = np.unique(launches.launch, return_index=True)
+    add(launched, step[first], np.ones(len(calls), np.int64))
+    delay = np.full(size, -1, np.int64)
+    order = np.argsort(step, kind="stable")
+    borders = np.searchsorted(step[order], np.arange(size))
+    for i in range(size - 1):
+        mine = launches.delay[order[borders[i] : borders[i + 1]]]
+        if len(mine):
+            delay[i] = int(np.median(mine))
+    if launches.median_delay is not None:
+        delay[-1] = launches.median_delay
+    return TimeByKind(**time, launches=launched, kernels=kernels, copies=copies, delay=delay)
+
+
+def _own_parts(start: I64, end: I64) -> tuple[I64, I64]:
+    """Of each interval (sorted by start) what none before it covers: (starts, ends), empty where all is
+    covered."""
+    if not len(start):
+        return start, end
+    reach = np.maximum.accumulate(end)
+    low = start.copy()
+    low[1:] = np.maximum(start[1:], reach[:-1])
+    return low, np.maximum(end, low)

@@ -1,0 +1,59 @@
+"""Overhead-bound, compute-bound or mixed: which of the two, CPU or device, the other one waits for.
+
+It rests on two numbers, which are always shown with it:
+- the device's **busy share** within the steps (between its first and its last event where there are no
+  steps);
+- the **launch delay**, the median time from a launch on the CPU to the start of its work on the device.
+  Near zero (a few microseconds, the latency of a launch) means that the device has nothing queued, and
+  waits for the CPU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["BUSY_SHARE", "IDLE_SHARE", "QUEUED_NS", "Verdict", "judge"]
+
+BUSY_SHARE = 0.8
+"""From this busy share on, the device is the bottleneck: compute-bound, whatever the delays are."""
+IDLE_SHARE = 0.5
+"""Below this share the device stands idle more than it runs."""
+QUEUED_NS = 50_000
+"""A median launch delay of less means that hardly anything is queued: several times the latency of a
+launch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A verdict with the numbers that it rests on."""
+
+    verdict: str
+    """One of "overhead-bound", "compute-bound", "mixed", "not known"."""
+    busy_share: float | None
+    """0 to 1; None without device events."""
+    launch_delay: int | None
+    """Median, in ns; None where no device event has a launch in the trace."""
+    reason: str
+    """One sentence for people. Plain text."""
+
+
+def judge(busy_share: float | None, launch_delay: int | None) -> Verdict:
+    """The verdict on a trace or a step."""
+    if busy_share is None:
+        return Verdict("not known", None, None, "The trace has no device events.")
+    busy = f"The device is busy {busy_share:.0%} of the time"
+    if busy_share >= BUSY_SHARE:
+        return Verdict("compute-bound", busy_share, launch_delay, f"{busy}: faster kernels would help.")
+    if launch_delay is None:
+        return Verdict(
+            "mixed", busy_share, None, f"{busy}; the trace does not tell how far ahead the CPU runs."
+        )
+    delay = f"{launch_delay / 1e3:,.1f} us from launch to start"
+    if launch_delay < QUEUED_NS and busy_share < IDLE_SHARE:
+        reason = f"{busy}, and nothing is queued ({delay}): it waits for the CPU."
+        return Verdict("overhead-bound", busy_share, launch_delay, reason)
+    if launch_delay < QUEUED_NS:
+        reason = f"{busy}, and little is queued ({delay}): the CPU only just keeps up."
+    else:
+        reason = f"{busy}, though work is queued ({delay}): look at the causes of its idle time."
+    return Verdict("mixed", busy_share, launch_delay, reason)
