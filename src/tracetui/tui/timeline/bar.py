@@ -2,15 +2,81 @@
 
 from __future__ import annotations
 
+import numpy as np
+from textual.geometry import Region
+from textual.strip import Strip
 from textual.widget import Widget
+
+from tracetui.timeline.canvas import BOLD, Canvas, cut
+from tracetui.timeline.palette import DARK, Theme
+from tracetui.timeline.units import duration, instant
+from tracetui.trace.model import Trace
+from tracetui.tui.timeline.strips import LeanStrip
+
+Part = tuple[str, bool]
+"""Text, and whether it stands out."""
 
 
 class SelectionBar(Widget):
     """Name, start, duration, self time and launch delay of the selected event, in one line."""
 
     DEFAULT_CSS = "SelectionBar { height: 1; }"
+    ALLOW_SELECT = False
+    can_focus = False
 
-    def show(self, text: str) -> None:
-        """Show a line (plain text, never markup)."""
-        self._text = text
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._parts: list[Part] = []
+        self._theme = DARK
+
+    def show(self, parts: list[Part], theme: Theme) -> bool:
+        """Show a line (plain text, never markup). False where nothing changed."""
+        if parts == self._parts and theme is self._theme:
+            return False
+        self._parts, self._theme = parts, theme
         self.refresh()
+        return True
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        width = self.size.width
+        theme = self._theme
+        canvas = Canvas.blank(width, 1, theme.dim, theme.frame)
+        column = 1
+        for text, bright in self._parts:
+            text = cut(text, width - column - 1)
+            canvas.put(0, column, text, theme.text if bright else theme.dim, None, BOLD if bright else 0)
+            column += len(cells_of(text))
+        strip: Strip = LeanStrip(canvas.runs(0), width)
+        return [strip if crop.width == width else strip.crop(crop.x, crop.right)] * crop.height
+
+
+def cells_of(text: str) -> range:
+    from rich.cells import cell_len
+
+    return range(cell_len(text))
+
+
+def describe(trace: Trace, slice_index: int, width: int) -> list[Part]:
+    """The selected event's line, at most `width` cells: the name gives way first."""
+    i = slice_index
+    start, length = int(trace.start[i]), int(trace.duration[i])
+    children = trace.children(i)
+    own = length - int(np.maximum(trace.duration[children], 0).sum())
+    parts: list[Part] = [
+        ("  at ", False),
+        (instant(start, max(1, length // 1000)), False),
+        ("  for ", False),
+        (duration(length, 4), True),
+    ]
+    if len(children):
+        parts += [("  self ", False), (duration(own, 4), False)]
+    launch = int(trace.launch[i])
+    if launch >= 0:
+        parts += [
+            ("  launched ", False),
+            (duration(start - int(trace.start[launch])), True),
+            (" before", False),
+        ]
+    parts.append((f"  {trace.lanes[int(trace.lane[i])].name}", False))
+    rest = sum(len(text) for text, _ in parts)
+    return [(cut(trace.name_of(i), max(16, width - rest - 2)), True), *parts]

@@ -1,0 +1,181 @@
+"""A grid of cells that everything is painted on, and its lines as runs of one style."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from rich.cells import cell_len, get_character_cell_size
+
+PAPER = 256
+"""The terminal's own background (as a background) or its opposite's text (as a foreground)."""
+INK = 257
+"""The terminal's own text colour; as a background: reversed."""
+
+BOLD = 1
+UNDERLINE = 2
+DIM = 4
+ITALIC = 8
+
+WIDE = 0xFFFF
+"""Stands in the cell after a character that is two cells wide."""
+_SPACE = ord(" ")
+
+Codes = npt.NDArray[np.uint32]
+Small = npt.NDArray[np.int16]
+
+
+@dataclass(slots=True, eq=False)
+class Canvas:
+    """Cells of (code point, foreground, background, attributes). All arrays of shape (height, width).
+
+    Colours are 0..255 of the xterm palette, PAPER or INK.
+    """
+
+    glyph: Codes
+    ink: Small
+    paper: Small
+    attributes: Small
+
+    @classmethod
+    def blank(cls, width: int, height: int, ink: int, paper: int) -> Canvas:
+        shape = (max(0, height), max(0, width))
+        return cls(
+            np.full(shape, _SPACE, dtype=np.uint32),
+            np.full(shape, ink, dtype=np.int16),
+            np.full(shape, paper, dtype=np.int16),
+            np.zeros(shape, dtype=np.int16),
+        )
+
+    @property
+    def width(self) -> int:
+        return self.glyph.shape[1]
+
+    @property
+    def height(self) -> int:
+        return self.glyph.shape[0]
+
+    def part(self, top: int, bottom: int, left: int, right: int) -> Canvas:
+        """A window on this canvas: painting it paints this one."""
+        where = (slice(top, bottom), slice(left, right))
+        return Canvas(self.glyph[where], self.ink[where], self.paper[where], self.attributes[where])
+
+    def put(
+        self,
+        line: int,
+        column: int,
+        text: str,
+        ink: int | None = None,
+        paper: int | None = None,
+        attributes: int | None = None,
+    ) -> None:
+        """Write text, cut at the canvas's edges; colours that are None stay as they are."""
+        if not 0 <= line < self.height or not text:
+            return
+        codes = code_points(text)
+        if column < 0:
+            codes, column = codes[-column:], 0
+        codes = codes[: max(0, self.width - column)]
+        if not len(codes):
+            return
+        if codes[-1] != WIDE and len(codes) and get_character_cell_size(chr(int(codes[-1]))) == 2:
+            codes = np.append(codes[:-1], np.uint32(_SPACE))  # half of a wide character fits: none of it
+        if codes[0] == WIDE:
+            codes = np.append(np.uint32(_SPACE), codes[1:])
+        cells = slice(column, column + len(codes))
+        self.glyph[line, cells] = codes
+        if ink is not None:
+            self.ink[line, cells] = ink
+        if paper is not None:
+            self.paper[line, cells] = paper
+        if attributes is not None:
+            self.attributes[line, cells] = attributes
+
+    def styles(self) -> npt.NDArray[np.int32]:
+        """One number per cell for its colours and attributes; see `unpack`. Shape (height, width)."""
+        return (
+            self.ink.astype(np.int32)
+            | (self.paper.astype(np.int32) << 9)
+            | (self.attributes.astype(np.int32) << 18)
+        )
+
+    def changed(self, before: Canvas) -> list[int]:
+        """The lines on which this canvas differs from another of the same shape."""
+        different = (
+            (self.glyph != before.glyph)
+            | (self.ink != before.ink)
+            | (self.paper != before.paper)
+            | (self.attributes != before.attributes)
+        )
+        return [int(y) for y in np.flatnonzero(different.any(axis=1))]
+
+    def runs(self, line: int) -> list[tuple[str, int]]:
+        """A line as (text, style number) runs, neighbours of one style in one run."""
+        style = (
+            self.ink[line].astype(np.int32)
+            | (self.paper[line].astype(np.int32) << 9)
+            | (self.attributes[line].astype(np.int32) << 18)
+        )
+        return _runs(self.glyph[line], style)
+
+    def text(self, line: int) -> str:
+        """A line's characters alone."""
+        return self.glyph[line].tobytes().decode("utf-32-le").replace(chr(WIDE), "")
+
+
+def unpack(style: int) -> tuple[int, int, int]:
+    """A style number's (ink, paper, attributes)."""
+    return style & 511, (style >> 9) & 511, style >> 18
+
+
+def _runs(glyph: Codes, style: npt.NDArray[np.int32]) -> list[tuple[str, int]]:
+    if not len(glyph):
+        return []
+    # The ink of a space cannot be seen: let it take the style on its left, if that has the same background.
+    text = glyph.tobytes().decode("utf-32-le")
+    cuts = [0, *(np.flatnonzero(style[1:] != style[:-1]) + 1).tolist(), len(glyph)]
+    found: list[tuple[str, int]] = []
+    for a, b in zip(cuts, cuts[1:], strict=False):
+        piece, key = text[a:b], int(style[a])
+        if found:
+            before, other = found[-1]
+            if other >> 9 == key >> 9 and (piece.isspace() or before.isspace()) and not key >> 18 & UNDERLINE:
+                found[-1] = (before + piece, key if before.isspace() else other)
+                continue
+        found.append((piece, key))
+    return [(t.replace(chr(WIDE), ""), s) for t, s in found] if chr(WIDE) in text else found
+
+
+@lru_cache(maxsize=8192)
+def code_points(text: str) -> Codes:
+    """A text's code points by cell: WIDE after a character of two cells, none for one of no cell. uint32."""
+    if text.isascii():
+        return np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
+    cells: list[int] = []
+    for character in text:
+        size = get_character_cell_size(character)
+        if size:
+            cells.append(ord(character))
+        if size == 2:
+            cells.append(WIDE)
+    return np.array(cells, dtype=np.uint32)
+
+
+@lru_cache(maxsize=16384)
+def cut(text: str, width: int) -> str:
+    """A text in at most `width` cells, the last one an ellipsis where it had to be cut."""
+    if width <= 0:
+        return ""
+    if text.isascii():
+        return text if len(text) <= width else text[: width - 1] + "…"
+    if cell_len(text) <= width:
+        return text
+    kept, used = [], 0
+    for character in text:
+        used += get_character_cell_size(character)
+        if used > width - 1:
+            break
+        kept.append(character)
+    return "".join(kept) + "…"

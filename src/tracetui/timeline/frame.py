@@ -1,0 +1,107 @@
+"""A scene becomes a canvas: overview, ruler, labels, lanes, and what lies over them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracetui.timeline.canvas import BOLD, Canvas, cut
+from tracetui.timeline.counters import paint_counter
+from tracetui.timeline.flows import paint_flows
+from tracetui.timeline.gaps import paint_gaps
+from tracetui.timeline.labels import paint_labels
+from tracetui.timeline.layout import Line, Of
+from tracetui.timeline.overview import paint_overview
+from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW, Cells, Colours, paint_rows, put_cells
+from tracetui.timeline.ruler import base_label, span_label, ticks
+from tracetui.timeline.scene import TOP, Scene, busy_share
+
+
+def paint(scene: Scene, height: int) -> Canvas:
+    """The picture of a scene, `height` lines high and `scene.labels + scene.view.width` cells wide."""
+    theme = scene.fixed.theme
+    canvas = Canvas.blank(scene.labels + scene.view.width, height, theme.text, theme.paper)
+    if height <= 0:
+        return canvas
+    paint_overview(scene, canvas)
+    if height > 1:
+        _paint_ruler(scene, canvas)
+    lines = scene.lines(height - TOP) if height > TOP else []
+    papers = column_papers(scene)
+    field = canvas.part(TOP, height, scene.labels, canvas.width)
+    field.paper[:] = papers
+    where = np.array([i for i, line in enumerate(lines) if line.of is Of.LANE], dtype=np.int64)
+    shown = [line for line in lines if line.of is Of.LANE]
+    if shown:
+        cells, shares = paint_rows(scene, shown, papers)
+        paint_gaps(scene, shown, cells, shares.count == 0)
+        put_cells(cells, field, where)
+    for y, line in enumerate(lines):
+        if line.of is Of.DEVICE:
+            _paint_device(scene, line, field, y, papers)
+        elif line.of is Of.COUNTER:
+            paint_counter(scene, line, field, y)
+    _paint_marks(scene, canvas, field)
+    paint_flows(scene, lines, field)
+    paint_labels(scene, canvas, lines)
+    return canvas
+
+
+def column_papers(scene: Scene) -> Colours:
+    """The background of every column: the selected range has its own. Shape (width,)."""
+    papers = np.full(scene.view.width, scene.fixed.theme.paper, dtype=np.int16)
+    if scene.band is not None:
+        first, last = (
+            scene.view.column(scene.band[0]),
+            scene.view.column(max(scene.band[0], scene.band[1] - 1)),
+        )
+        papers[max(0, first) : max(0, last + 1)] = scene.fixed.theme.band
+    return papers
+
+
+def _paint_ruler(scene: Scene, canvas: Canvas) -> None:
+    theme = scene.fixed.theme
+    canvas.ink[1], canvas.paper[1] = theme.dim, theme.frame
+    line = canvas.part(1, 2, scene.labels, canvas.width)
+    base, found = ticks(scene.view)
+    sign = "|" if theme.ascii else "╷"
+    for tick in found:
+        line.put(0, tick.column, sign, ink=theme.line)
+        line.put(0, tick.column + 1, tick.label, ink=theme.text)
+    if scene.band is not None:
+        first, last = (scene.view.column(t) for t in scene.band)
+        line.paper[0, max(0, first) : max(0, last + 1)] = theme.band
+    left = f" {base_label(base)}" if base is not None else f" {span_label(scene.view)}"
+    canvas.put(1, 0, cut(left, scene.labels - 1), ink=theme.text if base is not None else theme.dim)
+
+
+def _paint_marks(scene: Scene, canvas: Canvas, field: Canvas) -> None:
+    theme = scene.fixed.theme
+    for time, label in scene.marks:
+        column = scene.view.column(time)
+        if 0 <= column < scene.view.width:
+            free = field.glyph[:, column] == ord(" ")
+            free &= (field.paper[:, column] == theme.paper) | (field.paper[:, column] == theme.band)
+            field.glyph[free, column] = ord(":" if theme.ascii else "┊")
+            field.ink[free, column] = theme.mark
+            text = ("v" if theme.ascii else "▾") + label
+            canvas.put(1, scene.labels + column, cut(text, 16), ink=theme.mark, attributes=BOLD)
+
+
+def _paint_device(scene: Scene, line: Line, field: Canvas, y: int, papers: Colours) -> None:
+    """A device's own line: how busy it is, over all its streams."""
+    theme, view = scene.fixed.theme, scene.view
+    pieces = scene.fixed.devices.get(line.ref)
+    if pieces is None:
+        return
+    busy = busy_share(pieces, view.borders())
+    cells = Cells(
+        np.full((1, view.width), ord(" "), dtype=np.uint32),
+        np.full((1, view.width), theme.busy, dtype=np.int16),
+        papers[np.newaxis].copy(),
+        np.zeros((1, view.width), dtype=np.int16),
+    )
+    eighths = np.minimum(7, -(-8 * busy // view.cell))
+    eighths = np.where(busy >= view.cell, 8, eighths)
+    cells.glyph[0] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[eighths]
+    paint_gaps(scene, [line], cells, (busy == 0)[np.newaxis])
+    put_cells(cells, field, np.array([y], dtype=np.int64))

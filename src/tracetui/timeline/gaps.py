@@ -1,0 +1,80 @@
+"""The gaps of a device, drawn on its lanes: a texture of their own, with their length where it fits."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from tracetui.timeline.canvas import BOLD, code_points
+from tracetui.timeline.layout import Line, Of
+from tracetui.timeline.paint import Cells
+from tracetui.timeline.scene import Idle, Scene
+from tracetui.timeline.units import duration
+from tracetui.trace.model import I64
+
+TEXTURE = ord("╱")
+ASCII_TEXTURE = ord("/")
+
+
+def gap_columns(idle: Idle, borders: I64) -> I64:
+    """The gap that covers each cell wholly, -1 where none does. Shape (len(borders) - 1,)."""
+    if not len(idle.start):
+        return np.full(len(borders) - 1, -1, dtype=np.int64)
+    at = np.searchsorted(idle.start, borders[:-1], side="right") - 1
+    covered = (at >= 0) & (idle.end[np.maximum(at, 0)] >= borders[1:])
+    return np.where(covered, at, -1)
+
+
+def device_of(scene: Scene, line: Line) -> int:
+    """The device whose gaps a line shows, or -1."""
+    if line.of is Of.DEVICE:
+        return line.ref
+    if line.of is Of.LANE and line.depth == 0:
+        lane = scene.fixed.trace.lanes[line.ref]
+        return lane.device if lane.kind == "stream" else -1
+    return -1
+
+
+def paint_gaps(scene: Scene, lines: list[Line], cells: Cells, empty: npt.NDArray[np.bool_]) -> None:
+    """Fill the empty cells of the devices' lines where the whole device is idle. `empty`: (lines, width)."""
+    theme = scene.fixed.theme
+    borders = scene.view.borders()
+    columns: dict[int, I64] = {}
+    for y, line in enumerate(lines):
+        device = device_of(scene, line)
+        idle = scene.gaps.get(device) if device >= 0 else None
+        if idle is None:
+            continue
+        named = device not in columns
+        gap = columns.get(device)
+        if gap is None:
+            gap = columns[device] = gap_columns(idle, borders)
+        here = empty[y] & (gap >= 0)
+        cells.glyph[y][here] = ASCII_TEXTURE if theme.ascii else TEXTURE
+        cells.ink[y][here] = theme.gap
+        if scene.gap is not None and scene.gap[0] == device:
+            chosen = here & (gap == scene.gap[1])
+            cells.ink[y][chosen] = scene.fixed.theme.paper
+            cells.paper[y][chosen] = theme.gap
+            cells.attributes[y][chosen] |= BOLD
+        if named:
+            _write_lengths(idle, np.where(here, gap, -1), cells, y)
+
+
+def _write_lengths(idle: Idle, gap: I64, cells: Cells, y: int) -> None:
+    cuts = np.flatnonzero(np.diff(gap, prepend=-2, append=-2))
+    for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+        which = int(gap[begin])
+        if which < 0 or end - begin < 5:
+            continue
+        text = _length(int(idle.end[which] - idle.start[which]))
+        if len(text) + 2 <= end - begin:
+            at = begin + (end - begin - len(text)) // 2
+            cells.glyph[y, at : at + len(text)] = code_points(text)
+
+
+@lru_cache(maxsize=4096)
+def _length(ns: int) -> str:
+    return f" {duration(ns)} "

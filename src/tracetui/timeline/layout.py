@@ -1,0 +1,201 @@
+"""What lies on which line: the lanes in order, how many rows of each are shown, which are hidden or pinned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+import numpy as np
+
+from tracetui.trace.model import I32, I64, Trace
+
+COUNTER_ROWS = 4
+"""Lines of an unfolded counter."""
+MANY_COUNTERS = 6
+"""More series than this start hidden."""
+
+
+class Of(IntEnum):
+    """What a track shows."""
+
+    LANE = 0
+    PROCESS = 1  # a heading
+    DEVICE = 2  # the union over a device's streams
+    COUNTER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the screen."""
+
+    track: int
+    of: Of
+    ref: int
+    """Lane, process, device or counter series, by `of`."""
+    depth: int
+    """0 for the track's first line."""
+    more: int
+    """Rows that are folded away below this line (0 but for a track's last line)."""
+    pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """Tracks from top to bottom. All arrays of shape (tracks,)."""
+
+    of: I32
+    ref: I32
+    rows: I32
+    """Lines of a track when it is unfolded."""
+    shown: I32
+    """Lines that it takes now; 0: hidden."""
+    pinned: tuple[int, ...] = ()
+    """Tracks that stay on the screen, in order."""
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    @property
+    def scrolled(self) -> I32:
+        """Lines per track of the part that scrolls."""
+        shown = self.shown.copy()
+        shown[list(self.pinned)] = 0
+        return shown
+
+    @property
+    def height(self) -> int:
+        """Lines of the part that scrolls."""
+        return int(self.scrolled.sum())
+
+    @property
+    def pinned_height(self) -> int:
+        return int(self.shown[list(self.pinned)].sum())
+
+    def lines(self, top: int, height: int) -> list[Line]:
+        """The lines on a screen of `height` lines whose scrolled part begins at line `top`."""
+        found = [self._line(t, d, True) for t in self.pinned for d in range(int(self.shown[t]))][:height]
+        bottoms = np.cumsum(self.scrolled)
+        stop = min(top + height - len(found), int(bottoms[-1]) if len(bottoms) else 0)
+        track = int(np.searchsorted(bottoms, top, side="right"))
+        at = top
+        while at < stop:
+            first = int(bottoms[track] - self.scrolled_of(track))
+            end = min(stop, int(bottoms[track]))
+            found += [self._line(track, d, False) for d in range(at - first, end - first)]
+            at = end
+            track = int(np.searchsorted(bottoms, at, side="right"))
+        return found
+
+    def scrolled_of(self, track: int) -> int:
+        return 0 if track in self.pinned else int(self.shown[track])
+
+    def _line(self, track: int, depth: int, pinned: bool) -> Line:
+        shown, rows = int(self.shown[track]), int(self.rows[track])
+        more = rows - shown if depth == shown - 1 else 0
+        return Line(track, Of(int(self.of[track])), int(self.ref[track]), depth, more, pinned)
+
+    def track_of(self, of: Of, ref: int) -> int:
+        """The track of a lane, device or counter; -1 where there is none."""
+        at = np.flatnonzero((self.of == of) & (self.ref == ref))
+        return int(at[0]) if len(at) else -1
+
+    def place(self, track: int, depth: int) -> int:
+        """The line of a track's row within the part that scrolls; -1 for a pinned or hidden one."""
+        if track in self.pinned or not self.shown[track]:
+            return -1
+        return int(self.scrolled[:track].sum()) + min(depth, int(self.shown[track]) - 1)
+
+    def with_shown(self, track: int, lines: int) -> Layout:
+        """Fold or unfold a track; 0 hides it."""
+        shown = self.shown.copy()
+        shown[track] = max(0, min(lines, int(self.rows[track])))
+        return replace(self, shown=shown)
+
+    def with_all(self, lines: int) -> Layout:
+        """Show so many rows of each track that is not hidden."""
+        shown = np.where(self.shown > 0, np.minimum(self.rows, max(1, lines)), 0)
+        return replace(self, shown=shown.astype(np.int32))
+
+    def with_hidden(self) -> Layout:
+        """Bring back what was hidden, folded."""
+        return replace(self, shown=np.maximum(self.shown, 1).astype(np.int32))
+
+    def toggle_pin(self, track: int) -> Layout:
+        kept = tuple(t for t in self.pinned if t != track)
+        return replace(self, pinned=kept if track in self.pinned else tuple(sorted((*kept, track))))
+
+    def reorder(self, track: int, by: int) -> Layout:
+        """Move a track up (negative) or down past its neighbours."""
+        to = max(0, min(len(self) - 1, track + by))
+        order = [t for t in range(len(self)) if t != track]
+        order.insert(to, track)
+        pinned = tuple(sorted(order.index(t) for t in self.pinned))
+        return Layout(self.of[order], self.ref[order], self.rows[order], self.shown[order], pinned)
+
+
+def lay_out(trace: Trace, height: int) -> Layout:
+    """The layout to open with on a screen of `height` lines: every lane has its place, threads give up depth first."""
+    tracks: list[tuple[int, int, int]] = []
+    processes = {lane.process for lane in trace.lanes if lane.device < 0 and lane.kind in ("thread", "async")}
+    streams: dict[int, int] = {}
+    for lane in trace.lanes:
+        if lane.device >= 0 and lane.kind == "stream":
+            streams[lane.device] = streams.get(lane.device, 0) + 1
+    heading: tuple[int, int] | None = None
+    for i, lane in enumerate(trace.lanes):
+        if lane.device >= 0:
+            head = (int(Of.DEVICE), lane.device) if streams.get(lane.device, 0) > 1 else None
+        else:
+            head = (
+                (int(Of.PROCESS), lane.process) if len(processes) > 1 and lane.process in processes else None
+            )
+        if head is not None and head != heading:
+            tracks.append((*head, 1))
+        heading = head
+        tracks.append((int(Of.LANE), i, max(1, lane.rows)))
+    series = len(trace.counters.series_names)
+    tracks += [(int(Of.COUNTER), i, COUNTER_ROWS) for i in range(series)]
+    of, ref, rows = (
+        np.array(column, dtype=np.int32) for column in (zip(*tracks, strict=True) if tracks else ((), (), ()))
+    )
+    layout = Layout(of, ref, rows, rows.copy())
+    return _opened(trace, layout, height, hide_counters=series > MANY_COUNTERS)
+
+
+def _opened(trace: Trace, layout: Layout, height: int, *, hide_counters: bool) -> Layout:
+    lane = layout.of == Of.LANE
+    thread = np.zeros(len(layout), dtype=np.bool_)
+    thread[lane] = [trace.lanes[r].device < 0 for r in layout.ref[lane].tolist()]
+    shown = layout.rows.copy()
+    shown[layout.of == Of.COUNTER] = 0 if hide_counters else 1
+    # Deep threads first: the largest depth that lets everything fit; then deep device lanes.
+    for part in (thread, lane):
+        depth = _deepest(shown, part, height)
+        shown[part] = np.minimum(shown[part], depth)
+    layout = replace(layout, shown=shown)
+    device = [
+        t for t in np.flatnonzero(lane & ~thread).tolist() if trace.lanes[int(layout.ref[t])].kind == "stream"
+    ]
+    crowded = int(shown.sum()) > height
+    if crowded and thread.any() and device and int(shown[device].sum()) <= height // 2:
+        layout = replace(layout, pinned=tuple(device))  # else the devices would lie below the screen
+    return layout
+
+
+def _deepest(shown: I32, part: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], height: int) -> int:
+    """How many rows each track of `part` may show at most, so that all lines fit; at least one."""
+    rest = int(shown[~part].sum())
+    mine = shown[part]
+    low, high = 1, int(mine.max(initial=1))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if rest + int(np.minimum(mine, middle).sum()) <= height:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def lane_lines(lines: list[Line]) -> I64:
+    """Positions of the lines that show slices. int64."""
+    return np.array([i for i, line in enumerate(lines) if line.of is Of.LANE], dtype=np.int64)

@@ -1,0 +1,56 @@
+"""The whole trace in one line: busy share, matches, and where the screen lies."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracetui.timeline.canvas import BOLD, Canvas, cut
+from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW
+from tracetui.timeline.scene import Scene, busy_share
+from tracetui.trace.model import I64
+
+
+def overview_borders(scene: Scene, width: int) -> I64:
+    """The overview's cell borders: the whole trace over `width` cells. Shape (width + 1,), int64."""
+    low, high = scene.span
+    steps = np.arange(width + 1, dtype=np.int64)
+    return low + (max(1, high - low) * steps) // max(1, width)
+
+
+def paint_overview(scene: Scene, canvas: Canvas) -> None:
+    """Paint the first line of a canvas."""
+    theme, width = scene.fixed.theme, canvas.width - scene.labels
+    canvas.ink[0], canvas.paper[0] = theme.dim, theme.frame
+    if width <= 0:
+        return
+    borders = overview_borders(scene, width)
+    devices = scene.fixed.devices
+    used = [devices[d] for d in sorted(devices) if d >= 0] or [devices[d] for d in devices]
+    busy = np.sum([busy_share(pieces, borders) for pieces in used], axis=0) if used else np.zeros(width)
+    whole = np.maximum(1, np.diff(borders) * max(1, len(used)))
+    # Never nothing where there is something, never full where there is a hole of an eighth.
+    eighths = np.minimum(8, -(-8 * busy // whole)).astype(np.int64)
+    eighths = np.where(8 * busy <= 7 * whole, np.minimum(eighths, 7), eighths)
+    cells = slice(scene.labels, scene.labels + width)
+    canvas.glyph[0, cells] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[eighths]
+    canvas.ink[0, cells] = theme.busy
+    if scene.matches is not None:
+        trace = scene.fixed.trace
+        hits = np.unique(np.searchsorted(borders, trace.start[scene.matches], side="right") - 1)
+        hits = hits[(hits >= 0) & (hits < width)] + scene.labels
+        canvas.ink[0, hits] = theme.match
+        empty = hits[canvas.glyph[0, hits] == ord(" ")]
+        canvas.glyph[0, empty] = ord("|" if theme.ascii else "╵")
+    low, high = scene.span
+    first = (scene.view.start_ns - low) * width // max(1, high - low)
+    last = -(-(scene.view.end_ns - low) * width // max(1, high - low))
+    first, last = max(0, min(width - 1, first)), max(1, min(width, max(first + 1, last)))
+    window = slice(scene.labels + first, scene.labels + last)
+    canvas.paper[0, window] = theme.window
+    if theme.plain:
+        canvas.put(0, scene.labels + first, "[")
+        canvas.put(0, scene.labels + last - 1, "]")
+    total, span = float(busy.sum()), float(whole.sum())
+    what = "GPU" if any(d >= 0 for d in devices) else "CPU"
+    share = f"{what} {100 * total / span:.0f}% busy" if used else ""
+    canvas.put(0, 0, cut(" " + share, scene.labels - 1), ink=theme.text, attributes=BOLD)

@@ -1,0 +1,221 @@
+"""Rows of slices become cells: bars with their names, borders to an eighth, crowded cells by their busy share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tracetui.timeline.canvas import BOLD, UNDERLINE, Canvas, code_points, cut
+from tracetui.timeline.layout import Line
+from tracetui.timeline.raster import Raster, raster
+from tracetui.timeline.rows import Row
+from tracetui.timeline.scene import Scene
+from tracetui.trace.model import I32, Bool
+
+FROM_LEFT = np.array([ord(c) for c in " ▏▎▍▌▋▊▉█"], dtype=np.uint32)
+FROM_BELOW = np.array([ord(c) for c in " ▁▂▃▄▅▆▇█"], dtype=np.uint32)
+ASCII_SHARES = np.array([ord(c) for c in " .,:;+*%#"], dtype=np.uint32)
+HAIRLINE = ord("│")
+ASCII_HAIRLINE = ord("|")
+SEAM = ord("┊")
+SHORTEST = 3
+"""Cells that a bar needs to carry its name."""
+
+Colours = npt.NDArray[np.int16]
+
+
+@dataclass(slots=True, eq=False)
+class Cells:
+    """The cells of rows in the making. All arrays of shape (rows, width)."""
+
+    glyph: npt.NDArray[np.uint32]
+    ink: Colours
+    paper: Colours
+    attributes: Colours
+
+
+def paint_rows(scene: Scene, lines: list[Line], papers: Colours) -> tuple[Cells, Raster]:
+    """The cells of lines that show slices. `papers`: the background of every column, shape (width,)."""
+    fixed, view = scene.fixed, scene.view
+    rows = [fixed.rows.row(line.ref, line.depth) for line in lines]
+    shares = raster(rows, view)
+    shape = shares.eighths.shape
+    paper = np.broadcast_to(papers, shape)
+    cells = Cells(
+        np.full(shape, ord(" "), dtype=np.uint32),
+        np.full(shape, fixed.theme.text, dtype=np.int16),
+        paper.copy(),
+        np.zeros(shape, dtype=np.int16),
+    )
+    first = _colours(scene, shares.first)
+    _paint_shares(scene, shares, rows, cells, first, paper)
+    _paint_names(scene, shares, cells)
+    return cells, shares
+
+
+def _colours(scene: Scene, slices: I32) -> Colours:
+    """The colours of slices as they are now: by name, or as selected, matching, or named alike."""
+    trace, theme = scene.fixed.trace, scene.fixed.theme
+    if not len(trace):
+        return np.zeros(slices.shape, dtype=np.int16)
+    names = trace.name[slices]
+    colours = scene.fixed.palette.of(names)
+    if scene.matches is not None:
+        colours = np.where(scene.matches[slices], np.int16(theme.match), colours)
+    if scene.same >= 0:
+        colours = np.where(names == scene.same, np.int16(theme.same), colours)
+    if scene.selected >= 0:
+        colours = np.where(slices == scene.selected, np.int16(theme.selected), colours)
+    return colours
+
+
+def _paint_shares(
+    scene: Scene, shares: Raster, rows: list[Row], cells: Cells, first: Colours, paper: Colours
+) -> None:
+    trace, view, theme = scene.fixed.trace, scene.view, scene.fixed.theme
+    if not len(trace):
+        return
+    from_left = ASCII_SHARES if theme.ascii else FROM_LEFT
+    from_below = ASCII_SHARES if theme.ascii else FROM_BELOW
+    eighths, count = shares.eighths, shares.count
+    left = view.borders()[:-1]
+    right = left + view.cell
+    single, pair, crowd = count == 1, count == 2, count > 2
+    full = eighths == 8
+
+    # One slice: it fills the cell, or lies at the side where it goes on (or that it is nearer to).
+    start = trace.start[shares.first]
+    end = start + trace.duration[shares.first]
+    after = end < right  # ends within the cell
+    rightward = (start > left) & (~after | (start - left > right - end))
+    partial = single & ~full
+    at_left, at_right = partial & ~rightward, partial & rightward
+
+    # Two slices with a gap between them: the longer part keeps its side, and takes the share of both.
+    if pair.any():
+        later = trace.start[shares.last]
+        last = _colours(scene, shares.last)
+        more = np.minimum(trace.duration[shares.last], right - later) > end - np.maximum(start, left)
+        apart = pair & ~full
+        at_right |= apart & more
+        at_left |= apart & ~more
+        first = np.where(apart & more, last, first)
+        seam = pair & full
+        where = np.clip((8 * (later - left) + view.cell // 2) // view.cell, 0, 8)
+        cells.glyph[seam] = from_left[where[seam]]
+        cells.ink[seam] = first[seam]
+        cells.paper[seam] = last[seam]
+        alike = seam & (first == last)
+        cells.glyph[alike] = SEAM
+        cells.ink[alike] = scene.fixed.palette.text_on(first[alike])
+
+    # Crowded: the share as height, in the colour of the name that prevails.
+    if crowd.any():
+        kinds = trace.kind[shares.first[crowd]]
+        names = shares.prevailing[crowd]
+        mixed = scene.fixed.palette.many[kinds]
+        named = _named_colours(scene, np.maximum(names, 0))
+        colour = np.where(names >= 0, named, mixed)
+        colour = _lit(scene, shares, rows, crowd, colour)
+        first = first.copy()
+        first[crowd] = colour
+        low = crowd & ~full
+        cells.glyph[low] = from_below[eighths[low]]
+        cells.ink[low] = first[low]
+
+    solid = full & ~pair
+    cells.paper[solid] = first[solid]
+    cells.ink[solid] = scene.fixed.palette.text_on(first[solid])
+    cells.glyph[at_left] = from_left[eighths[at_left]]
+    cells.ink[at_left] = first[at_left]
+    cells.glyph[at_right] = from_left[8 - eighths[at_right]]
+    cells.ink[at_right] = paper[at_right]
+    cells.paper[at_right] = first[at_right]
+
+    # Busy, but less than a sixteenth: a hairline, unless it is the rest of a bar that shows beside it.
+    trace_of_bar = single & ((8 * (end - start) >= view.cell) | (start < left)) & (left > view.start_ns)
+    hair = (count > 0) & (eighths == 0) & ~trace_of_bar
+    cells.glyph[hair] = ASCII_HAIRLINE if theme.ascii else HAIRLINE
+    cells.ink[hair] = first[hair]
+    cells.paper[hair] = paper[hair]
+    rest = (count > 0) & (eighths == 0) & trace_of_bar
+    cells.glyph[rest] = ord(" ")
+    cells.paper[rest] = paper[rest]
+
+    if scene.selected >= 0 and theme.plain:
+        chosen = (shares.first == scene.selected) & (count > 0)
+        cells.attributes[chosen] = BOLD | UNDERLINE
+
+
+def _named_colours(scene: Scene, names: I32) -> Colours:
+    colours = scene.fixed.palette.of(names)
+    if scene.same >= 0:
+        colours = np.where(names == scene.same, np.int16(scene.fixed.theme.same), colours)
+    return colours
+
+
+def _lit(scene: Scene, shares: Raster, rows: list[Row], crowd: Bool, colour: Colours) -> Colours:
+    """Crowded cells that hold the selection, a match, or an event of the lit name, whoever prevails in them."""
+    theme = scene.fixed.theme
+    at_row, _ = np.nonzero(crowd)
+    low, high = shares.first[crowd], shares.last[crowd]
+    colour = colour.astype(np.int16)
+    if scene.matches is not None or scene.same >= 0:
+        for i in np.unique(at_row).tolist():
+            here = at_row == i
+            row = rows[i]
+            if scene.matches is not None:
+                _light(colour, here, row.index[scene.matches[row.index]], low, high, theme.match)
+            if scene.same >= 0:
+                _light(colour, here, row.index[row.name == scene.same], low, high, theme.same)
+    if scene.selected >= 0:
+        trace = scene.fixed.trace
+        lane, depth = trace.lane[scene.selected], trace.depth[scene.selected]
+        inside = (low <= scene.selected) & (scene.selected <= high) & (trace.depth[low] == depth)
+        colour[inside & (trace.lane[low] == lane)] = theme.selected
+    return colour
+
+
+def _light(colour: Colours, here: Bool, hits: I32, low: I32, high: I32, value: int) -> None:
+    found = np.searchsorted(hits, high[here], side="right") > np.searchsorted(hits, low[here])
+    at = np.flatnonzero(here)[found]
+    colour[at] = value
+
+
+def _paint_names(scene: Scene, shares: Raster, cells: Cells) -> None:
+    """Names into the bars that have room for them, beginning where the bar begins on the screen."""
+    inner = (shares.count == 1) & (shares.eighths == 8)
+    if not inner.any():
+        return
+    before = np.zeros_like(inner)
+    before[:, 1:] = inner[:, 1:] & inner[:, :-1] & (shares.first[:, 1:] == shares.first[:, :-1])
+    after = np.zeros_like(inner)
+    after[:, :-1] = before[:, 1:]
+    begins = np.flatnonzero((inner & ~before).ravel())
+    ends = np.flatnonzero((inner & ~after).ravel()) + 1
+    wide = ends - begins >= SHORTEST
+    begins, ends = begins[wide], ends[wide]
+    # A bar that touches another of its colour needs a seam. (The cell on the left is full, and not a border.)
+    column = begins % scene.view.width
+    left = np.maximum(begins - 1, 0)
+    paper, glyph, eighths = cells.paper.ravel(), cells.glyph.ravel(), shares.eighths.ravel()
+    seam = (column > 0) & (eighths[left] == 8) & (paper[left] == paper[begins]) & (glyph[left] != SEAM)
+    glyph[begins[seam]] = SEAM
+    trace, short = scene.fixed.trace, scene.fixed.short
+    names = trace.name[shares.first.ravel()[begins]].tolist()
+    for begin, end, name, offset in zip(begins.tolist(), ends.tolist(), names, seam.tolist(), strict=True):
+        at = begin + offset
+        codes = code_points(cut(short(name), end - at))
+        glyph[at : at + len(codes)] = codes
+    if scene.selected >= 0:
+        cells.attributes[(shares.first == scene.selected) & inner] |= BOLD
+
+
+def put_cells(cells: Cells, canvas: Canvas, lines: npt.NDArray[np.int64]) -> None:
+    """Copy rows of cells onto a canvas of the same width."""
+    canvas.glyph[lines] = cells.glyph
+    canvas.ink[lines] = cells.ink
+    canvas.paper[lines] = cells.paper
+    canvas.attributes[lines] = cells.attributes

@@ -1,0 +1,71 @@
+"""The ruler: ticks at round times, with labels that say no more than they must."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tracetui.timeline.units import duration, instant
+from tracetui.timeline.viewport import Viewport
+
+ROOM = 3
+"""Free cells between a label and the next tick."""
+
+
+class Tick(NamedTuple):
+    column: int
+    time_ns: int
+    label: str
+
+
+def step_of(view: Viewport, cells: int) -> int:
+    """The smallest 1, 2 or 5 times a power of ten (nanoseconds) that is at least so many cells wide."""
+    least = max(1, cells * view.cell)
+    power = 1
+    while power * 10 <= least:
+        power *= 10
+    return next(power * m for m in (1, 2, 5, 10) if power * m >= least)
+
+
+def ticks(view: Viewport) -> tuple[int | None, list[Tick]]:
+    """The ticks on the screen, and the instant that their labels count from (None: the trace's zero).
+
+    Deep in a trace the labels would all begin with the same digits: they then count from a round instant before
+    the screen, which is told apart.
+    """
+    step = step_of(view, 10)
+    longest = len(instant(max(abs(view.start_ns), abs(view.end_ns)), step)) + ROOM
+    base = None
+    if longest > 12 and view.start_ns > 0:
+        unit = step
+        while unit < 10 * view.span_ns:
+            unit *= 10
+        base = view.start_ns // unit * unit
+        longest = 2 + ROOM + max(len(instant(t, step)) for t in (view.start_ns - base, view.end_ns - base))
+        if base == 0:
+            base = None
+    step = step_of(view, longest)
+    origin = base or 0
+    time = -(-view.start_ns // step) * step
+    found = []
+    while time < view.end_ns:
+        text = ("+" if base is not None else "") + _label(time - origin, step)
+        found.append(Tick(view.column(time), time, text))
+        time += step
+    return base, found
+
+
+def _label(time_ns: int, step: int) -> str:
+    return "0" if time_ns == 0 else instant(time_ns, step)
+
+
+def base_label(base: int) -> str:
+    """The instant that the labels count from, without zeros at its end."""
+    step = 1
+    while base % (step * 10) == 0 and step < 1_000_000_000:
+        step *= 10
+    return instant(base, step)
+
+
+def span_label(view: Viewport) -> str:
+    """How much time is on the screen."""
+    return duration(view.span_ns)

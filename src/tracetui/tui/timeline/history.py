@@ -1,0 +1,35 @@
+"""The views that one jumped away from."""
+
+from __future__ import annotations
+
+from tracetui.timeline.viewport import Viewport
+
+LONGEST = 200
+
+
+class History:
+    """Two stacks of viewports: back and forward."""
+
+    def __init__(self) -> None:
+        self._past: list[Viewport] = []
+        self._future: list[Viewport] = []
+
+    def leave(self, view: Viewport) -> None:
+        """Remember a view that a jump leaves."""
+        if not self._past or self._past[-1] != view:
+            self._past = [*self._past[-LONGEST:], view]
+        self._future.clear()
+
+    def back(self, now: Viewport) -> Viewport | None:
+        """The view before the last jump."""
+        if not self._past:
+            return None
+        self._future.append(now)
+        return self._past.pop()
+
+    def forward(self, now: Viewport) -> Viewport | None:
+        """The view that `back` left."""
+        if not self._future:
+            return None
+        self._past.append(now)
+        return self._future.pop()
