@@ -122,6 +122,9 @@ def test_elementwise() -> None:
     assert work is not None
     assert (work.kind, work.flops) == ("elementwise", 4096 * 4096)
     assert work.bytes == 2 * (4096 * 4096 + 4096 + 4096 * 4096)
+    scaled = work_of("aten::mul", recorded([10, 10], [], types=[BF16, "double"]))
+    assert scaled is not None
+    assert scaled.bytes == 100 * 2 + 8 + 100 * 2
     copy = work_of("aten::copy_", recorded([10, 10], [10, 10], [], types=["float", BF16, "Scalar"]))
     assert copy is not None
     assert (copy.flops, copy.bytes) == (0, 100 * 4 + 100 * 2)

@@ -266,11 +266,13 @@ def _elementwise(call: Inputs) -> Work | None:
         return None
     elements = math.prod(out)
     items = [call.item(i) for i in tensors]
-    known = [item for item in items if item is not None]
+    sizes = [item for item in items if item is not None]
     traffic = None
-    if len(known) == len(items):
-        reads = sum(math.prod(shape) * item for shape, item in zip(shapes, known, strict=True))
-        traffic = reads + elements * max(known)
+    if len(sizes) == len(items):
+        reads = sum(math.prod(shape) * item for shape, item in zip(shapes, sizes, strict=True))
+        # A tensor without dimensions does not widen the result: bf16 times a double is bf16.
+        written = max(item for shape, item in zip(shapes, sizes, strict=True) if shape)
+        traffic = reads + elements * written
     return Work("elementwise", elements, traffic, call.dtype(tensors[0]), by(out))
 
 

@@ -1,0 +1,286 @@
+"""How well operators and kernels use the device: achieved TFLOP/s and GB/s, and their share of the peak.
+
+The work of an operator comes from its recorded shapes (`tracetui.analysis.flops`), its time from the device
+events that it launched, memsets and copies included. A kernel's rate counts the work of the operators that it
+did: for a product, a convolution or attention the operator's arithmetic is that of its matrix kernels. An
+operator counts once, where its kernels were launched, however many operators are around it.
+
+In a trace without a device the operators' own CPU times stand in for the kernels', without a share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tracetui.analysis.climb import climb_to
+from tracetui.analysis.device_work import decoded_names, device_work, op_behind
+from tracetui.analysis.flops import Work, counted, work_of
+from tracetui.analysis.kernel_names import KernelName
+from tracetui.analysis.peaks import Peak, find_peak
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I64
+
+__all__ = ["EfficiencyRow", "EfficiencyTable", "computing_type", "efficiency", "peak_of", "shapes_recorded"]
+
+LIMIT = 50_000
+"""The most operators whose shapes are read for one table; of more, evenly spread ones."""
+
+_MATRIX = ("gemm", "conv", "attention")
+
+
+@dataclass(frozen=True, slots=True)
+class EfficiencyRow:
+    """Calls of one operator on one shape, or of one kernel.
+
+    Attributes:
+        name: the operator's or the kernel's full name.
+        short: its readable name.
+        shape: the work in words (M x K x N for a product); "" where calls of several shapes are together.
+        kind: ``gemm``, ``conv``, ``attention`` or ``elementwise``.
+        dtype: element type, or None.
+        calls: number of calls.
+        duration: time of all calls together, ns.
+        flops: operations of all calls together.
+        bytes: least traffic of all calls together, or None where it is not known for every call.
+        tflops: achieved TFLOP/s (1e12); None for work that is not arithmetic.
+        gbps: achieved GB/s (1e9), or None.
+        compute_share: achieved over peak TFLOP/s for the type, or None where either is not known.
+        memory_share: achieved over peak bandwidth, or None. Above 1 the data was in a cache.
+        kernel: short name of the kernel that took most of the time; "" in a row of a kernel.
+        slices: the operators or kernels, by time.
+    """
+
+    name: str
+    short: str
+    shape: str
+    kind: str
+    dtype: str | None
+    calls: int
+    duration: int
+    flops: int
+    bytes: int | None
+    tflops: float | None
+    gbps: float | None
+    compute_share: float | None
+    memory_share: float | None
+    kernel: str
+    slices: I64
+
+
+@dataclass(frozen=True, slots=True)
+class EfficiencyTable:
+    """Rows by time, longest first.
+
+    Attributes:
+        ops: per operator and shape.
+        kernels: per kernel.
+        recorded: whether the trace holds shapes (``record_shapes``); without them both lists are empty.
+        sampled: whether only some of the calls were read, as there were more than `LIMIT`.
+        peak: the device's limits, or None where the device is not known.
+        device: the device's name in the trace, "" for none. Not safe to show.
+    """
+
+    ops: tuple[EfficiencyRow, ...]
+    kernels: tuple[EfficiencyRow, ...]
+    recorded: bool
+    sampled: bool
+    peak: Peak | None
+    device: str
+
+
+@dataclass(slots=True)
+class _Sum:
+    work: Work
+    kernel: KernelName | None
+    calls: int = 0
+    duration: int = 0
+    flops: int = 0
+    bytes: int | None = 0
+    slices: list[int] = field(default_factory=list)
+    shapes: set[str] = field(default_factory=set)
+
+    def add(self, work: Work, duration: int, slices: Sequence[int]) -> None:
+        self.calls += 1
+        self.duration += duration
+        self.flops += work.flops
+        self.bytes = None if self.bytes is None or work.bytes is None else self.bytes + work.bytes
+        self.slices.extend(slices)
+        self.shapes.add(work.shape)
+
+
+def peak_of(trace: Trace, device: int | None = None) -> tuple[Peak | None, str]:
+    """The limits and the name of a device of the trace; of the first one by default."""
+    for properties in trace.info.devices:
+        if device is None or properties.get("id") == device:
+            return find_peak(properties), str(properties.get("name") or "")
+    return None, ""
+
+
+def shapes_recorded(trace: Trace) -> bool:
+    """Whether operators of this trace carry their input shapes, told by the first few that could."""
+    mask = np.fromiter((counted(name) for name in trace.names), np.bool_, len(trace.names))
+    at = (
+        np.flatnonzero((trace.kind == Kind.CPU_OP) & mask[trace.name])[:8]
+        if len(trace)
+        else np.zeros(0, np.int64)
+    )
+    return any("Input Dims" in args or "Input dims" in args for args in trace.args_of(at))
+
+
+def efficiency(trace: Trace, events: I64 | None = None, limit: int = LIMIT) -> EfficiencyTable:
+    """Achieved rates per operator and per kernel.
+
+    Args:
+        trace: the trace.
+        events: the device events to count (slice indices), for a step or a range; all of them by default.
+        limit: the most operators whose shapes are read again from the file.
+    """
+    peak, device = peak_of(trace)
+    if not shapes_recorded(trace):
+        return EfficiencyTable((), (), False, False, peak, device)
+    all_events = device_work(trace)
+    if events is not None:
+        all_events = np.intersect1d(all_events, events)
+    if not len(all_events) and events is None:
+        return _on_the_cpu(trace, limit)
+    op = op_behind(trace, all_events)
+    mask = np.fromiter((counted(name) for name in trace.names), np.bool_, len(trace.names))
+    keep = np.flatnonzero((op >= 0) & mask[trace.name[op]])
+    all_events, op = all_events[keep], op[keep]
+    order = np.argsort(op, kind="stable")
+    all_events, op = all_events[order], op[order]
+    ops, first = np.unique(op, return_index=True)
+    last = np.append(first[1:], len(op))
+    chosen = _spread(len(ops), limit)
+    names = decoded_names(trace, all_events)
+    by_op: dict[tuple[int, str, str | None], _Sum] = {}
+    by_kernel: dict[int, _Sum] = {}
+    works = _works(trace, ops[chosen])
+    for i, work in zip(chosen.tolist(), works, strict=True):
+        if work is not None:
+            mine = all_events[first[i] : last[i]]
+            _count(trace, int(ops[i]), work, mine, names, by_op, by_kernel)
+    return EfficiencyTable(
+        _rows(trace, by_op.values(), peak),
+        _rows(trace, by_kernel.values(), peak, True),
+        True,
+        len(chosen) < len(ops),
+        peak,
+        device,
+    )
+
+
+def _count(
+    trace: Trace,
+    op: int,
+    work: Work,
+    events: I64,
+    names: dict[int, KernelName],
+    by_op: dict[tuple[int, str, str | None], _Sum],
+    by_kernel: dict[int, _Sum],
+) -> None:
+    """Add one operator's work to its row, and to the row of the kernel that did it."""
+    durations = trace.duration[events]
+    main = int(events[int(np.argmax(durations))])
+    decoded = names[int(trace.name[main])]
+    key = (int(trace.name[op]), work.shape, work.dtype)
+    if key not in by_op:
+        by_op[key] = _Sum(work, decoded)
+    by_op[key].add(work, int(durations.sum()), [op])
+    if work.kind in _MATRIX:
+        # The arithmetic was done by the matrix kernels; by one of them, or the row's rate would not be its
+        # own.
+        doing = [int(e) for e in events if names[int(trace.name[e])].kind in _MATRIX]
+    else:
+        doing = [int(e) for e in events if trace.kind[e] != Kind.MEMSET]
+    if len(doing) == 1:
+        name = int(trace.name[doing[0]])
+        if name not in by_kernel:
+            by_kernel[name] = _Sum(work, names[name])
+        by_kernel[name].add(work, int(trace.duration[doing[0]]), doing)
+
+
+def _works(trace: Trace, ops: I64) -> list[Work | None]:
+    """The work of each operator; equal inputs are counted once."""
+    known: dict[tuple[int, str], Work | None] = {}
+    found: list[Work | None] = []
+    for start in range(0, len(ops), 8192):
+        part = ops[start : start + 8192]
+        for op, args in zip(part.tolist(), trace.args_of(part), strict=True):
+            inputs = [args.get(key) for key in ("Input Dims", "Input dims", "Input type", "Concrete Inputs")]
+            key = (int(trace.name[op]), str(inputs))
+            if key not in known:
+                known[key] = work_of(trace.name_of(op), args)
+            found.append(known[key])
+    return found
+
+
+def _rows(
+    trace: Trace, sums: Iterable[_Sum], peak: Peak | None, kernels: bool = False
+) -> tuple[EfficiencyRow, ...]:
+    rows = [_row(trace, one, peak, kernels) for one in sums]
+    return tuple(sorted(rows, key=lambda row: -row.duration))
+
+
+def _row(trace: Trace, one: _Sum, peak: Peak | None, kernels: bool) -> EfficiencyRow:
+    work, kernel = one.work, one.kernel
+    seconds = one.duration / 1e9
+    name = trace.name_of(one.slices[0])
+    arithmetic = work.kind in _MATRIX
+    tflops = one.flops / seconds / 1e12 if seconds and arithmetic else None
+    gbps = one.bytes / seconds / 1e9 if seconds and one.bytes is not None else None
+    limit = peak.tflops_for(computing_type(work.dtype, kernel)) if peak else None
+    return EfficiencyRow(
+        name=name,
+        short=kernel.short if kernels and kernel else name,
+        shape=work.shape if len(one.shapes) == 1 else "",
+        kind=work.kind,
+        dtype=kernel.dtype if kernels and kernel else work.dtype or (kernel.dtype if kernel else None),
+        calls=one.calls,
+        duration=one.duration,
+        flops=one.flops,
+        bytes=one.bytes,
+        tflops=tflops,
+        gbps=gbps,
+        compute_share=tflops / limit if tflops is not None and limit else None,
+        memory_share=gbps / peak.bandwidth if peak and gbps is not None else None,
+        kernel="" if kernels or kernel is None else kernel.short,
+        slices=np.array(sorted(one.slices), dtype=np.int64),
+    )
+
+
+def computing_type(dtype: str | None, kernel: KernelName | None) -> str | None:
+    """The type whose peak applies: fp32 operands may run as fp32 or as TF32, which only the kernel's name
+    tells.
+    """
+    if dtype in (None, "fp32"):
+        return kernel.dtype if kernel else None
+    return dtype
+
+
+def _spread(count: int, limit: int) -> I64:
+    """At most ``limit`` of ``count`` positions, evenly spread."""
+    if count <= limit:
+        return np.arange(count)
+    return np.unique(np.linspace(0, count - 1, limit).astype(np.int64))
+
+
+def _on_the_cpu(trace: Trace, limit: int) -> EfficiencyTable:
+    """Operators on the CPU: those that call no other counted one, with their own durations."""
+    mask = np.fromiter((counted(name) for name in trace.names), np.bool_, len(trace.names))
+    is_counted = (trace.kind == Kind.CPU_OP) & mask[trace.name] & ~trace.odd
+    at = np.flatnonzero(is_counted)
+    around = climb_to(trace, trace.parent[at].astype(np.int64), lambda of, _: is_counted[of])
+    outer = np.zeros(len(trace), dtype=np.bool_)
+    outer[around[around >= 0]] = True
+    at = at[~outer[at]]
+    chosen = at[_spread(len(at), limit)]
+    by_op: dict[tuple[int, str, str | None], _Sum] = {}
+    for op, work in zip(chosen.tolist(), _works(trace, chosen), strict=True):
+        if work is not None:
+            key = (int(trace.name[op]), work.shape, work.dtype)
+            by_op.setdefault(key, _Sum(work, None)).add(work, int(trace.duration[op]), [op])
+    return EfficiencyTable(_rows(trace, by_op.values(), None), (), True, len(chosen) < len(at), None, "")
