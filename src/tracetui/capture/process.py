@@ -12,9 +12,9 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+from tracetui.capture.marked import MARK, kill_marked
+
 CHILD = Path(__file__).parent / "child"
-MARK = "TRACETUI_CAPTURE"
-"""Environment variable that every process of a capture inherits, also one in a session of its own."""
 
 
 class StartError(Exception):
@@ -105,20 +105,4 @@ class Child:
             return
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        for _ in range(10):  # what it starts while we look is found in the next round
-            marked = self._marked()
-            for pid in marked:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
-            if not marked:
-                break
-
-    def _marked(self) -> list[int]:
-        """Living processes that inherited this capture's mark (Linux; elsewhere none are found)."""
-        needle = f"{MARK}={self._mark}".encode()
-        found = []
-        for entry in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):  # it ended meanwhile, or it is another user's
-                if needle in (entry / "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
-        return found
+        kill_marked(self._mark)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -33,6 +33,7 @@ from tracetui.capture import (
     Workload,
     start,
 )
+from tracetui.cli.common import emit, fail
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -133,10 +134,10 @@ def capture_command(
         )
         result = _capture(options)
     except OptionError as error:
-        _quit(str(error), 2)
+        fail(str(error), 2)
     app = open_app and sys.stdout.isatty() and sys.stdin.isatty()
     if not app:
-        click.echo(_safe_text(result.table.read_text(encoding="utf-8")))
+        emit(_safe_text(result.table.read_text(encoding="utf-8")))
     for path in result.files:
         click.echo(str(path), err=app)
     if app:
@@ -155,15 +156,15 @@ def _capture(options: CaptureOptions) -> CaptureResult:
         except Stopped as stop:
             capture.cancel()
             capture.wait()
-            _quit("canceled, no file was written", 128 + stop.signal)
+            fail("canceled, no file was written", 128 + stop.signal)
     if isinstance(end, Done):
         return end.result
     if isinstance(end, Canceled):  # by nobody here
-        _quit("canceled, no file was written", 1)
+        fail("canceled, no file was written", 1)
     if options.kind == "workload":  # what the user's own code printed has been shown as it came
         for line in end.tail:
             click.echo("  " + line, err=True)
-    return _quit(end.message, 2 if end.kind == "usage" else 1)
+    fail(end.message, 2 if end.kind == "usage" else 1)
 
 
 def _follow(capture: Capture, news: queue.Queue[CaptureEvent]) -> Done | Failed | Canceled:
@@ -244,11 +245,6 @@ def _stop_signals() -> Iterator[None]:
     finally:
         for name, handler in before.items():
             signal.signal(getattr(signal, name), handler)
-
-
-def _quit(message: str, status: int) -> NoReturn:
-    click.echo(f"tracetui capture: {message}", err=True)
-    sys.exit(status)
 
 
 def _safe_text(text: str) -> str:

@@ -12,6 +12,8 @@ import threading
 import time
 from typing import Any
 
+from ..marked import MARK, kill_marked
+
 STEP_INTERVAL = 0.1
 """Seconds between two progress events inside a loop: enough for eyes, too seldom to show in the trace."""
 
@@ -55,7 +57,8 @@ class Channel:
         while os.read(self._parent, 65536):
             pass
         shutil.rmtree(directory, ignore_errors=True)
-        if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+        kill_marked(os.environ.get(MARK, ""), spare=os.getpid())
+        if sys.platform != "win32" and os.getpgrp() == os.getpid():
             os.killpg(0, signal.SIGKILL)
         os._exit(1)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import device as devices
-from .channel import Channel
+from .channel import STEP_INTERVAL, Channel
 
 if TYPE_CHECKING:
     import torch
@@ -69,12 +70,14 @@ def record_steps(
     if job["warmup"] or compiled is None:
         channel.phase("profiling", stage(0, wait, warmup), 0, total)
     prof = make_profiler(job, device, wait, warmup, active)
+    clock, due = time.monotonic, time.monotonic() + STEP_INTERVAL
     with prof:
         for i in range(total):
-            # Whatever happens between two steps is inside a ProfilerStep of the trace. So: mostly just a look
-            # at the clock, and not even that before the first recorded step, which the start has made wait.
-            if i != wait + warmup:
-                channel.step("profiling", stage(i, wait, warmup), i, total)
+            # Whatever happens between two steps lies inside a ProfilerStep of the trace, and a step may take
+            # 30 us. So it is a look at the clock, and never a message right before the first recorded step.
+            if clock() > due and i != wait + warmup:
+                channel.phase("profiling", stage(i, wait, warmup), i, total)
+                due = clock() + STEP_INTERVAL
             step()
             prof.step()
     devices.synchronize(device)
