@@ -37,11 +37,8 @@ def put_label(scene: Scene, canvas: Canvas, y: int, line: Line) -> None:
     folded = int(scene.layout.shown[line.track]) < rows
     sign = (("+" if folded else "-") if theme.ascii else ("▸" if folded else "▾")) if rows > 1 else " "
     if line.pinned:
-        sign = "*" if theme.ascii else "⚲" if False else "•"
-    text = label_text(scene, line)
-    width = scene.labels - 3
-    if cell_len(text) > width:
-        text = middle_cut(text, width)
+        sign = "*" if theme.ascii else "•"
+    text = shortened(label_text(scene, line), scene.labels - 3)
     canvas.put(y, 0, sign, ink=theme.dim)
     canvas.put(y, 2, text, ink=theme.text if line.of is Of.LANE else theme.dim)
     if line.more and line.depth == 0 and rows > 1:
@@ -60,9 +57,10 @@ def label_text(scene: Scene, line: Line) -> str:
     return trace.counters.series_names[line.ref]
 
 
-def middle_cut(text: str, width: int) -> str:
-    """A text cut in its middle: what tells lanes apart is often at their ends."""
-    if cell_len(text) <= width or not text.isascii():
-        return cut(text, width)
-    tail = max(0, (width - 1) // 3)
-    return text[: width - 1 - tail] + "…" + (text[-tail:] if tail else "")
+def shortened(text: str, width: int) -> str:
+    """A lane's name in at most `width` cells; the words that all lanes share go first."""
+    for long, short in (("thread ", ""), ("stream ", "s"), (" annotations", " annot.")):
+        if cell_len(text) <= width:
+            break
+        text = text.replace(long, short, 1)
+    return cut(text, width)

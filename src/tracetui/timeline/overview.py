@@ -50,7 +50,7 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
     if theme.plain:
         canvas.put(0, scene.labels + first, "[")
         canvas.put(0, scene.labels + last - 1, "]")
-    total, span = float(busy.sum()), float(whole.sum())
     what = "GPU" if any(d >= 0 for d in devices) else "CPU"
-    share = f"{what} {100 * total / span:.0f}% busy" if used else ""
-    canvas.put(0, 0, cut(" " + share, scene.labels - 1), ink=theme.text, attributes=BOLD)
+    canvas.put(
+        0, 0, cut(f" {what} {100 * scene.fixed.busy:.0f}% busy", scene.labels - 1), theme.text, None, BOLD
+    )

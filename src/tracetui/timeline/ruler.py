@@ -7,8 +7,8 @@ from typing import NamedTuple
 from tracetui.timeline.units import duration, instant
 from tracetui.timeline.viewport import Viewport
 
-ROOM = 3
-"""Free cells between a label and the next tick."""
+ROOM = 5
+"""Free cells between a label and the next tick, and the tick itself."""
 
 
 class Tick(NamedTuple):

@@ -37,6 +37,9 @@ class Fixed:
     devices: Mapping[int, tuple[I64, I64]]
     """Merged busy intervals (starts, ends) of each device; key -1: of the CPU threads, where there is no device."""
 
+    busy: float
+    """Busy share of the devices (of the threads): their busy time over first start to last end, 0..1."""
+
     @property
     def theme(self) -> Theme:
         return self.palette.theme

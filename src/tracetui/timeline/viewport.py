@@ -111,19 +111,16 @@ def resize(view: Viewport, width: int) -> Viewport:
 
 
 def reveal(view: Viewport, start_ns: int, end_ns: int, margin: float = 0.1) -> Viewport:
-    """Move no further than needed to show a stretch; where it is longer than the screen, any part of it will do."""
-    spare = round(view.width * margin) * view.cell
-    if end_ns - start_ns > view.span_ns - 2 * spare:
-        if start_ns < view.end_ns - spare and end_ns > view.start_ns + spare:
+    """Move no further than needed to show a stretch; of one longer than the screen, some part is enough."""
+    first, last = view.column(start_ns), view.column(max(start_ns, end_ns - 1))
+    spare = min(int(view.width * margin), max(0, view.width - (last - first + 1)))
+    if last - first >= view.width:
+        spare = int(view.width * margin)
+        if min(last, view.width - 1) - max(first, 0) >= spare:
             return view
-        edge = start_ns if start_ns >= view.start_ns else end_ns
-        return centre(view, edge)
-    if start_ns < view.start_ns + spare:
-        return (
-            pan(view, -(-(start_ns - spare - view.start_ns) // view.cell) - 1)
-            if start_ns < view.start_ns
-            else view
-        )
-    if end_ns > view.end_ns:
-        return pan(view, (end_ns + spare - view.end_ns) // view.cell + 1)
+        return pan(view, first - spare if first > 0 else last - (view.width - 1 - spare))
+    if first < 0:
+        return pan(view, first - spare)
+    if last >= view.width:
+        return pan(view, last - (view.width - 1) + spare)
     return view

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,14 +42,15 @@ def fixed_of(trace: Trace, theme: Theme, short: Callable[[int], str] | None) -> 
             text = cached[name] = given(name)
         return text
 
-    return Fixed(trace, Rows(trace), Palette(trace, theme), once, busy_pieces(trace))
+    pieces = busy_pieces(trace)
+    return Fixed(trace, Rows(trace), Palette(trace, theme), once, pieces, busy_part(pieces))
 
 
 def themed(fixed: Fixed, theme: Theme) -> Fixed:
     """The same with other colours."""
     if theme is fixed.theme:
         return fixed
-    return Fixed(fixed.trace, fixed.rows, Palette(fixed.trace, theme), fixed.short, fixed.devices)
+    return replace(fixed, palette=Palette(fixed.trace, theme))
 
 
 def busy_pieces(trace: Trace) -> dict[int, tuple[I64, I64]]:
@@ -66,3 +68,10 @@ def busy_pieces(trace: Trace) -> dict[int, tuple[I64, I64]]:
         top = (trace.depth == 0) & ~trace.odd
         found = {-1: merged(trace.start[top], trace.start[top] + trace.duration[top])}
     return found
+
+
+def busy_part(pieces: Mapping[int, tuple[I64, I64]]) -> float:
+    """Busy time over the time from first start to last end, over all devices; 0.0 where nothing ran."""
+    used = [(start, end) for start, end in pieces.values() if len(start)]
+    span = sum(int(end[-1] - start[0]) for start, end in used)
+    return sum(int((end - start).sum()) for start, end in used) / span if span else 0.0
