@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from tracetui.timeline.busy import busy_of
 from tracetui.timeline.layout import lay_out
 from tracetui.timeline.palette import DARK, Palette, Theme
 from tracetui.timeline.rows import Rows
-from tracetui.timeline.scene import Fixed, Scene, merged
+from tracetui.timeline.scene import Fixed, Scene
 from tracetui.timeline.viewport import Viewport, fit
 from tracetui.trace.model import (
     NO_ID,
@@ -131,11 +132,9 @@ def scene_of(
     theme: Theme = DARK,
     short: Callable[[int], str] | None = None,
 ) -> Scene:
-    work = trace.kind == Kind.KERNEL
-    devices = {0: merged(trace.start[work], (trace.start + trace.duration)[work])} if work.any() else {}
     low, high = trace.first_view
     fixed = Fixed(
-        trace, Rows(trace), Palette(trace, theme), short or (lambda n: trace.names[n]), devices, 0.0
+        trace, Rows(trace), Palette(trace, theme), short or (lambda n: trace.names[n]), busy_of(trace), 0.0
     )
     return Scene(fixed, view or fit(low, high, width), lay_out(trace, height), span=(low, max(high, low + 1)))
 

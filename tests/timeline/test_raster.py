@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.timeline import navigate
+from tracetui.timeline.busy import union
 from tracetui.timeline.raster import raster
 from tracetui.timeline.rows import Rows
-from tracetui.timeline.scene import busy_share, merged
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Trace
 
@@ -59,15 +60,12 @@ def test_eighths_add_up_and_tell_holes(
     shown = raster([Rows(trace).row(0, 0)], view)
     eighths = shown.eighths[0]
     borders = view.borders().tolist()
-    busy = [
-        sum(max(0, min(s + d, b) - max(s, a)) for _, s, d, _ in slices)
-        for a, b in zip(borders, borders[1:], strict=False)
-    ]
+    busy = [sum(max(0, min(s + d, b) - max(s, a)) for _, s, d, _ in slices) for a, b in pairwise(borders)]
     # Any stretch of cells: within one eighth of a cell.
     for low in range(0, view.width, 7):
         for high in range(low + 1, view.width + 1, 5):
             assert abs(int(eighths[low:high].sum()) * view.cell - 8 * sum(busy[low:high])) <= view.cell
-    for i, (a, b) in enumerate(zip(borders, borders[1:], strict=False)):
+    for i, (a, b) in enumerate(pairwise(borders)):
         touching = [s for s in slices if s[1] < b and max(s[1] + s[2], s[1] + 1) > a]
         assert shown.count[0, i] == len(touching)
         assert 0 <= eighths[i] <= 8
@@ -145,12 +143,10 @@ def test_rows_without_anything_in_view(make: Make) -> None:
 def test_union_of_intervals(intervals: list[tuple[int, int]], view: Viewport) -> None:
     start = np.array([s for s, _ in intervals], dtype=np.int64)
     end = start + np.array([d for _, d in intervals], dtype=np.int64)
-    busy = busy_share(merged(start, end), view.borders())
+    busy = union(start, end).within(view.borders())
     borders = view.borders().tolist()
     covered = {t for s, d in intervals for t in range(s, s + d)}
-    assert busy.tolist() == [
-        sum(1 for t in range(a, b) if t in covered) for a, b in zip(borders, borders[1:], strict=False)
-    ]
+    assert busy.tolist() == [sum(1 for t in range(a, b) if t in covered) for a, b in pairwise(borders)]
 
 
 def test_row_arrays_hold_every_slice_once(make: Make) -> None:

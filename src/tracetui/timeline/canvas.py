@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -51,11 +52,11 @@ class Canvas:
 
     @property
     def width(self) -> int:
-        return self.glyph.shape[1]
+        return int(self.glyph.shape[1])
 
     @property
     def height(self) -> int:
-        return self.glyph.shape[0]
+        return int(self.glyph.shape[0])
 
     def part(self, top: int, bottom: int, left: int, right: int) -> Canvas:
         """A window on this canvas: painting it paints this one."""
@@ -122,7 +123,7 @@ class Canvas:
 
     def text(self, line: int) -> str:
         """A line's characters alone."""
-        return self.glyph[line].tobytes().decode("utf-32-le").replace(chr(WIDE), "")
+        return str(self.glyph[line].tobytes(), "utf-32-le").replace(chr(WIDE), "")
 
 
 def unpack(style: int) -> tuple[int, int, int]:
@@ -134,10 +135,10 @@ def _runs(glyph: Codes, style: npt.NDArray[np.int32]) -> list[tuple[str, int]]:
     if not len(glyph):
         return []
     # The ink of a space cannot be seen: let it take the style on its left, if that has the same background.
-    text = glyph.tobytes().decode("utf-32-le")
+    text = str(glyph.tobytes(), "utf-32-le")
     cuts = [0, *(np.flatnonzero(style[1:] != style[:-1]) + 1).tolist(), len(glyph)]
     found: list[tuple[str, int]] = []
-    for a, b in zip(cuts, cuts[1:], strict=False):
+    for a, b in pairwise(cuts):
         piece, key = text[a:b], int(style[a])
         if found:
             before, other = found[-1]

@@ -12,7 +12,7 @@ from tracetui.trace.model import F64, I64
 
 
 def values_at(start: I64, value: F64, times: I64) -> F64:
-    """The value of a step function at sorted instants: that of the last sample at or before each, NaN before all."""
+    """A step function at instants: the last sample at or before each, NaN before the first."""
     if not len(start):
         return np.full(len(times), np.nan)
     at = np.searchsorted(start, times, side="right") - 1

@@ -32,7 +32,7 @@ def _draw(scene: Scene, field: Canvas, begin: tuple[int, int], end: tuple[int, i
     theme = scene.fixed.theme
     (y0, x0), (y1, x1) = begin, end
     glyphs = "|-++++v^" if theme.ascii else "│─└┘┌┐▼▲"
-    upright, level, down_right, down_left, up_right, up_left, arrow_down, arrow_up = glyphs
+    upright, level, down_right, down_left, up_right, up_left, arrow_down, arrow_up = list(glyphs)
     down = y1 > y0
     step = 1 if down else -1
 

@@ -13,7 +13,7 @@ from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.overview import paint_overview
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW, Cells, Colours, paint_rows, put_cells
 from tracetui.timeline.ruler import base_label, span_label, ticks
-from tracetui.timeline.scene import TOP, Scene, busy_share
+from tracetui.timeline.scene import TOP, Scene
 
 
 def paint(scene: Scene, height: int) -> Canvas:
@@ -93,7 +93,7 @@ def _paint_device(scene: Scene, line: Line, field: Canvas, y: int, papers: Colou
     pieces = scene.fixed.devices.get(line.ref)
     if pieces is None:
         return
-    busy = busy_share(pieces, view.borders())
+    busy = pieces.within(view.borders())
     cells = Cells(
         np.full((1, view.width), ord(" "), dtype=np.uint32),
         np.full((1, view.width), theme.busy, dtype=np.int16),

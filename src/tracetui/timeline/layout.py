@@ -1,4 +1,4 @@
-"""What lies on which line: the lanes in order, how many rows of each are shown, which are hidden or pinned."""
+"""What lies on which line: the lanes in order, how many rows each shows, which are hidden or pinned."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Layout:
 
 
 def lay_out(trace: Trace, height: int) -> Layout:
-    """The layout to open with on a screen of `height` lines: every lane has its place, threads give up depth first."""
+    """The layout to open with on a screen of `height` lines: all lanes, threads give up depth first."""
     tracks: list[tuple[int, int, int]] = []
     processes = {lane.process for lane in trace.lanes if lane.device < 0 and lane.kind in ("thread", "async")}
     streams: dict[int, int] = {}

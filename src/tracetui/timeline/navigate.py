@@ -1,4 +1,4 @@
-"""From one event to the next: in its row, to its parent and children, to the neighbouring rows; and the hit test."""
+"""From one event to the next: in its row, to parent and children, to other rows; and the hit test."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def nearest(row: Row, time_ns: int) -> int:
 
 
 def hit(row: Row, view: Viewport, column: int) -> int | None:
-    """The slice under a cell: of all that touch it, the one with the largest part of it. None where none does."""
+    """The slice under a cell: of all that touch it, the one with the largest part of it."""
     low = view.start_ns + column * view.cell
     high = low + view.cell
     last = int(np.searchsorted(row.start, high))
@@ -96,7 +96,7 @@ def hit(row: Row, view: Viewport, column: int) -> int | None:
 
 
 def opening(rows: Rows, layout: Layout, view: Viewport) -> int | None:
-    """The slice that the first arrow key selects: on the first row with any in view, the one nearest its middle."""
+    """What the first arrow key selects: on the first row with any in view, the slice nearest its middle."""
     middle = (view.start_ns + view.end_ns) // 2
     for track in range(len(layout)):
         if layout.of[track] != Of.LANE:
@@ -112,7 +112,7 @@ def opening(rows: Rows, layout: Layout, view: Viewport) -> int | None:
 
 
 def linked(trace: Trace, slice_index: int) -> tuple[tuple[int, int], ...]:
-    """The flows of a slice as (from, to): its launch or what it launched, and its forward or backward partners."""
+    """The flows of a slice as (from, to): launch and what it launched, forward and backward."""
     found: list[tuple[int, int]] = []
     launch = int(trace.launch[slice_index])
     if launch >= 0:

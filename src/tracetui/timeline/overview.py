@@ -6,7 +6,7 @@ import numpy as np
 
 from tracetui.timeline.canvas import BOLD, Canvas, cut
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW
-from tracetui.timeline.scene import Scene, busy_share
+from tracetui.timeline.scene import Scene
 from tracetui.trace.model import I64
 
 
@@ -17,6 +17,21 @@ def overview_borders(scene: Scene, width: int) -> I64:
     return low + (max(1, high - low) * steps) // max(1, width)
 
 
+def _eighths(scene: Scene, borders: I64) -> I64:
+    """0..8 of each cell: never nothing where there is something, never full where a hole of an eighth is."""
+    key = ("overview", scene.span, len(borders))
+    found: I64 | None = scene.fixed.kept.get(key)
+    if found is None:
+        devices = scene.fixed.devices
+        used = [devices[d] for d in devices if d >= 0] or list(devices.values())
+        busy = sum((one.within(borders) for one in used), np.zeros(len(borders) - 1, dtype=np.int64))
+        whole = np.maximum(1, np.diff(borders) * max(1, len(used)))
+        found = np.clip(-(-8 * busy // whole), 0, 8)
+        found = np.where(8 * busy <= 7 * whole, np.minimum(found, 7), found)
+        scene.fixed.kept[key] = found
+    return found
+
+
 def paint_overview(scene: Scene, canvas: Canvas) -> None:
     """Paint the first line of a canvas."""
     theme, width = scene.fixed.theme, canvas.width - scene.labels
@@ -25,12 +40,7 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
         return
     borders = overview_borders(scene, width)
     devices = scene.fixed.devices
-    used = [devices[d] for d in sorted(devices) if d >= 0] or [devices[d] for d in devices]
-    busy = np.sum([busy_share(pieces, borders) for pieces in used], axis=0) if used else np.zeros(width)
-    whole = np.maximum(1, np.diff(borders) * max(1, len(used)))
-    # Never nothing where there is something, never full where there is a hole of an eighth.
-    eighths = np.minimum(8, -(-8 * busy // whole)).astype(np.int64)
-    eighths = np.where(8 * busy <= 7 * whole, np.minimum(eighths, 7), eighths)
+    eighths = _eighths(scene, borders)
     cells = slice(scene.labels, scene.labels + width)
     canvas.glyph[0, cells] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[eighths]
     canvas.ink[0, cells] = theme.busy

@@ -1,4 +1,4 @@
-"""Rows of slices become cells: bars with their names, borders to an eighth, crowded cells by their busy share."""
+"""Rows of slices become cells: bars with names, borders to an eighth, crowded cells by their share."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _named_colours(scene: Scene, names: I32) -> Colours:
 
 
 def _lit(scene: Scene, shares: Raster, rows: list[Row], crowd: Bool, colour: Colours) -> Colours:
-    """Crowded cells that hold the selection, a match, or an event of the lit name, whoever prevails in them."""
+    """Crowded cells that hold the selection, a match, or an event of the lit name, whoever prevails."""
     theme = scene.fixed.theme
     at_row, _ = np.nonzero(crowd)
     low, high = shares.first[crowd], shares.last[crowd]

@@ -181,7 +181,7 @@ def colour_of_name(name: str, kind: Kind, theme: Theme) -> int:
 class Palette:
     """The colours of a trace's names under a theme.
 
-    A name takes its hue from the kind of its first event (annotations are named alike on the CPU and the GPU).
+    A name takes its hue from the kind of its first event (annotations have one name on CPU and GPU).
     """
 
     def __init__(self, trace: Trace, theme: Theme) -> None:

@@ -2,10 +2,11 @@
 
 The cost is that of the screen: one binary search per cell border, whatever the number of events behind it.
 
-What a cell shows is a whole number of eighths, rounded on the running sum from the row's beginning: the eighths of
-any stretch add up to its busy time (to within one eighth of a cell), and the same cell looks the same wherever it
-lies on the screen. So a cell with an idle eighth is never full, and a full one never shows a hole. A cell whose busy
-time rounds to nothing is told apart from an empty one by its count, and drawn as a hairline.
+What a cell shows is a whole number of eighths, rounded on the running sum from the row's beginning: the
+eighths of any stretch add up to its busy time (to within one eighth of a cell), and the same cell looks the
+same wherever it lies on the screen. So a cell with an idle eighth is never full, and a full one never shows a
+hole. A cell whose busy time rounds to nothing is told apart from an empty one by its count, and drawn as a
+hairline.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Raster:
     last: I32
     """The last one."""
     prevailing: I32
-    """A name that holds most of a crowded cell (three slices and more), -1 where none does or the cell is not."""
+    """A name that holds most of a crowded cell (of three slices or more), else -1."""
 
 
 def raster(rows: Sequence[Row], view: Viewport) -> Raster:
@@ -67,7 +68,7 @@ def raster(rows: Sequence[Row], view: Viewport) -> Raster:
 
 
 def _prevailing(row: Row, busy: I64, cells: I64) -> I32:
-    """The name that runs at two of three moments of a cell's busy time (at 1/6, 1/2 and 5/6 of it), else -1."""
+    """The name that runs at two of three moments of a cell's busy time (1/6, 1/2, 5/6), else -1."""
     low = busy[cells]
     share = busy[cells + 1] - low
     moments = (low + (np.array([[1], [3], [5]]) * share) // 6).T.ravel()

@@ -11,7 +11,7 @@ from tracetui.trace.model import I32, I64, Trace
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """The slices of one row, in order of time: they never overlap. Arrays of one length n, times in nanoseconds."""
+    """The slices of one row in order of time: they never overlap. Arrays of length n, nanoseconds."""
 
     lane: int
     depth: int

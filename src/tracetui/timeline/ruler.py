@@ -29,8 +29,8 @@ def step_of(view: Viewport, cells: int) -> int:
 def ticks(view: Viewport) -> tuple[int | None, list[Tick]]:
     """The ticks on the screen, and the instant that their labels count from (None: the trace's zero).
 
-    Deep in a trace the labels would all begin with the same digits: they then count from a round instant before
-    the screen, which is told apart.
+    Deep in a trace the labels would all begin with the same digits: they then count from a round instant
+    before the screen, which is told apart.
     """
     step = step_of(view, 10)
     longest = len(instant(max(abs(view.start_ns), abs(view.end_ns)), step)) + ROOM

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-import numpy as np
-
+from tracetui.timeline.busy import Busy
 from tracetui.timeline.layout import Layout, Line
 from tracetui.timeline.palette import Palette, Theme
 from tracetui.timeline.rows import Rows
@@ -34,11 +34,13 @@ class Fixed:
     palette: Palette
     short: Callable[[int], str]
     """The text of a name in a bar."""
-    devices: Mapping[int, tuple[I64, I64]]
-    """Merged busy intervals (starts, ends) of each device; key -1: of the CPU threads, where there is no device."""
+    devices: Mapping[int, Busy]
+    """When each device was busy; key -1: the CPU threads, where there is no device."""
 
     busy: float
     """Busy share of the devices (of the threads): their busy time over first start to last end, 0..1."""
+    kept: dict[object, Any] = field(default_factory=dict)
+    """What a frame may keep for the next one (the overview's shares)."""
 
     @property
     def theme(self) -> Theme:
@@ -77,27 +79,3 @@ class Scene:
     def lines(self, height: int) -> list[Line]:
         """The lines on a screen whose lanes take `height` lines."""
         return self.layout.lines(self.top, height)
-
-
-def merged(start: I64, end: I64) -> tuple[I64, I64]:
-    """The union of intervals, as starts and ends of its pieces; empty intervals are left out."""
-    real = end > start
-    start, end = start[real], end[real]
-    order = np.argsort(start, kind="stable")
-    start, reach = start[order], np.maximum.accumulate(end[order]) if len(end) else end
-    begins = np.ones(len(start), dtype=np.bool_)
-    begins[1:] = start[1:] > reach[:-1]
-    at = np.flatnonzero(begins)
-    return start[at], reach[np.append(at[1:] - 1, len(start) - 1)] if len(at) else reach[:0]
-
-
-def busy_share(pieces: tuple[I64, I64], borders: I64) -> I64:
-    """Busy nanoseconds of each cell, from merged intervals. Shape (len(borders) - 1,)."""
-    start, end = pieces
-    if not len(start):
-        return np.zeros(len(borders) - 1, dtype=np.int64)
-    total = np.zeros(len(start) + 1, dtype=np.int64)
-    np.cumsum(end - start, out=total[1:])
-    begun = np.searchsorted(start, borders)
-    ahead = end[np.maximum(begun - 1, 0)] - borders
-    return np.diff(total[begun] - np.where(begun > 0, np.maximum(ahead, 0), 0))

@@ -9,9 +9,7 @@ def duration(ns: int, digits: int = 3) -> str:
     """A duration with its unit, e.g. "12.3 µs", with `digits` significant digits (whole numbers keep all)."""
     if ns < 0:
         return "-" + duration(-ns, digits)
-    for size, unit in UNITS:
-        if ns >= size or size == 1:
-            break
+    size, unit = next((s, u) for s, u in UNITS if ns >= s or s == 1)
     value = ns / size
     decimals = max(0, digits - len(str(ns // size))) if size > 1 else 0
     text = f"{value:.{decimals}f}"
@@ -23,9 +21,7 @@ def duration(ns: int, digits: int = 3) -> str:
 def instant(ns: int, step: int) -> str:
     """An instant to the precision of `step` nanoseconds, e.g. "12.30 ms" for a step of 10 µs."""
     sign, ns = ("-", -ns) if ns < 0 else ("", ns)
-    for size, unit in UNITS:
-        if ns >= size or size == 1:
-            break
+    size, unit = next((s, u) for s, u in UNITS if ns >= s or s == 1)
     decimals = 0
     while decimals < 9 and size > step * 10**decimals:
         decimals += 1

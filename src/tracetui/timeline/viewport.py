@@ -16,8 +16,8 @@ MIN_SCALE = 1.0
 class Viewport:
     """`width` cells of time from `start` on.
 
-    `start` and `scale` are kept as floats so that a zoom can be undone exactly; what is drawn has an integer start
-    and an integer number of nanoseconds per cell, so that every border is exact and a pan moves whole cells.
+    `start` and `scale` are kept as floats so that a zoom can be undone exactly; what is drawn has an integer
+    start and whole nanoseconds per cell, so that every border is exact and a pan moves whole cells.
     """
 
     start: float

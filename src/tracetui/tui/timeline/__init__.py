@@ -1,7 +1,8 @@
-"""The timeline as Textual widgets: `TimelineView` (overview, ruler, lanes) and `SelectionBar` (the selected event).
+"""The timeline as Textual widgets: `TimelineView` (overview, ruler, lanes) and `SelectionBar`.
 
-The screen around it composes both, hands `view.bar = bar` over, calls the view's methods and listens to its messages:
-`SelectionChanged`, `ViewportChanged`, `RangeChanged`, `GapClicked`. All drawing is done by `tracetui.timeline`.
+The screen around it composes both, hands `view.bar = bar` over, calls the view's methods and listens to its
+messages: `SelectionChanged`, `ViewportChanged`, `RangeChanged`, `GapClicked`. All drawing is done by
+`tracetui.timeline`.
 """
 
 from tracetui.tui.timeline.bar import SelectionBar

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import sys
+from typing import ClassVar
 
 from textual.app import App, ComposeResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 
+from tracetui.timeline.busy import busy_of
 from tracetui.trace import load
 from tracetui.trace.model import Trace
 from tracetui.tui.timeline import Gaps, SelectionBar, TimelineView
-from tracetui.tui.timeline.setup import busy_pieces
 
 
 class Demo(App[None]):
     """A trace's timeline and the selected event's line."""
 
-    BINDINGS = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding(key, action)
         for key, action in (
             ("w", "zoom(1.4)"),
@@ -37,7 +38,7 @@ class Demo(App[None]):
     def __init__(self, trace: Trace, theme: str) -> None:
         super().__init__()
         self.theme = theme
-        gaps = [Gaps(d, e[:-1], s[1:]) for d, (s, e) in busy_pieces(trace).items() if d >= 0]
+        gaps = [Gaps(d, b.end[:-1], b.start[1:]) for d, b in busy_of(trace).items() if d >= 0]
         self.view = TimelineView(trace, gaps=gaps)
 
     def compose(self) -> ComposeResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from textual.message import Message
@@ -18,7 +19,8 @@ class Gaps(NamedTuple):
     end: I64
 
 
-class GapId(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class GapId:
     """Gap `index` of a device's `Gaps`."""
 
     device: int

@@ -15,7 +15,7 @@ from tracetui.timeline.canvas import BOLD, DIM, INK, ITALIC, PAPER, UNDERLINE, u
 
 
 class LeanStrip(Strip):
-    """A strip that sends a colour only where it changes; Textual's own resets and repeats them for every segment."""
+    """A strip that sends a colour only where it changes; Textual's own resets it for every segment."""
 
     __slots__ = ["_ansi"]
 

@@ -120,7 +120,7 @@ class TimelineView(Mouse, Widget, can_focus=True):
         self._look(viewport.fit(*self._scene.span, self._scene.view.width, margin=0.01), jump=True)
 
     def zoom(self, factor: float, about: float | None = None) -> None:
-        """Zoom in (over 1) or out about an instant (default: the selection where it is in view, else the centre)."""
+        """Zoom in (over 1) or out about an instant (default: the selection if in view, else the centre)."""
         if about is None and self.selected is not None:
             start = int(self.trace.start[self.selected])
             middle = start + int(self.trace.duration[self.selected]) // 2
@@ -137,7 +137,7 @@ class TimelineView(Mouse, Widget, can_focus=True):
         self._change(top=self._scene.top + lines)
 
     def reveal(self, slice_index: int, *, closer: bool = True) -> None:
-        """Move (and scroll, and unfold) just so far that a slice is in view; `closer`: zoom in where it is tiny."""
+        """Move, scroll and unfold just so far that a slice is in view; `closer`: zoom in if it is tiny."""
         start, length = int(self.trace.start[slice_index]), int(self.trace.duration[slice_index])
         view = self._scene.view
         if closer and 2 * length < view.cell:
@@ -147,7 +147,7 @@ class TimelineView(Mouse, Widget, can_focus=True):
             moved = viewport.reveal(view, start, start + length)
             if moved != view:
                 self._look(moved, jump=abs(moved.start - view.start) > view.span_ns)
-        self._scroll_to(int(self.trace.lane[slice_index]), int(self.trace.depth[slice_index]))
+        self._bring_up(int(self.trace.lane[slice_index]), int(self.trace.depth[slice_index]))
 
     def centre(self) -> None:
         """Centre the selection; asked again without anything in between, fit it."""
@@ -193,7 +193,7 @@ class TimelineView(Mouse, Widget, can_focus=True):
             self.post_message(SelectionChanged(slice_index))
 
     def move(self, direction: str) -> bool:
-        """Select "next" or "previous" in the row, or go "up" (parent, row above) or "down" (child, row below)."""
+        """Select "next" or "previous" in the row, "up" (parent, row above) or "down" (child, row below)."""
         scene, i = self._scene, self.selected
         rows, layout, view = scene.fixed.rows, scene.layout, scene.view
         if i is None:
@@ -224,7 +224,7 @@ class TimelineView(Mouse, Widget, can_focus=True):
 
     def set_gap(self, gap: GapId | None, *, reveal: bool = True) -> None:
         """Highlight one gap."""
-        self._change(gap=gap)
+        self._change(gap=None if gap is None else (gap.device, gap.index))
         idle = self._scene.gaps.get(gap.device) if gap is not None else None
         if gap is None or idle is None or not reveal:
             return
@@ -241,10 +241,10 @@ class TimelineView(Mouse, Widget, can_focus=True):
             if lane.device == gap.device and lane.kind == "stream"
         ]
         if streams:
-            self._scroll_to(streams[0], 0)
+            self._bring_up(streams[0], 0)
 
     def set_matches(self, slices: npt.NDArray[np.generic] | None) -> None:
-        """Search matches: sorted slice indices, or a mask over all slices; highlighted here and in the overview."""
+        """Search matches, as sorted slice indices or a mask; highlighted here and in the overview."""
         mask: npt.NDArray[np.bool_] | None = None
         if slices is not None:
             mask = np.zeros(len(self.trace), dtype=np.bool_)
@@ -315,7 +315,7 @@ class TimelineView(Mouse, Widget, can_focus=True):
         if (track := self._track(lane)) >= 0:
             self._arrange(self._scene.layout.reorder(track, by))
 
-    def _scroll_to(self, lane: int, depth: int) -> None:
+    def _bring_up(self, lane: int, depth: int) -> None:
         layout = self._scene.layout
         track = layout.track_of(Of.LANE, lane)
         if track < 0:
