@@ -44,6 +44,11 @@ class Calls:
     """Position (in these arrays) of the call around it, -1 for none. Never one that was removed."""
     removed: Bool
     """Merged into the call around it: an only child that had its parent's name. It does not count."""
+    innermost: Bool
+    """Of those removed, the innermost of its chain: its children and device time are what the merged call
+    has."""
+    merged_into: I64
+    """The position of the call that each one is now part of: its own, unless it was removed."""
     self_cpu: I64
     device_total: I64
     self_device: I64
@@ -151,13 +156,20 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     n = len(cpu)
     has_op = device_op >= 0
     own_device = sum_into(device_op[has_op], device_duration[has_op], n)
-    removed, parent, own_device = _merge_same_name(trace.name[cpu], parent, own_device)
+    removed, innermost, top = _same_name_chains(trace.name[cpu], parent)
+    if removed.any():
+        parent = np.where(parent >= 0, top[parent], -1)
+        lifted = own_device[innermost]
+        own_device[top[innermost]] = lifted
+        own_device[removed] = 0
     counted = np.flatnonzero(~removed & (parent >= 0))
     self_cpu = duration - sum_into(parent[counted], duration[counted], n)
     return Calls(
         cpu,
         parent,
         removed,
+        innermost,
+        top,
         self_cpu,
         _totals(parent, own_device),
         own_device,
@@ -168,8 +180,8 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     )
 
 
-def _merge_same_name(name: I32, parent: I64, own_device: I64) -> tuple[Bool, I64, I64]:
-    """Merge every only child that has its parent's name: (removed, parents, own device times) after it.
+def _same_name_chains(name: I32, parent: I64) -> tuple[Bool, Bool, I64]:
+    """Every only child that has its parent's name is merged into it: (removed, innermost, merged into).
 
     The outermost call of such a chain keeps its duration and takes the innermost one's children and device
     time (EventList._remove_dup_nodes; a chain is one pass there too, as calls come outermost first).
@@ -179,19 +191,9 @@ def _merge_same_name(name: I32, parent: I64, own_device: I64) -> tuple[Bool, I64
     children = np.bincount(parent[inner], minlength=n)
     removed = np.zeros(n, dtype=np.bool_)
     removed[inner] = (children[parent[inner]] == 1) & (name[parent[inner]] == name[inner])
-    if not removed.any():
-        return removed, parent, own_device
-    top = top_of(parent, removed)
-    new_parent = np.where(parent >= 0, top[parent], -1)
-    gone = np.flatnonzero(removed)
-    # The innermost of a chain is the one removed call that no removed call hangs on.
-    has_removed_child = np.zeros(n, dtype=np.bool_)
-    has_removed_child[parent[gone]] = True
-    last = gone[~has_removed_child[gone]]
-    own = own_device.copy()
-    own[top[last]] = own_device[last]
-    own[gone] = 0
-    return removed, new_parent, own
+    innermost = removed.copy()
+    innermost[parent[removed]] = False
+    return removed, innermost, top_of(parent, removed)
 
 
 def _totals(parent: I64, own: I64) -> I64:

@@ -1,0 +1,126 @@
+"""The averages' times as PyTorch's own floating point gives them: microseconds, bit for bit.
+
+PyTorch turns every start and end into float microseconds since the start of the recording, and adds
+differences of those. The sums are a few 1e-10 off, which shows where a table rounds a number that lies
+half-way, and in the order of rows that are equal. `Averages` is exact; this is for a table that must read
+the same as PyTorch's, to the character.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.analysis.averages import Averages
+from tracetui.analysis.calls import Calls
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import F64, I64
+
+__all__ = ["Times", "exact_times", "pytorch_times"]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Microseconds per row of an `Averages`. Arrays of its length."""
+
+    cpu_total: F64
+    self_cpu: F64
+    device_total: F64
+    self_device: F64
+
+
+def exact_times(table: Averages) -> Times:
+    """The exact nanoseconds in microseconds."""
+    return Times(
+        table.cpu_total / 1e3, table.self_cpu / 1e3, table.device_total / 1e3, table.self_device / 1e3
+    )
+
+
+def recording_start(trace: Trace) -> int | None:
+    """When the recording began, in ns: PyTorch counts from there. None where the trace does not tell."""
+    spans = np.flatnonzero(trace.kind == Kind.SPAN)
+    found = [i for i in spans if trace.name_of(int(i)).startswith("PyTorch Profiler")]
+    return int(trace.start[found[0]]) if found else None
+
+
+def pytorch_times(trace: Trace, calls: Calls, table: Averages) -> Times:
+    """The times of `table`, made from `calls`, as PyTorch computes them.
+
+    Exact ones where the trace does not tell when the recording began.
+    """
+    zero = recording_start(trace)
+    if zero is None:
+        return exact_times(table)
+    begin = trace.start[calls.cpu] - zero
+    end = begin + trace.duration[calls.cpu]
+    cpu = end / 1000 - begin / 1000
+    device_begin = calls.device_start - zero
+    device_end = device_begin + calls.device_duration
+    device = device_end / 1000 - device_begin / 1000
+
+    n = len(calls.cpu)
+    inner = np.flatnonzero(~calls.removed & (calls.cpu_parent >= 0))
+    # bincount adds in the order of its input, one after the other, as Python's sum does.
+    self_cpu = cpu - np.bincount(calls.cpu_parent[inner], weights=cpu[inner], minlength=n)
+    device_total, self_device = _device_times(calls, device, device_begin)
+
+    slices = np.concatenate([calls.cpu, calls.device])
+    row = table.row_of[slices].astype(np.int64)
+    row[: len(calls.cpu)][calls.removed] = -1
+    order = np.lexsort(
+        (trace.source[slices], -np.concatenate([end, device_end]), np.concatenate([begin, device_begin]))
+    )
+    order = order[row[order] >= 0]
+    none = np.zeros(len(device))
+
+    def add(on_cpu: F64, on_device: F64) -> F64:
+        values = np.concatenate([on_cpu, on_device])[order]
+        total: F64 = np.bincount(row[order], weights=values, minlength=len(table)).astype(np.float64)
+        return total
+
+    return Times(add(cpu, none), add(self_cpu, none), add(device_total, device), add(self_device, device))
+
+
+def _device_times(calls: Calls, device: F64, begin: I64) -> tuple[F64, F64]:
+    """(total, self) device time of each CPU call, in microseconds."""
+    n = len(calls.cpu)
+    order = np.argsort(begin, kind="stable")
+    order = order[calls.device_op[order] >= 0]
+    own = np.bincount(calls.device_op[order], weights=device[order], minlength=n).astype(np.float64)
+    # A merged call's kernels are the innermost's, which `calls` has exactly.
+    own = _lift(calls, own)
+
+    parent = np.where(calls.removed, -1, calls.cpu_parent)
+    below = np.zeros(n)
+    for level in reversed(_levels(parent)):
+        total = own[level] + below[level]
+        up = parent[level]
+        below += np.bincount(up[up >= 0], weights=total[up >= 0], minlength=n)
+    total = own + below
+    return total, total - below
+
+
+def _lift(calls: Calls, own: F64) -> F64:
+    """Own kernel times after merging: of a chain of merged calls the outermost gets the innermost's."""
+    if not calls.removed.any():
+        return own
+    top = calls.merged_into
+    has_own = np.flatnonzero(calls.removed & calls.innermost)
+    lifted = own.copy()
+    lifted[top[has_own]] = own[has_own]
+    lifted[calls.removed] = 0.0
+    return lifted
+
+
+def _levels(parent: I64) -> list[I64]:
+    """Positions by depth, outermost first."""
+    depth = np.zeros(len(parent), dtype=np.int32)
+    at = np.flatnonzero(parent >= 0)
+    up = parent[at]
+    while len(at):
+        depth[at] += 1
+        up = parent[up]
+        at, up = at[up >= 0], up[up >= 0]
+    order = np.argsort(depth, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(depth[order])) + 1) if len(order) else []
