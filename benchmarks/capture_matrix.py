@@ -35,22 +35,23 @@ SMALL = {
     "train": {"layers": 1, "dim": 32, "heads": 4, "seq": 8, "hidden": 32, "vocab": 64},
 }
 
+SHAPES = {"record_shapes": True}
 SAMPLES = {
     # Without any step before it, the very first call is in the trace.
     "matmul_add_64_cold": CaptureOptions("matmul_add", warmup=False, wait=0, schedule_warmup=0),
     "matmul_add_64_warm": CaptureOptions("matmul_add"),
     "matmul_add_64_20_steps": CaptureOptions("matmul_add", wait=0, schedule_warmup=0, active=20),
-    "matmul_add_4096_eager": CaptureOptions("matmul_add", {"size": 4096}),
-    "matmul_add_4096_compile": CaptureOptions("matmul_add", {"size": 4096}, compile=True),
-    "linear": CaptureOptions("linear"),
-    "mlp_eager": CaptureOptions("mlp"),
-    "mlp_compile": CaptureOptions("mlp", compile=True),
-    "mlp_liger": CaptureOptions("mlp", {"kernel": "liger"}),
-    "mlp_cuda_graph": CaptureOptions("mlp", compile=True, mode="reduce-overhead"),
-    "attention_naive": CaptureOptions("attention", {"backend": "naive"}),
-    "attention_sdpa": CaptureOptions("attention", {"backend": "sdpa"}),
-    "llm_decode": CaptureOptions("llm", {"phase": "decode"}),
-    "train": CaptureOptions("train", active=2),
+    "matmul_add_4096_eager": CaptureOptions("matmul_add", {"size": 4096}, **SHAPES),
+    "matmul_add_4096_compile": CaptureOptions("matmul_add", {"size": 4096}, compile=True, **SHAPES),
+    "linear": CaptureOptions("linear", **SHAPES),
+    "mlp_eager": CaptureOptions("mlp", **SHAPES),
+    "mlp_compile": CaptureOptions("mlp", compile=True, **SHAPES),
+    "mlp_liger": CaptureOptions("mlp", {"kernel": "liger"}, **SHAPES),
+    "mlp_cuda_graph": CaptureOptions("mlp", compile=True, mode="reduce-overhead", **SHAPES),
+    "attention_naive": CaptureOptions("attention", {"backend": "naive"}, **SHAPES),
+    "attention_sdpa": CaptureOptions("attention", {"backend": "sdpa"}, **SHAPES),
+    "llm_decode": CaptureOptions("llm", {"phase": "decode"}, **SHAPES),
+    "train": CaptureOptions("train", active=2, **SHAPES),
 }
 
 

@@ -1,4 +1,4 @@
-"""Finding every process of a capture by the mark in its environment. Used by both sides; standard library only."""
+"""Every process of a capture, found by a mark in its environment. For both sides: standard library only."""
 
 from __future__ import annotations
 

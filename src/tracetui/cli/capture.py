@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -156,11 +156,15 @@ def _capture(options: CaptureOptions) -> CaptureResult:
         except Stopped as stop:
             capture.cancel()
             capture.wait()
-            fail("canceled, no file was written", 128 + stop.signal)
-    if isinstance(end, Done):
-        return end.result
-    if isinstance(end, Canceled):  # by nobody here
-        fail("canceled, no file was written", 1)
+            fail("the capture was canceled, no file was written", 128 + stop.signal)
+    if not isinstance(end, Done):
+        _give_up(options, end)
+    return end.result
+
+
+def _give_up(options: CaptureOptions, end: Failed | Canceled) -> NoReturn:
+    if isinstance(end, Canceled):
+        fail("the capture was canceled, no file was written")
     if options.kind == "workload":  # what the user's own code printed has been shown as it came
         for line in end.tail:
             click.echo("  " + line, err=True)
@@ -236,6 +240,8 @@ def _stop_signals() -> Iterator[None]:
     """Turn Ctrl+C, a closing terminal and a polite kill into `Stopped`."""
 
     def stop(number: int, frame: FrameType | None) -> None:
+        for name in names:  # once is enough: the end is under way
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
         raise Stopped(number)
 
     names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]

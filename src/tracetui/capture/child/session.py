@@ -25,7 +25,7 @@ OWN_CODE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 def main() -> None:
     """Read the job, capture, and exit: 0 when all files are written, else 1 after a "failed" event."""
     channel = Channel()
-    faulthandler.enable()
+    faulthandler.enable(all_threads=False)
     job = channel.read_job()
     try:
         info, files = capture(job, channel)
@@ -48,8 +48,8 @@ def capture(job: Job, channel: Channel) -> tuple[dict[str, Any], dict[str, str]]
 
     Raises `Failure` for what a user can mend, and whatever the workload raises.
     """
-    if job["kind"] == "script" and job["device"] == "cpu":
-        # A script picks its own device. This is how it is kept off the GPUs.
+    if job["kind"] != "workload" and job["device"] == "cpu":
+        # A user's code picks its own device. This is how it is kept off the GPUs.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     version = devices.import_torch()
     channel.phase("imported torch", version)
@@ -115,7 +115,8 @@ def explain(error: BaseException, job: Job) -> tuple[str, str]:
     if isinstance(error, KeyboardInterrupt):
         return "killed", "interrupted"
     if out_of_memory is not None and isinstance(error, out_of_memory):
-        return "out_of_memory", f"{job['target']}: {line}"
+        # torch goes on with advice on its allocator; how much was wanted and how much there is comes first.
+        return "out_of_memory", f"{job['target']}: {line.partition(' Including non-PyTorch')[0]}"
     return "workload", f"{job['target']} failed: {line}"
 
 

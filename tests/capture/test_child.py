@@ -1,0 +1,39 @@
+"""The child's code must run where nothing but torch is installed, on Pythons older than tracetui's own."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+from tracetui import capture
+
+HERE = Path(capture.__file__).parent
+FILES = [*HERE.glob("child/*.py"), *HERE.glob("workloads/*.py"), HERE / "marked.py"]
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """Top-level packages of all absolute imports."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names.add(node.module.split(".")[0])
+    return names
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_torch_and_the_standard_library_only(path: Path) -> None:
+    tree = ast.parse(path.read_text(), feature_version=(3, 9))
+    assert imported(tree) - set(sys.stdlib_module_names) <= {"torch", "liger_kernel"}
+    if path.name != "__main__.py" and len(tree.body) > 1:
+        assert "from __future__ import annotations" in path.read_text()  # X | None is not for 3.9
+
+
+def test_liger_is_imported_where_it_is_asked_for_only() -> None:
+    tree = ast.parse((HERE / "workloads" / "mlp.py").read_text())
+    top = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert not any("liger" in ast.unparse(node) for node in top)

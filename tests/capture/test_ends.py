@@ -1,0 +1,297 @@
+"""How a capture can end badly: always a clear message, no half file, no process left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.capture.conftest import alive, wait_until
+
+from tracetui.capture import Canceled, CaptureOptions, Failed, Output, Phase, Progress, start
+
+torch = pytest.mark.torch
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up in /proc")
+
+Make = Callable[..., CaptureOptions]
+
+# Starts a child in its group, one in a session of its own, and tells the ids of all three.
+SLEEPER = """
+import os, subprocess, sys, time
+group = subprocess.Popen(["sleep", "300"])
+alone = subprocess.Popen(["sleep", "300"], start_new_session=True)
+print("pids", os.getpid(), group.pid, alone.pid, flush=True)
+time.sleep(300)
+"""
+
+
+@pytest.fixture
+def sleeper(tmp_path: Path) -> str:
+    path = tmp_path / "sleeper.py"
+    path.write_text(SLEEPER)
+    return str(path)
+
+
+def cli(*words: str, cwd: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tracetui", "capture", *words, "--device", "cpu", "--no-open"]
+    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def pids_told(lines: list[str]) -> list[int]:
+    return [int(word) for line in lines if line.startswith("pids ") for word in line.split()[1:]]
+
+
+@torch
+@linux
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_everything(sleeper: str, tmp_path: Path, number: signal.Signals) -> None:
+    process = cli(sleeper, cwd=tmp_path)
+    lines = []
+    assert process.stderr is not None
+    for line in process.stderr:
+        lines.append(line)
+        if line.startswith("pids "):
+            break
+    pids = pids_told(lines)
+    assert len(pids) == 3
+    assert all(map(alive, pids))
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 128 + number
+    assert err.splitlines()[-1] == "tracetui: the capture was canceled, no file was written"
+    assert out == ""
+    assert not any(map(alive, pids))
+    assert not (tmp_path / "traces").exists()
+
+
+@torch
+@linux
+def test_a_killed_parent_takes_everything_along(sleeper: str, tmp_path: Path) -> None:
+    process = cli(sleeper, cwd=tmp_path)
+    assert process.stderr is not None
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if line.startswith("pids "):
+            break
+    pids = pids_told(lines)
+    process.kill()
+    process.communicate(timeout=20)
+    assert wait_until(lambda: not any(map(alive, pids)))
+    assert wait_until(lambda: not list(tmp_path.glob("traces/*/.capture-*")))
+
+
+@torch
+@linux
+def test_cancel(sleeper: str, options: Make, tmp_path: Path) -> None:
+    capture = start(options(sleeper))
+    told: list[int] = []
+    for event in capture:
+        if isinstance(event, Output) and event.text.startswith("pids"):
+            told = pids_told([event.text])
+            began = time.monotonic()
+            capture.cancel()
+            capture.cancel()
+    assert isinstance(capture.end, Canceled)
+    assert time.monotonic() - began < 5
+    assert len(told) == 3
+    assert not any(map(alive, told))
+    assert not (tmp_path / "out").exists()
+    capture.cancel()  # nothing more to end
+    assert capture.elapsed == capture.end.elapsed
+
+
+def test_cancel_at_once(options: Make, tmp_path: Path) -> None:
+    capture = start(options())
+    capture.cancel()
+    assert isinstance(capture.wait(), Canceled | Failed)
+    assert capture.pid is None or not alive(capture.pid)
+    assert not (tmp_path / "out").exists()
+
+
+@torch
+@linux
+def test_a_killed_child(sleeper: str, options: Make, tmp_path: Path) -> None:
+    capture = start(options(sleeper))
+    told: list[int] = []
+    for event in capture:
+        if isinstance(event, Output) and event.text.startswith("pids"):
+            told = pids_told([event.text])
+            assert capture.pid == told[0]
+            os.kill(told[0], signal.SIGKILL)
+    end = capture.end
+    assert isinstance(end, Failed)
+    assert (end.kind, end.message) == ("killed", "the capture process was killed (SIGKILL; out of memory?)")
+    assert not any(map(alive, told))  # nor what the child had started
+    assert not (tmp_path / "out").exists()
+
+
+@torch
+def test_a_crash(tmp_path: Path, options: Make) -> None:
+    script = tmp_path / "crash.py"
+    script.write_text("import ctypes\nprint('soon')\nctypes.string_at(0)\n")
+    end = start(options(str(script))).wait()
+    assert isinstance(end, Failed)
+    assert end.message == "the capture process was killed (SIGSEGV)"
+    assert end.tail[0] == "soon"
+    assert any("crash.py" in line for line in end.tail)  # where it crashed
+
+
+@torch
+def test_a_forked_process_that_holds_the_pipes(tmp_path: Path, options: Make) -> None:
+    """A worker that outlives the child must not keep the parent waiting for the pipes to end."""
+    script = tmp_path / "fork.py"
+    script.write_text(
+        "import os, sys, time\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n    time.sleep(300)\n"
+        "print('pids', pid, flush=True)\n"
+        "os._exit(7)\n"
+    )
+    capture = start(options(str(script)))
+    end = capture.wait()
+    assert isinstance(end, Failed)
+    assert end.message == "the capture process ended unexpectedly, with exit status 7"
+    assert end.elapsed < 30
+    told = pids_told([event.text for event in capture.events if isinstance(event, Output)])
+    assert len(told) == 1
+    assert not alive(told[0])
+
+
+@torch
+def test_an_exit_status_of_the_script(tmp_path: Path, options: Make) -> None:
+    script = tmp_path / "leave.py"
+    script.write_text("raise SystemExit(3)\n")
+    end = start(options(str(script))).wait()
+    assert isinstance(end, Failed)
+    assert end.message == f"{script} ended with exit status 3"
+
+
+@torch
+def test_a_full_disk(options: Make, tmp_path: Path, wrapped_python: Callable[[str], str]) -> None:
+    """No file may grow beyond 4 KB: the trace breaks off in the middle, which Kineto does not report."""
+    end = start(options("mlp", python=wrapped_python("ulimit -f 8"))).wait()
+    assert isinstance(end, Failed)
+    assert end.kind == "disk"
+    assert "full" in end.message or "cannot write" in end.message
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_directory(tmp_path: Path, options: Make) -> None:
+    output = str(tmp_path / "no" / "such")
+    end = start(options(output=output)).wait()
+    assert isinstance(end, Failed)
+    assert end.message == f"cannot write to {output}: no such directory"
+
+
+@torch
+def test_a_directory_that_goes_away(sleeper: str, tmp_path: Path, options: Make) -> None:
+    script = tmp_path / "remover.py"
+    script.write_text(
+        f"import shutil, torch\ntorch.ones(2).cos()\nshutil.rmtree({str(tmp_path / 'out')!r})\n"
+    )
+    end = start(options(str(script))).wait()
+    assert isinstance(end, Failed)
+    assert end.kind == "disk"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_in_the_way(tmp_path: Path, options: Make) -> None:
+    (tmp_path / "out").write_text("mine")
+    end = start(options()).wait()
+    assert isinstance(end, Failed)
+    assert end.kind == "disk"
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_no_torch(options: Make, tmp_path: Path, wrapped_python: Callable[[str], str]) -> None:
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nshift\nexec "{sys.executable}" -S "$@"\n')  # without site-packages
+    bare.chmod(0o755)
+    end = start(options(python=str(bare))).wait()
+    assert isinstance(end, Failed)
+    assert end.kind == "no_torch"
+    assert end.message == f"PyTorch is not installed. Install it: {sys.executable} -m pip install torch"
+    assert end.tail == ()
+
+
+def test_no_torch_here(options: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracetui.capture.process.find_spec", lambda name: None)
+    end = start(options()).wait()
+    assert isinstance(end, Failed)
+    assert end.kind == "no_torch"
+    assert f"{sys.executable} -m pip install torch" in end.message
+
+
+@pytest.mark.parametrize("version", ["2.3.1+cu121", "1.13.0"])
+def test_an_old_torch(
+    version: str, options: Make, tmp_path: Path, wrapped_python: Callable[[str], str]
+) -> None:
+    package = tmp_path / "old" / "torch"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(f"__version__ = {version!r}\n")
+    end = start(options(python=wrapped_python(f'export PYTHONPATH="{tmp_path}/old"'))).wait()
+    assert isinstance(end, Failed)
+    assert end.kind == "old_torch"
+    assert end.message.startswith(f"torch {version} is too old, 2.4 or newer is needed. Update it: ")
+    assert end.message.endswith("-m pip install --upgrade torch")
+
+
+def test_a_torch_that_does_not_load(
+    options: Make, tmp_path: Path, wrapped_python: Callable[[str], str]
+) -> None:
+    package = tmp_path / "broken" / "torch"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise OSError('libcudart.so.12: cannot open shared object file')\n")
+    end = start(options(python=wrapped_python(f'export PYTHONPATH="{tmp_path}/broken"'))).wait()
+    assert isinstance(end, Failed)
+    assert end.message == "importing torch failed: libcudart.so.12: cannot open shared object file"
+
+
+@pytest.mark.parametrize(
+    ("python", "words"),
+    [
+        ("/no/such/python", "--python: there is no program /no/such/python"),
+        ("/bin/true", "/bin/true did not run the capture (exit status 0)"),
+    ],
+)
+def test_a_python_that_is_none(python: str, words: str, options: Make) -> None:
+    end = start(options(python=python)).wait()
+    assert isinstance(end, Failed)
+    assert (end.kind, end.message) == ("no_python", words)
+
+
+@torch
+def test_no_such_device(options: Make) -> None:
+    import importlib
+
+    if importlib.import_module("torch").cuda.is_available():
+        pytest.skip("there is a GPU")
+    end = start(options(device="cuda")).wait()
+    assert isinstance(end, Failed)
+    assert end.kind == "no_device"
+    assert "sees no CUDA device; try --device cpu" in end.message
+
+
+@torch
+def test_a_backend_that_the_device_has_not(options: Make) -> None:
+    end = start(options("attention", {"backend": "cudnn"})).wait()
+    assert isinstance(end, Failed)
+    assert (end.kind, end.message) == ("usage", "--backend cudnn needs a GPU")
+
+
+@torch
+def test_events_come_one_at_a_time_and_in_order(options: Make) -> None:
+    seen: list[object] = []
+    capture = start(options(), seen.append)
+    end = capture.wait()
+    assert seen == list(capture) == list(capture.events)
+    assert seen[-1] is end
+    assert seen[0] == Progress(0.0, Phase.STARTING)
+    times = [event.elapsed for event in capture.events]
+    assert times == sorted(times)

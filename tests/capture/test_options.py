@@ -1,0 +1,124 @@
+"""Options: what is refused, what the files are called, and that the printed command repeats the capture."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tracetui.cli.capture as cli
+from tracetui.capture import WORKLOADS, CaptureOptions, OptionError
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (CaptureOptions("mpl"), "no workload 'mpl': choose from matmul_add"),
+        (CaptureOptions("mlp", {"size": 3}), "mlp has no option --size; it has --batch, --seq"),
+        (CaptureOptions("mlp", {"batch": 0}), "--batch must be a number above 0"),
+        (CaptureOptions("mlp", {"kernel": "cuda"}), "--kernel of mlp is one of eager, liger"),
+        (CaptureOptions("llm", {"heads": 3}), "--dim 512 is not divisible by --heads 3"),
+        (CaptureOptions("llm", {"kv_heads": 3}), "--heads 8 is not divisible by --kv-heads 3"),
+        (CaptureOptions("llm", {"dim": 8, "heads": 8}), "rotary positions need an even number"),
+        (CaptureOptions("mlp", mode="reduce-overhead"), "--mode reduce-overhead needs --compile"),
+        (CaptureOptions("mlp", active=0), "--active must be at least 1"),
+        (CaptureOptions("mlp", wait=-1), "cannot be negative"),
+        (CaptureOptions("mlp", device="gpu"), "--device is cuda, cuda:N, cpu or xpu"),
+        (CaptureOptions("mlp", dtype="int8"), "--dtype is one of bf16, fp16, fp32"),
+        (CaptureOptions("mlp", script_args=("x",)), "x: only a script.py takes arguments"),
+        (CaptureOptions("nothing_here.py"), "no such script: nothing_here.py"),
+        (CaptureOptions(__file__, compile=True), "a script compiles by itself"),
+        (CaptureOptions("m:f", {"size": 3}), "--size: only the built-in workloads"),
+        (CaptureOptions("../x"), "no workload '../x'"),
+        (CaptureOptions("m:f/../../x"), "no workload"),
+    ],
+)
+def test_refused_in_one_line(options: CaptureOptions, words: str) -> None:
+    with pytest.raises(OptionError) as error:
+        options.check()
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "stem"),
+    [
+        (CaptureOptions("mlp", compile=True), "64x128x768x3072_bf16_warm_compile"),
+        (CaptureOptions("matmul_add", warmup=False), "64_bf16_cold_eager"),
+        (CaptureOptions("matmul_add", {"batch": 8, "size": 16}), "8x16_bf16_warm_eager"),
+        (CaptureOptions("attention", {"backend": "naive"}), "naive_8x16x1024x64_bf16_warm_eager"),
+        (
+            CaptureOptions("linear", compile=True, mode="max-autotune"),
+            "1024x32x64_bf16_warm_compile_max-autotune",
+        ),
+        (CaptureOptions("pkg.mod:Class.run"), "warm_eager"),
+        (CaptureOptions("dir/train.py", warmup=False), "cold"),
+    ],
+)
+def test_names_of_the_series(options: CaptureOptions, stem: str) -> None:
+    assert options.stem == stem
+
+
+def test_folders() -> None:
+    assert CaptureOptions("pkg.mod:run").folder == "pkg.mod.run"
+    assert CaptureOptions("some/dir/train.py").folder == "train"
+
+
+COMMANDS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("mlp", {}, {}),
+    ("mlp", {"batch": 2, "kernel": "liger"}, {"compile": True, "mode": "reduce-overhead", "dtype": "fp32"}),
+    (
+        "llm",
+        {"phase": "decode", "kv_heads": 4},
+        {"warmup": False, "wait": 0, "active": 7, "with_stack": True},
+    ),
+    (__file__, {}, {"script_args": ("--lr", "0.1", "a b"), "device": "cuda:1", "gzip": True, "seed": 3}),
+    ("module:function", {}, {"python": "/opt/x y/bin/python", "output": "here", "force": True}),
+]
+
+
+@pytest.mark.parametrize(("target", "params", "others"), COMMANDS)
+def test_the_command_repeats_the_options(
+    target: str, params: dict[str, Any], others: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = CaptureOptions(target, params, **others)
+    seen = []
+
+    def capture(given: CaptureOptions) -> None:
+        seen.append(given)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(cli, "_capture", capture)
+    words = shlex.split(options.command())
+    assert words[:2] == ["tracetui", "capture"]
+    with pytest.raises(SystemExit):
+        cli.capture_command.main(words[2:])
+    assert seen == [options]
+
+
+def test_every_workload_has_a_module() -> None:
+    folder = Path(cli.__file__).parent.parent / "capture" / "workloads"
+    modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "transformer"}
+    assert modules == set(WORKLOADS)
+
+
+def test_the_api_imports_nothing_heavy() -> None:
+    code = "import sys, tracetui.capture, tracetui.cli.capture; print(*sys.modules)"
+    modules = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"torch", "numpy", "textual", "rich"} & set(modules)
+
+
+def test_help_names_every_option_of_every_workload() -> None:
+    text = subprocess.run(
+        [sys.executable, "-m", "tracetui", "capture", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    for workload in WORKLOADS.values():
+        assert f"  {workload.name}: " in text
+        for param in workload.params:
+            assert param.flag in text

@@ -1,0 +1,159 @@
+"""A user's own callable or script, unchanged, under the profiler."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from tests.capture.conftest import events_of
+from tests.capture.test_workloads import same_rows
+
+from tracetui.capture import CaptureOptions, Done, Failed, Output, start
+
+pytestmark = pytest.mark.torch
+
+Make = Callable[..., CaptureOptions]
+
+TRAINING = """
+import sys
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4)
+optimizer = torch.optim.AdamW(model.parameters())
+other = torch.optim.SGD(model.parameters(), lr=0.1)
+schedule = torch.optim.lr_scheduler.StepLR(optimizer, 10)
+for i in range(int(sys.argv[1])):
+    model(torch.randn(2, 4)).sum().backward()
+    try:
+        optimizer.step()
+    except Exception:
+        print("a script's own net does not catch the end")
+    other.step()
+    optimizer.zero_grad()
+    schedule.step()
+    print("iteration", i, flush=True)
+print(__name__, "ends", "__main__" in sys.modules)
+"""
+
+
+def printed(capture: object) -> list[str]:
+    return [event.text for event in capture.events if isinstance(event, Output)]  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "train.py"
+    path.write_text(TRAINING)
+    return path
+
+
+def test_a_script_is_stepped_by_its_optimizer(script: Path, options: Make) -> None:
+    capture = start(options(str(script), script_args=("50",), averages_json=True))
+    end = capture.wait()
+    assert isinstance(end, Done), end
+    events = events_of(end.result.trace)
+    steps = {e["name"]: e for e in events if e["cat"] == "user_annotation" and "ProfilerStep" in e["name"]}
+    assert list(steps) == ["ProfilerStep#2", "ProfilerStep#3", "ProfilerStep#4"]
+    # A step holds its optimizer's annotation whole: the border does not cut it.
+    inside = [e for e in events if e["name"] == "Optimizer.step#AdamW.step"]
+    assert len(inside) == 3
+    for step, optimizer in zip(steps.values(), inside, strict=True):
+        assert step["ts"] <= optimizer["ts"]
+        assert optimizer["ts"] + optimizer["dur"] <= step["ts"] + step["dur"]
+    # 3 to warm up, 5 under the schedule; then the script is left, in the middle of its loop.
+    lines = printed(capture)
+    assert lines[-1] == "iteration 6"
+    assert not any("net" in line or "Warning" in line for line in lines)
+    assert end.result.trace.name == "warm.json"
+    assert end.result.trace.parent.name == "train"
+    assert end.result.averages is not None
+    same_rows(end.result.trace, end.result.averages)
+
+
+def test_the_first_step_of_a_script(script: Path, options: Make) -> None:
+    first = {"warmup": False, "wait": 0, "schedule_warmup": 0, "active": 2}
+    end = start(options(str(script), script_args=("9",), **first)).wait()
+    assert isinstance(end, Done), end
+    steps = [e["name"] for e in events_of(end.result.trace) if "ProfilerStep" in e["name"]]
+    assert steps == ["ProfilerStep#0", "ProfilerStep#1"]
+
+
+def test_a_script_that_ends_early_keeps_what_there_is(script: Path, options: Make) -> None:
+    end = start(options(str(script), script_args=("7",))).wait()
+    assert isinstance(end, Done), end
+    assert [note.text for note in end.result.notes][-1] == "the script ended early: 2 of 3 steps recorded"
+
+
+def test_a_script_with_too_few_steps(script: Path, options: Make) -> None:
+    end = start(options(str(script), script_args=("4",))).wait()
+    assert isinstance(end, Failed)
+    assert end.kind == "few_steps"
+    assert "4 optimizer steps, and the recording starts after 5" in end.message
+
+
+def test_a_script_without_optimizer_is_one_step(tmp_path: Path, options: Make) -> None:
+    script = tmp_path / "plain.py"
+    script.write_text("import torch\nx = torch.ones(4, 4) @ torch.ones(4, 4)\nprint('done', __file__)\n")
+    capture = start(options(str(script)))
+    end = capture.wait()
+    assert isinstance(end, Done), end
+    assert [note.kind for note in end.result.notes] == ["no_gpu", "one_step"]
+    names = [e["name"] for e in events_of(end.result.trace)]
+    assert names.count("ProfilerStep#0") == 1
+    assert "aten::mm" in names
+    assert printed(capture) == [f"done {script}"]
+
+
+def test_a_callable(tmp_path: Path, options: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "events.py").write_text(  # a name that tracetui has, too: the user's must win
+        "import torch\nclass Model:\n    @staticmethod\n    def run():\n        return torch.ones(3).cos()\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    end = start(options("events:Model.run")).wait()
+    assert isinstance(end, Done), end
+    assert end.result.trace.parts[-2:] == ("events.Model.run", "warm_eager.json")
+    assert [e["name"] for e in events_of(end.result.trace)].count("aten::cos") == 3
+
+
+def test_what_fails_in_a_script_is_shown_as_it_ran(tmp_path: Path) -> None:
+    script = tmp_path / "bad.py"
+    script.write_text(
+        dedent(
+            """
+            import sys, torch
+            def product():
+                print("\\x1b[31mred\\x1b[0m", file=sys.stderr)
+                return torch.ones(2, 3) @ torch.ones(2, 3)
+            product()
+            """
+        )
+    )
+    command = ["capture", str(script), "--device", "cpu", "--no-open", "--output", str(tmp_path / "out")]
+    ran = subprocess.run([sys.executable, "-m", "tracetui", *command], capture_output=True, text=True)
+    assert ran.returncode == 1
+    assert ran.stdout == ""
+    last = ran.stderr.splitlines()[-1]
+    assert last.startswith(f"tracetui: {script} failed: RuntimeError: ")
+    assert ran.stderr.count("in product") == 1  # the traceback comes once, and without our own frames
+    assert "tracetui/capture" not in ran.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("no_such_module:f", "no module 'no_such_module'"),
+        ("json:nothing", "module 'json' has no 'nothing'"),
+        ("json:__doc__", "json:__doc__ cannot be called: it is a str"),
+    ],
+)
+def test_what_cannot_be_called(target: str, words: str, options: Make) -> None:
+    end = start(options(target)).wait()
+    assert isinstance(end, Failed)
+    assert end.kind == "usage"
+    assert words in end.message

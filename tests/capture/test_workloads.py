@@ -1,0 +1,145 @@
+"""Every workload captured on the CPU: the files, and that they agree with each other."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.capture.conftest import SMALL, events_of
+
+from tracetui.analysis.averages import averages
+from tracetui.capture import WORKLOADS, CaptureOptions, Done, Failed, Phase, Progress, phase_times, start
+from tracetui.trace import load
+
+pytestmark = pytest.mark.torch
+
+Make = Callable[..., CaptureOptions]
+
+WAYS: list[tuple[str, dict[str, Any], set[str]]] = [
+    ("matmul_add", {}, {"matmul_add", "aten::mm", "aten::add"}),
+    ("matmul_add", {"batch": 3}, {"matmul_add", "aten::bmm"}),
+    ("linear", {}, {"linear_fwd", "aten::linear", "aten::addmm"}),
+    ("mlp", {}, {"mlp_fwd", "aten::gelu", "aten::mul"}),
+    ("attention", {}, {"attention_sdpa", "aten::scaled_dot_product_attention"}),
+    ("attention", {"backend": "naive"}, {"attention_naive", "aten::masked_fill", "aten::_softmax"}),
+    ("attention", {"backend": "inplace"}, {"attention_inplace", "aten::masked_fill_", "aten::div_"}),
+    ("llm", {}, {"prefill", "attention", "mlp", "aten::silu"}),
+    ("llm", {"phase": "decode", "mlp": "geglu"}, {"decode", "aten::argmax", "aten::gelu"}),
+    ("train", {}, {"forward", "backward", "optimizer", "aten::_fused_adamw_"}),
+]
+
+
+def table_rows(path: Path) -> list[tuple[str, int]]:
+    """Name and number of calls of each row of a .txt."""
+    lines = path.read_text().splitlines()
+    rules = [i for i, line in enumerate(lines) if line.startswith("---")]
+    body = lines[rules[1] + 1 : rules[2]]
+    return [(line[: lines[0].index(" ")].strip(), int(line.split()[-1])) for line in body]
+
+
+def same_rows(trace: Path, truth: Path) -> None:
+    """The averages made from the trace alone equal torch's own, row by row, to the nanosecond."""
+    made = averages(load(str(trace)))
+    rows = [
+        (r.name, r.device, r.annotation, r.calls, r.cpu_total, r.self_cpu, r.device_total, r.self_device)
+        for r in made.rows()
+    ]
+
+    def ns(value: float) -> int:
+        return round(value * 1000)
+
+    expected = [
+        (
+            t["key"],
+            t["device"] != "DeviceType.CPU",
+            bool(t["user"]),
+            t["count"],
+            ns(t["cpu_total"]),
+            ns(t["self_cpu"]),
+            ns(t["device_total"]),
+            ns(t["self_device"]),
+        )
+        for t in json.loads(truth.read_text())
+    ]
+    assert sorted(rows) == sorted(expected)
+
+
+@pytest.mark.parametrize(("target", "params", "names"), WAYS)
+def test_workload(target: str, params: dict[str, Any], names: set[str], options: Make) -> None:
+    capture = start(options(target, params, averages_json=True))
+    end = capture.wait()
+    assert isinstance(end, Done), end
+    result = end.result
+
+    events = events_of(result.trace)
+    steps = [e["name"] for e in events if e["cat"] == "user_annotation" and "ProfilerStep" in e["name"]]
+    assert steps == ["ProfilerStep#2", "ProfilerStep#3", "ProfilerStep#4"]
+    assert names <= {e["name"] for e in events}
+
+    meta = json.loads(result.meta.read_text())
+    assert meta["device"]["type"] == "cpu"
+    assert meta["options"]["params"] == {**WORKLOADS[target].defaults(), **SMALL[target], **params}
+    assert meta["command"] == capture.options.command()
+    assert [note.kind for note in result.notes] == ["no_gpu"]
+
+    assert result.averages is not None
+    same_rows(result.trace, result.averages)
+    rows = json.loads(result.averages.read_text())
+    assert sorted(table_rows(result.table)) == sorted((row["key"], row["count"]) for row in rows)
+
+    folder = result.trace.parent
+    assert sorted(folder.iterdir()) == sorted(result.files)  # no scratch directory is left
+    phases = [event.phase for event in capture.events if isinstance(event, Progress)]
+    assert phases == sorted(phases, key=list(Phase).index)
+    assert {Phase.IMPORTED, Phase.WARMING_UP, Phase.PROFILING, Phase.EXPORTING} <= set(phases)
+    assert sum(seconds for _, seconds in phase_times(capture.events)) == pytest.approx(end.elapsed)
+
+
+def test_everything_recorded(options: Make) -> None:
+    every = {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_flops": True}
+    end = start(options("mlp", gzip=True, warmup=False, wait=0, schedule_warmup=0, active=1, **every)).wait()
+    assert isinstance(end, Done), end
+    assert end.result.trace.name == "1x4x8x16_bf16_cold_eager.json.gz"
+    whole = json.loads(gzip.decompress(end.result.trace.read_bytes()))
+    assert whole["traceName"] == "1x4x8x16_bf16_cold_eager.json"
+    assert {key for key in every if whole.get(key) == 1} == set(every)
+    categories = {e.get("cat") for e in whole["traceEvents"]}
+    assert {"python_function", "cpu_instant_event"} <= categories
+    assert any("Input Dims" in e.get("args", {}) for e in whole["traceEvents"])
+    assert [e["name"] for e in whole["traceEvents"] if "ProfilerStep" in e["name"]] == ["ProfilerStep#0"]
+
+
+def test_compiled(options: Make) -> None:
+    """The one test that needs a C++ compiler; where there is none the child says so."""
+    capture = start(options("matmul_add", compile=True))
+    end = capture.wait()
+    if isinstance(end, Failed) and "compiler" in end.message.lower():
+        pytest.skip(end.message)
+    assert isinstance(end, Done), end
+    assert end.result.trace.name == "8_bf16_warm_compile.json"
+    assert any(isinstance(e, Progress) and e.phase is Phase.COMPILING for e in capture.events)
+    assert any(e["name"].startswith("Torch-Compiled Region") for e in events_of(end.result.trace))
+
+
+def test_an_earlier_capture_stays(options: Make) -> None:
+    first = start(options()).wait()
+    second = start(options(averages_json=True)).wait()
+    assert isinstance(first, Done)
+    assert isinstance(second, Done)
+    assert first.result.trace.name == "8_bf16_warm_eager.json"
+    assert [p.name for p in second.result.files] == [
+        "8_bf16_warm_eager-2" + suffix for suffix in (".json", ".txt", ".averages.json", ".meta.json")
+    ]
+    before = first.result.trace.read_bytes()
+    assert before != second.result.trace.read_bytes()
+
+    third = start(options(force=True, gzip=True)).wait()
+    assert isinstance(third, Done)
+    names = {p.name for p in third.result.trace.parent.iterdir()}
+    assert "8_bf16_warm_eager.json.gz" in names
+    assert "8_bf16_warm_eager.json" not in names  # of the capture that was replaced
+    assert "8_bf16_warm_eager-2.json" in names
