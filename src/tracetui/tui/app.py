@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
-from textual.app import App
+from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
 
@@ -24,6 +25,11 @@ class TracetuiApp(App[None]):
         super().__init__()
         self.load_task = task
         self.animation_level = "none"
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        from tracetui.tui.palette import commands
+
+        yield from commands(self, screen)
 
     def get_default_screen(self) -> Screen[None]:
         return self._screen_of(self.load_task)

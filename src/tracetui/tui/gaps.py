@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracetui.analysis.causes import Causes, gap_causes
 from tracetui.analysis.gaps import DeviceGaps, find_gaps
 from tracetui.trace.model import I64, Trace
 
@@ -51,6 +52,19 @@ def list_gaps(trace: Trace) -> GapList:
         joined([d.before for d in devices]),
         joined([d.after for d in devices]),
     )
+
+
+def list_causes(trace: Trace, gaps: GapList) -> Causes:
+    """The causes of all gaps, in their order."""
+    parts = [gap_causes(trace, d) for d in gaps.devices]
+    if len(parts) == 1:
+        return parts[0]
+
+    def joined(field: str) -> I64:
+        return np.concatenate([*(getattr(p, field) for p in parts), np.zeros(0, dtype=np.int64)])
+
+    cause, step = joined("cause").astype(np.int8), joined("step").astype(np.int32)
+    return Causes(cause, joined("event"), joined("launch"), joined("op"), step, joined("activity"))
 
 
 def next_gap(

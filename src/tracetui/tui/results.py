@@ -15,7 +15,9 @@ from tracetui.tui.gaps import GapList, list_gaps
 if TYPE_CHECKING:
     from tracetui.analysis.averages import Averages
     from tracetui.analysis.calls import Calls
+    from tracetui.analysis.causes import Causes
     from tracetui.analysis.scope import Scope
+    from tracetui.analysis.steps import Steps
 
 T = TypeVar("T")
 
@@ -54,3 +56,15 @@ class Results:
     def gaps(self) -> GapList:
         """The gaps of every device, in one list."""
         return self._once("gaps", lambda: list_gaps(self.trace))
+
+    def causes(self) -> Causes:
+        """The causes of all gaps, in the order of `gaps`."""
+        from tracetui.tui.gaps import list_causes
+
+        return self._once("causes", lambda: list_causes(self.trace, self.gaps()))
+
+    def steps(self) -> Steps:
+        """The steps of the trace."""
+        from tracetui.analysis.steps import summarize_steps
+
+        return self._once("steps", lambda: summarize_steps(self.trace, gaps=list(self.gaps().devices)))

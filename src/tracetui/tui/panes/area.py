@@ -13,8 +13,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.tui.panes.base import Pane
-from tracetui.tui.text import cell
+from tracetui.tui.panes.base import Noted, Pane
+from tracetui.tui.text import cell, clip
 
 TITLES: Mapping[str, str] = {
     "details": "details",
@@ -82,7 +82,7 @@ class PaneTabs(Widget):
         labels = self.labels()
         segments = [Segment(text, marked if key == self.open else tab) for key, text in labels]
         room = self.size.width - sum(len(text) for _, text in labels)
-        note = self.note if len(self.note) + 2 <= room else ""
+        note = clip(self.note, room - 2) if room >= 14 else ""
         segments.append(
             Segment(cell(f"{note} ", max(0, room), True), self.get_component_rich_style("tabs--note"))
         )
@@ -146,4 +146,10 @@ class PaneArea(Vertical):
         if not pane.is_attached:
             self.mount(pane)
         pane.display = True
+        self.tabs.set_note(pane.note)
         return pane
+
+    def on_noted(self, message: Noted) -> None:
+        message.stop()
+        if message.pane is self.open:
+            self.tabs.set_note(message.pane.note)

@@ -9,11 +9,30 @@ from tracetui.tui.tables.view import TableView
 
 
 class Jump(Message):
-    """A pane asks the screen to show an event. `said` tells the user which one it is."""
+    """A pane asks the screen to select an event. `said` tells the user which one it is.
 
-    def __init__(self, event: int, said: str = "") -> None:
+    `show`: a stretch of time to show with it; without one the event is only brought into view.
+    """
+
+    def __init__(self, event: int, said: str = "", show: tuple[int, int] | None = None) -> None:
         super().__init__()
-        self.event, self.said = event, said
+        self.event, self.said, self.show = event, said, show
+
+
+class ShowSpan(Message):
+    """A pane asks the screen to show a stretch of time, in ns."""
+
+    def __init__(self, start: int, end: int, said: str = "") -> None:
+        super().__init__()
+        self.start, self.end, self.said = start, end, said
+
+
+class Noted(Message):
+    """What the pane speaks of has changed: its `note`."""
+
+    def __init__(self, pane: Pane) -> None:
+        super().__init__()
+        self.pane = pane
 
 
 class JumpToGap(Message):
@@ -33,6 +52,13 @@ class Pane(TableView):
     def __init__(self, results: Results, id: str) -> None:
         super().__init__(id=id)
         self.results = results
+        self.note = ""
+        """What the table speaks of, in a few words: shown beside the tabs."""
+
+    def set_note(self, note: str) -> None:
+        if note != self.note:
+            self.note = note
+            self.post_message(Noted(self))
 
     def follow(self, event: int | None) -> None:
         """The selected event is another one: show it in this table. Called only while the pane is visible."""

@@ -1,10 +1,11 @@
-"""The gaps pane: every stretch in which a device ran nothing."""
+"""The gaps pane: every stretch in which a device ran nothing, with its cause."""
 
 from __future__ import annotations
 
 from textual import work
 from textual.worker import get_current_worker
 
+from tracetui.analysis.causes import CAUSES, Causes, totals_by
 from tracetui.trace.model import Trace
 from tracetui.tui.gaps import GapList
 from tracetui.tui.panes.base import JumpToGap, Pane
@@ -14,47 +15,91 @@ from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.units import duration, instant, share
 
 
-def gaps_table(trace: Trace, gaps: GapList) -> Table:
-    """The gaps as columns."""
+def gaps_table(trace: Trace, gaps: GapList, causes: Causes | None) -> Table:
+    """The gaps as columns; without the causes as long as they are not known yet."""
     idle = {d.device: d.idle for d in gaps.devices}
+
+    def of_idle(row: int) -> str:
+        return share(int(gaps.duration[row]), idle[int(gaps.device[row])])
+
+    def named(event: int) -> str:
+        return short(trace, event) if event >= 0 else "-"
+
     columns = [
         Column("duration", "Gap", lambda r: duration(int(gaps.duration[r])), lambda: gaps.duration, 12),
+        Column("share", "of idle", of_idle, lambda: gaps.duration, 8, drop=3),
         Column(
-            "share",
-            "of idle",
-            lambda r: share(int(gaps.duration[r]), idle[int(gaps.device[r])]),
-            lambda: gaps.duration,
-            8,
-            True,
-            2,
-        ),
-        Column(
-            "start", "Start", lambda r: instant(int(gaps.start[r])), lambda: gaps.start, 18, True, 3, False
+            "start",
+            "Start",
+            lambda r: instant(int(gaps.start[r])),
+            lambda: gaps.start,
+            16 if not len(gaps) or int(gaps.start.max()) < 1e9 else 18,
+            drop=2,
+            descending=False,
         ),
         Column(
             "after",
             "Ended by",
-            lambda r: short(trace, int(gaps.after[r])),
+            lambda r: named(int(gaps.after[r])),
             lambda: [trace.name_of(int(i)) for i in gaps.after],
-            0,
-            False,
-            0,
-            False,
+            right=False,
+            descending=False,
         ),
     ]
-    if len(gaps.devices) > 1:
-        columns.insert(
-            0,
+    if causes is not None:
+        columns[1:1] = [
             Column(
-                "device", "GPU", lambda r: str(int(gaps.device[r])), lambda: gaps.device, 5, True, 0, False
+                "cause",
+                "Cause",
+                lambda r: CAUSES[int(causes.cause[r])],
+                lambda: [CAUSES[int(c)] for c in causes.cause],
+                10,
+                right=False,
+                descending=False,
             ),
-        )
+        ]
+        columns[-1:-1] = [
+            Column(
+                "activity",
+                "Meanwhile on the CPU",
+                lambda r: named(int(causes.activity[r])),
+                lambda: [trace.name_of(int(i)) if i >= 0 else "" for i in causes.activity],
+                26,
+                right=False,
+                drop=4,
+                descending=False,
+            ),
+            Column(
+                "op",
+                "Op around the launch",
+                lambda r: named(int(causes.op[r])),
+                lambda: [trace.name_of(int(i)) if i >= 0 else "" for i in causes.op],
+                26,
+                right=False,
+                drop=5,
+                descending=False,
+            ),
+        ]
+    if len(gaps.devices) > 1:
+        columns.insert(0, Column("device", "GPU", lambda r: str(int(gaps.device[r])), lambda: gaps.device, 5))
+
+    def searched(row: int) -> str:
+        event = int(gaps.after[row])
+        cause = CAUSES[int(causes.cause[row])] if causes is not None else ""
+        return f"{cause} {trace.name_of(event)} {short(trace, event)}"
+
     return Table(
-        tuple(columns),
-        len(gaps),
-        lambda r: f"{trace.name_of(int(gaps.after[r]))} {short(trace, int(gaps.after[r]))}",
-        empty="no gaps: no device ran anything here, or it never paused",
+        tuple(columns), len(gaps), searched, empty="no gaps: no device ran anything here, or it never paused"
     )
+
+
+def totals_text(gaps: GapList, causes: Causes) -> str:
+    """Where the idle time went, the largest first: `idle 83.409 ms: host 45%, launch 30%`."""
+    idle = int(gaps.duration.sum())
+    if not idle:
+        return ""
+    parts = [f"{t.cause} {t.duration / idle:.0%}" for t in totals_by(causes.cause, gaps.duration)]
+    return f"idle {duration(idle).strip()}: {', '.join(parts[:3])}"
 
 
 class GapsPane(Pane):
@@ -73,11 +118,19 @@ class GapsPane(Pane):
         worker = get_current_worker()
         gaps = self.results.gaps()
         if not worker.is_cancelled:
-            self.app.call_from_thread(self.show_gaps, gaps)
+            self.app.call_from_thread(self.show_gaps, gaps, None)
+        causes = self.results.causes()
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self.show_gaps, gaps, causes)
 
-    def show_gaps(self, gaps: GapList) -> None:
+    def show_gaps(self, gaps: GapList, causes: Causes | None) -> None:
         self.gaps = gaps
-        self.set_table(gaps_table(self.results.trace, gaps), "duration")
+        row = self.row
+        self.set_table(gaps_table(self.results.trace, gaps, causes), "duration")
+        if row is not None:
+            self.show_row(row)
+        if causes is not None:
+            self.set_note(totals_text(gaps, causes))
 
     def on_table_view_chosen(self, message: Pane.Chosen) -> None:
         message.stop()

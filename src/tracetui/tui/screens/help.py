@@ -15,6 +15,9 @@ from textual.widgets import Static
 from tracetui.tui.bindings import ACTIONS, Action, groups, key_text
 from tracetui.tui.text import cell
 
+SIZE, KEYS = 56, 15
+"""Cells of a column at least, and of the keys in it."""
+
 MOUSE: tuple[tuple[str, str], ...] = (
     ("click", "select an event; on a table's title: sort"),
     ("wheel", "scroll the lanes"),
@@ -24,17 +27,19 @@ MOUSE: tuple[tuple[str, str], ...] = (
 )
 IN_TABLES: tuple[tuple[str, str], ...] = (
     ("↑ ↓ PgUp PgDn", "move the row"),
-    ("Enter", "jump to the row's event; again: the next longest"),
+    ("Enter", "to the event; again: the next longest"),
     ("Esc", "back to the timeline"),
 )
 
 
 def sections(actions: Iterable[Action] = ACTIONS) -> list[tuple[str, list[tuple[str, str]]]]:
-    """(group, [(keys, what they do)]) for all keys and for the mouse. Shifted twins share a line."""
-    found = [
-        (group, [("  ".join(key_text(k) for k in a.keys), a.text) for a in members])
-        for group, members in groups(actions).items()
-    ]
+    """(group, [(keys, what they do)]) for all keys and for the mouse. Twins share a line."""
+    found = []
+    for group, members in groups(actions).items():
+        lines: dict[str, list[str]] = {}
+        for action in members:
+            lines.setdefault(action.line or action.text, []).extend(key_text(k) for k in action.keys)
+        found.append((group, [(" ".join(keys), text) for text, keys in lines.items()]))
     at = next((i for i, (group, _) in enumerate(found) if group == "Panes"), len(found) - 1)
     found.insert(at + 1, ("In a table", list(IN_TABLES)))
     found.append(("Mouse", list(MOUSE)))
@@ -44,13 +49,12 @@ def sections(actions: Iterable[Action] = ACTIONS) -> list[tuple[str, list[tuple[
 def help_text(width: int, actions: Iterable[Action] = ACTIONS) -> Content:
     """The keys in as many columns as the width holds, read downwards."""
     blocks: list[list[Content]] = []
-    size = 56
-    count = max(1, width // (size + 2))
+    count = max(1, (width + 2) // (SIZE + 2))
     size = min(70, (width - 2 * (count - 1)) // count)
     for group, lines in sections(actions):
         block = [Content.styled(cell(group, size), "bold $accent")]
         for keys, text in lines:
-            block.append(Content.assemble((cell(f"  {keys}", 17), "bold"), cell(text, size - 17)))
+            block.append(Content.assemble((cell(f"  {keys}", KEYS), "bold"), cell(text, size - KEYS)))
         block.append(Content(" " * size))
         blocks.append(block)
     total = sum(len(b) for b in blocks)

@@ -17,7 +17,7 @@ from tracetui.tui import flow
 from tracetui.tui.bindings import ACTIONS
 from tracetui.tui.footer import Footer
 from tracetui.tui.panes.area import PaneArea, PaneTabs
-from tracetui.tui.panes.base import Jump, JumpToGap, Pane
+from tracetui.tui.panes.base import Jump, JumpToGap, Pane, ShowSpan
 from tracetui.tui.results import Results
 from tracetui.tui.timeline import (
     GapClicked,
@@ -108,7 +108,12 @@ class TraceScreen(Screen[None]):
 
             return GapsPane(self.results, "gaps")
 
-        return {"details": details, "averages": averages, "gaps": gaps}
+        def steps() -> Pane:
+            from tracetui.tui.panes.steps import StepsPane
+
+            return StepsPane(self.results, "steps")
+
+        return {"details": details, "averages": averages, "gaps": gaps, "steps": steps}
 
     def _colour(self) -> Callable[[int], str | None]:
         palette = Palette(self.trace, DARK if self.app.current_theme.dark else LIGHT)
@@ -140,10 +145,19 @@ class TraceScreen(Screen[None]):
 
     def on_jump(self, message: Jump) -> None:
         message.stop()
-        if message.event >= 0:
+        if message.show is not None:
+            self.timeline.select(message.event, reveal=False)
+            self.timeline.show(*message.show)
+            self.footer.say(message.said)
+        elif message.event >= 0:
             self.jump(message.event, message.said)
         else:
             self.footer.say(message.said)
+
+    def on_show_span(self, message: ShowSpan) -> None:
+        message.stop()
+        self.timeline.show(message.start, message.end)
+        self.footer.say(message.said)
 
     # Moving
 

@@ -78,7 +78,7 @@ def arrange(table: Table, sort: str | None, descending: bool, needle: str = "") 
 def fit(columns: Sequence[Column], width: int, minimum: int = 0) -> list[tuple[Column, int]]:
     """The columns that fit into `width` cells, with the cells of each; one cell lies between two columns.
 
-    The flexible column gets what is left, at least `minimum` (0: a third): columns are dropped before it gets less.
+    The flexible column gets what is left, at least `minimum` (0: a third): before that, columns are dropped.
     """
     minimum = minimum or max(16, width * 3 // 10)
     shown = list(columns)
