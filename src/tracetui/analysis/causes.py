@@ -55,15 +55,15 @@ CAUSES = ("profiler", "sync", "allocation", "dispatch", "host", "launch", "depen
 
 CAUSE_TEXT = {
     "profiler": "the profiler itself was at work",
-    "sync": "the CPU had waited for the device, then had to launch anew",
-    "allocation": "the CPU was allocating or freeing memory",
-    "dispatch": "the CPU was busy inside ops: the framework's own overhead",
-    "host": "the CPU was outside any op: Python, data loading, logging",
-    "launch": "the launch was on its way: launch latency",
-    "dependency": "the work was queued, and waited for other work",
-    "unlinked": "the trace does not tell what launched the next work",
+    "sync": "the CPU had waited for the GPU",
+    "allocation": "the CPU handled memory",
+    "dispatch": "the CPU was in PyTorch ops",
+    "host": "the CPU was outside any op",
+    "launch": "the launch was on its way",
+    "dependency": "queued, waited for other work",
+    "unlinked": "no launch in the trace",
 }
-"""One line for people on each cause."""
+"""A few words for people on each cause: at most 32 characters."""
 
 LAUNCH_NS = 5_000
 """A launch that ended at most so long before the gap is still on its way to the device."""

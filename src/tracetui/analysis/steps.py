@@ -187,4 +187,4 @@ def _unusual(length: I64) -> Bool:
     middle = float(np.median(length))
     away = np.abs(length - middle)
     # 1.4826 times the median deviation estimates a standard deviation without being led by the outliers.
-    return np.asarray(away > np.maximum(0.25 * middle, 3 * 1.4826 * float(np.median(away))), dtype=np.bool_)
+    return np.asarray(away > np.maximum(0.5 * middle, 3 * 1.4826 * float(np.median(away))), dtype=np.bool_)

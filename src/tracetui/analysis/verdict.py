@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tracetui.analysis.wording import duration, share
+
 __all__ = ["BUSY_SHARE", "IDLE_SHARE", "QUEUED_NS", "Verdict", "judge"]
 
 BUSY_SHARE = 0.8
@@ -41,14 +43,14 @@ def judge(busy_share: float | None, launch_delay: int | None) -> Verdict:
     """The verdict on a trace or a step."""
     if busy_share is None:
         return Verdict("not known", None, None, "The trace has no device events.")
-    busy = f"The device is busy {busy_share:.0%} of the time"
+    busy = f"The device is busy {share(busy_share)} of the time"
     if busy_share >= BUSY_SHARE:
         return Verdict("compute-bound", busy_share, launch_delay, f"{busy}: faster kernels would help.")
     if launch_delay is None:
         return Verdict(
             "mixed", busy_share, None, f"{busy}; the trace does not tell how far ahead the CPU runs."
         )
-    delay = f"{launch_delay / 1e3:,.1f} us from launch to start"
+    delay = f"{duration(launch_delay)} from launch to start"
     if launch_delay < QUEUED_NS and busy_share < IDLE_SHARE:
         reason = f"{busy}, and nothing is queued ({delay}): it waits for the CPU."
         return Verdict("overhead-bound", busy_share, launch_delay, reason)

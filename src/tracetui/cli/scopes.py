@@ -1,0 +1,83 @@
+"""Times, scopes and limits as people type them: `5us`, `step:3`, `range:10us..20us`, `busy=0.8`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from tracetui.analysis.scope import Scope
+    from tracetui.trace import Trace
+
+__all__ = ["duration_callback", "limits_callback", "parse_duration", "parse_scope", "scope_option"]
+
+UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_TIME = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|µs|μs|ms|s)?\s*", re.ASCII)
+
+
+def parse_duration(text: str) -> int:
+    """Nanoseconds of a time such as `5us`, `1.5ms` or `0`; without a unit, microseconds. Raises
+    ValueError."""
+    from fractions import Fraction
+
+    match = _TIME.fullmatch(text)
+    if match is None or len(text) > 40:
+        raise ValueError(f"{text[:40]!r} is no time such as 5us, 1.5ms or 2s")
+    return int(Fraction(match[1]) * UNITS[match[2] or "us"])
+
+
+def duration_callback(ctx: click.Context, param: click.Parameter, value: str) -> int:
+    """An option's time, in nanoseconds."""
+    try:
+        return parse_duration(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
+def limits_callback(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, float], ...]:
+    """Metrics and the least that each may be: `busy=0.8`, `busy=80%`."""
+    return tuple(_limit(value, ctx, param) for value in values)
+
+
+def _limit(value: str, ctx: click.Context, param: click.Parameter) -> tuple[str, float]:
+    metric, found, number = value.partition("=")
+    try:
+        least = float(number.rstrip("%")) / (100 if number.endswith("%") else 1)
+    except ValueError:
+        least = -1.0
+    if not found or not 0 <= least <= 1:
+        text = f"{value[:40]!r} is no limit such as busy=0.8 (a share from 0 to 1, or 80%)"
+        raise click.BadParameter(text, ctx, param)
+    return metric.strip().lower(), least
+
+
+scope_option = click.option(
+    "--scope",
+    metavar="SCOPE",
+    default="whole",
+    show_default=True,
+    help="whole, step:N, or range:FROM..TO (times from the trace's start, e.g. range:10us..2ms).",
+)
+
+
+def parse_scope(trace: Trace, text: str) -> Scope:
+    """The scope that `text` means in this trace. Raises click.BadParameter (exit code 2) where it means
+    none."""
+    from tracetui.analysis.scope import WHOLE, range_scope, step_scope
+
+    kind, _, rest = text.partition(":")
+    try:
+        if text == "whole":
+            return WHOLE
+        if kind == "step" and re.fullmatch(r"\d{1,18}", rest, re.ASCII):
+            return step_scope(trace, int(rest))
+        if kind == "range" and ".." in rest:
+            low, _, high = rest.partition("..")
+            return range_scope(parse_duration(low), parse_duration(high))
+    except (LookupError, ValueError) as error:
+        raise click.BadParameter(str(error.args[0]), param_hint="--scope") from None
+    raise click.BadParameter(f"{text[:60]!r} is none of whole, step:N, range:FROM..TO", param_hint="--scope")

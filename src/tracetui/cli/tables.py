@@ -1,0 +1,252 @@
+"""`table`, `gaps`, `steps`, `findings`, `summary`: what a trace holds, on standard output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from tracetui.cli.common import command_errors, emit, load_or_exit, trace_argument
+from tracetui.cli.scopes import duration_callback, limits_callback, parse_scope, scope_option
+
+__all__ = ["findings_command", "gaps_command", "steps_command", "summary_command", "table_command"]
+
+FAILED_LIMIT = 3
+"""Exit code where a metric is under its limit."""
+
+GROUP_CHOICES = ("name", "shape", "annotation", "kernel", "op")
+SORT_CHOICES = (
+    "self_cuda_time_total",
+    "self_cpu_time_total",
+    "cuda_time_total",
+    "cpu_time_total",
+    "cuda_time",
+    "cpu_time",
+    "count",
+    "name",
+)
+ALIASES = {"calls": "count"}
+
+
+def formats(function: Callable[..., None]) -> Callable[..., None]:
+    """The options `--json` and `--markdown`, as the one argument `form`."""
+
+    def choose(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        if value and ctx.meta.setdefault("form", param.name) != param.name:
+            raise click.UsageError("--json and --markdown exclude each other", ctx)
+
+    function = click.option(
+        "--markdown",
+        is_flag=True,
+        expose_value=False,
+        callback=choose,
+        help="Markdown, to paste into an issue.",
+    )(function)
+    return click.option(
+        "--json", is_flag=True, expose_value=False, callback=choose, help="Strict JSON, for scripts."
+    )(function)
+
+
+def chosen_format() -> str:
+    """One of "json", "markdown", "text"."""
+    form: str = click.get_current_context().meta.get("form", "text")
+    return form
+
+
+def print_lines(lines: Any) -> None:
+    from tracetui.report.terminal import render
+
+    emit(render(lines))
+
+
+def _column(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    name = ALIASES.get(value.lower(), value.lower()).replace("device", "cuda")
+    if name not in SORT_CHOICES:
+        raise click.BadParameter(f"{value!r} is none of {', '.join(SORT_CHOICES)}", ctx, param)
+    return name
+
+
+@click.command("table")
+@trace_argument
+@click.option("--sort", metavar="COLUMN", callback=_column, help=f"One of {', '.join(SORT_CHOICES)}.")
+@click.option("--limit", type=click.IntRange(min=0), default=0, help="At most so many rows; 0 for all.")
+@scope_option
+@click.option(
+    "--group",
+    type=click.Choice(GROUP_CHOICES),
+    default="name",
+    show_default=True,
+    help="Group rows also by input shape or by the annotation above; or kernels alone, or with their op.",
+)
+@click.option("--python-functions", is_flag=True, help="Count Python functions too, as PyTorch 2.13 does.")
+@click.option("--name-width", type=click.IntRange(min=8), help="Widest name column; PyTorch's default is 55.")
+@formats
+@command_errors
+def table_command(
+    trace: str,
+    sort: str | None,
+    limit: int,
+    scope: str,
+    group: str,
+    python_functions: bool,
+    name_width: int | None,
+) -> None:
+    """Print the averages: the rows and numbers of PyTorch's key_averages().table(), from the file alone.
+
+    As text it has PyTorch's own layout. Sorted by device time without --sort (by CPU time where there is
+    none).
+    """
+    loaded = load_or_exit(trace)
+    from tracetui.analysis.averages import averages
+    from tracetui.analysis.calls import build_calls
+    from tracetui.analysis.pytorch_times import pytorch_times
+    from tracetui.report.averages import averages_json, averages_markdown
+    from tracetui.report.jsonable import dumps
+    from tracetui.report.pytorch_table import FULL_NAME_WIDTH, pytorch_table, sort_rows
+    from tracetui.report.terminal import is_terminal, terminal_width
+
+    calls = build_calls(loaded, python_functions)
+    table = averages(loaded, parse_scope(loaded, scope), group=group, calls=calls)
+    times = pytorch_times(loaded, calls, table)
+    if sort is None:
+        sort = "self_cuda_time_total" if table.total_self_device else "self_cpu_time_total"
+    order = sort_rows(table, times, sort)
+    order = order[:limit] if limit else order
+    form = chosen_format()
+    if form == "json":
+        emit(dumps(averages_json(table, order)))
+    elif form == "markdown":
+        emit(averages_markdown(table, order))
+    else:
+        fit = terminal_width() if is_terminal() and name_width is None else None
+        emit(pytorch_table(table, times, order, name_width=name_width or FULL_NAME_WIDTH, fit=fit))
+        if table.left_out:
+            click.echo(f"{table.left_out:,} slices with impossible times are left out", err=True)
+
+
+@click.command("gaps")
+@trace_argument
+@click.option(
+    "--min",
+    "minimum",
+    metavar="TIME",
+    callback=duration_callback,
+    default="0us",
+    help="Only gaps of at least this, e.g. 5us.",
+)
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Gaps to list as text."
+)
+@scope_option
+@formats
+@command_errors
+def gaps_command(trace: str, minimum: int, limit: int, scope: str) -> None:
+    """Print the stretches in which a GPU ran nothing on any stream, and why.
+
+    Totals are over all gaps, whatever the minimum. --json lists every gap, in order of time.
+    """
+    loaded = load_or_exit(trace)
+    from tracetui.report.gaps import gap_report, gaps_json, gaps_lines, gaps_markdown
+    from tracetui.report.jsonable import dumps
+    from tracetui.report.terminal import terminal_width
+
+    reports = gap_report(loaded, parse_scope(loaded, scope))
+    form = chosen_format()
+    if form == "json":
+        emit(dumps(gaps_json(loaded, reports, minimum)))
+    elif form == "markdown":
+        emit(gaps_markdown(loaded, reports, minimum, limit))
+    else:
+        print_lines(gaps_lines(loaded, reports, terminal_width(), minimum, limit))
+
+
+@click.command("steps")
+@trace_argument
+@click.option("--annotation", metavar="NAME", help="Take the calls of this annotation as steps.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=0, help="At most so many steps as text; 0 for all."
+)
+@formats
+@command_errors
+def steps_command(trace: str, annotation: str | None, limit: int) -> None:
+    """Print one row per step: what it took, launched, and left idle.
+
+    The device work of a step is what was launched in it, even where it runs after the step's end on the CPU.
+    """
+    loaded = load_or_exit(trace)
+    from tracetui.analysis.steps import summarize_steps
+    from tracetui.report.jsonable import dumps
+    from tracetui.report.steps import steps_json, steps_lines, steps_markdown
+    from tracetui.report.terminal import terminal_width
+
+    steps = summarize_steps(loaded, annotation)
+    form = chosen_format()
+    if form == "json":
+        emit(dumps(steps_json(steps)))
+    elif form == "markdown":
+        emit(steps_markdown(steps, limit))
+    else:
+        print_lines(steps_lines(steps, terminal_width(), limit))
+
+
+@click.command("summary")
+@trace_argument
+@click.option(
+    "--fail-under",
+    "limits",
+    metavar="METRIC=SHARE",
+    callback=limits_callback,
+    multiple=True,
+    help="Exit with code 3 where a metric is lower: busy=0.8, step-busy, device-busy, overlap. Repeatable.",
+)
+@formats
+@command_errors
+def summary_command(trace: str, limits: tuple[tuple[str, float], ...]) -> None:
+    """Print what is in a trace and where to look: the verdict, idle time by cause, steps, kernels."""
+    from tracetui.report.summary import (
+        METRICS,
+        metric,
+        summarize,
+        summary_json,
+        summary_lines,
+        summary_markdown,
+    )
+
+    for name, _ in limits:
+        if name not in METRICS:
+            raise click.BadParameter(f"{name!r} is none of {', '.join(METRICS)}", param_hint="--fail-under")
+    loaded = load_or_exit(trace)
+    from tracetui.report.jsonable import dumps
+    from tracetui.report.terminal import terminal_width
+
+    summary = summarize(loaded)
+    form = chosen_format()
+    if form == "json":
+        emit(dumps(summary_json(summary)))
+    elif form == "markdown":
+        emit(summary_markdown(summary))
+    else:
+        print_lines(summary_lines(summary, terminal_width()))
+    failed = False
+    for name, least in limits:
+        value = metric(summary, name)
+        if value is None or value < least:
+            failed = True
+            told = "is not known" if value is None else f"is {value:.3f}"
+            click.echo(f"tracetui: {name} {told}, under {least:g}", err=True)
+    if failed:
+        sys.exit(FAILED_LIMIT)
+
+
+@click.command("findings")
+@trace_argument
+@scope_option
+@formats
+@command_errors
+def findings_command(trace: str, scope: str) -> None:
+    """Print what to notice in a trace, and what to try."""
+    raise click.UsageError("not yet")

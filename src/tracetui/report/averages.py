@@ -1,0 +1,59 @@
+"""The averages as JSON and as Markdown. (As text: `tracetui.report.pytorch_table`.)"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tracetui.analysis.averages import Averages
+from tracetui.report import markdown
+from tracetui.report.jsonable import us
+from tracetui.report.pytorch_table import GROUP_HEADERS, format_share, format_time
+
+__all__ = ["averages_json", "averages_markdown"]
+
+
+def averages_json(table: Averages, order: Sequence[int]) -> list[dict[str, Any]]:
+    """One object per row. `group` is there where rows are grouped by more than their name."""
+    rows = []
+    for row in table.rows(order):
+        entry: dict[str, Any] = {
+            "name": row.name,
+            "device": "CUDA" if row.device else "CPU",
+            "user_annotation": row.annotation,
+            "calls": row.calls,
+            "cpu_total_us": us(row.cpu_total),
+            "self_cpu_us": us(row.self_cpu),
+            "device_total_us": us(row.device_total),
+            "self_device_us": us(row.self_device),
+        }
+        if table.grouped_by != "name":
+            entry["group"] = row.group
+        rows.append(entry)
+    return rows
+
+
+def averages_markdown(table: Averages, order: Sequence[int]) -> str:
+    """PyTorch's columns as a Markdown table."""
+    device = bool((table.self_device > 0).any())
+    grouped = GROUP_HEADERS.get(table.grouped_by)
+    headers = ["Name", *([grouped] if grouped else []), "Self CPU", "Self CPU %", "CPU total"]
+    headers += ["Self CUDA", "Self CUDA %", "CUDA total"] if device else []
+    headers.append("Calls")
+    all_cpu, all_device = table.total_self_cpu, table.total_self_device
+    rows = []
+    for row in table.rows(order):
+        cells = [markdown.code(row.name), *([markdown.code(row.group)] if grouped else [])]
+        cells += [
+            format_time(us(row.self_cpu)),
+            format_share(row.self_cpu, all_cpu),
+            format_time(us(row.cpu_total)),
+        ]
+        if device:
+            cells += [format_time(us(row.self_device)), format_share(row.self_device, all_device)]
+            cells.append(format_time(us(row.device_total)))
+        rows.append([*cells, f"{row.calls:,}"])
+    align = "<" + ("<" if grouped else "") + ">" * (len(headers) - 1 - bool(grouped))
+    text = markdown.table(headers, rows, align)
+    text += f"\nSelf CPU time total: {format_time(us(all_cpu))}"
+    return text + (f", self CUDA time total: {format_time(us(all_device))}\n" if device else "\n")

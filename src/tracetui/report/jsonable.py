@@ -1,0 +1,25 @@
+"""Results as strict JSON: no NaN, no infinities, no lone surrogates, keys in a stable order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import orjson
+
+__all__ = ["dumps", "share", "us"]
+
+
+def dumps(value: Any) -> str:
+    """JSON text with an indent of two, ending in a new line. NaN and infinities become null."""
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode() + "\n"
+
+
+def us(ns: float) -> float:
+    """Microseconds, exact to the nanosecond for times of less than a hundred days."""
+    return ns / 1000
+
+
+def share(value: float | None) -> float | None:
+    """A share with six digits; None for none."""
+    return None if value is None or not math.isfinite(value) else round(value, 6)

@@ -1,0 +1,246 @@
+"""The summary: what is in a trace, and where to look. As text, Markdown and JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from tracetui.analysis.averages import Averages, averages
+from tracetui.analysis.kernel_names import decode
+from tracetui.analysis.launches import ShortKernels, find_launches, short_kernels
+from tracetui.analysis.steps import Steps, summarize_steps
+from tracetui.analysis.wording import duration, plural, share
+from tracetui.report import markdown
+from tracetui.report.gaps import GapReport, cause_lines, causes_markdown, gap_report, headline, lead_in_line
+from tracetui.report.jsonable import share as json_share
+from tracetui.report.jsonable import us
+from tracetui.report.lines import Line, Span, bar, columns, fit
+from tracetui.report.steps import step_json, steps_lines, steps_markdown, verdict_json
+from tracetui.trace import Trace
+from tracetui.trace.text import plain
+
+__all__ = ["METRICS", "Summary", "metric", "summarize", "summary_json", "summary_lines", "summary_markdown"]
+
+TOP = 8
+"""Names in the list of where device (or CPU) time goes."""
+STEPS_SHOWN = 10
+
+VERDICT_STYLE = {"overhead-bound": "bad", "mixed": "warn", "compute-bound": "good", "not known": "dim"}
+LEVEL_STYLE = {"lost": "bad", "odd": "warn", "repaired": "dim"}
+
+METRICS = ("busy", "step-busy", "device-busy", "overlap")
+"""What `--fail-under` can test: the busy share within steps, that of the worst step, that of the worst
+device, and the share of communication that other kernels hide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What the summary tells of a trace."""
+
+    trace: Trace
+    file: str
+    """The file's name, safe to show."""
+    gaps: list[GapReport]
+    steps: Steps
+    table: Averages
+    top: list[int]
+    """Rows of `table` with most device time of their own (CPU time, without a device)."""
+    short: ShortKernels
+
+
+def summarize(trace: Trace) -> Summary:
+    """Everything that the summary shows."""
+    path = trace.info.path
+    file = "standard input" if path == "-" else plain(PurePath(path).name, 60)
+    reports = gap_report(trace)
+    table = averages(trace)
+    if reports:
+        rows = [int(i) for i in table.sorted_by("self_device_time_total")]
+        top = [i for i in rows if table.device[i] and not table.annotation[i] and table.self_device[i] > 0]
+    else:
+        top = [int(i) for i in table.sorted_by("self_cpu_time_total") if table.self_cpu[i] > 0]
+    steps = summarize_steps(trace, gaps=[r.gaps for r in reports])
+    return Summary(trace, file, reports, steps, table, top, short_kernels(trace, find_launches(trace)))
+
+
+def metric(summary: Summary, name: str) -> float | None:
+    """A metric of `METRICS`, a share from 0 to 1; None where the trace does not tell. Raises KeyError for
+    others."""
+    whole, rows = summary.steps.whole, summary.steps.rows
+    if name == "busy":
+        return whole.verdict.busy_share
+    if name == "step-busy":
+        return min((r.busy_share for r in rows if r.busy_share is not None), default=whole.busy_share)
+    if name == "device-busy":
+        return min((r.gaps.busy_share for r in summary.gaps), default=None)
+    if name == "overlap":
+        return 1 - whole.exposed_communication / whole.communication if whole.communication else None
+    raise KeyError(name)
+
+
+def summary_json(summary: Summary) -> dict[str, Any]:
+    """The summary as JSON-ready values."""
+    trace, whole = summary.trace, summary.steps.whole
+    low, high = trace.span
+    table = summary.table
+    return {
+        "file": summary.file,
+        "events": trace.events,
+        "slices": len(trace),
+        "lanes": len(trace.lanes),
+        "devices": len(summary.gaps),
+        "steps": len(summary.steps.rows),
+        "span_ns": high - low,
+        "warnings": [
+            {"kind": n.kind, "level": n.level, "count": n.count, "text": n.text} for n in trace.notices
+        ],
+        **verdict_json(whole.verdict),
+        "idle_by_cause": [
+            {"cause": t.cause, "gaps": t.gaps, "duration_ns": t.duration} for t in whole.idle_by_cause
+        ],
+        "device_list": [
+            {
+                "device": r.gaps.device,
+                "name": r.name,
+                "busy_share": json_share(r.gaps.busy_share),
+                "busy_ns": r.gaps.busy,
+                "idle_ns": r.gaps.idle,
+                "span_ns": r.gaps.span,
+                "lead_in_ns": r.gaps.lead_in,
+                "gaps": len(r.gaps),
+            }
+            for r in summary.gaps
+        ],
+        "step_list": [step_json(row) for row in summary.steps.rows],
+        "outside_steps": step_json(summary.steps.outside),
+        "whole": step_json(whole),
+        "top": [
+            {
+                "name": table.names[i],
+                "device": "CUDA" if table.device[i] else "CPU",
+                "calls": int(table.calls[i]),
+                "self_us": us(int((table.self_device if table.device[i] else table.self_cpu)[i])),
+            }
+            for i in summary.top[:TOP]
+        ],
+        "self_cpu_us": us(table.total_self_cpu),
+        "self_device_us": us(table.total_self_device),
+        "short_kernels": {"events": summary.short.events, "of": summary.short.of},
+    }
+
+
+def _title(summary: Summary) -> str:
+    trace = summary.trace
+    low, high = trace.span
+    shown = sum(1 for lane in trace.lanes if lane.last > lane.first)
+    what = f"{plural(trace.events, 'event')}, {plural(len(trace), 'slice')} on {plural(shown, 'lane')}"
+    return f"{what}, {duration(high - low)}"
+
+
+def _verdict(summary: Summary) -> tuple[str, str, str]:
+    """(the verdict, its numbers, the reason)."""
+    verdict = summary.steps.whole.verdict
+    numbers = []
+    if verdict.busy_share is not None:
+        where = "within steps" if summary.steps.rows else "from first to last kernel"
+        numbers.append(f"GPU busy {share(verdict.busy_share)} {where}")
+    if verdict.launch_delay is not None:
+        numbers.append(f"launch to start {duration(verdict.launch_delay)} (median)")
+    return verdict.verdict, ", ".join(numbers), verdict.reason
+
+
+def summary_lines(summary: Summary, width: int) -> list[Line]:
+    """The summary in lines of at most `width` cells: the verdict first."""
+    width = min(width, 110)
+    word, numbers, reason = _verdict(summary)
+    lines: list[Line] = [
+        [(fit(summary.file, width - 2 - len(_title(summary))), "title"), (f"  {_title(summary)}", "dim")],
+        [],
+        [(word[0].upper() + word[1:], VERDICT_STYLE[word]), (f"   {numbers}" if numbers else "", "")],
+        *([(f"  {part}", "dim")] for part in textwrap.wrap(reason, width - 2)),
+    ]
+    for report in summary.gaps:
+        lines += [[], [(fit(headline(report), width), "title")]]
+        lines += cause_lines(report.totals, report.gaps.idle, width)
+        if (lead_in := lead_in_line(report)) is not None:
+            lines.append([(fit(f"  {lead_in}", width), "dim")])
+    if summary.steps.rows:
+        lines += [[], [("Steps", "head")], *steps_lines(summary.steps, width, STEPS_SHOWN)]
+    lines += _top_lines(summary, width)
+    short = summary.short
+    if short.of and short.events:
+        text = (
+            f"  {short.events:,} of {plural(short.of, 'launched event')} ran shorter than their launch took"
+        )
+        lines.append([(fit(text, width), "dim")])
+    if summary.trace.notices:
+        lines += [[], [("About the file", "head")]]
+        for notice in summary.trace.notices:
+            text = fit(f"{notice.count:,} x {notice.text}", width - 12)
+            lines.append([(f"  {notice.level:<8}", LEVEL_STYLE.get(notice.level, "")), (f"  {text}", "")])
+    return lines
+
+
+def _top_lines(summary: Summary, width: int) -> list[Line]:
+    table = summary.table
+    if not summary.top:
+        return []
+    device = bool(table.device[summary.top[0]])
+    values = table.self_device if device else table.self_cpu
+    total = table.total_self_device if device else table.total_self_cpu
+    rows: list[list[str | Span]] = []
+    for i in summary.top[:TOP]:
+        part = float(values[i]) / total if total else 0.0
+        name = decode(table.names[i]).short if device else table.names[i]
+        rows.append(
+            [
+                share(part),
+                (bar(part, 10), "accent"),
+                duration(int(values[i])),
+                f"{int(table.calls[i]):,} x",
+                fit(name, width - 42),
+            ]
+        )
+    what = "Kernels and copies" if device else "CPU time, without children"
+    more = len(summary.top) - TOP
+    head: Line = [(f"{what}, {duration(total)} in all", "head")]
+    if more > 0:
+        head.append((f"  (the first {TOP} of {len(summary.top)} names)", "dim"))
+    return [[], head, *columns(rows, "><>><")]
+
+
+def summary_markdown(summary: Summary) -> str:
+    """The summary to paste into an issue or a chat."""
+    word, numbers, reason = _verdict(summary)
+    text = markdown.heading(summary.file, 2) + f"\n{markdown.cell(_title(summary))}\n\n"
+    numbers = f": {numbers}" if numbers else ""
+    text += f"**{word[0].upper() + word[1:]}**{markdown.cell(numbers)}. {markdown.cell(reason)}\n"
+    for report in summary.gaps:
+        lead_in = lead_in_line(report)
+        text += (
+            "\n"
+            + markdown.heading(headline(report), 3)
+            + (f"\n{markdown.cell(lead_in)}\n" if lead_in else "")
+        )
+        text += "\n" + causes_markdown(report.totals, report.gaps.idle)
+    if summary.steps.rows:
+        text += "\n" + markdown.heading("Steps", 3) + "\n" + steps_markdown(summary.steps, STEPS_SHOWN)
+    table = summary.table
+    rows = []
+    for i in summary.top[:TOP]:
+        device = bool(table.device[i])
+        own = int((table.self_device if device else table.self_cpu)[i])
+        total = table.total_self_device if device else table.total_self_cpu
+        name = markdown.code(table.names[i])
+        rows.append([share(own / total) if total else "", duration(own), f"{int(table.calls[i]):,}", name])
+    if rows:
+        text += "\n" + markdown.heading("Where the time goes", 3) + "\n"
+        text += markdown.table(["Share", "Time", "Calls", "Name"], rows, ">>><")
+    if summary.trace.notices:
+        text += "\n" + markdown.heading("About the file", 3) + "\n"
+        text += "".join(
+            f"- {n.level}: {n.count:,} x {markdown.cell(n.text)}\n" for n in summary.trace.notices
+        )
+    return text
