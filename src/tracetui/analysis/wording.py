@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["duration", "plural", "rate", "share", "size"]
+__all__ = ["duration", "plural", "rate", "share", "size", "verb"]
 
 
 def duration(ns: float) -> str:
@@ -37,9 +37,14 @@ def size(count: float) -> str:
     return f"{_three(count / 1e12)} TB"
 
 
-def plural(count: int, noun: str) -> str:
-    """``1 call``, ``20 calls``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def plural(count: int, noun: str, many: str = "") -> str:
+    """``1 call``, ``20 calls``, ``2 copies``."""
+    return f"{count:,} {noun if count == 1 else many or noun + 's'}"
+
+
+def verb(count: int, many: str) -> str:
+    """The verb that goes with a count: ``1 call takes``, ``2 calls take``."""
+    return f"{many}s" if count == 1 else many
 
 
 def _three(value: float) -> str:

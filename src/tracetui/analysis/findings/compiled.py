@@ -1,0 +1,108 @@
+"""Rules on compiled code: what every call pays, what was fused, CUDA graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracetui.analysis.findings.model import Facts, Finding, first_of
+from tracetui.analysis.kernels.inductor import METADATA
+from tracetui.analysis.wording import duration, plural, share
+from tracetui.trace import Kind
+
+_GUARDS = ("TorchDynamo Cache Lookup",)
+_PROLOGUE = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
+
+
+def compiled_overhead(facts: Facts) -> Iterator[Finding]:
+    """Guards and prologue of a compiled region, paid on every call."""
+    trace = facts.trace
+    regions = facts.slices(Kind.CPU_OP, lambda name: name.startswith("Torch-Compiled Region"))
+    guards = facts.slices(Kind.CPU_OP, _GUARDS.__contains__)
+    prologue = facts.slices(Kind.CPU_OP, _PROLOGUE.__contains__)
+    if not len(regions) or not (len(guards) + len(prologue)):
+        return
+    guarding, preparing = int(trace.duration[guards].sum()), int(trace.duration[prologue].sum())
+    whole = int(trace.duration[regions].sum()) + guarding
+    each = (guarding + preparing) / len(regions)
+    yield Finding(
+        "compiled_overhead",
+        "info",
+        f"Every call of a compiled region pays {duration(each)} for guards and prologue",
+        f"{plural(len(regions), 'call')}: {duration(guarding)} in all to check that the compiled code "
+        "still fits its inputs "
+        f"({_GUARDS[0]}), {duration(preparing)} to prepare the call. That is "
+        f"{share((guarding + preparing) / whole)} of the "
+        "time of the compiled calls on the CPU, and does not shrink with the work.",
+        "It pays where the region holds enough work: compile larger regions, not small functions called "
+        "often. "
+        'mode="reduce-overhead" replays what follows as a CUDA graph.',
+        first_of([*guards[:3].tolist(), *prologue[:6].tolist(), *regions[:3].tolist()]),
+        {"each_ns": each, "calls": float(len(regions)), "share": (guarding + preparing) / whole},
+    )
+
+
+def fused_kernels(facts: Facts) -> Iterator[Finding]:
+    """Kernels that the compiler wrote, and which operators their names say they fuse."""
+    trace = facts.trace
+    fused = {i: name for i, name in facts.names.items() if name.family == "triton" and len(name.ops) > 1}
+    if not fused:
+        return
+    at = facts.work[np.isin(trace.name[facts.work], list(fused))]
+    time = int(trace.duration[at].sum())
+    by_time = sorted(fused, key=lambda i: -int(trace.duration[at[trace.name[at] == i]].sum()))
+    top = fused[by_time[0]]
+    parts = [
+        f"the name of {fused[i].short} lists {', '.join(fused[i].ops)} ({fused[i].notes[0]})"
+        for i in by_time[:3]
+    ]
+    computed = [op for op in top.ops if op not in METADATA] or list(top.ops)
+    first = [int(at[trace.name[at] == i][0]) for i in by_time]
+    yield Finding(
+        "fused_kernels",
+        "info",
+        f"One compiled kernel for {' and '.join(computed)}: {top.short}"
+        if len(fused) == 1
+        else f"{len(fused)} fused kernels, above all {top.short}",
+        f"{_sentence('; '.join(parts))}. {plural(len(at), 'call')}, {duration(time)}, "
+        f"{share(time / facts.work_time)} of the device's "
+        "time. What these operators hand to one another stays in registers instead of going to memory "
+        "and back.",
+        "Compare with the eager kernels of the same operators. Views in the list move nothing by themselves.",
+        first_of(first),
+        {"kernels": float(len(fused)), "calls": float(len(at)), "device_ns": float(time)},
+    )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def cuda_graphs(facts: Facts) -> Iterator[Finding]:
+    """Graph launches: one call on the CPU, many kernels on the device."""
+    trace = facts.trace
+    at = facts.slices(Kind.RUNTIME, lambda name: "GraphLaunch" in name)
+    launched = np.bincount(
+        np.searchsorted(at, facts.launches.launch[np.isin(facts.launches.launch, at)]), minlength=len(at)
+    )
+    if not len(at) or int(launched.max(initial=0)) < 2:
+        return
+    most = int(np.argmax(launched))
+    many = int(launched.sum())
+    name = trace.name_of(int(at[most]))
+    inside = facts.launches.event[facts.launches.launch == at[most]]
+    first = int(inside[np.argmin(trace.start[inside])])
+    yield Finding(
+        "cuda_graphs",
+        "info",
+        f"{plural(int((launched > 0).sum()), 'graph launch', 'graph launches')}: {many:,} kernels and copies",
+        f"{name} hands a recorded sequence to the device in one call: {launched[most]:,} kernels and "
+        "copies in the largest. "
+        "Ops inside a graph do not appear on the CPU, and all its kernels carry the id of the op around "
+        "the launch.",
+        "Read the device lanes: the CPU lane does not show what runs. Per-op tables cannot divide a "
+        "graph's time.",
+        first_of([int(at[most]), first]),
+        {"launches": float(len(at)), "kernels": float(many)},
+    )

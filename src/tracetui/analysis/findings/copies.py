@@ -1,0 +1,101 @@
+"""Rules on copies: the bias before a product, pageable memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracetui.analysis.findings.model import Facts, Finding, first_of
+from tracetui.analysis.wording import duration, plural, rate, share, size, verb
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I64
+
+PAGEABLE_NS = 50_000
+PAGEABLE_SHARE = 0.01
+MOST_READ = 256
+
+
+def copy_before_product(facts: Facts) -> Iterator[Finding]:
+    """One op copies on the device, then multiplies: the bias of addmm is copied into the result first."""
+    trace = facts.trace
+    on_device = facts.named(lambda name: name.startswith("Memcpy DtoD") or name == "CopyDeviceToDevice")
+    role = np.zeros(len(trace.names), dtype=np.int8)
+    role[on_device] = 1
+    role[[i for i, name in facts.names.items() if name.kind == "copy" and name.family == "aten"]] = 1
+    role[[i for i, name in facts.names.items() if name.kind == "gemm"]] = 2
+    # Work of one op, in order, without the memsets between.
+    keep = (facts.work_op >= 0) & (trace.kind[facts.work] != Kind.MEMSET)
+    work, op = facts.work[keep], facts.work_op[keep]
+    order = np.argsort(op, kind="stable")
+    work, op = work[order], op[order]
+    what = role[trace.name[work]]
+    pair = np.flatnonzero((what[:-1] == 1) & (what[1:] == 2) & (op[:-1] == op[1:]))
+    copy, product, ops = work[pair], work[pair + 1], op[pair]
+    if not len(copy):
+        return
+    copied, multiplied = int(trace.duration[copy].sum()), int(trace.duration[product].sum())
+    if copied < 0.01 * facts.work_time:
+        return
+    longest = np.argsort(-trace.duration[copy], kind="stable")
+    name = trace.name_of(int(ops[longest[0]]))
+    count = trace.args_of(copy[longest[:1]])[0].get("bytes")
+    moved = f" of {size(count)}" if isinstance(count, int) and count > 0 else ""
+    yield Finding(
+        "copy_before_product",
+        "medium" if copied > 0.05 * facts.work_time else "low",
+        f"{name} copies on the device before it multiplies",
+        f"{plural(len(copy), 'copy', 'copies')}{moved} {verb(len(copy), 'take')} {duration(copied)} before "
+        f"products that take {duration(multiplied)}: {share(copied / (copied + multiplied))} of the two. "
+        "The product "
+        "writes C = A·B + C, so that what is to be added must lie in the result first. A bias of one row "
+        "would be added by "
+        "the kernel's epilogue, without a copy.",
+        "Where the whole matrix is to be added, compare with mm and add (a separate kernel), or add in place "
+        "(addmm_, or out= of a buffer that already holds it).",
+        first_of(np.stack([copy[longest], product[longest]], axis=1).ravel()),
+        {"copy_ns": float(copied), "product_ns": float(multiplied), "calls": float(len(copy))},
+    )
+
+
+def pageable_memory(facts: Facts) -> Iterator[Finding]:
+    """Copies between the device and ordinary host memory, which go through a staging buffer and block."""
+    trace = facts.trace
+    pageable = facts.named(lambda name: name.startswith("Memcpy") and "Pageable" in name)
+    at = facts.work[pageable[trace.name[facts.work]]]
+    time = int(trace.duration[at].sum())
+    span = sum(gaps.span for gaps in facts.gaps)
+    if not len(at) or time < max(PAGEABLE_NS, PAGEABLE_SHARE * span):
+        return
+    longest = at[np.argsort(-trace.duration[at], kind="stable")]
+    achieved = _rate(trace, longest[:MOST_READ])
+    ways = sorted({facts.decoded(int(i)).short.split()[1] for i in at[:1000].tolist()})
+    yield Finding(
+        "pageable_memory",
+        "medium" if time > 0.05 * span else "low",
+        f"Copies from or to pageable memory take {duration(time)}",
+        f"{plural(len(at), 'copy', 'copies')} ({' and '.join(ways)})"
+        + (f", the largest at {achieved}" if achieved else "")
+        + ". The driver moves pageable memory in pieces through a pinned buffer of its own: slower than the "
+        "bus allows, and the CPU waits for it, non_blocking=True or not.",
+        "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(); then copy with "
+        "non_blocking=True.",
+        first_of(longest),
+        {"copy_ns": float(time), "copies": float(len(at)), "share": time / span if span else 0.0},
+    )
+
+
+def _rate(trace: Trace, at: I64) -> str:
+    """The rate of the copies together, as text; "" where their sizes were not recorded."""
+    counts = [args.get("bytes") for args in trace.args_of(at)]
+    known = [
+        (count, int(trace.duration[i]))
+        for count, i in zip(counts, at.tolist(), strict=True)
+        if _is_count(count)
+    ]
+    time = sum(t for _, t in known)
+    return rate(sum(int(count or 0) for count, _ in known) / time * 1e9, "B/s") if time else ""
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**60

@@ -1,0 +1,180 @@
+"""Rules on the kernels themselves: what dominates, what is too short, what varies, what is in fp32."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracetui.analysis.causes import cause_totals
+from tracetui.analysis.efficiency import peak_of
+from tracetui.analysis.findings.model import Facts, Finding, first_of
+from tracetui.analysis.launches import short_kernels
+from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.scope import launch_times, step_of
+from tracetui.analysis.wording import duration, plural, share, verb
+from tracetui.trace import Kind
+from tracetui.trace.model import I64
+
+HOTSPOT_SHARE = 0.5
+SHORT_EVENTS = 100
+SHORT_SHARE = 0.3
+WAITED_SHARE = 0.1
+SPREAD_RATIO = 1.3
+SPREAD_NS = 10_000
+SPREAD_SHARE = 0.02
+FP32_SHARE = 0.05
+
+
+def hotspot(facts: Facts) -> Iterator[Finding]:
+    """One name takes most of the device's time, on a device that has something to do."""
+    trace = facts.trace
+    names, which = np.unique(trace.name[facts.work], return_inverse=True)
+    if len(names) < 2 or facts.busy_share is None or facts.busy_share < 0.3:
+        return
+    time = sum_into(which, trace.duration[facts.work], len(names))
+    top = int(np.argmax(time))
+    part = int(time[top]) / facts.work_time if facts.work_time else 0.0
+    if part < HOTSPOT_SHARE:
+        return
+    at = facts.work[which == top]
+    name = facts.decoded(int(at[0]))
+    if name.kind == "collective":  # communication has a rule of its own
+        return
+    order = np.argsort(-trace.duration[at], kind="stable")
+    mean = time[top] / len(at)
+    yield Finding(
+        "hotspot",
+        "low" if name.kind in ("gemm", "conv", "attention") else "medium",
+        f"{name.short} takes {share(part)} of the device's time",
+        f"{plural(len(at), 'call')} of {duration(mean)} on average, {duration(time[top])} in all. What "
+        "makes this one "
+        "faster makes the whole faster; all the rest together is "
+        f"{duration(facts.work_time - time[top])}.",
+        "Compare its rate with the device's peak (record_shapes=True tells the work) before you tune "
+        "anything else.",
+        first_of(at[order]),
+        {"share": part, "calls": float(len(at)), "device_ns": float(time[top])},
+    )
+
+
+def short_calls(facts: Facts) -> Iterator[Finding]:
+    """Very many kernels that are over before their launch would be."""
+    trace, launches = facts.trace, facts.launches
+    # Launches that the device never waits for cost nothing.
+    waited = sum(
+        total.duration
+        for gaps, causes in zip(facts.gaps, facts.causes, strict=True)
+        for total in cause_totals(gaps, causes)
+        if total.cause in ("dispatch", "launch")
+    )
+    if waited < WAITED_SHARE * sum(gaps.span for gaps in facts.gaps):
+        return
+    short = short_kernels(trace, launches)
+    if short.events < SHORT_EVENTS or short.events < SHORT_SHARE * short.of:
+        return
+    name = short.names[0]
+    mask = facts.named(lambda other: other == name)
+    at = launches.event[mask[trace.name[launches.event]] & (trace.duration[launches.event] < launches.cost)]
+    kernel = facts.decoded(int(at[0]))
+    device_time, launch_time = int(short.device_time.sum()), int(short.launch_time.sum())
+    yield Finding(
+        "short_calls",
+        "medium",
+        f"{short.events:,} of {short.of:,} kernels, copies and memsets run shorter than their launch",
+        f"They keep the device busy for {duration(device_time)} and cost the CPU {duration(launch_time)} "
+        "in launches "
+        f"alone. Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} of "
+        f"{duration(short.device_time[0] / max(1, short.count[0]))}.",
+        "Do more per kernel: torch.compile fuses elementwise chains, foreach or fused optimizers batch "
+        "parameters, "
+        "larger batches lengthen every kernel, CUDA graphs make the launches cheap.",
+        first_of(at),
+        {"short": float(short.events), "of": float(short.of), "launch_ns": float(launch_time)},
+    )
+
+
+def spread(facts: Facts) -> Iterator[Finding]:
+    """The same kernel at the same place of every step, with very different durations."""
+    trace, steps = facts.trace, facts.steps
+    if len(steps) < 3 or not facts.whole:
+        return
+    at = facts.work[trace.kind[facts.work] == Kind.KERNEL]
+    at = at[~np.isin(at, facts.work_of_kind("collective"))]
+    step = step_of(steps, launch_times(trace, at))
+    rows = [at[step == i] for i in range(len(steps))]
+    table = _same_sequence(facts, rows)
+    if table is None:
+        return
+    time = trace.duration[table]
+    ratio = time.max(axis=0) / np.maximum(time.min(axis=0), 1)
+    wide = np.flatnonzero((ratio >= SPREAD_RATIO) & (time.max(axis=0) >= SPREAD_NS))
+    total = int(time.sum())
+    if not len(wide) or int(time[:, wide].sum()) < SPREAD_SHARE * total:
+        return
+    worst = int(wide[np.argmax((time.max(axis=0) - time.min(axis=0))[wide])])
+    column = table[:, worst]
+    order = np.argsort(-trace.duration[column], kind="stable")
+    name = facts.decoded(int(column[0]))
+    low, high = int(time[:, worst].min()), int(time[:, worst].max())
+    yield Finding(
+        "spread",
+        "low",
+        f"{name.short} takes {duration(low)} in one step and {duration(high)} in another",
+        f"It is the same kernel at the same place of the step, so that the work should be the same; "
+        f"{len(wide):,} of {plural(table.shape[1], 'kernel')} per step "
+        f"{verb(len(wide), 'vary').replace('varys', 'varies')} by {SPREAD_RATIO:g} times or more. Clocks, "
+        "power limits, kernels that run at the same time (collectives above all), other processes on the "
+        "device, and "
+        "what lies in the caches can do that.",
+        "Read the trace, not the mean. Look at the clocks (nvidia-smi -q -d CLOCK,POWER), profile more "
+        "steps, and "
+        "compare medians.",
+        first_of(column[order]),
+        {"shortest_ns": float(low), "longest_ns": float(high), "kernels": float(len(wide))},
+    )
+
+
+def _same_sequence(facts: Facts, rows: list[I64]) -> I64 | None:
+    """The kernels of the steps that run what the last one runs: (steps, kernels), or None."""
+    names = facts.trace.name
+    same = [row for row in rows if np.array_equal(names[row], names[rows[-1]])]
+    return np.stack(same) if len(same) >= 3 and len(rows[-1]) else None
+
+
+def fp32_products(facts: Facts) -> Iterator[Finding]:
+    """Matrix products or convolutions in fp32 that no tensor core touches."""
+    trace = facts.trace
+    plain = [i for i, name in facts.names.items() if name.tensor_cores is False and name.dtype == "fp32"]
+    at = facts.work[np.isin(trace.name[facts.work], plain)]
+    time = int(trace.duration[at].sum())
+    if not len(at) or time < FP32_SHARE * facts.work_time:
+        return
+    device = next(iter(facts.trace.info.devices), {})
+    major = device.get("computeMajor")
+    old = [name for name in facts.names.values() if name.arch in ("volta", "turing")]
+    has_tf32 = (isinstance(major, int) and major >= 8) or (major is None and not old)
+    order = np.argsort(-trace.duration[at], kind="stable")
+    name = facts.decoded(int(at[order[0]]))
+    peak, _ = peak_of(trace)
+    text = f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'take')} {duration(time)}, "
+    text += f"{share(time / facts.work_time)} of "
+    text += "the device's time, on the plain fp32 units. "
+    faster = "tf32" if has_tf32 else "fp16"
+    if peak and peak.tflops_for(faster) and peak.tflops_for("fp32"):
+        text += (
+            f"The {peak.label} does {peak.tflops['fp32']:g} TFLOP/s there and {peak.tflops[faster]:g} in "
+            f"{faster} "
+            "on its tensor cores."
+        )
+    yield Finding(
+        "fp32_products",
+        "medium",
+        f"Products in fp32 without tensor cores take {share(time / facts.work_time)} of the device's time",
+        text.strip(),
+        'torch.set_float32_matmul_precision("high") lets them run as TF32; autocast runs them in bf16.'
+        if has_tf32
+        else "Run them under autocast in fp16: this device's tensor cores take no fp32.",
+        first_of(at[order]),
+        {"share": time / facts.work_time, "device_ns": float(time), "kernels": float(len(at))},
+    )

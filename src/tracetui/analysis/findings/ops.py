@@ -1,0 +1,141 @@
+"""Rules on operators: look at the children, metadata only, planning before a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracetui.analysis.climb import climb_to
+from tracetui.analysis.findings.model import Facts, Finding, first_of
+from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.wording import duration, plural, share
+from tracetui.trace import Kind
+from tracetui.trace.model import I64, Bool
+
+CHILDREN_SHARE = 0.3
+OWN_SHARE = 0.2
+
+METADATA_OPS = frozenset(
+    f"aten::{name}"
+    for name in """ _unsafe_view alias as_strided chunk detach diagonal expand expand_as flatten lift_fresh
+    movedim narrow numpy_T permute reshape select slice split squeeze swapaxes t transpose unbind unflatten
+    unfold unsqueeze view view_as """.split()  # noqa: SIM905
+)
+"""Operators that make a new view of a tensor's memory: no kernel, as long as none of them has to copy."""
+
+
+def look_at_the_children(facts: Facts) -> Iterator[Finding]:
+    """The op with the most CPU time has hardly any of its own: what costs lies below it."""
+    trace = facts.trace
+    at = facts.slices(Kind.CPU_OP, lambda _: True)
+    if not len(at):
+        return
+    outer = at[
+        climb_to(trace, trace.parent[at].astype(np.int64), lambda of, _: trace.kind[of] == Kind.CPU_OP) < 0
+    ]
+    names, which = np.unique(trace.name[outer], return_inverse=True)
+    time = sum_into(which, trace.duration[outer], len(names))
+    own = sum_into(which, facts.own_time[outer], len(names))
+    first = int(np.argmax(time))
+    total = int(time.sum())
+    if not total or time[first] < CHILDREN_SHARE * total or own[first] > OWN_SHARE * time[first]:
+        return
+    mine = outer[which == first]
+    longest = int(mine[np.argmax(trace.duration[mine])])
+    children = trace.children(longest)
+    if not len(children):
+        return
+    child = int(children[np.argmax(trace.duration[children])])
+    name = short_name(trace.names[int(names[first])], "cpu_op")
+    yield Finding(
+        "look_at_the_children",
+        "info",
+        f"{name} spends {share(int(own[first]) / int(time[first]))} of its CPU time in itself",
+        f"{name} takes {duration(time[first])} in {plural(len(mine), 'call')}, the most of all outermost "
+        "ops, and "
+        f"{duration(own[first])} of it is its own. The rest is in what it calls, above all "
+        f"{short_name(trace.name_of(child), 'cpu_op')}. "
+        "Total counts the children, self does not.",
+        "Sort the table by self time, or go down into the op's children.",
+        first_of([longest, child]),
+        {"total_ns": float(time[first]), "self_ns": float(own[first])},
+    )
+
+
+def metadata_only(facts: Facts) -> Iterator[Finding]:
+    """View operators launch nothing: they change shapes and strides, and take CPU time only."""
+    trace = facts.trace
+    at = facts.slices(Kind.CPU_OP, METADATA_OPS.__contains__)
+    if not len(at) or not len(facts.work):
+        return
+    at = at[~_launches_inside(facts, at)]
+    if not len(at):
+        return
+    own = facts.own_time[at]
+    names, which = np.unique(trace.name[at], return_inverse=True)
+    calls = np.bincount(which, minlength=len(names))
+    order = np.argsort(-calls, kind="stable")
+    most = ", ".join(f"{trace.names[int(names[i])]} ({calls[i]:,})" for i in order[:4])
+    ops = facts.slices(Kind.CPU_OP, lambda _: True)
+    part = float(own.sum()) / max(1.0, float(facts.own_time[ops].sum()))
+    first = [int(at[trace.name[at] == names[i]][0]) for i in order]
+    yield Finding(
+        "metadata_only",
+        "info",
+        f"{plural(len(at), 'call')} of view ops launch no kernel",
+        f"{most} only make a new view of the same memory: other sizes and strides, no data moved. They "
+        "cost the "
+        f"CPU {duration(own.sum())}, {share(part)} of the self time of all ops, and the device nothing.",
+        "Nothing to gain on the device. A transposed operand is not copied either: the product reads it "
+        "as it lies.",
+        first_of(first),
+        {"calls": float(len(at)), "self_ns": float(own.sum()), "share": part},
+    )
+
+
+def _launches_inside(facts: Facts, at: I64) -> Bool:
+    """Mask: which of the ops had something launched while they ran, on their own thread."""
+    trace = facts.trace
+    launch = np.unique(facts.launches.launch)
+    # Launches lie in the rows that follow the op, up to the first that starts after its end.
+    end = trace.start[at] + trace.duration[at]
+    following = np.searchsorted(launch, at, side="right")
+    found = launch[np.minimum(following, len(launch) - 1)] if len(launch) else at
+    return (
+        (following < len(launch)) & (trace.lane[found] == trace.lane[at]) & (trace.start[found] < end)
+        if len(launch)
+        else np.zeros(len(at), dtype=np.bool_)
+    )
+
+
+def planned_launches(facts: Facts) -> Iterator[Finding]:
+    """An occupancy query before a launch: the library plans its kernel at run time."""
+    trace = facts.trace
+    at = facts.slices(Kind.RUNTIME, lambda name: "Occupancy" in name)
+    at = at[trace.parent[at] >= 0] if len(at) else at
+    if not len(at):
+        return
+    parent = trace.parent[at]
+    names, which = np.unique(trace.name[parent], return_inverse=True)
+    order = np.argsort(-np.bincount(which, minlength=len(names)), kind="stable")
+    ops = [trace.names[int(names[i])] for i in order[:3]]
+    launches = np.unique(facts.launches.launch)
+    next_launch = np.minimum(np.searchsorted(launches, at), max(0, len(launches) - 1))
+    after = launches[next_launch] if len(launches) else at
+    together = trace.parent[after] == parent
+    evidence = np.stack([at, after], axis=1)[together].ravel() if together.any() else at
+    total = int(trace.duration[at].sum())
+    yield Finding(
+        "planned_launches",
+        "info",
+        f"An occupancy query plans {plural(len(at), 'launch', 'launches')}",
+        f"Under {', '.join(ops)} the library asks how many blocks of a kernel fit on a multiprocessor "
+        f"({trace.name_of(int(at[0]))}, {duration(total)} in all) before it launches: it chooses its grid "
+        "for this "
+        "device at run time. Elementwise kernels are launched without asking.",
+        "Nothing to change: it explains why such an op takes the CPU longer than an elementwise one.",
+        first_of(evidence),
+        {"queries": float(len(at)), "query_ns": float(total)},
+    )

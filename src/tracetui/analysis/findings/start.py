@@ -1,0 +1,248 @@
+"""Rules on how a trace begins: cold steps, stretches before the first op, the profiler's own work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracetui.analysis.climb import deepest_at
+from tracetui.analysis.findings.model import Facts, Finding, first_of
+from tracetui.analysis.intervals import Union, union
+from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.wording import duration, plural, share
+from tracetui.trace import Kind
+from tracetui.trace.model import F64, I64
+
+COLD_RATIO = 2.0
+COLD_NS = 20_000
+STILL_COLD = 1.2
+VERY_COLD_RATIO = 4.0
+STRETCH_NS = 50_000
+STRETCH_SHARE = 0.1
+STRETCH_OF_ALL = 0.01
+PROFILER_NS = 20_000
+PROFILER_SHARE = 0.2
+_NOT_ASKED = ("ProfilerStep#", "enumerate(DataLoader)#")
+
+
+def cold_start(facts: Facts) -> Iterator[Finding]:
+    """The first step is much wider than the rest, and more than the profiler's start is behind it."""
+    width = _widths(facts)
+    if width is None or not _is_cold(width):
+        return
+    number, ratio, text, evidence, numbers = _first_step(facts, width)
+    after = width[1] / np.median(width[2:]) if len(width) > 2 else 0.0
+    if after >= STILL_COLD:
+        text += f"The step after it still takes {after:.1f} times as long as those that follow. "
+    yield Finding(
+        "cold_start",
+        "low",
+        f"Cold start: the first step is {ratio:.1f} times as wide as the rest",
+        f"{text}What runs for the first time builds handles, loads kernels, fills caches and asks for "
+        "memory.",
+        f"Leave step {number} out when you read the trace. Let the schedule run warm-up steps before the "
+        "first "
+        "active one: schedule(wait=1, warmup=2, active=3).",
+        evidence,
+        numbers,
+    )
+
+
+def wide_first_step(facts: Facts) -> Iterator[Finding]:
+    """The first step is much wider than the rest, but the next one is like all others: a warm program."""
+    width = _widths(facts)
+    if width is None or _is_cold(width):
+        return
+    number, ratio, text, evidence, numbers = _first_step(facts, width)
+    yield Finding(
+        "wide_first_step",
+        "info",
+        f"The first recorded step is {ratio:.1f} times as wide as the rest",
+        f"{text}The next step is like the others, so that the program was warm: the first calls under the "
+        "profiler are "
+        "slow in any process.",
+        f"Read the steps after step {number}.",
+        evidence,
+        numbers,
+    )
+
+
+def _widths(facts: Facts) -> F64 | None:
+    """Each step's time on the CPU without the profiler's own, ns; None where the first is not much wider."""
+    steps = facts.steps
+    # On a device that is always busy the CPU's first step costs nothing.
+    if len(steps) < 2 or not facts.whole or facts.verdict.verdict == "compute-bound":
+        return None
+    width = steps.end - steps.start - _overhead(facts).within(steps.start, steps.end)
+    usual = float(np.median(width[1:]))
+    wide = usual > 0 and width[0] >= COLD_RATIO * usual and width[0] - usual >= COLD_NS
+    return width.astype(np.float64) if wide else None
+
+
+def _is_cold(width: F64) -> bool:
+    """Whether it takes more than the first step to get warm, or the first one is very wide."""
+    still = len(width) > 2 and width[1] >= STILL_COLD * np.median(width[2:])
+    return bool(still or width[0] >= VERY_COLD_RATIO * np.median(width[1:]))
+
+
+def _first_step(facts: Facts, width: F64) -> tuple[int, float, str, tuple[int, ...], dict[str, float]]:
+    """(number, ratio, how much wider it is and why, evidence, numbers) of the first step."""
+    steps = facts.steps
+    number = int(steps.number[0])
+    usual = float(np.median(width[1:]))
+    whole = float(steps.end[0] - steps.start[0])
+    profiler = whole - float(width[0])
+    others = plural(len(steps) - 1, "other step")
+    text = f"Step {number} takes {duration(whole)} on the CPU, the {others} {duration(usual)} in the median"
+    if profiler:
+        text += f"; {duration(profiler)} of it is the profiler's own work, which is not counted here"
+    text += ". "
+    dearer = _dearer(facts)
+    if dearer:
+        text += "Most of the difference: " + ", ".join(f"{n} (+{duration(d)})" for n, d, _ in dearer) + ". "
+    evidence = first_of([int(steps.event[0]), *(i for _, _, i in dearer)])
+    numbers = {"first_ns": whole, "usual_ns": usual, "profiler_ns": profiler}
+    return number, float(width[0]) / usual, text, evidence, numbers
+
+
+def _dearer(facts: Facts) -> list[tuple[str, float, int]]:
+    """What took most of the first step's surplus: (name, surplus in ns, its longest slice there), at most
+    two.
+    """
+    trace, steps = facts.trace, facts.steps
+    lane = int(trace.lane[steps.event[0]])
+    rows = np.arange(trace.lanes[lane].first, trace.lanes[lane].last)
+    rows = rows[~trace.odd[rows] & (trace.kind[rows] != Kind.PYTHON)]
+    own = facts.own_time[rows] - _profiler_time(facts, rows)
+    sums = []
+    for i in range(min(len(steps), 20)):
+        inside = (trace.start[rows] > steps.start[i]) & (trace.start[rows] < steps.end[i])
+        sums.append(np.bincount(trace.name[rows[inside]], own[inside], len(trace.names)))
+        if i == 0:
+            first, first_own = rows[inside], own[inside]
+    surplus = sums[0] - np.median(np.stack(sums[1:]), axis=0)
+    found = []
+    for name in np.argsort(-surplus)[:2]:
+        mine = np.flatnonzero(trace.name[first] == name)
+        if len(mine) and surplus[name] > 0.1 * surplus[surplus > 0].sum():
+            longest = int(first[mine[np.argmax(first_own[mine])]])
+            found.append((trace.names[int(name)], float(surplus[name]), longest))
+    return found
+
+
+def _profiler_time(facts: Facts, rows: I64) -> I64:
+    """How much of each slice's own time was the profiler's. ``rows`` are rows of one lane, in order."""
+    trace = facts.trace
+    inside = _overhead(facts).within(trace.start[rows], trace.start[rows] + trace.duration[rows])
+    around = np.searchsorted(rows, trace.parent[rows])
+    has = np.flatnonzero((around < len(rows)) & (trace.parent[rows] >= 0))
+    has = has[rows[around[has]] == trace.parent[rows[has]]]
+    return inside - sum_into(around[has], inside[has], len(rows))
+
+
+def before_the_first_op(facts: Facts) -> Iterator[Finding]:
+    """A long stretch between an annotation and the first thing in it that the profiler records."""
+    trace = facts.trace
+    at = facts.slices(Kind.ANNOTATION, lambda name: not name.startswith(_NOT_ASKED))
+    recorded = np.flatnonzero((trace.kind != Kind.PYTHON) & ~trace.odd)
+    position = np.searchsorted(recorded, at, side="right")
+    at, position = at[position < len(recorded)], position[position < len(recorded)]
+    inner = recorded[position]
+    end = trace.start[at] + trace.duration[at]
+    inside = (trace.lane[inner] == trace.lane[at]) & (trace.start[inner] < end)
+    at, inner = at[inside], inner[inside]
+    stretch = trace.start[inner] - trace.start[at]
+    stretch = stretch - _overhead(facts).within(trace.start[at], trace.start[inner])
+    long = (stretch >= STRETCH_NS) & (stretch >= STRETCH_SHARE * trace.duration[at])
+    at, inner, stretch = at[long], inner[long], stretch[long]
+    if not len(at) or stretch.sum() < STRETCH_OF_ALL * (facts.span[1] - facts.span[0]):
+        return
+    order = np.argsort(-stretch, kind="stable")
+    at, inner, stretch = at[order], inner[order], stretch[order]
+    name = trace.name_of(int(at[0]))
+    part = stretch[0] / trace.duration[at[0]]
+    text = f"{name} runs for {duration(trace.duration[at[0]])}, of which {duration(stretch[0])} "
+    text += f"({share(part)}) pass "
+    text += f"before {trace.name_of(int(inner[0]))} begins. "
+    if len(at) > 1:
+        text += f"There are {len(at) - 1:,} more such stretches, {duration(stretch.sum())} in all. "
+    text += (
+        "In that time no op, no launch and no annotation runs: it is Python, or a wait that is not recorded."
+    )
+    yield Finding(
+        "before_the_first_op",
+        "low",
+        f"{duration(stretch[0])} pass in {name} before its first op",
+        text,
+        "Profile with with_stack=True to see the Python functions, or put record_function around the parts.",
+        first_of(np.stack([at, inner], axis=1).ravel()),
+        {"stretch_ns": float(stretch[0]), "total_ns": float(stretch.sum()), "count": float(len(at))},
+    )
+
+
+def profiler_overhead(facts: Facts) -> Iterator[Finding]:
+    """The profiler's own work delays the first device event, or explains a gap."""
+    trace = facts.trace
+    overhead = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.odd)
+    if not len(overhead) or not facts.gaps:
+        return
+    spent = _overhead(facts)
+    for gaps, causes in zip(facts.gaps, facts.causes, strict=True):
+        begun = np.array([gaps.first - gaps.lead_in], dtype=np.int64)
+        in_lead = int(spent.within(begun, np.array([gaps.first]))[0])
+        in_gaps = spent.within(gaps.start, gaps.end)
+        worst = int(np.argmax(in_gaps)) if len(gaps) else -1
+        if facts.whole and in_lead >= max(PROFILER_NS, PROFILER_SHARE * gaps.lead_in):
+            first = int(facts.work[np.searchsorted(trace.start[facts.work], gaps.first)])
+            where = _what_it_interrupts(facts, overhead, int(begun[0]), gaps.first)
+            name = trace.name_of(where[0])
+            yield Finding(
+                "profiler_overhead",
+                "info",
+                f"{name} holds up the first kernel for {duration(in_lead)}",
+                f"The device's first event starts {duration(gaps.lead_in)} after the CPU does; "
+                f"{duration(in_lead)} of "
+                f"that is the profiler's own work ({name}){where[1]}. The program without a profiler does "
+                "not pay it.",
+                "Do not count that stretch, nor the op around it. A schedule with warm-up steps gets it "
+                "over with "
+                "before the recording starts.",
+                first_of([*(int(i) for i in where[2]), first]),
+                {"profiler_ns": float(in_lead), "lead_in_ns": float(gaps.lead_in)},
+            )
+        if worst >= 0 and int(in_gaps.sum()) >= max(PROFILER_NS, 0.01 * gaps.span):
+            where = _what_it_interrupts(facts, overhead, int(gaps.start[worst]), int(gaps.end[worst]))
+            name = trace.name_of(where[0])
+            yield Finding(
+                "profiler_overhead",
+                "info",
+                f"The profiler's own work explains {duration(in_gaps.sum())} of idle time",
+                f"{name} overlaps {plural(int((in_gaps > 0).sum()), 'gap')} of the device{where[1]}; the "
+                "longest lasts "
+                f"{duration(gaps.duration[worst])}. The program without a profiler does not have them.",
+                "Do not count these gaps. Record fewer steps, or without stacks and memory, to have "
+                "fewer of them.",
+                first_of([*(int(i) for i in where[2]), int(causes.event[worst])]),
+                {"profiler_ns": float(in_gaps.sum()), "gaps": float((in_gaps > 0).sum())},
+            )
+
+
+def _what_it_interrupts(facts: Facts, overhead: I64, start: int, end: int) -> tuple[int, str, I64]:
+    """(the longest overhead event of a stretch, the op that it lies in as " inside ...", all of them)."""
+    trace = facts.trace
+    low = np.maximum(trace.start[overhead], start)
+    length = np.minimum(trace.start[overhead] + trace.duration[overhead], end) - low
+    inside = overhead[length > 0]
+    longest = int(inside[np.argmax(length[length > 0])])
+    middle = int(trace.start[longest] + trace.duration[longest] // 2)
+    threads = np.array([i for i, lane in enumerate(trace.lanes) if lane.kind == "thread"], dtype=np.int64)
+    around = deepest_at(trace, threads, np.full(len(threads), middle, dtype=np.int64))
+    ops = [int(i) for i in around if i >= 0 and trace.kind[i] in (Kind.CPU_OP, Kind.RUNTIME)]
+    return longest, f", inside {trace.name_of(ops[0])}" if ops else "", inside
+
+
+def _overhead(facts: Facts) -> Union:
+    trace = facts.trace
+    at = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.odd)
+    return union(trace.start[at], trace.start[at] + trace.duration[at])

@@ -1,0 +1,202 @@
+"""The rules on real traces: what each of them finds, and where each of them keeps quiet."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tracetui.analysis.findings import RULES, SEVERITIES, Finding, find_findings
+from tracetui.analysis.scope import range_scope, step_scope
+from tracetui.analysis.steps import summarize_steps
+from tracetui.trace import Kind, Trace, load
+
+DATA = Path(__file__).parent.parent / "data"
+WILD = DATA.parent.parent.parent / "shared" / "traces" / "wild"
+
+RECORDED = {
+    "llama_train": "overhead_bound short_calls metadata_only planned_launches",
+    "matmul_add_4096_warm_compile": "copy_before_product hotspot compiled_overhead "
+    "metadata_only waiting_at_the_end",
+    "matmul_add_4096_warm_eager": "hotspot look_at_the_children waiting_at_the_end",
+    "matmul_add_64_cold_eager": "overhead_bound cold_start look_at_the_children",
+    "matmul_add_64_nosched_20": "overhead_bound cold_start profiler_overhead look_at_the_children",
+    "matmul_add_64_warm_eager": "overhead_bound wide_first_step look_at_the_children",
+    "mlp_compile": "before_the_first_op compiled_overhead fused_kernels hotspot look_at_the_children",
+    "mlp_eager": "look_at_the_children metadata_only",
+}
+"""Every rule that fires, per trace of an H200: those that are not named must not."""
+
+OTHERS = {
+    "a100_nccl_rank0of2_2024.json.gz": "overhead_bound short_calls spread metadata_only planned_launches",
+    "gloo_cpu_only_rank34.pt.trace.json.gz": "look_at_the_children",
+    "h100_owlv2_stack_mem.json.gz": "data_loading blocking_calls pageable_memory "
+    "look_at_the_children metadata_only",
+    "mi210_gpu_only.json.gz": "waiting_at_the_end",
+    "mtia_inference.json.gz": "before_the_first_op",
+    "resnet50_2020_bare_array.pt.trace.json.gz": "little_use fp32_products short_calls pageable_memory "
+    "metadata_only planned_launches",
+    "v100_overlapping_kernels_2022.json.gz": "blocking_calls cuda_graphs fp32_products look_at_the_children metadata_only "
+    "planned_launches",
+    "vllm_mi300_graph.json.gz": "cuda_graphs fused_kernels hotspot look_at_the_children metadata_only",
+    "dlrm_8ranks/worker0_step_12.1694128201545.pt.trace.json": "communication data_loading blocking_calls "
+    "short_calls metadata_only planned_launches",
+    "chrome65_timeline.json": "",
+    "torchtitan_chromium_events.json": "",
+    "truncated_partial.json": "",
+}
+
+
+@cache
+def recorded(name: str) -> tuple[Trace, tuple[Finding, ...]]:
+    trace = load(DATA / f"{name}.json.gz")
+    return trace, find_findings(trace)
+
+
+@cache
+def wild_findings(name: str) -> tuple[Trace, tuple[Finding, ...]]:
+    if not (WILD / name).is_file():
+        pytest.skip("the collection of wild traces is not beside this checkout")
+    trace = load(WILD / name)
+    return trace, find_findings(trace)
+
+
+def one(found: tuple[Finding, ...], rule: str) -> Finding:
+    (finding,) = [finding for finding in found if finding.rule == rule]
+    return finding
+
+
+def check_all(trace: Trace, found: tuple[Finding, ...]) -> None:
+    """What holds for every finding of every trace."""
+    for finding in found:
+        assert finding.severity in SEVERITIES
+        assert finding.evidence, finding.rule
+        assert all(0 <= i < len(trace) for i in finding.evidence)
+        assert not finding.title.endswith(".")
+        assert finding.text.endswith(".")
+        assert finding.advice.endswith(".")
+        assert "  " not in finding.text + finding.title + finding.advice
+        assert "\n" not in finding.text
+    ranks = [SEVERITIES.index(finding.severity) for finding in found]
+    assert ranks == sorted(ranks)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_fires_on_recorded_traces(name: str) -> None:
+    trace, found = recorded(name)
+    assert sorted({finding.rule for finding in found}) == sorted(RECORDED[name].split())
+    check_all(trace, found)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_fires_on_other_traces(name: str) -> None:
+    trace, found = wild_findings(name)
+    assert sorted({finding.rule for finding in found}) == sorted(OTHERS[name].split())
+    check_all(trace, found)
+
+
+def test_every_rule_fires_somewhere_and_keeps_quiet_somewhere() -> None:
+    tables = [set(rules.split()) for rules in (*RECORDED.values(), *OTHERS.values())]
+    for rule in RULES:
+        assert any(rule in table for table in tables), rule
+        assert any(rule not in table for table in tables), rule
+
+
+def test_the_cold_start() -> None:
+    trace, found = recorded("matmul_add_64_cold_eager")
+    finding = one(found, "cold_start")
+    assert trace.name_of(finding.evidence[0]) == "ProfilerStep#2"
+    assert "aten::mm" in finding.text
+    assert finding.numbers["first_ns"] == 214_788
+    assert finding.numbers["profiler_ns"] == 0
+    # A warm program is slow in its first recorded step as well, but not in the second.
+    _, found = recorded("matmul_add_64_warm_eager")
+    assert one(found, "wide_first_step").severity == "info"
+
+
+def test_the_buffer_request() -> None:
+    trace, found = recorded("matmul_add_64_nosched_20")
+    finding = one(found, "profiler_overhead")
+    assert "Activity Buffer Request" in finding.title
+    assert "inside aten::mm" in finding.text
+    assert trace.kind[finding.evidence[0]] == Kind.OVERHEAD
+    assert trace.kind[finding.evidence[-1]] == Kind.KERNEL
+    assert finding.numbers["profiler_ns"] == trace.duration[finding.evidence[0]]
+    # The cold start of the same step does not count what the profiler took.
+    cold = one(found, "cold_start")
+    assert cold.numbers["profiler_ns"] == finding.numbers["profiler_ns"]
+    assert cold.numbers["first_ns"] - cold.numbers["profiler_ns"] < 5 * cold.numbers["usual_ns"]
+
+
+def test_the_copy_before_the_product() -> None:
+    trace, found = recorded("matmul_add_4096_warm_compile")
+    finding = one(found, "copy_before_product")
+    assert finding.title.startswith("aten::addmm copies")
+    assert finding.numbers["calls"] == 3
+    assert [trace.name_of(i)[:12] for i in finding.evidence] == ["Memcpy DtoD ", "nvjet_sm90_t"] * 3
+    assert finding.numbers["copy_ns"] == sum(int(trace.duration[i]) for i in finding.evidence[::2])
+    assert "33.6 MB" in finding.text
+
+
+def test_the_fused_kernel() -> None:
+    trace, found = recorded("mlp_compile")
+    finding = one(found, "fused_kernels")
+    assert "gelu and mul" in finding.title
+    assert "_unsafe_view" in finding.text
+    assert trace.name_of(finding.evidence[0]) == "triton_poi_fused__unsafe_view_gelu_mul_0"
+    assert finding.numbers["calls"] == 3
+    assert "29.0 us" in one(found, "compiled_overhead").title
+
+
+def test_overhead_bound() -> None:
+    for name in ("matmul_add_64_cold_eager", "matmul_add_64_warm_eager", "matmul_add_64_nosched_20"):
+        trace, found = recorded(name)
+        assert found[0].rule == "overhead_bound"
+        assert found[0].numbers["busy_share"] < 0.05
+        assert found[0].numbers["launch_delay_ns"] < 20_000
+        assert all(trace.kind[i] == Kind.KERNEL for i in found[0].evidence)
+
+
+def test_the_closing_wait() -> None:
+    trace, found = recorded("matmul_add_4096_warm_eager")
+    finding = one(found, "waiting_at_the_end")
+    assert trace.name_of(finding.evidence[0]) == "cudaDeviceSynchronize"
+    assert finding.numbers["wait_ns"] == 297_955
+    assert finding.numbers["busy_ns"] > 0.9 * finding.numbers["wait_ns"]
+
+
+def test_views_launch_nothing() -> None:
+    trace, found = recorded("mlp_eager")
+    finding = one(found, "metadata_only")
+    assert finding.numbers["calls"] == 6 * 9  # t, transpose, as_strided, reshape, view, _unsafe_view
+    assert "aten::t (9)" in finding.text
+    assert not set(finding.evidence) & set(trace.op.tolist())
+
+
+def test_graphs_and_their_kernels() -> None:
+    trace, found = wild_findings("v100_overlapping_kernels_2022.json.gz")
+    finding = one(found, "cuda_graphs")
+    assert trace.name_of(finding.evidence[0]) == "cudaGraphLaunch"
+    assert trace.launch[finding.evidence[1]] == finding.evidence[0]
+
+
+def test_a_given_summary_changes_nothing() -> None:
+    trace, found = recorded("mlp_eager")
+    assert find_findings(trace, steps=summarize_steps(trace)) == found
+
+
+def test_findings_of_a_step() -> None:
+    trace, _ = recorded("matmul_add_4096_warm_compile")
+    step = step_scope(trace, 3)
+    found = find_findings(trace, step)
+    check_all(trace, found)
+    copy = one(found, "copy_before_product")
+    assert copy.numbers["calls"] == 1
+    assert step.start <= trace.start[trace.launch[copy.evidence[0]]] < step.end
+    assert "cold_start" not in {finding.rule for finding in found}
+
+
+def test_findings_of_a_stretch_without_events() -> None:
+    trace, _ = recorded("matmul_add_64_cold_eager")
+    assert find_findings(trace, range_scope(0, 1_000)) == ()
