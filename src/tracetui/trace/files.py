@@ -1,0 +1,81 @@
+"""Opening a trace: a plain file, a compressed one, or standard input, as a text that is read from front to back."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from tracetui.trace.inflate import GZIP_MAGIC
+from tracetui.trace.model import TraceError
+from tracetui.trace.text import plain
+from tracetui.trace.window import ReadInto
+
+BLOCK = 1 << 20
+
+
+@dataclass(slots=True)
+class Source:
+    """An opened trace."""
+
+    path: str
+    file: IO[bytes]
+    """Unbuffered and seekable. Standard input is a temporary file without a name by now."""
+    size: int
+    compressed: bool
+    stamp: tuple[int, int]
+    """Size and time of modification when it was opened."""
+
+    def text(self) -> ReadInto:
+        """A reader of the text from its start (plain files only)."""
+        self.file.seek(0)
+        return self.file.readinto  # type: ignore[attr-defined, no-any-return]
+
+
+def shown(path: str) -> str:
+    """A path that is safe to print."""
+    return plain("standard input" if path == "-" else path)
+
+
+def open_source(path: str | Path, progress: Callable[[int, int], None] | None = None) -> Source:
+    """Open a trace. Raises TraceError for what is no readable file."""
+    name = str(path)
+    try:
+        file: IO[bytes]
+        if name == "-":
+            file = _spool(sys.stdin.buffer, progress)
+        else:
+            # A pipe blocks until somebody writes: that is what its user wants.
+            file = open(name, "rb", buffering=0)  # noqa: SIM115
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                with file:
+                    file = _spool(file, progress)
+        status = os.fstat(file.fileno())
+        magic = file.read(2)
+        file.seek(0)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "cannot be read"
+        raise TraceError(f"{shown(name)}: {reason.lower()}") from None
+    if not status.st_size:
+        file.close()
+        raise TraceError(f"{shown(name)}: is empty")
+    return Source(name, file, status.st_size, magic == GZIP_MAGIC, (status.st_size, status.st_mtime_ns))
+
+
+def _spool(stream: IO[bytes], progress: Callable[[int, int], None] | None) -> IO[bytes]:
+    """Copy a stream to a temporary file without a name, which goes when it is closed."""
+    file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+    done = 0
+    while block := stream.read(BLOCK):
+        file.write(block)
+        done += len(block)
+        if progress is not None:
+            progress(done, done)
+    file.seek(0)
+    return file  # type: ignore[return-value]
+

@@ -1,0 +1,146 @@
+"""Links between slices: device event -> launch and -> op, and flows such as forward -> backward."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, NO_ID, Bool, Kind
+
+
+def _kinds(kind: I8, *wanted: Kind) -> Bool:
+    table = np.zeros(128, dtype=np.bool_)
+    table[list(wanted)] = True
+    return np.asarray(table[kind], dtype=np.bool_)
+
+
+def link_launches(kind: I8, start: I64, correlation: I64) -> I32:
+    """For each device event the runtime event with its correlation, -1 for none and for all others. Shape (n,)."""
+    launch = np.full(len(kind), -1, dtype=np.int32)
+    runtime = np.flatnonzero(_kinds(kind, Kind.RUNTIME) & (correlation != NO_ID))
+    device = np.flatnonzero(_kinds(kind, *DEVICE_WORK, Kind.SYNC) & (correlation != NO_ID))
+    launch[device] = _match(correlation, start, runtime, device)
+    return launch
+
+
+def link_ops(kind: I8, start: I64, correlation: I64, external: I64) -> I32:
+    """For each device or runtime event the op whose id is its `External id`, -1 for none and for all others."""
+    op = np.full(len(kind), -1, dtype=np.int32)
+    known = external != NO_ID
+    ops = np.flatnonzero(_kinds(kind, Kind.CPU_OP) & known)
+    # A synchronisation may carry its own correlation there, which is no op's.
+    known &= ~(_kinds(kind, Kind.SYNC) & (external == correlation))
+    linked = np.flatnonzero(_kinds(kind, *DEVICE_WORK, Kind.SYNC, Kind.RUNTIME) & known)
+    op[linked] = _match(external, start, ops, linked)
+    return op
+
+
+def _match(ids: I64, start: I64, targets: I64, seekers: I64) -> I64:
+    """For each seeker the target with its id; of several the last that does not start after it, else the first."""
+    found = np.full(len(seekers), -1, dtype=np.int64)
+    if not len(targets) or not len(seekers):
+        return found
+    wanted, offered = ids[seekers], ids[targets]
+    low, high = int(offered.min()), int(offered.max())
+    if high - low < 8 * len(targets) + 1024:
+        # Ids are dense: a table.
+        table = np.full(high - low + 1, -1, dtype=np.int64)
+        table[offered - low] = np.arange(len(targets))
+        repeated = len(targets) != int(np.count_nonzero(table >= 0))
+        if not repeated:
+            inside = (wanted >= low) & (wanted <= high)
+            place = table[wanted[inside] - low]
+            found[inside] = np.where(place >= 0, targets[place], -1)
+            return found
+    order = np.lexsort((start[targets], offered))
+    targets, offered = targets[order], offered[order]
+    first = np.searchsorted(offered, wanted, side="left")
+    last = np.searchsorted(offered, wanted, side="right")
+    there = last > first
+    pick = np.maximum(last - 1, 0)
+    # Ids that are used again: step back to the last that starts in time.
+    late = there & (last - first > 1) & (start[targets[pick]] > start[seekers])
+    if late.any():
+        keys = start[targets]
+        for at in np.flatnonzero(late):
+            a, b = int(first[at]), int(last[at])
+            pick[at] = max(a, a + int(np.searchsorted(keys[a:b], start[seekers[at]], side="right")) - 1)
+    found[there] = targets[pick[there]]
+    return found
+
+
+class FlowEnds(NamedTuple):
+    """Flow events (`s`, `t`, `f`), in the order of the file. Arrays of one length."""
+
+    phase: I8
+    """0 for `s`, 1 for `t`, 2 for `f`."""
+    category: I32
+    flow: I64
+    lane: I32
+    """-1 where no lane has such a thread."""
+    time: I64
+    encloses: Bool
+    """The end binds to the slice around it; otherwise to the next one that starts."""
+
+
+def link_flows(
+    ends: FlowEnds, begin: I64, finish: I64, parent: I32, lane_first: I64, lane_last: I64
+) -> tuple[I32, I32, I32]:
+    """(from, to, category) of the flows whose both ends are slices; arrays of one length.
+
+    `begin`, `finish`: start and end of each slice; `lane_first`, `lane_last`: where each lane's slices are.
+    """
+    order = np.lexsort((ends.phase, ends.time, ends.flow, ends.category))
+    phase, category, flow = ends.phase[order], ends.category[order], ends.flow[order]
+    same = (flow[1:] == flow[:-1]) & (category[1:] == category[:-1])
+    forward = same & (phase[:-1] < 2) & (phase[1:] > 0)
+    # A pair by itself belongs together even where the clocks put its end first.
+    alone = same.copy()
+    alone[1:] &= ~same[:-1]
+    alone[:-1] &= ~same[1:]
+    backward = alone & (phase[:-1] == 2) & (phase[1:] == 0)
+    a = np.concatenate((np.flatnonzero(forward), np.flatnonzero(backward) + 1))
+    b = np.concatenate((np.flatnonzero(forward) + 1, np.flatnonzero(backward)))
+    used = np.unique(np.concatenate((a, b)))
+    slices = np.full(len(order), -1, dtype=np.int64)
+    slices[used] = _bind(ends, order[used], begin, finish, parent, lane_first, lane_last)
+    both = (slices[a] >= 0) & (slices[b] >= 0)
+    a, b = a[both], b[both]
+    by_start = np.argsort(slices[a], kind="stable")
+    a, b = a[by_start], b[by_start]
+    return slices[a].astype(np.int32), slices[b].astype(np.int32), category[a].astype(np.int32)
+
+
+def _bind(
+    ends: FlowEnds, which: I64, begin: I64, finish: I64, parent: I32, lane_first: I64, lane_last: I64
+) -> I64:
+    """The slice that each of the flow ends `which` belongs to, -1 for none."""
+    found = np.full(len(which), -1, dtype=np.int64)
+    lanes, times = ends.lane[which], ends.time[which]
+    for lane in np.unique(lanes[lanes >= 0]).tolist():
+        first, last = int(lane_first[lane]), int(lane_last[lane])
+        at = np.flatnonzero(lanes == lane)
+        place = np.searchsorted(begin[first:last], times[at], side="right") - 1 + first
+        around = np.where(place >= first, place, -1)
+        while True:
+            over = around >= 0
+            over[over] = finish[around[over]] < times[at[over]]
+            if not over.any():
+                break
+            around[over] = parent[around[over]]
+        following = np.searchsorted(begin[first:last], times[at], side="left") + first
+        following = np.where(following < last, following, -1)
+        found[at] = np.where(ends.encloses[which[at]], around, following)
+    return found
+
+
+def count_before_launch(launch: I32, start: I64) -> tuple[int, int]:
+    """Device events that start before their launch: (how many, the largest lead in nanoseconds)."""
+    at = np.flatnonzero(launch >= 0)
+    lead = start[launch[at]] - start[at]
+    early = lead[lead > 0]
+    return len(early), int(early.max()) if len(early) else 0
+
+
+

@@ -1,0 +1,195 @@
+"""The order of the slices, their rows within a lane (`depth`), and what encloses them (`parent`).
+
+All lanes are laid end to end on one axis of time, so that each step is one operation over all slices:
+- the depth of a slice that nests is the number of slices open at its start: those that began before it, less those
+  that ended by then, found by one search in the sorted ends;
+- its parent is the last slice before it that is one row higher.
+
+Where a slice outlasts the one that it starts in, that stretch of the lane (from one moment when nothing is open to the
+next) takes the slower way: each slice goes to the first of several stacks that it nests in.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+import numpy as np
+
+from tracetui.trace.model import I32, I64
+
+_GROUPS = 24
+"""Stacks for slices that overlap without nesting. What fits in none gets a row of its own."""
+
+
+def sort_slices(lane: I32, start: I64, duration: I64) -> tuple[I64, I64, I64]:
+    """Order of the slices by (lane, start, longest first, place in the file), and their places on one axis.
+
+    Arrays of one length, nanoseconds; negative durations count as zero. Returns (order, begin, end): `begin` and
+    `end` are in that order, and lanes do not meet on their axis.
+    """
+    count = len(lane)
+    if not count:
+        return (np.zeros(0, dtype=np.int64),) * 3
+    length = np.maximum(duration, 0)
+    zero = int(start.min())
+    bits = (int((start + length).max()) - zero + 1).bit_length()
+    if bits + int(lane.max()).bit_length() <= 62:
+        begin = lane.astype(np.int64)
+        begin <<= bits
+        begin += start
+        begin -= zero
+        order = np.argsort(begin, kind="stable")
+        begin = begin[order]
+        _settle_ties(order, begin, length)
+        end = length[order]
+        end += begin
+        return order, begin, end
+    order = np.lexsort((-length, start, lane))
+    begin, end, place = start[order], (start + length)[order], lane[order]
+    first = np.flatnonzero(np.diff(place, prepend=-1))
+    top = np.maximum.reduceat(end, first)
+    widths = top.astype(object) - begin[first].astype(object) + 1
+    if sum(widths) >= 1 << 62:
+        # Times that cannot be: only their order counts, so the moments are numbered.
+        moments, numbers = np.unique(np.concatenate((begin, end)), return_inverse=True)
+        begin, end = numbers[:count].astype(np.int64), numbers[count:].astype(np.int64)
+        stride = np.full(len(first), len(moments) + 1, dtype=np.int64)
+        base = np.zeros(len(first), dtype=np.int64)
+    else:
+        stride, base = widths.astype(np.int64), begin[first]
+    shift = np.cumsum(stride) - stride - base
+    shift = np.repeat(shift, np.diff(first, append=count))
+    return order, begin + shift, end + shift
+
+
+def _settle_ties(order: I64, begin: I64, length: I64) -> None:
+    """Among slices that begin at once, the longest comes first. Changes `order` in place."""
+    same = begin[1:] == begin[:-1]
+    if not same.any():
+        return
+    tied = np.zeros(len(begin), dtype=np.bool_)
+    tied[1:] = same
+    tied[:-1] |= same
+    at = np.flatnonzero(tied)
+    members = order[at]
+    order[at] = members[np.lexsort((-length[members], begin[at]))]
+
+
+def nest(begin: I64, end: I64, lane_firsts: Sequence[int]) -> tuple[I32, I32, list[int]]:
+    """Depth and parent of every slice, and the number of rows of every lane.
+
+    `begin`, `end`: as `sort_slices` gives them. `lane_firsts`: the first slice of each lane, and the number of
+    slices. Parent is -1 for none; it is the nearest slice before that contains this one wholly.
+    """
+    count = len(begin)
+    if not count:
+        return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32), [0] * (len(lane_firsts) - 1)
+    real = end > begin
+    # An empty slice is never open, so it is left out of both counts.
+    opened = np.cumsum(real, dtype=np.int64)
+    opened -= real
+    closed = np.sort(end[real]) if not real.all() else np.sort(end)
+    depth = (opened - np.searchsorted(closed, begin, side="right")).astype(np.int32)
+    del opened, closed, real
+    parent = _parents(depth)
+    crossing = np.flatnonzero((parent >= 0) & (end > end[np.maximum(parent, 0)]))
+    stretches: list[tuple[int, int]] = []
+    if len(crossing):
+        roots = np.flatnonzero(depth == 0)
+        which = np.unique(np.searchsorted(roots, crossing, side="right") - 1)
+        last = np.append(roots, count)[which + 1]
+        stretches = list(zip(roots[which].tolist(), last.tolist(), strict=True))
+    if not stretches:
+        return depth, parent, _rows(depth, lane_firsts)
+    group = np.zeros(count, dtype=np.int32)
+    for first, last in stretches:
+        mine = _overlapping(begin[first:last].tolist(), end[first:last].tolist())
+        depth[first:last], group[first:last] = mine[0], mine[1]
+        inside = np.array(mine[2], dtype=np.int32)
+        parent[first:last] = np.where(inside >= 0, inside + first, -1)
+    return depth, parent, _stack_groups(depth, group, lane_firsts, stretches)
+
+
+def _parents(depth: I32) -> I32:
+    """For each slice, the last one before it that is one row higher; -1 in row 0."""
+    count = len(depth)
+    deepest = int(depth.max())
+    narrow = depth.astype(np.int16) if deepest < 1 << 15 else depth
+    by_depth = np.argsort(narrow, kind="stable")
+    key = depth[by_depth].astype(np.int64)
+    key *= count
+    key += by_depth
+    skip = int(np.searchsorted(key, count))  # those in row 0
+    before = np.searchsorted(key, key[skip:] - count) - 1
+    parent = np.full(count, -1, dtype=np.int32)
+    parent[by_depth[skip:]] = by_depth[before]
+    return parent
+
+
+def _overlapping(begin: list[int], end: list[int]) -> tuple[list[int], list[int], list[int]]:
+    """Depth within its group, group, and parent of the slices of one stretch, in order.
+
+    Groups from _GROUPS on are single rows, each taken by one slice at a time.
+    """
+    depths, groups, parents = [], [], []
+    around: list[int] = []  # enclosing slices, whatever their groups; one that is crossed can enclose no later one
+    stacks: list[list[int]] = []
+    busy: list[tuple[int, int]] = []  # (end, row) of the single rows
+    free: list[int] = []
+    rows = 0
+    for at, (b, e) in enumerate(zip(begin, end, strict=True)):
+        while around and (end[around[-1]] <= b or end[around[-1]] < e):
+            around.pop()
+        parents.append(around[-1] if around else -1)
+        around.append(at)
+        for number, stack in enumerate(stacks):
+            while stack and stack[-1] <= b:
+                stack.pop()
+            if not stack or e <= stack[-1]:
+                break
+        else:
+            number = len(stacks)
+            if number < _GROUPS:
+                stack = []
+                stacks.append(stack)
+            else:
+                while busy and busy[0][0] <= b:
+                    heapq.heappush(free, heapq.heappop(busy)[1])
+                if free:
+                    row = heapq.heappop(free)
+                else:
+                    row, rows = rows, rows + 1
+                heapq.heappush(busy, (max(e, b + 1), row))
+                depths.append(0)
+                groups.append(_GROUPS + row)
+                continue
+        depths.append(len(stack))
+        groups.append(number)
+        stack.append(e)
+    return depths, groups, parents
+
+
+def _stack_groups(
+    depth: I32, group: I32, lane_firsts: Sequence[int], stretches: list[tuple[int, int]]
+) -> list[int]:
+    """Move each group of a lane below the one before it (changes `depth`); the number of rows of every lane."""
+    rows = _rows(depth, lane_firsts)
+    bounds = np.asarray(lane_firsts)
+    for lane in sorted({int(np.searchsorted(bounds, first, side="right")) - 1 for first, _ in stretches}):
+        first, last = int(bounds[lane]), int(bounds[lane + 1])
+        groups, depths = group[first:last], depth[first:last]
+        height = np.zeros(int(groups.max()) + 1, dtype=np.int32)
+        np.maximum.at(height, groups, depths + 1)
+        base = np.cumsum(height, dtype=np.int32) - height
+        depths += base[groups]
+        rows[lane] = int(height.sum())
+    return rows
+
+
+def _rows(depth: I32, lane_firsts: Sequence[int]) -> list[int]:
+    firsts = np.asarray(lane_firsts[:-1], dtype=np.int64)
+    if not len(firsts):
+        return []
+    highest: list[int] = (np.maximum.reduceat(depth, firsts) + 1).tolist()
+    return highest

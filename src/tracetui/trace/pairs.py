@@ -1,0 +1,105 @@
+"""`B`/`E` pairs and asynchronous pairs become slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tracetui.trace.model import NO_ID
+from tracetui.trace.rows import Tables
+from tracetui.trace.store import POINT_COLUMNS, SLICE_COLUMNS, Array, AsyncEvent
+from tracetui.trace.times import NO_TIME
+from tracetui.trace.trouble import Trouble
+
+_OPEN, _STEP, _END = "bS", "nT", "eF"
+
+
+def pair_threads(points: dict[str, Array], tables: Tables, trouble: Trouble) -> dict[str, Array]:
+    """Slice columns for the `B` among the points; an unclosed one has the duration NO_TIME.
+
+    An `E` closes the last open `B` of its thread, in order of time, whatever its name.
+    """
+    heads = list(tables.heads)
+    threads: dict[tuple[str, str], int] = {}
+    thread_of, phase_of = np.zeros(len(heads), dtype=np.int64), np.zeros(len(heads), dtype=np.int8)
+    for number, (phase, _, pid, tid) in enumerate(heads):
+        if phase in ("B", "E"):
+            thread_of[number] = threads.setdefault((str(pid), str(tid)), len(threads))
+            phase_of[number] = 1 if phase == "B" else 2
+    if not threads:
+        return {}
+    phase = phase_of[points["head"]]
+    at = np.flatnonzero(phase)
+    thread, start = thread_of[points["head"][at]], points["start"][at]
+    order = np.lexsort((start, thread))
+    at, thread, start = at[order], thread[order].tolist(), start[order].tolist()
+    begins = (phase[at] == 1).tolist()
+    duration = np.full(len(points["head"]), NO_TIME, dtype=np.int64)
+    stack: list[int] = []
+    current = -1
+    unclosed = unopened = 0
+    for i, begin in enumerate(begins):
+        if thread[i] != current:
+            unclosed += len(stack)
+            stack.clear()
+            current = thread[i]
+        if begin:
+            stack.append(i)
+        elif stack:
+            opened = stack.pop()
+            duration[at[opened]] = start[i] - start[opened]
+        else:
+            unopened += 1
+    trouble.note("unclosed", count=unclosed + len(stack))
+    trouble.note("unopened", count=unopened)
+    kept = np.flatnonzero(phase == 1)
+    slices = {name: points[name][kept] for name in SLICE_COLUMNS}
+    slices["duration"] = duration[kept]
+    return slices
+
+
+def pair_async(events: Sequence[AsyncEvent], tables: Tables, trouble: Trouble) -> tuple[dict[str, Array], dict[str, Array]]:
+    """(slice columns, point columns) for asynchronous events: pairs of one category and id, and instants (`n`, `T`).
+
+    Their heads have the category in the place of a thread: they get a lane for each process and category.
+    """
+    opened: dict[tuple[str, str, str], list[int]] = {}
+    slices: list[tuple[int, int, int, int, int]] = []
+    points: list[tuple[int, int, int, int]] = []
+    lengths: dict[int, int] = {}
+    unopened = 0
+    for e in sorted(events, key=lambda e: e.start):
+        # The old kind pairs by name as well, and across processes.
+        key = (e.category, e.key, str(e.name) if e.phase in "STF" else e.pid)
+        head = tables.heads["n" if e.phase in _STEP else "b", e.category, e.pid, e.category]
+        if e.phase in _OPEN:
+            opened.setdefault(key, []).append(len(slices))
+            slices.append((head, e.name, e.start, NO_TIME, e.source))
+        elif e.phase in _STEP:
+            points.append((head, e.name, e.start, e.source))
+        elif stack := opened.get(key):
+            first = stack.pop()
+            lengths[first] = e.start - slices[first][2]
+        else:
+            unopened += 1
+    trouble.note("async_unclosed", count=sum(map(len, opened.values())))
+    trouble.note("async_unopened", count=unopened)
+    table = np.array(slices, dtype=np.int64).reshape(-1, 5)
+    for row, length in lengths.items():
+        table[row, 3] = length
+    none = np.full(len(table), NO_ID, dtype=np.int64)
+    made = {
+        "head": table[:, 0].astype(np.int32),
+        "name": table[:, 1].astype(np.int32),
+        "start": table[:, 2].copy(),
+        "duration": table[:, 3].copy(),
+        "correlation": none,
+        "external": none,
+        "source": table[:, 4].copy(),
+    }
+    spots = np.array(points, dtype=np.int64).reshape(-1, 4)
+    fill = {name: np.zeros(len(spots), dtype=kind) for name, kind in POINT_COLUMNS.items()}
+    fill["head"], fill["name"] = spots[:, 0].astype(np.int32), spots[:, 1].astype(np.int32)
+    fill["start"], fill["source"] = spots[:, 2].copy(), spots[:, 3].copy()
+    return made, fill

@@ -1,0 +1,278 @@
+"""Where the rows of all chunks gather: columns for slices, and small tables for everything else.
+
+A `Store` is what a worker process sends back, so it holds only arrays and plain data (see `pack` and `unpack`).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tracetui.trace.model import I64, NO_ID
+from tracetui.trace.repair import lenient
+from tracetui.trace.rows import ODD_IDS, Rows, Tables
+from tracetui.trace.times import NO_TIME, exact
+from tracetui.trace.trouble import Trouble
+
+SOURCE_BITS = 28
+"""`source` = number of the chunk << SOURCE_BITS | number of the event in the chunk."""
+LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async_gpu", "async"})
+"""Flows from a launch to its device event: `correlation` says the same."""
+_METADATA = frozenset({"process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index"})
+
+SLICE, POINT, WHOLE, COUNTED = range(4)
+"""What becomes of an event: a row of the slices, a row of the points, read as a whole, counted and passed over."""
+_CLASSES = dict.fromkeys("BEiIRstf", POINT) | dict.fromkeys("MCbneSTF", WHOLE) | {"X": SLICE}
+
+SLICE_COLUMNS = {
+    "head": np.int32,
+    "name": np.int32,
+    "start": np.int64,
+    "duration": np.int64,
+    "correlation": np.int64,
+    "external": np.int64,
+    "source": np.int64,
+}
+POINT_COLUMNS = {**SLICE_COLUMNS, "flow": np.int64, "encloses": np.bool_}
+COUNTER_COLUMNS = {"series": np.int32, "start": np.int64, "value": np.float64}
+Array = npt.NDArray[Any]
+
+
+class Columns:
+    """Columns that grow by pieces. `take` joins and forgets them one by one, so that memory is never held twice."""
+
+    def __init__(self, kinds: dict[str, Any]) -> None:
+        self.kinds = kinds
+        self.pieces: dict[str, list[Array]] = {name: [] for name in kinds}
+
+    def add(self, **piece: Array) -> None:
+        for name, array in piece.items():
+            self.pieces[name].append(array)
+
+    def take(self, name: str) -> Array:
+        """The whole column; it is gone from here afterwards."""
+        pieces = self.pieces[name]
+        self.pieces[name] = []
+        if len(pieces) == 1:
+            return pieces[0]
+        return np.concatenate(pieces) if pieces else np.zeros(0, dtype=self.kinds[name])
+
+    def __len__(self) -> int:
+        return max(sum(map(len, pieces)) for pieces in self.pieces.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Where a chunk of events lies in the text."""
+
+    offset: int
+    length: int
+    apart: str = ""
+    """"" for one that decodes; else it was taken apart, and this is how it ends (see `repair.take_apart`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncEvent:
+    """`b`, `n`, `e` and their old kin `S`, `T`, `F`."""
+
+    phase: str
+    category: str
+    key: str
+    name: int
+    pid: str
+    start: int
+    source: int
+
+
+@dataclass(slots=True)
+class Store:
+    tables: Tables = field(default_factory=Tables.empty)
+    slices: Columns = field(default_factory=lambda: Columns(SLICE_COLUMNS))
+    points: Columns = field(default_factory=lambda: Columns(POINT_COLUMNS))
+    counters: Columns = field(default_factory=lambda: Columns(COUNTER_COLUMNS))
+    series: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    """(name, key, pid) of a counter to its number."""
+    metadata: list[tuple[str, str, str, Any]] = field(default_factory=list)
+    """(name, pid, tid, first value of args) in the order of the file."""
+    asyncs: list[AsyncEvent] = field(default_factory=list)
+    chunks: list[Chunk] = field(default_factory=list)
+    trouble: Trouble = field(default_factory=Trouble)
+    _classes: list[int] = field(default_factory=list)
+    _counts: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def phases(self) -> dict[str, int]:
+        """Events by phase."""
+        found: dict[str, int] = {}
+        for (phase, _, _, _), count in zip(self.tables.heads, self._counts.tolist(), strict=False):
+            if count:
+                found[phase] = found.get(phase, 0) + count
+        return found
+
+    def chunks_hold(self) -> bool:
+        """Whether anything stood in the array."""
+        return bool(self._counts.any()) or bool(self.trouble.found)
+
+    def add(self, chunk: Chunk, rows: Rows, texts: Callable[[], Sequence[bytes | msgspec.Raw]]) -> None:
+        """Take in the rows of one chunk; `texts` gives the texts of its events, should any be needed whole."""
+        source = len(self.chunks) << SOURCE_BITS
+        self.chunks.append(chunk)
+        self._classify()
+        counts = np.bincount(rows.head, minlength=len(self._classes))
+        counts[: len(self._counts)] += self._counts
+        self._counts = counts
+        if rows.wrong:
+            self.trouble.note("wrong_type", chunk.offset, rows.wrong)
+        classes = np.array(self._classes, dtype=np.uint8)[rows.head]
+        slices = classes == SLICE
+        missing = slices & (rows.duration == NO_TIME)
+        whole = np.flatnonzero((classes == WHOLE) | missing)
+        if len(whole):
+            self._add_whole(whole, rows, texts(), source)
+        timeless = (rows.start == NO_TIME) & (classes <= POINT)
+        if timeless.any():
+            self.trouble.note("no_time", chunk.offset, int(timeless.sum()))
+            slices &= ~timeless
+        lacking = np.flatnonzero((rows.correlation != NO_ID) & (rows.external == NO_ID))
+        if len(lacking):
+            rows.external[lacking] = rows.pick_lower(lacking)
+        at = np.arange(source, source + len(rows.head), dtype=np.int64)
+        if slices.all():
+            self.slices.add(**self._columns(rows, at, slice(None)))
+            return
+        self.slices.add(**self._columns(rows, at, slices))
+        points = np.flatnonzero((classes == POINT) & ~timeless)
+        if len(points):
+            ids, encloses = rows.pick_flow(points)
+            extra = {"flow": np.array(ids, dtype=np.int64), "encloses": np.array(encloses, dtype=np.bool_)}
+            self.points.add(**self._columns(rows, at, points), **extra)
+
+    @staticmethod
+    def _columns(rows: Rows, source: I64, which: Any) -> dict[str, Array]:
+        return {
+            "head": rows.head[which],
+            "name": rows.name[which],
+            "start": rows.start[which],
+            "duration": rows.duration[which],
+            "correlation": rows.correlation[which],
+            "external": rows.external[which],
+            "source": source[which],
+        }
+
+    def _classify(self) -> None:
+        if len(self._classes) < len(self.tables.heads):
+            heads = list(self.tables.heads)
+            for phase, category, _, _ in heads[len(self._classes) :]:
+                kind = _CLASSES.get(phase, COUNTED)
+                if phase in ("s", "t", "f") and category in LAUNCH_FLOWS:
+                    kind = COUNTED
+                self._classes.append(kind)
+
+    def _add_whole(self, which: I64, rows: Rows, texts: Sequence[bytes | msgspec.Raw], source: int) -> None:
+        heads = list(self.tables.heads)
+        series: list[int] = []
+        starts: list[int] = []
+        values: list[float] = []
+        for at in which.tolist():
+            event = lenient(texts[at])
+            phase, category, pid, tid = heads[rows.head[at]]
+            start = int(rows.start[at])
+            args = event.get("args")
+            if phase == "X":
+                # Old tools wrote the duration in thread time only.
+                other = event.get("tdur")
+                rows.duration[at] = max(0, exact(str(other))) if other is not None else 0
+            elif phase == "M":
+                name = event.get("name")
+                if name in _METADATA and isinstance(args, dict) and args:
+                    self.metadata.append((name, str(pid), str(tid), next(iter(args.values()))))
+            elif start == NO_TIME:
+                self.trouble.note("no_time", self.chunks[-1].offset)
+            elif phase == "C":
+                for key, value in args.items() if isinstance(args, dict) else ():
+                    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300:
+                        name = f"{event.get('name', '')}" + (f" {event['id']}" if "id" in event else "")
+                        series.append(self.series.setdefault((name, str(key), str(pid)), len(self.series)))
+                        starts.append(start)
+                        values.append(float(value))
+            else:
+                key = repr(event.get("id", event.get("id2"))) + (f" {event['scope']}" if "scope" in event else "")
+                self.asyncs.append(
+                    AsyncEvent(phase, category, key, int(rows.name[at]), str(pid), start, source + at)
+                )
+        if series:
+            self.counters.add(
+                series=np.array(series, dtype=np.int32),
+                start=np.array(starts, dtype=np.int64),
+                value=np.array(values, dtype=np.float64),
+            )
+
+    def pack(self) -> tuple[bytes, list[Array]]:
+        """A small header and the arrays behind it, for a pipe."""
+        arrays: list[Array] = [self._counts]
+        for columns in (self.slices, self.points, self.counters):
+            arrays += [columns.take(name) for name in columns.kinds]
+        small = (
+            list(self.tables.heads),
+            list(self.tables.names),
+            list(self.tables.ids),
+            self.series,
+            self.metadata,
+            self.asyncs,
+            self.chunks,
+            self.trouble,
+            [(array.dtype.str, len(array)) for array in arrays],
+        )
+        return pickle.dumps(small, protocol=pickle.HIGHEST_PROTOCOL), arrays
+
+    def absorb(self, header: bytes, body: memoryview) -> None:
+        """Take in what `pack` gave, as if its chunks had been added here. `body` is the arrays' bytes in a row."""
+        heads, names, ids, series, metadata, asyncs, chunks, trouble, shapes = pickle.loads(header)
+        arrays: list[Array] = []
+        at = 0
+        for kind, count in shapes:
+            array: Array = np.frombuffer(body, dtype=np.dtype(kind), count=count, offset=at)
+            at += array.nbytes
+            arrays.append(array)
+        counts, *arrays = arrays
+        head_map = np.array([self.tables.heads[h] for h in heads], dtype=np.int32)
+        name_map = np.array([self.tables.names[n] for n in names], dtype=np.int32)
+        id_map = np.array([ODD_IDS + self.tables.ids[i] for i in ids], dtype=np.int64)
+        series_map = np.array([self.series.setdefault(s, len(self.series)) for s in series], dtype=np.int32)
+        self._classify()
+        total = np.zeros(len(self._classes), dtype=np.int64)
+        total[: len(self._counts)] = self._counts
+        np.add.at(total, head_map[: len(counts)], counts)
+        self._counts = total
+        base = len(self.chunks) << SOURCE_BITS
+        self.chunks += chunks
+        for columns in (self.slices, self.points, self.counters):
+            piece = {}
+            for name in columns.kinds:
+                array = arrays.pop(0)
+                if name == "head":
+                    array = head_map[array] if len(head_map) else array
+                elif name == "name":
+                    array = name_map[array] if len(name_map) else array
+                elif name == "source":
+                    array = array + base
+                elif name == "series":
+                    array = series_map[array] if len(series_map) else array
+                elif name == "flow" and len(id_map):
+                    odd = array >= ODD_IDS
+                    array = array.copy()
+                    array[odd] = id_map[array[odd] - ODD_IDS]
+                piece[name] = array
+            columns.add(**piece)
+        self.metadata += metadata
+        for e in asyncs:
+            name_number = int(name_map[e.name])
+            self.asyncs.append(
+                AsyncEvent(e.phase, e.category, e.key, name_number, e.pid, e.start, e.source + base)
+            )
+        self.trouble.absorb(trouble)
