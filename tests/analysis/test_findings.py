@@ -37,8 +37,8 @@ OTHERS = {
     "mtia_inference.json.gz": "before_the_first_op",
     "resnet50_2020_bare_array.pt.trace.json.gz": "little_use fp32_products short_calls pageable_memory "
     "metadata_only planned_launches",
-    "v100_overlapping_kernels_2022.json.gz": "blocking_calls cuda_graphs fp32_products look_at_the_children metadata_only "
-    "planned_launches",
+    "v100_overlapping_kernels_2022.json.gz": "blocking_calls cuda_graphs fp32_products metadata_only "
+    "look_at_the_children planned_launches",
     "vllm_mi300_graph.json.gz": "cuda_graphs fused_kernels hotspot look_at_the_children metadata_only",
     "dlrm_8ranks/worker0_step_12.1694128201545.pt.trace.json": "communication data_loading blocking_calls "
     "short_calls metadata_only planned_launches",
