@@ -33,7 +33,8 @@ def paint(scene: Scene, height: int) -> Canvas:
     shown = [line for line in lines if line.of is Of.LANE]
     if shown:
         cells, shares = paint_rows(scene, shown, papers)
-        paint_gaps(scene, shown, cells, shares.count == 0)
+        headed = frozenset(line.ref for line in lines if line.of is Of.DEVICE)
+        paint_gaps(scene, shown, cells, shares.count == 0, headed)
         put_cells(cells, field, where)
     for y, line in enumerate(lines):
         if line.of is Of.DEVICE:
@@ -66,7 +67,8 @@ def _paint_ruler(scene: Scene, canvas: Canvas) -> None:
     sign = "|" if theme.ascii else "╷"
     for tick in found:
         line.put(0, tick.column, sign, ink=theme.line)
-        line.put(0, tick.column + 1, tick.label, ink=theme.text)
+        if tick.column + 1 + len(tick.label) <= line.width:
+            line.put(0, tick.column + 1, tick.label, ink=theme.text)
     if scene.band is not None:
         first, last = (scene.view.column(t) for t in scene.band)
         line.paper[0, max(0, first) : max(0, last + 1)] = theme.band

@@ -37,8 +37,17 @@ def device_of(scene: Scene, line: Line) -> int:
     return -1
 
 
-def paint_gaps(scene: Scene, lines: list[Line], cells: Cells, empty: npt.NDArray[np.bool_]) -> None:
-    """Fill the empty cells of the devices' lines where the whole device is idle. `empty`: (lines, width)."""
+def paint_gaps(
+    scene: Scene,
+    lines: list[Line],
+    cells: Cells,
+    empty: npt.NDArray[np.bool_],
+    headed: frozenset[int] = frozenset(),
+) -> None:
+    """Fill the empty cells of the devices' lines where the whole device is idle. `empty`: (lines, width).
+
+    The first line of each device carries the lengths, other than for devices in `headed`, whose own line does.
+    """
     theme = scene.fixed.theme
     borders = scene.view.borders()
     columns: dict[int, I64] = {}
@@ -47,7 +56,7 @@ def paint_gaps(scene: Scene, lines: list[Line], cells: Cells, empty: npt.NDArray
         idle = scene.gaps.get(device) if device >= 0 else None
         if idle is None:
             continue
-        named = device not in columns
+        named = device not in columns and device not in headed
         gap = columns.get(device)
         if gap is None:
             gap = columns[device] = gap_columns(idle, borders)
@@ -70,7 +79,7 @@ def _write_lengths(idle: Idle, gap: I64, cells: Cells, y: int) -> None:
         if which < 0 or end - begin < 5:
             continue
         text = _length(int(idle.end[which] - idle.start[which]))
-        if len(text) + 2 <= end - begin:
+        if len(text) <= end - begin:
             at = begin + (end - begin - len(text)) // 2
             cells.glyph[y, at : at + len(text)] = code_points(text)
 

@@ -113,9 +113,8 @@ def _paint_shares(
 
     # Crowded: the share as height, in the colour of the name that prevails.
     if crowd.any():
-        kinds = trace.kind[shares.first[crowd]]
         names = shares.prevailing[crowd]
-        mixed = scene.fixed.palette.many[kinds]
+        mixed = _mixed(scene, rows)[np.nonzero(crowd)[0]]
         named = _named_colours(scene, np.maximum(names, 0))
         colour = np.where(names >= 0, named, mixed)
         colour = _lit(scene, shares, rows, crowd, colour)
@@ -147,6 +146,12 @@ def _paint_shares(
     if scene.selected >= 0 and theme.plain:
         chosen = (shares.first == scene.selected) & (count > 0)
         cells.attributes[chosen] = BOLD | UNDERLINE
+
+
+def _mixed(scene: Scene, rows: list[Row]) -> Colours:
+    """The colour of each row's crowded cells in which no name prevails. Shape (rows,)."""
+    lanes, theme = scene.fixed.trace.lanes, scene.fixed.theme
+    return np.array([theme.many_device if lanes[r.lane].device >= 0 else theme.many for r in rows], np.int16)
 
 
 def _named_colours(scene: Scene, names: I32) -> Colours:

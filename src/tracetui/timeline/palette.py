@@ -7,7 +7,7 @@ millions, and takes few bytes to send. Bars keep their colour in every theme wit
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from zlib import crc32
 
@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tracetui.timeline.canvas import INK, PAPER
-from tracetui.trace.model import DEVICE_WORK, Kind, Trace
+from tracetui.trace.model import Kind, Trace
 
 _COOL = (75, 110, 74, 73, 69, 104, 141, 72, 140, 39, 105, 111)
-_WARM = (143, 173, 107, 175, 71, 209, 137, 176, 208, 149, 174, 170)
-_AMBER = (179, 137, 143, 180, 136, 144)
+_WARM = (143, 173, 107, 175, 71, 209, 137, 176, 208, 70, 174, 170)
+_AMBER = (179, 180, 144, 172, 181)
 _SOFT = (103, 109, 139, 108, 138, 146)
 
 FAMILIES: Mapping[Kind, tuple[int, ...]] = {
@@ -30,8 +30,8 @@ FAMILIES: Mapping[Kind, tuple[int, ...]] = {
     Kind.RUNTIME: _AMBER,
     Kind.OVERHEAD: (138, 131),
     Kind.KERNEL: _WARM,
-    Kind.MEMCPY: (220,),
-    Kind.MEMSET: (178,),
+    Kind.MEMCPY: (178,),
+    Kind.MEMSET: (136,),
     Kind.SYNC: (95, 131),
     Kind.SPAN: (102,),
     Kind.OTHER: _COOL,
@@ -40,22 +40,6 @@ FAMILIES: Mapping[Kind, tuple[int, ...]] = {
 
 _SAFE = (74, 208, 79, 175, 220, 69, 173, 116)
 """Colours that stay apart for people with any of the common colour blindnesses (after Okabe and Ito)."""
-
-MANY: Mapping[Kind, int] = {
-    Kind.CPU_OP: 67,
-    Kind.ANNOTATION: 60,
-    Kind.GPU_ANNOTATION: 60,
-    Kind.PYTHON: 65,
-    Kind.RUNTIME: 94,
-    Kind.OVERHEAD: 95,
-    Kind.KERNEL: 64,
-    Kind.MEMCPY: 136,
-    Kind.MEMSET: 136,
-    Kind.SYNC: 95,
-    Kind.SPAN: 60,
-    Kind.OTHER: 67,
-}
-"""A cell with many events of which none prevails."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,74 +70,123 @@ class Theme:
     """Behind the part of the overview that is on the screen."""
     busy: int
     """Busy share in the overview and on a device's own line."""
+    many: int
+    """Crowded cells of a thread in which no name prevails."""
+    many_device: int
+    """The same on a device."""
     families: Mapping[Kind, tuple[int, ...]] = field(default_factory=lambda: FAMILIES)
-    many: Mapping[Kind, int] = field(default_factory=lambda: MANY)
     plain: bool = False
     """No colours at all: bars are reversed, and neighbours are told apart by a line."""
     ascii: bool = False
 
 
-DARK = Theme("dark", True, 233, 252, 245, 239, 234, 231, 229, 207, 167, 51, 214, 236, 239, 71)
-LIGHT = Theme("light", False, 255, 235, 242, 249, 254, 16, 238, 163, 160, 27, 166, 251, 250, 71)
-HIGH_CONTRAST = Theme("high-contrast", True, 16, 231, 252, 244, 16, 231, 226, 201, 196, 51, 214, 237, 240, 46)
-COLOUR_BLIND = Theme(
-    "colour-blind",
-    True,
-    233,
-    252,
-    245,
-    239,
-    234,
-    231,
-    229,
-    207,
-    203,
-    51,
-    214,
-    236,
-    239,
-    74,
+DARK = Theme(
+    name="dark",
+    dark=True,
+    paper=233,
+    text=252,
+    dim=245,
+    line=239,
+    frame=234,
+    selected=231,
+    same=229,
+    match=207,
+    gap=167,
+    flow=51,
+    mark=214,
+    band=236,
+    window=239,
+    busy=71,
+    many=67,
+    many_device=100,
+)
+LIGHT = Theme(
+    name="light",
+    dark=False,
+    paper=255,
+    text=235,
+    dim=241,
+    line=249,
+    frame=254,
+    selected=16,
+    same=238,
+    match=163,
+    gap=160,
+    flow=27,
+    mark=166,
+    band=251,
+    window=250,
+    busy=71,
+    many=67,
+    many_device=100,
+)
+HIGH_CONTRAST = replace(
+    DARK,
+    name="high-contrast",
+    paper=16,
+    text=231,
+    dim=252,
+    line=244,
+    frame=16,
+    same=226,
+    match=201,
+    gap=203,
+    band=238,
+    window=241,
+    busy=46,
+    many=153,
+    many_device=186,
+)
+COLOUR_BLIND = replace(
+    DARK,
+    name="colour-blind",
+    gap=203,
+    busy=74,
+    many=67,
+    many_device=137,
     families=dict.fromkeys(Kind, _SAFE),
-    many=dict.fromkeys(Kind, 102),
 )
 PLAIN = Theme(
-    "plain",
-    True,
-    PAPER,
-    INK,
-    INK,
-    INK,
-    PAPER,
-    INK,
-    INK,
-    INK,
-    INK,
-    INK,
-    INK,
-    PAPER,
-    PAPER,
-    INK,
+    name="plain",
+    dark=True,
+    paper=PAPER,
+    text=INK,
+    dim=INK,
+    line=INK,
+    frame=PAPER,
+    selected=INK,
+    same=INK,
+    match=INK,
+    gap=INK,
+    flow=INK,
+    mark=INK,
+    band=PAPER,
+    window=PAPER,
+    busy=INK,
+    many=INK,
+    many_device=INK,
     families=dict.fromkeys(Kind, (INK,)),
-    many=dict.fromkeys(Kind, INK),
     plain=True,
 )
 SIXTEEN = Theme(
-    "16-colour",
-    True,
-    0,
-    7,
-    7,
-    8,
-    0,
-    15,
-    11,
-    13,
-    9,
-    14,
-    11,
-    8,
-    8,
-    2,
+    name="16-colour",
+    dark=True,
+    paper=0,
+    text=7,
+    dim=7,
+    line=8,
+    frame=0,
+    selected=15,
+    same=11,
+    match=13,
+    gap=9,
+    flow=14,
+    mark=11,
+    band=8,
+    window=8,
+    busy=2,
+    many=6,
+    many_device=2,
     families={
         **dict.fromkeys(Kind, (4, 6, 12)),
         Kind.KERNEL: (2, 10, 3),
@@ -163,7 +196,6 @@ SIXTEEN = Theme(
         Kind.OVERHEAD: (5,),
         Kind.SYNC: (5,),
     },
-    many={**dict.fromkeys(Kind, 6), Kind.KERNEL: 2, Kind.RUNTIME: 3},
 )
 
 THEMES: Mapping[str, Theme] = {
@@ -192,7 +224,6 @@ class Palette:
         self._kinds = kinds
         self.colours: npt.NDArray[np.int16] = np.full(len(trace.names), -1, dtype=np.int16)
         """By name; -1 for one that nobody asked for yet."""
-        self.many = np.array([theme.many[Kind(k)] for k in range(len(Kind))], dtype=np.int16)
 
     def of(self, names: npt.NDArray[np.int32]) -> npt.NDArray[np.int16]:
         """Colours of names, in the same shape."""
@@ -264,8 +295,3 @@ def _luminance(colour: int) -> float:
 
     red, green, blue = map(linear, rgb(colour))
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def is_device_work(kind: int) -> bool:
-    """Whether events of a kind keep a device busy."""
-    return kind in DEVICE_WORK

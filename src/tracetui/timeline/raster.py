@@ -68,11 +68,10 @@ def raster(rows: Sequence[Row], view: Viewport) -> Raster:
 
 
 def _prevailing(row: Row, busy: I64, cells: I64) -> I32:
-    """The name that runs at two of three moments of a cell's busy time (1/6, 1/2, 5/6), else -1."""
+    """The name that runs at three moments of a cell's busy time (1/6, 1/2, 5/6), else -1."""
     low = busy[cells]
     share = busy[cells + 1] - low
     moments = (low + (np.array([[1], [3], [5]]) * share) // 6).T.ravel()
     at = np.minimum(np.searchsorted(row.total, moments, side="right") - 1, len(row) - 1)
-    a, b, c = row.name[at].reshape(-1, 3).T
-    found: I32 = np.where((a == b) | (a == c), a, np.where(b == c, b, np.int32(-1))).astype(np.int32)
-    return found
+    early, middle, late = row.name[at].reshape(-1, 3).T
+    return np.where((early == middle) & (middle == late), early, np.int32(-1)).astype(np.int32)

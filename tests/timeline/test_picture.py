@@ -1,0 +1,282 @@
+"""What the cells of a picture show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tracetui.timeline.canvas import INK, PAPER, WIDE, Canvas, code_points, cut, unpack
+from tracetui.timeline.frame import paint
+from tracetui.timeline.palette import (
+    DARK,
+    LIGHT,
+    PLAIN,
+    SIXTEEN,
+    THEMES,
+    Palette,
+    Theme,
+    colour_of_name,
+    contrast,
+)
+from tracetui.timeline.scene import TOP, Idle, Scene
+from tracetui.timeline.viewport import Viewport, fit
+from tracetui.trace.model import Kind, Trace
+
+Make = Callable[..., Trace]
+MakeScene = Callable[..., Scene]
+
+
+def lane(canvas: Canvas, scene: Scene, line: int = 0) -> str:
+    """The characters of a line of the lanes, without its label."""
+    return canvas.text(TOP + line)[scene.labels :]
+
+
+def test_bars_borders_and_names(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(0, 0, 1000, "aten::linear"), (0, 150, 425, "aten::addmm"), (0, 2025, 50, "tiny")])
+    scene = make_scene(trace, Viewport(0.0, 100.0, 30))
+    canvas = paint(scene, 10)
+    top = lane(canvas, scene)
+    assert top.startswith("aten::lin…")
+    assert top[10:20].strip() == ""
+    assert top[20] in "▍▌"  # the tiny event: half a cell, at the side where it lies
+    below = lane(canvas, scene, 1)
+    assert below[1] == "▌"  # starts in the middle of its first cell
+    assert below[2:5] == "at…"
+    assert below[5] == "▊"  # and ends at three quarters of its last
+    paper = scene.fixed.theme.paper
+    assert canvas.paper[TOP + 1, scene.labels + 1] != paper  # colour on the right, paper's colour on the left
+    assert canvas.ink[TOP + 1, scene.labels + 1] == paper
+    assert canvas.paper[TOP + 1, scene.labels + 5] == paper
+
+
+def test_a_tiny_event_alone_stays_visible(make: Make, make_scene: MakeScene) -> None:
+    trace = make(
+        [(0, 0, 10, "first"), (0, 500_000, 1, "tiny"), (0, 700_000, 0, "none"), (0, 999_990, 10, "last")]
+    )
+    scene = make_scene(trace, Viewport(0.0, 10_000.0, 100))
+    row = lane(paint(scene, 8), scene)
+    assert [i for i, c in enumerate(row) if c != " "] == [0, 50, 70, 99]
+
+
+def test_a_gap_of_an_eighth_stays_visible(make: Make, make_scene: MakeScene) -> None:
+    for offset in range(0, 800, 50):
+        trace = make([(0, 0, 10_000 + offset, "a"), (0, 10_100 + offset, 10_000, "a")])
+        scene = make_scene(trace, Viewport(0.0, 800.0, 24))
+        canvas = paint(scene, 8)
+        row = lane(canvas, scene)
+        full = canvas.paper[TOP, scene.labels :] != scene.fixed.theme.paper
+        hole = [i for i in range(1, 24) if not (full[i] and row[i] not in "▏▎▍▌▋▊▉▁▂▃▄▅▆▇")]
+        assert hole, offset
+        assert min(hole) in ((10_000 + offset) // 800, (10_100 + offset) // 800)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=200), st.integers(1, 200)
+)
+def test_no_share_is_painted_over(
+    make: Make, make_scene: MakeScene, parts: list[tuple[int, int]], cell: int
+) -> None:
+    """Read the picture back: the eighths that one sees are the busy time, to one eighth of a cell."""
+    slices, at = [], 0
+    for gap, length in parts:
+        slices.append((0, at + gap, length, "ab"[len(slices) % 2]))
+        at += gap + max(1, length)
+    scene = make_scene(make(slices), Viewport(0.0, float(cell), 40))
+    canvas = paint(scene, 6)
+    paper = scene.fixed.theme.paper
+    seen = 0
+    for x in range(scene.labels, canvas.width):
+        glyph, ink, behind = chr(canvas.glyph[TOP, x]), canvas.ink[TOP, x], canvas.paper[TOP, x]
+        share = next((s.index(glyph) for s in (" ▏▎▍▌▋▊▉█", " ▁▂▃▄▅▆▇█") if glyph in s), None)
+        if behind == paper:
+            seen += share or 0
+        elif ink == paper and share:
+            seen += 8 - share  # the paper's part is drawn over the bar
+        else:
+            seen += 8
+    busy = sum(max(0, min(s + d, 40 * cell) - s) for _, s, d, _ in slices)
+    assert abs(seen * cell - 8 * busy) <= cell
+
+
+def test_crowded_cells_show_their_share(make: Make, make_scene: MakeScene) -> None:
+    # 100 kernels of 30 ns every 100 ns: 30 % busy, seen in cells of 2 µs.
+    trace = make([(0, 100 * i, 30, f"k{i % 7}") for i in range(200)], streams=[0])
+    scene = make_scene(trace, Viewport(0.0, 2000.0, 10))
+    row = lane(paint(scene, 6), scene)
+    assert set(row) <= {"▂", "▃"}
+    assert sum(" ▁▂▃▄▅▆▇█".index(c) for c in row) == round(0.3 * 80)
+
+
+def test_gaps_carry_their_length(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(0, 0, 1000, "k"), (0, 21_000, 1000, "k"), (1, 0, 100, "op")], streams=[0])
+    gaps = {0: Idle(np.array([1000]), np.array([21_000]))}
+    scene = replace(make_scene(trace, Viewport(0.0, 1000.0, 22)), gaps=gaps)
+    canvas = paint(scene, 8)
+    row = lane(canvas, scene)
+    assert "╱ 20.0 µs ╱" in row
+    assert row[0] == " "
+    assert row[21] == " "
+    assert set(row[1:5]) == {"╱"}  # told apart without colour, too
+    chosen = paint(replace(scene, gap=(0, 0)), 8)
+    assert chosen.paper[TOP, scene.labels + 2] == DARK.gap
+
+
+def test_a_gap_is_drawn_only_where_the_whole_device_is_idle(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(0, 0, 1000, "k"), (1, 1000, 9000, "k"), (0, 20_000, 1000, "k")], streams=[0, 1])
+    gaps = {0: Idle(np.array([10_000]), np.array([20_000]))}
+    scene = replace(make_scene(trace, Viewport(0.0, 1000.0, 21)), gaps=gaps)
+    canvas = paint(scene, 10)
+    busy, first, second = (lane(canvas, scene, i) for i in range(3))
+    assert "10.0 µs" in busy  # the device's own line carries the length
+    assert first[1:10].strip() == ""
+    assert set(first[10:20]) == {"╱"}
+    assert set(second[10:20]) == {"╱"}
+
+
+def test_names_are_cut_by_cells() -> None:
+    assert cut("aten::linear", 5) == "aten…"
+    assert cut("aten", 4) == "aten"
+    assert cell_len(cut("漢字漢字", 5)) <= 5
+    assert cut("漢字漢字", 5).endswith("…")
+    assert code_points("a漢b").tolist() == [ord("a"), ord("漢"), WIDE, ord("b")]
+
+
+@given(st.text(max_size=30), st.integers(-5, 30))
+def test_any_text_keeps_the_width(text: str, column: int) -> None:
+    from tracetui.trace.text import plain
+
+    canvas = Canvas.blank(20, 1, 7, 0)
+    canvas.put(0, column, plain(text))
+    assert cell_len(canvas.text(0)) == 20
+    assert sum(cell_len(t) for t, _ in canvas.runs(0)) == 20
+
+
+def test_markup_in_a_name_is_text(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(0, 0, 1000, "[bold red]x[/]")])
+    scene = make_scene(trace, Viewport(0.0, 20.0, 50))
+    assert lane(paint(scene, 6), scene).startswith("[bold red]x[/]")
+
+
+def test_selection_name_and_matches_have_colours_of_their_own(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(0, 1000 * i, 900, "ab"[i % 2]) for i in range(4)])
+    scene = make_scene(trace, Viewport(0.0, 100.0, 40))
+    mask = np.array([False, True, False, False])
+    canvas = paint(replace(scene, selected=0, same=0, matches=mask), 6)
+    papers = canvas.paper[TOP, scene.labels :]
+    assert papers[3] == DARK.selected
+    assert papers[13] == DARK.match
+    assert papers[23] == DARK.same
+    assert papers[33] not in (DARK.selected, DARK.match, DARK.same, DARK.paper)
+
+
+def test_what_is_lit_shows_in_crowded_cells(make: Make, make_scene: MakeScene) -> None:
+    slices = [(0, 10 * i, 8, f"op{i % 5}") for i in range(100)]
+    trace = make([*slices, (0, 1003, 1, "rare")])
+    scene = make_scene(trace, Viewport(0.0, 100.0, 12))
+    rare = list(trace.names).index("rare")
+    lit = paint(replace(scene, same=rare), 6)
+    assert lit.ink[TOP, scene.labels + 10] == DARK.same
+    mask = np.zeros(len(trace), bool)
+    mask[55] = True
+    found = paint(replace(scene, matches=mask), 6)
+    assert (found.ink[TOP, scene.labels :] == DARK.match).nonzero()[0].tolist() == [5]
+    chosen = paint(replace(scene, selected=42), 6)
+    assert (chosen.ink[TOP, scene.labels :] == DARK.selected).nonzero()[0].tolist() == [4]
+
+
+def test_range_and_marks(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(0, 0, 100, "a"), (0, 3900, 100, "a")])
+    scene = make_scene(trace, Viewport(0.0, 100.0, 40))
+    canvas = paint(replace(scene, band=(1000, 2000), marks=((3000, "here"),)), 6)
+    band = (canvas.paper[TOP, scene.labels :] == DARK.band).nonzero()[0]
+    assert band.tolist() == list(range(10, 20))
+    assert lane(canvas, scene)[30] == "┊"
+    assert "here" in canvas.text(1)
+
+
+@pytest.mark.parametrize("theme", list(THEMES.values()), ids=list(THEMES))
+def test_every_text_can_be_read(theme: Theme) -> None:
+    if theme.plain:
+        return
+    palette = Palette.__new__(Palette)
+    palette.theme = theme
+    bars = {c for family in theme.families.values() for c in family}
+    bars |= {theme.selected, theme.same, theme.match, theme.many, theme.many_device}
+    if theme is not SIXTEEN:  # its colours are the terminal's own
+        for bar in bars:
+            text = int(palette.text_on(np.array([bar], dtype=np.int16))[0])
+            assert contrast(text, bar) >= 4.5, (theme.name, bar, text)
+            assert contrast(bar, theme.paper) >= 1.5, (theme.name, bar)
+        for colour in (theme.text, theme.dim, theme.gap, theme.mark):
+            assert contrast(colour, theme.paper) >= 3.5, (theme.name, colour)
+            assert contrast(colour, theme.frame) >= 3.0, (theme.name, colour)
+    own = [theme.selected, theme.same, theme.match, theme.gap, theme.paper]
+    assert len(set(own)) == len(own)
+    assert not bars & {theme.gap, theme.paper}
+    names = {c for family in theme.families.values() for c in family}
+    assert (
+        not names & {theme.selected, theme.same, theme.match, theme.many, theme.many_device}
+        or theme is SIXTEEN
+    )
+
+
+def test_one_name_one_colour(make: Make) -> None:
+    trace = make([(0, 0, 10, "aten::mm"), (1, 0, 10, "kernel")], streams=[1])
+    for theme in (DARK, LIGHT):
+        palette = Palette(trace, theme)
+        for name, text in enumerate(trace.names):
+            kind = Kind.KERNEL if text == "kernel" else Kind.CPU_OP
+            assert palette.colour_of(name) == colour_of_name(text, kind, theme)
+            assert palette.of(np.array([name], dtype=np.int32))[0] == palette.colour_of(name)
+    assert colour_of_name("aten::mm", Kind.CPU_OP, DARK) == colour_of_name("aten::mm", Kind.CPU_OP, LIGHT)
+
+
+def test_without_colours(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(0, 0, 900, "a"), (0, 900, 1000, "b"), (1, 0, 1000, "k"), (1, 3000, 100, "k")], streams=[1])
+    gaps = {0: Idle(np.array([1000]), np.array([3000]))}
+    scene = make_scene(trace, Viewport(0.0, 100.0, 40), theme=PLAIN)
+    canvas = paint(replace(scene, gaps=gaps, selected=0), 10)
+    for y in range(canvas.height):
+        for _, style in canvas.runs(y):
+            ink, paper, _ = unpack(style)
+            assert ink in (INK, PAPER)
+            assert paper in (INK, PAPER)
+    assert "┊" in lane(canvas, scene)  # where two bars touch
+    assert "╱" in lane(canvas, scene, 1)
+
+
+def test_ascii_draws_with_ascii_alone(make: Make, make_scene: MakeScene) -> None:
+    slices = [
+        (0, 0, 1050, "a"),
+        (0, 1130, 500, "b"),
+        *[(1, 30 * i, 20, "k") for i in range(99)],
+        (1, 5000, 5, "k"),
+    ]
+    trace = make(slices, streams=[1], counters=[("mem", 0, 1.0), ("mem", 2000, 3.0)])
+    gaps = {0: Idle(np.array([2990]), np.array([5000]))}
+    scene = make_scene(trace, Viewport(0.0, 100.0, 60), theme=replace(DARK, ascii=True))
+    canvas = paint(replace(scene, gaps=gaps, flows=((0, 101),), marks=((100, "m"),)), 12)
+    text = "".join(canvas.text(y) for y in range(canvas.height))
+    assert text.replace("µ", "u").isascii()
+
+
+@pytest.mark.parametrize("size", [(1, 1), (5, 1), (8, 2), (9, 3), (14, 4), (200, 60)])
+def test_any_size(make: Make, make_scene: MakeScene, size: tuple[int, int]) -> None:
+    trace = make([(0, 0, 1000, "漢字" * 10), (1, 0, 1000, "k")], streams=[1], counters=[("m", 0, 1.0)])
+    width, height = size
+    scene = make_scene(trace, fit(0, 1000, width), height=height)
+    canvas = paint(replace(scene, selected=0, band=(10, 400), marks=((5, "x"),), labels=8), height)
+    assert canvas.height == height
+    for y in range(height):
+        assert cell_len(canvas.text(y)) == canvas.width
+
+
+def test_an_empty_trace(make: Make, make_scene: MakeScene) -> None:
+    scene = make_scene(make([]), fit(0, 1, 20))
+    assert paint(scene, 5).height == 5
