@@ -21,5 +21,5 @@ def us(ns: float) -> float:
 
 
 def share(value: float | None) -> float | None:
-    """A share with six digits; None for none."""
-    return None if value is None or not math.isfinite(value) else round(value, 6)
+    """A share as it is; None for none."""
+    return None if value is None or not math.isfinite(value) else value

@@ -1,0 +1,263 @@
+"""Gaps against an independent union, event by event; the cause of a gap rule by rule; every sum adding up."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tracetui.analysis.causes import (
+    CAUSE_TEXT,
+    CAUSES,
+    cause_totals,
+    gap_causes,
+    is_allocation,
+    is_synchronising,
+    lead_in_cause,
+)
+from tracetui.analysis.gaps import clip, find_gaps
+from tracetui.analysis.intervals import union
+from tracetui.trace import DEVICE_WORK, Trace, load
+
+DATA = Path(__file__).parent.parent / "data"
+TRACES = sorted(DATA.glob("*.json.gz"))
+
+
+def by_hand(intervals: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], int]:
+    """(gaps as (start, length), busy time) of intervals, one after the other."""
+    intervals = sorted(intervals)
+    gaps = []
+    begun, reach = intervals[0]
+    busy = 0
+    for start, end in intervals[1:]:
+        if start > reach:
+            gaps.append((reach, start - reach))
+            busy += reach - begun
+            begun, reach = start, end
+        reach = max(reach, end)
+    return gaps, busy + reach - begun
+
+
+def check_against_hand(trace: Trace) -> int:
+    work: dict[int, list[tuple[int, int]]] = {}
+    for i in range(len(trace)):
+        if trace.kind[i] in DEVICE_WORK and not trace.odd[i]:
+            start = int(trace.start[i])
+            device = trace.lanes[int(trace.lane[i])].device
+            work.setdefault(device, []).append((start, start + int(trace.duration[i])))
+    found = find_gaps(trace)
+    assert [g.device for g in found] == sorted(work)
+    for gaps in found:
+        expected, busy = by_hand(work[gaps.device])
+        assert list(zip(gaps.start.tolist(), gaps.duration.tolist(), strict=True)) == expected
+        assert gaps.busy == busy
+        assert gaps.busy + gaps.idle == gaps.span == gaps.last - gaps.first
+        assert gaps.first == min(s for s, _ in work[gaps.device])
+        assert gaps.last == max(e for _, e in work[gaps.device])
+        assert int(gaps.duration.sum()) == gaps.idle
+        assert (trace.start[gaps.before] + trace.duration[gaps.before] == gaps.start).all()
+        assert (trace.start[gaps.after] == gaps.end).all()
+        causes = gap_causes(trace, gaps)
+        totals = cause_totals(gaps, causes)
+        assert sum(t.duration for t in totals) == gaps.idle
+        assert sum(t.gaps for t in totals) == len(gaps)
+    return len(found)
+
+
+@pytest.mark.parametrize("path", TRACES, ids=lambda p: p.name.split(".")[0])
+def test_recorded_traces(path: Path) -> None:
+    assert check_against_hand(load(path)) == 1
+
+
+def test_wild_traces(wild: Path) -> None:
+    devices = 0
+    for path in sorted([*wild.glob("*.json*"), *wild.glob("*/*.json*")]):
+        devices += check_against_hand(load(path))
+    assert devices >= 6
+
+
+times = st.integers(min_value=0, max_value=60)
+
+
+@given(st.lists(st.tuples(times, st.integers(min_value=0, max_value=12)), max_size=40), times, times)
+def test_union_against_a_set_of_points(intervals: list[tuple[int, int]], low: int, high: int) -> None:
+    start = np.array([s for s, _ in intervals], dtype=np.int64)
+    end = np.array([s + d for s, d in intervals], dtype=np.int64)
+    points = {p for s, d in intervals for p in range(s, s + d)}
+    made = union(start, end)
+    assert made.total == len(points)
+    assert (made.start[1:] > made.end[:-1]).all()
+    inside = sum(low <= p < high for p in points)
+    assert made.within(np.array([low]), np.array([high])).tolist() == [inside]
+    touched = sum(int(b - a) for a, b in zip(made.start, made.end, strict=True) if a < high and b > low)
+    assert made.touching(np.array([low]), np.array([high])).tolist() == [touched if high > low else 0]
+
+
+def kernel(start: float, duration: float, correlation: int, stream: int = 7, **more: Any) -> dict[str, Any]:
+    args = {"correlation": correlation, "device": 0, "stream": stream}
+    event = {"ph": "X", "cat": "kernel", "name": f"k{correlation}", "pid": 0, "tid": stream}
+    return event | {"ts": start, "dur": duration, "args": args} | more
+
+
+def cpu(name: str, start: float, duration: float, cat: str = "cpu_op", **args: Any) -> dict[str, Any]:
+    return {
+        "ph": "X",
+        "cat": cat,
+        "name": name,
+        "pid": 9,
+        "tid": 9,
+        "ts": start,
+        "dur": duration,
+        "args": args,
+    }
+
+
+def launch(start: float, correlation: int, duration: float = 4) -> dict[str, Any]:
+    return cpu("cudaLaunchKernel", start, duration, "cuda_runtime", correlation=correlation)
+
+
+def trace_of(tmp_path: Path, *events: dict[str, Any]) -> Trace:
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"traceEvents": list(events)}))
+    return load(path)
+
+
+# A kernel that ends at 100 us; the gap lasts until the second one begins.
+BEFORE = (launch(0, 1), kernel(10, 90, 1))
+
+
+@pytest.mark.parametrize(
+    ("cause", "events"),
+    [
+        ("host", [launch(290, 2), kernel(300, 10, 2)]),
+        ("host", [cpu("aten::add", 100, 60), launch(290, 2), kernel(300, 10, 2)]),
+        ("dispatch", [cpu("aten::add", 120, 200), launch(290, 2), kernel(300, 10, 2)]),
+        ("sync", [cpu("cudaDeviceSynchronize", 20, 110, "cuda_runtime"), launch(190, 2), kernel(200, 10, 2)]),
+        ("sync", [cpu("cudaMemcpy", 110, 120, "cuda_runtime"), launch(280, 2), kernel(300, 10, 2)]),
+        # The wait took 3 us of the 190 that passed until the launch: without it, nothing would be much
+        # better.
+        ("host", [cpu("cudaStreamSynchronize", 98, 3, "cuda_runtime"), launch(290, 2), kernel(300, 10, 2)]),
+        ("allocation", [cpu("cudaMalloc", 110, 150, "cuda_runtime"), launch(290, 2), kernel(300, 10, 2)]),
+        ("allocation", [cpu("cudaFree", 50, 160, "cuda_runtime"), launch(290, 2), kernel(300, 10, 2)]),
+        (
+            "profiler",
+            [cpu("Activity Buffer Request", 105, 150, "overhead"), launch(290, 2), kernel(300, 10, 2)],
+        ),
+        ("launch", [launch(97, 2, 6), kernel(108, 10, 2)]),
+        ("launch", [launch(92, 2, 4), kernel(108, 10, 2)]),
+        ("dependency", [launch(20, 2), kernel(108, 10, 2)]),
+        ("dependency", [launch(20, 2), cpu("Buffer Flush", 101, 5, "overhead"), kernel(108, 10, 2)]),
+        ("unlinked", [kernel(300, 10, 2)]),
+    ],
+)
+def test_cause(tmp_path: Path, cause: str, events: list[dict[str, Any]]) -> None:
+    trace = trace_of(tmp_path, *BEFORE, *events)
+    (gaps,) = find_gaps(trace)
+    assert gaps.start.tolist() == [trace.start[gaps.before[0]] + 90_000]
+    assert CAUSES[int(gap_causes(trace, gaps).cause[0])] == cause
+
+
+def test_cause_names_what_there_is(tmp_path: Path) -> None:
+    trace = trace_of(
+        tmp_path,
+        *BEFORE,
+        cpu("ProfilerStep#4", 0, 400, "user_annotation"),
+        cpu("load_batch", 110, 160, "user_annotation"),
+        cpu("aten::mm", 280, 40, **{"External id": 3}),
+        launch(290, 2),
+        kernel(300, 10, 2),
+    )
+    (gaps,) = find_gaps(trace)
+    causes = gap_causes(trace, gaps)
+    assert trace.name_of(int(causes.event[0])) == "k2"
+    assert trace.name_of(int(causes.launch[0])) == "cudaLaunchKernel"
+    assert trace.name_of(int(causes.op[0])) == "aten::mm"
+    assert trace.name_of(int(causes.activity[0])) == "load_batch"
+    assert causes.step.tolist() == [0]
+
+
+def test_only_the_launching_thread_counts(tmp_path: Path) -> None:
+    elsewhere = cpu("cudaDeviceSynchronize", 20, 200, "cuda_runtime") | {"tid": 8}
+    trace = trace_of(tmp_path, *BEFORE, elsewhere, launch(290, 2), kernel(300, 10, 2))
+    (gaps,) = find_gaps(trace)
+    assert CAUSES[int(gap_causes(trace, gaps).cause[0])] == "host"
+
+
+def test_streams_of_a_device_are_one_and_devices_are_apart(tmp_path: Path) -> None:
+    other = kernel(0, 5, 5) | {"pid": 1}
+    trace = trace_of(tmp_path, kernel(0, 100, 1), kernel(50, 100, 2, 13), kernel(160, 10, 3, 7), other)
+    first, second = find_gaps(trace)
+    assert (first.device, first.duration.tolist(), first.busy) == (0, [10_000], 160_000)
+    assert (second.device, len(second), second.busy_share) == (1, 0, 1.0)
+
+
+def test_lead_in_of_the_profiler() -> None:
+    """The 2.5 ms in which CUPTI got its first buffer are no gap, and have their cause."""
+    trace = load(DATA / "matmul_add_64_nosched_20.json.gz")
+    (gaps,) = find_gaps(trace)
+    cause = lead_in_cause(trace, gaps)
+    assert cause is not None
+    assert CAUSES[int(cause.cause[0])] == "profiler"
+    assert gaps.lead_in > 2_400_000
+
+
+def test_nothing_on_a_device(tmp_path: Path) -> None:
+    assert find_gaps(trace_of(tmp_path, cpu("aten::mm", 0, 10))) == []
+
+
+@given(st.lists(st.floats(min_value=-0.1, max_value=1.1), min_size=1, max_size=6))
+@settings(max_examples=40, deadline=None)
+def test_clips_add_up(shares: list[float]) -> None:
+    trace = load(DATA / "mlp_eager.json.gz")
+    (gaps,) = find_gaps(trace)
+    low, high = trace.span
+    borders = sorted({gaps.first - 1, gaps.last + 1, *(low + int(s * (high - low)) for s in shares)})
+    borders = [b for b in borders if gaps.first - 1 <= b <= gaps.last + 1]
+    parts = [clip(gaps, a, b) for a, b in itertools.pairwise(borders)]
+    assert sum(p.busy for p in parts) == gaps.busy
+    assert sum(p.idle for p in parts) == gaps.idle
+    for part in parts:
+        assert int(part.duration.sum()) == part.idle
+        assert (part.duration > 0).all()
+        assert (gaps.start[part.whole] <= part.start).all()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cudaDeviceSynchronize",
+        "cudaStreamSynchronize_ptsz",
+        "hipMemcpyWithStream",
+        "cudaMemcpy",
+        "cuMemcpyDtoH_v2",
+    ],
+)
+def test_synchronising(name: str) -> None:
+    assert is_synchronising(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["cudaMalloc", "cudaHostAlloc", "hipFree", "cuMemMap", "cuMemCreate", "cudaFreeHost"]
+)
+def test_allocating(name: str) -> None:
+    assert is_allocation(name)
+    assert not is_synchronising(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["cudaMemcpyAsync", "cudaLaunchKernel", "cudaMallocAsync", "cudaEventQuery", "hipFreeAsync"]
+)
+def test_neither(name: str) -> None:
+    assert not is_synchronising(name)
+    assert not is_allocation(name)
+
+
+def test_every_cause_has_words() -> None:
+    assert set(CAUSE_TEXT) == set(CAUSES)
+    assert max(map(len, CAUSE_TEXT.values())) <= 32

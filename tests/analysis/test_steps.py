@@ -1,0 +1,257 @@
+"""Steps, launches, scopes and verdicts on recorded traces, and on small ones made by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tracetui.analysis.gaps import find_gaps
+from tracetui.analysis.kinds import is_communication
+from tracetui.analysis.launches import find_launches, queue_depth, short_kernels
+from tracetui.analysis.scope import NO_STEP, find_steps, range_scope, step_of, step_scope
+from tracetui.analysis.steps import Steps, step_windows, summarize_steps
+from tracetui.analysis.verdict import judge
+from tracetui.trace import DEVICE_WORK, Kind, Trace, load
+
+DATA = Path(__file__).parent.parent / "data"
+TRACES = sorted(DATA.glob("*.json.gz"))
+SUMS = (
+    "busy",
+    "idle",
+    "compute",
+    "communication",
+    "exposed_communication",
+    "copy",
+    "exposed_copy",
+    "set",
+    "launches",
+    "kernels",
+    "copies",
+)
+
+
+def check_sums(trace: Trace, steps: Steps) -> None:
+    whole = steps.whole
+    for name in SUMS:
+        parts = [getattr(row, name) for row in (*steps.rows, steps.outside)]
+        assert sum(parts) == getattr(whole, name), name
+        assert min(parts) >= 0, name
+    for row in (*steps.rows, steps.outside, whole):
+        assert sum(t.duration for t in row.idle_by_cause) == row.idle
+    by_cause: dict[str, list[int]] = {}
+    for row in (*steps.rows, steps.outside):
+        for total in row.idle_by_cause:
+            sums = by_cause.setdefault(total.cause, [0, 0])
+            sums[0] += total.gaps
+            sums[1] += total.duration
+    assert by_cause == {t.cause: [t.gaps, t.duration] for t in whole.idle_by_cause}
+    gaps = find_gaps(trace)
+    assert whole.busy == sum(g.busy for g in gaps)
+    assert whole.idle == sum(g.idle for g in gaps)
+    work = trace.is_kind(*DEVICE_WORK) & ~trace.odd
+    assert whole.kernels == int((work & (trace.kind == Kind.KERNEL)).sum())
+    assert whole.kernels + whole.copies == int(work.sum())
+
+
+@pytest.mark.parametrize("path", TRACES, ids=lambda p: p.name.split(".")[0])
+def test_sums_on_recorded_traces(path: Path) -> None:
+    trace = load(path)
+    check_sums(trace, summarize_steps(trace))
+    check_sums(trace, summarize_steps(trace, "matmul_add"))
+    check_sums(trace, summarize_steps(trace, "no such annotation"))
+
+
+def test_sums_on_wild_traces(wild: Path) -> None:
+    for path in sorted([*wild.glob("*.json*"), *wild.glob("*/*.json*")]):
+        trace = load(path)
+        check_sums(trace, summarize_steps(trace))
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [
+        ("matmul_add_64_cold_eager", "overhead-bound"),
+        ("matmul_add_64_warm_eager", "overhead-bound"),
+        ("matmul_add_64_nosched_20", "overhead-bound"),
+        ("matmul_add_4096_warm_eager", "compute-bound"),
+        ("matmul_add_4096_warm_compile", "compute-bound"),
+        ("llama_train", "overhead-bound"),
+    ],
+)
+def test_verdict_on_recorded_traces(name: str, verdict: str) -> None:
+    whole = summarize_steps(load(DATA / f"{name}.json.gz")).whole
+    assert whole.verdict.verdict == verdict
+    assert whole.verdict.busy_share is not None
+    assert whole.verdict.launch_delay is not None
+
+
+def test_verdicts() -> None:
+    assert judge(None, None).verdict == "not known"
+    assert judge(0.9, 5_000).verdict == "compute-bound"
+    assert judge(0.1, 8_000).verdict == "overhead-bound"
+    assert judge(0.1, 5_000_000).verdict == "mixed"
+    assert judge(0.6, 8_000).verdict == "mixed"
+    assert judge(0.3, None).verdict == "mixed"
+
+
+def test_a_trace_of_the_cpu_alone(tmp_path: Path) -> None:
+    trace = made(tmp_path, cpu("ProfilerStep#0", 0, 100, "user_annotation"))
+    steps = summarize_steps(trace)
+    assert [row.verdict.verdict for row in (*steps.rows, steps.whole)] == ["not known", "not known"]
+    assert steps.rows[0].busy_share is None
+
+
+def cpu(name: str, start: float, duration: float, cat: str = "cpu_op", **args: Any) -> dict[str, Any]:
+    return {
+        "ph": "X",
+        "cat": cat,
+        "name": name,
+        "pid": 9,
+        "tid": 9,
+        "ts": start,
+        "dur": duration,
+        "args": args,
+    }
+
+
+def pair(
+    launched: float, start: float, duration: float, n: int, name: str = "k", stream: int = 7
+) -> list[dict[str, Any]]:
+    """A launch and its kernel."""
+    event = {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": stream, "ts": start, "dur": duration}
+    event["args"] = {"correlation": n, "device": 0, "stream": stream}
+    return [cpu("cudaLaunchKernel", launched, 5, "cuda_runtime", correlation=n), event]
+
+
+def made(tmp_path: Path, *events: dict[str, Any]) -> Trace:
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"traceEvents": list(events)}))
+    return load(path)
+
+
+def test_work_belongs_to_the_step_that_launched_it(tmp_path: Path) -> None:
+    """Two steps of the CPU, both over before the device has run the first one's work."""
+    trace = made(
+        tmp_path,
+        cpu("ProfilerStep#7", 0, 100, "user_annotation"),
+        cpu("ProfilerStep#8", 100, 100, "user_annotation"),
+        *pair(10, 20, 300, 1),
+        *pair(110, 330, 200, 2),
+        *pair(250, 540, 50, 3),
+    )
+    steps = summarize_steps(trace)
+    first, second = steps.rows
+    assert (first.number, first.window, first.busy, first.idle) == (7, (0, 320_000), 300_000, 0)
+    assert (second.number, second.window, second.busy, second.idle) == (
+        8,
+        (320_000, 530_000),
+        200_000,
+        10_000,
+    )
+    assert (steps.outside.busy, steps.outside.idle, steps.outside.kernels) == (50_000, 10_000, 1)
+    check_sums(trace, steps)
+
+
+def test_overlap_counts_once_and_exposed_is_what_nothing_hides(tmp_path: Path) -> None:
+    copy = pair(30, 170, 50, 4, "Memcpy HtoD (Pinned -> Device)", 20)
+    copy[1]["cat"] = "gpu_memcpy"
+    trace = made(
+        tmp_path,
+        cpu("ProfilerStep#0", 0, 100, "user_annotation"),
+        *pair(5, 20, 60, 1),
+        *pair(10, 40, 60, 2, stream=8),
+        *pair(
+            20, 60, 120, 3, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 30
+        ),
+        *copy,
+    )
+    (row,) = summarize_steps(trace).rows
+    assert row.compute == 80_000
+    assert (row.communication, row.exposed_communication) == (120_000, 80_000)
+    assert (row.copy, row.exposed_copy) == (50_000, 40_000)
+    assert (row.launches, row.kernels, row.copies) == (4, 3, 1)
+
+
+def test_one_step_much_longer_is_unusual(tmp_path: Path) -> None:
+    lengths = [500, 100, 105, 98, 102]
+    starts = np.cumsum([0, *lengths])
+    steps = [
+        cpu(f"ProfilerStep#{i}", int(s), n, "user_annotation")
+        for i, (s, n) in enumerate(zip(starts, lengths, strict=False))
+    ]
+    rows = summarize_steps(made(tmp_path, *steps)).rows
+    assert [row.unusual for row in rows] == [True, False, False, False, False]
+
+
+@pytest.mark.parametrize(
+    "name", ["ncclDevKernel_AllGather_RING_LL", "void rccl_main", "ncclKernel_AllReduce_RING_LL_Sum_half"]
+)
+def test_collectives(name: str) -> None:
+    assert is_communication(name)
+
+
+@pytest.mark.parametrize("name", ["nvjet_sm90_tst_64x8", "void at::native::accl()", "Memcpy PtoP"])
+def test_no_collectives(name: str) -> None:
+    assert not is_communication(name)
+
+
+def test_windows_do_not_overlap() -> None:
+    for path in TRACES:
+        trace = load(path)
+        low, high = step_windows(trace, find_steps(trace))
+        assert (low <= high).all()
+        assert (low[1:] >= high[:-1]).all()
+
+
+def test_step_of_overlapping_steps(tmp_path: Path) -> None:
+    trace = made(
+        tmp_path,
+        cpu("ProfilerStep#1", 0, 100, "user_annotation"),
+        cpu("ProfilerStep#2", 20, 30, "user_annotation") | {"tid": 8},
+        cpu("ProfilerStep#3", 200, 10, "user_annotation"),
+    )
+    steps = find_steps(trace)
+    assert steps.number.tolist() == [1, 2, 3]
+    times = np.array([0, 20_000, 49_999, 50_000, 99_999, 100_000, 205_000, 210_000], dtype=np.int64)
+    assert step_of(steps, times).tolist() == [0, 1, 1, 0, 0, NO_STEP, 2, NO_STEP]
+
+
+def test_scopes_that_are_none() -> None:
+    trace = load(DATA / "mlp_eager.json.gz")
+    with pytest.raises(LookupError, match="2 to 4"):
+        step_scope(trace, 9)
+    with pytest.raises(ValueError, match="empty"):
+        range_scope(5, 5)
+
+
+def test_launches_and_queue_depth(tmp_path: Path) -> None:
+    trace = made(tmp_path, *pair(0, 20, 100, 1), *pair(10, 120, 3, 2), *pair(200, 207, 10, 3))
+    launches = find_launches(trace)
+    assert launches.delay.tolist() == [20_000, 110_000, 7_000]
+    assert launches.median_delay == 20_000
+    depth = queue_depth(trace, launches)
+    assert depth.time.tolist() == [0, 10_000, 120_000, 123_000, 200_000, 217_000]
+    assert depth.depth.tolist() == [1, 2, 1, 0, 1, 0]
+    short = short_kernels(trace, launches)
+    assert (short.events, short.of, short.names) == (1, 3, ("k",))
+
+
+@pytest.mark.parametrize("path", TRACES, ids=lambda p: p.name.split(".")[0])
+def test_queue_depth_ends_empty(path: Path) -> None:
+    trace = load(path)
+    launches = find_launches(trace)
+    depth = queue_depth(trace, launches)
+    assert len(launches)
+    assert depth.depth[-1] == 0
+    assert depth.depth.min() >= 0
+    assert (np.diff(depth.time) > 0).all()
+    # At each time between two changes, by counting.
+    event, launch = launches.event, launches.launch
+    for i in np.linspace(0, len(depth.time) - 2, 7).astype(int):
+        time = depth.time[i]
+        begun = np.minimum(trace.start[launch], trace.start[event]) <= time
+        assert int((begun & (trace.start[event] + trace.duration[event] > time)).sum()) == depth.depth[i]
