@@ -241,7 +241,7 @@ def test_without_colours(make: Make, make_scene: MakeScene) -> None:
     trace = make([(0, 0, 900, "a"), (0, 900, 1000, "b"), (1, 0, 1000, "k"), (1, 3000, 100, "k")], streams=[1])
     gaps = {0: Idle(np.array([1000]), np.array([3000]))}
     scene = make_scene(trace, Viewport(0.0, 100.0, 40), theme=PLAIN)
-    canvas = paint(replace(scene, gaps=gaps, selected=0), 10)
+    canvas = paint(replace(scene, gaps=gaps), 10)
     for y in range(canvas.height):
         for _, style in canvas.runs(y):
             ink, paper, _ = unpack(style)
@@ -249,6 +249,9 @@ def test_without_colours(make: Make, make_scene: MakeScene) -> None:
             assert paper in (INK, PAPER)
     assert "┊" in lane(canvas, scene)  # where two bars touch
     assert "╱" in lane(canvas, scene, 1)
+    chosen = paint(replace(scene, selected=0), 10)
+    assert canvas.paper[TOP, scene.labels + 2] == INK
+    assert chosen.paper[TOP, scene.labels + 2] == PAPER  # the one bar that is not reversed
 
 
 def test_ascii_draws_with_ascii_alone(make: Make, make_scene: MakeScene) -> None:

@@ -46,7 +46,7 @@ def paint_gaps(
 ) -> None:
     """Fill the empty cells of the devices' lines where the whole device is idle. `empty`: (lines, width).
 
-    The first line of each device carries the lengths, other than for devices in `headed`, whose own line does.
+    The first line of a device carries the lengths, but for devices in `headed`: their own line does.
     """
     theme = scene.fixed.theme
     borders = scene.view.borders()

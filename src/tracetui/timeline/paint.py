@@ -143,9 +143,10 @@ def _paint_shares(
     cells.glyph[rest] = ord(" ")
     cells.paper[rest] = paper[rest]
 
-    if scene.selected >= 0 and theme.plain:
-        chosen = (shares.first == scene.selected) & (count > 0)
-        cells.attributes[chosen] = BOLD | UNDERLINE
+    if theme.plain:  # rows of reversed bars would run into one another
+        cells.attributes[solid] = UNDERLINE
+        chosen = solid & (shares.first == scene.selected)
+        cells.ink[chosen], cells.paper[chosen] = cells.paper[chosen], cells.ink[chosen]
 
 
 def _mixed(scene: Scene, rows: list[Row]) -> Colours:

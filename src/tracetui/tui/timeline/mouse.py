@@ -90,6 +90,7 @@ class Mouse:
     def _click(self: TimelineView, x: int, y: int) -> None:  # type: ignore[misc]
         line = self._line_at(y)
         if line is None:
+            self.select(None)
             return
         column = x - self.scene.labels
         if column < 0:

@@ -21,7 +21,7 @@ def theme_of(app: App[Any] | None) -> Theme:
         return DARK
     if app.no_color:
         return PLAIN
-    if app.console.color_system in ("standard", "windows"):
+    if not app.is_headless and app.console.color_system in ("standard", "windows"):
         return SIXTEEN
     return DARK if app.current_theme.dark else LIGHT
 

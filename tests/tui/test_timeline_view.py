@@ -1,0 +1,418 @@
+"""The timeline widget: calls, the mouse, and what is drawn again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+from textual import events
+from textual.app import App, ComposeResult
+from textual.message import Message
+from textual.pilot import Pilot
+
+from tracetui.timeline.palette import LIGHT, PLAIN
+from tracetui.timeline.scene import TOP
+from tracetui.trace import Trace, load
+from tracetui.tui.timeline import GapClicked, GapId, Gaps, Mark, RangeChanged, SelectionBar, TimelineView
+from tracetui.tui.timeline.messages import SelectionChanged, ViewportChanged
+
+
+def written(folder: Path) -> Trace:
+    """A thread with ops and launches, and a stream whose kernels leave gaps."""
+    found: list[dict[str, Any]] = []
+
+    def add(pid: int, tid: int, name: str, cat: str, ts: float, dur: float, **args: object) -> None:
+        found.append(
+            {"ph": "X", "pid": pid, "tid": tid, "name": name, "cat": cat, "ts": ts, "dur": dur, "args": args}
+        )
+
+    for i in range(20):
+        at = 100.0 * i
+        add(1, 1, f"aten::op{i % 3}", "cpu_op", at, 90)
+        add(1, 1, "aten::inner", "cpu_op", at + 10, 60)
+        add(1, 1, "cudaLaunchKernel", "cuda_runtime", at + 20, 10, correlation=i + 1)
+        add(0, 7, f"kernel{i % 2}", "kernel", at + 50, 30, correlation=i + 1, device=0, stream=7)
+    add(1, 2, "waits", "cpu_op", 0, 2000)
+    path = folder / "trace.json"
+    path.write_text(json.dumps({"traceEvents": found}))
+    return load(path)
+
+
+class Shell(App[None]):
+    def __init__(self, trace: Trace) -> None:
+        super().__init__()
+        kernels = np.flatnonzero(trace.category == list(trace.categories).index("kernel"))
+        end = trace.start[kernels] + trace.duration[kernels]
+        self.view = TimelineView(trace, gaps=[Gaps(0, end[:-1], trace.start[kernels][1:])])
+        self.bar = self.view.bar = SelectionBar()
+        self.told: list[Message] = []
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+        yield self.bar
+
+    def on_mount(self) -> None:
+        self.view.focus()
+
+    def on_selection_changed(self, message: SelectionChanged) -> None:
+        self.told.append(message)
+
+    def on_viewport_changed(self, message: ViewportChanged) -> None:
+        self.told.append(message)
+
+    def on_range_changed(self, message: RangeChanged) -> None:
+        self.told.append(message)
+
+    def on_gap_clicked(self, message: GapClicked) -> None:
+        self.told.append(message)
+
+    def heard(self, kind: type[Message]) -> list[Any]:
+        return [m for m in self.told if isinstance(m, kind)]
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(written(tmp_path))
+
+
+def of_name(trace: Trace, name: str) -> list[int]:
+    return [i for i in range(len(trace)) if trace.name_of(i) == name]
+
+
+def text_of(view: TimelineView) -> str:
+    return "\n".join(strip.text for strip in view.render_lines(view.size.region))
+
+
+def cell_of(view: TimelineView, slice_index: int) -> tuple[int, int]:
+    """Where on the widget a slice's middle is drawn."""
+    trace = view.trace
+    middle = int(trace.start[slice_index]) + int(trace.duration[slice_index]) // 2
+    lines = view.scene.lines(view.size.height - TOP)
+    lane, depth = int(trace.lane[slice_index]), int(trace.depth[slice_index])
+    y = next(i for i, line in enumerate(lines) if line.ref == lane and line.depth == depth and line.of == 0)
+    return view.scene.labels + view.viewport.column(middle), TOP + y
+
+
+async def test_opens_on_what_matters(shell: Shell) -> None:
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        low, high = shell.view.trace.first_view
+        assert shell.view.viewport.start_ns <= low
+        assert shell.view.viewport.end_ns >= high
+        text = text_of(shell.view)
+        assert "waits" in text
+        assert "╱" in text
+        assert "GPU" in text.splitlines()[0]
+        assert "nothing selected" in shell.bar.render_lines(shell.bar.size.region)[0].text
+
+
+async def test_keys_of_selection(shell: Shell) -> None:
+    async with shell.run_test(size=(120, 30)) as pilot:
+        view, trace = shell.view, shell.view.trace
+        ops = [i for i in range(len(trace)) if trace.name_of(i).startswith("aten::op")]
+        view.select(ops[4])
+        assert view.move("next")
+        assert view.selected == ops[5]
+        assert view.move("previous")
+        assert view.move("down")
+        assert trace.name_of(view.selected or 0) == "aten::inner"
+        assert int(trace.parent[view.selected or 0]) == ops[4]
+        assert view.move("down")
+        assert trace.name_of(view.selected or 0) == "cudaLaunchKernel"
+        assert view.move("up")
+        assert view.move("up")
+        assert view.selected == ops[4]
+        assert not view.move("up")
+        await pilot.pause()
+        assert "aten::op1" in shell.bar.render_lines(shell.bar.size.region)[0].text
+        assert shell.heard(SelectionChanged)[-1].slice_index == ops[4]
+        view.select(ops[0])
+        assert not view.move("previous")
+        seen = set()
+        while view.move("down"):
+            seen.add(int(trace.lane[view.selected or 0]))
+        assert len(seen) == len(trace.lanes)  # down leads through every lane
+
+
+async def test_the_first_arrow_selects_something_in_view(shell: Shell) -> None:
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        assert shell.view.selected is None
+        assert shell.view.move("next")
+        assert shell.view.selected is not None
+
+
+async def test_zoom_keeps_the_selection_in_place_and_returns(shell: Shell) -> None:
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        view = shell.view
+        view.select(of_name(view.trace, "aten::inner")[7], reveal=False)
+        before = view.viewport
+        at = cell_of(view, view.selected or 0)
+        for _ in range(5):
+            view.zoom(1.4)
+        assert abs(cell_of(view, view.selected or 0)[0] - at[0]) <= 1
+        for _ in range(5):
+            view.zoom(1 / 1.4)
+        assert view.viewport.cell == before.cell
+        assert abs(view.viewport.start_ns - before.start_ns) <= 1
+
+
+async def test_a_small_event_that_is_jumped_to_can_be_seen(shell: Shell) -> None:
+    async with shell.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        view = shell.view
+        launch = of_name(view.trace, "cudaLaunchKernel")[11]
+        before = view.viewport
+        view.select(launch)
+        assert view.viewport.cell < int(view.trace.duration[launch])
+        x, _ = cell_of(view, launch)
+        assert view.scene.labels <= x < 80
+        assert view.back()
+        assert view.viewport == before
+        assert view.forward()
+        assert view.viewport.cell < before.cell
+        assert not view.forward()
+
+
+async def test_centre_then_fit(shell: Shell) -> None:
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        view = shell.view
+        i = of_name(view.trace, "aten::inner")[10]
+        view.zoom(3, 0)
+        view.select(i, reveal=False)
+        view.centre()
+        middle = int(view.trace.start[i]) + int(view.trace.duration[i]) // 2
+        assert abs(view.viewport.column(middle) - view.viewport.width // 2) <= 1
+        cell = view.viewport.cell
+        view.centre()
+        assert view.viewport.cell < cell
+        assert view.viewport.start_ns <= int(view.trace.start[i])
+        assert view.viewport.end_ns >= int(view.trace.start[i] + view.trace.duration[i])
+        view.fit()
+        assert view.viewport.end_ns >= view.trace.span[1]
+
+
+async def test_click_selects_what_is_under_it(shell: Shell) -> None:
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        view = shell.view
+        for name in ("waits", "aten::op1", "kernel1"):
+            target = of_name(view.trace, name)[-1]
+            await pilot.click(TimelineView, offset=cell_of(view, target))
+            await pilot.pause()
+            assert view.selected == target
+        await pilot.click(TimelineView, offset=(view.scene.labels + 2, view.size.height - 1))
+        assert view.selected is None
+
+
+async def test_click_on_a_gap(shell: Shell) -> None:
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        view = shell.view
+        kernel = of_name(view.trace, "kernel0")[3]
+        x, y = cell_of(view, kernel)
+        await pilot.click(TimelineView, offset=(x + 2, y))
+        await pilot.pause()
+        gap = shell.heard(GapClicked)[0].gap
+        assert gap == GapId(0, 6)
+        view.set_gap(gap)
+        await pilot.pause()
+        assert "70.0 µs" in text_of(view)
+
+
+async def wheel(pilot: Pilot[None], kind: type[events.MouseEvent], x: int, y: int, **keys: bool) -> None:
+    view = pilot.app.query_one(TimelineView)
+    held = {"shift": False, "meta": False, "ctrl": False} | keys
+    view.post_message(kind(view, x, y, 0, 0, 0, **held))  # type: ignore[call-arg]
+    await pilot.pause()
+
+
+async def test_the_wheel(shell: Shell) -> None:
+    async with shell.run_test(size=(120, 6)) as pilot:
+        await pilot.pause()
+        view = shell.view
+        about = view.viewport.time(40)
+        await wheel(pilot, events.MouseScrollUp, view.scene.labels + 40, 4, ctrl=True)
+        assert abs(view.viewport.column(about) - 40) <= 1
+        span = view.viewport.span_ns
+        await wheel(pilot, events.MouseScrollDown, 60, 4, ctrl=True)
+        assert view.viewport.span_ns > span
+        view.zoom(5)
+        start = view.viewport.start_ns
+        await wheel(pilot, events.MouseScrollDown, 60, 4, shift=True)
+        assert view.viewport.start_ns > start
+        view.expand_all()
+        await wheel(pilot, events.MouseScrollDown, 60, 4)
+        assert view.scene.top > 0
+        for _ in range(9):
+            await wheel(pilot, events.MouseScrollUp, 60, 4)
+        assert view.scene.top == 0
+
+
+async def test_a_drag_selects_a_range(shell: Shell) -> None:
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        view = shell.view
+        left = view.scene.labels
+        await pilot.mouse_down(TimelineView, offset=(left + 20, 5))
+        await pilot.hover(TimelineView, offset=(left + 39, 9))
+        await pilot.mouse_up(TimelineView, offset=(left + 39, 9))
+        await pilot.pause()
+        assert view.range_ns == (view.viewport.time(20), view.viewport.time(40))
+        assert view.selected is None
+        assert shell.heard(RangeChanged)[-1].range_ns == view.range_ns
+        view.set_range(None)
+        await pilot.pause()
+        assert shell.heard(RangeChanged)[-1].range_ns is None
+
+
+async def test_hovering_draws_nothing(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        drawn: list[object] = []
+        monkeypatch.setattr(shell.view, "_draw", lambda: drawn.append(1))
+        for x in range(20, 100, 7):
+            await pilot.hover(TimelineView, offset=(x, 6))
+        assert not drawn
+
+
+async def test_the_overview_moves_the_view(shell: Shell) -> None:
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        view = shell.view
+        view.zoom(10)
+        await pilot.click(TimelineView, offset=(118, 0))
+        await pilot.pause()
+        low, high = view.trace.span
+        assert view.viewport.contains(high - (high - low) // 100)
+
+
+async def test_folding(shell: Shell) -> None:
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        view = shell.view
+        height = view.scene.layout.height
+        await pilot.click(TimelineView, offset=(2, TOP))
+        await pilot.pause()
+        assert view.scene.layout.height == height - 2
+        assert "+2" in text_of(view).splitlines()[TOP]
+        view.select(of_name(view.trace, "cudaLaunchKernel")[0])  # a folded row is unfolded to show it
+        assert view.scene.layout.height == height
+        view.collapse_all()
+        assert view.scene.layout.height == 3
+        view.expand_all()
+        assert view.scene.layout.height == height
+        view.hide_lane()
+        assert view.scene.layout.height == height - 3
+        view.show_hidden()
+        view.expand_all()
+        assert view.scene.layout.height == height
+        view.pin_lane()
+        assert view.scene.layout.pinned_height == 3
+        assert view.scene.layout.height == height - 3
+
+
+async def test_many_calls_cost_one_frame(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        frames: list[int] = []
+        render = shell.view._render_frame
+        monkeypatch.setattr(shell.view, "_render_frame", lambda: frames.append(1) or render())
+        for _ in range(50):
+            shell.view.zoom(1.01)
+        await pilot.pause()
+        assert len(frames) == 1
+
+
+async def test_a_selection_step_draws_only_what_changed(shell: Shell) -> None:
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        view = shell.view
+        view.select(of_name(view.trace, "kernel0")[4], reveal=False)
+        await pilot.pause()
+        view._change(selected=of_name(view.trace, "kernel0")[5])
+        changed = view._render_frame()
+        lines = [region.y for region in changed]
+        assert lines == [cell_of(view, of_name(view.trace, "kernel0")[5])[1]]
+
+
+async def test_resizing_keeps_the_stretch(shell: Shell) -> None:
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        view = shell.view
+        view.zoom(4)
+        before = view.viewport
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert view.viewport.width < before.width
+        assert view.viewport.span_ns == pytest.approx(before.span_ns, rel=0.02)
+        assert all(strip.cell_length == 80 for strip in view.render_lines(view.size.region))
+        await pilot.resize_terminal(9, 3)
+        await pilot.pause()
+        assert view.size.width == 9
+
+
+async def test_marks_matches_and_themes(shell: Shell) -> None:
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        view = shell.view
+        view.set_marks([Mark(500_000, "half")])
+        view.set_matches(np.array(of_name(view.trace, "kernel1")))
+        await pilot.pause()
+        assert "half" in text_of(view)
+        assert view.scene.matches is not None
+        assert view.scene.matches.sum() == 10
+        view.set_matches(None)
+        assert view.scene.matches is None
+        shell.theme = "textual-light"
+        await pilot.pause()
+        assert view.scene.fixed.theme is LIGHT
+        view.set_theme(PLAIN)
+        await pilot.pause()
+        styles = {segment.style for strip in view.render_lines(view.size.region) for segment in strip}
+        assert all(s is not None and s.color is None and s.bgcolor is None for s in styles)
+
+
+async def test_lit_names(shell: Shell) -> None:
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        view = shell.view
+        kernel = of_name(view.trace, "kernel1")[2]
+        view.select(kernel)
+        assert view.scene.same == int(view.trace.name[kernel])
+        view.highlight_name(0)
+        assert view.scene.same == 0
+        view.select(None)
+        assert view.scene.same == 0
+        view.highlight_name(None)
+        assert view.scene.same == -1
+
+
+async def test_what_is_sent_is_what_is_seen(shell: Shell) -> None:
+    """The lean strips, read back by Rich's own decoder, are the canvas."""
+    from rich.ansi import AnsiDecoder
+
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        shell.view.select(of_name(shell.view.trace, "kernel1")[2], reveal=False)
+        await pilot.pause()
+        console = Console(color_system="truecolor")
+        for strip in shell.view.render_lines(shell.view.size.region):
+            decoded = AnsiDecoder().decode_line(strip.render(console))
+            assert decoded.plain == strip.text
+            x = 0
+            for segment in strip:
+                for character in segment.text:
+                    style = decoded.get_style_at_offset(console, x)
+                    assert segment.style is not None
+                    assert style.bgcolor == segment.style.bgcolor
+                    if not character.isspace():
+                        assert style.color == segment.style.color
+                        assert bool(style.bold) == bool(segment.style.bold)
+                    x += 1
