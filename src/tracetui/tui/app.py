@@ -45,6 +45,6 @@ class TracetuiApp(App[None]):
     async def on_loading_screen_ended(self, message: LoadingScreen.Ended) -> None:
         task = message.load_task
         if task.trace is not None:
-            await self.switch_screen(self._screen_of(task))
+            await self.push_screen(self._screen_of(task))
         elif task.error is not None and isinstance(self.screen, LoadingScreen):
             self.screen.failed()

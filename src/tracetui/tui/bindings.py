@@ -69,7 +69,7 @@ ACTIONS: tuple[Action, ...] = (
         "back",
         "the view before the last jump",
         MOVE,
-        line="back to the last view, and forward again",
+        line="to the last view, and forward again",
     ),
     Action(
         "forward",
@@ -77,7 +77,7 @@ ACTIONS: tuple[Action, ...] = (
         "forward",
         "the view that `back` left",
         MOVE,
-        line="back to the last view, and forward again",
+        line="to the last view, and forward again",
     ),
     Action(
         "previous",
@@ -118,9 +118,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "flow_next", ("right_square_bracket",), "flow(1)", "follow the flow: op → launch → kernel", SELECT
     ),
-    Action(
-        "flow_back", ("left_square_bracket",), "flow(-1)", "back along the flow: kernel → launch → op", SELECT
-    ),
+    Action("flow_back", ("left_square_bracket",), "flow(-1)", "back: kernel → launch → op", SELECT),
     Action(
         "backward",
         ("right_curly_bracket", "left_curly_bracket"),
@@ -128,7 +126,6 @@ ACTIONS: tuple[Action, ...] = (
         "forward op ↔ its backward op",
         SELECT,
     ),
-    Action("explain", ("e",), "explain", "explain the selected event", SELECT),
     Action("clear", ("escape",), "clear", "clear search, range, then the selection", SELECT),
     Action("gap_next", ("g",), "gap(1)", "next gap", FIND, line="next, previous gap"),
     Action("gap_previous", ("G",), "gap(-1)", "previous gap", FIND, line="next, previous gap"),
@@ -141,7 +138,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("pane_gaps", ("3",), "pane('gaps')", "pane: gaps, longest first", PANES),
     Action("pane_steps", ("4",), "pane('steps')", "pane: steps", PANES),
     Action("pane_findings", ("5",), "pane('findings')", "pane: findings", PANES),
-    Action("focus", ("tab",), "focus_other", "arrow keys: to the table, or the timeline", PANES),
+    Action("focus", ("tab",), "focus_other", "arrows: to the table, to the timeline", PANES),
     Action(
         "sort_next",
         ("greater_than_sign",),
@@ -159,11 +156,11 @@ ACTIONS: tuple[Action, ...] = (
         line="sort by the next, previous column",
     ),
     Action("sort_reverse", ("R",), "sort(0)", "sort the other way round", PANES),
-    Action("fold", ("z",), "fold", "fold or unfold the lane of the selection", LANES),
+    Action("fold", ("z",), "fold", "fold or unfold the selection's lane", LANES),
     Action("fold_all", ("Z",), "fold_all", "fold or unfold every lane", LANES),
-    Action("hide_lane", ("x",), "hide_lane", "hide the lane of the selection", LANES),
+    Action("hide_lane", ("x",), "hide_lane", "hide the selection's lane", LANES),
     Action("show_lanes", ("X",), "show_lanes", "show the hidden lanes again", LANES),
-    Action("pin_lane", ("p",), "pin_lane", "pin the lane of the selection above the others", LANES),
+    Action("pin_lane", ("p",), "pin_lane", "pin the selection's lane above the others", LANES),
     Action("filter", ("F",), "filter", "filter the table", PANES),
     Action("help", ("question_mark",), "help", "all keys", APP),
     Action("palette", ("ctrl+p",), "app.command_palette", "everything, by name", APP, False),
@@ -182,7 +179,6 @@ HINTS: tuple[tuple[str, str, str], ...] = (
     ("f", "fit", "centre"),
     ("0", "all", "fit"),
     ("[ ]", "flow", "flow_next"),
-    ("e", "explain", "explain"),
     ("Tab", "table", "focus"),
     ("^p", "palette", "palette"),
 )

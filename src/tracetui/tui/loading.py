@@ -66,7 +66,9 @@ class LoadTask:
             except MemoryError:
                 self.error = f"{self.name}: does not fit into this machine's memory"
         except Exception as error:
-            self.error = f"{self.name}: could not be loaded ({type(error).__name__}: {error})"
+            from tracetui.trace.text import plain
+
+            self.error = plain(f"{self.name}: could not be loaded ({type(error).__name__}: {error})", 400)
         finally:
             with self._lock:
                 self.finished.set()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.averages import Averages
     from tracetui.analysis.calls import Calls
     from tracetui.analysis.causes import Causes
+    from tracetui.analysis.findings import Finding
     from tracetui.analysis.scope import Scope
     from tracetui.analysis.steps import Steps
 
@@ -68,3 +69,9 @@ class Results:
         from tracetui.analysis.steps import summarize_steps
 
         return self._once("steps", lambda: summarize_steps(self.trace, gaps=list(self.gaps().devices)))
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What the rules have to say about the trace."""
+        from tracetui.analysis.findings import find_findings
+
+        return self._once("findings", lambda: find_findings(self.trace, steps=self.steps()))

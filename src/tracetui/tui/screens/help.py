@@ -15,7 +15,7 @@ from textual.widgets import Static
 from tracetui.tui.bindings import ACTIONS, Action, groups, key_text
 from tracetui.tui.text import cell
 
-SIZE, KEYS = 56, 15
+SIZE, KEYS = 56, 17
 """Cells of a column at least, and of the keys in it."""
 
 MOUSE: tuple[tuple[str, str], ...] = (

@@ -90,7 +90,7 @@ class LoadingScreen(Screen[None]):
         yield Progress(self.load_task)
 
     def on_mount(self) -> None:
-        self.set_interval(1 / 15, self._tick)
+        self._timer = self.set_interval(1 / 15, self._tick)
         self.load_task.when_done(self._ended)
 
     def _ended(self) -> None:
@@ -98,7 +98,9 @@ class LoadingScreen(Screen[None]):
         self.post_message(self.Ended(self.load_task))
 
     def _tick(self) -> None:
-        if not self.load_task.finished.is_set():
+        if self.load_task.finished.is_set():
+            self._timer.stop()
+        else:
             self.query_one(Progress).refresh()
 
     def failed(self) -> None:

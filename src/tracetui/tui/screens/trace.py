@@ -113,7 +113,12 @@ class TraceScreen(Screen[None]):
 
             return StepsPane(self.results, "steps")
 
-        return {"details": details, "averages": averages, "gaps": gaps, "steps": steps}
+        def findings() -> Pane:
+            from tracetui.tui.panes.findings import FindingsPane
+
+            return FindingsPane(self.results, "findings")
+
+        return {p.__name__: p for p in (details, averages, gaps, steps, findings)}
 
     def _colour(self) -> Callable[[int], str | None]:
         palette = Palette(self.trace, DARK if self.app.current_theme.dark else LIGHT)

@@ -1,0 +1,184 @@
+"""`tracetui open` and `demo`: what is said before the app starts, and the app on a real pseudo-terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tracetui.cli import main
+from tracetui.cli.open import samples
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+LLAMA = DATA / "llama_train.json.gz"
+
+
+def bad_files(folder: Path) -> dict[str, Path]:
+    empty = folder / "empty.json"
+    empty.touch()
+    picture = folder / "picture.png"
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
+    other = folder / "other.json"
+    other.write_text('{"no": "trace"}')
+    return {
+        "missing": folder / "missing.json",
+        "directory": folder,
+        "empty": empty,
+        "picture": picture,
+        "other": other,
+    }
+
+
+@pytest.mark.parametrize("kind", ["missing", "directory", "empty", "picture", "other"])
+def test_bad_files_are_one_line_and_exit_code_1(tmp_path: Path, kind: str) -> None:
+    result = CliRunner().invoke(main, ["open", str(bad_files(tmp_path)[kind])])
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in result.stderr
+
+
+def test_escape_sequences_in_a_path_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["open", str(tmp_path / "a\x1b[31mb.json")])
+    assert result.exit_code == 1
+    assert "\x1b" not in result.stderr
+
+
+def test_wrong_usage_is_exit_code_2() -> None:
+    assert CliRunner().invoke(main, ["open"]).exit_code == 2
+
+
+def test_without_a_terminal_the_summary_is_printed() -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "tracetui", "open", str(LLAMA)], capture_output=True, text=True, timeout=60
+    )
+    assert run.returncode == 0, run.stderr
+    assert "\x1b" not in run.stdout
+    assert "overhead-bound" in run.stdout.casefold()
+
+
+def test_demo_lists_its_samples() -> None:
+    found = samples()
+    if not found:
+        pytest.skip("this checkout has no samples yet")
+    result = CliRunner().invoke(main, ["demo", "--list"])
+    assert result.exit_code == 0
+    for name in found:
+        assert name in result.stdout
+    assert CliRunner().invoke(main, ["demo", "no such sample"]).exit_code == 1
+
+
+class Terminal:
+    """A program on a pseudo-terminal, and the screen that it has drawn."""
+
+    def __init__(
+        self, *arguments: str, columns: int = 100, rows: int = 30, stdin: Path | None = None
+    ) -> None:
+        self.columns, self.rows = columns, rows
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.environ.update(
+                TERM="xterm-256color", COLORTERM="truecolor", LINES=str(rows), COLUMNS=str(columns)
+            )
+            if stdin is not None:
+                os.dup2(os.open(stdin, os.O_RDONLY), 0)
+            os.execv(sys.executable, [sys.executable, "-m", "tracetui", *arguments])
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.written = b""
+
+    def read(self, until: str, seconds: float = 30) -> str:
+        """The screen, once it shows a text."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if select.select([self.fd], [], [], 0.05)[0]:
+                try:
+                    self.written += os.read(self.fd, 1 << 16)
+                except OSError:
+                    break
+            elif until in self.screen():
+                return self.screen()
+        raise AssertionError(f"{until!r} never appeared on:\n{self.screen()}")
+
+    def screen(self) -> str:
+        """What a terminal would show: enough of one for cursor moves and text."""
+        cells = [[" "] * self.columns for _ in range(self.rows)]
+        x = y = 0
+        text = self.written.decode("utf-8", "replace")
+        token = re.compile(
+            r"\x1b\[([\d;]*)H|\x1b\[[\d;?<=>$]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.|(\r)|(\n)|(.)",
+            re.S,
+        )
+        for found in token.finditer(text):
+            if found[1] is not None:
+                row, _, column = found[1].partition(";")
+                y, x = int(row or 1) - 1, int(column or 1) - 1
+            elif found[2]:
+                x = 0
+            elif found[3]:
+                y += 1
+            elif found[4]:
+                if 0 <= y < self.rows and 0 <= x < self.columns:
+                    cells[y][x] = found[4]
+                x += 1
+        return "\n".join("".join(row).rstrip() for row in cells)
+
+    def press(self, keys: str) -> None:
+        os.write(self.fd, keys.encode())
+
+    def wait(self, seconds: float = 15) -> int:
+        """The exit code."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if select.select([self.fd], [], [], 0.05)[0]:
+                with suppress(OSError):
+                    self.written += os.read(self.fd, 1 << 16)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                os.close(self.fd)
+                return os.waitstatus_to_exitcode(status)
+        os.kill(self.pid, 9)
+        raise AssertionError("it did not end")
+
+
+def test_a_trace_on_a_real_terminal() -> None:
+    terminal = Terminal("open", str(LLAMA))
+    shown = terminal.read("aten::mm")
+    lines = shown.splitlines()
+    assert "llama_train.json.gz" in lines[0]
+    assert "GPU 35% busy" in lines[1]
+    assert any("ProfilerStep#2" in line for line in lines[3:8])
+    assert any("stream 7" in line for line in lines)
+    assert "wasd move" in lines[-1]
+    assert "q quit" in lines[-1]
+    terminal.press("g")
+    assert "longest first" in terminal.read("gap 1 of")
+    terminal.press("q")
+    assert terminal.wait() == 0
+    assert "Traceback" not in terminal.written.decode("utf-8", "replace")
+
+
+def test_a_trace_from_standard_input_leaves_the_keyboard_to_the_app() -> None:
+    terminal = Terminal("open", "-", stdin=LLAMA)
+    terminal.read("ProfilerStep#2")
+    terminal.press("q")
+    assert terminal.wait() == 0
+
+
+def test_a_file_that_is_no_trace_on_a_real_terminal(tmp_path: Path) -> None:
+    terminal = Terminal("open", str(bad_files(tmp_path)["picture"]))
+    terminal.read("q  quit")
+    terminal.press("q")
+    assert terminal.wait() == 1
+    assert "Traceback" not in terminal.written.decode("utf-8", "replace")

@@ -1,0 +1,65 @@
+"""Traces loaded once, and the app running on them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tracetui.trace import Trace, load
+from tracetui.tui.app import TracetuiApp
+from tracetui.tui.loading import LoadTask
+from tracetui.tui.screens.trace import TraceScreen
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+
+
+@lru_cache
+def loaded(name: str) -> Trace:
+    return load(DATA / f"{name}.json.gz")
+
+
+@pytest.fixture
+def llama() -> Trace:
+    """A training step: 35,000 events."""
+    return loaded("llama_train")
+
+
+@pytest.fixture
+def small() -> Trace:
+    """matmul + add, cold."""
+    return loaded("matmul_add_64_cold_eager")
+
+
+def app_of(path: Path | str) -> TracetuiApp:
+    """The app on a trace that is loaded already."""
+    task = LoadTask(path).start()
+    assert task.finished.wait(30)
+    return TracetuiApp(task)
+
+
+def screen_of(app: TracetuiApp) -> TraceScreen:
+    assert isinstance(app.screen, TraceScreen)
+    return app.screen
+
+
+async def until(pilot: Any, true: Callable[[], bool], seconds: float = 10) -> None:
+    """Wait for what a worker does."""
+    for _ in range(int(seconds / 0.02)):
+        if true():
+            return
+        await pilot.pause(0.02)
+    raise AssertionError("it did not come true")
+
+
+def write_trace(path: Path, events: Sequence[dict[str, Any]], **top: Any) -> Path:
+    path.write_text(json.dumps({"traceEvents": list(events), **top}))
+    return path
+
+
+def slice_event(name: str, ts: float, dur: float, tid: int = 1, **more: Any) -> dict[str, Any]:
+    return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": tid, "ts": ts, "dur": dur, "args": {}, **more}

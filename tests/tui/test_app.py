@@ -1,0 +1,354 @@
+"""The app by its keys: the first picture, selection shared by timeline and tables, gaps, search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from tracetui.trace import Trace
+from tracetui.tui.app import TracetuiApp
+from tracetui.tui.loading import LoadTask
+from tracetui.tui.panes.averages import AveragesPane
+from tracetui.tui.panes.details import DetailsPane
+from tracetui.tui.panes.findings import FindingsPane
+from tracetui.tui.panes.gaps import GapsPane
+from tracetui.tui.panes.steps import StepsPane
+from tracetui.tui.prompt import Prompt
+from tracetui.tui.screens.help import HelpScreen
+from tracetui.tui.screens.loading import LoadingScreen, Progress
+from tracetui.tui.screens.trace import TraceScreen
+
+from .conftest import DATA, app_of, screen_of, slice_event, until, write_trace
+
+LLAMA = DATA / "llama_train.json.gz"
+SIZE = (120, 36)
+
+
+def text(app: TracetuiApp) -> str:
+    """All that is on the screen."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join(strip.text for strip in strips)
+
+
+async def test_it_opens_with_the_timeline_the_averages_and_the_keys() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await until(pilot, lambda: "aten::mm" in text(app))
+        shown = text(app)
+        for words in ("llama_train.json.gz", "35,279 events", "NVIDIA H200", "ProfilerStep#2", "stream 7"):
+            assert words in shown
+        assert "wasd move" in shown
+        assert screen.focused is screen.timeline
+
+
+async def test_keys_move_the_timeline_whoever_has_the_focus() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        start = screen.timeline.viewport
+        await pilot.press("w")
+        assert screen.timeline.viewport.span_ns < start.span_ns
+        await pilot.press("2", "2", "3")
+        assert isinstance(screen.focused, GapsPane)
+        before = screen.timeline.viewport
+        await pilot.press("d")
+        assert screen.timeline.viewport.start_ns > before.start_ns
+        await pilot.press("0")
+        assert screen.timeline.viewport.span_ns >= start.span_ns
+
+
+async def test_the_row_of_the_selected_event_comes_into_view_and_enter_jumps_to_instances(
+    llama: Trace,
+) -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        pane = screen.area.open
+        assert isinstance(pane, AveragesPane)
+        await until(pilot, lambda: pane.averages is not None)
+        name = llama.names.index("aten::silu")
+        events = np.flatnonzero(llama.name == name)
+        screen.timeline.select(int(events[0]))
+        await until(pilot, lambda: pane.row is not None and pane.averages.names[pane.row] == "aten::silu")
+        await pilot.press("tab", "enter")
+        longest = events[np.argsort(-llama.duration[events], kind="stable")]
+        await until(pilot, lambda: screen.timeline.selected == int(longest[0]))
+        assert "the longest of" in screen.footer.message
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.timeline.selected == int(longest[1]))
+        view = screen.timeline.viewport
+        assert view.start_ns <= int(llama.start[longest[1]]) < view.end_ns
+
+
+async def test_sorting_by_key_and_filtering() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        pane = screen.area.open
+        assert isinstance(pane, AveragesPane)
+        await until(pilot, lambda: pane.averages is not None)
+        averages = pane.averages
+        assert averages is not None
+        assert pane.sort == "self_device"
+        await pilot.press("less_than_sign")
+        assert pane.sort == "device"
+        await pilot.press("less_than_sign")
+        assert (pane.sort, pane.descending) == ("name", False)
+        names = [averages.names[r].casefold() for r in pane.order]
+        assert names == sorted(names)
+        await pilot.press("R")
+        assert [averages.names[r].casefold() for r in pane.order] == sorted(names, reverse=True)
+        await pilot.press("F", *"softmax")
+        assert screen.prompt is not None
+        await until(pilot, lambda: 0 < len(pane.order) < 12)
+        await pilot.press("escape")
+        await until(pilot, lambda: len(pane.order) == len(averages))
+        assert not screen.query(Prompt)
+
+
+async def test_g_walks_the_gaps_longest_first_or_by_time() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        gaps = screen.results.gaps()
+        by_size = np.argsort(-gaps.duration, kind="stable")
+        await pilot.press("g")
+        assert screen.gap == by_size[0]
+        assert screen.timeline.selected == int(gaps.after[by_size[0]])
+        assert f"gap 1 of {len(gaps):,}, longest first" in screen.footer.message
+        await pilot.press("g", "g", "G")
+        assert screen.gap == by_size[1]
+        await pilot.press("o", "g")
+        assert screen.gap == by_size[1] + 1
+        view = screen.timeline.viewport
+        assert view.start_ns <= int(gaps.start[screen.gap]) < view.end_ns
+
+
+async def test_the_gaps_pane_names_causes_and_jumps() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("3")
+        pane = screen.area.open
+        assert isinstance(pane, GapsPane)
+        await until(pilot, lambda: pane.table is not None and pane.table.column("cause") is not None)
+        await until(pilot, lambda: "idle" in pane.note)
+        await pilot.press("down", "down", "enter")
+        gaps = screen.results.gaps()
+        third = int(np.argsort(-gaps.duration, kind="stable")[2])
+        await until(pilot, lambda: screen.gap == third)
+        assert "idle for" in screen.footer.message
+        assert screen.timeline.selected == int(gaps.after[third])
+
+
+async def test_search_counts_as_one_types_and_walks(llama: Trace) -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("slash", *"silu")
+        expected = sum("silu" in n.casefold() for n in (llama.name_of(i) for i in range(len(llama))))
+        await until(pilot, lambda: f"{expected} matches" in text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.timeline.selected is not None)
+        found = screen.search.found
+        assert screen.timeline.selected == int(found[0])
+        await pilot.press("n", "n", "N")
+        assert screen.timeline.selected == int(found[1])
+        assert f"match 2 of {expected}" in screen.footer.message
+        await pilot.press("escape")
+        assert screen.search.query == ""
+        await pilot.press("n")
+        assert "press /" in screen.footer.message
+
+
+async def test_a_wrong_search_says_so_and_escape_takes_it_away() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("slash", "slash", "left_parenthesis")
+        await until(pilot, lambda: "not a regular expression" in text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: not screen.query(Prompt))
+        assert screen.focused is screen.timeline
+
+
+async def test_brackets_follow_the_flow_from_op_to_kernel_and_back(llama: Trace) -> None:
+    kernel = int(np.flatnonzero(llama.launch >= 0)[100])
+    launch = int(llama.launch[kernel])
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        screen.timeline.select(kernel)
+        await pilot.press("left_square_bracket")
+        assert screen.timeline.selected == launch
+        await pilot.press("left_square_bracket")
+        op = screen.timeline.selected
+        assert op == int(llama.op[launch])
+        await pilot.press("right_square_bracket", "right_square_bracket")
+        assert screen.timeline.selected == kernel
+
+
+async def test_details_are_read_off_the_file_and_lead_on(llama: Trace) -> None:
+    kernel = int(np.flatnonzero(llama.launch >= 0)[100])
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("1")
+        pane = screen.area.open
+        assert isinstance(pane, DetailsPane)
+        await until(pilot, lambda: any(f.label == "events" for f in pane.facts))
+        screen.timeline.select(kernel)
+        await until(pilot, lambda: any(f.label == "grid" for f in pane.facts))
+        labels = {f.label: f for f in pane.facts}
+        assert labels["launch"].event == int(llama.launch[kernel])
+        assert labels["correlation"].value == str(int(llama.correlation[kernel]))
+        assert {"registers per thread", "step", "op", "self time"} <= set(labels)
+        row = next(n for n, line in enumerate(pane.lines) if line.label == "launch")
+        pane.show_row(row)
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.timeline.selected == int(llama.launch[kernel]))
+
+
+async def test_steps_and_findings_show_and_jump(llama: Trace) -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("4")
+        steps = screen.area.open
+        assert isinstance(steps, StepsPane)
+        await until(pilot, lambda: steps.steps is not None and "step 3" in text(app))
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: screen.timeline.selected is not None)
+        assert llama.name_of(screen.timeline.selected or 0) == "ProfilerStep#3"
+        await pilot.press("5")
+        findings = screen.area.open
+        assert isinstance(findings, FindingsPane)
+        await until(pilot, lambda: bool(findings.findings))
+        await pilot.press("enter")
+        first = findings.findings[0]  # type: ignore[index]
+        await until(pilot, lambda: screen.timeline.selected == first.evidence[0])
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.timeline.selected == first.evidence[1 % len(first.evidence)])
+
+
+async def test_a_digit_opens_and_closes_its_pane_and_tab_moves_the_arrows() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("tab")
+        assert screen.focused is screen.area.open
+        await pilot.press("escape")
+        assert screen.focused is screen.timeline
+        height = screen.timeline.size.height
+        await pilot.press("2")
+        await pilot.pause()
+        assert screen.area.open is None
+        assert screen.timeline.size.height > height
+        await pilot.press("2")
+        await pilot.pause()
+        assert isinstance(screen.focused, AveragesPane)
+
+
+async def test_help_and_palette_open_and_close() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("question_mark")
+        assert isinstance(app.screen, HelpScreen)
+        await pilot.pause()
+        assert "next, previous gap" in text(app)
+        await pilot.press("escape")
+        assert isinstance(app.screen, TraceScreen)
+        await pilot.press("ctrl+p", *"next gap")
+        await pilot.pause(0.3)
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen))
+        await until(pilot, lambda: screen_of(app).gap is not None)
+
+
+async def test_a_trace_of_the_cpu_alone_says_what_that_means(tmp_path: Path) -> None:
+    path = write_trace(
+        tmp_path / "cpu.json", [slice_event("aten::mm", 0, 10), slice_event("aten::add", 20, 5)]
+    )
+    app = app_of(path)
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "no GPU lane: only the CPU was recorded" in text(app))
+        await pilot.press("1")
+        await until(pilot, lambda: "there are no kernels, gaps or launches" in text(app).replace("\n", " "))
+        await pilot.press("g")
+        assert "no gaps" in screen_of(app).footer.message
+
+
+async def test_what_was_lost_is_said_in_the_first_line(tmp_path: Path) -> None:
+    path = write_trace(tmp_path / "t.json", [{"ph": "B", "name": "x", "pid": 1, "tid": 1, "ts": 5}])
+    app = app_of(path)
+    async with app.run_test(size=SIZE):
+        assert "⚠ odd: " in text(app).split("\n")[0]
+
+
+async def test_hostile_names_stay_plain_text(tmp_path: Path) -> None:
+    evil = "[bold red]pwn[/] \x1b[31mred\x07 \u202eabc"
+    args = {"[link=x]key[/]\x1b]0;t\x07": "\x1b[2Jvalue\nsecond [blink]line[/]"}
+    path = write_trace(tmp_path / "[red]evil[bold].json", [slice_event(evil, 0, 10, args=args)])
+    app = app_of(path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = screen_of(app)
+        await pilot.press("right", "1")
+        pane = screen.area.open
+        assert isinstance(pane, DetailsPane)
+        await until(pilot, lambda: any("[blink]" in f.value for f in pane.facts))
+        await until(pilot, lambda: "[blink]line[/]" in text(app))
+        shown = text(app)
+        assert "[bold red]pwn[/]" in shown
+        assert "[red]evil[bold].json" in shown
+        assert not any(ord(c) < 32 for c in shown.replace("\n", ""))
+        assert "\u202e" not in shown
+        await pilot.press("2", "slash", *"[bold", "enter")
+        await pilot.pause()
+        assert "“[bold”" in screen.footer.message
+
+
+async def test_loading_shows_progress_and_can_be_cancelled(tmp_path: Path) -> None:
+    task = LoadTask(tmp_path / "big.json")  # never started: it stays where we put it
+    task.done, task.total = 3 << 20, 12 << 20
+    app = TracetuiApp(task)
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert isinstance(app.screen, LoadingScreen)
+        await pilot.pause(0.1)
+        assert "reading big.json, 3.00 MiB of 12.00 MiB" in text(app)
+        assert "25%" in text(app)
+        await pilot.press("escape")
+        assert task.cancelled
+    assert app.return_code == 0
+
+
+async def test_a_trace_that_arrives_later_replaces_the_progress() -> None:
+    task = LoadTask(LLAMA)
+    app = TracetuiApp(task)
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert isinstance(app.screen, LoadingScreen)
+        task.start()
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen))
+
+
+async def test_a_file_that_is_no_trace_becomes_a_message(tmp_path: Path) -> None:
+    path = tmp_path / "not.json"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(200))
+    task = LoadTask(path)
+    app = TracetuiApp(task)
+    async with app.run_test(size=(80, 24)) as pilot:
+        task.start()
+        await until(pilot, lambda: task.error is not None)
+        await until(pilot, lambda: (task.error or "?")[-12:] in text(app) and "q  quit" in text(app))
+        assert app.screen.query_one(Progress)
+        await pilot.press("q")
+    assert app.return_code == 1
+
+
+def test_a_cancelled_load_ends() -> None:
+    task = LoadTask(LLAMA)
+    task.cancel()
+    task.start()
+    assert task.finished.wait(30)
+    assert task.error is None

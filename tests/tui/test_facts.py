@@ -1,0 +1,165 @@
+"""What is said about an event, links between events, the list of gaps, and units."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tracetui.trace import Kind, Trace, load
+from tracetui.tui import flow
+from tracetui.tui.gaps import list_causes, list_gaps, next_gap
+from tracetui.tui.panes.facts import event_facts, histogram, self_time, trace_facts, value_text, wrapped
+from tracetui.tui.topline import device_names, warning
+from tracetui.tui.units import duration, instant, plural, share, size
+
+
+def test_units() -> None:
+    assert [duration(v) for v in (0, 999, 999_999, 1_000_000, 2_500_000_000)] == [
+        "0.000 µs",
+        "0.999 µs",
+        "999.999 µs",
+        "1.000 ms",
+        "2.500 s ",
+    ]
+    assert max(len(duration(v)) for v in (999_999_499, 999_999, 12)) == 10
+    assert instant(1_234_567) == "1,234.567 µs"
+    assert instant(12_345_678_901) == "12.345678901 s"
+    assert (share(1, 3), share(1, 0)) == ("33.33%", "-")
+    assert (size(100), size(1536), size(3 << 30)) == ("100 B", "1.50 KiB", "3.00 GiB")
+    assert (plural(1, "match"), plural(2, "match"), plural(1000, "gap")) == (
+        "1 match",
+        "2 matches",
+        "1,000 gaps",
+    )
+
+
+def test_self_time_and_children_add_up(llama: Trace) -> None:
+    total = sum(self_time(llama, i) for i in range(llama.lanes[0].first, llama.lanes[0].first + 400))
+    first = llama.lanes[0].first
+    for i in range(first, first + 400):
+        assert self_time(llama, i) + int(llama.duration[llama.children(i)].sum()) == int(llama.duration[i])
+    assert total > 0
+
+
+def test_the_facts_of_a_kernel_lead_to_its_launch_its_op_and_its_step(llama: Trace) -> None:
+    kernel = int(np.flatnonzero((llama.launch >= 0) & llama.is_kind(Kind.KERNEL))[200])
+    facts = {f.label: f for f in event_facts(llama, kernel, {"grid": [1, 2, 3]})}
+    assert facts["launch"].event == int(llama.launch[kernel])
+    assert facts["op"].event == int(llama.op[kernel])
+    assert llama.name_of(facts["step"].event).startswith("ProfilerStep#")
+    assert facts["grid"].value == "[1, 2, 3]"
+    assert f"{int(np.count_nonzero(llama.name == llama.name[kernel])):,} event" in facts["same name"].value
+
+
+def test_the_facts_of_an_op_list_what_it_ran_on_the_gpu(llama: Trace) -> None:
+    op = int(llama.op[int(np.flatnonzero((llama.op >= 0) & llama.is_kind(Kind.KERNEL))[50])])
+    inside = flow.launches_within(llama, op)
+    work = np.flatnonzero(np.isin(llama.launch, inside))
+    facts = event_facts(llama, op, None)
+    told = next(f for f in facts if f.label == "on the GPU")
+    assert told.value.startswith(f"{len(work)} event")
+    assert duration(int(llama.duration[work].sum())).strip() in told.value
+    assert facts[-1].value == "reading …"
+
+
+def test_follow_and_unfollow_are_each_other(llama: Trace) -> None:
+    launches = np.unique(llama.launch[llama.launch >= 0])[::97]
+    for launch in launches.tolist():
+        kernel, said = flow.follow(llama, launch)
+        assert kernel is not None
+        assert int(llama.launch[kernel]) == launch
+        assert said
+        assert flow.unfollow(llama, kernel)[0] == launch
+        assert flow.unfollow(llama, launch)[0] == int(llama.op[launch])
+
+
+def test_forward_and_backward_are_each_other(llama: Trace) -> None:
+    assert len(llama.flow_from)
+    forward = int(llama.flow_from[0])
+    back = flow.backward(llama, forward)
+    assert back in llama.flow_to[llama.flow_from == forward]
+    assert forward in flow.forward_of(llama, int(llama.flow_to[0]))
+
+
+def test_the_ends_of_a_flow_say_so(small: Trace) -> None:
+    kernel = int(np.flatnonzero(small.launch >= 0)[-1])
+    target, said = flow.follow(small, kernel)
+    assert target is None
+    assert "ends here" in said
+    top = int(np.flatnonzero(small.is_kind(Kind.ANNOTATION) & (small.parent < 0))[0])
+    assert flow.unfollow(small, top)[0] is None
+
+
+def test_gaps_walk_by_size_and_by_time(llama: Trace) -> None:
+    gaps = list_gaps(llama)
+    assert int(gaps.duration.sum()) == sum(d.idle for d in gaps.devices)
+    longest = int(gaps.duration.argmax())
+    assert next_gap(gaps, None, 0, 1, True) == (longest, 1, len(gaps))
+    assert next_gap(gaps, longest, 0, -1, True) == (
+        int(np.argsort(-gaps.duration, kind="stable")[-1]),
+        len(gaps),
+        len(gaps),
+    )
+    after = next_gap(gaps, None, int(gaps.start[10]), 1, False)
+    assert after == (10, 11, len(gaps))
+    assert next_gap(gaps, None, int(gaps.start[10]), -1, False) == (9, 10, len(gaps))
+    long_only = next_gap(gaps, None, 0, 1, True, minimum=100_000)
+    assert long_only is not None
+    assert long_only[2] == int(np.count_nonzero(gaps.duration >= 100_000))
+    causes = list_causes(llama, gaps)
+    assert causes.event.tolist() == gaps.after.tolist()
+
+
+def test_no_gaps_no_walk(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(
+        json.dumps([{"ph": "X", "name": "a", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 0, "dur": 1}])
+    )
+    trace = load(path)
+    gaps = list_gaps(trace)
+    assert len(gaps) == 0
+    assert next_gap(gaps, None, 0, 1, True) is None
+    assert len(list_causes(trace, gaps).cause) == 0
+    assert device_names(trace) == "no GPU lane"
+    assert warning(trace).startswith("no GPU lane")
+    assert any("Only the CPU was recorded" in f.value for f in trace_facts(trace))
+
+
+def test_the_file_s_own_facts(llama: Trace) -> None:
+    facts = {f.label: f.value for f in trace_facts(llama)}
+    assert facts["device 0"].startswith("NVIDIA H200, sm_90, 132 SMs")
+    assert facts["events"].startswith("35,279")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("a\x1b[1mb", "a␛[1mb"),
+        ([1, "x\ny"], '[1, "x\\ny"]'),
+        (None, "null"),
+        (1.5, "1.5"),
+        ({"k": "é"}, '{"k": "é"}'),
+    ],
+)
+def test_arguments_become_one_safe_line(value: object, shown: str) -> None:
+    assert value_text(value) == shown
+
+
+def test_long_arguments_are_cut_and_wrapped() -> None:
+    assert len(value_text("x" * 100_000)) == 4000
+    from tracetui.tui.panes.facts import Fact
+
+    lines = wrapped([Fact("a", "one two three", 7)], 8)
+    assert lines == [Fact("a", "one two", 7), Fact("", "three", 7)]
+
+
+def test_histogram_hides_nothing() -> None:
+    values = np.sort(np.array([1.0] * 1000 + [50.0] + [100.0]))
+    bars = histogram(values)
+    assert len(bars) == 24
+    assert bars[0] == "█"
+    assert sum(c != "·" for c in bars) == 3
+    assert histogram(np.array([2.0, 2.0])) == "all alike"

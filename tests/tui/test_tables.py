@@ -1,0 +1,162 @@
+"""Tables: order, filter, the columns that fit, and a widget that makes only the lines on the screen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from textual.app import App, ComposeResult
+
+from tracetui.tui.tables.model import Column, Table, arrange, fit, next_sort, scrolled
+from tracetui.tui.tables.view import TableView
+from tracetui.tui.text import cell, clip, wrap
+
+NUMBERS = np.array([3, 1, 2, 3, 0], dtype=np.int64)
+WORDS = ["delta", "Alpha", "charlie", "bravo", "echo"]
+
+
+def small_table() -> Table:
+    return Table(
+        (
+            Column("word", "Word", lambda r: WORDS[r], lambda: WORDS, 0, False, 0, False),
+            Column("number", "Number", lambda r: f"{NUMBERS[r]}", lambda: NUMBERS, 8),
+            Column("rare", "Rare", lambda r: "x", None, 10, True, 2),
+            Column("rarer", "Rarer", lambda r: "y", None, 10, True, 5),
+        ),
+        len(WORDS),
+        lambda r: WORDS[r],
+    )
+
+
+def test_numbers_sort_largest_first_and_equal_ones_keep_their_order() -> None:
+    assert arrange(small_table(), "number", True).tolist() == [0, 3, 2, 1, 4]
+    assert arrange(small_table(), "number", False).tolist() == [4, 1, 2, 0, 3]
+
+
+def test_words_sort_no_matter_the_case() -> None:
+    assert arrange(small_table(), "word", False).tolist() == [1, 3, 2, 0, 4]
+
+
+def test_a_filter_keeps_the_order_and_ignores_case() -> None:
+    assert arrange(small_table(), "number", True, "L").tolist() == [0, 2, 1]
+    assert arrange(small_table(), None, True, "no such").tolist() == []
+
+
+def test_unknown_and_unsortable_columns_leave_the_order_alone() -> None:
+    for key in ("nothing", "rare"):
+        assert arrange(small_table(), key, True).tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("width", "keys"),
+    [(60, ["word", "number", "rare", "rarer"]), (45, ["word", "number", "rare"]), (30, ["word", "number"])],
+)
+def test_narrow_tables_lose_their_least_columns_first(width: int, keys: list[str]) -> None:
+    columns = fit(small_table().columns, width)
+    assert [c.key for c, _ in columns] == keys
+    assert sum(size for _, size in columns) + len(columns) - 1 == width
+
+
+def test_the_sort_moves_on_over_columns_that_cannot_be_sorted() -> None:
+    columns = small_table().columns
+    steps = [next_sort(columns, "word", 1), next_sort(columns, "number", 1), next_sort(columns, "word", -1)]
+    assert [c.key for c in steps if c is not None] == ["number", "word", "number"]
+
+
+def test_scrolling_moves_no_more_than_it_must() -> None:
+    assert scrolled(10, 12, 5, 100) == 10
+    assert scrolled(10, 15, 5, 100) == 11
+    assert scrolled(10, 9, 5, 100) == 9
+    assert scrolled(10, 99, 5, 100) == 95
+    assert scrolled(3, 0, 5, 2) == 0
+
+
+def test_cells_are_exact_for_wide_and_narrow_text() -> None:
+    assert cell("abcdef", 4) == "abc…"
+    assert cell("ab", 4, right=True) == "  ab"
+    assert cell("核核核", 4) == "核… "
+    assert clip("abc", 0) == ""
+    assert wrap("one two three", 7) == ["one two", "three"]
+    assert wrap("abcdefgh", 3) == ["abc", "def", "gh"]
+    assert wrap("", 5) == [""]
+
+
+class Host(App[None]):
+    def __init__(self, table: Table) -> None:
+        super().__init__()
+        self.table, self.told = table, list[tuple[str, int]]()
+
+    def compose(self) -> ComposeResult:
+        yield TableView()
+
+    def on_mount(self) -> None:
+        view = self.query_one(TableView)
+        view.set_table(self.table, "number", True)
+        view.focus()
+
+    def on_table_view_chosen(self, message: TableView.Chosen) -> None:
+        self.told.append(("chosen", message.row * 10 + message.again))
+
+    def on_table_view_highlighted(self, message: TableView.Highlighted) -> None:
+        self.told.append(("at", message.row))
+
+
+def lines(view: TableView) -> list[str]:
+    return [view.render_line(y).text for y in range(view.size.height)]
+
+
+async def test_keys_move_choose_and_tell() -> None:
+    app = Host(small_table())
+    async with app.run_test(size=(50, 10)) as pilot:
+        view = app.query_one(TableView)
+        await pilot.press("down", "down", "enter", "enter", "end", "home")
+        assert app.told == [("at", 3), ("at", 2), ("chosen", 20), ("chosen", 21), ("at", 4), ("at", 0)]
+        shown = lines(view)
+        assert shown[0].split() == ["Word", "▼Number", "Rare", "Rarer"]
+        assert [line.split()[0] for line in shown[1:6]] == ["delta", "bravo", "charlie", "Alpha", "echo"]
+        assert {len(line) for line in shown} == {50}
+
+
+async def test_a_click_on_a_title_sorts_and_again_reverses() -> None:
+    app = Host(small_table())
+    async with app.run_test(size=(50, 10)) as pilot:
+        view = app.query_one(TableView)
+        await pilot.click(TableView, offset=(3, 0))
+        assert (view.sort, view.descending) == ("word", False)
+        assert view.order.tolist() == [1, 3, 2, 0, 4]
+        await pilot.click(TableView, offset=(3, 0))
+        assert view.order.tolist() == [4, 0, 2, 3, 1]
+        await pilot.click(TableView, offset=(3, 3))
+        assert view.row == 2
+
+
+async def test_a_hundred_thousand_rows_cost_the_lines_on_the_screen() -> None:
+    asked: list[int] = []
+    values = np.arange(100_000, dtype=np.int64) * 7 % 100_003
+
+    def text(row: int) -> str:
+        asked.append(row)
+        return str(values[row])
+
+    table = Table((Column("number", "Number", text, lambda: values, 12),), len(values))
+    app = Host(table)
+    async with app.run_test(size=(40, 12)) as pilot:
+        view = app.query_one(TableView)
+        assert view.row == int(values.argmax())
+        await pilot.press("end")
+        assert view.row == int(values.argmin())
+        assert int(lines(view)[-1].rstrip("█│").split()[0]) == 0
+        await pilot.press("pageup", "up")
+        assert len(set(asked)) < 60
+
+
+async def test_markup_and_filters_are_plain_text() -> None:
+    names = ["[bold red]x[/]", "[/nothing]"]
+    table = Table((Column("n", "N", names.__getitem__, None, 0, False),), 2, names.__getitem__)
+    app = Host(table)
+    async with app.run_test(size=(40, 6)):
+        view = app.query_one(TableView)
+        assert "[bold red]x[/]" in lines(view)[1]
+        view.set_filter("[/no")
+        assert "[/nothing]" in lines(view)[1]
+        view.set_filter("zzz")
+        assert "no row contains “zzz”" in lines(view)[1]
