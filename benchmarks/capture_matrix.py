@@ -67,13 +67,19 @@ def facts(path: Path) -> dict[str, Any]:
     by_category: dict[str, Counter[str]] = {}
     for e in events:
         by_category.setdefault(e["cat"], Counter())[e["name"]] += 1
+    launches = {e["args"].get("correlation") for e in events if e["cat"] in ("cuda_runtime", "cuda_driver")}
     kernels: Counter[str] = Counter()
-    for name, count in by_category.get("kernel", Counter()).items():
-        kernels[name[:90]] += count
+    early = 0
+    for e in events:
+        if e["cat"] == "kernel" and e["args"].get("correlation") in launches:
+            kernels[e["name"][:90]] += 1
+        elif e["cat"] == "kernel":
+            early += 1  # of the step before the recording, when the GPU is that far behind
     return {
         "events": len(events),
         "steps": [round(e["dur"], 1) for e in sorted(steps, key=lambda e: e["ts"])],
         "kernels": dict(kernels.most_common()),
+        "early": early,
         "ops": dict(by_category.get("cpu_op", Counter())),
         "launches": {
             name: count
@@ -138,7 +144,7 @@ def report(options: CaptureOptions, done: Done | None, error: str, out: Path) ->
         file.write(json.dumps(record) + "\n")
     launched = sum(seen["kernels"].values())
     verdict = "; ".join(wrong) or "ok"
-    numbers = f"{done.elapsed:.1f} s, steps {seen['steps'][:4]} us, {launched} kernels"
+    numbers = f"{done.elapsed:.1f} s, steps {seen['steps'][:4]} us, {launched} + {seen['early']} kernels"
     print(f"{verdict}  {options.command()}  {numbers}", flush=True)
     return not wrong
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,35 @@ def stage(step: int, wait: int, warmup: int) -> str:
     return "wait" if step < wait else "warm-up" if step < wait + warmup else "active"
 
 
+class StepReporter(threading.Thread):
+    """Tells how far the profiled loop has come, from a thread of its own.
+
+    Whatever the loop does between two steps lies inside a ProfilerStep of the trace, and a step may take
+    30 us. So the loop only sets `done`; here it is looked at now and then.
+    """
+
+    def __init__(self, channel: Channel, total: int, wait: int, warmup: int) -> None:
+        super().__init__(daemon=True)
+        self.done = 0
+        self._channel, self._total, self._wait, self._warmup = channel, total, wait, warmup
+        self._end = threading.Event()
+
+    def run(self) -> None:
+        told = 0
+        while not self._end.wait(STEP_INTERVAL):
+            if self.done != told:
+                told = self.done
+                self._channel.phase("profiling", stage(told, self._wait, self._warmup), told, self._total)
+
+    def __enter__(self) -> StepReporter:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._end.set()
+        self.join()
+
+
 def record_steps(
     job: Job, device: torch.device, step: Callable[[], object], channel: Channel, compiled: str | None
 ) -> torch.profiler.profile:
@@ -70,14 +99,9 @@ def record_steps(
     if job["warmup"] or compiled is None:
         channel.phase("profiling", stage(0, wait, warmup), 0, total)
     prof = make_profiler(job, device, wait, warmup, active)
-    clock, due = time.monotonic, time.monotonic() + STEP_INTERVAL
-    with prof:
+    with prof, StepReporter(channel, total, wait, warmup) as reporter:
         for i in range(total):
-            # Whatever happens between two steps lies inside a ProfilerStep of the trace, and a step may take
-            # 30 us. So it is a look at the clock, and never a message right before the first recorded step.
-            if clock() > due and i != wait + warmup:
-                channel.phase("profiling", stage(i, wait, warmup), i, total)
-                due = clock() + STEP_INTERVAL
+            reporter.done = i
             step()
             prof.step()
     devices.synchronize(device)

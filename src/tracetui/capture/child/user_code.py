@@ -168,4 +168,5 @@ class ScriptRecorder:
                 self.prof.stop()
                 self.channel.phase("profiling", "active", self.total, self.total)
                 raise Recorded
-            self.channel.step("profiling", stage(done, wait, warmup), done, self.total)
+            if done != wait + warmup:  # it would be the first thing in the recording
+                self.channel.step("profiling", stage(done, wait, warmup), done, self.total)
