@@ -30,7 +30,9 @@ from tracetui.trace.times import NO_TIME
 _VALUE_LIMIT = 4096
 
 
-def build(store: Store, path: str, size: int, text_size: int, top: Mapping[str, Any], reader: ArgsReader) -> Trace:
+def build(
+    store: Store, path: str, size: int, text_size: int, top: Mapping[str, Any], reader: ArgsReader
+) -> Trace:
     """Everything behind the decoding. `top`: the file's top-level keys other than its events. Empties the store."""
     tables, trouble = store.tables, store.trouble
     phases = {plain(phase, 8): count for phase, count in store.phases().items()}
@@ -56,28 +58,33 @@ def build(store: Store, path: str, size: int, text_size: int, top: Mapping[str, 
     np.maximum(duration, 0, out=duration)
 
     order, begin, end = sort_slices(lane, start, duration)
+    # One column after the other, each old one let go before the next: this is where memory is at its highest.
     category_of_head, categories = _categories(heads)
-    lane, kind, odd = lane[order], kind[order], odd[order]
-    category = category_of_head[head[order]]
+    category = category_of_head[head][order]
     del head
-    firsts = np.searchsorted(lane, np.arange(len(plan.lanes) + 1))
-    depth, parent, rows = nest(begin, end, firsts.tolist())
-    del begin, end
+    lane = lane[order]
+    kind = kind[order]
+    odd = odd[order]
     start = start[order]
     start -= zero
     duration = duration[order]
-    lanes = _lanes(plan, firsts, rows)
     name = store.slices.take("name")[order]
     correlation = store.slices.take("correlation")[order]
     external = store.slices.take("external")[order]
     source = store.slices.take("source")[order]
     del order
+    firsts = np.searchsorted(lane, np.arange(len(plan.lanes) + 1))
+    depth, parent, rows = nest(begin, end, firsts.tolist())
+    del begin, end
+    lanes = _lanes(plan, firsts, rows)
 
     launch = link_launches(kind, start, correlation)
     op = link_ops(kind, start, correlation, external)
     early, lead = count_before_launch(launch, start)
     trouble.note("before_launch", count=early, detail=f"by up to {lead / 1000:.3f} us")
-    flow_from, flow_to, flow_category, flow_kinds = _flows(points, heads, plan, start, duration, parent, firsts, zero)
+    flow_from, flow_to, flow_category, flow_kinds = _flows(
+        points, heads, plan, start, duration, parent, firsts, zero
+    )
     instants = _instants(points, steps, heads, plan, category_of_head, zero)
     counters = _counters(store, plan, zero)
     base = top.get("baseTimeNanoseconds")
@@ -137,13 +144,15 @@ def _zero(start: I64, odd: Bool, points: Mapping[str, Array], store: Store) -> i
     """The trace's zero: where its first slice starts that can be believed; without slices, its first event."""
     if len(start):
         return int(start[~odd].min()) if not odd.all() else int(start.min())
-    firsts = [int(times.min()) for times in (points["start"], *store.counters.pieces["start"]) if len(times)]
+    firsts = [int(times.min()) for times in (points["start"], store.counters.arrays["start"][: len(store.counters)]) if len(times)]
     return min(firsts, default=0)
 
 
 def _categories(heads: list[Any]) -> tuple[Array, tuple[str, ...]]:
     numbers: dict[str, int] = {}
-    of_head = np.array([numbers.setdefault(head[1], min(len(numbers), 32767)) for head in heads], dtype=np.int16)
+    of_head = np.array(
+        [numbers.setdefault(head[1], min(len(numbers), 32767)) for head in heads], dtype=np.int16
+    )
     return of_head, tuple(plain(text) for text in list(numbers)[:32768])
 
 
@@ -197,7 +206,9 @@ def _instants(
 ) -> Instants:
     wanted = np.array([head[0] in ("i", "I", "R") for head in heads] or [False], dtype=np.bool_)
     at = np.flatnonzero(wanted[points["head"]])
-    column = {name: np.concatenate((points[name][at], steps[name])) for name in ("head", "name", "start", "source")}
+    column = {
+        name: np.concatenate((points[name][at], steps[name])) for name in ("head", "name", "start", "source")
+    }
     order = np.argsort(column["start"], kind="stable")
     head = column["head"][order]
     return Instants(

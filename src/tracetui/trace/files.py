@@ -78,4 +78,3 @@ def _spool(stream: IO[bytes], progress: Callable[[int, int], None] | None) -> IO
             progress(done, done)
     file.seek(0)
     return file  # type: ignore[return-value]
-

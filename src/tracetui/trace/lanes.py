@@ -119,7 +119,16 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
             return (2, index[pid], _number(tid), _DEVICE_LANES.index(kind))
         group = 1 if kind in ("overhead", "span") else 0
         own = 0 if tid == pid else 1
-        return (group, pid in devices, entry.sort_index, _number(pid), kind, own, entry.order.get(tid, 0), _number(tid))
+        return (
+            group,
+            pid in devices,
+            entry.sort_index,
+            _number(pid),
+            kind,
+            own,
+            entry.order.get(tid, 0),
+            _number(tid),
+        )
 
     ordered = sorted(keys, key=rank)
     processes: dict[tuple[str, bool], int] = {}
@@ -129,7 +138,9 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
         process = processes.setdefault((pid, on_device), len(processes))
         device = index[pid] if kind in _DEVICE_LANES else -1
         given = labels[pid].threads.get(tid, "") if pid in labels else ""
-        lanes.append(Lane(process, plain(tid, _LABEL_LIMIT), _lane_name(tid, kind, given), kind, device, 0, 0, 0))
+        lanes.append(
+            Lane(process, plain(tid, _LABEL_LIMIT), _lane_name(tid, kind, given), kind, device, 0, 0, 0)
+        )
     number = {key: i for i, key in enumerate(ordered)}
     lane_of_head = np.full(len(heads), -1, dtype=np.int32)
     for i in range(len(heads)):
@@ -138,7 +149,8 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
         if lane_of_head[i] < 0:
             lane_of_head[i] = number.get((pid, tid, "thread"), number.get((pid, tid, "stream"), -1))
     made = tuple(
-        _process(pid, labels.get(pid, Labels()), index[pid] if on_device else -1) for pid, on_device in processes
+        _process(pid, labels.get(pid, Labels()), index[pid] if on_device else -1)
+        for pid, on_device in processes
     )
     return Plan(made, tuple(lanes), lane_of_head, kinds)
 

@@ -71,7 +71,9 @@ def _damaged_beginning(window: Window, text: bytes, shown: str, trouble: Trouble
             pass
         else:
             kept = isinstance(value, dict) and "traceEvents" in value
-            raise TraceError(f"{shown}: is JSON, but {'its traceEvents is no array' if kept else 'has no traceEvents'}")
+            raise TraceError(
+                f"{shown}: is JSON, but {'its traceEvents is no array' if kept else 'has no traceEvents'}"
+            )
     match = _KEY.search(text)
     if match is not None:
         trouble.note("bad_header", 0)

@@ -141,6 +141,3 @@ def count_before_launch(launch: I32, start: I64) -> tuple[int, int]:
     lead = start[launch[at]] - start[at]
     early = lead[lead > 0]
     return len(early), int(early.max()) if len(early) else 0
-
-
-

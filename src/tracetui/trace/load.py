@@ -64,7 +64,7 @@ def _no_collections() -> Iterator[None]:
 
 
 def _load(source: Source, report: Callable[[int, int], None], size: int, workers: int | None) -> Trace:
-    store = Store()
+    store = Store(extent=0 if source.compressed else source.size)
     inflater = Inflater(source.file, store.trouble) if source.compressed else None
     try:
         window = Window(inflater.readinto if inflater is not None else source.text(), 0)
@@ -80,7 +80,9 @@ def _load(source: Source, report: Callable[[int, int], None], size: int, workers
         if inflater is not None:
             inflater.close()
     top = _judge_ending(ending, beginning, store)
-    if not any(phase in _KNOWN_PHASES for phase in store.phases()) and (beginning.bare or store.chunks_hold()):
+    if not any(phase in _KNOWN_PHASES for phase in store.phases()) and (
+        beginning.bare or store.chunks_hold()
+    ):
         raise TraceError(f"{shown(source.path)}: is JSON, but holds no events of a trace")
     report(source.size, source.size)
     reader_of_args = FileReader(source, store.chunks, beginning.bare)

@@ -18,6 +18,7 @@ import numpy as np
 
 from tracetui.trace.model import I32, I64
 
+_BLOCK = 1 << 17
 _GROUPS = 24
 """Stacks for slices that overlap without nesting. What fits in none gets a row of its own."""
 
@@ -87,13 +88,19 @@ def nest(begin: I64, end: I64, lane_firsts: Sequence[int]) -> tuple[I32, I32, li
         return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32), [0] * (len(lane_firsts) - 1)
     real = end > begin
     # An empty slice is never open, so it is left out of both counts.
-    opened = np.cumsum(real, dtype=np.int64)
-    opened -= real
-    closed = np.sort(end[real]) if not real.all() else np.sort(end)
-    depth = (opened - np.searchsorted(closed, begin, side="right")).astype(np.int32)
-    del opened, closed, real
+    depth = np.cumsum(real, dtype=np.int32)
+    depth -= real
+    closed = end[real] if not real.all() else end.copy()
+    del real
+    closed.sort()
+    for a, b in _blocks(0, count):
+        depth[a:b] -= np.searchsorted(closed, begin[a:b], side="right").astype(np.int32)
+    del closed
     parent = _parents(depth)
-    crossing = np.flatnonzero((parent >= 0) & (end > end[np.maximum(parent, 0)]))
+    found = [
+        np.flatnonzero((parent[a:b] >= 0) & (end[a:b] > end[parent[a:b]])) + a for a, b in _blocks(0, count)
+    ]
+    crossing = np.concatenate(found)
     stretches: list[tuple[int, int]] = []
     if len(crossing):
         roots = np.flatnonzero(depth == 0)
@@ -121,10 +128,15 @@ def _parents(depth: I32) -> I32:
     key *= count
     key += by_depth
     skip = int(np.searchsorted(key, count))  # those in row 0
-    before = np.searchsorted(key, key[skip:] - count) - 1
     parent = np.full(count, -1, dtype=np.int32)
-    parent[by_depth[skip:]] = by_depth[before]
+    for a, b in _blocks(skip, count):
+        parent[by_depth[a:b]] = by_depth[np.searchsorted(key, key[a:b] - count) - 1]
     return parent
+
+
+def _blocks(first: int, last: int) -> list[tuple[int, int]]:
+    """The range in parts, so that what is computed of each on the way takes little memory."""
+    return [(a, min(a + _BLOCK, last)) for a in range(first, last, _BLOCK)]
 
 
 def _overlapping(begin: list[int], end: list[int]) -> tuple[list[int], list[int], list[int]]:
@@ -133,7 +145,9 @@ def _overlapping(begin: list[int], end: list[int]) -> tuple[list[int], list[int]
     Groups from _GROUPS on are single rows, each taken by one slice at a time.
     """
     depths, groups, parents = [], [], []
-    around: list[int] = []  # enclosing slices, whatever their groups; one that is crossed can enclose no later one
+    around: list[
+        int
+    ] = []  # enclosing slices, whatever their groups; one that is crossed can enclose no later one
     stacks: list[list[int]] = []
     busy: list[tuple[int, int]] = []  # (end, row) of the single rows
     free: list[int] = []

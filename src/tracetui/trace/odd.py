@@ -87,5 +87,3 @@ def first_view(kind: I8, start: I64, duration: I64, odd: Bool) -> tuple[int, int
             begin = int(start[mask].min())
             return begin, max(begin + 1, int((start[mask] + duration[mask]).max()))
     return 0, 1
-
-

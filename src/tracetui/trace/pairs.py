@@ -59,7 +59,9 @@ def pair_threads(points: dict[str, Array], tables: Tables, trouble: Trouble) -> 
     return slices
 
 
-def pair_async(events: Sequence[AsyncEvent], tables: Tables, trouble: Trouble) -> tuple[dict[str, Array], dict[str, Array]]:
+def pair_async(
+    events: Sequence[AsyncEvent], tables: Tables, trouble: Trouble
+) -> tuple[dict[str, Array], dict[str, Array]]:
     """(slice columns, point columns) for asynchronous events: pairs of one category and id, and instants (`n`, `T`).
 
     Their heads have the category in the place of a thread: they get a lane for each process and category.

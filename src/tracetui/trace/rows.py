@@ -168,7 +168,12 @@ def patient_rows(texts: Sequence[bytes | msgspec.Raw], tables: Tables) -> Rows:
             or (duration == NO_TIME and "dur" in fields)
         )
         ids: dict[str, Any] = args if isinstance(args, dict) else {}
-        head = (_text(phase), _text(category), _label("" if pid is None else pid), _label("" if tid is None else tid))
+        head = (
+            _text(phase),
+            _text(category),
+            _label("" if pid is None else pid),
+            _label("" if tid is None else tid),
+        )
         numbers[0, at] = tables.heads[head]
         numbers[1, at] = tables.names[_text(name)]
         numbers[2, at] = start

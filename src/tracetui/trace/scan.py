@@ -89,7 +89,9 @@ def learn_separator(text: bytes) -> Separator | None:
 _ANY = re.compile(rb"\}\s*,\s*\{\s*\"")
 
 
-def last_boundary(text: bytes | bytearray, first: int, last: int, separator: Separator | None) -> tuple[int, int]:
+def last_boundary(
+    text: bytes | bytearray, first: int, last: int, separator: Separator | None
+) -> tuple[int, int]:
     """Positions of the comma and of the opening brace at the last boundary in text[first:last]; (-1, -1) for none.
 
     A guess: the same bytes may stand inside a string or in an inner list.

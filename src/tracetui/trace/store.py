@@ -24,7 +24,9 @@ SOURCE_BITS = 28
 """`source` = number of the chunk << SOURCE_BITS | number of the event in the chunk."""
 LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async_gpu", "async"})
 """Flows from a launch to its device event: `correlation` says the same."""
-_METADATA = frozenset({"process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index"})
+_METADATA = frozenset(
+    {"process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index"}
+)
 
 SLICE, POINT, WHOLE, COUNTED = range(4)
 """What becomes of an event: a row of the slices, a row of the points, read as a whole, counted and passed over."""
@@ -45,26 +47,41 @@ Array = npt.NDArray[Any]
 
 
 class Columns:
-    """Columns that grow by pieces. `take` joins and forgets them one by one, so that memory is never held twice."""
+    """Columns of one length that grow together.
+
+    Each is one array with room to spare: memory that was never written to is not used, and pieces of the size of
+    a chunk would, once freed, lie scattered over the heap instead of going back to the system.
+    """
 
     def __init__(self, kinds: dict[str, Any]) -> None:
         self.kinds = kinds
-        self.pieces: dict[str, list[Array]] = {name: [] for name in kinds}
+        self.arrays: dict[str, Array] = {name: np.empty(0, dtype=kind) for name, kind in kinds.items()}
+        self.count = 0
 
-    def add(self, **piece: Array) -> None:
+    def __len__(self) -> int:
+        return self.count
+
+    def add(self, share: float = 0.0, **piece: Array) -> None:
+        """Append one array per column. `share`: how much of the whole this and all before are, for the room taken."""
+        size = len(next(iter(piece.values())))
+        total = self.count + size
         for name, array in piece.items():
-            self.pieces[name].append(array)
+            column = self.arrays[name]
+            if total > len(column):
+                room = max(2 * total, 1024)
+                if share > 0:
+                    room = max(int(1.1 * total / share), total + total // 8, 1024)
+                grown = np.empty(room, dtype=self.kinds[name])
+                grown[: self.count] = column[: self.count]
+                self.arrays[name] = column = grown
+            column[self.count : total] = array
+        self.count = total
 
     def take(self, name: str) -> Array:
         """The whole column; it is gone from here afterwards."""
-        pieces = self.pieces[name]
-        self.pieces[name] = []
-        if len(pieces) == 1:
-            return pieces[0]
-        return np.concatenate(pieces) if pieces else np.zeros(0, dtype=self.kinds[name])
-
-    def __len__(self) -> int:
-        return max(sum(map(len, pieces)) for pieces in self.pieces.values())
+        array = self.arrays[name][: self.count]
+        self.arrays[name] = np.empty(0, dtype=self.kinds[name])
+        return array
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +120,9 @@ class Store:
     asyncs: list[AsyncEvent] = field(default_factory=list)
     chunks: list[Chunk] = field(default_factory=list)
     trouble: Trouble = field(default_factory=Trouble)
+    begin: int = 0
+    extent: int = 0
+    """Where the text that this store is for begins, and how long it is; 0 where that is not known."""
     _classes: list[int] = field(default_factory=list)
     _counts: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
@@ -120,6 +140,7 @@ class Store:
 
     def add(self, chunk: Chunk, rows: Rows, texts: Callable[[], Sequence[bytes | msgspec.Raw]]) -> None:
         """Take in the rows of one chunk; `texts` gives the texts of its events, should any be needed whole."""
+        share = (chunk.offset + chunk.length - self.begin) / self.extent if self.extent else 0.0
         source = len(self.chunks) << SOURCE_BITS
         self.chunks.append(chunk)
         self._classify()
@@ -143,14 +164,14 @@ class Store:
             rows.external[lacking] = rows.pick_lower(lacking)
         at = np.arange(source, source + len(rows.head), dtype=np.int64)
         if slices.all():
-            self.slices.add(**self._columns(rows, at, slice(None)))
+            self.slices.add(share, **self._columns(rows, at, slice(None)))
             return
-        self.slices.add(**self._columns(rows, at, slices))
+        self.slices.add(share, **self._columns(rows, at, slices))
         points = np.flatnonzero((classes == POINT) & ~timeless)
         if len(points):
             ids, encloses = rows.pick_flow(points)
             extra = {"flow": np.array(ids, dtype=np.int64), "encloses": np.array(encloses, dtype=np.bool_)}
-            self.points.add(**self._columns(rows, at, points), **extra)
+            self.points.add(share, **self._columns(rows, at, points), **extra)
 
     @staticmethod
     def _columns(rows: Rows, source: I64, which: Any) -> dict[str, Array]:
@@ -201,7 +222,9 @@ class Store:
                         starts.append(start)
                         values.append(float(value))
             else:
-                key = repr(event.get("id", event.get("id2"))) + (f" {event['scope']}" if "scope" in event else "")
+                key = repr(event.get("id", event.get("id2"))) + (
+                    f" {event['scope']}" if "scope" in event else ""
+                )
                 self.asyncs.append(
                     AsyncEvent(phase, category, key, int(rows.name[at]), str(pid), start, source + at)
                 )
