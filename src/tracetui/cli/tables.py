@@ -248,5 +248,18 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...]) -> None:
 @formats
 @command_errors
 def findings_command(trace: str, scope: str) -> None:
-    """Print what to notice in a trace, and what to try."""
-    raise click.UsageError("not yet")
+    """Print what to notice in a trace, why it matters, what to try, and the events that show it."""
+    loaded = load_or_exit(trace)
+    from tracetui.analysis.findings import find_findings
+    from tracetui.report.findings import findings_json, findings_lines, findings_markdown
+    from tracetui.report.jsonable import dumps
+    from tracetui.report.terminal import terminal_width
+
+    found = find_findings(loaded, parse_scope(loaded, scope))
+    form = chosen_format()
+    if form == "json":
+        emit(dumps({"findings": findings_json(loaded, found)}))
+    elif form == "markdown":
+        emit(findings_markdown(loaded, found))
+    else:
+        print_lines(findings_lines(loaded, found, terminal_width()))

@@ -9,8 +9,11 @@ __all__ = ["cell", "code", "heading", "table"]
 
 
 def cell(text: str) -> str:
-    """Text in a table cell: nothing in it is markup."""
-    return re.sub(r"([\\`*_{}\[\]<>|~#@&])", r"\\\1", text.replace("\n", " "))
+    """Text in a table cell or a sentence: nothing in it is markup."""
+    # An underscore between two letters starts nothing.
+    return re.sub(
+        r"([\\`*{}\[\]<>|~#@&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))", r"\\\1", text.replace("\n", " ")
+    )
 
 
 def code(text: str) -> str:

@@ -85,7 +85,12 @@ def _cells(row: StepRow) -> list[str]:
 
 def _all_rows(steps: Steps, limit: int) -> list[StepRow]:
     rows = list(steps.rows[:limit] if limit else steps.rows)
-    return [*rows, *([steps.outside] if steps.rows else []), steps.whole]
+    outside = steps.outside
+    return [
+        *rows,
+        *([outside] if steps.rows and (outside.busy or outside.idle or outside.kernels) else []),
+        steps.whole,
+    ]
 
 
 def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
@@ -94,6 +99,8 @@ def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
     left_out = {"launches", "comm", "copies"} if width < 100 else set()
     if any(row.communication for row in steps.rows):
         left_out -= {"comm"}
+    if steps.whole.busy == 0:  # a trace of the CPU alone
+        left_out = set(HEADERS) - {"", "window"}
     keep = [i for i, header in enumerate(HEADERS) if header not in left_out]
     cells: list[list[str | Span]] = [[(HEADERS[i], "dim") for i in keep]]
     for row in _all_rows(steps, limit):

@@ -8,11 +8,13 @@ from pathlib import PurePath
 from typing import Any
 
 from tracetui.analysis.averages import Averages, averages
+from tracetui.analysis.findings import Finding, find_findings
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.launches import ShortKernels, find_launches, short_kernels
 from tracetui.analysis.steps import Steps, summarize_steps
 from tracetui.analysis.wording import duration, plural, share
 from tracetui.report import markdown
+from tracetui.report.findings import finding_titles, findings_json, findings_markdown
 from tracetui.report.gaps import GapReport, cause_lines, causes_markdown, gap_report, headline, lead_in_line
 from tracetui.report.jsonable import share as json_share
 from tracetui.report.jsonable import us
@@ -26,6 +28,7 @@ __all__ = ["METRICS", "Summary", "metric", "summarize", "summary_json", "summary
 TOP = 8
 """Names in the list of where device (or CPU) time goes."""
 STEPS_SHOWN = 10
+FINDINGS_SHOWN = 8
 
 VERDICT_STYLE = {"overhead-bound": "bad", "mixed": "warn", "compute-bound": "good", "not known": "dim"}
 LEVEL_STYLE = {"lost": "bad", "odd": "warn", "repaired": "dim"}
@@ -48,6 +51,7 @@ class Summary:
     top: list[int]
     """Rows of `table` with most device time of their own (CPU time, without a device)."""
     short: ShortKernels
+    findings: tuple[Finding, ...]
 
 
 def summarize(trace: Trace) -> Summary:
@@ -62,7 +66,8 @@ def summarize(trace: Trace) -> Summary:
     else:
         top = [int(i) for i in table.sorted_by("self_cpu_time_total") if table.self_cpu[i] > 0]
     steps = summarize_steps(trace, gaps=[r.gaps for r in reports])
-    return Summary(trace, file, reports, steps, table, top, short_kernels(trace, find_launches(trace)))
+    short = short_kernels(trace, find_launches(trace))
+    return Summary(trace, file, reports, steps, table, top, short, find_findings(trace, steps=steps))
 
 
 def metric(summary: Summary, name: str) -> float | None:
@@ -127,6 +132,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         ],
         "self_cpu_us": us(table.total_self_cpu),
         "self_device_us": us(table.total_self_device),
+        "findings": findings_json(trace, summary.findings),
         "short_kernels": {"events": summary.short.events, "of": summary.short.of},
     }
 
@@ -175,6 +181,8 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
             f"  {short.events:,} of {plural(short.of, 'launched event')} ran shorter than their launch took"
         )
         lines.append([(fit(text, width), "dim")])
+    if summary.findings:
+        lines += [[], [("Findings", "head")], *finding_titles(summary.findings, width, FINDINGS_SHOWN)]
     if summary.trace.notices:
         lines += [[], [("About the file", "head")]]
         for notice in summary.trace.notices:
@@ -213,6 +221,7 @@ def _top_lines(summary: Summary, width: int) -> list[Line]:
 
 def summary_markdown(summary: Summary) -> str:
     """The summary to paste into an issue or a chat."""
+    trace = summary.trace
     word, numbers, reason = _verdict(summary)
     text = markdown.heading(summary.file, 2) + f"\n{markdown.cell(_title(summary))}\n\n"
     numbers = f": {numbers}" if numbers else ""
@@ -238,9 +247,9 @@ def summary_markdown(summary: Summary) -> str:
     if rows:
         text += "\n" + markdown.heading("Where the time goes", 3) + "\n"
         text += markdown.table(["Share", "Time", "Calls", "Name"], rows, ">>><")
-    if summary.trace.notices:
+    if summary.findings:
+        text += "\n" + markdown.heading("Findings", 3) + "\n" + findings_markdown(trace, summary.findings)
+    if trace.notices:
         text += "\n" + markdown.heading("About the file", 3) + "\n"
-        text += "".join(
-            f"- {n.level}: {n.count:,} x {markdown.cell(n.text)}\n" for n in summary.trace.notices
-        )
+        text += "".join(f"- {n.level}: {n.count:,} x {markdown.cell(n.text)}\n" for n in trace.notices)
     return text

@@ -1,0 +1,96 @@
+"""Findings as text, Markdown and JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from tracetui.analysis.findings import Finding
+from tracetui.analysis.wording import duration
+from tracetui.report import markdown
+from tracetui.report.lines import Line, fit
+from tracetui.trace import Trace
+
+__all__ = ["SEVERITY_STYLE", "finding_titles", "findings_json", "findings_lines", "findings_markdown"]
+
+SEVERITY_STYLE = {"high": "bad", "medium": "warn", "low": "accent", "info": "dim"}
+SHOWN = 3
+"""Pieces of evidence in text; JSON has all that the finding lists."""
+
+
+def findings_json(trace: Trace, findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    """One object per finding, the most severe first. `slice` is the row of the trace's columns."""
+    return [
+        {
+            "rule": f.rule,
+            "severity": f.severity,
+            "title": f.title,
+            "text": f.text,
+            "advice": f.advice,
+            "numbers": {name: float(value) for name, value in f.numbers.items()},
+            "evidence": [
+                {
+                    "slice": int(i),
+                    "name": trace.name_of(int(i)),
+                    "lane": trace.lanes[int(trace.lane[i])].name,
+                    "start_ns": int(trace.start[i]),
+                    "duration_ns": int(trace.duration[i]),
+                }
+                for i in f.evidence
+            ],
+        }
+        for f in findings
+    ]
+
+
+def _evidence(trace: Trace, finding: Finding) -> list[str]:
+    shown = [
+        f"{trace.name_of(int(i))} at {int(trace.start[i]) / 1e3:,.3f} us, {duration(int(trace.duration[i]))}"
+        for i in finding.evidence[:SHOWN]
+    ]
+    more = len(finding.evidence) - SHOWN
+    return [*shown, f"and {more} more"] if more > 0 else shown
+
+
+def finding_titles(findings: Sequence[Finding], width: int, limit: int) -> list[Line]:
+    """One line per finding."""
+    lines: list[Line] = []
+    for f in findings[:limit]:
+        title = textwrap.wrap(f.title, width - 11) or [""]
+        lines.append([(f"  {f.severity:<8} ", SEVERITY_STYLE[f.severity]), (title[0], "")])
+        lines += [[(f"{'':11}{part}", "")] for part in title[1:]]
+    if len(findings) > limit:
+        lines.append([(f"  and {len(findings) - limit} more: tracetui findings", "dim")])
+    return lines
+
+
+def findings_lines(trace: Trace, findings: Sequence[Finding], width: int) -> list[Line]:
+    """Each finding with its explanation, what to try, and the first of its evidence."""
+    width = min(width, 100)
+    if not findings:
+        return [[("No rule has anything to say about this trace.", "")]]
+    lines: list[Line] = []
+    for f in findings:
+        lines += [[]] if lines else []
+        title = textwrap.wrap(f.title, width - 9) or [""]
+        lines.append([(f"{f.severity:<8} ", SEVERITY_STYLE[f.severity]), (title[0], "title")])
+        lines += [[(f"{'':9}{part}", "title")] for part in title[1:]]
+        lines += [[(f"  {part}", "")] for part in textwrap.wrap(f.text, width - 2)]
+        advice = textwrap.wrap(f.advice, width - 7, subsequent_indent="")
+        lines += [
+            [("  Try: " if i == 0 else "       ", "accent"), (part, "")] for i, part in enumerate(advice)
+        ]
+        lines += [[(fit(f"  > {text}", width), "dim")] for text in _evidence(trace, f)]
+    return lines
+
+
+def findings_markdown(trace: Trace, findings: Sequence[Finding]) -> str:
+    if not findings:
+        return "No rule has anything to say about this trace.\n"
+    text = ""
+    for f in findings:
+        text += f"- **{f.severity}: {markdown.cell(f.title)}**. {markdown.cell(f.text)}\n"
+        text += f"  *Try:* {markdown.cell(f.advice)}\n" if f.advice else ""
+        text += "".join(f"  - {markdown.cell(e)}\n" for e in _evidence(trace, f))
+    return text
