@@ -1,0 +1,390 @@
+"""The commands that print: their output as a contract, their exit codes, and how they behave in a pipe."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from tracetui.cli.main import main
+from tracetui.cli.scopes import parse_duration
+
+DATA = Path(__file__).parent.parent / "data"
+EAGER = str(DATA / "mlp_eager.json.gz")
+TABLES = sorted(p for p in DATA.glob("*.txt") if "nosched" not in p.name)  # that one has an `overhead` row
+COMMANDS = ("table", "gaps", "steps", "summary", "findings")
+ESCAPE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(main, args)
+
+
+def loads(text: str) -> Any:
+    def no(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    return json.loads(text, parse_constant=no)
+
+
+@pytest.mark.parametrize("path", TABLES, ids=lambda p: p.stem)
+def test_table_is_pytorchs_text(path: Path) -> None:
+    result = run("table", str(path.with_suffix(".json.gz")), "--sort", "self_cuda_time_total")
+    assert result.exit_code == 0
+    assert result.stdout == path.read_text()
+
+
+def test_table_differs_only_where_pytorch_is_wrong() -> None:
+    """With an `Activity Buffer Request`: PyTorch's text has a kernel's time on rows where it does not
+    belong."""
+    path = DATA / "matmul_add_64_nosched_20.txt"
+    ours = run(
+        "table", str(path.with_suffix(".json.gz")), "--sort", "self_cuda_time_total"
+    ).stdout.splitlines()
+    theirs = path.read_text().splitlines()
+    names = {line.split()[0] for line in set(ours) ^ set(theirs)}
+    assert names == {"aten::mm", "aten::matmul", "matmul_add", "ProfilerStep*", "Activity"}
+    assert [line for line in ours if "nvjet" in line] == [line for line in theirs if "nvjet" in line]
+
+
+@pytest.mark.torch
+def test_table_is_the_text_of_a_live_profile(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU]) as prof:
+        for _ in range(3):
+            (torch.ones(64, 64) @ torch.ones(64, 64)).relu().sum()
+    path = tmp_path / "t.json"
+    prof.export_chrome_trace(str(path))
+    expected = prof.key_averages().table(sort_by="cpu_time_total", row_limit=7)
+    result = run("table", str(path), "--sort", "cpu_time_total", "--limit", "7", "--name-width", "55")
+    assert result.stdout == expected
+
+
+def test_table_json() -> None:
+    rows = loads(run("table", EAGER, "--json").stdout)
+    recorded = json.loads((DATA / "mlp_eager.averages.json").read_text())
+    assert len(rows) == len(recorded)
+    by_key = {(r["name"], r["device"], r["user_annotation"]): r for r in rows}
+    for want in recorded:
+        row = by_key[want["key"], "CUDA" if "CUDA" in want["device"] else "CPU", want["user"]]
+        assert row["calls"] == want["count"]
+        assert row["cpu_total_us"] == pytest.approx(want["cpu_total"], abs=1e-6)
+        assert row["self_cpu_us"] == pytest.approx(want["self_cpu"], abs=1e-6)
+        assert row["device_total_us"] == pytest.approx(want["device_total"], abs=1e-6)
+        assert row["self_device_us"] == pytest.approx(want["self_device"], abs=1e-6)
+
+
+def test_table_sorts_and_limits() -> None:
+    rows = loads(run("table", EAGER, "--json", "--sort", "calls", "--limit", "4").stdout)
+    assert len(rows) == 4
+    calls = [r["calls"] for r in rows]
+    assert calls == sorted(calls, reverse=True)
+    default = loads(run("table", EAGER, "--json").stdout)
+    assert default == sorted(default, key=lambda r: -r["self_device_us"])
+
+
+@pytest.mark.parametrize("group", ["shape", "annotation", "kernel", "op"])
+def test_table_groups(group: str) -> None:
+    rows = loads(run("table", EAGER, "--json", "--group", group).stdout)
+    assert rows
+    assert all("group" in row for row in rows)
+    text = run("table", EAGER, "--group", group).stdout.splitlines()
+    assert len({len(line) for line in text[:-2]}) == 1
+    assert run("table", EAGER, "--group", group, "--markdown").exit_code == 0
+
+
+def test_table_by_shape_shows_the_shapes() -> None:
+    rows = loads(run("table", EAGER, "--json", "--group", "shape").stdout)
+    shapes = {row["group"] for row in rows if row["name"] == "aten::mm"}
+    assert any(shape.startswith("[[") for shape in shapes) or shapes == {""}
+
+
+def test_scopes_split_the_table() -> None:
+    whole = loads(run("table", EAGER, "--json").stdout)
+    parts = [loads(run("table", EAGER, "--json", "--scope", f"step:{n}").stdout) for n in (2, 3, 4)]
+    mm = [next(r for r in rows if r["name"] == "aten::mm") for rows in (whole, *parts)]
+    assert mm[0]["calls"] == sum(r["calls"] for r in mm[1:]) == 9
+    assert mm[0]["device_total_us"] == pytest.approx(sum(r["device_total_us"] for r in mm[1:]))
+    part = loads(run("table", EAGER, "--json", "--scope", "range:0us..400us").stdout)
+    assert 0 < len(part) < len(whole)
+
+
+def test_gaps_json() -> None:
+    (device,) = loads(run("gaps", EAGER, "--json").stdout)["devices"]
+    assert device["device"] == 0
+    assert (
+        device["busy_ns"] + device["idle_ns"] == device["span_ns"] == device["last_ns"] - device["first_ns"]
+    )
+    assert device["busy_share"] == pytest.approx(device["busy_ns"] / device["span_ns"], abs=1e-12)
+    assert sum(g["duration_ns"] for g in device["gaps"]) == device["idle_ns"]
+    assert sum(c["duration_ns"] for c in device["causes"]) == device["idle_ns"]
+    starts = [g["start_ns"] for g in device["gaps"]]
+    assert starts == sorted(starts)
+    (some,) = loads(run("gaps", EAGER, "--json", "--min", "20us").stdout)["devices"]
+    assert some["gaps"] == [g for g in device["gaps"] if g["duration_ns"] >= 20_000]
+    assert 0 < len(some["gaps"]) < len(device["gaps"])
+    assert some["idle_ns"] == device["idle_ns"]
+
+
+def test_gaps_of_steps_lie_within_the_whole() -> None:
+    (whole,) = loads(run("gaps", EAGER, "--json").stdout)["devices"]
+    parts = [
+        loads(run("gaps", EAGER, "--json", "--scope", f"step:{n}").stdout)["devices"][0] for n in (2, 3, 4)
+    ]
+    assert sum(p["idle_ns"] for p in parts) == whole["idle_ns"]
+    assert sum(p["busy_ns"] for p in parts) == whole["busy_ns"]
+
+
+def test_steps_json() -> None:
+    steps = loads(run("steps", EAGER, "--json").stdout)
+    assert [s["step"] for s in steps["steps"]] == [2, 3, 4]
+    for key in ("busy_ns", "idle_ns", "kernels", "launches", "compute_ns"):
+        parts = [s[key] for s in (*steps["steps"], steps["outside"])]
+        assert sum(parts) == steps["whole"][key]
+
+
+def test_summary_json() -> None:
+    summary = loads(run("summary", EAGER, "--json").stdout)
+    text = json.loads(gzip.decompress(Path(EAGER).read_bytes()))
+    assert summary["events"] == len(text["traceEvents"])
+    assert summary["slices"] == sum(e["ph"] == "X" for e in text["traceEvents"])
+    assert (summary["devices"], summary["steps"], summary["warnings"]) == (1, 3, [])
+    assert summary["lanes"] >= 2
+    assert summary["span_ns"] > 1_000_000
+    assert summary["verdict"] == "mixed"
+    assert summary["findings"]
+    assert all(f["evidence"] for f in summary["findings"])
+
+
+def test_summary_of_a_broken_file_warns(tmp_path: Path) -> None:
+    path = tmp_path / "cut.json"
+    path.write_bytes(gzip.decompress(Path(EAGER).read_bytes())[:40_000])
+    result = run("summary", str(path), "--json")
+    assert result.exit_code == 0
+    assert loads(result.stdout)["warnings"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "code"),
+    [
+        ("busy=0.5", 0),
+        ("busy=0.99", 3),
+        ("step-busy=70%", 0),
+        ("step-busy=80%", 3),
+        ("overlap=0.1", 3),
+        ("device-busy=0.7", 0),
+    ],
+)
+def test_fail_under(limit: str, code: int) -> None:
+    result = run("summary", EAGER, "--json", "--fail-under", limit)
+    assert result.exit_code == code
+    assert loads(result.stdout)["steps"] == 3
+    assert bool(result.stderr) == (code != 0)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("table", EAGER, "--sort", "colour"),
+        ("table", EAGER, "--scope", "step:99"),
+        ("table", EAGER, "--scope", "range:5us"),
+        ("table", EAGER, "--scope", "range:5us..5us"),
+        ("table", EAGER, "--scope", "step:--json"),
+        ("table", EAGER, "--json", "--markdown"),
+        ("table", EAGER, "--limit", "-1"),
+        ("gaps", EAGER, "--min", "five"),
+        ("gaps", EAGER, "--min", "-5us"),
+        ("summary", EAGER, "--fail-under", "busy"),
+        ("summary", EAGER, "--fail-under", "busy=2"),
+        ("summary", EAGER, "--fail-under", "speed=0.5"),
+        ("table",),
+    ],
+)
+def test_wrong_usage_is_2(args: tuple[str, ...]) -> None:
+    result = run(*args)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+
+
+def bad_files(tmp_path: Path) -> dict[str, Path]:
+    files = {name: tmp_path / name for name in ("empty", "png", "json", "list", "text", "gz")}
+    files["empty"].write_bytes(b"")
+    files["png"].write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
+    files["json"].write_text('{"a": 1}')
+    files["list"].write_text("[1, 2, 3]")
+    files["text"].write_text("hello\x1b[31m")
+    files["gz"].write_bytes(b"\x1f\x8b\x08\x00not gzip")
+    return files | {"missing": tmp_path / "missing\x1b[31m", "directory": tmp_path}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("bad", ["empty", "png", "json", "text", "gz", "missing", "directory"])
+def test_what_is_no_trace_is_one_line_and_1(tmp_path: Path, command: str, bad: str) -> None:
+    result = run(command, str(bad_files(tmp_path)[bad]))
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith("tracetui: ")
+    assert result.stderr.count("\n") == 1
+    assert not ESCAPE.search(result.stderr.rstrip("\n"))
+
+
+HOSTILE = "a\x1b[31m[bold red]b[/bold red]\x07\u202e|`<b>\ud800"
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A trace whose names, annotations and devices try to break out."""
+    event = {"ph": "X", "pid": 0, "tid": 7, "name": f"kernel {HOSTILE}", "cat": "kernel", "ts": 50, "dur": 10}
+    events = [
+        event | {"args": {"correlation": 1, "External id": 1, "device": 0}},
+        event | {"ts": 90, "args": {"correlation": 2, "External id": 1, "device": 0}},
+        {"ph": "X", "pid": 1, "tid": 1, "name": f"op {HOSTILE}", "cat": "cpu_op", "ts": 0, "dur": 200, "args": {"External id": 1, "Input Dims": [[HOSTILE]]}},
+        {"ph": "X", "pid": 1, "tid": 1, "name": f"l {HOSTILE}", "cat": "cuda_runtime", "ts": 40, "dur": 4, "args": {"correlation": 1}},
+        {"ph": "X", "pid": 1, "tid": 1, "name": f"l {HOSTILE}", "cat": "cuda_runtime", "ts": 80, "dur": 4, "args": {"correlation": 2}},
+        {"ph": "X", "pid": 1, "tid": 1, "name": "ProfilerStep#0", "cat": "user_annotation", "ts": 0, "dur": 300},
+        {"ph": "X", "pid": 1, "tid": 1, "name": f"note {HOSTILE}", "cat": "user_annotation", "ts": 0, "dur": 290},
+    ]  # fmt: skip
+    path = tmp_path / "hostile\x1b[31m.json"
+    text = json.dumps({"deviceProperties": [{"id": 0, "name": HOSTILE}], "traceEvents": events})
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("form", [(), ("--json",), ("--markdown",)])
+@pytest.mark.parametrize(
+    "command", [*((c,) for c in COMMANDS), *(("table", "--group", g) for g in ("shape", "annotation", "op"))]
+)
+def test_no_control_character_gets_out(
+    hostile: Path, command: tuple[str, ...], form: tuple[str, ...]
+) -> None:
+    result = run(command[0], str(hostile), *command[1:], *form)
+    assert result.exit_code == 0, result.output
+    for stream in (result.stdout, result.stderr):
+        assert not ESCAPE.search(stream)
+        assert "\u202e" not in stream
+    if form == ("--json",):
+        loads(result.stdout)
+    elif command in (("table",), ("gaps",)) and not form:
+        assert "[bold red]" in result.stdout  # shown as it is, not read as markup
+
+
+def test_markdown_tables_keep_their_columns(hostile: Path) -> None:
+    for command in ("table", "gaps", "steps", "summary"):
+        text = run(command, str(hostile), "--markdown").stdout
+        lines = [line for line in text.splitlines() if line.startswith("|")]
+        assert lines
+        bars = [len(re.findall(r"(?<!\\)\|", line)) for line in lines]
+        # Consecutive lines belong to one table: equal numbers of unescaped bars.
+        tables, current = [], []
+        for line in text.splitlines():
+            if line.startswith("|"):
+                current.append(len(re.findall(r"(?<!\\)\|", line)))
+            elif current:
+                tables.append(current)
+                current = []
+        tables.append(current)
+        assert sum(map(len, tables)) == len(bars)
+        assert all(len(set(table)) <= 1 for table in tables)
+
+
+@pytest.mark.parametrize("command", ["gaps", "steps", "summary", "findings"])
+def test_reports_fit_80_columns(command: str) -> None:
+    for path in sorted(DATA.glob("*.json.gz")):
+        result = run(command, str(path))
+        assert result.exit_code == 0
+        assert max(map(len, result.stdout.splitlines())) <= 80, path.name
+        assert "\x1b" not in result.stdout
+
+
+def program(*args: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "tracetui", *args], capture_output=True, timeout=120, **options
+    )
+
+
+def test_standard_input_and_a_narrow_encoding() -> None:
+    """A trace from a pipe, to a pipe that takes ASCII only."""
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = program("summary", "-", input=Path(EAGER).read_bytes(), env=environment)
+    assert done.returncode == 0
+    assert done.stderr == b""
+    assert done.stdout.isascii()
+    assert b"standard input" in done.stdout
+
+
+def test_a_reader_that_leaves() -> None:
+    """`tracetui table ... | head -1`: nothing on standard error."""
+    path = str(DATA / "llama_train.json.gz")
+    command = f"{sys.executable} -m tracetui table {path} --json | head -c 10; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=120, check=False)
+    assert done.stderr == b""
+    assert done.stdout.startswith(b"[")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("colour", [True, False])
+def test_colour_on_a_terminal_unless_no_color(colour: bool) -> None:
+    import pty
+
+    environment = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
+    environment |= {"TERM": "xterm-256color"} | ({} if colour else {"NO_COLOR": "1"})
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "tracetui", "summary", EAGER]
+    with subprocess.Popen(command, stdout=slave, stderr=slave, stdin=slave, env=environment) as child:
+        os.close(slave)
+        out = b""
+        while True:
+            try:
+                part = os.read(master, 65536)
+            except OSError:
+                break
+            if not part:
+                break
+            out += part
+        assert child.wait(timeout=60) == 0
+    os.close(master)
+    assert b"Mixed" in out
+    colours = set(re.findall(rb"\x1b\[([0-9;]*)m", out))
+    assert bool(colours - {b"0", b"1", b"2", b"1;2"}) == colour
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("5us", 5_000),
+        ("0", 0),
+        ("1.5ms", 1_500_000),
+        (" 2 s ", 2_000_000_000),
+        ("7", 7_000),
+        ("10ns", 10),
+        ("0.0005us", 0),
+        ("3µs", 3_000),
+    ],
+)
+def test_times(text: str, ns: int) -> None:
+    assert parse_duration(text) == ns
+
+
+@pytest.mark.parametrize("text", ["", "us", "-5us", "5 minutes", "1e9us", "nan", "5us5", "٣us"])
+def test_times_that_are_none(text: str) -> None:
+    with pytest.raises(ValueError, match="no time"):
+        parse_duration(text)
+
+
+def test_help_of_every_command() -> None:
+    for command in COMMANDS:
+        result = run(command, "--help")
+        assert result.exit_code == 0
+        assert click.unstyle(result.output).startswith("Usage: ")
