@@ -172,17 +172,11 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
         lines += cause_lines(report.totals, report.gaps.idle, width)
         if (lead_in := lead_in_line(report)) is not None:
             lines.append([(fit(f"  {lead_in}", width), "dim")])
+    if summary.findings:
+        lines += [[], [("Findings", "head")], *finding_titles(summary.findings, width, FINDINGS_SHOWN)]
     if summary.steps.rows:
         lines += [[], [("Steps", "head")], *steps_lines(summary.steps, width, STEPS_SHOWN)]
     lines += _top_lines(summary, width)
-    short = summary.short
-    if short.of and short.events:
-        text = (
-            f"  {short.events:,} of {plural(short.of, 'launched event')} ran shorter than their launch took"
-        )
-        lines.append([(fit(text, width), "dim")])
-    if summary.findings:
-        lines += [[], [("Findings", "head")], *finding_titles(summary.findings, width, FINDINGS_SHOWN)]
     if summary.trace.notices:
         lines += [[], [("About the file", "head")]]
         for notice in summary.trace.notices:
