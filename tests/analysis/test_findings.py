@@ -31,7 +31,7 @@ RECORDED = {
 OTHERS = {
     "a100_nccl_rank0of2_2024.json.gz": "overhead_bound short_calls spread metadata_only planned_launches",
     "gloo_cpu_only_rank34.pt.trace.json.gz": "look_at_the_children",
-    "h100_owlv2_stack_mem.json.gz": "data_loading blocking_calls pageable_memory "
+    "h100_owlv2_stack_mem.json.gz": "data_loading blocking_calls pageable_memory unaligned_products "
     "look_at_the_children metadata_only",
     "mi210_gpu_only.json.gz": "waiting_at_the_end",
     "mtia_inference.json.gz": "before_the_first_op",

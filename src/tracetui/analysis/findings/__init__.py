@@ -26,6 +26,7 @@ RULES: dict[str, Rule] = {
     "hotspot": kernels.hotspot,
     "short_calls": kernels.short_calls,
     "fp32_products": kernels.fp32_products,
+    "unaligned_products": kernels.unaligned_products,
     "spread": kernels.spread,
     "copy_before_product": copies.copy_before_product,
     "pageable_memory": copies.pageable_memory,

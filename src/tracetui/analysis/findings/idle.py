@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSE_TEXT, CauseTotal, cause_totals, is_synchronising
+from tracetui.analysis.causes import CauseTotal, cause_totals, is_synchronising
 from tracetui.analysis.climb import climb_to
 from tracetui.analysis.findings.model import Facts, Finding, first_of
 from tracetui.analysis.gaps import DeviceGaps, device_of
 from tracetui.analysis.intervals import Union, union
 from tracetui.analysis.kinds import is_communication
 from tracetui.analysis.launches import short_kernels
+from tracetui.analysis.meanings import CAUSES
 from tracetui.analysis.scope import step_of
 from tracetui.analysis.wording import duration, plural, share, verb
 from tracetui.trace import Kind, Trace
@@ -96,7 +97,7 @@ def _device(facts: Facts, gaps: DeviceGaps) -> str:
 
 def _idle_text(gaps: DeviceGaps, totals: list[CauseTotal]) -> str:
     causes = "; ".join(
-        f"for {duration(total.duration)} in {plural(total.gaps, 'gap')} {CAUSE_TEXT[total.cause]}"
+        f"for {duration(total.duration)} in {plural(total.gaps, 'gap')} {CAUSES[total.cause]}"
         for total in totals[:2]
     )
     return (

@@ -9,6 +9,8 @@ import numpy as np
 from tracetui.analysis.causes import cause_totals
 from tracetui.analysis.efficiency import peak_of
 from tracetui.analysis.findings.model import Facts, Finding, first_of
+from tracetui.analysis.flops import work_of
+from tracetui.analysis.kernels.gemm import UNALIGNED
 from tracetui.analysis.launches import short_kernels
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import launch_times, step_of
@@ -24,6 +26,7 @@ SPREAD_RATIO = 1.3
 SPREAD_NS = 10_000
 SPREAD_SHARE = 0.02
 FP32_SHARE = 0.05
+UNALIGNED_SHARE = 0.05
 
 
 def hotspot(facts: Facts) -> Iterator[Finding]:
@@ -178,3 +181,37 @@ def fp32_products(facts: Facts) -> Iterator[Finding]:
         first_of(at[order]),
         {"share": time / facts.work_time, "device_ns": float(time), "kernels": float(len(at))},
     )
+
+
+def unaligned_products(facts: Facts) -> Iterator[Finding]:
+    """Products on tensor cores that have to load their operands piecemeal, as the rows are not aligned."""
+    trace = facts.trace
+    slow = [i for i, name in facts.names.items() if UNALIGNED in name.notes and name.tensor_cores]
+    at = facts.work[np.isin(trace.name[facts.work], slow)]
+    time = int(trace.duration[at].sum())
+    if not len(at) or time < UNALIGNED_SHARE * facts.work_time:
+        return
+    order = np.argsort(-trace.duration[at], kind="stable")
+    longest = int(at[order[0]])
+    name = facts.decoded(longest)
+    op = _op_of(facts, longest)
+    work = work_of(trace.name_of(op), trace.args(op)) if op >= 0 else None
+    shape = f" The longest is {trace.name_of(op)} of {work.shape}." if work else ""
+    part = share(time / facts.work_time)
+    yield Finding(
+        "unaligned_products",
+        "medium" if time > 0.2 * facts.work_time else "low",
+        f"Products of unaligned operands take {part} of the device's time",
+        f"{plural(len(at), 'kernel')} such as {name.short} load one element at a time (align1 in the "
+        "name), because "
+        "the rows of an operand do not start at multiples of 16 bytes: some dimension is no multiple of 8."
+        f"{shape} Kernels for aligned operands are several times as fast.",
+        "Pad that dimension to a multiple of 8 (better 64): vocabulary, sequence length, number of classes.",
+        first_of(at[order]),
+        {"share": time / facts.work_time, "device_ns": float(time), "kernels": float(len(at))},
+    )
+
+
+def _op_of(facts: Facts, event: int) -> int:
+    """The op behind one slice of the device work, -1 for none."""
+    return int(facts.work_op[np.flatnonzero(facts.work == event)[0]])

@@ -49,6 +49,9 @@ _NOTES = {
     "warpspecialized": "warp specialized", "pingpong": "ping-pong", "cooperative": "cooperative",
     "winograd": "Winograd", "swiglu": "SwiGLU epilogue", "bias": "bias epilogue", "grouped": "grouped",
 }  # fmt: skip
+UNALIGNED = "operands are not aligned"
+"""A note: the kernel loads one element at a time (``align1``), for rows that begin at any address."""
+
 _NVJET_TYPES = {"t": "bf16", "h": "fp16", "q": "fp8", "s": None}
 _TENSILE_TYPES = {"B": "bf16", "H": "fp16", "S": "fp32", "D": "fp64", "I": "int8", "F8": "fp8", "X": "tf32"}
 _TENSILE_LAYOUT = {"Ailk": "n", "Alik": "t", "Bljk": "n", "Bjlk": "t"}
@@ -178,6 +181,8 @@ def _read_prefixed(words: _Words, what: str, value: str) -> None:
         words.instruction, words.tensor_cores = value, True
     elif what == "warpgroupsize":
         words.tensor_cores = True  # warp groups exist for WGMMA
+    elif what == "align" and value == "1":
+        words.extra.append(UNALIGNED)
     elif what == "sliced":
         words.extra.append(f"sliced {value}")
 

@@ -1,0 +1,166 @@
+"""The launch chain of an event: step → annotation → op → launch → kernel, as the learner walks it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.scope import find_steps, launch_times, step_of
+from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace.model import I64
+
+__all__ = ["Chain", "Link", "launch_chain", "launched_by"]
+
+MOST_EVENTS = 8
+"""The most device events that a chain lists; of more, the longest."""
+
+_ROLES = {
+    Kind.CPU_OP: "op",
+    Kind.ANNOTATION: "annotation",
+    Kind.PYTHON: "python",
+    Kind.RUNTIME: "launch",
+    Kind.OVERHEAD: "profiler",
+    Kind.KERNEL: "kernel",
+    Kind.MEMCPY: "copy",
+    Kind.MEMSET: "memset",
+    Kind.SYNC: "sync",
+    Kind.GPU_ANNOTATION: "annotation on the device",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One event of a chain.
+
+    Attributes:
+        role: ``step``, ``annotation``, ``forward``, ``op``, ``launch``, ``kernel``, ``copy``, ``memset``, ...
+        slice: the event.
+        name: its short name, safe to show.
+        level: how far to indent it, 0 for the outermost.
+        duration: ns.
+        delay: for a device event the time from its launch to its start, ns; else None.
+    """
+
+    role: str
+    slice: int
+    name: str
+    level: int
+    duration: int
+    delay: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The links from the outermost to the device, and how many device events were left out."""
+
+    links: tuple[Link, ...]
+    more: int
+
+
+def launched_by(trace: Trace, i: int) -> I64:
+    """The device events that were launched in a CPU slice: by its thread, or by any thread for a step."""
+    end = trace.start[i] + trace.duration[i]
+    if trace.name_of(i).startswith("ProfilerStep#"):
+        events: I64 = np.flatnonzero(trace.is_kind(*DEVICE_WORK))
+        time = launch_times(trace, events)
+        return np.asarray(events[(time >= trace.start[i]) & (time < end)], dtype=np.int64)
+    lane = trace.lanes[int(trace.lane[i])]
+    # The slices in a slice follow it in the columns, up to the first that starts after its end.
+    stop = lane.first + int(np.searchsorted(trace.start[lane.first : lane.last], end))
+    return np.flatnonzero((trace.launch >= i) & (trace.launch < max(stop, i + 1)))
+
+
+def launch_chain(trace: Trace, i: int) -> Chain:
+    """The chain through slice i: what is around it (or around its launch), itself, and what it launched."""
+    kind = Kind(int(trace.kind[i]))
+    on_device = kind in (*DEVICE_WORK, Kind.SYNC)
+    if on_device:
+        cpu, events, more = int(trace.launch[i]), np.array([i], dtype=np.int64), 0
+    elif kind == Kind.GPU_ANNOTATION:
+        cpu, events, more = int(trace.op[i]), np.array([i], dtype=np.int64), 0
+    else:
+        cpu = i
+        found = launched_by(trace, i)
+        longest = found[np.argsort(-trace.duration[found], kind="stable")][:MOST_EVENTS]
+        events, more = np.sort(longest), len(found) - len(longest)
+        events = events[np.argsort(launch_times(trace, events), kind="stable")]
+    outer = _around(trace, cpu)
+    links = _outer_links(trace, outer, cpu if cpu >= 0 else i)
+    base = len(links)
+    if cpu < 0:
+        return Chain((*links, _link(trace, i, base)), 0)
+    links.append(_link(trace, cpu, base))
+    seen = {cpu: base}
+    for event in events.tolist():
+        path = _path(trace, cpu, int(trace.launch[event])) if kind != Kind.GPU_ANNOTATION else []
+        level = base
+        for slice_ in path:
+            if slice_ not in seen:
+                seen[slice_] = level + 1
+                links.append(_link(trace, slice_, level + 1))
+            level = seen[slice_]
+        links.append(_link(trace, event, level + 1))
+    return Chain(tuple(links), more)
+
+
+def _around(trace: Trace, i: int) -> list[int]:
+    """The annotations and ops around a slice, outermost first; Python frames are left out."""
+    found: list[int] = []
+    at = int(trace.parent[i]) if i >= 0 else -1
+    while at >= 0:
+        if trace.kind[at] != Kind.PYTHON:
+            found.append(at)
+        at = int(trace.parent[at])
+    return found[::-1]
+
+
+def _path(trace: Trace, outer: int, launch: int) -> list[int]:
+    """From below ``outer`` down to the launch: ops on the way, then the launch itself."""
+    if launch < 0 or launch == outer:
+        return []
+    path = [launch]
+    at = int(trace.parent[launch])
+    while at >= 0 and at != outer:
+        if trace.kind[at] != Kind.PYTHON:
+            path.append(at)
+        at = int(trace.parent[at])
+    return path[::-1] if at == outer else [launch]
+
+
+def _outer_links(trace: Trace, outer: list[int], anchor: int) -> list[Link]:
+    """The step, the forward op where this is a backward one, and what lies around."""
+    links: list[Link] = []
+    if not any(trace.name_of(i).startswith("ProfilerStep#") for i in (*outer, anchor)):
+        steps = find_steps(trace)
+        time = launch_times(trace, np.array([anchor], dtype=np.int64))
+        step = int(step_of(steps, time)[0])
+        if step >= 0:
+            links.append(_link(trace, int(steps.event[step]), 0))
+    forward = _forward_of(trace, [*outer, anchor])
+    if forward >= 0:
+        links.append(_link(trace, forward, len(links), "forward"))
+    for i in outer:
+        links.append(_link(trace, i, len(links)))
+    return links
+
+
+def _forward_of(trace: Trace, at: list[int]) -> int:
+    """The forward op that a backward one among the slices belongs to, or -1."""
+    for i in at:
+        for flow in np.flatnonzero(trace.flow_to == i).tolist():
+            if trace.flow_kind[int(trace.flow_category[flow])] == "fwdbwd":
+                return int(trace.flow_from[flow])
+    return -1
+
+
+def _link(trace: Trace, i: int, level: int, role: str = "") -> Link:
+    name = trace.name_of(i)
+    kind = Kind(int(trace.kind[i]))
+    if not role:
+        role = "step" if name.startswith("ProfilerStep#") else _ROLES.get(kind, "event")
+    launch = int(trace.launch[i])
+    delay = max(0, int(trace.start[i] - trace.start[launch])) if launch >= 0 else None
+    short = short_name(name, trace.categories[int(trace.category[i])])
+    return Link(role, i, short, level, int(trace.duration[i]), delay)

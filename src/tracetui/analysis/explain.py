@@ -1,0 +1,162 @@
+"""What an event is, why it may be slow, and the chain from the step down to the kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.analysis import causes, meanings
+from tracetui.analysis.chain import Chain, launch_chain, launched_by
+from tracetui.analysis.explain_device import Parts, compared, explain_device_event
+from tracetui.analysis.findings.ops import METADATA_OPS
+from tracetui.analysis.flops import work_of
+from tracetui.analysis.intervals import union
+from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.wording import duration, plural
+from tracetui.trace import DEVICE_WORK, Kind, Trace
+
+__all__ = ["Explanation", "explain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What there is to say about one event. All texts are plain and safe to show.
+
+    Attributes:
+        slice: the event.
+        title: its short name and what kind of event it is.
+        what: sentences on what it is.
+        why: sentences on why it takes the time that it takes; () where there is nothing to say.
+        facts: (label, value) pairs: what the kernel's name says, the work's shape, achieved rates.
+        chain: from the step down to the device.
+    """
+
+    slice: int
+    title: str
+    what: tuple[str, ...]
+    why: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    chain: Chain
+
+
+def explain(trace: Trace, i: int) -> Explanation:
+    """Explain slice i. Raises IndexError where there is no such slice."""
+    if not 0 <= i < len(trace):
+        raise IndexError(f"no slice {i}")
+    kind = Kind(int(trace.kind[i]))
+    category = trace.categories[int(trace.category[i])]
+    title = f"{short_name(trace.name_of(i), category)} ({category})"
+    if kind in DEVICE_WORK:
+        what, why, facts = explain_device_event(trace, i)
+    elif kind == Kind.RUNTIME:
+        what, why, facts = _runtime(trace, i)
+    elif kind in (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON):
+        what, why, facts = _cpu(trace, i, kind)
+    else:
+        what, why, facts = _other(trace, i, kind), [], []
+    return Explanation(i, title, tuple(what), tuple(why), tuple(facts), launch_chain(trace, i))
+
+
+def _runtime(trace: Trace, i: int) -> Parts:
+    name = trace.name_of(i)
+    what = next(
+        (text for pattern, text in meanings.RUNTIME if pattern.search(name)),
+        "A call of the device's runtime.",
+    )
+    facts: list[tuple[str, str]] = []
+    why: list[str] = []
+    events = np.flatnonzero(trace.launch == i)
+    if len(events) > 1:
+        facts.append(("launched", f"{len(events):,} device events, {duration(trace.duration[events].sum())}"))
+    if causes.is_synchronising(name):
+        busy = _device_time_within(trace, i)
+        if busy:
+            why.append(
+                f"The device works for {duration(busy)} of the {duration(trace.duration[i])} that it waits."
+            )
+    return [what], why + compared(trace, i), facts
+
+
+def _device_time_within(trace: Trace, i: int) -> int:
+    """Busy time of all devices during a slice, overlap counted once."""
+    at = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.odd)
+    start, end = trace.start[i : i + 1], trace.start[i : i + 1] + trace.duration[i]
+    both = union(trace.start[at], trace.start[at] + trace.duration[at])
+    return int(both.within(start, end)[0])
+
+
+def _cpu(trace: Trace, i: int, kind: Kind) -> Parts:
+    name = trace.name_of(i)
+    what = [_cpu_meaning(name, kind)]
+    if name in METADATA_OPS:
+        what = ["It makes a new view of the same memory, other sizes and strides: metadata only."]
+    why: list[str] = []
+    facts: list[tuple[str, str]] = []
+    events = launched_by(trace, i)
+    children = trace.children(i)
+    own = int(trace.duration[i] - trace.duration[children].sum()) if len(children) else int(trace.duration[i])
+    facts.append(("self", f"{duration(own)} of {duration(trace.duration[i])}"))
+    if len(events):
+        facts.append(
+            ("launched", f"{plural(len(events), 'device event')}, {duration(trace.duration[events].sum())}")
+        )
+    elif kind == Kind.CPU_OP and trace.is_kind(*DEVICE_WORK).any():
+        what.append("It launches nothing: its time is the CPU's alone.")
+    if kind == Kind.CPU_OP:
+        work = work_of(name, trace.args(i))
+        if work is not None:
+            facts.append(("M x K x N" if work.kind == "gemm" else "work", work.shape))
+            if work.kind != "elementwise":
+                facts.append(("FLOP", f"{work.flops / 1e9:,.1f} G"))
+    profiler = _profiler_within(trace, i)
+    if profiler:
+        why.append(f"{duration(profiler)} of it is the profiler's own work.")
+    if len(children) and own < 0.2 * trace.duration[i]:
+        longest = int(children[np.argmax(trace.duration[children])])
+        why.append(
+            "Hardly any of its time is its own: the most goes to "
+            f"{short_name(trace.name_of(longest), 'cpu_op')} "
+            f"({duration(trace.duration[longest])})."
+        )
+    return what, why + compared(trace, i), facts
+
+
+def _cpu_meaning(name: str, kind: Kind) -> str:
+    if name in meanings.OPS:
+        return meanings.OPS[name]
+    for prefix, text in meanings.OP_PREFIXES:
+        if name.startswith(prefix):
+            return text
+    if kind == Kind.ANNOTATION:
+        return "An annotation that the program set with record_function."
+    if kind == Kind.PYTHON:
+        return "A Python function."
+    return "An operator of PyTorch, on the CPU." if name.startswith("aten::") else "An operator, on the CPU."
+
+
+def _profiler_within(trace: Trace, i: int) -> int:
+    at = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.odd)
+    both = union(trace.start[at], trace.start[at] + trace.duration[at])
+    start = trace.start[i : i + 1]
+    return int(both.within(start, start + trace.duration[i])[0])
+
+
+def _other(trace: Trace, i: int, kind: Kind) -> list[str]:
+    name = trace.name_of(i)
+    if kind == Kind.OVERHEAD:
+        known = next((text for key, text in meanings.OVERHEAD.items() if name.startswith(key)), "")
+        return [
+            "The profiler's own time, which the program without a profiler does not spend.",
+            *([known] if known else []),
+        ]
+    if kind == Kind.GPU_ANNOTATION:
+        return [
+            "An annotation's shadow on the device: from the first to the last kernel that was launched "
+            "inside it."
+        ]
+    if kind == Kind.SYNC:
+        return ["A mark in a stream, or the wait for one."]
+    if kind == Kind.SPAN:
+        return ["The whole recording, from start to stop."]
+    return ["An event of a kind that this tool does not know."]

@@ -1,0 +1,204 @@
+"""Explaining a device event: what its name says, its work and rates, its launch, the gap before it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tracetui.analysis import causes, meanings
+from tracetui.analysis.device_work import op_behind
+from tracetui.analysis.efficiency import computing_type, peak_of
+from tracetui.analysis.flops import Work, work_of
+from tracetui.analysis.gaps import device_of
+from tracetui.analysis.kernel_names import KernelName, decode
+from tracetui.analysis.kernels.gemm import UNALIGNED
+from tracetui.analysis.wording import duration, plural, rate, share, size
+from tracetui.trace import DEVICE_WORK, Trace
+
+__all__ = ["Parts", "compared", "explain_device_event"]
+
+LONGER = 1.5
+SURPLUS_NS = 5_000
+
+Parts = tuple[list[str], list[str], list[tuple[str, str]]]
+"""(what it is, why it takes its time, labelled figures)."""
+
+
+def explain_device_event(trace: Trace, i: int) -> Parts:
+    """What a kernel, a copy or a memset is, why it takes its time, and its figures."""
+    name = decode(trace.name_of(i))
+    args = trace.args(i)
+    op = int(op_behind(trace, np.array([i], dtype=np.int64))[0])
+    what = [meanings.KERNEL_KINDS.get(name.kind, "A kernel."), meanings.FAMILIES.get(name.family, "")]
+    if name.kind == "memcpy":
+        what = [text for way, text in meanings.COPIES.items() if way in name.short] or what
+    if name.ops:
+        what.append(f"Its name lists {', '.join(name.ops)}: operators that the compiler fused into it.")
+    facts = _name_facts(name)
+    why = _copying(trace, i, name, args, facts)
+    work = _work(trace, op, name)
+    if work is not None:
+        why += _rates(trace, i, name, work, facts)
+    if UNALIGNED in name.notes:
+        why.append(
+            "Its operands' rows are not aligned: a dimension is no multiple of 8 elements, so that it "
+            "cannot load "
+            "16 bytes at a time. Padding that dimension lets a faster kernel run."
+        )
+    why += _filling(trace, i, args, name)
+    if name.tensor_cores is False and name.dtype == "fp32":
+        why.append("It runs on the plain fp32 units: TF32 or bf16 would use the tensor cores.")
+    why += compared(trace, i)
+    why += _timing(trace, i)
+    return [text for text in what if text], why, facts
+
+
+def _name_facts(name: KernelName) -> list[tuple[str, str]]:
+    fields = (
+        ("family", name.family if name.family != "other" else None),
+        ("architecture", name.arch),
+        ("type", name.dtype),
+        ("tile", name.tile),
+        ("stages", str(name.stages) if name.stages is not None else None),
+        ("cluster", name.cluster),
+        ("instruction", name.instruction),
+        ("layout", name.layout),
+        (
+            "tensor cores",
+            {True: "yes", False: "no"}.get(name.tensor_cores) if name.tensor_cores is not None else None,
+        ),
+    )
+    facts = [(label, value) for label, value in fields if value]
+    return facts + [("name says", note) for note in name.notes]
+
+
+def _work(trace: Trace, op: int, name: KernelName) -> Work | None:
+    """The work of the op behind a kernel, where the kernel is the one that does it."""
+    if op < 0:
+        return None
+    work = work_of(trace.name_of(op), trace.args(op))
+    if work is None or (work.kind != "elementwise" and work.kind != name.kind):
+        return None
+    return work if work.kind != "elementwise" or name.kind in ("elementwise", "copy", "memcpy") else None
+
+
+def _rates(trace: Trace, i: int, name: KernelName, work: Work, facts: list[tuple[str, str]]) -> list[str]:
+    seconds = int(trace.duration[i]) / 1e9
+    peak, _ = peak_of(trace, int(device_of(trace)[trace.lane[i]]))
+    why: list[str] = []
+    facts.append(("M x K x N" if work.kind == "gemm" else "work", work.shape))
+    if not seconds:
+        return why
+    limit = peak.tflops_for(computing_type(work.dtype, name)) if peak else None
+    part = None
+    if work.kind != "elementwise":
+        facts.append(("FLOP", f"{work.flops / 1e9:,.1f} G"))
+        part = work.flops / seconds / 1e12 / limit if limit else None
+        of_peak = f", {share(part)} of the {peak.label}'s peak" if part is not None and peak else ""
+        facts.append(("achieved", f"{rate(work.flops / seconds, 'FLOP/s')}{of_peak}"))
+    if work.bytes is not None:
+        moved = work.bytes / seconds
+        memory = f", {share(moved / 1e9 / peak.bandwidth)} of the {peak.label}'s bandwidth" if peak else ""
+        facts.append(("memory", f"{size(work.bytes)} at least, {rate(moved, 'B/s')}{memory}"))
+        if peak and moved / 1e9 / peak.bandwidth >= 0.6:
+            why.append(
+                "It is bound by memory: only moving less data, by fusing it with its neighbours, makes "
+                "it faster."
+            )
+            return why
+    if part is not None and part < 0.3:
+        why.append(
+            f"It reaches {share(part)} of the peak: a product of this shape ({work.shape}) has too little "
+            "work, or the "
+            "wrong proportions, to keep the tensor cores busy."
+        )
+    return why
+
+
+def _filling(trace: Trace, i: int, args: Mapping[str, Any], name: KernelName) -> list[str]:
+    """Whether there are enough blocks for the device."""
+    grid = args.get("grid")
+    device = int(device_of(trace)[trace.lane[i]])
+    sms = next((p.get("numSms") for p in trace.info.devices if p.get("id") == device), None)
+    if not isinstance(grid, list) or not isinstance(sms, int) or name.kind == "collective":
+        return []
+    if not all(type(n) is int and 0 < n < 2**32 for n in grid[:3]):
+        return []
+    blocks = math.prod(grid[:3])
+    if blocks > 0.9 * sms:
+        return []
+    idle = "most of the device has" if blocks < 0.5 * sms else f"{sms - blocks} of them have"
+    return [f"It has {plural(blocks, 'block')} for {sms} multiprocessors: {idle} nothing to do."]
+
+
+def _copying(
+    trace: Trace, i: int, name: KernelName, args: Mapping[str, Any], facts: list[tuple[str, str]]
+) -> list[str]:
+    count = args.get("bytes")
+    if name.kind not in ("memcpy", "memset") or not isinstance(count, int) or not 0 < count < 2**60:
+        return []
+    per_second = count / max(1, int(trace.duration[i])) * 1e9
+    facts.append(("bytes", f"{size(count)}, {rate(per_second, 'B/s')}"))
+    if any("pageable" in note for note in name.notes):
+        return ["The host's memory is pageable: the driver copies it in pieces through a pinned buffer."]
+    if name.kind == "memset" and count <= 64:
+        return ["It clears a counter or a flag, as matrix products do before they start."]
+    peak, _ = peak_of(trace, int(device_of(trace)[trace.lane[i]]))
+    if "DtoD" in name.short and peak:
+        part = share(2 * per_second / 1e9 / peak.bandwidth)
+        facts.append(("memory", f"read and written: {rate(2 * per_second, 'B/s')}, {part} of the bandwidth"))
+    return []
+
+
+def compared(trace: Trace, i: int) -> list[str]:
+    """Against the other calls of the same name."""
+    same = trace.duration[(trace.name == trace.name[i]) & (trace.category == trace.category[i]) & ~trace.odd]
+    usual, mine = float(np.median(same)) if len(same) else 0.0, int(trace.duration[i])
+    if len(same) < 3 or mine < LONGER * usual or mine - usual < SURPLUS_NS:
+        return []
+    return [
+        f"It takes {mine / max(usual, 1):.1f} times the median of its {len(same):,} calls "
+        f"({duration(usual)})."
+    ]
+
+
+def _timing(trace: Trace, i: int) -> list[str]:
+    """From its launch to its start, and the gap that it ended."""
+    launch, start = int(trace.launch[i]), int(trace.start[i])
+    before = _end_of_the_work_before(trace, i)
+    why: list[str] = []
+    if launch >= 0:
+        cost = int(trace.duration[launch])
+        launched = int(trace.start[launch]) + cost
+        delay = duration(max(0, start - int(trace.start[launch])))
+        if trace.duration[i] < cost and "GraphLaunch" not in trace.name_of(launch):
+            why.append(
+                f"Its launch takes the CPU longer ({duration(cost)}) than it runs "
+                f"({duration(trace.duration[i])})."
+            )
+        if before is not None and before > launched:
+            why.append(f"It was queued behind other work: it starts {delay} after its launch began.")
+        else:
+            why.append(
+                f"It starts {delay} after its launch began: nothing was queued, the device waited for it."
+            )
+    if before is not None and before < start:
+        gap = np.array([before], dtype=np.int64), trace.start[i : i + 1], np.array([i], dtype=np.int64)
+        cause = causes.CAUSES[int(causes.explain(trace, *gap).cause[0])]
+        why.append(
+            f"The device stood idle for {duration(start - before)} before it: {meanings.CAUSES[cause]}."
+        )
+    return why
+
+
+def _end_of_the_work_before(trace: Trace, i: int) -> int | None:
+    """When all that started on the device before slice i had ended, ns; None where nothing had."""
+    at = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.odd)
+    device = device_of(trace)
+    at = at[
+        (device[trace.lane[at]] == device[trace.lane[i]]) & (trace.start[at] <= trace.start[i]) & (at != i)
+    ]
+    return int((trace.start[at] + trace.duration[at]).max()) if len(at) else None
