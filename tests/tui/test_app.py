@@ -15,9 +15,11 @@ from tracetui.tui.panes.findings import FindingsPane
 from tracetui.tui.panes.gaps import GapsPane
 from tracetui.tui.panes.steps import StepsPane
 from tracetui.tui.prompt import Prompt
+from tracetui.tui.screens.explain import ExplainScreen
 from tracetui.tui.screens.help import HelpScreen
 from tracetui.tui.screens.loading import LoadingScreen, Progress
 from tracetui.tui.screens.trace import TraceScreen
+from tracetui.tui.tables.view import TableView
 
 from .conftest import DATA, app_of, screen_of, slice_event, until, write_trace
 
@@ -352,3 +354,41 @@ def test_a_cancelled_load_ends() -> None:
     task.start()
     assert task.finished.wait(30)
     assert task.error is None
+
+
+async def test_e_explains_the_event_and_enter_follows_its_chain(llama: Trace) -> None:
+    kernel = int(np.flatnonzero(llama.launch >= 0)[100])
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("e")
+        assert "select an event first" in screen.footer.message
+        screen.timeline.select(kernel)
+        await pilot.press("e")
+        sheet = app.screen
+        assert isinstance(sheet, ExplainScreen)
+        await until(pilot, lambda: sheet.explanation is not None)
+        await until(pilot, lambda: "◀ this event" in text(app))
+        launch = int(llama.launch[kernel])
+        row = next(n for n, line in enumerate(sheet.lines) if line.event == launch)
+        sheet.query_one(TableView).show_row(row)
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.timeline.selected == launch)
+        await pilot.press("e", "escape")
+        await until(pilot, lambda: app.screen is screen)
+        assert screen.timeline.selected == launch
+
+
+async def test_a_failed_analysis_costs_its_pane_and_not_the_app() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+
+        def broken() -> None:
+            raise ValueError("[bold]no\x1b[2J")
+
+        screen.results.findings = broken  # type: ignore[method-assign, assignment]
+        await pilot.press("5")
+        await until(pilot, lambda: "could not be worked out (ValueError: [bold]no␛[2J)" in text(app))
+        await pilot.press("2")
+        await until(pilot, lambda: "aten::mm" in text(app))

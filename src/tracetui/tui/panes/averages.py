@@ -109,7 +109,7 @@ class AveragesPane(Pane):
     def on_mount(self) -> None:
         self.load()
 
-    @work(thread=True, exclusive=True, group="averages")
+    @work(thread=True, exclusive=True, exit_on_error=False, group="averages")
     def load(self) -> None:
         worker = get_current_worker()
         averages = self.results.averages()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from textual.message import Message
+from textual.worker import Worker, WorkerState
 
+from tracetui.trace.text import plain
 from tracetui.tui.results import Results
 from tracetui.tui.tables.view import TableView
 
@@ -49,6 +51,9 @@ class Pane(TableView):
     Heavy work goes through `results`, off the thread that draws.
     """
 
+    eager = True
+    """Whether `follow` costs so little that it may be called for every step of a held key."""
+
     def __init__(self, results: Results, id: str) -> None:
         super().__init__(id=id)
         self.results = results
@@ -62,3 +67,14 @@ class Pane(TableView):
 
     def follow(self, event: int | None) -> None:
         """The selected event is another one: show it in this table. Called only while the pane is visible."""
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A failed analysis costs its own pane, not the app."""
+        event.stop()
+        if event.state is WorkerState.ERROR:
+            self.fail(failure(event.worker.error))
+
+
+def failure(error: BaseException | None) -> str:
+    """One safe line on an error that nobody foresaw."""
+    return plain(f"this could not be worked out ({type(error).__name__}: {error})", 300)

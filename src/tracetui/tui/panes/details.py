@@ -19,6 +19,8 @@ LABEL = 14
 class DetailsPane(Pane):
     """Facts about the selected event; Enter on a line that names another event (marked ↵) jumps there."""
 
+    eager = False
+
     def __init__(self, results: Results, id: str) -> None:
         super().__init__(results, id)
         self.facts: list[Fact] = []
@@ -33,7 +35,7 @@ class DetailsPane(Pane):
             self.event = event
             self.read(event)
 
-    @work(thread=True, exclusive=True, group="details")
+    @work(thread=True, exclusive=True, exit_on_error=False, group="details")
     def read(self, event: int | None) -> None:
         """The file is read again for the arguments: never on the thread that draws."""
         trace, worker = self.results.trace, get_current_worker()

@@ -50,7 +50,7 @@ class FindingsPane(Pane):
     def on_mount(self) -> None:
         self.load()
 
-    @work(thread=True, exclusive=True, group="findings")
+    @work(thread=True, exclusive=True, exit_on_error=False, group="findings")
     def load(self) -> None:
         worker = get_current_worker()
         findings = self.results.findings()

@@ -113,7 +113,7 @@ class GapsPane(Pane):
     def on_mount(self) -> None:
         self.load()
 
-    @work(thread=True, exclusive=True, group="gaps")
+    @work(thread=True, exclusive=True, exit_on_error=False, group="gaps")
     def load(self) -> None:
         worker = get_current_worker()
         gaps = self.results.gaps()

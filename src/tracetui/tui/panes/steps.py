@@ -98,7 +98,7 @@ class StepsPane(Pane):
     def on_mount(self) -> None:
         self.load()
 
-    @work(thread=True, exclusive=True, group="steps")
+    @work(thread=True, exclusive=True, exit_on_error=False, group="steps")
     def load(self) -> None:
         worker = get_current_worker()
         steps = self.results.steps()

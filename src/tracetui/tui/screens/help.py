@@ -19,7 +19,7 @@ SIZE, KEYS = 56, 17
 """Cells of a column at least, and of the keys in it."""
 
 MOUSE: tuple[tuple[str, str], ...] = (
-    ("click", "select an event; on a table's title: sort"),
+    ("click", "select an event; a table's title: sort"),
     ("wheel", "scroll the lanes"),
     ("Ctrl+wheel", "zoom at the pointer"),
     ("Shift+wheel", "pan"),

@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.timer import Timer
+from textual.worker import Worker, WorkerState
 
 from tracetui.analysis.kernel_names import short_name
 from tracetui.timeline.palette import DARK, LIGHT, Palette
@@ -17,7 +18,7 @@ from tracetui.tui import flow
 from tracetui.tui.bindings import ACTIONS
 from tracetui.tui.footer import Footer
 from tracetui.tui.panes.area import PaneArea, PaneTabs
-from tracetui.tui.panes.base import Jump, JumpToGap, Pane, ShowSpan
+from tracetui.tui.panes.base import Jump, JumpToGap, Pane, ShowSpan, failure
 from tracetui.tui.results import Results
 from tracetui.tui.timeline import (
     GapClicked,
@@ -131,10 +132,14 @@ class TraceScreen(Screen[None]):
         self._selected()
 
     def _selected(self) -> None:
-        """Let the open pane follow, once the selection rests."""
+        """Let the open pane follow: at once where that is cheap, else once the selection rests."""
         if self._follow is not None:
             self._follow.stop()
-        self._follow = self.set_timer(IDLE, self._panes_follow)
+        pane = self.area.open
+        if pane is not None and pane.eager:
+            pane.follow(self.timeline.selected)
+        else:
+            self._follow = self.set_timer(IDLE, self._panes_follow)
 
     def _panes_follow(self) -> None:
         self._follow = None
@@ -224,6 +229,19 @@ class TraceScreen(Screen[None]):
         else:
             self.jump(target, said)
 
+    def action_explain(self) -> None:
+        from tracetui.tui.screens.explain import ExplainScreen
+
+        event = self.timeline.selected
+        if event is None:
+            self.footer.say("select an event first")
+        else:
+            self.app.push_screen(ExplainScreen(self.trace, event), self._explained)
+
+    def _explained(self, event: int | None) -> None:
+        if event is not None and event >= 0:
+            self.jump(event)
+
     # Gaps
 
     def _find_gaps(self) -> None:
@@ -231,7 +249,11 @@ class TraceScreen(Screen[None]):
             gaps = self.results.gaps()
             self.app.call_from_thread(self._show_gaps, gaps)
 
-        self.run_worker(find, thread=True, group="find gaps")
+        self.run_worker(find, thread=True, exit_on_error=False, group="find gaps")
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        if event.state is WorkerState.ERROR:
+            self.footer.say(failure(event.worker.error))
 
     def _show_gaps(self, gaps: GapList) -> None:
         self.timeline.set_gaps([Gaps(d.device, d.start, d.end) for d in gaps.devices])

@@ -245,6 +245,12 @@ class TableView(Widget, can_focus=True):
             left += width + 1
         return None
 
+    def fail(self, message: str) -> None:
+        """Say in the table's place why there is none."""
+        self.table = None
+        self.waiting = message
+        self.refresh()
+
     def on_resize(self) -> None:
         self._fitted = None
         self.top = scrolled(self.top, self.cursor, self.page, len(self.order))
