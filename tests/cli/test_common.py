@@ -1,0 +1,87 @@
+"""Loading for the commands: the progress bar, Ctrl+C, and output whatever the encoding."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tracetui.cli import common
+
+DATA = Path(__file__).parent.parent / "data"
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"  # type: ignore[assignment]
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_bar_only_on_a_terminal_and_only_when_it_takes_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(common.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    with common.progress_bar() as progress:
+        assert progress is not None
+        progress(1, 100)
+        assert terminal.getvalue() == ""
+        now[0] += 1
+        progress(50_000_000, 100_000_000)
+        assert "############............" in terminal.getvalue()
+        assert " 50%" in terminal.getvalue()
+        shown = len(terminal.getvalue())
+        progress(51_000_000, 100_000_000)  # too soon after the last
+        assert len(terminal.getvalue()) == shown
+        now[0] += 1
+        progress(7, 0)  # a size that is not known
+    assert terminal.getvalue().endswith("\r")
+
+
+def test_no_bar_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", pipe := io.StringIO())
+    with common.progress_bar() as progress:
+        assert progress is None
+    assert pipe.getvalue() == ""
+
+
+def test_write_replaces_what_the_encoding_lacks() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii")
+    common.write(stream, "█ 5µs")
+    assert raw.getvalue() == b"? 5?s"
+
+
+def test_an_unreadable_file_exits_with_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as stop:
+        common.load_or_exit(str(tmp_path / "missing.json"))
+    assert stop.value.code == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("tracetui: ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+@pytest.mark.parametrize("command", ["summary", "table"])
+def test_ctrl_c_while_loading_is_130(command: str) -> None:
+    """Standard input stays open: the command waits for the rest of the trace."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tracetui", command, "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert child.stdin is not None
+    # More than a pipe holds: once this returns, the command is reading.
+    child.stdin.write(b'{"traceEvents": [' + b" " * (1 << 20))
+    child.stdin.flush()
+    os.kill(child.pid, signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert b"Traceback" not in err

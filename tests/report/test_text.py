@@ -1,0 +1,69 @@
+"""Lines, bars, columns and Markdown: what reports are made of."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tracetui.report import markdown
+from tracetui.report.jsonable import dumps
+from tracetui.report.lines import bar, columns, fit, plain_text
+from tracetui.report.pytorch_table import format_share, format_time
+
+
+@given(st.text(max_size=30), st.integers(0, 20))
+def test_fit_is_never_wider(text: str, width: int) -> None:
+    assert cell_len(fit(text, width)) <= width
+    if cell_len(text) <= width:
+        assert fit(text, width) == text
+
+
+def test_fit_keeps_both_ends() -> None:
+    assert fit("nvjet_sm90_tst_256x128_coopA_TNT", 16) == "nvjet_sm90…A_TNT"
+    assert fit("计算计算计算计算", 9) == "计…算计算"
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0, "    "), (1, "████"), (0.5, "██  "), (0.28125, "█▏  "), (1e-9, "▏   "), (7, "████"), (-1, "    ")],
+)
+def test_bar(share: float, text: str) -> None:
+    assert bar(share, 4) == text
+
+
+def test_columns_line_up() -> None:
+    lines = columns([["a", "1"], [("计算", "accent"), "234"]], "<>", indent="")
+    assert plain_text(lines) == "a       1\n计算  234\n"
+    assert lines[1][1] == ("计算", "accent")
+
+
+def test_markdown_cells_hold() -> None:
+    rows = [[markdown.cell("a|b<c>[d](e)"), markdown.code("x|`y`")]]
+    assert markdown.table(["one", "two"], rows, "<>") == (
+        "| one | two |\n| --- | ---: |\n| a\\|b\\<c\\>\\[d\\](e) | `` x\\|`y` `` |\n"
+    )
+    assert markdown.cell("aten::_foreach_mul_ a_b") == "aten::\\_foreach_mul\\_ a_b"
+    assert markdown.code("") == ""
+
+
+def test_json_is_strict() -> None:
+    text = dumps({"nan": float("nan"), "inf": float("inf"), "n": 1.5})
+    assert json.loads(text) == {"nan": None, "inf": None, "n": 1.5}
+    assert text.endswith("}\n")
+
+
+@pytest.mark.parametrize(
+    ("us", "text"),
+    [(0, "0.000us"), (999.9996, "1000.000us"), (1000, "1.000ms"), (1_234_567, "1.235s"), (0.0005, "0.001us")],
+)
+def test_times_as_pytorch_writes_them(us: float, text: str) -> None:
+    assert format_time(us) == text
+
+
+def test_shares_as_pytorch_writes_them() -> None:
+    assert format_share(1, 3) == "33.33%"
+    assert format_share(0, 0) == "NaN"
