@@ -22,6 +22,7 @@ from tracetui.analysis.kernels.others import (
     decode_other,
     decode_transfer,
 )
+from tracetui.analysis.kernels.rocm import decode_rocm
 
 __all__ = ["KernelName", "decode", "short_name"]
 
@@ -42,7 +43,7 @@ def decode(name: str) -> KernelName:
     Returns: the decoded name; fields that the name does not state are None, and ``family`` is ``other`` for a
         name that follows no known convention.
     """
-    found = decode_transfer(name) or decode_collective(name) or decode_triton(name)
+    found = decode_transfer(name) or decode_collective(name) or decode_triton(name) or decode_rocm(name)
     if found is None:
         function = cxx.parse(name)
         found = (

@@ -1,13 +1,12 @@
-"""Names of matrix products and convolutions: cuBLAS, nvjet, CUTLASS, cuDNN, Tensile (hipBLASLt), MIOpen.
+"""Names of matrix products and convolutions: cuBLAS, nvjet, CUTLASS, cuDNN.
 
 These libraries write their choices as words joined by underscores. The words are read one at a time, each by
 a pattern that matches a whole word, so that a name of any length costs no more than its length.
 
 Where the conventions come from: CUTLASS documents its procedural names in its profiler guide; cuBLAS and
-cuDNN use the same words; Tensile documents its abbreviations (``MT`` macro tile, ``MI`` matrix instruction,
-``ISA``). nvjet is documented nowhere: only what its names show without doubt is read (tile, K tile and
-stages, cluster, transposition, and the input type, which agrees with the types of the operators in real
-traces).
+cuDNN use the same words. nvjet is documented nowhere: only what its names show without doubt is read (tile, K
+tile and stages, cluster, transposition, and the input type, which agrees with the types of the operators in
+real traces).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _ARCHITECTURES = frozenset(
     {"kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell"}
 )
 _MATH = re.compile(r"([shdczi])?(\d+x\d+x\d+|\d{3,6})?(tf32|bf16|f16|i8)?(gemm|cudnn|fprop|dgrad|wgrad)")
-_TILE = re.compile(r"\d+x\d+(?:x\d+){0,2}")
+TILE = re.compile(r"\d+x\d+(?:x\d+){0,2}")
 _SM = re.compile(r"sm_?(\d{2,3}[af]?)")
 _LAYOUT = re.compile(r"[ntNT]{2,4}")
 _TYPE = re.compile(
@@ -34,7 +33,7 @@ _INSTRUCTIONS = {
     "8816": "8x8x16", "161616": "16x16x16", "32816": "32x8x16", "83216": "8x32x16",
 }  # fmt: skip
 _PRECISION = {"s": "fp32", "h": "fp16", "d": "fp64", "i": "int8", "c": "complex64", "z": "complex128"}
-_CONVOLUTIONS = {
+CONVOLUTIONS = {
     "fprop": "fprop",
     "dgrad": "dgrad",
     "wgrad": "wgrad",
@@ -42,7 +41,7 @@ _CONVOLUTIONS = {
     "bwd": "dgrad",
     "wrw": "wgrad",
 }
-_MEMORY = ("nhwc", "nchw", "ndhwc", "ncdhw")
+MEMORY = ("nhwc", "nchw", "ndhwc", "ncdhw")
 _NOTES = {
     "splitk": "split K", "relu": "relu", "coopa": "cooperative (A)", "coopb": "cooperative (B)",
     "badd": "adds C (beta is not zero)", "2cta": "pairs of CTAs", "wmma": "WMMA", "simt": "no tensor cores",
@@ -53,8 +52,6 @@ UNALIGNED = "operands are not aligned"
 """A note: the kernel loads one element at a time (``align1``), for rows that begin at any address."""
 
 _NVJET_TYPES = {"t": "bf16", "h": "fp16", "q": "fp8", "s": None}
-_TENSILE_TYPES = {"B": "bf16", "H": "fp16", "S": "fp32", "D": "fp64", "I": "int8", "F8": "fp8", "X": "tf32"}
-_TENSILE_LAYOUT = {"Ailk": "n", "Alik": "t", "Bljk": "n", "Bjlk": "t"}
 
 
 @dataclass(slots=True)
@@ -78,10 +75,6 @@ class _Words:
 def decode_gemm(name: str) -> KernelName | None:
     """Decode a matrix product's or a convolution's name, or None if it is not one."""
     text = name[: cxx.LIMIT]
-    if text.startswith("Cijk_"):
-        return _tensile(name, text)
-    if text.startswith("igemm_"):
-        return _miopen(name, text)
     if text.startswith("_matmul_ogs_"):
         return _matmul_ogs(name, text)
     if text.startswith("_Z"):
@@ -131,18 +124,18 @@ def _read(tokens: list[str]) -> _Words:
             words.arch = f"sm{sm.group(1)}"
         elif previous in ("cutlass", "cutlass3x") and low.isdigit():
             words.arch = f"sm{low}"
-        elif previous == "stages" and _TILE.fullmatch(low):
+        elif previous == "stages" and TILE.fullmatch(low):
             words.stages = _after_x(low)
-        elif _TILE.fullmatch(low):
+        elif TILE.fullmatch(low):
             words.tiles.append(low)
         elif part := _PREFIXED.fullmatch(low):
             _read_prefixed(words, part.group(1), part.group(2))
         elif low in ("tensorop", "wmma", "simt"):
             words.tensor_cores = low != "simt"
-        elif low in _MEMORY:
+        elif low in MEMORY:
             words.memory = low
-        elif low in _CONVOLUTIONS:
-            words.convolution = _CONVOLUTIONS[low]
+        elif low in CONVOLUTIONS:
+            words.convolution = CONVOLUTIONS[low]
         elif kind := _TYPE.fullmatch(low):
             words.dtype = words.dtype or cxx.DTYPES.get(kind.group(1))
         elif _LAYOUT.fullmatch(token) and words.layout is None:
@@ -181,7 +174,7 @@ def _read_prefixed(words: _Words, what: str, value: str) -> None:
         words.instruction, words.tensor_cores = value, True
     elif what == "warpgroupsize":
         words.tensor_cores = True  # warp groups exist for WGMMA
-    elif what == "align" and value == "1":
+    elif what == "align" and value == "1" and words.tensor_cores:
         words.extra.append(UNALIGNED)
     elif what == "sliced":
         words.extra.append(f"sliced {value}")
@@ -194,7 +187,7 @@ def _nvjet(word: str) -> _Words:
         low = token.lower()
         if sm := _SM.fullmatch(low):
             words.arch = f"sm{sm.group(1)}"
-        elif _TILE.fullmatch(low):
+        elif TILE.fullmatch(low):
             words.tiles.append(low)
         elif _LAYOUT.fullmatch(token) and token.isupper():
             words.layout = low
@@ -252,57 +245,13 @@ def _finish(name: str, family: str, words: _Words) -> KernelName:
     )
 
 
-def _tensile(name: str, text: str) -> KernelName:
-    """``Cijk_Alik_Bljk_BBS_BH_..._MT160x256x64_MI16x16x1_..._ISA942_...``: hipBLASLt and rocBLAS."""
-    tokens = text.split("_")
-    layout = "".join(_TENSILE_LAYOUT.get(token, "") for token in tokens[1:3])
-    types = tokens[3] if len(tokens) > 3 else ""
-    dtype = _TENSILE_TYPES.get(types[:2]) or _TENSILE_TYPES.get(types[:1])
-    tile = next((t[2:] for t in tokens if t.startswith("MT") and _TILE.fullmatch(t[2:])), None)
-    shape = next((t[2:] for t in tokens if t.startswith("MI") and _TILE.fullmatch(t[2:])), None)
-    isa = next((t[3:] for t in tokens if t.startswith("ISA") and len(t) < 10), None)
-    bias = "Bias" in tokens
-    return KernelName(
-        name=name,
-        family="rocm",
-        short=join_words("gemm", dtype, "x".join(tile.split("x")[:2]) if tile else None, layout),
-        kind="gemm",
-        arch=f"gfx{isa}" if isa else None,
-        dtype=dtype,
-        tile=tile,
-        instruction=shape,
-        layout=layout or None,
-        tensor_cores=True if shape else None,
-        notes=("bias epilogue",) if bias else (),
-    )
-
-
-def _miopen(name: str, text: str) -> KernelName:
-    """``igemm_fwd_gtcx2_nhwc_bf16_bx0_ex1_bt128x128x32_...``: MIOpen's implicit GEMM convolutions."""
-    tokens = text.split("_")
-    tile = next((t[2:] for t in tokens if t.startswith("bt") and _TILE.fullmatch(t[2:])), None)
-    memory = next((t for t in tokens if t in _MEMORY), None)
-    dtype = next((cxx.DTYPES[t] for t in tokens[1:6] if t in cxx.DTYPES), None)
-    way = next((_CONVOLUTIONS[t] for t in tokens[1:3] if t in _CONVOLUTIONS), None)
-    return KernelName(
-        name=name,
-        family="rocm",
-        short=join_words("conv", way, dtype, "x".join(tile.split("x")[:2]) if tile else None, memory),
-        kind="conv",
-        dtype=dtype,
-        tile=tile,
-        layout=memory,
-        notes=("implicit GEMM",),
-    )
-
-
 def _matmul_ogs(name: str, text: str) -> KernelName:
     """``_matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x128x1_swiglu``: the mixture-of-experts product of
     triton_kernels.
     """
     tokens = text.split("_")[3:]
     layout = next((t.lower() for t in tokens if _LAYOUT.fullmatch(t)), None)
-    tile = next((t for t in tokens if _TILE.fullmatch(t)), None)
+    tile = next((t for t in tokens if TILE.fullmatch(t)), None)
     types = next((t.split("x", 2) for t in tokens if t.partition("x")[0] in cxx.DTYPES), [])
     # The types are those of the output, the activations and the weights.
     dtype = cxx.DTYPES.get(types[1]) if len(types) > 1 else None
