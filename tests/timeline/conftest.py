@@ -12,6 +12,7 @@ from tracetui.timeline.layout import lay_out
 from tracetui.timeline.palette import DARK, Palette, Theme
 from tracetui.timeline.rows import Rows
 from tracetui.timeline.scene import Fixed, Scene
+from tracetui.timeline.series import counters
 from tracetui.timeline.viewport import Viewport, fit
 from tracetui.trace.model import (
     NO_ID,
@@ -136,7 +137,10 @@ def scene_of(
     fixed = Fixed(
         trace, Rows(trace), Palette(trace, theme), short or (lambda n: trace.names[n]), busy_of(trace), 0.0
     )
-    return Scene(fixed, view or fit(low, high, width), lay_out(trace, height), span=(low, max(high, low + 1)))
+    series = tuple(counters(trace))
+    layout = lay_out(trace, height).with_counters(len(series), height)
+    span = (low, max(high, low + 1))
+    return Scene(fixed, view or fit(low, high, width), layout, span=span, series=series)
 
 
 @pytest.fixture(scope="session")

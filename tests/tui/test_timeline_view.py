@@ -297,6 +297,7 @@ async def test_folding(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
+        view.set_series([])
         height = view.scene.layout.height
         await pilot.click(TimelineView, offset=(2, TOP))
         await pilot.pause()

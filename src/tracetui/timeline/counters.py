@@ -1,4 +1,4 @@
-"""Counters as small areas: the height is the value, the label its range."""
+"""Series as small areas: the height is the value, the label says it at the cursor."""
 
 from __future__ import annotations
 
@@ -8,28 +8,32 @@ from tracetui.timeline.canvas import Canvas
 from tracetui.timeline.layout import Line
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW
 from tracetui.timeline.scene import Scene
-from tracetui.trace.model import F64, I64
-
-
-def values_at(start: I64, value: F64, times: I64) -> F64:
-    """A step function at instants: the last sample at or before each, NaN before the first."""
-    if not len(start):
-        return np.full(len(times), np.nan)
-    at = np.searchsorted(start, times, side="right") - 1
-    return np.where(at >= 0, value[np.maximum(at, 0)], np.nan)
+from tracetui.timeline.series import text_of
 
 
 def paint_counter(scene: Scene, line: Line, field: Canvas, y: int) -> None:
-    """Paint one line of a counter's area."""
-    counters, theme = scene.fixed.trace.counters, scene.fixed.theme
-    first, last = (int(i) for i in np.searchsorted(counters.series, [line.ref, line.ref + 1]))
-    start, value = counters.start[first:last], counters.value[first:last]
-    if not len(start):
+    """Paint one line of a series' area."""
+    if not 0 <= line.ref < len(scene.series):
         return
-    shown = values_at(start, value, scene.view.borders()[1:] - 1)
-    low, high = min(0.0, float(np.nanmin(value))), float(np.nanmax(value))
+    one, theme = scene.series[line.ref], scene.fixed.theme
     height = int(scene.layout.shown[line.track])
-    share = (shown - low) / ((high - low) or 1.0) * 8 * height
-    eighths = np.nan_to_num(share, nan=0.0).round().astype(np.int64) - 8 * (height - 1 - line.depth)
-    field.glyph[y] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[np.clip(eighths, 0, 8)]
+    share = (one.peaks(scene.view.borders()) - one.low) / ((one.high - one.low) or 1.0)
+    eighths = np.ceil(np.nan_to_num(share, nan=0.0) * 8 * height).astype(np.int64)
+    eighths = np.clip(eighths - 8 * (height - 1 - line.depth), 0, 8)
+    field.glyph[y] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[eighths]
     field.ink[y] = theme.busy
+
+
+def cursor(scene: Scene) -> int:
+    """The instant that values are told for: the selection's start where it is in view, else the middle."""
+    if scene.selected >= 0:
+        start = int(scene.fixed.trace.start[scene.selected])
+        if scene.view.contains(start):
+            return start
+    return (scene.view.start_ns + scene.view.end_ns) // 2
+
+
+def value_text(scene: Scene, series: int) -> str:
+    """A series' value at the cursor."""
+    one = scene.series[series]
+    return text_of(float(one.at(np.array([cursor(scene)], dtype=np.int64))[0]), one.unit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from tracetui.timeline.canvas import BOLD, Canvas, cut
+from tracetui.timeline.counters import value_text
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.scene import TOP, Scene
 
@@ -38,10 +39,15 @@ def put_label(scene: Scene, canvas: Canvas, y: int, line: Line) -> None:
     sign = (("+" if folded else "-") if theme.ascii else ("▸" if folded else "▾")) if rows > 1 else " "
     if line.pinned:
         sign = "*" if theme.ascii else "•"
-    text = shortened(label_text(scene, line), scene.labels - 3)
+    room = scene.labels - 3
+    if line.of is Of.COUNTER and line.ref < len(scene.series):
+        value = value_text(scene, line.ref)
+        canvas.put(y, scene.labels - 1 - cell_len(value), value, ink=theme.text)
+        room = max(0, room - cell_len(value) - 1)
+    text = shortened(label_text(scene, line), room)
     canvas.put(y, 0, sign, ink=theme.dim)
     canvas.put(y, 2, text, ink=theme.text if line.of is Of.LANE else theme.dim)
-    if line.more and line.depth == 0 and rows > 1:
+    if line.more and line.depth == 0 and line.of is Of.LANE:
         more = f"+{line.more}"
         if cell_len(text) + 3 + len(more) < scene.labels:
             canvas.put(y, scene.labels - 1 - len(more), more, ink=theme.dim)
@@ -54,7 +60,7 @@ def label_text(scene: Scene, line: Line) -> str:
         return trace.lanes[line.ref].name
     if line.of is Of.DEVICE:
         return f"GPU {line.ref} busy"
-    return trace.counters.series_names[line.ref]
+    return scene.series[line.ref].name if line.ref < len(scene.series) else ""
 
 
 def shortened(text: str, width: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from tracetui.trace.model import I32, I64, Trace
 
 COUNTER_ROWS = 4
 """Lines of an unfolded counter."""
-MANY_COUNTERS = 6
+ROOM_FOR_COUNTERS = 8
 """More series than this start hidden."""
 
 
@@ -39,7 +40,7 @@ class Line:
     pinned: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Layout:
     """Tracks from top to bottom. All arrays of shape (tracks,)."""
 
@@ -55,17 +56,17 @@ class Layout:
     def __len__(self) -> int:
         return len(self.of)
 
-    @property
-    def scrolled(self) -> I32:
-        """Lines per track of the part that scrolls."""
-        shown = self.shown.copy()
+    @cached_property
+    def bottoms(self) -> I64:
+        """Within the part that scrolls, the line after each track's last."""
+        shown = self.shown.astype(np.int64)
         shown[list(self.pinned)] = 0
-        return shown
+        return np.cumsum(shown)
 
     @property
     def height(self) -> int:
         """Lines of the part that scrolls."""
-        return int(self.scrolled.sum())
+        return int(self.bottoms[-1]) if len(self) else 0
 
     @property
     def pinned_height(self) -> int:
@@ -74,20 +75,17 @@ class Layout:
     def lines(self, top: int, height: int) -> list[Line]:
         """The lines on a screen of `height` lines whose scrolled part begins at line `top`."""
         found = [self._line(t, d, True) for t in self.pinned for d in range(int(self.shown[t]))][:height]
-        bottoms = np.cumsum(self.scrolled)
-        stop = min(top + height - len(found), int(bottoms[-1]) if len(bottoms) else 0)
+        bottoms = self.bottoms
+        stop = min(top + height - len(found), self.height)
         track = int(np.searchsorted(bottoms, top, side="right"))
         at = top
         while at < stop:
-            first = int(bottoms[track] - self.scrolled_of(track))
+            first = int(bottoms[track] - self.shown[track])
             end = min(stop, int(bottoms[track]))
             found += [self._line(track, d, False) for d in range(at - first, end - first)]
             at = end
             track = int(np.searchsorted(bottoms, at, side="right"))
         return found
-
-    def scrolled_of(self, track: int) -> int:
-        return 0 if track in self.pinned else int(self.shown[track])
 
     def _line(self, track: int, depth: int, pinned: bool) -> Line:
         shown, rows = int(self.shown[track]), int(self.rows[track])
@@ -103,7 +101,8 @@ class Layout:
         """The line of a track's row within the part that scrolls; -1 for a pinned or hidden one."""
         if track in self.pinned or not self.shown[track]:
             return -1
-        return int(self.scrolled[:track].sum()) + min(depth, int(self.shown[track]) - 1)
+        first = int(self.bottoms[track] - self.shown[track])
+        return first + min(depth, int(self.shown[track]) - 1)
 
     def with_shown(self, track: int, lines: int) -> Layout:
         """Fold or unfold a track; 0 hides it."""
@@ -119,6 +118,20 @@ class Layout:
     def with_hidden(self) -> Layout:
         """Bring back what was hidden, folded."""
         return replace(self, shown=np.maximum(self.shown, 1).astype(np.int32))
+
+    def with_counters(self, count: int, height: int) -> Layout:
+        """With tracks for so many series below the lanes: folded; hidden where they do not fit."""
+        have = int((self.of == Of.COUNTER).sum())
+        new = max(0, count - have)
+        fits = count <= ROOM_FOR_COUNTERS and int(self.shown.sum()) + new <= height
+        parts = (
+            (self.of, np.full(new, int(Of.COUNTER))),
+            (self.ref, np.arange(have, have + new)),
+            (self.rows, np.full(new, COUNTER_ROWS)),
+            (self.shown, np.full(new, int(fits))),
+        )
+        of, ref, rows, shown = (np.concatenate(p).astype(np.int32) for p in parts)
+        return replace(self, of=of, ref=ref, rows=rows, shown=shown)
 
     def toggle_pin(self, track: int) -> Layout:
         kept = tuple(t for t in self.pinned if t != track)
@@ -153,21 +166,18 @@ def lay_out(trace: Trace, height: int) -> Layout:
             tracks.append((*head, 1))
         heading = head
         tracks.append((int(Of.LANE), i, max(1, lane.rows)))
-    series = len(trace.counters.series_names)
-    tracks += [(int(Of.COUNTER), i, COUNTER_ROWS) for i in range(series)]
     of, ref, rows = (
         np.array(column, dtype=np.int32) for column in (zip(*tracks, strict=True) if tracks else ((), (), ()))
     )
     layout = Layout(of, ref, rows, rows.copy())
-    return _opened(trace, layout, height, hide_counters=series > MANY_COUNTERS)
+    return _opened(trace, layout, height)
 
 
-def _opened(trace: Trace, layout: Layout, height: int, *, hide_counters: bool) -> Layout:
+def _opened(trace: Trace, layout: Layout, height: int) -> Layout:
     lane = layout.of == Of.LANE
     thread = np.zeros(len(layout), dtype=np.bool_)
     thread[lane] = [trace.lanes[r].device < 0 for r in layout.ref[lane].tolist()]
     shown = layout.rows.copy()
-    shown[layout.of == Of.COUNTER] = 0 if hide_counters else 1
     # Deep threads first: the largest depth that lets everything fit; then deep device lanes.
     for part in (thread, lane):
         depth = _deepest(shown, part, height)

@@ -10,6 +10,7 @@ from tracetui.timeline.busy import Busy
 from tracetui.timeline.layout import Layout, Line
 from tracetui.timeline.palette import Palette, Theme
 from tracetui.timeline.rows import Rows
+from tracetui.timeline.series import Series
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import I64, Bool, Trace
 
@@ -73,6 +74,8 @@ class Scene:
     band: tuple[int, int] | None = None
     """The selected range, nanoseconds."""
     marks: tuple[tuple[int, str], ...] = ()
+    series: tuple[Series, ...] = ()
+    """What the tracks of counters show."""
     flows: tuple[tuple[int, int], ...] = ()
     """Links to draw, as (from slice, to slice)."""
 

@@ -71,7 +71,9 @@ class Limits:
         """The nearest viewport within the limits."""
         widest = max(MIN_SCALE, 1.1 * (self.high - self.low) / view.width)
         scale = min(max(view.scale, MIN_SCALE), widest)
-        view = replace(view, scale=scale)
+        if scale != view.scale:
+            middle = view.start + view.span_ns / 2
+            view = centre(replace(view, scale=scale), middle)
         half = view.span_ns / 2
         return replace(view, start=min(max(view.start, self.low - half), self.high - half))
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from textual import events
 
-from tracetui.timeline import navigate, viewport
+from tracetui.timeline import navigate
 from tracetui.timeline.gaps import device_of, gap_columns
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.scene import TOP
-from tracetui.tui.timeline.messages import GapClicked, GapId
+from tracetui.tui.timeline.messages import GapClicked, GapId, RangeChanged
 
 if TYPE_CHECKING:
     from tracetui.tui.timeline.view import TimelineView
@@ -72,12 +72,15 @@ class Mouse:
             self._dragged = True
             first, last = sorted((x, max(self.scene.labels, event.x)))
             view = self.viewport
-            self.set_range(view.time(first - self.scene.labels), view.time(last + 1 - self.scene.labels))
+            labels = self.scene.labels
+            self.set_range(view.time(first - labels), view.time(last + 1 - labels), quiet=True)
 
     def on_mouse_up(self: TimelineView, event: events.MouseUp) -> None:  # type: ignore[misc]
         pressed, self._pressed = self._pressed, None
         self.release_mouse()
-        if pressed is not None and not self._dragged and pressed[1] > 0:
+        if pressed is not None and self._dragged:
+            self.post_message(RangeChanged(self.range_ns))
+        elif pressed is not None and pressed[1] > 0:
             self._click(*pressed)
 
     def _to_overview(self: TimelineView, x: int) -> None:  # type: ignore[misc]
@@ -85,7 +88,7 @@ class Mouse:
         share = min(
             1.0, max(0.0, (x - self.scene.labels + 0.5) / max(1, self.size.width - self.scene.labels))
         )
-        self._look(viewport.centre(self.viewport, low + share * (high - low)))
+        self.centre_on(low + share * (high - low))
 
     def _click(self: TimelineView, x: int, y: int) -> None:  # type: ignore[misc]
         line = self._line_at(y)

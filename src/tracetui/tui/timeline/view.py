@@ -12,17 +12,19 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.timeline import navigate, viewport
+from tracetui.timeline import moves, viewport
 from tracetui.timeline.canvas import Canvas
 from tracetui.timeline.frame import paint
 from tracetui.timeline.labels import label_width
-from tracetui.timeline.layout import Layout, Of, lay_out
+from tracetui.timeline.layout import Layout, lay_out
 from tracetui.timeline.palette import Theme
 from tracetui.timeline.scene import TOP, Idle, Scene
-from tracetui.timeline.viewport import Limits, Viewport
+from tracetui.timeline.series import Series, counters, derived
+from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Trace
 from tracetui.tui.timeline.bar import SelectionBar, describe
 from tracetui.tui.timeline.history import History
+from tracetui.tui.timeline.lanes import Lanes
 from tracetui.tui.timeline.messages import (
     GapId,
     Gaps,
@@ -40,7 +42,7 @@ RETRY = 0.004
 """Seconds until a terminal that had not kept up is looked at again."""
 
 
-class TimelineView(Mouse, Widget, can_focus=True):
+class TimelineView(Mouse, Lanes, Widget, can_focus=True):
     """Overview, ruler and lanes of a trace over one stretch of time.
 
     Methods change what is shown at once and draw it with the next frame; many calls cost one frame.
@@ -67,12 +69,12 @@ class TimelineView(Mouse, Widget, can_focus=True):
         self._given_theme = theme
         fixed = fixed_of(trace, theme or theme_of(None), short)
         low, high = trace.span
-        self._limits = Limits(low, max(high, low + 1))
         view = viewport.fit(*trace.first_view, 66, margin=0.01)
         self._scene = Scene(fixed, view, lay_out(trace, 20), span=(low, max(high, low + 1)))
         self._moved = False
         """Whether anything but the size decided what is in view."""
-        self._unfolded = False
+        self._arranged = False
+        """Whether a person folded, hid, pinned or moved a lane."""
         self._lit: int | None = None
         self._history = History()
         self._canvas: Canvas | None = None
@@ -105,116 +107,91 @@ class TimelineView(Mouse, Widget, can_focus=True):
 
     # Moving
 
-    def _look(self, view: Viewport, *, jump: bool = False) -> None:
-        if jump:
-            self._history.leave(self._scene.view)
-        self._moved = True
-        self._change(view=self._limits.clamp(view))
+    def _go(self, scene: Scene, *, jump: bool | None = None) -> None:
+        """Show another scene; `jump`: whether the view before it enters the history (None: if it is far)."""
+        before = self._scene.view
+        if scene.view != before:
+            self._moved = True
+            if jump or (jump is None and moves.is_jump(before, scene.view)):
+                self._history.leave(before)
+        self._arranged = self._arranged or scene.layout is not self._scene.layout
+        self._scene = scene
+        self._wake()
 
     def show(self, start_ns: int, end_ns: int) -> None:
         """Show a stretch of time, with a little air on either side. Goes into the history."""
-        self._look(viewport.fit(start_ns, end_ns, self._scene.view.width, margin=0.02), jump=True)
+        view = viewport.fit(start_ns, end_ns, self.viewport.width, margin=0.02)
+        self._go(moves.look(self._scene, view), jump=True)
 
     def fit(self) -> None:
         """Show the whole trace."""
-        self._look(viewport.fit(*self._scene.span, self._scene.view.width, margin=0.01), jump=True)
+        self.show(*self._scene.span)
 
     def zoom(self, factor: float, about: float | None = None) -> None:
         """Zoom in (over 1) or out about an instant (default: the selection if in view, else the centre)."""
-        if about is None and self.selected is not None:
-            start = int(self.trace.start[self.selected])
-            middle = start + int(self.trace.duration[self.selected]) // 2
-            about = middle if self.viewport.contains(middle) else None
-        self._look(viewport.zoom(self._scene.view, factor, about))
+        self._go(moves.zoomed(self._scene, factor, about), jump=False)
 
     def pan(self, fraction: float) -> None:
         """Move by a share of the screen's width, later where positive."""
-        cells = round(fraction * self._scene.view.width) or (1 if fraction > 0 else -1)
-        self._look(viewport.pan(self._scene.view, cells))
+        cells = round(fraction * self.viewport.width) or (1 if fraction > 0 else -1)
+        self._go(moves.look(self._scene, viewport.pan(self.viewport, cells)), jump=False)
+
+    def centre_on(self, time_ns: float) -> None:
+        """Move an instant into the middle."""
+        self._go(moves.look(self._scene, viewport.centre(self.viewport, time_ns)), jump=False)
 
     def scroll_lanes(self, lines: int) -> None:
         """Scroll the lanes, down where positive."""
-        self._change(top=self._scene.top + lines)
+        self._go(moves.scrolled(self._scene, self._scene.top + lines, self.size.height))
 
     def reveal(self, slice_index: int, *, closer: bool = True) -> None:
         """Move, scroll and unfold just so far that a slice is in view; `closer`: zoom in if it is tiny."""
-        start, length = int(self.trace.start[slice_index]), int(self.trace.duration[slice_index])
-        view = self._scene.view
-        if closer and 2 * length < view.cell:
-            air = max(length, 10) * (view.width / 6 - 1) / 2
-            self._look(viewport.fit(int(start - air), int(start + length + air), view.width), jump=True)
-        else:
-            moved = viewport.reveal(view, start, start + length)
-            if moved != view:
-                self._look(moved, jump=abs(moved.start - view.start) > view.span_ns)
-        self._bring_up(int(self.trace.lane[slice_index]), int(self.trace.depth[slice_index]))
+        self._go(moves.revealed(self._scene, slice_index, self.size.height, closer=closer))
 
     def centre(self) -> None:
         """Centre the selection; asked again without anything in between, fit it."""
-        i = self.selected
-        if i is None:
-            return
-        start, length = int(self.trace.start[i]), int(self.trace.duration[i])
-        centred = self._limits.clamp(viewport.centre(self._scene.view, start + length / 2))
-        if abs(centred.start - self._scene.view.start) < self._scene.view.cell:
-            self.show(start, start + max(length, 10))
-        else:
-            self._look(centred, jump=True)
+        self._go(moves.centred(self._scene), jump=True)
 
     def back(self) -> bool:
         """Return to the view before the last jump. False where there is none."""
-        return self._recall(self._history.back(self._scene.view))
+        return self._recall(self._history.back(self.viewport))
 
     def forward(self) -> bool:
         """Undo `back`. False where there is nothing to undo."""
-        return self._recall(self._history.forward(self._scene.view))
+        return self._recall(self._history.forward(self.viewport))
 
     def _recall(self, view: Viewport | None) -> bool:
         if view is not None:
-            self._look(viewport.resize(view, self._scene.view.width))
+            self._go(moves.look(self._scene, viewport.resize(view, self.viewport.width)), jump=False)
         return view is not None
 
     # Selecting
 
     def select(self, slice_index: int | None, *, reveal: bool = True, quiet: bool = False) -> None:
         """Select a slice. `reveal`: bring it into view; `quiet`: send no `SelectionChanged`."""
-        self._select(slice_index, quiet=quiet)
+        if slice_index != self.selected:
+            self._go(moves.chosen(self._scene, -1 if slice_index is None else slice_index, self._lit))
+            if not quiet:
+                self.post_message(SelectionChanged(slice_index))
         if slice_index is not None and reveal:
             self.reveal(slice_index)
 
-    def _select(self, slice_index: int | None, *, quiet: bool = False) -> None:
-        if slice_index == self.selected:
-            return
-        i = -1 if slice_index is None else slice_index
-        same = self._lit if self._lit is not None else int(self.trace.name[i]) if i >= 0 else -1
-        flows = navigate.linked(self.trace, i) if i >= 0 else ()
-        self._change(selected=i, same=same, flows=flows)
-        if not quiet:
-            self.post_message(SelectionChanged(slice_index))
-
     def move(self, direction: str) -> bool:
         """Select "next" or "previous" in the row, "up" (parent, row above) or "down" (child, row below)."""
-        scene, i = self._scene, self.selected
-        rows, layout, view = scene.fixed.rows, scene.layout, scene.view
-        if i is None:
-            found = navigate.opening(rows, layout, view)
-        elif direction in ("next", "previous"):
-            found = navigate.neighbour(rows, i, 1 if direction == "next" else -1)
-        else:
-            go = navigate.above if direction == "up" else navigate.below
-            found = go(rows, layout, view, i)
+        found = moves.stepped(self._scene, direction)
         if found is None:
             return False
-        self._select(found)
+        self.select(found, reveal=False)
         self.reveal(found, closer=False)
         return True
 
-    def set_range(self, start_ns: int | None, end_ns: int | None = None) -> None:
-        """Mark a range of time; None takes it away."""
+    def set_range(self, start_ns: int | None, end_ns: int | None = None, *, quiet: bool = False) -> None:
+        """Mark a range of time; None takes it away. `quiet`: send no `RangeChanged`."""
         band = None if start_ns is None or end_ns is None else (min(start_ns, end_ns), max(start_ns, end_ns))
         if band != self._scene.band:
             self._change(band=band)
-            self.post_message(RangeChanged(band))
+            if not quiet:
+                self.post_message(RangeChanged(band))
 
     # Marking
 
@@ -225,23 +202,8 @@ class TimelineView(Mouse, Widget, can_focus=True):
     def set_gap(self, gap: GapId | None, *, reveal: bool = True) -> None:
         """Highlight one gap."""
         self._change(gap=None if gap is None else (gap.device, gap.index))
-        idle = self._scene.gaps.get(gap.device) if gap is not None else None
-        if gap is None or idle is None or not reveal:
-            return
-        start, end = int(idle.start[gap.index]), int(idle.end[gap.index])
-        view = self._scene.view
-        if not 4 * view.cell <= end - start <= view.span_ns:
-            air = 2 * (end - start)
-            self._look(viewport.fit(start - air, end + air, view.width), jump=True)
-        elif (moved := viewport.reveal(view, start, end)) != view:
-            self._look(moved, jump=True)
-        streams = [
-            i
-            for i, lane in enumerate(self.trace.lanes)
-            if lane.device == gap.device and lane.kind == "stream"
-        ]
-        if streams:
-            self._bring_up(streams[0], 0)
+        if gap is not None and reveal:
+            self._go(moves.gap_shown(self._scene, gap.device, gap.index, self.size.height))
 
     def set_matches(self, slices: npt.NDArray[np.generic] | None) -> None:
         """Search matches, as sorted slice indices or a mask; highlighted here and in the overview."""
@@ -254,89 +216,30 @@ class TimelineView(Mouse, Widget, can_focus=True):
     def highlight_name(self, name: int | None) -> None:
         """Light up all events of a name (by default those named like the selection; None: that again)."""
         self._lit = name
-        i = self._scene.selected
-        self._change(same=name if name is not None else int(self.trace.name[i]) if i >= 0 else -1)
+        self._go(moves.chosen(self._scene, self._scene.selected, name))
 
     def set_marks(self, marks: Sequence[Mark]) -> None:
         """Labelled instants, drawn in the ruler and down the lanes."""
         self._change(marks=tuple((m.time_ns, m.label) for m in marks))
+
+    def set_series(self, series: Sequence[Series]) -> None:
+        """The values over time to draw below the lanes, in order."""
+        if self._arranged:
+            layout = self._scene.layout.with_counters(len(series), self.size.height - TOP)
+        else:
+            layout = self._opening_layout(series)
+        self._change(series=tuple(series), layout=layout)
 
     def set_theme(self, theme: Theme | None) -> None:
         """Other colours; None follows the app's theme."""
         self._given_theme = theme
         self._change(fixed=themed(self._scene.fixed, theme or theme_of(self.app)))
 
-    # Lanes
-
-    def _track(self, lane: int | None) -> int:
-        if lane is None:
-            lane = int(self.trace.lane[self._scene.selected]) if self._scene.selected >= 0 else -1
-        return self._scene.layout.track_of(Of.LANE, lane)
-
-    def _arrange(self, layout: Layout) -> None:
-        self._unfolded = True
-        self._change(layout=layout)
-
-    def toggle_track(self, track: int) -> None:
-        """Fold a track to its top row, or unfold it."""
-        if track >= 0:
-            layout = self._scene.layout
-            folded = int(layout.shown[track]) < int(layout.rows[track])
-            self._arrange(layout.with_shown(track, int(layout.rows[track]) if folded else 1))
-
-    def toggle_fold(self, lane: int | None = None) -> None:
-        """Fold a lane to its top row, or unfold it (default: the selection's lane)."""
-        self.toggle_track(self._track(lane))
-
-    def collapse_all(self) -> None:
-        """Fold every lane to its top row."""
-        self._arrange(self._scene.layout.with_all(1))
-
-    def expand_all(self) -> None:
-        """Show every row of every lane."""
-        self._arrange(self._scene.layout.with_all(1 << 30))
-
-    def hide_lane(self, lane: int | None = None) -> None:
-        """Take a lane off the screen (default: the selection's lane)."""
-        if (track := self._track(lane)) >= 0:
-            self._arrange(self._scene.layout.with_shown(track, 0))
-
-    def show_hidden(self) -> None:
-        """Bring all hidden lanes and counters back."""
-        self._arrange(self._scene.layout.with_hidden())
-
-    def pin_lane(self, lane: int | None = None) -> None:
-        """Keep a lane on the screen above the others while they scroll; again: no longer."""
-        if (track := self._track(lane)) >= 0:
-            self._arrange(self._scene.layout.toggle_pin(track))
-
-    def move_lane(self, by: int, lane: int | None = None) -> None:
-        """Move a lane up (negative) or down past its neighbours (default: the selection's lane)."""
-        if (track := self._track(lane)) >= 0:
-            self._arrange(self._scene.layout.reorder(track, by))
-
-    def _bring_up(self, lane: int, depth: int) -> None:
-        layout = self._scene.layout
-        track = layout.track_of(Of.LANE, lane)
-        if track < 0:
-            return
-        if depth >= int(layout.shown[track]):
-            layout = layout.with_shown(track, int(layout.rows[track]))
-            self._arrange(layout)
-        line = layout.place(track, depth)
-        room = max(1, self.size.height - TOP - layout.pinned_height)
-        if line >= 0:
-            self._change(top=min(max(self._scene.top, line - room + 1), line))
-
     # Drawing
 
     def _change(self, **changes: object) -> None:
         """Another scene, drawn with the next frame."""
-        scene = replace(self._scene, **changes)  # type: ignore[arg-type]
-        if "top" in changes or "layout" in changes:
-            lowest = scene.layout.height - max(1, self.size.height - TOP - scene.layout.pinned_height)
-            scene = replace(scene, top=max(0, min(scene.top, lowest)))
-        self._scene = scene
+        self._scene = replace(self._scene, **changes)  # type: ignore[arg-type]
         self._wake()
 
     def _wake(self) -> None:
@@ -397,16 +300,27 @@ class TimelineView(Mouse, Widget, can_focus=True):
 
     def on_mount(self) -> None:
         self.set_theme(self._given_theme)
+        self.set_series(counters(self.trace))
+        self.run_worker(self._derive, thread=True, group="series")
         self.app.theme_changed_signal.subscribe(self, lambda _: self.set_theme(self._given_theme))
 
+    def _derive(self) -> None:
+        found = derived(self.trace)
+        if found:
+            self.app.call_from_thread(self.set_series, [*self._scene.series, *found])
+
     def on_resize(self, event: events.Resize) -> None:
-        width, height = event.size
+        width = event.size.width
         labels = label_width(width)
         room = max(1, width - labels)
         scene = self._scene
         if self._moved:
-            view = self._limits.clamp(viewport.resize(scene.view, room))
+            view = viewport.resize(scene.view, room)
         else:
             view = viewport.fit(*self.trace.first_view, room, margin=0.01)
-        layout = scene.layout if self._unfolded else lay_out(self.trace, max(1, height - TOP))
+        layout = scene.layout if self._arranged else self._opening_layout(scene.series)
         self._change(view=view, labels=labels, layout=layout)
+
+    def _opening_layout(self, series: Sequence[Series]) -> Layout:
+        room = max(1, self.size.height - TOP)
+        return lay_out(self.trace, room).with_counters(len(series), room)

@@ -1,0 +1,123 @@
+"""Moves as pure functions: a scene in, another scene out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tracetui.timeline import navigate, viewport
+from tracetui.timeline.layout import Layout, Of
+from tracetui.timeline.scene import TOP, Scene
+from tracetui.timeline.viewport import Limits, Viewport
+
+SHARE = 6
+"""An event too small to be seen that one jumps to is shown at one part in so many of the screen's width."""
+
+
+def look(scene: Scene, view: Viewport) -> Scene:
+    """Another stretch of time, held within the trace."""
+    low, high = scene.span
+    return replace(scene, view=Limits(low, high).clamp(view))
+
+
+def scrolled(scene: Scene, top: int, height: int) -> Scene:
+    """Another first line, such that the screen (`height` lines in all) stays filled."""
+    lowest = scene.layout.height - max(1, height - TOP - scene.layout.pinned_height)
+    return replace(scene, top=max(0, min(top, lowest)))
+
+
+def arranged(scene: Scene, layout: Layout, height: int) -> Scene:
+    """Other tracks."""
+    return scrolled(replace(scene, layout=layout), scene.top, height)
+
+
+def zoomed(scene: Scene, factor: float, about: float | None) -> Scene:
+    """Zoom in (over 1) or out about an instant; None: the selection's middle if in view, else the centre."""
+    if about is None and scene.selected >= 0:
+        trace = scene.fixed.trace
+        middle = int(trace.start[scene.selected]) + int(trace.duration[scene.selected]) // 2
+        about = middle if scene.view.contains(middle) else None
+    return look(scene, viewport.zoom(scene.view, factor, about))
+
+
+def brought_up(scene: Scene, lane: int, depth: int, height: int) -> Scene:
+    """Unfold and scroll just so far that a row is on the screen."""
+    layout = scene.layout
+    track = layout.track_of(Of.LANE, lane)
+    if track < 0:
+        return scene
+    if depth >= int(layout.shown[track]):
+        layout = layout.with_shown(track, int(layout.rows[track]))
+    line = layout.place(track, depth)
+    scene = arranged(scene, layout, height)
+    if line < 0:
+        return scene
+    room = max(1, height - TOP - layout.pinned_height)
+    return scrolled(scene, min(max(scene.top, line - room + 1), line), height)
+
+
+def revealed(scene: Scene, slice_index: int, height: int, *, closer: bool) -> Scene:
+    """Move just so far that a slice is in view; `closer`: zoom in where it is too small to be seen."""
+    trace, view = scene.fixed.trace, scene.view
+    start, length = int(trace.start[slice_index]), int(trace.duration[slice_index])
+    if closer and 2 * length < view.cell:
+        air = max(length, 10) * (SHARE - 1) / 2
+        scene = look(scene, viewport.fit(int(start - air), int(start + length + air), view.width))
+    else:
+        moved = viewport.reveal(view, start, start + length)
+        if moved != view:
+            scene = look(scene, moved)
+    return brought_up(scene, int(trace.lane[slice_index]), int(trace.depth[slice_index]), height)
+
+
+def centred(scene: Scene) -> Scene:
+    """The selection in the middle; where it is there already, fitted to the screen."""
+    if scene.selected < 0:
+        return scene
+    trace, view = scene.fixed.trace, scene.view
+    start, length = int(trace.start[scene.selected]), int(trace.duration[scene.selected])
+    there = look(scene, viewport.centre(view, start + length / 2))
+    if abs(there.view.start - view.start) >= view.cell:
+        return there
+    return look(scene, viewport.fit(start, start + max(length, 10), view.width, margin=0.02))
+
+
+def gap_shown(scene: Scene, device: int, index: int, height: int) -> Scene:
+    """A gap in view: moved no further than needed, zoomed where it would be too small or too wide."""
+    idle = scene.gaps.get(device)
+    if idle is None or not 0 <= index < len(idle.start):
+        return scene
+    start, end = int(idle.start[index]), int(idle.end[index])
+    view = scene.view
+    if not 4 * view.cell <= end - start <= view.span_ns:
+        air = 2 * (end - start)
+        scene = look(scene, viewport.fit(start - air, end + air, view.width))
+    else:
+        moved = viewport.reveal(view, start, end)
+        if moved != view:
+            scene = look(scene, moved)
+    lanes = scene.fixed.trace.lanes
+    lane = next((i for i, one in enumerate(lanes) if one.device == device and one.kind == "stream"), None)
+    return scene if lane is None else brought_up(scene, lane, 0, height)
+
+
+def is_jump(before: Viewport, after: Viewport) -> bool:
+    """Whether a move went so far that one may want to return."""
+    return before.scale != after.scale or abs(after.start - before.start) > before.span_ns / 2
+
+
+def stepped(scene: Scene, direction: str) -> int | None:
+    """The slice that an arrow key selects: "next", "previous", "up" or "down"."""
+    rows, layout, view, i = scene.fixed.rows, scene.layout, scene.view, scene.selected
+    if i < 0:
+        return navigate.opening(rows, layout, view)
+    if direction in ("next", "previous"):
+        return navigate.neighbour(rows, i, 1 if direction == "next" else -1)
+    return (navigate.above if direction == "up" else navigate.below)(rows, layout, view, i)
+
+
+def chosen(scene: Scene, slice_index: int, lit: int | None) -> Scene:
+    """Another selection (-1: none) with its flows; `lit`: the name to light up, None: the selection's."""
+    trace = scene.fixed.trace
+    same = lit if lit is not None else int(trace.name[slice_index]) if slice_index >= 0 else -1
+    flows = navigate.linked(trace, slice_index) if slice_index >= 0 else ()
+    return replace(scene, selected=slice_index, same=same, flows=flows)

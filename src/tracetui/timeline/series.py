@@ -1,0 +1,150 @@
+"""Values over time that are drawn as areas: the trace's counters, memory, launch delay, queue depth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tracetui.timeline.units import duration
+from tracetui.trace.model import DEVICE_WORK, F64, I64, Trace
+
+BLOCK = 256
+"""Samples per block of the coarse maxima."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """A step function: `value` holds from `start` (sorted, nanoseconds) on. Arrays of one length."""
+
+    name: str
+    """Safe to show."""
+    start: I64
+    value: F64
+    unit: str = ""
+    """"bytes", "ns", "count" or "": how a value is written."""
+    low: float = 0.0
+    high: float = 1.0
+    """The range of the area."""
+    coarse: F64 = field(default_factory=lambda: np.zeros(0))
+    """Maximum of each block of BLOCK samples."""
+
+    def at(self, times: I64) -> F64:
+        """The value at instants: that of the last sample at or before each, NaN before the first."""
+        if not len(self.start):
+            return np.full(len(times), np.nan)
+        index = np.searchsorted(self.start, times, side="right") - 1
+        return np.where(index >= 0, self.value[np.maximum(index, 0)], np.nan)
+
+    def peaks(self, borders: I64) -> F64:
+        """The largest value within each cell, NaN before the first sample.
+
+        Where the cells hold very many samples, whole blocks are taken: a peak may then show in the cell
+        beside it, too, but never gets lost.
+        """
+        held = self.at(borders[:-1])
+        index = np.searchsorted(self.start, borders)
+        values = self.value
+        if index[-1] - index[0] > 64 * BLOCK:
+            values, index = self.coarse, np.append(index[:-1] // BLOCK, -(-index[-1] // BLOCK))
+        low, high = index[:-1], index[1:]
+        some = high > low
+        if not some.any():
+            return held
+        padded = np.append(values, -np.inf)
+        found = np.maximum.reduceat(padded, np.stack([low, high], axis=1).ravel().clip(max=len(values)))[::2]
+        return np.where(some, np.fmax(held, found), held)
+
+
+def series(name: str, start: I64, value: F64, unit: str = "") -> Series:
+    """A series from its samples; those that are no number are left out."""
+    good = np.isfinite(value)
+    start, value = start[good], value[good].astype(np.float64)
+    if not len(value):
+        return Series(name, start, value, unit)
+    coarse = np.maximum.reduceat(value, np.arange(0, len(value), BLOCK))
+    return Series(name, start, value, unit, min(0.0, float(value.min())), float(value.max()), coarse)
+
+
+def counters(trace: Trace) -> list[Series]:
+    """The trace's own counters, in the file's order."""
+    table = trace.counters
+    bounds = np.searchsorted(table.series, np.arange(len(table.series_names) + 1))
+    return [
+        series(name, table.start[a:b], table.value[a:b])
+        for name, a, b in zip(table.series_names, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+    ]
+
+
+def memory(trace: Trace) -> list[Series]:
+    """Allocated and reserved bytes of each device, from the `[memory]` instants. Reads the file again."""
+    wanted = {i for i, name in enumerate(trace.names) if name == "[memory]"}
+    at = np.flatnonzero(np.isin(trace.instants.name, list(wanted))) if wanted else np.zeros(0, np.int64)
+    samples: dict[tuple[str, str], tuple[list[int], list[float]]] = {}
+    for start, args in zip(
+        trace.instants.start[at].tolist(),
+        trace.args_of_sources(trace.instants.source[at].tolist()),
+        strict=True,
+    ):
+        device = args.get("Device Id")
+        where = f"GPU {device}" if isinstance(device, int) and device >= 0 else "CPU"
+        for what, key in (("allocated", "Total Allocated"), ("reserved", "Total Reserved")):
+            value = args.get(key)
+            if isinstance(value, int | float):
+                times, values = samples.setdefault((where, what), ([], []))
+                times.append(start)
+                values.append(float(value))
+    several = len({where for where, _ in samples if where != "CPU"}) > 1
+    found = [
+        series(
+            what if where != "CPU" and not several else f"{where} {what}",
+            np.array(times, np.int64),
+            np.array(values),
+            "bytes",
+        )
+        for (where, what), (times, values) in sorted(samples.items(), reverse=True)
+    ]
+    return [one for one in found if one.high > 0]
+
+
+def launches(trace: Trace) -> list[Series]:
+    """For each device: how long after its launch each event started, and how many waited at once."""
+    found: list[Series] = []
+    if not len(trace):
+        return found
+    device = np.array([lane.device for lane in trace.lanes], dtype=np.int32)[trace.lane]
+    linked = trace.is_kind(*DEVICE_WORK) & (trace.launch >= 0) & ~trace.odd
+    used = np.unique(device[linked]).tolist()
+    for one in used:
+        where = f"GPU {one} " if len(used) > 1 else ""
+        mine = np.flatnonzero(linked & (device == one))
+        start, launched = trace.start[mine], trace.start[trace.launch[mine]]
+        order = np.argsort(start, kind="stable")
+        delay = np.maximum(start - launched, 0)[order].astype(np.float64)
+        found.append(series(f"{where}delay", start[order], delay, "ns"))
+        times = np.concatenate([np.minimum(launched, start), start])
+        steps = np.concatenate([np.ones(len(mine)), -np.ones(len(mine))])
+        # At one instant what starts leaves the queue first.
+        order = np.lexsort((steps, times))
+        found.append(series(f"{where}queued", times[order], np.maximum(np.cumsum(steps[order]), 0), "count"))
+    return found
+
+
+def derived(trace: Trace) -> list[Series]:
+    """What the trace's other events say: memory, launch delay, queue depth. May take a moment."""
+    return [*memory(trace), *launches(trace)]
+
+
+def text_of(value: float, unit: str) -> str:
+    """A value with its unit, short: "1.2 GiB", "34.5 µs", "12"."""
+    if value != value:
+        return ""
+    if unit == "ns":
+        return duration(round(value))
+    if unit == "bytes":
+        for size in ("B", "KiB", "MiB"):
+            if abs(value) < 1024:
+                return f"{value:.0f} {size}" if size == "B" or abs(value) >= 100 else f"{value:.1f} {size}"
+            value /= 1024
+        return f"{value:.1f} GiB"
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"

@@ -1,0 +1,122 @@
+"""Which row lies on which line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracetui.timeline.layout import COUNTER_ROWS, Layout, Of, lay_out
+from tracetui.trace.model import Lane, Trace
+
+Make = Callable[..., Trace]
+
+
+def layout_of(rows: list[int]) -> Layout:
+    n = len(rows)
+    return Layout(
+        np.zeros(n, np.int32),
+        np.arange(n, dtype=np.int32),
+        np.array(rows, np.int32),
+        np.array(rows, np.int32),
+    )
+
+
+def deep(lane: int, depth: int, at: int = 0) -> list[tuple[int, int, int, str]]:
+    return [(lane, at + i, 1000 - 2 * i, f"d{i}") for i in range(depth)]
+
+
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=12),
+    st.data(),
+)
+def test_lines_are_those_of_the_whole_list(rows: list[int], data: st.DataObject) -> None:
+    layout = layout_of(rows)
+    for track in range(len(rows)):
+        layout = layout.with_shown(track, data.draw(st.integers(0, rows[track])))
+    for track in data.draw(st.sets(st.integers(0, len(rows) - 1))):
+        layout = layout.toggle_pin(track)
+    pinned = [(t, d) for t in layout.pinned for d in range(int(layout.shown[t]))]
+    rest = [(t, d) for t in range(len(rows)) if t not in layout.pinned for d in range(int(layout.shown[t]))]
+    top, height = data.draw(st.integers(0, 40)), data.draw(st.integers(0, 30))
+    expected = (pinned + rest[top : top + max(0, height - len(pinned))])[:height]
+    assert [(line.track, line.depth) for line in layout.lines(top, height)] == expected
+    assert layout.height == len(rest)
+    assert layout.pinned_height == len(pinned)
+    for at, (track, depth) in enumerate(rest):
+        assert layout.place(track, depth) == at
+
+
+def test_what_is_folded_is_counted() -> None:
+    layout = layout_of([5, 2]).with_shown(0, 3)
+    lines = layout.lines(0, 10)
+    assert [line.more for line in lines] == [0, 0, 2, 0, 0]
+    assert len(layout.with_all(1).lines(0, 10)) == 2
+    hidden = layout.with_shown(1, 0)
+    assert len(hidden.lines(0, 10)) == 3
+    assert [line.track for line in hidden.with_hidden().lines(0, 10)] == [0, 0, 0, 1]
+
+
+def test_order_and_pins_move_together() -> None:
+    layout = layout_of([1, 2, 3]).toggle_pin(2)
+    moved = layout.reorder(0, 1)
+    assert moved.ref.tolist() == [1, 0, 2]
+    assert moved.pinned == (2,)
+    moved = layout.reorder(2, -5)
+    assert moved.ref.tolist() == [2, 0, 1]
+    assert moved.pinned == (0,)
+    assert moved.rows.tolist() == [3, 1, 2]
+
+
+def test_everything_has_a_place_when_it_opens(make: Make) -> None:
+    trace = make([*deep(0, 30), *deep(1, 4), *deep(2, 2)], streams=[2])
+    layout = lay_out(trace, 20)
+    assert layout.height <= 20
+    assert layout.shown.tolist() == [14, 4, 2]  # the deep thread gives way, and only as far as it must
+    assert lay_out(trace, 100).shown.tolist() == [30, 4, 2]
+
+
+def test_devices_stay_on_a_screen_full_of_threads(make: Make) -> None:
+    slices = [s for lane in range(40) for s in deep(lane, 2)] + [(40, 0, 100, "kernel")]
+    layout = lay_out(make(slices, streams=[40]), 20)
+    shown = layout.lines(0, 20)
+    assert any(line.ref == 40 and line.pinned for line in shown)
+    assert len(shown) == 20
+
+
+def test_streams_of_one_device_get_a_heading(make: Make) -> None:
+    trace = make([(0, 0, 10, "op"), (1, 0, 10, "k"), (2, 0, 10, "k")], streams=[1, 2])
+    assert [Of(o) for o in lay_out(trace, 20).of.tolist()] == [Of.LANE, Of.DEVICE, Of.LANE, Of.LANE]
+    alone = make([(0, 0, 10, "op"), (1, 0, 10, "k")], streams=[1])
+    assert [Of(o) for o in lay_out(alone, 20).of.tolist()] == [Of.LANE, Of.LANE]
+
+
+def test_counters_come_last_and_give_way(make: Make) -> None:
+    trace = make(deep(0, 5))
+    layout = lay_out(trace, 10).with_counters(3, 10)
+    assert layout.shown.tolist() == [5, 1, 1, 1]
+    assert layout.rows.tolist() == [5, *[COUNTER_ROWS] * 3]
+    assert layout.with_counters(3, 10).shown.tolist() == [5, 1, 1, 1]
+    assert layout.with_counters(7, 10).shown.tolist() == [5, 1, 1, 1, 0, 0, 0, 0]  # no room for so many
+    assert len(layout.with_counters(1, 10)) == 4
+
+
+@pytest.mark.parametrize("lanes", [100_000])
+def test_very_many_lanes(make: Make, lanes: int) -> None:
+    trace = make([(0, 0, 10, "a")])
+    many = replace(trace, lanes=tuple(Lane(0, str(i), "t", "thread", -1, 0, 1, 1) for i in range(lanes)))
+    layout = lay_out(many, 40)
+    assert layout.height == lanes
+    assert [line.ref for line in layout.lines(lanes - 3, 40)] == [lanes - 3, lanes - 2, lanes - 1]
+    assert layout.place(layout.track_of(Of.LANE, lanes // 2), 0) == lanes // 2
+
+
+def test_no_lanes(make: Make) -> None:
+    layout = lay_out(make([]), 10)
+    assert layout.lines(0, 10) == []
+    assert layout.height == 0
+    assert layout.track_of(Of.LANE, 0) == -1

@@ -1,0 +1,126 @@
+"""Values over time as areas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracetui.timeline import series
+from tracetui.timeline.counters import value_text
+from tracetui.timeline.frame import paint
+from tracetui.timeline.scene import TOP, Scene
+from tracetui.timeline.viewport import Viewport
+from tracetui.trace.model import Instants, Trace
+
+Make = Callable[..., Trace]
+MakeScene = Callable[..., Scene]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 300), st.integers(-50, 50)), min_size=1, max_size=80),
+    st.integers(-20, 300),
+    st.integers(1, 40),
+    st.integers(1, 20),
+)
+def test_peaks_are_the_largest_values(
+    samples: list[tuple[int, int]], start: int, cell: int, width: int
+) -> None:
+    samples.sort(key=lambda s: s[0])
+    one = series.series("m", np.array([t for t, _ in samples]), np.array([float(v) for _, v in samples]))
+    borders = start + cell * np.arange(width + 1)
+    for i, got in enumerate(one.peaks(borders).tolist()):
+        low, high = int(borders[i]), int(borders[i + 1])
+        inside = [v for t, v in samples if low <= t < high]
+        before = [v for t, v in samples if t <= low][-1:]
+        if inside or before:
+            assert got == max(inside + before)
+        else:
+            assert np.isnan(got)
+
+
+def test_no_peak_gets_lost_among_very_many() -> None:
+    n = 200_000
+    value = np.zeros(n)
+    value[123_456] = 9.0
+    one = series.series("m", np.arange(n) * 10, value)
+    found = one.peaks(np.linspace(0, n * 10, 101).astype(np.int64))
+    assert found[61] == 9.0
+    assert (found == 9.0).sum() <= 2
+
+
+def test_launch_delay_and_queue(make: Make) -> None:
+    slices = [(0, 0, 5, "launch"), (0, 10, 5, "launch"), (1, 100, 50, "k"), (1, 150, 50, "k")]
+    trace = make(slices, streams=[1], launches={2: 0, 3: 1})
+    delay, queued = series.launches(trace)
+    assert (delay.name, queued.name) == ("delay", "queued")
+    assert delay.start.tolist() == [100, 150]
+    assert delay.value.tolist() == [100.0, 140.0]
+    assert queued.at(np.array([-1, 0, 10, 99, 100, 150])).tolist()[1:] == [1, 2, 2, 1, 0]
+    assert series.launches(make([(0, 0, 5, "op")])) == []
+    assert series.launches(make([])) == []
+
+
+class Memory:
+    def __init__(self, args: Sequence[dict[str, Any]]) -> None:
+        self.given = args
+
+    def read(self, sources: Sequence[int]) -> list[dict[str, Any]]:
+        return [{"args": self.given[i]} for i in sources]
+
+
+def test_memory_from_instants(make: Make) -> None:
+    trace = make([(0, 0, 100, "[memory]")])
+    args = [
+        {"Device Id": 0, "Total Allocated": 1024, "Total Reserved": 4096},
+        {"Device Id": 0, "Total Allocated": 2048, "Total Reserved": 4096},
+        {"Device Id": -1, "Total Allocated": 10, "Total Reserved": 0},
+        {"Device Id": 0, "Total Allocated": "?"},
+    ]
+    n = len(args)
+    instants = Instants(
+        np.arange(n) * 10, np.zeros(n, np.int32), np.zeros(n, np.int16), np.zeros(n, np.int32), np.arange(n)
+    )
+    found = series.memory(replace(trace, instants=instants, reader=Memory(args)))
+    assert [(one.name, one.value.tolist()) for one in found] == [
+        ("reserved", [4096.0, 4096.0]),
+        ("allocated", [1024.0, 2048.0]),
+        ("CPU allocated", [10.0]),
+    ]
+
+
+def test_a_counter_as_an_area(make: Make, make_scene: MakeScene) -> None:
+    counters = [("mem", 100 * i, float(i % 9)) for i in range(30)]
+    trace = make([(0, 0, 3000, "op")], counters=[*counters, ("odd", 0, float("nan"))])
+    scene = make_scene(trace, Viewport(0.0, 100.0, 30), width=30)
+    canvas = paint(scene, 10)
+    assert canvas.text(TOP + 1)[scene.labels :] == "".join(" ▁▂▃▄▅▆▇█"[i % 9] for i in range(30))
+    assert "mem" in canvas.text(TOP + 1)
+    tall = replace(scene, layout=scene.layout.with_shown(1, 4))
+    picture = paint(tall, 12)
+    column = [" ▁▂▃▄▅▆▇█".index(picture.text(TOP + 1 + y)[scene.labels + 4]) for y in range(4)]
+    assert column == [0, 0, 8, 8]  # 4 of 8
+    assert value_text(replace(scene, selected=0), 0) == "0"
+    assert value_text(scene, 0) == str(15 % 9)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1536.0, "bytes", "1.5 KiB"),
+        (123 * 1024.0**2, "bytes", "123 MiB"),
+        (80 * 1024.0**3, "bytes", "80.0 GiB"),
+        (17.0, "bytes", "17 B"),
+        (12_345.0, "ns", "12.3 µs"),
+        (1234.0, "count", "1,234"),
+        (0.25, "", "0.25"),
+        (float("nan"), "ns", ""),
+    ],
+)
+def test_values(value: float, unit: str, text: str) -> None:
+    assert series.text_of(value, unit) == text
