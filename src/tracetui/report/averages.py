@@ -37,23 +37,24 @@ def averages_markdown(table: Averages, order: Sequence[int]) -> str:
     """PyTorch's columns as a Markdown table."""
     device = bool((table.self_device > 0).any())
     grouped = GROUP_HEADERS.get(table.grouped_by)
-    headers = ["Name", *([grouped] if grouped else []), "Self CPU", "Self CPU %", "CPU total"]
+    cpu = table.grouped_by not in ("kernel", "op")
+    headers = ["Name", *([grouped] if grouped else [])]
+    headers += ["Self CPU", "Self CPU %", "CPU total"] if cpu else []
     headers += ["Self CUDA", "Self CUDA %", "CUDA total"] if device else []
     headers.append("Calls")
     all_cpu, all_device = table.total_self_cpu, table.total_self_device
     rows = []
     for row in table.rows(order):
         cells = [markdown.code(row.name), *([markdown.code(row.group)] if grouped else [])]
-        cells += [
-            format_time(us(row.self_cpu)),
-            format_share(row.self_cpu, all_cpu),
-            format_time(us(row.cpu_total)),
-        ]
+        if cpu:
+            cells += [format_time(us(row.self_cpu)), format_share(row.self_cpu, all_cpu)]
+            cells.append(format_time(us(row.cpu_total)))
         if device:
             cells += [format_time(us(row.self_device)), format_share(row.self_device, all_device)]
             cells.append(format_time(us(row.device_total)))
         rows.append([*cells, f"{row.calls:,}"])
     align = "<" + ("<" if grouped else "") + ">" * (len(headers) - 1 - bool(grouped))
     text = markdown.table(headers, rows, align)
-    text += f"\nSelf CPU time total: {format_time(us(all_cpu))}"
-    return text + (f", self CUDA time total: {format_time(us(all_device))}\n" if device else "\n")
+    totals = [f"Self CPU time total: {format_time(us(all_cpu))}"] if cpu else []
+    totals += [f"Self CUDA time total: {format_time(us(all_device))}"] if device else []
+    return text + "\n" + ", ".join(totals) + "\n"

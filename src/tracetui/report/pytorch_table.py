@@ -49,14 +49,18 @@ class _Column:
     """Columns of a high rank are the first to go where the terminal is narrow."""
 
 
-def _columns(device: bool) -> list[_Column]:
-    columns = [
-        _Column("Self CPU %", "self_cpu_share", 2),
-        _Column("Self CPU", "self_cpu", 0),
-        _Column("CPU total %", "cpu_share", 5),
-        _Column("CPU total", "cpu", 3),
-        _Column("CPU time avg", "cpu_average", 4),
-    ]
+def _columns(cpu: bool, device: bool) -> list[_Column]:
+    columns = (
+        []
+        if not cpu
+        else [
+            _Column("Self CPU %", "self_cpu_share", 2),
+            _Column("Self CPU", "self_cpu", 0),
+            _Column("CPU total %", "cpu_share", 5),
+            _Column("CPU total", "cpu", 3),
+            _Column("CPU time avg", "cpu_average", 4),
+        ]
+    )
     if device:
         columns += [
             _Column("Self CUDA", "self_device", 0),
@@ -122,7 +126,8 @@ def pytorch_table(
     if not len(table):
         return ""
     device = bool((times.self_device > 0).any())
-    columns = _columns(device)
+    cpu = table.grouped_by not in ("kernel", "op")  # these have no CPU rows
+    columns = _columns(cpu, device)
     # PyTorch measures the names of all rows, also of those that the limit leaves out.
     name_column = min(max(map(len, table.names)) + 4, name_width)
     grouped = GROUP_HEADERS.get(table.grouped_by)
@@ -153,7 +158,9 @@ def pytorch_table(
         name = row.name if len(row.name) < name_width - 3 else row.name[: name_width - 3] + "..."
         last = [row.group[:group_column]] if grouped else []
         lines.append(line([name, *(cells[c.cell] for c in columns), *last]))
-    lines += [rule, f"Self CPU time total: {format_time(all_cpu)}"]
+    lines.append(rule)
+    if cpu:
+        lines.append(f"Self CPU time total: {format_time(all_cpu)}")
     if device:
         lines.append(f"Self CUDA time total: {format_time(all_device)}")
     return "\n".join(lines) + "\n"
