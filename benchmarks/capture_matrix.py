@@ -149,17 +149,27 @@ def report(options: CaptureOptions, done: Done | None, error: str, out: Path) ->
     return not wrong
 
 
+def portable(path: Path, options: CaptureOptions) -> None:
+    """Leave out of a .meta.json what is true on one machine only, and give the command for another."""
+    meta = json.loads(path.read_text())
+    del meta["cwd"], meta["executable"]
+    meta["command"] = options.command()
+    meta["options"] |= {"output": options.output, "device": options.device}
+    path.write_text(json.dumps(meta, indent=2) + "\n")
+
+
 def samples(out: Path, device: str) -> bool:
     good = True
-    for name, options in SAMPLES.items():
-        options = adapt(options, device, out / "captures" / name)
-        options = replace(options, gzip=True, averages_json=True)
+    for name, sample in SAMPLES.items():
+        sample = replace(sample, gzip=True, averages_json=True)
+        options = adapt(sample, device, out / "captures" / name)
         Path(options.output).mkdir(parents=True, exist_ok=True)
         options, done, error = capture(options)
         good &= report(options, done, error, out)
         if done is not None:
             for path in done.result.files:
                 shutil.copyfile(path, out / (name + "." + path.name.split(".", 1)[1]))
+            portable(out / (name + ".meta.json"), sample)
     return good
 
 
