@@ -168,6 +168,28 @@ def test_summary_json() -> None:
     assert all(f["evidence"] for f in summary["findings"])
 
 
+def test_summary_of_a_step_and_of_a_range() -> None:
+    whole = loads(run("summary", EAGER, "--json").stdout)
+    parts = [loads(run("summary", EAGER, "--json", "--scope", f"step:{n}").stdout) for n in (2, 3, 4)]
+    assert [p["steps"] for p in parts] == [1, 1, 1]
+    assert [p["verdict"] for p in parts] == ["compute-bound", "mixed", "mixed"]
+    assert sum(p["self_device_us"] for p in parts) == pytest.approx(whole["self_device_us"])
+    idle = [sum(c["duration_ns"] for c in p["idle_by_cause"]) for p in (whole, *parts)]
+    assert idle[0] == sum(idle[1:])
+    part = loads(run("summary", EAGER, "--json", "--scope", "range:400us..700us").stdout)
+    (device,) = part["device_list"]
+    assert device["span_ns"] == 300_000 == device["busy_ns"] + device["idle_ns"]
+    assert part["busy_share"] == pytest.approx(device["busy_share"])
+
+
+def test_steps_of_a_scope() -> None:
+    assert [s["step"] for s in loads(run("steps", EAGER, "--json", "--scope", "step:3").stdout)["steps"]] == [
+        3
+    ]
+    calls = loads(run("steps", EAGER, "--json", "--annotation", "mlp_fwd").stdout)
+    assert [s["label"] for s in calls["steps"]] == ["mlp_fwd 0", "mlp_fwd 1", "mlp_fwd 2"]
+
+
 def test_summary_of_a_broken_file_warns(tmp_path: Path) -> None:
     path = tmp_path / "cut.json"
     path.write_bytes(gzip.decompress(Path(EAGER).read_bytes())[:40_000])

@@ -64,7 +64,7 @@ scope_option = click.option(
 )
 
 
-def parse_scope(trace: Trace, text: str) -> Scope:
+def parse_scope(trace: Trace, text: str, annotation: str | None = None) -> Scope:
     """The scope that `text` means in this trace. Raises click.BadParameter (exit code 2) where it means
     none."""
     from tracetui.analysis.scope import WHOLE, range_scope, step_scope
@@ -74,7 +74,7 @@ def parse_scope(trace: Trace, text: str) -> Scope:
         if text == "whole":
             return WHOLE
         if kind == "step" and re.fullmatch(r"\d{1,18}", rest, re.ASCII):
-            return step_scope(trace, int(rest))
+            return step_scope(trace, int(rest), annotation)
         if kind == "range" and ".." in rest:
             low, _, high = rest.partition("..")
             return range_scope(parse_duration(low), parse_duration(high))

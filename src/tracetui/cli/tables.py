@@ -99,8 +99,8 @@ def table_command(
 
     As text it has PyTorch's own layout. Sorted by device time without --sort (by CPU time where there is
     none).
-    PyTorch before 2.15 can count kernels on an "Activity Buffer Request" row that are not that row's; this does
-    not.
+    PyTorch before 2.15 can count kernels on an "Activity Buffer Request" row that are not that row's; this
+    does not.
     """
     loaded = load_or_exit(trace)
     from tracetui.analysis.averages import averages
@@ -172,9 +172,10 @@ def gaps_command(trace: str, minimum: int, limit: int, scope: str) -> None:
 @click.option(
     "--limit", type=click.IntRange(min=0), default=0, help="At most so many steps as text; 0 for all."
 )
+@scope_option
 @formats
 @command_errors
-def steps_command(trace: str, annotation: str | None, limit: int) -> None:
+def steps_command(trace: str, annotation: str | None, limit: int, scope: str) -> None:
     """Print one row per step: what it took, launched, and left idle.
 
     The device work of a step is what was launched in it, even where it runs after the step's end on the CPU.
@@ -182,10 +183,10 @@ def steps_command(trace: str, annotation: str | None, limit: int) -> None:
     loaded = load_or_exit(trace)
     from tracetui.analysis.steps import summarize_steps
     from tracetui.report.jsonable import dumps
-    from tracetui.report.steps import steps_json, steps_lines, steps_markdown
+    from tracetui.report.steps import select_steps, steps_json, steps_lines, steps_markdown
     from tracetui.report.terminal import terminal_width
 
-    steps = summarize_steps(loaded, annotation)
+    steps = select_steps(summarize_steps(loaded, annotation), parse_scope(loaded, scope, annotation))
     form = chosen_format()
     if form == "json":
         emit(dumps(steps_json(steps)))
@@ -205,9 +206,10 @@ def steps_command(trace: str, annotation: str | None, limit: int) -> None:
     multiple=True,
     help="Exit with code 3 where a metric is lower: busy=0.8, step-busy, device-busy, overlap. Repeatable.",
 )
+@scope_option
 @formats
 @command_errors
-def summary_command(trace: str, limits: tuple[tuple[str, float], ...]) -> None:
+def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: str) -> None:
     """Print what is in a trace and where to look: the verdict, idle time by cause, steps, kernels."""
     from tracetui.report.summary import (
         METRICS,
@@ -225,7 +227,7 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...]) -> None:
     from tracetui.report.jsonable import dumps
     from tracetui.report.terminal import terminal_width
 
-    summary = summarize(loaded)
+    summary = summarize(loaded, parse_scope(loaded, scope))
     form = chosen_format()
     if form == "json":
         emit(dumps(summary_json(summary)))

@@ -62,7 +62,7 @@ def gap_report(trace: Trace, scope: Scope | None = None) -> list[GapReport]:
     reports = []
     steps = find_steps(trace)
     for gaps in find_gaps(trace):
-        lead_in = lead_in_cause(trace, gaps)
+        lead_in = lead_in_cause(trace, gaps) if scope is None or scope.kind == "whole" else None
         if scope is not None and scope.kind != "whole":
             gaps = clip(gaps, *_stretch(trace, scope, steps))
         causes = gap_causes(trace, gaps, steps)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from tracetui.analysis.scope import Scope
 from tracetui.analysis.steps import StepRow, Steps
 from tracetui.analysis.verdict import Verdict
 from tracetui.analysis.wording import duration, plural, share
@@ -11,7 +13,7 @@ from tracetui.report import markdown
 from tracetui.report.jsonable import share as json_share
 from tracetui.report.lines import Line, Span, columns, fit
 
-__all__ = ["step_json", "steps_json", "steps_lines", "steps_markdown", "verdict_json"]
+__all__ = ["select_steps", "step_json", "steps_json", "steps_lines", "steps_markdown", "verdict_json"]
 
 HEADERS = ("", "window", "busy", "idle", "mostly", "compute", "comm", "copies", "launches", "kernels", "")
 
@@ -64,6 +66,16 @@ def steps_json(steps: Steps) -> dict[str, Any]:
     }
 
 
+def select_steps(steps: Steps, scope: Scope) -> Steps:
+    """The steps of a scope: the one, or those that start in the range. `outside` and `whole` stay the
+    trace's."""
+    if scope.kind == "whole":
+        return steps
+    if scope.kind == "step":
+        return replace(steps, rows=(steps.rows[scope.step],))
+    return replace(steps, rows=tuple(r for r in steps.rows if scope.start <= r.start < scope.end))
+
+
 def _cells(row: StepRow) -> list[str]:
     busy = share(row.busy_share) if row.busy_share is not None else "-"
     cause = row.idle_by_cause[0].cause if row.idle_by_cause else "-"
@@ -86,11 +98,8 @@ def _cells(row: StepRow) -> list[str]:
 def _all_rows(steps: Steps, limit: int) -> list[StepRow]:
     rows = list(steps.rows[:limit] if limit else steps.rows)
     outside = steps.outside
-    return [
-        *rows,
-        *([outside] if steps.rows and (outside.busy or outside.idle or outside.kernels) else []),
-        steps.whole,
-    ]
+    anything = outside.busy or outside.idle or outside.kernels
+    return [*rows, *([outside] if steps.rows and anything else []), steps.whole]
 
 
 def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:

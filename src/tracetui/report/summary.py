@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
+import numpy as np
+
 from tracetui.analysis.averages import Averages, averages
+from tracetui.analysis.causes import CauseTotal, totals_by
 from tracetui.analysis.findings import Finding, find_findings
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.launches import ShortKernels, find_launches, short_kernels
-from tracetui.analysis.steps import Steps, summarize_steps
+from tracetui.analysis.scope import WHOLE, Scope
+from tracetui.analysis.steps import StepRow, Steps, summarize_steps
+from tracetui.analysis.verdict import Verdict, judge
 from tracetui.analysis.wording import duration, plural, share
 from tracetui.report import markdown
 from tracetui.report.findings import finding_titles, findings_json, findings_markdown
@@ -19,8 +24,9 @@ from tracetui.report.gaps import GapReport, cause_lines, causes_markdown, gap_re
 from tracetui.report.jsonable import share as json_share
 from tracetui.report.jsonable import us
 from tracetui.report.lines import Line, Span, bar, columns, fit
-from tracetui.report.steps import step_json, steps_lines, steps_markdown, verdict_json
+from tracetui.report.steps import select_steps, step_json, steps_lines, steps_markdown, verdict_json
 from tracetui.trace import Trace
+from tracetui.trace.model import I8, I64
 from tracetui.trace.text import plain
 
 __all__ = ["METRICS", "Summary", "metric", "summarize", "summary_json", "summary_lines", "summary_markdown"]
@@ -52,36 +58,72 @@ class Summary:
     """Rows of `table` with most device time of their own (CPU time, without a device)."""
     short: ShortKernels
     findings: tuple[Finding, ...]
+    scope: Scope
+    rows: tuple[StepRow, ...]
+    """The steps of the scope."""
+    verdict: Verdict
+    idle_by_cause: tuple[CauseTotal, ...]
 
 
-def summarize(trace: Trace) -> Summary:
-    """Everything that the summary shows."""
+def summarize(trace: Trace, scope: Scope = WHOLE) -> Summary:
+    """Everything that the summary shows, of a scope."""
     path = trace.info.path
     file = "standard input" if path == "-" else plain(PurePath(path).name, 60)
-    reports = gap_report(trace)
-    table = averages(trace)
+    reports = gap_report(trace, scope)
+    table = averages(trace, scope)
     if reports:
-        rows = [int(i) for i in table.sorted_by("self_device_time_total")]
-        top = [i for i in rows if table.device[i] and not table.annotation[i] and table.self_device[i] > 0]
+        ranked = [int(i) for i in table.sorted_by("self_device_time_total")]
+        top = [i for i in ranked if table.device[i] and not table.annotation[i] and table.self_device[i] > 0]
     else:
         top = [int(i) for i in table.sorted_by("self_cpu_time_total") if table.self_cpu[i] > 0]
-    steps = summarize_steps(trace, gaps=[r.gaps for r in reports])
-    short = short_kernels(trace, find_launches(trace))
-    return Summary(trace, file, reports, steps, table, top, short, find_findings(trace, steps=steps))
+    steps = summarize_steps(trace)
+    launches = find_launches(trace, scope)
+    if scope.kind == "whole":
+        rows, verdict = steps.rows, steps.whole.verdict
+    elif scope.kind == "step":
+        rows = (steps.rows[scope.step],)
+        verdict = rows[0].verdict
+    else:
+        rows = select_steps(steps, scope).rows
+        span = sum(r.gaps.span for r in reports)
+        busy = sum(r.gaps.busy for r in reports) / span if span else None
+        verdict = judge(busy, launches.median_delay)
+    return Summary(
+        trace,
+        file,
+        reports,
+        steps,
+        table,
+        top,
+        short_kernels(trace, launches),
+        find_findings(trace, scope, steps),
+        scope,
+        rows,
+        verdict,
+        tuple(totals_by(*_all_causes(reports))),
+    )
+
+
+def _all_causes(reports: list[GapReport]) -> tuple[I8, I64]:
+    cause = [r.causes.cause for r in reports]
+    length = [r.gaps.duration for r in reports]
+    return np.concatenate([np.zeros(0, np.int8), *cause]), np.concatenate([np.zeros(0, np.int64), *length])
 
 
 def metric(summary: Summary, name: str) -> float | None:
     """A metric of `METRICS`, a share from 0 to 1; None where the trace does not tell. Raises KeyError for
     others."""
-    whole, rows = summary.steps.whole, summary.steps.rows
+    rows, verdict = summary.rows, summary.verdict
     if name == "busy":
-        return whole.verdict.busy_share
+        return verdict.busy_share
     if name == "step-busy":
-        return min((r.busy_share for r in rows if r.busy_share is not None), default=whole.busy_share)
+        return min((r.busy_share for r in rows if r.busy_share is not None), default=verdict.busy_share)
     if name == "device-busy":
         return min((r.gaps.busy_share for r in summary.gaps), default=None)
     if name == "overlap":
-        return 1 - whole.exposed_communication / whole.communication if whole.communication else None
+        parts = [summary.steps.whole] if summary.scope.kind == "whole" else rows
+        talk = sum(r.communication for r in parts)
+        return 1 - sum(r.exposed_communication for r in parts) / talk if talk else None
     raise KeyError(name)
 
 
@@ -92,18 +134,19 @@ def summary_json(summary: Summary) -> dict[str, Any]:
     table = summary.table
     return {
         "file": summary.file,
+        "scope": summary.scope.label,
         "events": trace.events,
         "slices": len(trace),
         "lanes": len(trace.lanes),
         "devices": len(summary.gaps),
-        "steps": len(summary.steps.rows),
+        "steps": len(summary.rows),
         "span_ns": high - low,
         "warnings": [
             {"kind": n.kind, "level": n.level, "count": n.count, "text": n.text} for n in trace.notices
         ],
-        **verdict_json(whole.verdict),
+        **verdict_json(summary.verdict),
         "idle_by_cause": [
-            {"cause": t.cause, "gaps": t.gaps, "duration_ns": t.duration} for t in whole.idle_by_cause
+            {"cause": t.cause, "gaps": t.gaps, "duration_ns": t.duration} for t in summary.idle_by_cause
         ],
         "device_list": [
             {
@@ -118,7 +161,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
             }
             for r in summary.gaps
         ],
-        "step_list": [step_json(row) for row in summary.steps.rows],
+        "step_list": [step_json(row) for row in summary.rows],
         "outside_steps": step_json(summary.steps.outside),
         "whole": step_json(whole),
         "top": [
@@ -140,17 +183,18 @@ def summary_json(summary: Summary) -> dict[str, Any]:
 def _title(summary: Summary) -> str:
     trace = summary.trace
     low, high = trace.span
-    shown = sum(1 for lane in trace.lanes if lane.last > lane.first)
-    what = f"{plural(trace.events, 'event')}, {plural(len(trace), 'slice')} on {plural(shown, 'lane')}"
+    lanes = sum(1 for lane in trace.lanes if lane.last > lane.first)
+    what = f"{plural(trace.events, 'event')}, {plural(len(trace), 'slice')} on {plural(lanes, 'lane')}"
     return f"{what}, {duration(high - low)}"
 
 
 def _verdict(summary: Summary) -> tuple[str, str, str]:
     """(the verdict, its numbers, the reason)."""
-    verdict = summary.steps.whole.verdict
+    verdict = summary.verdict
     numbers = []
     if verdict.busy_share is not None:
         where = "within steps" if summary.steps.rows else "from first to last kernel"
+        where = where if summary.scope.kind == "whole" else f"in {summary.scope.label}"
         numbers.append(f"GPU busy {share(verdict.busy_share)} {where}")
     if verdict.launch_delay is not None:
         numbers.append(f"launch to start {duration(verdict.launch_delay)} (median)")
@@ -174,8 +218,9 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
             lines.append([(fit(f"  {lead_in}", width), "dim")])
     if summary.findings:
         lines += [[], [("Findings", "head")], *finding_titles(summary.findings, width, FINDINGS_SHOWN)]
-    if summary.steps.rows:
-        lines += [[], [("Steps", "head")], *steps_lines(summary.steps, width, STEPS_SHOWN)]
+    if summary.rows:
+        shown = replace(summary.steps, rows=summary.rows)
+        lines += [[], [("Steps", "head")], *steps_lines(shown, width, STEPS_SHOWN)]
     lines += _top_lines(summary, width)
     if summary.trace.notices:
         lines += [[], [("About the file", "head")]]
@@ -228,8 +273,9 @@ def summary_markdown(summary: Summary) -> str:
             + (f"\n{markdown.cell(lead_in)}\n" if lead_in else "")
         )
         text += "\n" + causes_markdown(report.totals, report.gaps.idle)
-    if summary.steps.rows:
-        text += "\n" + markdown.heading("Steps", 3) + "\n" + steps_markdown(summary.steps, STEPS_SHOWN)
+    if summary.rows:
+        shown = replace(summary.steps, rows=summary.rows)
+        text += "\n" + markdown.heading("Steps", 3) + "\n" + steps_markdown(shown, STEPS_SHOWN)
     table = summary.table
     rows = []
     for i in summary.top[:TOP]:
