@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracetui.timeline.arrangement import arranged, arrangement
 from tracetui.timeline.layout import COUNTER_ROWS, Layout, Of, lay_out
 from tracetui.trace.model import Lane, Trace
 
@@ -120,3 +121,28 @@ def test_no_lanes(make: Make) -> None:
     assert layout.lines(0, 10) == []
     assert layout.height == 0
     assert layout.track_of(Of.LANE, 0) == -1
+
+
+def test_an_arrangement_survives(make: Make) -> None:
+    import json
+
+    trace = make([*deep(0, 5), *deep(1, 3), (2, 0, 9, "k"), (3, 0, 9, "k")], streams=[2, 3])
+    first = lay_out(trace, 50).with_counters(1, 50)
+    mine = first.with_shown(0, 2).with_shown(1, 0).toggle_pin(3).reorder(4, -4)
+    kept = json.loads(json.dumps(arrangement(trace, mine)))
+    again = arranged(trace, lay_out(trace, 9).with_counters(1, 9), kept)
+    for name in ("of", "ref", "rows", "shown"):
+        assert getattr(again, name).tolist() == getattr(mine, name).tolist(), name
+    assert again.pinned == mine.pinned
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [[], [{}], [{"track": 5, "rows": "x"}], [{"track": "lane 1 0 thread", "rows": 10**30, "pinned": 1}] * 2],
+)
+def test_a_spoilt_arrangement_does_no_harm(make: Make, kept: list[dict[str, object]]) -> None:
+    trace = make([*deep(0, 5), *deep(1, 3)])
+    layout = arranged(trace, lay_out(trace, 50), kept)
+    assert sorted(layout.ref.tolist()) == [0, 1]
+    assert (layout.shown <= layout.rows).all()
+    assert (layout.shown >= 0).all()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from tracetui.timeline import moves
+from tracetui.timeline import arrangement, moves
 from tracetui.timeline.layout import Layout, Of
 
 if TYPE_CHECKING:
@@ -55,6 +56,14 @@ class Lanes:
         """Keep a lane on the screen above the others while they scroll; again: no longer."""
         if (track := self._track(lane)) >= 0:
             self._arrange(self.scene.layout.toggle_pin(track))
+
+    def arrangement(self: TimelineView) -> list[dict[str, Any]]:  # type: ignore[misc]
+        """How the lanes are arranged, as JSON-ready data for `set_arrangement`."""
+        return arrangement.arrangement(self.trace, self.scene.layout)
+
+    def set_arrangement(self: TimelineView, kept: Sequence[Mapping[str, Any]]) -> None:  # type: ignore[misc]
+        """Order, fold, hide and pin the lanes as they were."""
+        self._arrange(arrangement.arranged(self.trace, self.scene.layout, kept))
 
     def move_lane(self: TimelineView, by: int, lane: int | None = None) -> None:  # type: ignore[misc]
         """Move a lane up (negative) or down past its neighbours."""
