@@ -370,6 +370,25 @@ def test_a_reader_that_leaves() -> None:
     assert done.stdout.startswith(b"[")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_line_and_1() -> None:
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "tracetui", "table", EAGER]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=120, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"tracetui: standard output: ")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_a_trace_without_rows(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('[{"ph": "X", "name": "a", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]')
+    result = run("table", str(path))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.count("\n") == 1
+    assert loads(run("table", str(path), "--json").stdout) == []
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize("colour", [True, False])
 def test_colour_on_a_terminal_unless_no_color(colour: bool) -> None:

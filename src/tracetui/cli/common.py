@@ -46,12 +46,12 @@ def emit(text: str) -> None:
     try:
         write(sys.stdout, text if text.endswith("\n") or not text else text + "\n")
     except OSError as error:
-        if error.errno not in (errno.EPIPE, errno.EINVAL):
-            raise
         # Python flushes standard output once more at exit: give it somewhere to go.
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        if error.errno in (errno.EPIPE, errno.EINVAL):
+            sys.exit(0)
+        fail(f"standard output: {error.strerror}")
 
 
 def command_errors(function: Callable[P, R]) -> Callable[P, R]:

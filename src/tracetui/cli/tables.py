@@ -64,7 +64,7 @@ def print_lines(lines: Any) -> None:
 def _column(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     if value is None:
         return None
-    name = ALIASES.get(value.lower(), value.lower()).replace("device", "cuda")
+    name = ALIASES.get(value.lower(), value.lower()).replace("device", "cuda").replace("xpu", "cuda")
     if name not in SORT_CHOICES:
         raise click.BadParameter(f"{value!r} is none of {', '.join(SORT_CHOICES)}", ctx, param)
     return name
@@ -126,6 +126,8 @@ def table_command(
     else:
         fit = terminal_width() if is_terminal() and name_width is None else None
         emit(pytorch_table(table, times, order, name_width=name_width or FULL_NAME_WIDTH, fit=fit))
+        if not len(table):
+            click.echo("the trace has no events that PyTorch's table counts", err=True)
         if table.left_out:
             click.echo(f"{table.left_out:,} slices with impossible times are left out", err=True)
 
