@@ -16,6 +16,7 @@ from tracetui.analysis.explain import Explanation, explain
 from tracetui.trace import Kind, Trace, load
 
 DATA = Path(__file__).parent.parent / "data"
+SAMPLE_TRACES = DATA.parent.parent / "sample_traces"
 RECORDED = sorted(path.name for path in DATA.glob("*.json.gz"))
 
 
@@ -212,6 +213,17 @@ def test_achieved_rates(tmp_path: Path) -> None:
     assert gelu.bytes == 2 * 8192 * 3072 * 2
     assert gelu.gbps == pytest.approx(2 * 8192 * 3072 * 2 / 25e-6 / 1e9)
     assert gelu.memory_share == pytest.approx(gelu.gbps / 4800)
+
+
+def test_the_products_of_the_mlp_sample() -> None:
+    table = efficiency(load(SAMPLE_TRACES / "mlp_eager.json.gz"))
+    products = [row for row in table.ops if row.kind == "gemm"]
+    assert {row.shape for row in products} == {"8192 x 768 x 3072", "8192 x 3072 x 768"}
+    assert sum(row.calls for row in products) == 9  # three products in three steps
+    for row in products:
+        assert row.flops == row.calls * 38_654_705_664
+        assert row.compute_share is not None
+        assert 0.6 < row.compute_share < 0.9
 
 
 def test_an_unknown_device_gets_rates_and_no_share(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from tracetui.analysis.steps import summarize_steps
 from tracetui.trace import Kind, Trace, load
 
 DATA = Path(__file__).parent.parent / "data"
+SAMPLE_TRACES = DATA.parent.parent / "sample_traces"
 WILD = DATA.parent.parent.parent / "shared" / "traces" / "wild"
 
 RECORDED = {
@@ -28,12 +29,31 @@ RECORDED = {
 }
 """Every rule that fires, per trace of an H200: those that are not named must not."""
 
+SAMPLES = {
+    "attention_naive": "memory_bound waiting_at_the_end look_at_the_children metadata_only",
+    "attention_sdpa": "hotspot look_at_the_children wide_first_step",
+    "linear": "overhead_bound look_at_the_children wide_first_step metadata_only",
+    "llm_decode": "overhead_bound short_calls metadata_only",
+    "matmul_add_4096_compile": "copy_before_product hotspot compiled_overhead waiting_at_the_end "
+    "metadata_only",
+    "matmul_add_4096_eager": "hotspot waiting_at_the_end look_at_the_children",
+    "matmul_add_64_20_steps": "overhead_bound cold_start profiler_overhead look_at_the_children",
+    "matmul_add_64_cold": "overhead_bound cold_start look_at_the_children planned_launches",
+    "matmul_add_64_warm": "overhead_bound look_at_the_children wide_first_step",
+    "mlp_compile": "hotspot compiled_overhead fused_kernels waiting_at_the_end look_at_the_children",
+    "mlp_cuda_graph": "cuda_graphs compiled_overhead fused_kernels waiting_at_the_end",
+    "mlp_eager": "waiting_at_the_end look_at_the_children metadata_only",
+    "mlp_liger": "hotspot look_at_the_children metadata_only",
+    "train": "overhead_bound short_calls metadata_only",
+}
+"""The same of the samples that come with the program."""
+
 OTHERS = {
     "a100_nccl_rank0of2_2024.json.gz": "overhead_bound short_calls spread metadata_only planned_launches",
     "gloo_cpu_only_rank34.pt.trace.json.gz": "look_at_the_children",
     "h100_owlv2_stack_mem.json.gz": "data_loading blocking_calls pageable_memory unaligned_products "
     "look_at_the_children metadata_only",
-    "mi210_gpu_only.json.gz": "waiting_at_the_end",
+    "mi210_gpu_only.json.gz": "memory_bound waiting_at_the_end",
     "mtia_inference.json.gz": "before_the_first_op",
     "resnet50_2020_bare_array.pt.trace.json.gz": "little_use fp32_products short_calls pageable_memory "
     "metadata_only planned_launches",
@@ -49,8 +69,8 @@ OTHERS = {
 
 
 @cache
-def recorded(name: str) -> tuple[Trace, tuple[Finding, ...]]:
-    trace = load(DATA / f"{name}.json.gz")
+def recorded(name: str, folder: Path = DATA) -> tuple[Trace, tuple[Finding, ...]]:
+    trace = load(folder / f"{name}.json.gz")
     return trace, find_findings(trace)
 
 
@@ -89,6 +109,19 @@ def test_what_fires_on_recorded_traces(name: str) -> None:
     check_all(trace, found)
 
 
+@pytest.mark.parametrize("name", SAMPLES)
+def test_what_fires_on_the_samples(name: str) -> None:
+    trace, found = recorded(name, SAMPLE_TRACES)
+    assert sorted({finding.rule for finding in found}) == sorted(SAMPLES[name].split())
+    check_all(trace, found)
+
+
+def test_every_sample_is_named() -> None:
+    assert sorted(SAMPLES) == sorted(
+        path.name.removesuffix(".json.gz") for path in SAMPLE_TRACES.glob("*.json.gz")
+    )
+
+
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_fires_on_other_traces(name: str) -> None:
     trace, found = wild_findings(name)
@@ -97,7 +130,7 @@ def test_what_fires_on_other_traces(name: str) -> None:
 
 
 def test_every_rule_fires_somewhere_and_keeps_quiet_somewhere() -> None:
-    tables = [set(rules.split()) for rules in (*RECORDED.values(), *OTHERS.values())]
+    tables = [set(rules.split()) for rules in (*RECORDED.values(), *SAMPLES.values(), *OTHERS.values())]
     for rule in RULES:
         assert any(rule in table for table in tables), rule
         assert any(rule not in table for table in tables), rule
@@ -174,8 +207,25 @@ def test_views_launch_nothing() -> None:
     assert not set(finding.evidence) & set(trace.op.tolist())
 
 
+def test_a_hotspot_is_rated_where_shapes_were_recorded() -> None:
+    _, found = recorded("matmul_add_4096_eager", SAMPLE_TRACES)
+    finding = one(found, "hotspot")
+    assert 0.75 < finding.numbers["compute_share"] < 0.9
+    assert "of the peak for its type" in finding.text
+    _, found = recorded("matmul_add_4096_warm_eager")
+    assert "compute_share" not in one(found, "hotspot").numbers
+
+
+def test_naive_attention_moves_memory() -> None:
+    trace, found = recorded("attention_naive", SAMPLE_TRACES)
+    finding = one(found, "memory_bound")
+    assert finding.numbers["share"] > 0.8
+    assert finding.text.startswith("softmax")
+    assert "softmax" in trace.name_of(finding.evidence[0])
+
+
 def test_graphs_and_their_kernels() -> None:
-    trace, found = wild_findings("v100_overlapping_kernels_2022.json.gz")
+    trace, found = recorded("mlp_cuda_graph", SAMPLE_TRACES)
     finding = one(found, "cuda_graphs")
     assert trace.name_of(finding.evidence[0]) == "cudaGraphLaunch"
     assert trace.launch[finding.evidence[1]] == finding.evidence[0]

@@ -78,6 +78,8 @@ SHORT = [
     (TENSILE, "rocm", "gemm", "gemm bf16 160x256 tn"),
     ("nvjet_sm90_tst_64x8_64x16_1x4_h_bz_NNT", "nvjet", "gemm", "gemm bf16 64x8 nnt"),
     ("nvjet_sm90_tst_256x128_64x4_1x2_h_badd_coopA_NNT", "nvjet", "gemm", "gemm bf16 256x128 nnt +C"),
+    ("nvjet_sm90_tst_64x8_64x16_1x2_h_bz_bias_TNT", "nvjet", "gemm", "gemm bf16 64x8 tnt +bias"),
+    ("nvjet_hsh_32x64_64x16_4x1_v_bz_splitK_TNN", "nvjet", "gemm", "gemm fp16 32x64 tnn splitk"),
     (
         "ampere_bf16_s16816gemm_bf16_128x256_ldg8_f2f_stages_64x3_nn",
         "cublas",

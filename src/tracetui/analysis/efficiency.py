@@ -120,13 +120,12 @@ def peak_of(trace: Trace, device: int | None = None) -> tuple[Peak | None, str]:
 
 
 def shapes_recorded(trace: Trace) -> bool:
-    """Whether operators of this trace carry their input shapes, told by the first few that could."""
-    mask = np.fromiter((counted(name) for name in trace.names), np.bool_, len(trace.names))
-    at = (
-        np.flatnonzero((trace.kind == Kind.CPU_OP) & mask[trace.name])[:8]
-        if len(trace)
-        else np.zeros(0, np.int64)
-    )
+    """Whether operators of this trace carry their shapes: by the file's own word, or by its first ops."""
+    if trace.info.properties.get("record_shapes"):
+        return True
+    aten = (name.startswith("aten::") for name in trace.names)
+    mask = np.fromiter(aten, np.bool_, len(trace.names))
+    at = np.flatnonzero((trace.kind == Kind.CPU_OP) & mask[trace.name])[:8]
     return any("Input Dims" in args or "Input dims" in args for args in trace.args_of(at))
 
 

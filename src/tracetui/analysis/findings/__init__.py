@@ -24,6 +24,7 @@ RULES: dict[str, Rule] = {
     "communication": idle.communication,
     "blocking_calls": idle.blocking_calls,
     "hotspot": kernels.hotspot,
+    "memory_bound": kernels.memory_bound,
     "short_calls": kernels.short_calls,
     "fp32_products": kernels.fp32_products,
     "unaligned_products": kernels.unaligned_products,

@@ -7,18 +7,22 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.causes import cause_totals
-from tracetui.analysis.efficiency import peak_of
+from tracetui.analysis.efficiency import efficiency, peak_of
 from tracetui.analysis.findings.model import Facts, Finding, first_of
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.kernels.gemm import UNALIGNED
 from tracetui.analysis.launches import short_kernels
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import launch_times, step_of
-from tracetui.analysis.wording import duration, plural, share, verb
+from tracetui.analysis.wording import duration, plural, rate, share, verb
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 
 HOTSPOT_SHARE = 0.5
+RATED = 200
+"""Of so many calls at most the shapes are read, to rate a hotspot."""
+MEMORY_SHARE = 0.5
+NEAR_PEAK = 0.6
 SHORT_EVENTS = 100
 SHORT_SHARE = 0.3
 WAITED_SHARE = 0.1
@@ -46,18 +50,67 @@ def hotspot(facts: Facts) -> Iterator[Finding]:
         return
     order = np.argsort(-trace.duration[at], kind="stable")
     mean = time[top] / len(at)
+    numbers = {"share": part, "calls": float(len(at)), "device_ns": float(time[top])}
+    reached = ""
+    row = next(iter(efficiency(trace, at[order[:RATED]]).kernels), None)
+    if row is not None and row.tflops is not None:
+        numbers["tflops"] = row.tflops
+        reached = f"It reaches {rate(row.tflops * 1e12, 'FLOP/s')}"
+        if row.compute_share is not None:
+            numbers["compute_share"] = row.compute_share
+            reached += f", {share(row.compute_share)} of the peak for its type"
+        reached += ". "
     yield Finding(
         "hotspot",
         "low" if name.kind in ("gemm", "conv", "attention") else "medium",
         f"{name.short} takes {share(part)} of the device's time",
-        f"{plural(len(at), 'call')} of {duration(mean)} on average, {duration(time[top])} in all. What "
-        "makes this one "
-        "faster makes the whole faster; all the rest together is "
+        f"{plural(len(at), 'call')} of {duration(mean)} on average, {duration(time[top])} in all. "
+        f"{reached}What makes "
+        "this one faster makes the whole faster; all the rest together is "
         f"{duration(facts.work_time - time[top])}.",
-        "Compare its rate with the device's peak (record_shapes=True tells the work) before you tune "
-        "anything else.",
+        _hotspot_advice(numbers.get("compute_share")),
         first_of(at[order]),
-        {"share": part, "calls": float(len(at)), "device_ns": float(time[top])},
+        numbers,
+    )
+
+
+def _hotspot_advice(reached: float | None) -> str:
+    if reached is None:
+        return (
+            "Compare its rate with the device's peak before you tune it: record_shapes=True tells the work."
+        )
+    if reached >= NEAR_PEAK:
+        return "Little is left to gain in the kernel itself: give it less to do, or a narrower type."
+    return (
+        "There is room below the peak: look at the shape of its work (too little, unaligned, or too narrow?)."
+    )
+
+
+def memory_bound(facts: Facts) -> Iterator[Finding]:
+    """A busy device that mostly runs kernels which read and write memory and compute next to nothing."""
+    trace = facts.trace
+    if facts.verdict.verdict != "compute-bound":
+        return
+    at = facts.work_of_kind("elementwise", "copy", "softmax", "norm", "reduction", "memcpy")
+    time = int(trace.duration[at].sum())
+    if time < MEMORY_SHARE * facts.work_time:
+        return
+    names, which = np.unique(trace.name[at], return_inverse=True)
+    spent = sum_into(which, trace.duration[at], len(names))
+    largest = np.argsort(-spent, kind="stable")
+    listed = ", ".join(f"{facts.names[int(names[i])].short} ({duration(spent[i])})" for i in largest[:4])
+    yield Finding(
+        "memory_bound",
+        "medium",
+        f"{share(time / facts.work_time)} of the device's time goes to kernels that move memory",
+        f"{listed}: each reads its inputs from memory and writes its result back, and does next to no "
+        "arithmetic on "
+        "the way. The tensor cores idle meanwhile.",
+        "Fuse them: torch.compile for chains of elementwise ops, scaled_dot_product_attention for "
+        "attention, fused "
+        "norms and losses. Intermediate results then never reach memory.",
+        first_of(int(at[which == i][0]) for i in largest),
+        {"share": time / facts.work_time, "device_ns": float(time)},
     )
 
 

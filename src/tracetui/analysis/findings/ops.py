@@ -114,28 +114,29 @@ def planned_launches(facts: Facts) -> Iterator[Finding]:
     """An occupancy query before a launch: the library plans its kernel at run time."""
     trace = facts.trace
     at = facts.slices(Kind.RUNTIME, lambda name: "Occupancy" in name)
-    at = at[trace.parent[at] >= 0] if len(at) else at
+    launches = np.unique(facts.launches.launch)
+    position = np.searchsorted(launches, at)
+    at, position = at[position < len(launches)], position[position < len(launches)]
+    after = launches[position]
+    # The query is for the launch that follows it in the same op.
+    together = (trace.parent[at] >= 0) & (trace.parent[after] == trace.parent[at])
+    at, after = at[together], after[together]
     if not len(at):
         return
-    parent = trace.parent[at]
-    names, which = np.unique(trace.name[parent], return_inverse=True)
+    names, which = np.unique(trace.name[trace.parent[at]], return_inverse=True)
     order = np.argsort(-np.bincount(which, minlength=len(names)), kind="stable")
-    ops = [trace.names[int(names[i])] for i in order[:3]]
-    launches = np.unique(facts.launches.launch)
-    next_launch = np.minimum(np.searchsorted(launches, at), max(0, len(launches) - 1))
-    after = launches[next_launch] if len(launches) else at
-    together = trace.parent[after] == parent
-    evidence = np.stack([at, after], axis=1)[together].ravel() if together.any() else at
+    ops = ", ".join(trace.names[int(names[i])] for i in order[:3])
+    planned = np.unique(after)
     total = int(trace.duration[at].sum())
+    query = trace.name_of(int(at[-1]))
     yield Finding(
         "planned_launches",
         "info",
-        f"An occupancy query plans {plural(len(at), 'launch', 'launches')}",
-        f"Under {', '.join(ops)} the library asks how many blocks of a kernel fit on a multiprocessor "
-        f"({trace.name_of(int(at[0]))}, {duration(total)} in all) before it launches: it chooses its grid "
-        "for this "
-        "device at run time. Elementwise kernels are launched without asking.",
+        f"{plural(len(planned), 'launch is', 'launches are')} planned by asking for the occupancy first",
+        f"Under {ops} the library asks how many blocks of a kernel fit on a multiprocessor before it "
+        f"launches: {plural(len(at), 'query', 'queries')} such as {query}, {duration(total)} in all. "
+        "It chooses its grid for this device at run time. Elementwise kernels are launched without asking.",
         "Nothing to change: it explains why such an op takes the CPU longer than an elementwise one.",
-        first_of(evidence),
-        {"queries": float(len(at)), "query_ns": float(total)},
+        first_of(np.stack([at, after], axis=1).ravel()),
+        {"queries": float(len(at)), "launches": float(len(planned)), "query_ns": float(total)},
     )

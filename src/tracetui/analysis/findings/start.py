@@ -9,6 +9,7 @@ import numpy as np
 from tracetui.analysis.climb import deepest_at
 from tracetui.analysis.findings.model import Facts, Finding, first_of
 from tracetui.analysis.intervals import Union, union
+from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.wording import duration, plural, share
 from tracetui.trace import Kind
@@ -143,6 +144,8 @@ def _profiler_time(facts: Facts, rows: I64) -> I64:
 
 def before_the_first_op(facts: Facts) -> Iterator[Finding]:
     """A long stretch between an annotation and the first thing in it that the profiler records."""
+    if facts.verdict.verdict == "compute-bound":  # the device has enough to do meanwhile
+        return
     trace = facts.trace
     at = facts.slices(Kind.ANNOTATION, lambda name: not name.startswith(_NOT_ASKED))
     recorded = np.flatnonzero((trace.kind != Kind.PYTHON) & ~trace.odd)
@@ -160,11 +163,11 @@ def before_the_first_op(facts: Facts) -> Iterator[Finding]:
         return
     order = np.argsort(-stretch, kind="stable")
     at, inner, stretch = at[order], inner[order], stretch[order]
-    name = trace.name_of(int(at[0]))
+    name = short_name(trace.name_of(int(at[0])), "user_annotation")
     part = stretch[0] / trace.duration[at[0]]
     text = f"{name} runs for {duration(trace.duration[at[0]])}, of which {duration(stretch[0])} "
     text += f"({share(part)}) pass "
-    text += f"before {trace.name_of(int(inner[0]))} begins. "
+    text += f"before {short_name(trace.name_of(int(inner[0])), 'cpu_op')} begins. "
     if len(at) > 1:
         text += f"There are {len(at) - 1:,} more such stretches, {duration(stretch.sum())} in all. "
     text += (

@@ -80,6 +80,7 @@ _POINTWISE_TERNARY = {"mul": "addcmul", "div": "addcdiv"}
 _NAMED = {
     "CatArrayBatchedCopy": ("cat", "copy"),
     "CatArrayBatchedCopy_aligned16_contig": ("cat aligned", "copy"),
+    "CatArrayBatchedCopy_vectorized": ("cat vectorized", "copy"),
     "CatArrayBatchedCopy_contig": ("cat contiguous", "copy"),
     "CatArrayBatchedCopy_alignedK_contig": ("cat aligned", "copy"),
     "GammaBetaBackwardCUDAKernel": ("layer_norm bwd gamma beta", "norm"),
@@ -121,17 +122,23 @@ def decode_aten(name: str, function: cxx.Function) -> KernelName | None:
         return _foreach(name, args)
     if base == "index_elementwise_kernel":
         op, dtype, size = _functor(args[2] if len(args) > 2 else "")
-        return KernelName(name, "aten", join_words(op or "index", dtype or size), kind="index", dtype=dtype)
+        return KernelName(
+            name,
+            "aten",
+            join_words(op or "index", size or dtype),
+            kind="index",
+            dtype=None if size else dtype,
+        )
     if base == "_scatter_gather_elementwise_kernel":
         return _scatter_gather(name, args)
     if base.startswith(("softmax_warp_", "cunn_SoftMax", "cunn_SpatialSoftMax")):
         return _softmax(name, base, args)
     if base in _NAMED:
         what, kind = _NAMED[base]
-        dtype = (
-            next(filter(None, map(cxx.dtype_of, args)), None) if not _size(args[0] if args else "") else None
-        )
         size = _size(args[0]) if args else None
+        # A gather's only type is that of its index.
+        silent = size is not None or base == "vectorized_gather_kernel"
+        dtype = None if silent else next(filter(None, map(cxx.dtype_of, args)), None)
         return KernelName(name, "aten", join_words(what, dtype or size), kind=kind, dtype=dtype)
     return None
 

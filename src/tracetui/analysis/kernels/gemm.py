@@ -221,7 +221,9 @@ def _finish(name: str, family: str, words: _Words) -> KernelName:
         else "gemm"
     )
     marks = join_words(
-        "splitk" if "split K" in words.extra else None, "+C" if _NOTES["badd"] in words.extra else None
+        "splitk" if _NOTES["splitk"] in words.extra else None,
+        "+C" if _NOTES["badd"] in words.extra else None,
+        "+bias" if _NOTES["bias"] in words.extra else None,
     )
     cluster = None
     if family == "nvjet" and len(words.tiles) > 2:

@@ -120,7 +120,7 @@ def decode_attention(name: str, function: cxx.Function) -> KernelName | None:
         tile = next((word for word in base.split("_") if _TILE.fullmatch(word)), None)
         return KernelName(
             name, "cudnn", join_words("cudnn attention", way, tile), kind="attention", arch=arch, tile=tile,
-            tensor_cores=True if "wgmma" in low else None,
+            tensor_cores=True if "mma" in low else None,
         )  # fmt: skip
     if low.startswith("fmha_cutlass"):
         words = base.split("_")
