@@ -42,7 +42,11 @@ def table_rows(path: Path) -> list[tuple[str, int]]:
 
 
 def same_rows(trace: Path, truth: Path) -> None:
-    """The averages made from the trace alone equal torch's own, row by row, to the nanosecond."""
+    """The averages made from the trace alone equal torch's own, row by row, to the nanosecond.
+
+    One difference is meant: before 2.15 torch may count a kernel on the row `Activity Buffer Request`, because
+    that event's id is an op's, too. tracetui never does.
+    """
     made = averages(load(str(trace)))
     rows = [
         (r.name, r.device, r.annotation, r.calls, r.cpu_total, r.self_cpu, r.device_total, r.self_device)
@@ -65,6 +69,7 @@ def same_rows(trace: Path, truth: Path) -> None:
         )
         for t in json.loads(truth.read_text())
     ]
+    expected = [(*row[:6], 0, 0) if row[0] == "Activity Buffer Request" else row for row in expected]
     assert sorted(rows) == sorted(expected)
 
 
