@@ -153,6 +153,8 @@ BEFORE = (launch(0, 1), kernel(10, 90, 1))
         ("launch", [launch(92, 2, 4), kernel(108, 10, 2)]),
         ("dependency", [launch(20, 2), kernel(108, 10, 2)]),
         ("dependency", [launch(20, 2), cpu("Buffer Flush", 101, 5, "overhead"), kernel(108, 10, 2)]),
+        ("dependency", [launch(110, 2), kernel(300, 10, 2)]),
+        ("host", [launch(280, 2), kernel(320, 10, 2)]),
         ("unlinked", [kernel(300, 10, 2)]),
     ],
 )

@@ -3,7 +3,8 @@
 Let K be the event that ends a gap [g0, g1), and L its launch. The first rule that fits decides:
 
 dependency   L had ended more than `LAUNCH_NS` before g0: the work was queued, and waited for another
-             stream, an event or a copy
+             stream, an event or a copy. So where L came later, but most of the gap passed after it had ended
+             (and more than `WAIT_NS`)
 profiler     an `overhead` event, such as `Activity Buffer Request`, overlaps the gap and took half as long
              or more
 unlinked     K has no launch in the trace
@@ -38,6 +39,7 @@ __all__ = [
     "CAUSES",
     "CAUSE_TEXT",
     "LAUNCH_NS",
+    "WAIT_NS",
     "CauseTotal",
     "Causes",
     "cause_table",
@@ -67,6 +69,8 @@ CAUSE_TEXT = {
 
 LAUNCH_NS = 5_000
 """A launch that ended at most so long before the gap is still on its way to the device."""
+WAIT_NS = 20_000
+"""No launch is on its way for so long after its end: the work waits for something else."""
 
 _SYNC = re.compile(
     r"(cuda|hip)(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize"
@@ -173,8 +177,10 @@ def explain(trace: Trace, start: I64, end: I64, event: I64, steps: StepTable | N
 
     spent = _Spent(trace, lane, start, before, late)
     ahead = before - start
+    after = end - launch_end
+    waited = (after > WAIT_NS) & (2 * after > end - start)
     rules: Sequence[tuple[str, Bool]] = (
-        ("dependency", linked & ~late & (launch_end < start - LAUNCH_NS)),
+        ("dependency", linked & np.where(late, waited, launch_end < start - LAUNCH_NS)),
         ("profiler", _profiler_took(trace, start, end)),
         ("unlinked", ~linked),
         ("launch", ~late),
