@@ -157,7 +157,7 @@ def measure_here(way: str, path: str) -> None:
         while not stop.wait(0.005):
             peak = max(peak, anonymous())
 
-    watcher = threading.Thread(target=watch)
+    watcher = threading.Thread(target=watch, daemon=True)
     if os.environ.get("MEASURE_MEMORY"):
         watcher.start()
     # Imports count: they are part of the command.

@@ -69,12 +69,10 @@ class Reader:
             window.fill(want)
             if advance is not None:
                 advance(window.offset)
-            if self.separator is None and self._lessons:
-                self._lessons -= 1
-                self.separator = learn_separator(window.text(1 << 16))
+            self.learn(window)
             if window.ended and not final:
                 return self._meet(window)
-            comma, brace = last_boundary(window.buffer, 0, window.size, self.separator)
+            comma, brace = (at - 1 for at in last_boundary(window.buffer, 1, window.size + 1, self.separator))
             if comma > 0 and self._try(window, comma):
                 window.skip(brace)
                 want = self.size
@@ -84,8 +82,10 @@ class Reader:
                 continue
             # No border that holds: ask the brackets.
             with memoryview(window.buffer) as view:
-                shape = outline(view[: window.size])
+                shape = outline(view[1 : window.size + 1])
             border = int(shape.commas[-1]) if len(shape.commas) else -1
+            if shape.close >= 0 and not final:
+                return Ending("lost", window.offset)
             if shape.close >= 0 and self._passed is None and self._try(window, shape.close):
                 ending = self._close(window, shape.close)
                 if ending is not None:
@@ -108,6 +108,14 @@ class Reader:
             else:
                 want = window.size * 2
 
+    def learn(self, window: Window) -> bool:
+        """Learn what stands between two events; whether it is known now."""
+        if self.separator is None and self._lessons:
+            self._lessons -= 1
+            window.fill(1 << 12)
+            self.separator = learn_separator(window.text(1 << 16))
+        return self.separator is not None
+
     def _meet(self, window: Window) -> Ending:
         """The last chunk of a stretch that is not the last: its text must end with a border."""
         text = window.text()
@@ -126,28 +134,27 @@ class Reader:
 
     def _try(self, window: Window, end: int) -> bool:
         """Decode the first `end` bytes of the window as a list of events; False where they are none."""
-        with memoryview(window.buffer) as view:
-            text = b"".join((b"[", view[:end], b"]"))
         try:
-            self._decode(text, Chunk(window.offset, end))
-        except Broken:
+            if window.is_ascii():
+                with window.as_list(end) as text:
+                    self._decode(text, Chunk(window.offset, end))
+                return True
+            copy = b"".join((b"[", window.text(end), b"]"))
+            # What the columns do not need is skipped without a look at its encoding.
+            copy.decode()
+            self._decode(copy, Chunk(window.offset, end))
+        except (Broken, UnicodeDecodeError):
             return False
         return True
 
-    def _decode(self, text: bytes, chunk: Chunk) -> None:
+    def _decode(self, text: bytes | memoryview, chunk: Chunk) -> None:
         """Rows of the events in `text`, a JSON list, into the store. Raises Broken before anything is stored."""
-        if not text.isascii():
-            # What the columns do not need is skipped without a look at its encoding.
-            try:
-                text.decode()
-            except UnicodeDecodeError:
-                raise Broken from None
         rows = self._rows(text)
         if rows is not None:
-            self.store.add(chunk, rows, lambda: RAW_EVENTS.decode(text))
+            self.store.add(chunk, rows, lambda: RAW_EVENTS.decode(bytes(text)))
             return
         try:
-            texts: list[Any] = RAW_EVENTS.decode(text)
+            texts: list[Any] = RAW_EVENTS.decode(bytes(text))
             objects = [t for t in texts if bytes(t)[:1] == b"{"]
             rows = patient_rows(objects, self.store.tables)
         except (msgspec.DecodeError, RecursionError):
@@ -155,7 +162,7 @@ class Reader:
         self.store.trouble.note("not_an_event", chunk.offset, len(texts) - len(objects))
         self.store.add(chunk, rows, lambda: objects)
 
-    def _rows(self, text: bytes) -> Rows | None:
+    def _rows(self, text: bytes | memoryview) -> Rows | None:
         """Rows by the fastest way that takes this text; None where the patient way must."""
         mode = self._mode
         for _ in range(6):

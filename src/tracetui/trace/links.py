@@ -91,7 +91,9 @@ def link_flows(
 
     `begin`, `finish`: start and end of each slice; `lane_first`, `lane_last`: where each lane's slices are.
     """
-    order = np.lexsort((ends.phase, ends.time, ends.flow, ends.category))
+    if not len(ends.flow):
+        return (np.zeros(0, dtype=np.int32),) * 3
+    order = _by_flow(ends)
     phase, category, flow = ends.phase[order], ends.category[order], ends.flow[order]
     same = (flow[1:] == flow[:-1]) & (category[1:] == category[:-1])
     forward = same & (phase[:-1] < 2) & (phase[1:] > 0)
@@ -102,7 +104,9 @@ def link_flows(
     backward = alone & (phase[:-1] == 2) & (phase[1:] == 0)
     a = np.concatenate((np.flatnonzero(forward), np.flatnonzero(backward) + 1))
     b = np.concatenate((np.flatnonzero(forward) + 1, np.flatnonzero(backward)))
-    used = np.unique(np.concatenate((a, b)))
+    linked = np.zeros(len(order), dtype=np.bool_)
+    linked[a] = linked[b] = True
+    used = np.flatnonzero(linked)
     slices = np.full(len(order), -1, dtype=np.int64)
     slices[used] = _bind(ends, order[used], begin, finish, parent, lane_first, lane_last)
     both = (slices[a] >= 0) & (slices[b] >= 0)
@@ -112,15 +116,37 @@ def link_flows(
     return slices[a].astype(np.int32), slices[b].astype(np.int32), category[a].astype(np.int32)
 
 
+def _by_flow(ends: FlowEnds) -> I64:
+    """Order by (category, flow, time, phase)."""
+    low, high = int(ends.flow.min()), int(ends.flow.max())
+    bits = (high - low).bit_length()
+    if bits + int(ends.category.max()).bit_length() > 62:
+        return np.lexsort((ends.phase, ends.time, ends.flow, ends.category))
+    key = (ends.category.astype(np.int64) << bits) + (ends.flow - low)
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    # Mostly two ends to a flow: only what is still out of order is sorted by time.
+    same = key[1:] == key[:-1]
+    time, phase = ends.time[order], ends.phase[order]
+    wrong = same & ((time[1:] < time[:-1]) | ((time[1:] == time[:-1]) & (phase[1:] < phase[:-1])))
+    if wrong.any():
+        tangled = np.isin(key, key[1:][wrong])
+        at = np.flatnonzero(tangled)
+        order[at] = order[at][np.lexsort((phase[at], time[at], key[at]))]
+    return order
+
+
 def _bind(
     ends: FlowEnds, which: I64, begin: I64, finish: I64, parent: I32, lane_first: I64, lane_last: I64
 ) -> I64:
     """The slice that each of the flow ends `which` belongs to, -1 for none."""
     found = np.full(len(which), -1, dtype=np.int64)
     lanes, times = ends.lane[which], ends.time[which]
-    for lane in np.unique(lanes[lanes >= 0]).tolist():
+    for lane in np.flatnonzero(np.bincount(lanes[lanes >= 0])).tolist():
         first, last = int(lane_first[lane]), int(lane_last[lane])
         at = np.flatnonzero(lanes == lane)
+        # Searching for times in their order is several times as fast.
+        at = at[np.argsort(times[at], kind="stable")]
         place = np.searchsorted(begin[first:last], times[at], side="right") - 1 + first
         around = np.where(place >= first, place, -1)
         while True:

@@ -18,6 +18,7 @@ from tracetui.trace.model import Cancelled, Progress, Trace, TraceError
 from tracetui.trace.repair import fits_end
 from tracetui.trace.store import Store
 from tracetui.trace.window import Window
+from tracetui.trace.workers import BLOCK, read_parallel, worth
 
 _KNOWN_PHASES = frozenset("XBEiIRCMstfbneSTFNODPpVvc(),")
 
@@ -34,7 +35,7 @@ def load(path: str | Path, progress: Progress | None = None, *, workers: int | N
     source = open_source(path, report)
     try:
         with _no_collections():
-            return _load(source, report, CHUNK, workers)
+            return _load(source, report, CHUNK, workers, BLOCK)
     except OSError as error:
         source.file.close()
         raise TraceError(f"{shown(source.path)}: {(error.strerror or 'cannot be read').lower()}") from None
@@ -63,7 +64,10 @@ def _no_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _load(source: Source, report: Callable[[int, int], None], size: int, workers: int | None) -> Trace:
+def _load(
+    source: Source, report: Callable[[int, int], None], size: int, workers: int | None, block: int
+) -> Trace:
+    count = worth(source.size) if workers is None else workers
     store = Store(extent=0 if source.compressed else source.size)
     inflater = Inflater(source.file, store.trouble) if source.compressed else None
     try:
@@ -74,7 +78,10 @@ def _load(source: Source, report: Callable[[int, int], None], size: int, workers
         def advance(offset: int) -> None:
             report(min(source.size, inflater.consumed if inflater is not None else offset), source.size)
 
-        ending = reader.read(window, True, advance)
+        if count > 1 and inflater is None and reader.learn(window):
+            ending = read_parallel(source.file.fileno(), window.offset, source.size, reader, count, advance, block)
+        else:
+            ending = reader.read(window, True, advance)
         text_size = inflater.produced if inflater is not None else source.size
     finally:
         if inflater is not None:
@@ -86,7 +93,7 @@ def _load(source: Source, report: Callable[[int, int], None], size: int, workers
         raise TraceError(f"{shown(source.path)}: is JSON, but holds no events of a trace")
     report(source.size, source.size)
     reader_of_args = FileReader(source, store.chunks, beginning.bare)
-    return build(store, source.path, source.size, text_size, top, reader_of_args)
+    return build(store, source.path, source.size, text_size, top, reader_of_args, threads=count > 1)
 
 
 def _judge_ending(ending: Ending, beginning: Beginning, store: Store) -> Mapping[str, Any]:

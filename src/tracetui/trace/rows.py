@@ -46,8 +46,17 @@ class Tables:
     def empty(cls) -> Tables:
         return cls(Numbered(), Numbered(), Numbered())
 
-    def flow_id(self, value: Any) -> int:
-        """An id of any type as an int64; NO_TIME for none."""
+    def flow_ids(self, values: list[Any]) -> I64:
+        """Ids of any type as int64; NO_TIME for none."""
+        try:
+            found = np.array(values, dtype=np.int64) if all(type(v) is int for v in values) else None
+        except OverflowError:
+            found = None
+        if found is None or (found >= ODD_IDS).any() or (found <= -ODD_IDS).any():
+            found = np.array([self._flow_id(v) for v in values], dtype=np.int64)
+        return found
+
+    def _flow_id(self, value: Any) -> int:
         if type(value) is int and -ODD_IDS < value < ODD_IDS:
             return value
         if value is None:
@@ -65,7 +74,7 @@ class Rows:
     duration: I64
     correlation: I64
     external: I64
-    pick_flow: Callable[[I64], tuple[list[int], list[bool]]]
+    pick_flow: Callable[[I64], tuple[I64, list[bool]]]
     """For indices of rows: their ids, and whether they bind to the enclosing slice."""
     pick_lower: Callable[[I64], list[int]]
     """For indices of rows: the id in lower case that they may have instead."""
@@ -100,9 +109,9 @@ def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
     number = tables.heads.__getitem__
     head = np.fromiter(map(number, [(e.ph, e.cat, e.pid, e.tid) for e in events]), np.int32, count)
 
-    def pick_flow(indices: I64) -> tuple[list[int], list[bool]]:
+    def pick_flow(indices: I64) -> tuple[I64, list[bool]]:
         picked = [events[i] for i in indices.tolist()]
-        return [tables.flow_id(e.id) for e in picked], [e.bp == "e" or e.ph != "f" for e in picked]
+        return tables.flow_ids([e.id for e in picked]), [e.bp == "e" or e.ph != "f" for e in picked]
 
     def pick_lower(indices: I64) -> list[int]:
         return [args[i].lower for i in indices.tolist()]
@@ -153,7 +162,7 @@ def patient_rows(texts: Sequence[bytes | msgspec.Raw], tables: Tables) -> Rows:
     """Rows from the texts of events, each of which is a JSON object. One Python loop: for odd chunks only."""
     count = len(texts)
     numbers = np.zeros((6, count), dtype=np.int64)
-    flows: list[tuple[int, bool]] = []
+    flows: list[tuple[Any, bool]] = []
     wrong = 0
     for at, text in enumerate(texts):
         fields = RAW_FIELDS.decode(text)
@@ -180,11 +189,11 @@ def patient_rows(texts: Sequence[bytes | msgspec.Raw], tables: Tables) -> Rows:
         numbers[3, at] = duration
         numbers[4, at] = _id(ids.get("correlation"))
         numbers[5, at] = _id(ids.get("External id", ids.get("external id")))
-        flows.append((tables.flow_id(_decoded(fields, "id")), _decoded(fields, "bp") == "e" or phase != "f"))
+        flows.append((_decoded(fields, "id"), _decoded(fields, "bp") == "e" or phase != "f"))
 
-    def pick_flow(indices: I64) -> tuple[list[int], list[bool]]:
+    def pick_flow(indices: I64) -> tuple[I64, list[bool]]:
         picked = [flows[i] for i in indices.tolist()]
-        return [i for i, _ in picked], [b for _, b in picked]
+        return tables.flow_ids([i for i, _ in picked]), [b for _, b in picked]
 
     def pick_lower(indices: I64) -> list[int]:
         return [NO_ID] * len(indices)

@@ -124,6 +124,7 @@ class Store:
     extent: int = 0
     """Where the text that this store is for begins, and how long it is; 0 where that is not known."""
     _classes: list[int] = field(default_factory=list)
+    _class_table: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     _counts: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def phases(self) -> dict[str, int]:
@@ -149,32 +150,32 @@ class Store:
         self._counts = counts
         if rows.wrong:
             self.trouble.note("wrong_type", chunk.offset, rows.wrong)
-        classes = np.array(self._classes, dtype=np.uint8)[rows.head]
-        slices = classes == SLICE
-        missing = slices & (rows.duration == NO_TIME)
-        whole = np.flatnonzero((classes == WHOLE) | missing)
+        classes = self._class_table[rows.head]
+        missing = rows.duration == NO_TIME
+        whole = np.flatnonzero((classes == WHOLE) | (missing & (classes == SLICE)))
         if len(whole):
             self._add_whole(whole, rows, texts(), source)
         timeless = (rows.start == NO_TIME) & (classes <= POINT)
         if timeless.any():
             self.trouble.note("no_time", chunk.offset, int(timeless.sum()))
-            slices &= ~timeless
+            classes[timeless] = COUNTED
         lacking = np.flatnonzero((rows.correlation != NO_ID) & (rows.external == NO_ID))
         if len(lacking):
             rows.external[lacking] = rows.pick_lower(lacking)
-        at = np.arange(source, source + len(rows.head), dtype=np.int64)
-        if slices.all():
-            self.slices.add(share, **self._columns(rows, at, slice(None)))
-            return
-        self.slices.add(share, **self._columns(rows, at, slices))
-        points = np.flatnonzero((classes == POINT) & ~timeless)
+        slices = np.flatnonzero(classes == SLICE)
+        self.slices.add(share, **self._columns(rows, slices, source))
+        points = np.flatnonzero(classes == POINT)
         if len(points):
             ids, encloses = rows.pick_flow(points)
-            extra = {"flow": np.array(ids, dtype=np.int64), "encloses": np.array(encloses, dtype=np.bool_)}
-            self.points.add(share, **self._columns(rows, at, points), **extra)
+            self.points.add(
+                share,
+                **self._columns(rows, points, source),
+                flow=ids,
+                encloses=np.array(encloses, dtype=np.bool_),
+            )
 
     @staticmethod
-    def _columns(rows: Rows, source: I64, which: Any) -> dict[str, Array]:
+    def _columns(rows: Rows, which: I64, source: int) -> dict[str, Array]:
         return {
             "head": rows.head[which],
             "name": rows.name[which],
@@ -182,7 +183,7 @@ class Store:
             "duration": rows.duration[which],
             "correlation": rows.correlation[which],
             "external": rows.external[which],
-            "source": source[which],
+            "source": which + source,
         }
 
     def _classify(self) -> None:
@@ -193,6 +194,7 @@ class Store:
                 if phase in ("s", "t", "f") and category in LAUNCH_FLOWS:
                     kind = COUNTED
                 self._classes.append(kind)
+            self._class_table = np.array(self._classes, dtype=np.uint8)
 
     def _add_whole(self, which: I64, rows: Rows, texts: Sequence[bytes | msgspec.Raw], source: int) -> None:
         heads = list(self.tables.heads)
@@ -236,7 +238,7 @@ class Store:
             )
 
     def pack(self) -> tuple[bytes, list[Array]]:
-        """A small header and the arrays behind it, for a pipe."""
+        """A small header and the arrays behind it, for a pipe. Empties the columns."""
         arrays: list[Array] = [self._counts]
         for columns in (self.slices, self.points, self.counters):
             arrays += [columns.take(name) for name in columns.kinds]
@@ -249,19 +251,26 @@ class Store:
             self.asyncs,
             self.chunks,
             self.trouble,
-            [(array.dtype.str, len(array)) for array in arrays],
         )
         return pickle.dumps(small, protocol=pickle.HIGHEST_PROTOCOL), arrays
 
-    def absorb(self, header: bytes, body: memoryview) -> None:
-        """Take in what `pack` gave, as if its chunks had been added here. `body` is the arrays' bytes in a row."""
-        heads, names, ids, series, metadata, asyncs, chunks, trouble, shapes = pickle.loads(header)
+    @staticmethod
+    def unpack(shapes: Sequence[tuple[str, int]], body: bytes | bytearray) -> list[Array]:
+        """The arrays that lie in `body` one after the other, each of a dtype and a length."""
         arrays: list[Array] = []
         at = 0
         for kind, count in shapes:
             array: Array = np.frombuffer(body, dtype=np.dtype(kind), count=count, offset=at)
             at += array.nbytes
             arrays.append(array)
+        return arrays
+
+    def absorb(self, header: bytes, arrays: list[Array], share: float) -> None:
+        """Take in what `pack` gave of the next stretch of the text, as if it had been read here.
+
+        `share`: how much of the whole text has been read with it.
+        """
+        heads, names, ids, series, metadata, asyncs, chunks, trouble = pickle.loads(header)
         counts, *arrays = arrays
         head_map = np.array([self.tables.heads[h] for h in heads], dtype=np.int32)
         name_map = np.array([self.tables.names[n] for n in names], dtype=np.int32)
@@ -274,28 +283,26 @@ class Store:
         self._counts = total
         base = len(self.chunks) << SOURCE_BITS
         self.chunks += chunks
+        maps = {"head": head_map, "name": name_map, "series": series_map}
         for columns in (self.slices, self.points, self.counters):
-            piece = {}
-            for name in columns.kinds:
-                array = arrays.pop(0)
-                if name == "head":
-                    array = head_map[array] if len(head_map) else array
-                elif name == "name":
-                    array = name_map[array] if len(name_map) else array
+            piece = dict(zip(columns.kinds, arrays, strict=False))
+            arrays = arrays[len(piece) :]
+            if not len(next(iter(piece.values()))):
+                continue
+            for name, array in piece.items():
+                if name in maps:
+                    piece[name] = maps[name][array]
                 elif name == "source":
-                    array = array + base
-                elif name == "series":
-                    array = series_map[array] if len(series_map) else array
+                    piece[name] = array + base
                 elif name == "flow" and len(id_map):
                     odd = array >= ODD_IDS
-                    array = array.copy()
-                    array[odd] = id_map[array[odd] - ODD_IDS]
-                piece[name] = array
-            columns.add(**piece)
+                    piece[name] = moved = array.copy()
+                    moved[odd] = id_map[array[odd] - ODD_IDS]
+            columns.add(share, **piece)
         self.metadata += metadata
         for e in asyncs:
-            name_number = int(name_map[e.name])
-            self.asyncs.append(
-                AsyncEvent(e.phase, e.category, e.key, name_number, e.pid, e.start, e.source + base)
+            moved_event = AsyncEvent(
+                e.phase, e.category, e.key, int(name_map[e.name]), e.pid, e.start, e.source + base
             )
+            self.asyncs.append(moved_event)
         self.trouble.absorb(trouble)

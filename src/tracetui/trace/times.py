@@ -28,17 +28,18 @@ _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_00
 
 def from_floats(values: F64) -> I64:
     """Microseconds to nanoseconds. Not-a-number becomes NO_TIME, what is out of range is held at TIME_LIMIT."""
-    held = np.clip(values, -TIME_LIMIT / 1000, TIME_LIMIT / 1000)
-    whole = np.floor(held)
+    missing = None
+    if len(values) and not float(np.abs(values).max()) < FLOAT_LIMIT:
+        missing = np.isnan(values)
+        values = np.clip(np.where(missing, 0.0, values), -TIME_LIMIT / 1000, TIME_LIMIT / 1000)
+    whole = np.floor(values)
     # Whole and fraction apart: the product of a large value with 1000 would round a second time.
-    fraction = np.rint((held - whole) * 1000)
-    missing = np.isnan(values)
-    if missing.any():
-        whole[missing] = fraction[missing] = 0
+    fraction = np.rint((values - whole) * 1000)
     out = whole.astype(np.int64)
     out *= 1000
     out += fraction.astype(np.int64)
-    out[missing] = NO_TIME
+    if missing is not None:
+        out[missing] = NO_TIME
     return out
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 ReadInto = Callable[[memoryview], int]
 """Fills a buffer with the next bytes of the text, and says how many; 0 at the end."""
 
 
 class Window:
-    """`size` bytes of text from `offset` on, in the first bytes of `buffer`, which is used again and again."""
+    """`size` bytes of text from `offset` on, held in one buffer that is used again and again.
+
+    Byte i of the window is `buffer[i + 1]`: the spare byte in front takes a bracket when a part is decoded in place.
+    """
 
     def __init__(self, read: ReadInto, offset: int) -> None:
         self._read = read
         self.buffer = bytearray(1 << 12)
+        self.buffer[0] = ord("[")
         self.offset = offset
         self.size = 0
         self.ended = False
@@ -22,13 +27,13 @@ class Window:
         """Read on until the window holds `size` bytes, or the text ends."""
         if self.size >= size or self.ended:
             return
-        if len(self.buffer) < size:
-            grown = bytearray(size)
-            grown[: self.size] = memoryview(self.buffer)[: self.size]
+        if len(self.buffer) < size + 2:
+            grown = bytearray(size + 2)
+            grown[: self.size + 1] = memoryview(self.buffer)[: self.size + 1]
             self.buffer = grown
         with memoryview(self.buffer) as view:
             while self.size < size:
-                count = self._read(view[self.size : size])
+                count = self._read(view[self.size + 1 : size + 1])
                 if not count:
                     self.ended = True
                     return
@@ -39,10 +44,26 @@ class Window:
         rest = self.size - count
         if rest > 0:
             with memoryview(self.buffer) as view:
-                view[:rest] = view[count : self.size]
+                view[1 : rest + 1] = view[count + 1 : self.size + 1]
         self.offset += count
         self.size = max(0, rest)
 
     def text(self, end: int | None = None) -> bytes:
         """A copy of the first `end` bytes."""
-        return bytes(memoryview(self.buffer)[: self.size if end is None else min(end, self.size)])
+        with memoryview(self.buffer) as view:
+            return bytes(view[1 : 1 + (self.size if end is None else min(end, self.size))])
+
+    @contextmanager
+    def as_list(self, end: int) -> Iterator[memoryview]:
+        """The first `end` bytes between brackets, in place."""
+        kept = self.buffer[end + 1]
+        self.buffer[end + 1] = ord("]")
+        try:
+            with memoryview(self.buffer) as view, view[: end + 2] as text:
+                yield text
+        finally:
+            self.buffer[end + 1] = kept
+
+    def is_ascii(self) -> bool:
+        """Whether there is surely nothing but ASCII in the window (what lies behind it in the buffer is asked as well)."""
+        return self.buffer.isascii()

@@ -1,0 +1,61 @@
+"""A process that reads stretches of a plain trace for another one: `workers` starts it and talks to it.
+
+A request is a line "begin end final" on standard input; the answer on standard output is two lengths, then a pickled
+header, then the bytes of the arrays. The file is an inherited descriptor. The process ends when its input does.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import signal
+import struct
+import sys
+
+from tracetui.trace.chunks import Ending, Reader
+from tracetui.trace.scan import Separator
+from tracetui.trace.store import Store
+from tracetui.trace.window import ReadInto, Window
+
+LENGTHS = struct.Struct("<QQ")
+
+
+def read_range(descriptor: int, begin: int, end: int) -> ReadInto:
+    """A reader of the bytes from `begin` to `end` of a file, that leaves the file's position alone."""
+    at = begin
+
+    def read(view: memoryview) -> int:
+        nonlocal at
+        count = os.preadv(descriptor, [view[: end - at]], at) if end > at else 0
+        at += count
+        return count
+
+    return read
+
+
+def read_stretch(descriptor: int, begin: int, end: int, final: bool, reader: Reader) -> Ending:
+    """Read the events of one stretch into a new store of `reader`."""
+    reader.store = Store(begin=begin, extent=end - begin)
+    return reader.read(Window(read_range(descriptor, begin, end), begin), final)
+
+
+def main(descriptor: int, bare: bool, size: int, separator: tuple[bytes, int, int]) -> None:
+    """Answer requests until standard input ends."""
+    # Ctrl+C goes to the whole group of processes: the one that is in charge ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()
+    reader = Reader(Store(), bare, size)
+    reader.separator = Separator(*separator)
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    for line in sys.stdin.buffer:
+        begin, end, final = map(int, line.split())
+        ending = read_stretch(descriptor, begin, end, bool(final), reader)
+        header, arrays = reader.store.pack()
+        body = [memoryview(array).cast("B") for array in arrays if len(array)]
+        shapes = [(array.dtype.str, len(array)) for array in arrays]
+        head = pickle.dumps((ending, shapes, header), protocol=pickle.HIGHEST_PROTOCOL)
+        for part in (LENGTHS.pack(len(head), sum(map(len, body))), head, *body):
+            rest = memoryview(part)
+            while rest:
+                rest = rest[out.write(rest) or 0 :]
