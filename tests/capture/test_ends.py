@@ -293,5 +293,12 @@ def test_events_come_one_at_a_time_and_in_order(options: Make) -> None:
     assert seen == list(capture) == list(capture.events)
     assert seen[-1] is end
     assert seen[0] == Progress(0.0, Phase.STARTING)
+    texts = [event.text for event in capture.events if isinstance(event, Progress)]
+    assert texts[0] == "importing torch"
+    assert texts[1].startswith("looking for a device: torch ")
+    assert "warming up: step 2 of 3" in texts
+    assert "profiling: step 1 of 5 (wait)" in texts
+    assert "profiling: step 5 of 5 (active)" in texts
+    assert texts[-1] == "exporting: 8_bf16_warm_eager.txt"
     times = [event.elapsed for event in capture.events]
     assert times == sorted(times)

@@ -120,6 +120,15 @@ def test_a_callable(tmp_path: Path, options: Make, monkeypatch: pytest.MonkeyPat
     assert [e["name"] for e in events_of(end.result.trace)].count("aten::cos") == 3
 
 
+def test_nothing_of_ours_is_imported_in_the_child(tmp_path: Path, options: Make) -> None:
+    script = tmp_path / "modules.py"
+    ours = ("tracetui", "click", "textual", "rich", "orjson", "msgspec", "platformdirs")
+    script.write_text(f"import sys\nprint([name for name in {ours} if name in sys.modules])\n")
+    capture = start(options(str(script)))
+    assert isinstance(capture.wait(), Done)
+    assert printed(capture) == ["[]"]
+
+
 def test_what_fails_in_a_script_is_shown_as_it_ran(tmp_path: Path) -> None:
     script = tmp_path / "bad.py"
     script.write_text(

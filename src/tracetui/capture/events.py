@@ -10,16 +10,31 @@ from typing import Any, TypeAlias
 
 
 class Phase(str, Enum):
-    """The phases of a capture, in the order in which they come; some captures skip some."""
+    """The phases of a capture, in the order in which they come; some captures skip some.
+
+    The values are the words of the .meta.json and of the child's messages; `label` is for people.
+    """
 
     STARTING = "starting"  # the child process, up to `import torch`
-    IMPORTED = "imported torch"  # detail: torch's version
-    DEVICE = "device"  # detail: the device's name; tensors and weights are being made
+    IMPORTED = "imported torch"  # detail: torch's version; now the device is looked for
+    DEVICE = "device"  # detail: the device's name; now tensors and weights are made
     COMPILING = "compiling"  # detail: torch.compile's mode
     WARMING_UP = "warming up"  # step k of n
     RUNNING = "running"  # a script, before its first step
     PROFILING = "profiling"  # step k of n; detail: wait, warm-up or active
     EXPORTING = "exporting"  # detail: the file
+
+    @property
+    def label(self) -> str:
+        """What goes on in this phase."""
+        return _LABELS.get(self, self.value)
+
+
+_LABELS = {
+    Phase.STARTING: "importing torch",
+    Phase.IMPORTED: "looking for a device",
+    Phase.DEVICE: "preparing",
+}
 
 
 @dataclass(frozen=True)
@@ -30,17 +45,18 @@ class Progress:
     phase: Phase
     detail: str = ""
     step: int = 0
-    """Steps done in this phase."""
+    """Steps of this phase that are done."""
     steps: int = 0
     """Steps in this phase, 0 where it has none or where nobody knows."""
 
     @property
     def text(self) -> str:
-        """One line for people, e.g. "profiling: step 2 of 5 (active)"."""
+        """One line for people, e.g. "profiling: step 3 of 5 (active)": the step under way."""
+        label = self.phase.label
         if self.steps:
             detail = f" ({self.detail})" if self.detail else ""
-            return f"{self.phase.value}: step {self.step} of {self.steps}{detail}"
-        return f"{self.phase.value}: {self.detail}" if self.detail else self.phase.value
+            return f"{label}: step {min(self.step + 1, self.steps)} of {self.steps}{detail}"
+        return f"{label}: {self.detail}" if self.detail else label
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def capture(job: Job, channel: Channel) -> tuple[dict[str, Any], dict[str, str]]
         # A user's code picks its own device. This is how it is kept off the GPUs.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     version = devices.import_torch()
-    channel.phase("imported torch", version)
+    channel.phase("imported torch", f"torch {version}")
     import torch
 
     device = devices.choose(job["device"], channel)
