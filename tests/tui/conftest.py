@@ -23,6 +23,14 @@ def loaded(name: str) -> Trace:
     return load(DATA / f"{name}.json.gz")
 
 
+@pytest.fixture(autouse=True)
+def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What the app remembers goes to a folder of the test's own."""
+    folder = tmp_path_factory.mktemp("state")
+    monkeypatch.setenv("TRACETUI_STATE", str(folder))
+    return folder
+
+
 @pytest.fixture
 def llama() -> Trace:
     """A training step: 35,000 events."""

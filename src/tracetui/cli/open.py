@@ -4,38 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 import click
 
-
-def sample_folder() -> Path | None:
-    """Where the bundled samples lie: in the installed package, else at the root of a checkout."""
-    package = Path(__file__).resolve().parent.parent
-    for folder in (package / "sample_traces", package.parent.parent / "sample_traces"):
-        if folder.is_dir():
-            return folder
-    return None
-
-
-def samples() -> dict[str, Path]:
-    """The bundled samples by name."""
-    folder = sample_folder()
-    if folder is None:
-        return {}
-    endings = (".json.gz", ".json")
-    found = {}
-    for path in sorted(folder.rglob("*.json*")):
-        ending = next((e for e in endings if path.name.endswith(e)), None)
-        if ending and not path.name.endswith((".meta.json", ".averages.json")):
-            found[path.name.removesuffix(ending)] = path
-    return found
-
-
-def fail(message: str) -> None:
-    """One line on standard error, exit code 1."""
-    click.echo(f"tracetui: {message}", err=True)
-    raise SystemExit(1)
+from tracetui.cli.common import fail
 
 
 def check(path: str) -> None:
@@ -75,8 +47,21 @@ def open_trace(path: str) -> None:
     app.run()
     if task.error is not None:
         fail(task.error)
-    if app.return_code:
-        raise SystemExit(app.return_code)
+    _leave(app.return_code)
+
+
+def start() -> None:
+    """`tracetui` alone: a recent trace, a capture or a sample."""
+    from tracetui.tui.app import TracetuiApp
+
+    app = TracetuiApp()
+    app.run()
+    _leave(app.return_code)
+
+
+def _leave(code: int | None) -> None:
+    if code:
+        raise SystemExit(code)
 
 
 def _keyboard_from_terminal() -> None:
@@ -113,12 +98,15 @@ def open_command(trace: str) -> None:
 @click.option("--list", "listing", is_flag=True, help="List the bundled samples.")
 def demo_command(name: str | None, listing: bool) -> None:
     """Open a bundled sample trace."""
+    from tracetui.tui.samples import samples
+
     found = samples()
     if not found:
         fail("no samples are bundled with this installation")
     if listing:
+        width = max(map(len, found)) + 2
         for key, path in found.items():
-            click.echo(f"{key:<40} {path.stat().st_size / 1024:8.1f} KiB")
+            click.echo(f"{key:<{width}} {path.stat().st_size / 1024:9.1f} KiB")
         return
     if name is None:
         name = next((n for n in found if "train" in n), next(iter(found)))

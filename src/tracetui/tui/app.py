@@ -1,50 +1,104 @@
-"""The app: it composes screens and hands them what they need. No logic lives here."""
+"""The app: it composes screens and passes on what they ask for. No logic lives here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
 
 from tracetui.tui.loading import LoadTask
+from tracetui.tui.requests import NextTrace, OpenTrace, WantCapture
 from tracetui.tui.screens.loading import LoadingScreen
+
+if TYPE_CHECKING:
+    from tracetui.capture import CaptureOptions, CaptureResult
+    from tracetui.tui.screens.trace import TraceScreen
 
 
 class TracetuiApp(App[None]):
-    """tracetui."""
+    """tracetui, on a trace that is being loaded, or with a choice of what to look at."""
 
     TITLE = "tracetui"
     BINDINGS: ClassVar[list[BindingType]] = []
     CSS = "* { scrollbar-size-vertical: 1; }"
-    ENABLE_COMMAND_PALETTE = True
+    DEFAULT_MODE: ClassVar[str] = "first"
 
-    def __init__(self, task: LoadTask) -> None:
+    def __init__(self, task: LoadTask | None = None) -> None:
         super().__init__()
         self.load_task = task
+        self.add_mode(self.DEFAULT_MODE, self._first_screen)
         self.animation_level = "none"
+        self.traces: list[TraceScreen] = []
+        """The traces of this session; each lives in a mode of its own, named by `mode_of`."""
+        self.capture_options: CaptureOptions | None = None
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         from tracetui.tui.palette import commands
 
         yield from commands(self, screen)
 
-    def get_default_screen(self) -> Screen[None]:
-        return self._screen_of(self.load_task)
+    def _first_screen(self) -> Screen[Any]:
+        if self.load_task is None:
+            from tracetui.tui.screens.start import StartScreen
 
-    def _screen_of(self, task: LoadTask) -> Screen[None]:
-        """The trace where it is there already, else its progress."""
-        if task.trace is None:
-            return LoadingScreen(task)
+            return StartScreen()
+        if self.load_task.trace is None:
+            return LoadingScreen(self.load_task)
+        return self._trace_screen(self.load_task)
+
+    def _trace_screen(self, task: LoadTask) -> TraceScreen:
         from tracetui.tui.screens.trace import TraceScreen
 
-        return TraceScreen(task.trace)
+        assert task.trace is not None
+        self.traces.append(TraceScreen(task.trace))
+        return self.traces[-1]
+
+    # Traces
+
+    async def on_open_trace(self, message: OpenTrace) -> None:
+        await self.push_screen(LoadingScreen(LoadTask(message.path).start()))
 
     async def on_loading_screen_ended(self, message: LoadingScreen.Ended) -> None:
-        task = message.load_task
-        if task.trace is not None:
-            await self.push_screen(self._screen_of(task))
-        elif task.error is not None and isinstance(self.screen, LoadingScreen):
-            self.screen.failed()
+        task, screen = message.load_task, self.screen
+        if not isinstance(screen, LoadingScreen) or screen.load_task is not task:
+            return
+        if task.trace is None:
+            screen.failed()
+            return
+        shown = self._trace_screen(task)
+        mode = f"trace {len(self.traces)}"
+        self.add_mode(mode, lambda: shown)
+        if len(self.screen_stack) > 1:
+            await self.pop_screen()
+        await self.switch_mode(mode)
+
+    async def on_next_trace(self, message: NextTrace) -> None:
+        """One key goes through the traces of this session."""
+        at = next((i for i, s in enumerate(self.traces) if s in self.screen_stack), -1)
+        shown = self.traces[(at + 1) % len(self.traces)]
+        mode = next((m for m, stack in self._screen_stacks.items() if shown in stack), self.current_mode)
+        await self.switch_mode(mode)
+        shown.tell_place(self.traces.index(shown) + 1, len(self.traces))
+
+    # Captures
+
+    async def on_want_capture(self, message: WantCapture) -> None:
+        from tracetui.capture import WORKLOADS, CaptureOptions
+        from tracetui.tui.capture.form_screen import FormScreen
+
+        options = self.capture_options or CaptureOptions(next(iter(WORKLOADS)))
+        await self.push_screen(FormScreen(options), self._capture)
+
+    def _capture(self, options: CaptureOptions | None) -> None:
+        from tracetui.tui.capture.capture_screen import CaptureScreen
+
+        if options is not None:
+            self.capture_options = options
+            self.push_screen(CaptureScreen(options), self._captured)
+
+    def _captured(self, result: CaptureResult | None) -> None:
+        if result is not None:
+            self.post_message(OpenTrace(result.trace))

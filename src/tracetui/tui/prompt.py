@@ -33,23 +33,22 @@ class Prompt(Horizontal):
     class Typed(Message):
         """The text changed."""
 
-        def __init__(self, purpose: str, value: str) -> None:
+        def __init__(self, value: str) -> None:
             super().__init__()
-            self.purpose, self.value = purpose, value
+            self.value = value
 
     class Entered(Message):
         """The text stands."""
 
-        def __init__(self, purpose: str, value: str) -> None:
+        def __init__(self, value: str) -> None:
             super().__init__()
-            self.purpose, self.value = purpose, value
+            self.value = value
 
     class Left(Message):
         """The user gave up."""
 
-    def __init__(self, purpose: str, label: str, value: str = "", placeholder: str = "") -> None:
+    def __init__(self, label: str, value: str = "", placeholder: str = "") -> None:
         super().__init__()
-        self.purpose = purpose
         self._label = label
         self._input = _Line(value, placeholder=placeholder, compact=True, select_on_focus=False)
         self._note = Static("", markup=False, classes="note")
@@ -69,8 +68,8 @@ class Prompt(Horizontal):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
-        self.post_message(self.Typed(self.purpose, event.value))
+        self.post_message(self.Typed(event.value))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self.post_message(self.Entered(self.purpose, event.value))
+        self.post_message(self.Entered(event.value))

@@ -104,6 +104,7 @@ class PaneArea(Vertical):
     DEFAULT_CSS = """
     PaneArea { height: 35%; min-height: 6; max-height: 20; }
     PaneArea.closed { height: 1; min-height: 1; }
+    PaneArea.maximised { height: 1fr; max-height: 100%; }
     """
 
     def __init__(self, make: Mapping[str, Callable[[], Pane]], first: str | None) -> None:
@@ -126,6 +127,13 @@ class PaneArea(Vertical):
             self.panes[key] = self._make[key]()
         return self.panes[key]
 
+    def grow(self, lines: int) -> None:
+        """Make the area taller, or lower where negative."""
+        screen = self.screen.size.height
+        height = max(4, min(self.size.height + lines, screen - 8))
+        self.styles.height = height
+        self.styles.max_height = height
+
     @property
     def open(self) -> Pane | None:
         """The pane that is open."""
@@ -139,6 +147,7 @@ class PaneArea(Vertical):
         if key is None:
             if before is not None:
                 before.display = False
+            self.styles.height = self.styles.max_height = None
             return None
         pane = self._pane(key)
         if before is not None and before is not pane:

@@ -38,12 +38,21 @@ class Progress(Widget):
         super().__init__()
         self.load_task = task
 
+    @property
+    def back(self) -> bool:
+        """Whether there is a screen to go back to."""
+        return len(self.app.screen_stack) > 1
+
     def lines(self, width: int) -> list[tuple[str, str]]:
         """(text, style) of each line."""
         task = self.load_task
         if task.error is not None:
             told = wrap(task.error, width)
-            return [*((line, "error") for line in told), ("", "text"), ("q  quit", "hint")]
+            return [
+                *((line, "error") for line in told),
+                ("", "text"),
+                ("Esc  back", "hint") if self.back else ("q  quit", "hint"),
+            ]
         if not task.total:
             return [(f"reading {task.name}", "text"), ("", "bar"), ("", "text"), ("Esc  cancel", "hint")]
         done = f"{size(task.done)} of {size(task.total)}"
@@ -109,4 +118,7 @@ class LoadingScreen(Screen[None]):
 
     def action_cancel(self) -> None:
         self.load_task.cancel()
-        self.app.exit(return_code=1 if self.load_task.error else 0)
+        if len(self.app.screen_stack) > 1:
+            self.app.pop_screen()  # back to where the trace was asked for
+        else:
+            self.app.exit(return_code=1 if self.load_task.error else 0)

@@ -13,7 +13,7 @@ from tracetui.tui.search.walk import by_time, next_match
 from tracetui.tui.units import plural
 
 if TYPE_CHECKING:
-    from tracetui.tui.screens.trace import TraceScreen
+    from tracetui.tui.screens.parts.asking import Asking
 
 PAUSE = 0.06
 """Seconds after the last character before the trace is searched."""
@@ -22,7 +22,7 @@ PAUSE = 0.06
 class Search:
     """Searches a screen's trace as the user types, and walks the matches."""
 
-    def __init__(self, screen: TraceScreen) -> None:
+    def __init__(self, screen: Asking) -> None:
         self.screen = screen
         self.query = ""
         self.found: I64 = np.zeros(0, dtype=np.int64)
@@ -32,7 +32,14 @@ class Search:
 
     def ask(self) -> None:
         """Let the user type."""
-        self.screen.ask("search", "/", self.query, "name, /regex/, cat:kernel, dur>100us, -word")
+        self.screen.ask(
+            "/",
+            self.entered,
+            self.query,
+            "name, /regex/, cat:kernel, dur>100us, -word",
+            typed=self.typed,
+            left=self.clear,
+        )
         if self.query:
             self._note()
 
@@ -57,7 +64,7 @@ class Search:
             if prompt is not None:
                 prompt.set_note(str(error), wrong=True)
             else:
-                self.screen.footer.say(str(error))
+                self.screen.say(str(error))
             return
         self.query = query
         self.found = by_time(self.screen.trace, mask)
@@ -81,13 +88,13 @@ class Search:
         """To the next (1) or previous (-1) match by time."""
         screen = self.screen
         if not self.query.strip():
-            screen.footer.say("nothing is searched for yet: press /")
+            screen.say("nothing is searched for yet: press /")
             return
         place = next_match(
             screen.trace, self.found, screen.timeline.selected, screen.timeline.viewport.start_ns, step
         )
         if place is None:
-            screen.footer.say(f"nothing matches “{self.query}”")
+            screen.say(f"nothing matches “{self.query}”")
             return
         screen.jump(int(self.found[place]), f"match {place + 1:,} of {len(self.found):,} for “{self.query}”")
 

@@ -1,0 +1,181 @@
+"""The form: what to capture and how, one option a line, and the command that does the same."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tracetui.capture import WORKLOADS, CaptureOptions
+from tracetui.trace.text import plain
+from tracetui.tui.capture.form import Field, form_fields, problem, rubbed, stepped, text_of, typed
+from tracetui.tui.footer import Footer
+from tracetui.tui.tables.model import scrolled
+from tracetui.tui.text import cell, clip, wrap
+
+LABEL, VALUE = 14, 30
+WIDE = 110
+"""From so many cells on, every option has its explanation beside it; below, only the one at the cursor."""
+
+
+class Form(Widget, can_focus=True):
+    """The options, line by line."""
+
+    DEFAULT_CSS = """
+    Form { height: 1fr; }
+    Form > .form--title { color: $accent; background: $panel; text-style: bold; }
+    Form > .form--text { color: $foreground; }
+    Form > .form--help { color: $text-muted; }
+    Form > .form--cursor {
+        background: $block-cursor-background; color: $block-cursor-foreground; text-style: bold;
+    }
+    Form > .form--error { color: $error; text-style: bold; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "form--title",
+        "form--text",
+        "form--help",
+        "form--cursor",
+        "form--error",
+    }
+
+    def __init__(self, options: CaptureOptions) -> None:
+        super().__init__()
+        self.options = options
+        self.cursor = 0
+        self.top = 0
+        self.fresh = True
+
+    @property
+    def fields(self) -> list[Field]:
+        return form_fields(self.options)
+
+    @property
+    def field(self) -> Field:
+        return self.fields[min(self.cursor, len(self.fields) - 1)]
+
+    def move(self, step: int) -> None:
+        """The cursor up or down."""
+        self.cursor = max(0, min(self.cursor + step, len(self.fields) - 1))
+        self.fresh = True
+        self.refresh()
+
+    def set_options(self, options: CaptureOptions, fresh: bool) -> None:
+        self.options, self.fresh = options, fresh
+        self.refresh()
+
+    def on_key(self, event: events.Key) -> None:
+        moves = {"up": -1, "down": 1, "shift+tab": -1, "tab": 1, "pageup": -10, "pagedown": 10}
+        if event.key in moves:
+            self.move(moves[event.key])
+        elif event.key in ("left", "right"):
+            self.set_options(stepped(self.options, self.field, 1 if event.key == "right" else -1), True)
+        elif event.key == "backspace":
+            self.set_options(rubbed(self.options, self.field), False)
+        elif event.is_printable and event.character and plain(event.character) == event.character:
+            self.set_options(typed(self.options, self.field, event.character, self.fresh), False)
+        else:
+            return
+        event.stop()
+        event.prevent_default()
+
+    def on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        if self.field.kind == "text":
+            for character in plain(event.text.split("\n")[0].strip()):
+                self.set_options(typed(self.options, self.field, character, self.fresh), False)
+
+    def on_click(self, event: events.Click) -> None:
+        at = self.top + event.y - 2
+        if 0 <= at < len(self.fields) and event.y >= 2:
+            if at == self.cursor:
+                self.set_options(stepped(self.options, self.field, 1), True)
+            self.move(at - self.cursor)
+
+    def command(self) -> list[str]:
+        """The command that does the same, or why it cannot be done."""
+        return wrap(plain(self.options.command()), max(20, self.size.width - 4), 3)
+
+    def render_line(self, y: int) -> Strip:
+        width, height = self.size
+        text = self.get_component_rich_style("form--text")
+        wrong = problem(self.options)
+        below = wrap(wrong, max(20, width - 4), 3) if wrong else self.command()
+        if width < WIDE:
+            below = [self.field.help, *below]
+        room = height - 2 - len(below) - 1
+        self.top = scrolled(self.top, self.cursor, room, len(self.fields))
+        if y == 0:
+            workload = WORKLOADS.get(self.options.target)
+            about = workload.text if workload else "your own code: its steps are profiled"
+            return Strip(
+                [Segment(cell(f" Capture: {about}", width), self.get_component_rich_style("form--title"))]
+            )
+        if y >= height - len(below):
+            line = y - height + len(below)
+            role = "help" if line == 0 and width < WIDE else "error" if wrong else "text"
+            return Strip(
+                [Segment(cell("  " + below[line], width), self.get_component_rich_style(f"form--{role}"))]
+            )
+        at = self.top + y - 2
+        if y < 2 or y - 2 >= room or at >= len(self.fields):
+            return Strip.blank(width, self.rich_style)
+        return self._field(self.fields[at], at == self.cursor, width, text)
+
+    def _field(self, field: Field, here: bool, width: int, text: object) -> Strip:
+        shown = plain(text_of(self.options, field))
+        if here and field.kind == "text":
+            shown += "▏"
+        arrows = ("◂ ", " ▸") if here else ("  ", "  ")
+        value = cell(f"{arrows[0]}{clip(shown, VALUE - 4)}{arrows[1]}", VALUE)
+        label = cell(f" {field.label}", LABEL)
+        style = self.get_component_rich_style("form--cursor" if here else "form--text")
+        faint = self.get_component_rich_style("form--help")
+        told = field.help if width >= WIDE else ""
+        help = cell(f"  {told}", max(0, width - LABEL - VALUE - 1))
+        return Strip([Segment(" ", faint), Segment(label + value, style), Segment(help, faint)])
+
+
+class FormScreen(Screen[CaptureOptions | None]):
+    """Its result is what to capture, None where the user left."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "capture", "Capture", show=False, priority=True),
+        Binding("escape", "leave", "Back", show=False, priority=True),
+    ]
+
+    def __init__(self, options: CaptureOptions) -> None:
+        super().__init__()
+        self.form = Form(options)
+        self.footer = Footer(
+            (
+                ("↑↓", "option", ""),
+                ("←→", "change", ""),
+                ("0-9 a-z", "type", ""),
+                ("Enter", "capture", ""),
+                ("Esc", "back", ""),
+            )
+        )
+
+    def compose(self) -> ComposeResult:
+        yield self.form
+        yield self.footer
+
+    def on_mount(self) -> None:
+        self.form.focus()
+
+    def action_capture(self) -> None:
+        wrong = problem(self.form.options)
+        if wrong:
+            self.footer.say(wrong)
+        else:
+            self.dismiss(self.form.options)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)

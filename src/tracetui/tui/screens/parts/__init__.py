@@ -1,0 +1,1 @@
+"""What the keys of the trace screen do, by subject: moving, walking links and gaps, asking, panes, ..."""

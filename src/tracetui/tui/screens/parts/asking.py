@@ -1,0 +1,138 @@
+"""Keys that ask for a line of text: search, filter, a time to go to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from textual.widget import Widget
+
+from tracetui.tui.screens.parts.base import TracePart
+
+if TYPE_CHECKING:
+    from tracetui.tui.prompt import Prompt
+    from tracetui.tui.search.control import Search
+
+Told = Callable[[str], None]
+
+
+class Asking(TracePart):
+    """The prompt at the place of the footer, and what is asked there."""
+
+    prompt: Prompt | None = None
+    _search: Search | None = None
+
+    def ask(
+        self,
+        label: str,
+        entered: Told,
+        value: str = "",
+        placeholder: str = "",
+        *,
+        typed: Told | None = None,
+        left: Callable[[], None] | None = None,
+    ) -> None:
+        """Put a line to type into at the place of the footer.
+
+        `entered` is called with the text once it stands, `typed` with each change, `left` on giving up.
+        """
+        from tracetui.tui.prompt import Prompt
+
+        self.answered()
+        self.prompt = Prompt(label, value, placeholder)
+        self._entered, self._typed, self._left = entered, typed, left
+        self.footer.display = False
+        self.mount(self.prompt)
+
+    def answered(self) -> None:
+        """Take the line away again."""
+        if self.prompt is not None:
+            self.prompt.remove()
+            self.prompt = None
+            self.footer.display = True
+            self.timeline.focus()
+
+    def on_prompt_typed(self, message: Prompt.Typed) -> None:
+        message.stop()
+        if self.prompt is not None and self._typed is not None:
+            self._typed(message.value)
+
+    def on_prompt_entered(self, message: Prompt.Entered) -> None:
+        message.stop()
+        if self.prompt is not None:
+            self.answered()
+            self._entered(message.value)
+
+    def on_prompt_left(self, message: Prompt.Left) -> None:
+        message.stop()
+        if self.prompt is not None:
+            self.answered()
+            if self._left is not None:
+                self._left()
+
+    # Search
+
+    @property
+    def search(self) -> Search:
+        if self._search is None:
+            from tracetui.tui.search.control import Search
+
+            self._search = Search(self)
+        return self._search
+
+    @property
+    def searching(self) -> bool:
+        """Whether there is a search to walk through or to clear."""
+        return self._search is not None and bool(self._search.query)
+
+    def action_search(self) -> None:
+        self.search.ask()
+
+    def action_match(self, step: int) -> None:
+        self.search.step(step)
+
+    # Filter
+
+    def action_filter(self) -> None:
+        pane = self.area.open
+        if pane is None or pane.table is None or pane.table.search_text is None:
+            self.say("open a table first: 2 averages, 3 gaps")
+            return
+
+        def all_rows() -> None:
+            pane.set_filter("")
+            pane.focus()
+
+        self.ask(
+            f"filter {pane.id}:",
+            lambda _: focus(pane),
+            pane.needle,
+            "a part of the name; Esc: all rows",
+            typed=pane.set_filter,
+            left=all_rows,
+        )
+
+    # Time
+
+    def action_time(self) -> None:
+        self.ask("go to:", self._go_to_time, "", "a time from the trace's zero: 250us, 1.5ms, 2s")
+
+    def _go_to_time(self, text: str) -> None:
+        from tracetui.tui.search.query import QueryError, parse_time
+
+        try:
+            time = parse_time(text)
+        except QueryError as error:
+            self.say(str(error))
+            return
+        low, high = self.trace.span
+        if not low <= time <= high:
+            self.say("that time lies outside of the trace")
+            return
+        half = self.timeline.viewport.span_ns / 2
+        self.timeline.show(int(time - half), int(time + half))
+
+
+def focus(widget: Widget) -> None:
+    """Give a widget the keys."""
+    widget.focus()

@@ -1,0 +1,107 @@
+"""Keys that open, size and sort the panes, and the selection that they share with the timeline."""
+
+from __future__ import annotations
+
+from textual.timer import Timer
+
+from tracetui.tui.panes.area import PaneTabs
+from tracetui.tui.panes.base import Jump, ShowSpan
+from tracetui.tui.screens.parts.base import TracePart
+from tracetui.tui.timeline import SelectionChanged
+
+IDLE = 0.08
+"""Seconds that a selection must last before a pane follows it that has to read for it."""
+
+
+class Paning(TracePart):
+    """Panes."""
+
+    _follow: Timer | None = None
+
+    # The selection, shared
+
+    def on_selection_changed(self, message: SelectionChanged) -> None:
+        message.stop()
+        if self._follow is not None:
+            self._follow.stop()
+            self._follow = None
+        pane = self.area.open
+        if pane is not None and pane.eager:
+            pane.follow(self.timeline.selected)
+        elif pane is not None:
+            self._follow = self.set_timer(IDLE, self._panes_follow)
+
+    def _panes_follow(self) -> None:
+        self._follow = None
+        pane = self.area.open
+        if pane is not None:
+            pane.follow(self.timeline.selected)
+
+    def on_jump(self, message: Jump) -> None:
+        message.stop()
+        if message.show is not None:
+            self.timeline.select(message.event, reveal=False)
+            self.timeline.show(*message.show)
+            self.say(message.said)
+        elif message.event >= 0:
+            self.jump(message.event, message.said)
+        else:
+            self.say(message.said)
+
+    def on_show_span(self, message: ShowSpan) -> None:
+        message.stop()
+        self.timeline.show(message.start, message.end)
+        self.say(message.said)
+
+    # Opening and closing
+
+    def action_pane(self, key: str) -> None:
+        if self.area.tabs.open == key and self.area.open is not None:
+            self.area.show_pane(None)
+            self.timeline.focus()
+            return
+        pane = self.area.show_pane(key)
+        if pane is not None:
+            pane.follow(self.timeline.selected)
+            pane.focus()
+
+    def on_pane_tabs_picked(self, message: PaneTabs.Picked) -> None:
+        message.stop()
+        self.action_pane(message.pane)
+
+    def action_focus_other(self) -> None:
+        pane = self.area.open
+        if self.focused is self.timeline and pane is not None:
+            pane.focus()
+        else:
+            self.timeline.focus()
+
+    # Size and place
+
+    def action_pane_size(self, lines: int) -> None:
+        if self.area.open is None:
+            self.say("no pane is open: 1 to 5 open one")
+        else:
+            self.area.grow(lines)
+
+    def action_pane_maximise(self) -> None:
+        if self.area.open is None:
+            self.say("no pane is open: 1 to 5 open one")
+        else:
+            self.timeline.display = not self.timeline.display
+            self.area.set_class(not self.timeline.display, "maximised")
+            if self.timeline.display:
+                self.timeline.focus()
+            else:
+                self.area.open.focus()
+
+    # Order
+
+    def action_sort(self, step: int) -> None:
+        pane = self.area.open
+        if pane is None:
+            self.say("no pane is open: 1 to 5 open one")
+        elif step:
+            pane.sort_next(step)
+        else:
+            pane.reverse()

@@ -1,0 +1,115 @@
+"""The first screen of `tracetui` alone: a recent trace, a capture, or a sample."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+from rich.segment import Segment
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tracetui import __version__
+from tracetui.trace.text import plain
+from tracetui.tui.footer import Footer
+from tracetui.tui.recent import Recent, ago, recent_traces
+from tracetui.tui.requests import OpenTrace, WantCapture
+from tracetui.tui.samples import samples
+from tracetui.tui.tables.model import Column, Table
+from tracetui.tui.tables.view import TableView
+from tracetui.tui.text import cell
+from tracetui.tui.units import size
+
+HINTS = (("↑↓", "choose", ""), ("Enter", "open", ""), ("c", "capture", ""), ("q", "quit", ""))
+
+
+class Choice(NamedTuple):
+    """A line: something to open, or to capture (`path` None)."""
+
+    kind: str
+    name: str
+    about: str
+    path: Path | None
+
+
+def choices(recent: Sequence[Recent], bundled: dict[str, Path], now: float) -> list[Choice]:
+    """Capturing, then the recent traces, then the samples."""
+    found = [
+        Choice("capture", "a workload, your function or your script", "runs it under torch.profiler", None)
+    ]
+    for r in recent:
+        where = plain(str(r.path.parent), 200)
+        found.append(Choice("recent", plain(r.path.name, 100), f"{ago(now - r.opened)}  {where}", r.path))
+    for name, path in bundled.items():
+        found.append(Choice("sample", plain(name, 100), size(path.stat().st_size), path))
+    return found
+
+
+class Welcome(Widget):
+    """Two lines above the choices."""
+
+    DEFAULT_CSS = """
+    Welcome { height: 3; }
+    Welcome > .welcome--title { color: $accent; text-style: bold; }
+    Welcome > .welcome--text { color: $text-muted; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"welcome--title", "welcome--text"}
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if y == 0:
+            title = f" tracetui {__version__}"
+            return Strip([Segment(cell(title, width), self.get_component_rich_style("welcome--title"))])
+        text = " Open a trace that torch.profiler wrote, or capture one here." if y == 1 else ""
+        return Strip([Segment(cell(text, width), self.get_component_rich_style("welcome--text"))])
+
+
+class StartScreen(Screen[None]):
+    """What to look at."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("c", "capture", "Capture", show=False),
+        Binding("q,ctrl+c", "app.quit", "Quit", show=False),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.choices = choices(recent_traces(), samples(), time.time())
+        self.list = TableView()
+
+    def compose(self) -> ComposeResult:
+        yield Welcome()
+        yield self.list
+        yield Footer(HINTS)
+
+    def on_mount(self) -> None:
+        found = self.choices
+        self.list.set_table(
+            Table(
+                (
+                    Column("kind", "", lambda r: found[r].kind, None, 9, False),
+                    Column("name", "Name", lambda r: found[r].name, None, 46, False),
+                    Column("about", "", lambda r: found[r].about, None, 0, False),
+                ),
+                len(found),
+            )
+        )
+        if len(found) > 1:
+            self.list.show_row(1)
+        self.list.focus()
+
+    def on_table_view_chosen(self, message: TableView.Chosen) -> None:
+        message.stop()
+        path = self.choices[message.row].path
+        if path is None:
+            self.action_capture()
+        else:
+            self.post_message(OpenTrace(path))
+
+    def action_capture(self) -> None:
+        self.post_message(WantCapture())

@@ -1,0 +1,248 @@
+"""Capturing from within the app: the form, the progress, cancelling, failing, and opening what came out."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tracetui.capture import WORKLOADS, Canceled, CaptureOptions, Failed, Note, Output, Phase, Progress
+from tracetui.tui.app import TracetuiApp
+from tracetui.tui.capture.capture_screen import CaptureScreen
+from tracetui.tui.capture.form import (
+    form_fields,
+    options_from,
+    problem,
+    rubbed,
+    stepped,
+    text_of,
+    typed,
+    value_of,
+    with_value,
+)
+from tracetui.tui.capture.form_screen import FormScreen
+from tracetui.tui.capture.progress import capture_lines, phase_lines
+from tracetui.tui.recent import ago, recent_traces, remember
+from tracetui.tui.screens.start import StartScreen
+from tracetui.tui.screens.trace import TraceScreen
+
+from .conftest import DATA, app_of, screen_of, slice_event, until, write_trace
+from .test_app import text
+
+MLP = CaptureOptions("mlp")
+
+
+def field(options: CaptureOptions, key: str):  # type: ignore[no-untyped-def]
+    return next(f for f in form_fields(options) if f.key == key)
+
+
+def test_every_workload_has_its_own_options_in_the_form() -> None:
+    for name, workload in WORKLOADS.items():
+        own = [f.key for f in form_fields(CaptureOptions(name)) if f.own]
+        assert own == [p.name for p in workload.params]
+    script = [f.key for f in form_fields(CaptureOptions("train.py"))]
+    assert "compile" not in script
+    assert "dtype" not in script
+
+
+def test_sizes_double_and_halve_and_other_numbers_count() -> None:
+    batch = field(MLP, "batch")
+    start = value_of(MLP, batch)
+    assert value_of(stepped(MLP, batch, 1), batch) == 2 * start
+    assert value_of(stepped(MLP, batch, -1), batch) == start // 2
+    active = field(MLP, "active")
+    assert stepped(MLP, active, 1).active == 4
+    optional = field(CaptureOptions("matmul_add"), "batch")
+    one = stepped(CaptureOptions("matmul_add"), optional, 1)
+    assert value_of(one, optional) == 1
+    assert value_of(stepped(one, optional, -1), optional) is None
+
+
+def test_choices_go_around_and_flags_turn() -> None:
+    dtype = field(MLP, "dtype")
+    assert [stepped(MLP, dtype, s).dtype for s in (1, -1)] == ["fp16", "fp32"]
+    assert stepped(MLP, field(MLP, "compile"), 1).compile
+    with_mode = stepped(MLP, field(MLP, "mode"), 1)
+    assert (with_mode.mode, with_mode.compile) == ("reduce-overhead", True)
+    assert with_value(with_mode, field(MLP, "compile"), False).mode == "default"
+    assert problem(with_mode) == ""
+
+
+def test_digits_replace_then_append_and_backspace_rubs_out() -> None:
+    batch = field(MLP, "batch")
+    options = typed(MLP, batch, "1", True)
+    options = typed(options, batch, "2", False)
+    assert value_of(options, batch) == 12
+    options = rubbed(rubbed(options, batch), batch)
+    assert "above 0" in problem(options)
+    assert typed(MLP, batch, "x", True) == MLP
+
+
+def test_another_target_keeps_the_options_that_it_has() -> None:
+    options = with_value(MLP, field(MLP, "seq"), 77)
+    target = field(options, "target")
+    there = with_value(options, target, "attention")
+    assert value_of(there, field(there, "seq")) == 77
+    assert "hidden" not in there.params
+    assert with_value(there, target, "matmul_add").params == {}
+    assert problem(with_value(options, target, "no_such")) != ""
+    assert text_of(with_value(options, target, "my.module:run"), target) == "my.module:run"
+
+
+def test_options_come_back_from_an_earlier_capture() -> None:
+    from dataclasses import asdict
+
+    options = CaptureOptions("mlp", {"batch": 8}, compile=True)
+    meta = json.loads(json.dumps({"options": asdict(options)}))
+    assert options_from(meta) == options
+    assert options_from({}) is None
+    assert options_from({"options": {"target": "mlp", "params": {"batch": "many"}}}) is None
+
+
+def test_phases_show_their_seconds_and_the_steps_of_the_one_that_runs() -> None:
+    events = [
+        Progress(0.0, Phase.STARTING),
+        Progress(2.0, Phase.IMPORTED, "2.13.0"),
+        Progress(2.5, Phase.PROFILING, "active", 2, 5),
+        Output(2.6, "\x1b[31mloud\x1b[0m"),
+        Note(2.7, "no_gpu", "no GPU: captures on the CPU"),
+    ]
+    lines = phase_lines(events, 3.5, False, 80)
+    assert [line.role for line in lines] == ["done", "done", "now"]
+    assert lines[0].text.split() == ["2.0", "s", "starting"]
+    assert "1.0 s  profiling" in lines[2].text
+    assert "2 of 5" in lines[2].text
+    shown = capture_lines(events, "tracetui capture mlp", 3.5, False, 80, 20)
+    assert any(line.role == "note" for line in shown)
+    assert any(line.role == "output" and line.text == "␛[31mloud␛[0m" for line in shown)
+    failed = capture_lines(
+        [*events, Failed(4.0, "killed", "it was killed", ("last words",))], "x", 4.0, True, 80, 20
+    )
+    assert [line.text for line in failed if line.role == "error"] == ["it was killed"]
+    assert failed[-1].text == "last words"
+
+
+def test_recent_traces_are_kept_newest_first_and_only_while_they_are_there(tmp_path: Path) -> None:
+    state, traces = tmp_path / "state", [tmp_path / f"{n}.json" for n in "abc"]
+    for path in traces:
+        path.touch()
+        remember(path, state)
+    remember(traces[0], state)
+    remember("-", state)
+    traces[1].unlink()
+    assert [r.path.name for r in recent_traces(state)] == ["a.json", "c.json"]
+    (state / "recent.json").write_text("nonsense")
+    assert recent_traces(state) == []
+    assert [ago(s) for s in (5, 125, 7300, 200_000)] == ["just now", "2 min ago", "2 h ago", "2 d ago"]
+
+
+async def test_the_start_screen_offers_recent_traces_samples_and_captures() -> None:
+    remember(DATA / "mlp_eager.json.gz")
+    app = TracetuiApp()
+    async with app.run_test(size=(100, 30)) as pilot:
+        assert isinstance(app.screen, StartScreen)
+        assert "mlp_eager.json.gz" in text(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen))
+        assert app.screen.trace.info.path.endswith("mlp_eager.json.gz")  # type: ignore[attr-defined]
+
+
+async def test_a_bad_recent_trace_leads_back(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_text("{}")
+    remember(bad)
+    app = TracetuiApp()
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("enter")
+        await until(pilot, lambda: "Esc  back" in text(app) and "bad.json" in text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, StartScreen))
+
+
+async def test_the_form_by_keys() -> None:
+    app = app_of(DATA / "mlp_eager.json.gz")
+    async with app.run_test(size=(100, 34)) as pilot:
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(app.screen, FormScreen))
+        form = app.screen.form  # type: ignore[attr-defined]
+        while form.options.target != "mlp":
+            await pilot.press("right")
+        await pilot.press("down", "8")
+        assert form.options.params == {"batch": 8}
+        assert "tracetui capture mlp --batch 8" in text(app)
+        await pilot.press("backspace", "enter")
+        assert "above 0" in text(app)
+        assert isinstance(app.screen, FormScreen)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen))
+
+
+def fake_python(folder: Path, body: str) -> str:
+    script = folder / "python"
+    script.write_text(f"#!/bin/sh\n{body}\n")
+    script.chmod(0o755)
+    return str(script)
+
+
+async def test_escape_cancels_a_capture_and_nothing_is_left(tmp_path: Path) -> None:
+    app = TracetuiApp()
+    async with app.run_test(size=(100, 30)) as pilot:
+        options = CaptureOptions(
+            "mlp", python=fake_python(tmp_path, "sleep 60"), output=str(tmp_path / "out")
+        )
+        screen = CaptureScreen(options)
+        results: list[object] = []
+        await app.push_screen(screen, results.append)
+        await until(pilot, lambda: screen.capture.pid is not None)
+        await pilot.pause(0.3)
+        assert "starting" in text(app)
+        begun = time.monotonic()
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, StartScreen))
+        assert time.monotonic() - begun < 8
+        assert isinstance(screen.capture.end, Canceled)
+        assert results == [None]
+        assert not list((tmp_path / "out").rglob("*.json"))
+
+
+async def test_a_capture_that_fails_says_why_and_leads_back(tmp_path: Path) -> None:
+    app = TracetuiApp()
+    async with app.run_test(size=(100, 30)) as pilot:
+        python = fake_python(tmp_path, "echo '[bold]cannot work[/]' >&2; exit 3")
+        options = CaptureOptions("mlp", python=python, output=str(tmp_path / "out"))
+        await app.push_screen(CaptureScreen(options))
+        await until(pilot, lambda: "[bold]cannot work[/]" in text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, StartScreen))
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch")
+async def test_a_capture_on_the_cpu_opens_and_t_goes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = app_of(write_trace(tmp_path / "first.json", [slice_event("aten::mm", 0, 10)]))
+    async with app.run_test(size=(100, 34)) as pilot:
+        first = screen_of(app)
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(app.screen, FormScreen))
+        form = app.screen.form  # type: ignore[attr-defined]
+        form.set_options(CaptureOptions("matmul_add", {"size": 16}, device="cpu"), True)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen) and app.screen is not first, 120)
+        captured = screen_of(app)
+        assert (tmp_path / "traces" / "matmul_add").is_dir()
+        assert any("aten::matmul" in name for name in captured.trace.names)
+        await until(pilot, lambda: "no GPU lane" in text(app))
+        await pilot.press("t")
+        await until(pilot, lambda: app.screen is first)
+        assert "trace 1 of 2" in first.footer.message
+        await pilot.press("t")
+        await until(pilot, lambda: app.screen is captured)
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(app.screen, FormScreen))
+        assert app.screen.form.options.params == {"size": 16}  # type: ignore[attr-defined]
