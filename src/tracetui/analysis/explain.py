@@ -116,8 +116,7 @@ def _cpu(trace: Trace, i: int, kind: Kind) -> Parts:
         longest = int(children[np.argmax(trace.duration[children])])
         why.append(
             "Hardly any of its time is its own: the most goes to "
-            f"{short_name(trace.name_of(longest), 'cpu_op')} "
-            f"({duration(trace.duration[longest])})."
+            f"{short_name(trace.name_of(longest), 'cpu_op')} ({duration(trace.duration[longest])})."
         )
     return what, why + compared(trace, i), facts
 

@@ -45,8 +45,7 @@ def explain_device_event(trace: Trace, i: int) -> Parts:
     if UNALIGNED in name.notes:
         why.append(
             "Its operands' rows are not aligned: a dimension is no multiple of 8 elements, so that it "
-            "cannot load "
-            "16 bytes at a time. Padding that dimension lets a faster kernel run."
+            "cannot load 16 bytes at a time. Padding that dimension lets a faster kernel run."
         )
     why += _filling(trace, i, args, name)
     if name.tensor_cores is False and name.dtype == "fp32":
@@ -105,15 +104,14 @@ def _rates(trace: Trace, i: int, name: KernelName, work: Work, facts: list[tuple
         facts.append(("memory", f"{size(work.bytes)} at least, {rate(moved, 'B/s')}{memory}"))
         if peak and moved / 1e9 / peak.bandwidth >= 0.6:
             why.append(
-                "It is bound by memory: only moving less data, by fusing it with its neighbours, makes "
-                "it faster."
+                "It is bound by memory: only moving less data, by fusing it with its neighbours, makes it "
+                "faster."
             )
             return why
     if part is not None and part < 0.3:
         why.append(
             f"It reaches {share(part)} of the peak: a product of this shape ({work.shape}) has too little "
-            "work, or the "
-            "wrong proportions, to keep the tensor cores busy."
+            "work, or the wrong proportions, to keep the tensor cores busy."
         )
     return why
 

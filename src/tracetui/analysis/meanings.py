@@ -69,8 +69,8 @@ _RUNTIME = (
     (r"Memset", "Sets memory to a value, on the device."),
     (
         r"(Device|Ctx|Stream|Event|Thread)Synchronize",
-        "The CPU waits here until the device has done what was asked before. Its time is the device's "
-        "time seen from the CPU.",
+        "The CPU waits here until the device has done what was asked before. Its time is the device's time "
+        "seen from the CPU.",
     ),
     (r"EventQuery|StreamQuery", "Asks whether the device has got so far, without waiting."),
     (r"EventRecord", "Marks a point in a stream, which others may wait for."),

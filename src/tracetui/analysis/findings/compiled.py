@@ -24,17 +24,16 @@ def compiled_overhead(facts: Facts) -> Iterator[Finding]:
     if not len(regions) or not (len(guards) + len(prologue)):
         return
     guarding, preparing = int(trace.duration[guards].sum()), int(trace.duration[prologue].sum())
-    whole = int(trace.duration[regions].sum()) + guarding
+    whole = max(1, int(trace.duration[regions].sum()) + guarding)
     each = (guarding + preparing) / len(regions)
     yield Finding(
         "compiled_overhead",
         "info",
         f"Every call of a compiled region pays {duration(each)} for guards and prologue",
-        f"{plural(len(regions), 'call')}: {duration(guarding)} in all to check that the compiled code "
-        "still fits its inputs "
-        f"({_GUARDS[0]}), {duration(preparing)} to prepare the call. That is "
-        f"{share((guarding + preparing) / whole)} of the "
-        "time of the compiled calls on the CPU, and does not shrink with the work.",
+        f"{plural(len(regions), 'call')}: {duration(guarding)} in all to check that the compiled code still "
+        f"fits its inputs ({_GUARDS[0]}), {duration(preparing)} to prepare the call. That is "
+        f"{share((guarding + preparing) / whole)} of the time of the compiled calls on the CPU, and does "
+        "not shrink with the work.",
         "It pays where the region holds enough work: compile larger regions, not small functions called "
         "often. "
         'mode="reduce-overhead" replays what follows as a CUDA graph.',
@@ -66,9 +65,8 @@ def fused_kernels(facts: Facts) -> Iterator[Finding]:
         if len(fused) == 1
         else f"{len(fused)} fused kernels, above all {top.short}",
         f"{_sentence('; '.join(parts))}. {plural(len(at), 'call')}, {duration(time)}, "
-        f"{share(time / facts.work_time)} of the device's "
-        "time. What these operators hand to one another stays in registers instead of going to memory "
-        "and back.",
+        f"{share(time / facts.work_time)} of the device's time. What these operators hand to one another "
+        "stays in registers instead of going to memory and back.",
         "Compare with the eager kernels of the same operators. Views in the list move nothing by themselves.",
         first_of(first),
         {"kernels": float(len(fused)), "calls": float(len(at)), "device_ns": float(time)},
@@ -97,12 +95,11 @@ def cuda_graphs(facts: Facts) -> Iterator[Finding]:
         "cuda_graphs",
         "info",
         f"{plural(int((launched > 0).sum()), 'graph launch', 'graph launches')}: {many:,} kernels and copies",
-        f"{name} hands a recorded sequence to the device in one call: {launched[most]:,} kernels and "
-        "copies in the largest. "
-        "Ops inside a graph do not appear on the CPU, and all its kernels carry the id of the op around "
-        "the launch.",
-        "Read the device lanes: the CPU lane does not show what runs. Per-op tables cannot divide a "
-        "graph's time.",
+        f"{name} hands a recorded sequence to the device in one call: {launched[most]:,} kernels and copies "
+        "in the largest. Ops inside a graph do not appear on the CPU, and all its kernels carry the id of "
+        "the op around the launch.",
+        "Read the device lanes: the CPU lane does not show what runs. Per-op tables cannot divide a graph's "
+        "time.",
         first_of([int(at[most]), first]),
         {"launches": float(len(at)), "kernels": float(many)},
     )

@@ -47,12 +47,10 @@ def copy_before_product(facts: Facts) -> Iterator[Finding]:
         f"{name} copies on the device before it multiplies",
         f"{plural(len(copy), 'copy', 'copies')}{moved} {verb(len(copy), 'take')} {duration(copied)} before "
         f"products that take {duration(multiplied)}: {share(copied / (copied + multiplied))} of the two. "
-        "The product "
-        "writes C = A·B + C, so that what is to be added must lie in the result first. A bias of one row "
-        "would be added by "
-        "the kernel's epilogue, without a copy.",
-        "Where the whole matrix is to be added, compare with mm and add (a separate kernel), or add in place "
-        "(addmm_, or out= of a buffer that already holds it).",
+        "The product writes C = A·B + C, so that what is to be added must lie in the result first. A bias "
+        "of one row would be added by the kernel's epilogue, without a copy.",
+        "Where the whole matrix is to be added, compare with mm and add (a separate kernel), or add in "
+        "place (addmm_, or out= of a buffer that already holds it).",
         first_of(np.stack([copy[longest], product[longest]], axis=1).ravel()),
         {"copy_ns": float(copied), "product_ns": float(multiplied), "calls": float(len(copy))},
     )

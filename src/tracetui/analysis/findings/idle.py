@@ -126,9 +126,8 @@ def waiting_at_the_end(facts: Facts) -> Iterator[Finding]:
         "info",
         f"{trace.name_of(last)} waits {duration(length)} for work that is still queued",
         f"While the CPU is in {trace.name_of(last)}, the device runs for {duration(busy)}: it works off "
-        "what was "
-        "launched before. The call is not slow by itself. Its CPU time is the device's time seen from "
-        "the other side.",
+        "what was launched before. The call is not slow by itself. Its CPU time is the device's time seen "
+        "from the other side.",
         "Do not count it as overhead. It shows how far ahead of the device the CPU was.",
         first_of([last, *running[:3].tolist()]),
         {"wait_ns": float(length), "busy_ns": float(busy)},
@@ -155,16 +154,16 @@ def blocking_calls(facts: Facts) -> Iterator[Finding]:
         "blocking_calls",
         "info" if kept_busy else "medium" if total > 0.1 * span else "low",
         f"The CPU waits {duration(total)} for the device inside ops",
-        f"{plural(len(at), 'call')} such as {trace.name_of(int(at[order[0]]))} {verb(len(at), 'stop')} "
-        "the CPU until the device has "
-        f"caught up, under {', '.join(f'{name} ({duration(time[name])})' for name in largest)}. "
+        f"{plural(len(at), 'call')} such as {trace.name_of(int(at[order[0]]))} {verb(len(at), 'stop')} the "
+        "CPU until the device has caught up, under "
+        f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. "
         + (
             "The device has enough in its queue to stay busy all the while: here the waiting costs little."
             if kept_busy
             else "Meanwhile nothing is launched, and the device runs dry afterwards."
         ),
-        "Read values back less often and later: collect losses on the device, copy with non_blocking=True to "
-        "pinned memory, avoid .item(), .tolist() and boolean indexing in the loop.",
+        "Read values back less often and later: collect losses on the device, copy with non_blocking=True "
+        "to pinned memory, avoid .item(), .tolist() and boolean indexing in the loop.",
         first_of(at[order]),
         {"wait_ns": float(total), "calls": float(len(at)), "share": total / span if span else 0.0},
     )
@@ -206,8 +205,8 @@ def data_loading(facts: Facts) -> Iterator[Finding]:
         f"Data loading takes {share(total / whole)} of "
         f"{'the steps' if len(steps) and facts.whole else 'the time'}",
         f"{plural(len(at), 'call')} of {trace.name_of(int(at[order[0]]))} {verb(len(at), 'take')} "
-        f"{duration(total)}, the longest "
-        f"{duration(trace.duration[at[order[0]]])}. While the loop waits for its batch, nothing is launched.",
+        f"{duration(total)}, the longest {duration(trace.duration[at[order[0]]])}. While the loop waits for "
+        "its batch, nothing is launched.",
         "Raise num_workers, set pin_memory=True and persistent_workers=True, prefetch, or do less per "
         "sample.",
         first_of(at[order]),
@@ -239,13 +238,10 @@ def _communication_of(facts: Facts, gaps: DeviceGaps) -> Iterator[Finding]:
         "high" if exposed > 0.3 * span else "medium",
         f"Exposed communication takes {share(exposed / span)} of device {gaps.device}'s time",
         f"Collectives ({', '.join(sorted(shorts)[:3])}) run for {duration(talking.total)}, "
-        f"{duration(exposed)} of it "
-        "while no other kernel runs. A collective also waits in its kernel for the slowest rank: a long "
-        "one is "
-        "not always a slow network.",
+        f"{duration(exposed)} of it while no other kernel runs. A collective also waits in its kernel for "
+        "the slowest rank: a long one is not always a slow network.",
         "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket "
-        "sizes, "
-        "prefetching of FSDP), or send less.",
+        "sizes, prefetching of FSDP), or send less.",
         first_of(at[order]),
         {"exposed_ns": float(exposed), "communication_ns": float(talking.total), "share": exposed / span},
     )

@@ -65,8 +65,7 @@ def hotspot(facts: Facts) -> Iterator[Finding]:
         "low" if name.kind in ("gemm", "conv", "attention") else "medium",
         f"{name.short} takes {share(part)} of the device's time",
         f"{plural(len(at), 'call')} of {duration(mean)} on average, {duration(time[top])} in all. "
-        f"{reached}What makes "
-        "this one faster makes the whole faster; all the rest together is "
+        f"{reached}What makes this one faster makes the whole faster; all the rest together is "
         f"{duration(facts.work_time - time[top])}.",
         _hotspot_advice(numbers.get("compute_share")),
         first_of(at[order]),
@@ -103,12 +102,10 @@ def memory_bound(facts: Facts) -> Iterator[Finding]:
         "memory_bound",
         "medium",
         f"{share(time / facts.work_time)} of the device's time goes to kernels that move memory",
-        f"{listed}: each reads its inputs from memory and writes its result back, and does next to no "
-        "arithmetic on "
-        "the way. The tensor cores idle meanwhile.",
+        f"The device is the bottleneck, and of the device its memory: {listed}. Each of these reads its "
+        "inputs from memory, writes its result back, and does next to no arithmetic on the way.",
         "Fuse them: torch.compile for chains of elementwise ops, scaled_dot_product_attention for "
-        "attention, fused "
-        "norms and losses. Intermediate results then never reach memory.",
+        "attention, fused norms and losses. Intermediate results then never reach memory.",
         first_of(int(at[which == i][0]) for i in largest),
         {"share": time / facts.work_time, "device_ns": float(time)},
     )
@@ -138,13 +135,11 @@ def short_calls(facts: Facts) -> Iterator[Finding]:
         "short_calls",
         "medium",
         f"{short.events:,} of {short.of:,} kernels, copies and memsets run shorter than their launch",
-        f"They keep the device busy for {duration(device_time)} and cost the CPU {duration(launch_time)} "
-        "in launches "
-        f"alone. Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} of "
+        f"They keep the device busy for {duration(device_time)} and cost the CPU {duration(launch_time)} in "
+        f"launches alone. Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} of "
         f"{duration(short.device_time[0] / max(1, short.count[0]))}.",
         "Do more per kernel: torch.compile fuses elementwise chains, foreach or fused optimizers batch "
-        "parameters, "
-        "larger batches lengthen every kernel, CUDA graphs make the launches cheap.",
+        "parameters, larger batches lengthen every kernel, CUDA graphs make the launches cheap.",
         first_of(at),
         {"short": float(short.events), "of": float(short.of), "launch_ns": float(launch_time)},
     )
@@ -177,15 +172,13 @@ def spread(facts: Facts) -> Iterator[Finding]:
         "spread",
         "low",
         f"{name.short} takes {duration(low)} in one step and {duration(high)} in another",
-        f"It is the same kernel at the same place of the step, so that the work should be the same; "
+        "It is the same kernel at the same place of the step, so that the work should be the same; "
         f"{len(wide):,} of {plural(table.shape[1], 'kernel')} per step "
         f"{verb(len(wide), 'vary').replace('varys', 'varies')} by {SPREAD_RATIO:g} times or more. Clocks, "
         "power limits, kernels that run at the same time (collectives above all), other processes on the "
-        "device, and "
-        "what lies in the caches can do that.",
+        "device, and what lies in the caches can do that.",
         "Read the trace, not the mean. Look at the clocks (nvidia-smi -q -d CLOCK,POWER), profile more "
-        "steps, and "
-        "compare medians.",
+        "steps, and compare medians.",
         first_of(column[order]),
         {"shortest_ns": float(low), "longest_ns": float(high), "kernels": float(len(wide))},
     )
@@ -220,8 +213,7 @@ def fp32_products(facts: Facts) -> Iterator[Finding]:
     if peak and peak.tflops_for(faster) and peak.tflops_for("fp32"):
         text += (
             f"The {peak.label} does {peak.tflops['fp32']:g} TFLOP/s there and {peak.tflops[faster]:g} in "
-            f"{faster} "
-            "on its tensor cores."
+            f"{faster} on its tensor cores."
         )
     yield Finding(
         "fp32_products",
@@ -255,10 +247,9 @@ def unaligned_products(facts: Facts) -> Iterator[Finding]:
         "unaligned_products",
         "medium" if time > 0.2 * facts.work_time else "low",
         f"Products of unaligned operands take {part} of the device's time",
-        f"{plural(len(at), 'kernel')} such as {name.short} load one element at a time (align1 in the "
-        "name), because "
-        "the rows of an operand do not start at multiples of 16 bytes: some dimension is no multiple of 8."
-        f"{shape} Kernels for aligned operands are several times as fast.",
+        f"{plural(len(at), 'kernel')} such as {name.short} load one element at a time (align1 in the name), "
+        "because the rows of an operand do not start at multiples of 16 bytes: some dimension is no "
+        f"multiple of 8.{shape} Kernels for aligned operands are several times as fast.",
         "Pad that dimension to a multiple of 8 (better 64): vocabulary, sequence length, number of classes.",
         first_of(at[order]),
         {"share": time / facts.work_time, "device_ns": float(time), "kernels": float(len(at))},

@@ -17,12 +17,12 @@ from tracetui.trace.model import I64, Bool
 CHILDREN_SHARE = 0.3
 OWN_SHARE = 0.2
 
-METADATA_OPS = frozenset(
-    f"aten::{name}"
-    for name in """ _unsafe_view alias as_strided chunk detach diagonal expand expand_as flatten lift_fresh
-    movedim narrow numpy_T permute reshape select slice split squeeze swapaxes t transpose unbind unflatten
-    unfold unsqueeze view view_as """.split()  # noqa: SIM905
-)
+_VIEWS = """
+    _unsafe_view alias as_strided chunk detach diagonal expand expand_as flatten lift_fresh movedim narrow
+    numpy_T permute reshape select slice split squeeze swapaxes t transpose unbind unflatten unfold unsqueeze
+    view view_as
+"""
+METADATA_OPS = frozenset(f"aten::{name}" for name in _VIEWS.split())
 """Operators that make a new view of a tensor's memory: no kernel, as long as none of them has to copy."""
 
 
@@ -35,6 +35,8 @@ def look_at_the_children(facts: Facts) -> Iterator[Finding]:
     outer = at[
         climb_to(trace, trace.parent[at].astype(np.int64), lambda of, _: trace.kind[of] == Kind.CPU_OP) < 0
     ]
+    if not len(outer):  # a part of a trace, in the middle of an op
+        return
     names, which = np.unique(trace.name[outer], return_inverse=True)
     time = sum_into(which, trace.duration[outer], len(names))
     own = sum_into(which, facts.own_time[outer], len(names))
@@ -54,10 +56,8 @@ def look_at_the_children(facts: Facts) -> Iterator[Finding]:
         "info",
         f"{name} spends {share(int(own[first]) / int(time[first]))} of its CPU time in itself",
         f"{name} takes {duration(time[first])} in {plural(len(mine), 'call')}, the most of all outermost "
-        "ops, and "
-        f"{duration(own[first])} of it is its own. The rest is in what it calls, above all "
-        f"{short_name(trace.name_of(child), 'cpu_op')}. "
-        "Total counts the children, self does not.",
+        f"ops, and {duration(own[first])} of it is its own. The rest is in what it calls, above all "
+        f"{short_name(trace.name_of(child), 'cpu_op')}. Total counts the children, self does not.",
         "Sort the table by self time, or go down into the op's children.",
         first_of([longest, child]),
         {"total_ns": float(time[first]), "self_ns": float(own[first])},
@@ -85,11 +85,10 @@ def metadata_only(facts: Facts) -> Iterator[Finding]:
         "metadata_only",
         "info",
         f"{plural(len(at), 'call')} of view ops launch no kernel",
-        f"{most} only make a new view of the same memory: other sizes and strides, no data moved. They "
-        "cost the "
-        f"CPU {duration(own.sum())}, {share(part)} of the self time of all ops, and the device nothing.",
-        "Nothing to gain on the device. A transposed operand is not copied either: the product reads it "
-        "as it lies.",
+        f"{most} only make a new view of the same memory: other sizes and strides, no data moved. They cost "
+        f"the CPU {duration(own.sum())}, {share(part)} of the self time of all ops, and the device nothing.",
+        "Nothing to gain on the device. A transposed operand is not copied either: the product reads it as "
+        "it lies.",
         first_of(first),
         {"calls": float(len(at)), "self_ns": float(own.sum()), "share": part},
     )
@@ -134,8 +133,8 @@ def planned_launches(facts: Facts) -> Iterator[Finding]:
         "info",
         f"{plural(len(planned), 'launch is', 'launches are')} planned by asking for the occupancy first",
         f"Under {ops} the library asks how many blocks of a kernel fit on a multiprocessor before it "
-        f"launches: {plural(len(at), 'query', 'queries')} such as {query}, {duration(total)} in all. "
-        "It chooses its grid for this device at run time. Elementwise kernels are launched without asking.",
+        f"launches: {plural(len(at), 'query', 'queries')} such as {query}, {duration(total)} in all. It "
+        "chooses its grid for this device at run time. Elementwise kernels are launched without asking.",
         "Nothing to change: it explains why such an op takes the CPU longer than an elementwise one.",
         first_of(np.stack([at, after], axis=1).ravel()),
         {"queries": float(len(at)), "launches": float(len(planned)), "query_ns": float(total)},

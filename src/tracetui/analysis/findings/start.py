@@ -33,7 +33,7 @@ def cold_start(facts: Facts) -> Iterator[Finding]:
     if width is None or not _is_cold(width):
         return
     number, ratio, text, evidence, numbers = _first_step(facts, width)
-    after = width[1] / np.median(width[2:]) if len(width) > 2 else 0.0
+    after = width[1] / max(1.0, float(np.median(width[2:]))) if len(width) > 2 else 0.0
     if after >= STILL_COLD:
         text += f"The step after it still takes {after:.1f} times as long as those that follow. "
     yield Finding(
@@ -43,8 +43,7 @@ def cold_start(facts: Facts) -> Iterator[Finding]:
         f"{text}What runs for the first time builds handles, loads kernels, fills caches and asks for "
         "memory.",
         f"Leave step {number} out when you read the trace. Let the schedule run warm-up steps before the "
-        "first "
-        "active one: schedule(wait=1, warmup=2, active=3).",
+        "first active one: schedule(wait=1, warmup=2, active=3).",
         evidence,
         numbers,
     )
@@ -61,8 +60,7 @@ def wide_first_step(facts: Facts) -> Iterator[Finding]:
         "info",
         f"The first recorded step is {ratio:.1f} times as wide as the rest",
         f"{text}The next step is like the others, so that the program was warm: the first calls under the "
-        "profiler are "
-        "slow in any process.",
+        "profiler are slow in any process.",
         f"Read the steps after step {number}.",
         evidence,
         numbers,
@@ -164,20 +162,19 @@ def before_the_first_op(facts: Facts) -> Iterator[Finding]:
     order = np.argsort(-stretch, kind="stable")
     at, inner, stretch = at[order], inner[order], stretch[order]
     name = short_name(trace.name_of(int(at[0])), "user_annotation")
-    part = stretch[0] / trace.duration[at[0]]
-    text = f"{name} runs for {duration(trace.duration[at[0]])}, of which {duration(stretch[0])} "
-    text += f"({share(part)}) pass "
-    text += f"before {short_name(trace.name_of(int(inner[0])), 'cpu_op')} begins. "
+    first = short_name(trace.name_of(int(inner[0])), "cpu_op")
+    part = share(stretch[0] / trace.duration[at[0]])
+    others = ""
     if len(at) > 1:
-        text += f"There are {len(at) - 1:,} more such stretches, {duration(stretch.sum())} in all. "
-    text += (
-        "In that time no op, no launch and no annotation runs: it is Python, or a wait that is not recorded."
-    )
+        more = plural(len(at) - 1, "more such stretch", "more such stretches")
+        others = f"With {more} it is {duration(stretch.sum())}. "
     yield Finding(
         "before_the_first_op",
         "low",
         f"{duration(stretch[0])} pass in {name} before its first op",
-        text,
+        f"{name} runs for {duration(trace.duration[at[0]])}, of which {duration(stretch[0])} ({part}) pass "
+        f"before {first} begins. {others}In that time the thread is in no op, no launch and no other "
+        "annotation: it is Python, or a wait that is not recorded.",
         "Profile with with_stack=True to see the Python functions, or put record_function around the parts.",
         first_of(np.stack([at, inner], axis=1).ravel()),
         {"stretch_ns": float(stretch[0]), "total_ns": float(stretch.sum()), "count": float(len(at))},
@@ -205,12 +202,10 @@ def profiler_overhead(facts: Facts) -> Iterator[Finding]:
                 "info",
                 f"{name} holds up the first kernel for {duration(in_lead)}",
                 f"The device's first event starts {duration(gaps.lead_in)} after the CPU does; "
-                f"{duration(in_lead)} of "
-                f"that is the profiler's own work ({name}){where[1]}. The program without a profiler does "
-                "not pay it.",
+                f"{duration(in_lead)} of that is the profiler's own work ({name}){where[1]}. The program "
+                "without a profiler does not pay it.",
                 "Do not count that stretch, nor the op around it. A schedule with warm-up steps gets it "
-                "over with "
-                "before the recording starts.",
+                "over with before the recording starts.",
                 first_of([*(int(i) for i in where[2]), first]),
                 {"profiler_ns": float(in_lead), "lead_in_ns": float(gaps.lead_in)},
             )
@@ -222,10 +217,10 @@ def profiler_overhead(facts: Facts) -> Iterator[Finding]:
                 "info",
                 f"The profiler's own work explains {duration(in_gaps.sum())} of idle time",
                 f"{name} overlaps {plural(int((in_gaps > 0).sum()), 'gap')} of the device{where[1]}; the "
-                "longest lasts "
-                f"{duration(gaps.duration[worst])}. The program without a profiler does not have them.",
-                "Do not count these gaps. Record fewer steps, or without stacks and memory, to have "
-                "fewer of them.",
+                f"longest lasts {duration(gaps.duration[worst])}. The program without a profiler does not "
+                "have them.",
+                "Do not count these gaps. Record fewer steps, or without stacks and memory, to have fewer "
+                "of them.",
                 first_of([*(int(i) for i in where[2]), int(causes.event[worst])]),
                 {"profiler_ns": float(in_gaps.sum()), "gaps": float((in_gaps > 0).sum())},
             )
