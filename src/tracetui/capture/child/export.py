@@ -98,5 +98,5 @@ def _row(row: Any) -> dict[str, Any]:
         "device_total": row.device_time_total,
         "self_device": row.self_device_time_total,
         "device": str(row.device_type),
-        "user": row.is_user_annotation,
+        "user": getattr(row, "is_user_annotation", None),  # torch 2.4 does not tell
     }
