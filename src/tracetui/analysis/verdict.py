@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracetui.analysis.wording import duration, share
+from tracetui.analysis.wording import duration
 
-__all__ = ["BUSY_SHARE", "IDLE_SHARE", "QUEUED_NS", "Verdict", "judge"]
+__all__ = ["BUSY_SHARE", "IDLE_SHARE", "QUEUED_NS", "Verdict", "busy_text", "judge"]
 
 BUSY_SHARE = 0.8
 """From this busy share on, the device is the bottleneck: compute-bound, whatever the delays are."""
@@ -39,11 +39,17 @@ class Verdict:
     """One sentence for people. Plain text."""
 
 
+def busy_text(busy_share: float) -> str:
+    """A busy share with one decimal, `34.6 %`; never "100.0 %" where anything is missing."""
+    percent = 100 * busy_share
+    return f"{min(percent, 99.9) if percent < 100 else percent:.1f} %"
+
+
 def judge(busy_share: float | None, launch_delay: int | None) -> Verdict:
     """The verdict on a trace or a step."""
     if busy_share is None:
         return Verdict("not known", None, None, "The trace has no device events.")
-    busy = f"The device is busy {share(busy_share)} of the time"
+    busy = f"The device is busy {busy_text(busy_share)} of the time"
     if busy_share >= BUSY_SHARE:
         return Verdict("compute-bound", busy_share, launch_delay, f"{busy}: faster kernels would help.")
     if launch_delay is None:

@@ -18,6 +18,7 @@ from tracetui.analysis.gaps import DeviceGaps, clip, find_gaps
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.scope import Scope, StepTable, find_steps
 from tracetui.analysis.steps import step_windows
+from tracetui.analysis.verdict import busy_text
 from tracetui.analysis.wording import duration, plural, share
 from tracetui.report import markdown
 from tracetui.report.jsonable import share as json_share
@@ -142,7 +143,7 @@ def headline(report: GapReport) -> str:
     """One line on a device."""
     gaps = report.gaps
     name = f" ({report.name})" if report.name else ""
-    line = f"GPU {gaps.device}{name}: busy {share(gaps.busy_share)} of {duration(gaps.span)}"
+    line = f"GPU {gaps.device}{name}: busy {busy_text(gaps.busy_share)} of {duration(gaps.span)}"
     return f"{line}, idle {duration(gaps.idle)} in {plural(len(gaps), 'gap')}"
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from tracetui.analysis.scope import Scope
 from tracetui.analysis.steps import StepRow, Steps
-from tracetui.analysis.verdict import Verdict
-from tracetui.analysis.wording import duration, plural, share
+from tracetui.analysis.verdict import Verdict, busy_text
+from tracetui.analysis.wording import duration, plural
 from tracetui.report import markdown
 from tracetui.report.jsonable import share as json_share
 from tracetui.report.lines import Line, Span, columns, fit
@@ -77,7 +77,7 @@ def select_steps(steps: Steps, scope: Scope) -> Steps:
 
 
 def _cells(row: StepRow) -> list[str]:
-    busy = share(row.busy_share) if row.busy_share is not None else "-"
+    busy = busy_text(row.busy_share) if row.busy_share is not None else "-"
     cause = row.idle_by_cause[0].cause if row.idle_by_cause else "-"
     talk = duration(row.communication) if row.communication else "-"
     window = duration(row.window[1] - row.window[0]) if row.window[1] > row.window[0] else "-"

@@ -16,7 +16,7 @@ from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.launches import ShortKernels, find_launches, short_kernels
 from tracetui.analysis.scope import WHOLE, Scope
 from tracetui.analysis.steps import StepRow, Steps, summarize_steps
-from tracetui.analysis.verdict import Verdict, judge
+from tracetui.analysis.verdict import Verdict, busy_text, judge
 from tracetui.analysis.wording import duration, plural, share
 from tracetui.report import markdown
 from tracetui.report.findings import finding_titles, findings_json, findings_markdown
@@ -193,9 +193,9 @@ def _verdict(summary: Summary) -> tuple[str, str, str]:
     verdict = summary.verdict
     numbers = []
     if verdict.busy_share is not None:
-        where = "within steps" if summary.steps.rows else "from first to last kernel"
-        where = where if summary.scope.kind == "whole" else f"in {summary.scope.label}"
-        numbers.append(f"GPU busy {share(verdict.busy_share)} {where}")
+        where = "within steps" if summary.steps.rows else "of its span"
+        where = where if summary.scope.kind == "whole" else f"in the {summary.scope.kind}"
+        numbers.append(f"GPU busy {busy_text(verdict.busy_share)} {where}")
     if verdict.launch_delay is not None:
         numbers.append(f"launch to start {duration(verdict.launch_delay)} (median)")
     return verdict.verdict, ", ".join(numbers), verdict.reason
@@ -207,8 +207,12 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
     word, numbers, reason = _verdict(summary)
     lines: list[Line] = [
         [(fit(summary.file, width - 2 - len(_title(summary))), "title"), (f"  {_title(summary)}", "dim")],
+        *([[(f"only {summary.scope.label}", "warn")]] if summary.scope.kind != "whole" else []),
         [],
-        [(word[0].upper() + word[1:], VERDICT_STYLE[word]), (f"   {numbers}" if numbers else "", "")],
+        [
+            (word[0].upper() + word[1:], VERDICT_STYLE[word]),
+            (f"   {fit(numbers, width - 3 - len(word))}" if numbers else "", ""),
+        ],
         *([(f"  {part}", "dim")] for part in textwrap.wrap(reason, width - 2)),
     ]
     for report in summary.gaps:
