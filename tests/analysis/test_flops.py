@@ -206,6 +206,9 @@ def test_known_devices() -> None:
     h100 = find_peak(device("NVIDIA H100 80GB HBM3", "9.0", 132))
     assert h100 is not None
     assert h100.label == "H100 SXM"
+    half = find_peak(device("AMD Instinct MI250X/MI250", "9.0", 104))
+    assert half is not None
+    assert half.label == "Instinct MI250, one of two dies"
     unnamed = find_peak(device("", "9.4", 304, totalGlobalMem=206141652992))
     assert unnamed is not None
     assert unnamed.label == "Instinct MI300X"

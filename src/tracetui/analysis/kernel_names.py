@@ -26,7 +26,10 @@ from tracetui.analysis.kernels.rocm import decode_rocm
 
 __all__ = ["KernelName", "decode", "short_name"]
 
-DEVICE_CATEGORIES = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset"})
+DEVICE_CATEGORIES = frozenset(
+    {"kernel", "concurrent_kernel", "mtia_kernel", "gpu_memcpy", "memcpy", "gpu_memset", "memset"}
+)
+"""Categories, lower-cased, whose names `decode` answers for."""
 
 LONGEST = 40
 """The most characters in a short name."""
@@ -72,7 +75,7 @@ def short_name(name: str, category: str) -> str:
         name: the event's full name.
         category: the event's category as the trace writes it (``cat``).
     """
-    if category in DEVICE_CATEGORIES:
+    if category.lower() in DEVICE_CATEGORIES:
         return decode(name).short
     if category == "python_function":
         return _python(name)
