@@ -120,6 +120,23 @@ def test_a_callable(tmp_path: Path, options: Make, monkeypatch: pytest.MonkeyPat
     assert [e["name"] for e in events_of(end.result.trace)].count("aten::cos") == 3
 
 
+def test_a_chatty_script(tmp_path: Path, options: Make) -> None:
+    """What is printed is passed on to the last line, and does not fill the memory."""
+    script = tmp_path / "chatty.py"
+    script.write_text(
+        "import os, sys\n"
+        "for i in range(12_000):\n    print(i)\n"
+        "os.system('echo from the shell')\n"
+        "sys.stdout.buffer.write(b'\\xff\\x00 10%\\r 20%\\n' + b'x' * 5000 + b'\\n')\n"
+        "print(sys.stdin.read() == '')\n"
+    )
+    seen: list[str] = []
+    capture = start(options(str(script)), lambda e: seen.append(e.text) if isinstance(e, Output) else None)
+    assert isinstance(capture.wait(), Done)
+    assert seen == [*map(str, range(12_000)), "from the shell", " 20%", "x" * 2000, "True"]
+    assert printed(capture) == seen[:10_000]
+
+
 def test_nothing_of_ours_is_imported_in_the_child(tmp_path: Path, options: Make) -> None:
     script = tmp_path / "modules.py"
     ours = ("tracetui", "click", "textual", "rich", "orjson", "msgspec", "platformdirs")

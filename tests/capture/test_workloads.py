@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -102,6 +104,28 @@ def test_workload(target: str, params: dict[str, Any], names: set[str], options:
     assert phases == sorted(phases, key=list(Phase).index)
     assert {Phase.IMPORTED, Phase.WARMING_UP, Phase.PROFILING, Phase.EXPORTING} <= set(phases)
     assert sum(seconds for _, seconds in phase_times(capture.events)) == pytest.approx(end.elapsed)
+
+
+def rows_of(text: str) -> list[str]:
+    return sorted(" ".join(line.split()) for line in text.splitlines() if line.strip())
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    """`tracetui table` prints what torch's own table says, and what `tracetui capture` has printed."""
+    out = tmp_path / "traces"
+    sizes = [word for name, value in SMALL["mlp"].items() for word in (f"--{name}", str(value))]
+    ran = tracetui("capture", "mlp", *sizes, "--device", "cpu", "--no-open", "--output", str(out))
+    files = [out / "mlp" / f"1x4x8x16_bf16_warm_eager{suffix}" for suffix in (".json", ".txt", ".meta.json")]
+    assert ran.stderr == "note: capturing on the CPU: the trace has no GPU lane\n"
+    assert ran.stdout.splitlines()[-3:] == [str(path) for path in files]
+    text = files[1].read_text()
+    assert ran.stdout.startswith(text)
+    assert rows_of(tracetui("table", str(files[0])).stdout) == rows_of(text)
+
+
+def tracetui(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tracetui", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True)
 
 
 def test_everything_recorded(options: Make) -> None:

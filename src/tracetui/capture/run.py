@@ -31,6 +31,8 @@ TAIL_LINES = 20
 """How many of the last printed lines a failure carries."""
 LINE_LIMIT = 2000
 """Characters of a printed line that are kept."""
+KEPT_LINES = 10_000
+"""How many printed lines a `Capture` keeps as events; those after go to `on_event` alone."""
 GRACE_SECONDS = 2.0
 """From the polite request to end to the kill."""
 EXIT_SECONDS = 15.0
@@ -55,6 +57,7 @@ class Capture:
         self.options = options
         self._on_event = on_event
         self._events: list[CaptureEvent] = []
+        self._printed = 0
         self._news = threading.Condition(threading.RLock())
         self._began = time.monotonic()
         self._child: Child | None = None
@@ -129,7 +132,9 @@ class Capture:
 
     def _emit(self, event: CaptureEvent) -> None:
         with self._news:
-            self._events.append(event)
+            self._printed += isinstance(event, Output)
+            if not isinstance(event, Output) or self._printed <= KEPT_LINES:
+                self._events.append(event)
             if self._on_event is not None:
                 self._on_event(event)
             self._news.notify_all()
