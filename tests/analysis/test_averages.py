@@ -175,6 +175,15 @@ def test_steps_and_the_rest_add_up(name: str) -> None:
     assert cpu_calls == int(in_steps.sum())
 
 
+def test_annotations_on_the_device_belong_to_the_step_of_their_annotation() -> None:
+    """The device is two steps behind: the shadow of the third step's annotation begins after the step's
+    end."""
+    trace = load(DATA / "matmul_add_4096_warm_eager.json.gz")
+    for number in find_steps(trace).number:
+        rows = rows_by_key(averages(trace, step_scope(trace, int(number))))
+        assert rows["matmul_add", True, True].calls == rows["matmul_add", False, True].calls == 1
+
+
 def test_range_scope_counts_events_that_start_in_it() -> None:
     trace = load(DATA / "llama_train.json.gz")
     kernels = np.flatnonzero(trace.kind == Kind.KERNEL)

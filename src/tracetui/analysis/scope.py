@@ -119,10 +119,23 @@ def launch_times(trace: Trace, at: I64) -> I64:
     For a device event its launch's start; for a GPU annotation the start of the annotation that it shadows;
     for all others, and where the trace lacks the link, the slice's own start.
     """
-    launch = trace.launch[at]
-    shadow = np.where(trace.kind[at] == Kind.GPU_ANNOTATION, trace.op[at], -1)
-    cause = np.where(launch >= 0, launch, shadow)
+    cause = trace.launch[at].astype(np.int64)
+    shadows = np.flatnonzero(trace.kind[at] == Kind.GPU_ANNOTATION)
+    if len(shadows):
+        cause[shadows] = _annotation_with_id(trace, trace.external_id[at[shadows]])
     return np.where(cause >= 0, trace.start[cause], trace.start[at])
+
+
+def _annotation_with_id(trace: Trace, ids: I64) -> I64:
+    """The CPU annotation that has each id (its shadow on the device carries the same), -1 where there is
+    none."""
+    found = np.flatnonzero((trace.kind == Kind.ANNOTATION) & (trace.external_id > 0))
+    if not len(found):
+        return np.full(len(ids), -1, dtype=np.int64)
+    found = found[np.argsort(trace.external_id[found], kind="stable")]
+    own = trace.external_id[found]
+    at = np.minimum(np.searchsorted(own, ids), len(own) - 1)
+    return np.where(own[at] == ids, found[at], -1)
 
 
 def step_scope(trace: Trace, number: int, annotation: str | None = None) -> Scope:
