@@ -24,7 +24,7 @@ from tracetui.timeline.palette import (
     colour_of_name,
     contrast,
 )
-from tracetui.timeline.scene import TOP, Idle, Scene
+from tracetui.timeline.scene import EDGE, TOP, Idle, Scene
 from tracetui.timeline.viewport import Viewport, fit
 from tracetui.trace.model import Kind, Trace
 
@@ -34,7 +34,7 @@ MakeScene = Callable[..., Scene]
 
 def lane(canvas: Canvas, scene: Scene, line: int = 0) -> str:
     """The characters of a line of the lanes, without its label."""
-    return canvas.text(TOP + line)[scene.labels :]
+    return canvas.text(TOP + line)[scene.labels : -EDGE]
 
 
 def test_bars_borders_and_names(make: Make, make_scene: MakeScene) -> None:
@@ -91,7 +91,7 @@ def test_no_share_is_painted_over(
     canvas = paint(scene, 6)
     paper = scene.fixed.theme.paper
     seen = 0
-    for x in range(scene.labels, canvas.width):
+    for x in range(scene.labels, canvas.width - EDGE):
         glyph, ink, behind = chr(canvas.glyph[TOP, x]), canvas.ink[TOP, x], canvas.paper[TOP, x]
         share = next((s.index(glyph) for s in (" ▏▎▍▌▋▊▉█", " ▁▂▃▄▅▆▇█") if glyph in s), None)
         if behind == paper:
@@ -102,6 +102,15 @@ def test_no_share_is_painted_over(
             seen += 8
     busy = sum(max(0, min(s + d, 40 * cell) - s) for _, s, d, _ in slices)
     assert abs(seen * cell - 8 * busy) <= cell
+
+
+def test_a_gap_between_two_bars_stays_empty(make: Make, make_scene: MakeScene) -> None:
+    # Both bars reach a few nanoseconds into the gap's cell: nothing there is an event of its own.
+    trace = make([(0, 0, 1003, "a"), (0, 1097, 1000, "b")])
+    scene = make_scene(trace, Viewport(0.0, 100.0, 22))
+    row = lane(paint(scene, 6), scene)
+    assert row[10] == " "
+    assert paint(scene, 6).paper[TOP, scene.labels + 10] == DARK.paper
 
 
 def test_crowded_cells_show_their_share(make: Make, make_scene: MakeScene) -> None:
@@ -267,6 +276,17 @@ def test_ascii_draws_with_ascii_alone(make: Make, make_scene: MakeScene) -> None
     canvas = paint(replace(scene, gaps=gaps, flows=((0, 101),), marks=((100, "m"),)), 12)
     text = "".join(canvas.text(y) for y in range(canvas.height))
     assert text.replace("µ", "u").isascii()
+
+
+def test_the_edge_tells_where_one_is(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(lane, 0, 100, "a") for lane in range(40)])
+    scene = make_scene(trace, height=10)
+    marks = []
+    for top in (0, 15, 30):
+        canvas = paint(replace(scene, top=top), 12)
+        marks.append([y - TOP for y in range(12) if canvas.text(y)[-1] == "▐"])
+    assert marks == [[0, 1], [4, 5], [8, 9]]
+    assert "▐" not in "".join(paint(scene, 60).text(y) for y in range(60))
 
 
 @pytest.mark.parametrize("size", [(1, 1), (5, 1), (8, 2), (9, 3), (14, 4), (200, 60)])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tracetui.timeline import series
 from tracetui.timeline.counters import value_text
 from tracetui.timeline.frame import paint
-from tracetui.timeline.scene import TOP, Scene
+from tracetui.timeline.scene import EDGE, TOP, Scene
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Instants, Trace
 
@@ -99,7 +99,7 @@ def test_a_counter_as_an_area(make: Make, make_scene: MakeScene) -> None:
     trace = make([(0, 0, 3000, "op")], counters=[*counters, ("odd", 0, float("nan"))])
     scene = make_scene(trace, Viewport(0.0, 100.0, 30), width=30)
     canvas = paint(scene, 10)
-    assert canvas.text(TOP + 1)[scene.labels :] == "".join(" ▁▂▃▄▅▆▇█"[i % 9] for i in range(30))
+    assert canvas.text(TOP + 1)[scene.labels : -EDGE] == "".join(" ▁▂▃▄▅▆▇█"[i % 9] for i in range(30))
     assert "mem" in canvas.text(TOP + 1)
     tall = replace(scene, layout=scene.layout.with_shown(1, 4))
     picture = paint(tall, 12)

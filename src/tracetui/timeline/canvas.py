@@ -26,6 +26,9 @@ _SPACE = ord(" ")
 
 Codes = npt.NDArray[np.uint32]
 Small = npt.NDArray[np.int16]
+Packed = npt.NDArray[np.int64]
+Run = tuple[str, int]
+"""Text, and the number of its style; see `unpack`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -102,24 +105,14 @@ class Canvas:
             | (self.attributes.astype(np.int32) << 18)
         )
 
-    def changed(self, before: Canvas) -> list[int]:
-        """The lines on which this canvas differs from another of the same shape."""
-        different = (
-            (self.glyph != before.glyph)
-            | (self.ink != before.ink)
-            | (self.paper != before.paper)
-            | (self.attributes != before.attributes)
-        )
-        return [int(y) for y in np.flatnonzero(different.any(axis=1))]
+    def packed(self) -> Packed:
+        """One number per cell for all that it shows; see `runs`. Shape (height, width)."""
+        return (self.glyph.astype(np.int64) << 24) | self.styles()
 
-    def runs(self, line: int) -> list[tuple[str, int]]:
-        """A line as (text, style number) runs, neighbours of one style in one run."""
-        style = (
-            self.ink[line].astype(np.int32)
-            | (self.paper[line].astype(np.int32) << 9)
-            | (self.attributes[line].astype(np.int32) << 18)
-        )
-        return _runs(self.glyph[line], style)
+    def runs(self, line: int) -> list[Run]:
+        """A line as runs, neighbours of one style in one run."""
+        part = self.part(line, line + 1, 0, self.width)
+        return runs(part.packed()[0])
 
     def text(self, line: int) -> str:
         """A line's characters alone."""
@@ -131,13 +124,15 @@ def unpack(style: int) -> tuple[int, int, int]:
     return style & 511, (style >> 9) & 511, style >> 18
 
 
-def _runs(glyph: Codes, style: npt.NDArray[np.int32]) -> list[tuple[str, int]]:
-    if not len(glyph):
+def runs(cells: Packed) -> list[Run]:
+    """Packed cells as runs. Shape of `cells`: (width,)."""
+    if not len(cells):
         return []
     # The ink of a space cannot be seen: let it take the style on its left, if that has the same background.
-    text = str(glyph.tobytes(), "utf-32-le")
-    cuts = [0, *(np.flatnonzero(style[1:] != style[:-1]) + 1).tolist(), len(glyph)]
-    found: list[tuple[str, int]] = []
+    text = str((cells >> 24).astype("<u4").tobytes(), "utf-32-le")
+    style = cells & 0xFFFFFF
+    cuts = [0, *(np.flatnonzero(style[1:] != style[:-1]) + 1).tolist(), len(cells)]
+    found: list[Run] = []
     for a, b in pairwise(cuts):
         piece, key = text[a:b], int(style[a])
         if found:

@@ -13,13 +13,13 @@ from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.overview import paint_overview
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW, Cells, Colours, paint_rows, put_cells
 from tracetui.timeline.ruler import base_label, span_label, ticks
-from tracetui.timeline.scene import TOP, Scene
+from tracetui.timeline.scene import EDGE, TOP, Scene
 
 
 def paint(scene: Scene, height: int) -> Canvas:
-    """The picture of a scene, `height` lines high and `scene.labels + scene.view.width` cells wide."""
+    """The picture of a scene, `height` lines high and `scene.labels + scene.view.width + EDGE` cells wide."""
     theme = scene.fixed.theme
-    canvas = Canvas.blank(scene.labels + scene.view.width, height, theme.text, theme.paper)
+    canvas = Canvas.blank(scene.labels + scene.view.width + EDGE, height, theme.text, theme.paper)
     if height <= 0:
         return canvas
     paint_overview(scene, canvas)
@@ -27,7 +27,7 @@ def paint(scene: Scene, height: int) -> Canvas:
         _paint_ruler(scene, canvas)
     lines = scene.lines(height - TOP) if height > TOP else []
     papers = column_papers(scene)
-    field = canvas.part(TOP, height, scene.labels, canvas.width)
+    field = canvas.part(TOP, height, scene.labels, canvas.width - EDGE)
     field.paper[:] = papers
     where = np.array([i for i, line in enumerate(lines) if line.of is Of.LANE], dtype=np.int64)
     shown = [line for line in lines if line.of is Of.LANE]
@@ -44,7 +44,21 @@ def paint(scene: Scene, height: int) -> Canvas:
     _paint_marks(scene, canvas, field)
     paint_flows(scene, lines, field)
     paint_labels(scene, canvas, lines)
+    _paint_edge(scene, canvas)
     return canvas
+
+
+def _paint_edge(scene: Scene, canvas: Canvas) -> None:
+    """Where the lanes are scrolled to, if they do not all fit."""
+    theme, layout = scene.fixed.theme, scene.layout
+    canvas.paper[:, -EDGE:] = theme.frame
+    top = TOP + layout.pinned_height
+    room = canvas.height - top
+    if 0 < room < layout.height:
+        size = max(1, room * room // layout.height)
+        first = top + min(room - size, -(-scene.top * (room - size) // (layout.height - room)))
+        canvas.glyph[first : first + size, -1] = ord("#" if theme.ascii else "▐")
+        canvas.ink[first : first + size, -1] = theme.dim
 
 
 def column_papers(scene: Scene) -> Colours:
@@ -62,7 +76,7 @@ def column_papers(scene: Scene) -> Colours:
 def _paint_ruler(scene: Scene, canvas: Canvas) -> None:
     theme = scene.fixed.theme
     canvas.ink[1], canvas.paper[1] = theme.dim, theme.frame
-    line = canvas.part(1, 2, scene.labels, canvas.width)
+    line = canvas.part(1, 2, scene.labels, canvas.width - EDGE)
     base, found = ticks(scene.view)
     sign = "|" if theme.ascii else "╷"
     for tick in found:

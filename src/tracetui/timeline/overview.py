@@ -6,7 +6,7 @@ import numpy as np
 
 from tracetui.timeline.canvas import BOLD, Canvas, cut
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW
-from tracetui.timeline.scene import Scene
+from tracetui.timeline.scene import EDGE, Scene
 from tracetui.trace.model import I64
 
 
@@ -34,7 +34,7 @@ def _eighths(scene: Scene, borders: I64) -> I64:
 
 def paint_overview(scene: Scene, canvas: Canvas) -> None:
     """Paint the first line of a canvas."""
-    theme, width = scene.fixed.theme, canvas.width - scene.labels
+    theme, width = scene.fixed.theme, canvas.width - scene.labels - EDGE
     canvas.ink[0], canvas.paper[0] = theme.dim, theme.frame
     if width <= 0:
         return

@@ -133,8 +133,11 @@ def _paint_shares(
     cells.ink[at_right] = paper[at_right]
     cells.paper[at_right] = first[at_right]
 
-    # Busy, but less than a sixteenth: a hairline, unless it is the rest of a bar that shows beside it.
+    # Busy, but less than a sixteenth: a hairline, unless it is the rest of bars that show beside it.
     trace_of_bar = single & ((8 * (end - start) >= view.cell) | (start < left)) & (left > view.start_ns)
+    if pair.any():
+        both = np.minimum(end - start, trace.duration[shares.last])
+        trace_of_bar |= pair & (8 * both >= view.cell)
     hair = (count > 0) & (eighths == 0) & ~trace_of_bar
     cells.glyph[hair] = ASCII_HAIRLINE if theme.ascii else HAIRLINE
     cells.ink[hair] = first[hair]
@@ -171,17 +174,36 @@ def _lit(scene: Scene, shares: Raster, rows: list[Row], crowd: Bool, colour: Col
     if scene.matches is not None or scene.same >= 0:
         for i in np.unique(at_row).tolist():
             here = at_row == i
-            row = rows[i]
             if scene.matches is not None:
-                _light(colour, here, row.index[scene.matches[row.index]], low, high, theme.match)
+                _light(colour, here, _matching(scene, rows[i], scene.matches), low, high, theme.match)
             if scene.same >= 0:
-                _light(colour, here, row.index[row.name == scene.same], low, high, theme.same)
+                _light(colour, here, _alike(scene, rows[i]), low, high, theme.same)
     if scene.selected >= 0:
         trace = scene.fixed.trace
         lane, depth = trace.lane[scene.selected], trace.depth[scene.selected]
         inside = (low <= scene.selected) & (scene.selected <= high) & (trace.depth[low] == depth)
         colour[inside & (trace.lane[low] == lane)] = theme.selected
     return colour
+
+
+def _alike(scene: Scene, row: Row) -> I32:
+    """The slices of a row that have the lit name; kept until another name is lit."""
+    key = ("alike", row.lane, row.depth)
+    kept = scene.fixed.kept.get(key)
+    if kept is None or kept[0] != scene.same:
+        kept = scene.fixed.kept[key] = (scene.same, row.index[row.name == scene.same])
+    found: I32 = kept[1]
+    return found
+
+
+def _matching(scene: Scene, row: Row, matches: Bool) -> I32:
+    """The slices of a row that match the search; kept until there is another search."""
+    key = ("matching", row.lane, row.depth)
+    kept = scene.fixed.kept.get(key)
+    if kept is None or kept[0] is not matches:
+        kept = scene.fixed.kept[key] = (matches, row.index[matches[row.index]])
+    found: I32 = kept[1]
+    return found
 
 
 def _light(colour: Colours, here: Bool, hits: I32, low: I32, high: I32, value: int) -> None:

@@ -16,6 +16,8 @@ from tracetui.trace.model import I64, Bool, Trace
 
 TOP = 2
 """Lines above the lanes: overview and ruler."""
+EDGE = 1
+"""Cells on the right: where the lanes are scrolled to."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

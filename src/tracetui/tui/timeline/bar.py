@@ -11,7 +11,7 @@ from tracetui.timeline.canvas import BOLD, Canvas, cut
 from tracetui.timeline.palette import DARK, Theme
 from tracetui.timeline.units import duration, instant
 from tracetui.trace.model import Trace
-from tracetui.tui.timeline.strips import LeanStrip
+from tracetui.tui.timeline.strips import whole
 
 Part = tuple[str, bool]
 """Text, and whether it stands out."""
@@ -46,7 +46,7 @@ class SelectionBar(Widget):
             text = cut(text, width - column - 1)
             canvas.put(0, column, text, theme.text if bright else theme.dim, None, BOLD if bright else 0)
             column += len(cells_of(text))
-        strip: Strip = LeanStrip(canvas.runs(0), width)
+        strip: Strip = whole(canvas.runs(0), width)
         return [strip if crop.width == width else strip.crop(crop.x, crop.right)] * crop.height
 
 

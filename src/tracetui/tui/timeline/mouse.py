@@ -85,9 +85,7 @@ class Mouse:
 
     def _to_overview(self: TimelineView, x: int) -> None:  # type: ignore[misc]
         low, high = self.scene.span
-        share = min(
-            1.0, max(0.0, (x - self.scene.labels + 0.5) / max(1, self.size.width - self.scene.labels))
-        )
+        share = min(1.0, max(0.0, (x - self.scene.labels + 0.5) / max(1, self.viewport.width)))
         self.centre_on(low + share * (high - low))
 
     def _click(self: TimelineView, x: int, y: int) -> None:  # type: ignore[misc]

@@ -2,94 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 
-from rich.color import Color
+import numpy as np
 from rich.console import Console
 from rich.segment import Segment
-from rich.style import Style
 from textual.strip import Strip
 
-from tracetui.timeline.canvas import BOLD, DIM, INK, ITALIC, PAPER, UNDERLINE, unpack
+from tracetui.timeline.canvas import Packed, Run, runs
+from tracetui.tui.timeline.ansi import ansi, rich_style
+
+SKIP = 6
+"""Unchanged cells that are worth a jump of the cursor."""
+
+
+class Board:
+    """What the terminal shows of a widget, line by line; None where that is not known."""
+
+    def __init__(self, height: int) -> None:
+        self.lines: list[Packed | None] = [None] * height
 
 
 class LeanStrip(Strip):
-    """A strip that sends a colour only where it changes; Textual's own resets it for every segment."""
+    """A line that sends a colour only where it changes, and only the cells that differ from the screen's.
 
-    __slots__ = ["_ansi"]
+    Textual's own strips reset the colour for every segment, and a change sends all that lies on its left.
+    Here a widget refreshes the region up to `end`, the compositor asks for it with `crop(0, end)`, and gets a
+    patch. Whole lines are sent in full; where a dialog lies over a line, the compositor divides it, and from
+    then on what the terminal shows there is not known until the line is sent in full again.
+    """
 
-    def __init__(self, runs: Sequence[tuple[str, int]], width: int) -> None:
-        super().__init__([Segment(text, rich_style(style)) for text, style in runs], width)
-        self._ansi = ansi(runs)
+    __slots__ = ["_board", "_cells", "_line", "end"]
+
+    def __init__(self, cells: Packed, line: int, board: Board) -> None:
+        segments = [Segment(text, rich_style(style)) for text, style in runs(cells)]
+        super().__init__(segments, len(cells))
+        self._cells, self._line, self._board = cells, line, board
+        self.end = changed_end(board.lines[line], cells)
+        """The cell after the last that differs from what the terminal shows."""
 
     def render(self, console: Console) -> str:
-        return self._ansi
+        self._board.lines[self._line] = self._cells
+        return ansi(runs(self._cells))
+
+    def crop(self, start: int, end: int | None = None) -> Strip:
+        if start <= 0 and (end is None or end >= self.cell_length):
+            return self
+        if start == 0 and end is not None and end >= self.end and self._board.lines[self._line] is not None:
+            return _Patch(self)
+        self._board.lines[self._line] = None
+        return super().crop(start, end)
+
+    def divide(self, cuts: Iterable[int]) -> Sequence[Strip]:
+        cuts = list(cuts)
+        if cuts != [self.cell_length]:
+            self._board.lines[self._line] = None
+        return super().divide(cuts)
+
+    def patch(self) -> str:
+        """What turns the line that the terminal shows into this one, from the line's beginning."""
+        shown = self._board.lines[self._line]
+        self._board.lines[self._line] = self._cells
+        if shown is None or len(shown) != len(self._cells):
+            return ansi(runs(self._cells))
+        parts: list[str] = []
+        at = 0
+        for begin, end in spans(shown != self._cells):
+            if begin > at:
+                parts.append(f"\x1b[{begin - at}C")
+            parts.append(ansi(runs(self._cells[begin:end])))
+            at = end
+        return "".join(parts)
 
 
-@lru_cache(maxsize=4096)
-def rich_style(style: int) -> Style:
-    """A canvas's style number as a Rich style."""
-    ink, paper, attributes = unpack(style)
-    return Style(
-        color=Color.from_ansi(ink) if ink < PAPER else None,
-        bgcolor=Color.from_ansi(paper) if paper < PAPER else None,
-        bold=bool(attributes & BOLD) or None,
-        underline=bool(attributes & UNDERLINE) or None,
-        dim=bool(attributes & DIM) or None,
-        italic=bool(attributes & ITALIC) or None,
-        reverse=paper == INK or None,
-    )
+class _Patch(Strip):
+    """The changed part of a `LeanStrip`."""
+
+    __slots__ = ["_whole"]
+
+    def __init__(self, whole: LeanStrip) -> None:
+        super().__init__(whole._segments, whole.cell_length)
+        self._whole = whole
+
+    def render(self, console: Console) -> str:
+        return self._whole.patch()
 
 
-@lru_cache(maxsize=1024)
-def _ink(colour: int) -> str:
-    if colour >= PAPER:
-        return "39"
-    if colour < 16:
-        return str(30 + colour if colour < 8 else 82 + colour)
-    return f"38;5;{colour}"
+def changed_end(shown: Packed | None, cells: Packed) -> int:
+    """The cell after the last that differs; all of them where what is shown is not known."""
+    if shown is None or len(shown) != len(cells):
+        return len(cells)
+    different = np.flatnonzero(shown != cells)
+    return int(different[-1]) + 1 if len(different) else 0
 
 
-@lru_cache(maxsize=1024)
-def _paper(colour: int) -> str:
-    if colour >= PAPER:
-        return "49"
-    if colour < 16:
-        return str(40 + colour if colour < 8 else 92 + colour)
-    return f"48;5;{colour}"
+def spans(different: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> list[tuple[int, int]]:
+    """The stretches of cells to send: those that differ, and the few that lie between two of them."""
+    at = np.flatnonzero(different)
+    if not len(at):
+        return []
+    breaks = np.flatnonzero(np.diff(at) > SKIP)
+    begins = at[np.append(0, breaks + 1)]
+    ends = at[np.append(breaks, len(at) - 1)] + 1
+    return list(zip(begins.tolist(), ends.tolist(), strict=True))
 
 
-@lru_cache(maxsize=256)
-def _attributes(attributes: int, reverse: bool) -> str:
-    codes = ["0"]
-    codes += [
-        code for bit, code in ((BOLD, "1"), (DIM, "2"), (ITALIC, "3"), (UNDERLINE, "4")) if attributes & bit
-    ]
-    return ";".join([*codes, "7"] if reverse else codes)
+def whole(cells: Sequence[Run], width: int) -> Strip:
+    """A line that is always sent in full, in few bytes."""
+    return _Whole(cells, width)
 
 
-def ansi(runs: Sequence[tuple[str, int]]) -> str:
-    """Runs as text with the fewest colour changes; ends with everything reset."""
-    parts: list[str] = []
-    ink_now, paper_now, other_now = -1, -1, (0, False)
-    for text, style in runs:
-        ink, paper, attributes = unpack(style)
-        codes = []
-        other = (attributes, paper == INK)
-        if other != other_now:
-            codes.append(_attributes(*other))
-            ink_now, paper_now, other_now = PAPER, PAPER, other
-        if paper != paper_now and not (paper >= PAPER and paper_now >= PAPER):
-            codes.append(_paper(paper))
-        if (
-            ink != ink_now
-            and not (ink >= PAPER and ink_now >= PAPER)
-            and not (text.isspace() and not attributes)
-        ):
-            codes.append(_ink(ink))
-            ink_now = ink
-        paper_now = paper
-        parts.append(f"\x1b[{';'.join(codes)}m{text}" if codes else text)
-    parts.append("\x1b[0m")
-    return "".join(parts)
+class _Whole(Strip):
+    __slots__ = ["_runs"]
+
+    def __init__(self, cells: Sequence[Run], width: int) -> None:
+        super().__init__([Segment(text, rich_style(style)) for text, style in cells], width)
+        self._runs = cells
+
+    def render(self, console: Console) -> str:
+        return ansi(self._runs)

@@ -13,12 +13,12 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.timeline import moves, viewport
-from tracetui.timeline.canvas import Canvas
+from tracetui.timeline.canvas import Packed
 from tracetui.timeline.frame import paint
 from tracetui.timeline.labels import label_width
 from tracetui.timeline.layout import Layout, lay_out
 from tracetui.timeline.palette import Theme
-from tracetui.timeline.scene import TOP, Idle, Scene
+from tracetui.timeline.scene import EDGE, TOP, Idle, Scene
 from tracetui.timeline.series import Series, counters, derived
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Trace
@@ -36,7 +36,7 @@ from tracetui.tui.timeline.messages import (
 from tracetui.tui.timeline.mouse import Mouse
 from tracetui.tui.timeline.pace import behind
 from tracetui.tui.timeline.setup import fixed_of, theme_of, themed
-from tracetui.tui.timeline.strips import LeanStrip
+from tracetui.tui.timeline.strips import Board, LeanStrip
 
 RETRY = 0.004
 """Seconds until a terminal that had not kept up is looked at again."""
@@ -77,8 +77,9 @@ class TimelineView(Mouse, Lanes, Widget, can_focus=True):
         """Whether a person folded, hid, pinned or moved a lane."""
         self._lit: int | None = None
         self._history = History()
-        self._canvas: Canvas | None = None
-        self._strips: list[Strip] = []
+        self._cells: Packed | None = None
+        self._board = Board(0)
+        self._strips: list[LeanStrip] = []
         self._waiting = False
         self._told: Viewport | None = None
         self.set_gaps(gaps)
@@ -267,17 +268,20 @@ class TimelineView(Mouse, Lanes, Widget, can_focus=True):
 
     def _render_frame(self) -> list[Region]:
         """Paint the scene; the lines that changed, as regions."""
-        width, height = self.size
-        canvas = paint(self._scene, height)
-        before = self._canvas
-        same = before is not None and before.glyph.shape == canvas.glyph.shape and len(self._strips) == height
-        lines = canvas.changed(before) if same and before is not None else list(range(height))
-        if not same:
-            self._strips = [Strip.blank(width)] * height
-        for y in lines:
-            self._strips[y] = LeanStrip(canvas.runs(y), canvas.width)
-        self._canvas = canvas
-        return [Region(0, y, width, 1) for y in lines]
+        height = self.size.height
+        cells = paint(self._scene, height).packed()
+        before = self._cells
+        if before is None or before.shape != cells.shape:
+            self._board = Board(height)
+            self._strips = [LeanStrip(cells[y], y, self._board) for y in range(height)]
+            lines = list(range(height))
+        else:
+            lines = np.flatnonzero((cells != before).any(axis=1)).tolist()
+            for y in lines:
+                self._strips[y] = LeanStrip(cells[y], y, self._board)
+        self._cells = cells
+        # Up to the last cell that differs from the screen's.
+        return [Region(0, y, self._strips[y].end, 1) for y in lines if self._strips[y].end]
 
     def _update_bar(self) -> SelectionBar | None:
         bar, scene = self.bar, self._scene
@@ -291,12 +295,9 @@ class TimelineView(Mouse, Lanes, Widget, can_focus=True):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         width, height = self.size
-        if self._canvas is None or self._canvas.width != width or len(self._strips) != height:
+        if self._cells is None or self._cells.shape != (height, width):
             self._render_frame()
-        strips = self._strips[crop.y : crop.bottom]
-        if crop.x == 0 and crop.width >= width:
-            return strips
-        return [strip.crop(crop.x, crop.right) for strip in strips]
+        return [strip.crop(crop.x, crop.right) for strip in self._strips[crop.y : crop.bottom]]
 
     def on_mount(self) -> None:
         self.set_theme(self._given_theme)
@@ -312,7 +313,7 @@ class TimelineView(Mouse, Lanes, Widget, can_focus=True):
     def on_resize(self, event: events.Resize) -> None:
         width = event.size.width
         labels = label_width(width)
-        room = max(1, width - labels)
+        room = max(1, width - labels - EDGE)
         scene = self._scene
         if self._moved:
             view = viewport.resize(scene.view, room)

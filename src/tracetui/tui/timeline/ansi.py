@@ -1,0 +1,79 @@
+"""A canvas's style numbers as terminal codes, and as Rich styles for whoever wants those."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from rich.color import Color
+from rich.style import Style
+
+from tracetui.timeline.canvas import BOLD, DIM, INK, ITALIC, PAPER, UNDERLINE, Run, unpack
+
+
+@lru_cache(maxsize=4096)
+def rich_style(style: int) -> Style:
+    """A canvas's style number as a Rich style."""
+    ink, paper, attributes = unpack(style)
+    return Style(
+        color=Color.from_ansi(ink) if ink < PAPER else None,
+        bgcolor=Color.from_ansi(paper) if paper < PAPER else None,
+        bold=bool(attributes & BOLD) or None,
+        underline=bool(attributes & UNDERLINE) or None,
+        dim=bool(attributes & DIM) or None,
+        italic=bool(attributes & ITALIC) or None,
+        reverse=paper == INK or None,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _ink(colour: int) -> str:
+    if colour >= PAPER:
+        return "39"
+    if colour < 16:
+        return str(30 + colour if colour < 8 else 82 + colour)
+    return f"38;5;{colour}"
+
+
+@lru_cache(maxsize=1024)
+def _paper(colour: int) -> str:
+    if colour >= PAPER:
+        return "49"
+    if colour < 16:
+        return str(40 + colour if colour < 8 else 92 + colour)
+    return f"48;5;{colour}"
+
+
+@lru_cache(maxsize=256)
+def _attributes(attributes: int, reverse: bool) -> str:
+    codes = ["0"]
+    codes += [
+        code for bit, code in ((BOLD, "1"), (DIM, "2"), (ITALIC, "3"), (UNDERLINE, "4")) if attributes & bit
+    ]
+    return ";".join([*codes, "7"] if reverse else codes)
+
+
+def ansi(runs: Sequence[Run]) -> str:
+    """Runs as text with the fewest colour changes; ends with everything reset."""
+    parts: list[str] = []
+    ink_now, paper_now, other_now = -1, -1, (0, False)
+    for text, style in runs:
+        ink, paper, attributes = unpack(style)
+        codes = []
+        other = (attributes, paper == INK)
+        if other != other_now:
+            codes.append(_attributes(*other))
+            ink_now, paper_now, other_now = PAPER, PAPER, other
+        if paper != paper_now and not (paper >= PAPER and paper_now >= PAPER):
+            codes.append(_paper(paper))
+        if (
+            ink != ink_now
+            and not (ink >= PAPER and ink_now >= PAPER)
+            and not (text.isspace() and not attributes)
+        ):
+            codes.append(_ink(ink))
+            ink_now = ink
+        paper_now = paper
+        parts.append(f"\x1b[{';'.join(codes)}m{text}" if codes else text)
+    parts.append("\x1b[0m")
+    return "".join(parts)

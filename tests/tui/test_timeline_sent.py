@@ -1,0 +1,236 @@
+"""What the terminal shows after many small updates is what the app means it to show."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Any
+
+import pytest
+from rich.cells import get_character_cell_size
+from rich.console import Console
+from textual._compositor import CompositorUpdate
+from textual.app import App, ComposeResult
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Static
+
+from tracetui.timeline.canvas import Canvas, Packed
+from tracetui.trace import Trace
+from tracetui.tui.timeline import GapId, SelectionBar, TimelineView
+from tracetui.tui.timeline.strips import Board, LeanStrip
+
+TOKEN = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])|([^\x1b])")
+
+
+class Terminal:
+    """Cursor moves, colours and characters: as much of a terminal as the app uses to draw."""
+
+    def __init__(self, width: int, height: int) -> None:
+        self.width, self.height = width, height
+        self.cells = [[("?", "")] * width for _ in range(height)]
+        self.x = self.y = 0
+        self.style: dict[str, str] = {}
+        self.bytes = 0
+
+    def feed(self, text: str) -> None:
+        self.bytes += len(text.encode())
+        for numbers, command, character in TOKEN.findall(text):
+            if command == "H":
+                row, column = ([int(n) for n in numbers.split(";")] + [1, 1])[:2] if numbers else (1, 1)
+                self.y, self.x = row - 1, column - 1
+            elif command == "C":
+                self.x += int(numbers or 1)
+            elif command == "m":
+                self._colour([int(n or 0) for n in numbers.split(";")])
+            elif command:
+                raise AssertionError(f"unknown command {command!r}")
+            elif character == "\n":
+                self.y, self.x = self.y + 1, 0
+            elif 0 <= self.y < self.height and 0 <= self.x < self.width:
+                look = self.style.get("back", "") + ("" if character == " " else self.style.get("fore", ""))
+                self.cells[self.y][self.x] = (character, look + self.style.get("other", ""))
+                self.x += get_character_cell_size(character)
+
+    def _colour(self, codes: list[int]) -> None:
+        while codes:
+            code = codes.pop(0)
+            if code == 0:
+                self.style = {}
+            elif code in (38, 48):
+                kind = codes.pop(0)
+                value = [codes.pop(0) for _ in range(1 if kind == 5 else 3)]
+                self.style["fore" if code == 38 else "back"] = f"{code}:{value}"
+            elif code in (39, 49):
+                self.style.pop("fore" if code == 39 else "back", None)
+            elif 30 <= code < 38 or 90 <= code < 98:
+                self.style["fore"] = str(code)
+            elif 40 <= code < 48 or 100 <= code < 108:
+                self.style["back"] = str(code)
+            else:
+                self.style["other"] = self.style.get("other", "") + f";{code}"
+
+
+class Over(ModalScreen[None]):
+    DEFAULT_CSS = "Over { align: center middle; } Over Static { width: 30; height: 5; background: red; }"
+
+    def compose(self) -> ComposeResult:
+        yield Static("a dialog")
+
+
+class Main(Screen[None]):
+    DEFAULT_CSS = """
+    Main { layers: below over; }
+    #float { layer: over; position: absolute; offset: 25 5; width: 20; height: 4; background: blue; }
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__()
+        self.view = TimelineView(trace)
+        self.bar = self.view.bar = SelectionBar()
+
+    def compose(self) -> ComposeResult:
+        yield Static("above", id="above")
+        yield self.view
+        yield self.bar
+        yield Static("below", id="below")
+        yield Static("floats over the lanes", id="float")
+
+
+class Watched(App[None]):
+    """Draws onto a `Terminal`."""
+
+    def __init__(self, trace: Trace, size: tuple[int, int]) -> None:
+        super().__init__()
+        self.trace = trace
+        self.terminal = Terminal(*size)
+        self.ansi = Console(color_system="truecolor", force_terminal=True)
+
+    def on_mount(self) -> None:
+        self.push_screen(Main(self.trace))
+
+    def _display(self, screen: Any, renderable: Any) -> None:
+        if isinstance(renderable, CompositorUpdate) and not self._batch_count:
+            self.terminal.feed(renderable.render_segments(self.ansi))
+        super()._display(screen, renderable)
+
+    def fresh(self) -> Terminal:
+        """A terminal that is drawn anew, in full."""
+        terminal = Terminal(self.terminal.width, self.terminal.height)
+        screen = self.screen
+        main = next(s for s in self.screen_stack if isinstance(s, Main))
+        known = list(main.view._board.lines)
+        update = screen._compositor.render_update(full=True, screen_stack=self._background_screens)
+        assert isinstance(update, CompositorUpdate)
+        terminal.feed(update.render_segments(self.ansi))
+        main.view._board.lines = known  # this one was not for the app's own terminal
+        return terminal
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_the_terminal_shows_what_is_meant(small: Trace, seed: int) -> None:
+    size = (110, 28)
+    app = Watched(small, size)
+    rng = random.Random(seed)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        main = app.screen
+        assert isinstance(main, Main)
+        view = main.view
+        floating = main.query_one("#float", Static)
+        n = len(small)
+        steps = [
+            lambda: view.pan(rng.choice([-0.5, -0.1, 0.1, 0.5])),
+            lambda: view.zoom(rng.choice([1.4, 1 / 1.4, 3.0])),
+            lambda: view.move(rng.choice(["next", "previous", "up", "down"])),
+            lambda: view.move(rng.choice(["next", "previous", "up", "down"])),
+            lambda: view.select(rng.randrange(n), reveal=rng.random() < 0.5),
+            lambda: view.select(None),
+            lambda: view.set_range(*sorted(rng.sample(range(*view.trace.span), 2))),
+            lambda: view.set_gap(GapId(0, 0), reveal=False),
+            lambda: view.toggle_fold(),
+            lambda: view.fit(),
+            lambda: main.query_one("#below", Static).update(f"below {rng.random()}"),
+            lambda: main.query_one("#above", Static).update(f"above {rng.random()}"),
+            lambda: setattr(main.query_one("#above"), "display", rng.random() < 0.5),
+            lambda: app.push_screen(Over()) if len(app.screen_stack) < 3 else app.pop_screen(),
+            lambda: app.notify("a message", timeout=0.01 + rng.random() / 20),
+            lambda: setattr(floating, "display", not floating.display),
+            lambda: setattr(floating, "display", not floating.display),
+            lambda: floating.update(f"floats {rng.random()}"),
+            lambda: app.refresh(),
+        ]
+        for _ in range(60):
+            for step in rng.choices(steps, k=rng.choice([1, 1, 2, 5])):
+                step()
+                if rng.random() < 0.3:
+                    await pilot.pause(rng.choice([0, 0.001, 0.02]))
+            await pilot.pause(0.02)
+            if rng.random() < 0.3:
+                while len(app.screen_stack) > 2:
+                    app.pop_screen()
+                await pilot.pause(0.1)
+                meant = app.fresh()
+                for y, (seen, want) in enumerate(zip(app.terminal.cells, meant.cells, strict=True)):
+                    assert seen == want, f"line {y}"
+
+
+async def test_a_step_sends_little(small: Trace) -> None:
+    size = (200, 50)
+    app = Watched(small, size)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        main = app.screen
+        assert isinstance(main, Main)
+        main.view.move("next")
+        await pilot.pause(0.05)
+        before = app.terminal.bytes
+        main.view.move("down")
+        await pilot.pause(0.05)
+        assert 0 < app.terminal.bytes - before < 2500
+
+
+def test_the_terminal_of_these_tests() -> None:
+    terminal = Terminal(10, 2)
+    terminal.feed("\x1b[1;3Hab\x1b[2C\x1b[31mc\x1b[0m\nd")
+    assert "".join(c for c, _ in terminal.cells[0]) == "??ab??c???"
+    assert terminal.cells[1][0] == ("d", "")
+
+
+def line_of(text: str) -> Packed:
+    canvas = Canvas.blank(len(text), 1, 7, 0)
+    canvas.put(0, 0, text)
+    return canvas.packed()[0]
+
+
+def test_a_patch_sends_what_differs() -> None:
+    console = Console()
+    board = Board(1)
+    first = LeanStrip(line_of("0123456789abcdefghij"), 0, board)
+    assert first.end == 20  # nothing is known yet: all of it
+    first.render(console)
+    second = LeanStrip(line_of("0123456789aXcdefghij"), 0, board)
+    assert second.end == 12
+    terminal = Terminal(20, 1)
+    terminal.feed(first.render(console))
+    terminal.feed("\x1b[1;1H" + second.crop(0, 12).render(console))
+    assert "".join(c for c, _ in terminal.cells[0]) == "0123456789aXcdefghij"
+    assert len(second.crop(0, 12).render(console)) == 0  # it is there now
+    third = LeanStrip(line_of("Y123456789aXcdefghiZ"), 0, board)
+    assert len(third.patch()) < 50
+    same = LeanStrip(line_of("Y123456789aXcdefghiZ"), 0, board)
+    assert same.end == 0
+
+
+def test_what_was_covered_is_sent_in_full() -> None:
+    console = Console()
+    for cover in (lambda s: s.divide([5, 20]), lambda s: s.crop(3, 20), lambda s: s.crop(0, 1)):
+        board = Board(1)
+        strip = LeanStrip(line_of("0123456789abcdefghij"), 0, board)
+        strip.render(console)
+        changed = LeanStrip(line_of("0123456789aXcdefghij"), 0, board)
+        cover(changed)
+        assert board.lines[0] is None
+        assert "0123456789aX" in changed.crop(0, 12).render(console)
+        later = LeanStrip(line_of("0123456789aXcdefghij"), 0, board)
+        assert later.end == 20
+        assert later.divide([20]) == [later]
