@@ -144,6 +144,22 @@ def test_helper_ops_are_left_out(tmp_path: Path) -> None:
     assert rows["f", False, False].self_cpu == 100_000
 
 
+def test_memory_records_outside_of_calls_have_a_row(tmp_path: Path) -> None:
+    def record(name: str, time: float) -> dict[str, Any]:
+        args = {"Bytes": 512, "Device Type": 0}
+        where = {"cat": "cpu_instant_event", "s": "t", "pid": 9, "tid": 1, "args": args}
+        return {"ph": "i", "name": name, "ts": time} | where
+
+    events = [slice_("f", 0, 10), slice_("g", 20, 10), slice_("h", 40, 10, tid=2)]
+    events += [record("[memory]", t) for t in (5, 10, 11, 35, 45, 60)] + [record("[OutOfMemory]", 25)]
+    table = averages(load(write_trace(tmp_path / "t.json", events)))
+    assert table.names == ("f", "[memory]", "g", "[OutOfMemory]", "h")
+    assert table.calls.tolist() == [1, 3, 1, 1, 1]
+    assert table.cpu_total.tolist() == [10_000, 0, 10_000, 0, 10_000]
+    assert [r.first >= 0 for r in table.rows()] == [True, False, True, False, True]
+    assert table.row_of.tolist() == [0, 2, 4]
+
+
 def test_empty_trace(tmp_path: Path) -> None:
     table = averages(load(write_trace(tmp_path / "t.json", [])))
     assert len(table) == 0

@@ -191,31 +191,36 @@ def averages(
     key = ((label * max(1, len(names)) + name) * 2 + on_device) * 2 + annotation
     row, count = _dense(key)
     first = _first_events(row, count, start, start + duration, trace.source[slices])
-    order = np.lexsort((trace.source[slices[first]], -(start + duration)[first], start[first]))
-    rank = np.empty(count, dtype=np.int64)
-    rank[order] = np.arange(count)
-    row, first = rank[row], first[order]
+    # Rows of memory records come last of those that begin with them, and have no slice.
+    memory = _memory_rows(trace, calls, scope) if group == "name" else []
+    size = count + len(memory)
+    begin = np.concatenate([start[first], np.array([m[2] for m in memory], dtype=np.int64)])
+    until = np.concatenate([(start + duration)[first], begin[count:]])
+    source = np.concatenate([trace.source[slices[first]], np.full(len(memory), np.iinfo(np.int64).max)])
+    order = np.lexsort((source, -until, begin))
+    rank = np.empty(size, dtype=np.int64)
+    rank[order] = np.arange(size)
+    row = rank[row]
+    of_slices = order < count
+    first = np.where(of_slices, first[np.minimum(order, count - 1)], -1) if count else np.full(size, -1)
+    calls_of = np.bincount(row, minlength=size).astype(np.int64)
+    calls_of[rank[count:]] = [m[1] for m in memory]
 
-    memory = _loose_memory_records(trace, calls, scope) if group == "name" else 0
-    extra = 1 if memory else 0
     row_of = np.full(len(trace), -1, dtype=np.int32)
     row_of[slices] = row
-    cpu_duration = np.where(on_device, 0, duration)
-
-    def column(values: I64) -> I64:
-        return np.concatenate([sum_into(row, values, count), np.zeros(extra, dtype=np.int64)])
-
+    heads = [int(i) for i in first]
+    record = iter(sorted(memory, key=lambda m: m[2]))
     return Averages(
-        tuple(names[i] for i in name[first]) + ("[memory]",) * extra,
-        tuple(labels[i] for i in label[first]) + ("",) * extra,
-        np.concatenate([on_device[first], np.zeros(extra, dtype=np.bool_)]),
-        np.concatenate([annotation[first], np.zeros(extra, dtype=np.bool_)]),
-        np.concatenate([np.bincount(row, minlength=count).astype(np.int64), np.full(extra, memory)]),
-        column(cpu_duration),
-        column(self_cpu),
-        column(all_device),
-        column(own_device),
-        np.concatenate([slices[first], np.full(extra, -1)]),
+        tuple(names[name[i]] if i >= 0 else next(record)[0] for i in heads),
+        tuple(labels[label[i]] if i >= 0 else "" for i in heads),
+        np.array([i >= 0 and on_device[i] for i in heads], dtype=np.bool_),
+        np.array([i >= 0 and annotation[i] for i in heads], dtype=np.bool_),
+        calls_of,
+        sum_into(row, np.where(on_device, 0, duration), size),
+        sum_into(row, self_cpu, size),
+        sum_into(row, all_device, size),
+        sum_into(row, own_device, size),
+        np.array([slices[i] if i >= 0 else -1 for i in heads], dtype=np.int64),
         row_of,
         scope,
         group,
@@ -259,23 +264,23 @@ def _first_events(row: I64, count: int, start: I64, end: I64, source: I64) -> I6
     return at[leading]
 
 
-def _loose_memory_records(trace: Trace, calls: Calls, scope: Scope) -> int:
-    """How many `[memory]` records lie in no CPU call: PyTorch gives these a row without times."""
-    names = [i for i, name in enumerate(trace.names) if name == "[memory]"]
-    if not names or not len(trace.instants.start):
-        return 0
-    at = np.isin(trace.instants.name, names)
-    time = np.sort(trace.instants.start[at])
-    if scope.kind != "whole":
-        time = time[(time >= scope.start) & (time < scope.end)]
-    start = trace.start[calls.cpu]
-    order = np.argsort(start, kind="stable")
-    start = start[order]
-    reach = np.maximum.accumulate((trace.start[calls.cpu] + trace.duration[calls.cpu])[order])
-    before = np.searchsorted(start, time, side="right")
-    held = (
-        (before > 0) & (reach[np.maximum(before, 1) - 1] >= time)
-        if len(reach)
-        else np.zeros(len(time), np.bool_)
-    )
-    return int(np.count_nonzero(~held))
+def _memory_rows(trace: Trace, calls: Calls, scope: Scope) -> list[tuple[str, int, int]]:
+    """(name, count, first time) of the memory records that PyTorch gives rows of their own, without times.
+
+    Those are all `[OutOfMemory]`, and the `[memory]` that lie in no CPU call of any thread.
+    """
+    rows = []
+    for wanted in ("[memory]", "[OutOfMemory]"):
+        names = [i for i, name in enumerate(trace.names) if name == wanted]
+        time = np.sort(trace.instants.start[np.isin(trace.instants.name, names)])
+        if scope.kind != "whole":
+            time = time[(time >= scope.start) & (time < scope.end)]
+        if wanted == "[memory]" and len(calls.cpu):
+            start = trace.start[calls.cpu]
+            order = np.argsort(start, kind="stable")
+            reach = np.maximum.accumulate((start + trace.duration[calls.cpu])[order])
+            before = np.searchsorted(start[order], time, side="right")
+            time = time[(before == 0) | (reach[np.maximum(before, 1) - 1] < time)]
+        if len(time):
+            rows.append((wanted, len(time), int(time[0])))
+    return rows
