@@ -14,7 +14,7 @@ from tracetui.analysis import wording
 from tracetui.analysis.chain import MOST_EVENTS, launch_chain, launched_by
 from tracetui.analysis.efficiency import efficiency
 from tracetui.analysis.explain import Explanation, explain
-from tracetui.trace import Kind, Trace, load
+from tracetui.trace import Trace, load
 
 DATA = Path(__file__).parent.parent / "data"
 SAMPLE_TRACES = DATA.parent.parent / "sample_traces"
@@ -78,15 +78,19 @@ def test_long_chains_are_cut_to_the_longest_kernels() -> None:
 
 
 def test_a_backward_op_belongs_to_the_step_and_to_its_forward() -> None:
-    trace = recorded("llama_train.json.gz")
-    kernels = [i for i in np.flatnonzero(trace.kind == Kind.KERNEL) if trace.launch[i] >= 0]
-    for i in kernels:
-        chain = launch_chain(trace, int(i))
-        if any(link.name.startswith("evaluate MmBackward0") for link in chain.links):
-            assert chain.links[0].role == "step"
-            assert [link.role for link in chain.links].count("step") == 1
-            return
-    pytest.fail("no backward kernel in the trace")
+    trace = load(SAMPLE_TRACES / "train.json.gz")
+    for start in ("autograd::engine::evaluate_function: MmBackward0", "MmBackward0"):
+        chain = chain_of(explain(trace, find(trace, start)))
+        assert chain[0][0] == "step"
+        assert chain[1] == ("forward", "aten::mm")
+        assert chain[2] == ("op", "evaluate MmBackward0")
+        # Two products, one gradient each; one of them is split along K, and summed by a kernel of its own.
+        assert [role for role, _ in chain].count("kernel") == 3
+    # A kernel of the backward pass runs on another thread's launch, and finds both as well.
+    kernel = next(link.slice for link in explain(trace, find(trace, "MmBackward0")).chain.links[::-1])
+    assert chain_of(explain(trace, kernel))[:2] == [("step", "ProfilerStep#2"), ("forward", "aten::mm")]
+    levels = [link.level for link in explain(trace, kernel).chain.links]
+    assert levels == [0, 1, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("name", RECORDED)

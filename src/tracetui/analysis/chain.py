@@ -16,6 +16,7 @@ __all__ = ["Chain", "Link", "launch_chain", "launched_by"]
 MOST_EVENTS = 8
 """The most device events that a chain lists; of more, the longest."""
 
+_ENGINE = "autograd::engine::evaluate_function: "
 _ROLES = {
     Kind.CPU_OP: "op",
     Kind.ANNOTATION: "annotation",
@@ -88,7 +89,7 @@ def launch_chain(trace: Trace, i: int) -> Chain:
         events = events[np.argsort(launch_times(trace, events), kind="stable")]
     outer = _around(trace, cpu)
     links = _outer_links(trace, outer, cpu if cpu >= 0 else i)
-    base = len(links)
+    base = sum(link.role != "forward" for link in links)
     if cpu < 0:
         return Chain((*links, _link(trace, i, base)), 0)
     links.append(_link(trace, cpu, base))
@@ -138,11 +139,13 @@ def _outer_links(trace: Trace, outer: list[int], anchor: int) -> list[Link]:
         step = int(step_of(steps, time)[0])
         if step >= 0:
             links.append(_link(trace, int(steps.event[step]), 0))
-    forward = _forward_of(trace, [*outer, anchor])
-    if forward >= 0:
+    # The engine's own slice around a backward op holds that op as its first child.
+    inner = trace.children(anchor)[:1].tolist() if trace.name_of(anchor).startswith(_ENGINE) else []
+    forward = _forward_of(trace, [*outer, anchor, *inner])
+    if forward >= 0:  # not around, but before: it takes no level of its own
         links.append(_link(trace, forward, len(links), "forward"))
-    for i in outer:
-        links.append(_link(trace, i, len(links)))
+    level = sum(link.role != "forward" for link in links)
+    links += [_link(trace, at, level + n) for n, at in enumerate(outer)]
     return links
 
 

@@ -127,6 +127,8 @@ def _cpu_meaning(name: str, kind: Kind) -> str:
     for prefix, text in meanings.OP_PREFIXES:
         if name.startswith(prefix):
             return text
+    if meanings.BACKWARD.fullmatch(name):
+        return "The backward of one forward op: it computes the gradients of that op's inputs."
     if kind == Kind.ANNOTATION:
         return "An annotation that the program set with record_function."
     if kind == Kind.PYTHON:

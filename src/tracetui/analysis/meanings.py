@@ -134,6 +134,9 @@ OP_PREFIXES = (
     ("nn.Module: ", "A module's forward."),
 )
 
+BACKWARD = re.compile(r"\w{1,100}Backward\d{1,3}")
+"""The names of autograd's nodes."""
+
 OVERHEAD = {
     "Activity Buffer Request": "The profiler asks for memory to record device events into. The program "
     "waits meanwhile.",
