@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from tracetui.cli.common import fail
+
+if TYPE_CHECKING:
+    from tracetui.tui.settings import Settings
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def check(path: str) -> None:
@@ -28,8 +35,24 @@ def check(path: str) -> None:
         fail(f"{shown}: {(error.strerror or 'cannot be read').lower()}")
 
 
-def open_trace(path: str) -> None:
-    """Open a trace in the viewer, or print its summary where standard output is no terminal."""
+def _settings(theme: str | None = None, ascii: bool = False) -> Settings:
+    """The user's settings, with what the command line says on top."""
+    from dataclasses import replace
+
+    from tracetui.tui.settings import SettingsError, load_settings
+
+    try:
+        found = load_settings()
+    except SettingsError as error:
+        fail(str(error), 2)
+    return replace(found, theme=theme or found.theme, ascii=ascii or found.ascii)
+
+
+def open_trace(path: str, theme: str | None = None, ascii: bool = False) -> None:
+    """Open a trace in the viewer, or print its summary where standard output is no terminal.
+
+    `theme` and `ascii` stand above the user's settings.
+    """
     check(path)
     if not sys.stdout.isatty():
         print_summary(path)
@@ -38,12 +61,13 @@ def open_trace(path: str) -> None:
         fail("standard input is a terminal: pipe a trace into it, or name a file")
     from tracetui.tui.loading import LoadTask
 
+    settings = _settings(theme, ascii)
     if path == "-":
         _keyboard_from_terminal()
     task = LoadTask(path).start()  # before Textual is imported: the two run side by side
     from tracetui.tui.app import TracetuiApp
 
-    app = TracetuiApp(task)
+    app = TracetuiApp(task, settings)
     app.run()
     if task.error is not None:
         fail(task.error)
@@ -54,7 +78,7 @@ def start() -> None:
     """`tracetui` alone: a recent trace, a capture or a sample."""
     from tracetui.tui.app import TracetuiApp
 
-    app = TracetuiApp()
+    app = TracetuiApp(settings=_settings())
     app.run()
     _leave(app.return_code)
 
@@ -83,20 +107,29 @@ def print_summary(path: str) -> None:
     summary_command.main(args=[path], prog_name="tracetui summary", standalone_mode=False)
 
 
+def looks(command: F) -> F:
+    """The options that every command has which opens the viewer."""
+    themes = click.Choice(["dark", "light", "high-contrast", "colour-blind"])
+    command = click.option("--ascii", is_flag=True, help="Draw with ASCII characters only.")(command)
+    return click.option("--theme", type=themes, default=None, help="Colours of the viewer.")(command)
+
+
 @click.command("open")
 @click.argument("trace", type=click.Path(allow_dash=True))
-def open_command(trace: str) -> None:
+@looks
+def open_command(trace: str, theme: str | None, ascii: bool) -> None:
     """Open TRACE (.json, .json.gz, or - for standard input) in the viewer.
 
     Where standard output is no terminal, its summary is printed instead.
     """
-    open_trace(trace)
+    open_trace(trace, theme, ascii)
 
 
 @click.command("demo")
 @click.argument("name", required=False)
 @click.option("--list", "listing", is_flag=True, help="List the bundled samples.")
-def demo_command(name: str | None, listing: bool) -> None:
+@looks
+def demo_command(name: str | None, listing: bool, theme: str | None, ascii: bool) -> None:
     """Open a bundled sample trace."""
     from tracetui.tui.samples import samples
 
@@ -113,4 +146,4 @@ def demo_command(name: str | None, listing: bool) -> None:
     near = [n for n in found if n == name] or [n for n in found if name in n]
     if not near:
         fail(f"no sample is called {name!r}: see tracetui demo --list")
-    open_trace(str(found[near[0]]))
+    open_trace(str(found[near[0]]), theme, ascii)

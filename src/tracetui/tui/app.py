@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
+from textual.theme import Theme
 
+from tracetui.tui.bindings import rebound
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.requests import NextTrace, OpenTrace, WantCapture
 from tracetui.tui.screens.loading import LoadingScreen
+from tracetui.tui.settings import Settings
+from tracetui.tui.themes import THEMES, default_theme, palette_of
 
 if TYPE_CHECKING:
     from tracetui.capture import CaptureOptions, CaptureResult
+    from tracetui.timeline.palette import Theme as Palette
     from tracetui.tui.screens.trace import TraceScreen
 
 
@@ -26,14 +31,43 @@ class TracetuiApp(App[None]):
     CSS = "* { scrollbar-size-vertical: 1; }"
     DEFAULT_MODE: ClassVar[str] = "first"
 
-    def __init__(self, task: LoadTask | None = None) -> None:
+    def __init__(self, task: LoadTask | None = None, settings: Settings | None = None) -> None:
         super().__init__()
+        self.traces: list[TraceScreen] = []
+        """The traces of this session, each in a mode of its own."""
+        self.settings = settings or Settings()
+        self.actions = rebound(self.settings.keys)
+        for theme in THEMES.values():
+            self.register_theme(theme)
+        self.theme = self.settings.theme or default_theme()
         self.load_task = task
         self.add_mode(self.DEFAULT_MODE, self._first_screen)
         self.animation_level = "none"
-        self.traces: list[TraceScreen] = []
-        """The traces of this session; each lives in a mode of its own, named by `mode_of`."""
         self.capture_options: CaptureOptions | None = None
+
+    @property
+    def available_themes(self) -> dict[str, Theme]:
+        """Textual's own themes know nothing of the timeline's colours: only ours are offered."""
+        return self._registered_themes or super().available_themes
+
+    def on_mount(self) -> None:
+        self.set_keymap(self.settings.keys)
+        if self.settings.ascii:
+            from tracetui.tui.plain_glyphs import AsciiFilter
+
+            self._filters.append(AsciiFilter())
+
+    @property
+    def palette(self) -> Palette:
+        """The timeline's colours under this theme, on this terminal."""
+        systems = {None: 0, "standard": 16, "windows": 16}
+        colours = 0 if self.no_color else systems.get(self.console.color_system, 256)
+        return palette_of(self.theme, colours, self.settings.ascii)
+
+    def _watch_theme(self, theme_name: str) -> None:
+        super()._watch_theme(theme_name)
+        for trace in self.traces:
+            trace.set_palette(self.palette)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         from tracetui.tui.palette import commands
@@ -53,7 +87,9 @@ class TracetuiApp(App[None]):
         from tracetui.tui.screens.trace import TraceScreen
 
         assert task.trace is not None
-        self.traces.append(TraceScreen(task.trace))
+        pane = None if self.settings.pane == "none" else self.settings.pane
+        self.traces.append(TraceScreen(task.trace, pane, self.palette))
+        self.traces[-1].minimum_gap = self.settings.minimum_gap
         return self.traces[-1]
 
     # Traces

@@ -83,6 +83,10 @@ class HelpScreen(ModalScreen[None]):
         Binding("escape,q,question_mark,enter", "dismiss", "Close"),
     ]
 
+    def __init__(self, actions: Iterable[Action] = ACTIONS) -> None:
+        super().__init__()
+        self.actions = tuple(actions)
+
     def compose(self) -> ComposeResult:
         with VerticalScroll():
             yield Static(markup=False)
@@ -92,4 +96,4 @@ class HelpScreen(ModalScreen[None]):
         self.query_one(VerticalScroll).focus()
 
     def on_resize(self) -> None:
-        self.query_one(VerticalScroll).query_one(Static).update(help_text(self.size.width - 5))
+        self.query_one(VerticalScroll).query_one(Static).update(help_text(self.size.width - 5, self.actions))

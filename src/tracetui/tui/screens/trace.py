@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.worker import Worker, WorkerState
 
 from tracetui.analysis.kernel_names import short_name
-from tracetui.timeline.palette import DARK, LIGHT, Palette
+from tracetui.timeline.palette import DARK, Theme
 from tracetui.trace.model import Trace
 from tracetui.tui.bindings import ACTIONS
 from tracetui.tui.footer import Footer
@@ -40,14 +40,14 @@ class TraceScreen(Moving, Walking, Asking, Paning):
     TraceScreen > TimelineView { height: 1fr; }
     """
 
-    def __init__(self, trace: Trace, pane: str | None = "averages") -> None:
+    def __init__(self, trace: Trace, pane: str | None = "averages", palette: Theme = DARK) -> None:
         super().__init__()
         self.trace = trace
         self.results = Results(trace)
         self.gap = None
         self._categories = np.zeros(len(trace.names), dtype=np.int64)
         self._categories[trace.name[::-1]] = trace.category[::-1]
-        self.timeline = TimelineView(trace, short=self._short)
+        self.timeline = TimelineView(trace, short=self._short, theme=palette)
         self.bar = SelectionBar()
         self.timeline.bar = self.bar
         self.area = PaneArea(self._panes(), pane)
@@ -81,7 +81,7 @@ class TraceScreen(Moving, Walking, Asking, Paning):
         def averages() -> Pane:
             from tracetui.tui.panes.averages import AveragesPane
 
-            return AveragesPane(self.results, "averages", self._colour())
+            return AveragesPane(self.results, "averages", self._colour)
 
         def gaps() -> Pane:
             from tracetui.tui.panes.gaps import GapsPane
@@ -100,9 +100,14 @@ class TraceScreen(Moving, Walking, Asking, Paning):
 
         return {p.__name__: p for p in (details, averages, gaps, steps, findings)}
 
-    def _colour(self) -> Callable[[int], str | None]:
-        palette = Palette(self.trace, DARK if self.app.current_theme.dark else LIGHT)
-        return lambda name: f"color({palette.colour_of(name)})"
+    def _colour(self, name: int) -> str | None:
+        """The colour of a name in the timeline, for the tables."""
+        colour = self.timeline.scene.fixed.palette.colour_of(name)
+        return f"color({colour})" if 0 <= colour < 256 else None
+
+    def set_palette(self, palette: Theme) -> None:
+        """Other colours for the timeline."""
+        self.timeline.set_theme(palette)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         if event.state is WorkerState.ERROR:
@@ -125,7 +130,7 @@ class TraceScreen(Moving, Walking, Asking, Paning):
     def action_help(self) -> None:
         from tracetui.tui.screens.help import HelpScreen
 
-        self.app.push_screen(HelpScreen())
+        self.app.push_screen(HelpScreen(getattr(self.app, "actions", ACTIONS)))
 
     # Captures and other traces
 

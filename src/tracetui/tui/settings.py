@@ -1,0 +1,121 @@
+"""The user's settings: a TOML file, every line of it optional.
+
+theme = "light"            # dark, light, high-contrast, colour-blind
+ascii = true               # no characters beyond ASCII
+pane = "gaps"              # the pane that is open at the start; "none"
+minimum_gap = "5us"        # shorter gaps are passed over by g
+[keys]
+zoom_in = "i"              # by the action's name in `tracetui.tui.bindings`
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tracetui.trace.text import plain
+from tracetui.tui.bindings import ACTIONS, key_text, rebound
+
+THEME_NAMES = ("dark", "light", "high-contrast", "colour-blind")
+PANES = ("details", "averages", "gaps", "steps", "findings", "none")
+
+
+class SettingsError(ValueError):
+    """A setting that cannot be; the message is one line, safe to show."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What can be set."""
+
+    theme: str | None = None
+    """None: by the terminal's background, where it tells."""
+    ascii: bool = False
+    pane: str = "averages"
+    minimum_gap: int = 0
+    """Nanoseconds."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+
+def settings_file() -> Path:
+    """Where the settings are; `TRACETUI_CONFIG` names another file."""
+    named = os.environ.get("TRACETUI_CONFIG")
+    if named:
+        return Path(named)
+    from platformdirs import user_config_path
+
+    return user_config_path("tracetui", appauthor=False) / "config.toml"
+
+
+def load_settings(file: Path | None = None) -> Settings:
+    """The settings; the defaults where there is no file. Raises SettingsError."""
+    file = file or settings_file()
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Settings()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{plain(str(file))}: cannot be read ({plain(str(error))})") from None
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        return parse(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{plain(str(file))}: {plain(str(error))}") from None
+    except SettingsError as error:
+        raise SettingsError(f"{plain(str(file))}: {error}") from None
+
+
+def parse(values: Mapping[str, Any]) -> Settings:
+    """Settings from decoded TOML. Raises SettingsError."""
+    known = {"theme", "ascii", "pane", "minimum_gap", "keys"}
+    for key in values:
+        if key not in known:
+            raise SettingsError(f"no setting {plain(key)!r}: there are {', '.join(sorted(known))}")
+    theme = _one_of(values, "theme", THEME_NAMES, None)
+    pane = _one_of(values, "pane", PANES, "averages")
+    ascii = values.get("ascii", False)
+    if not isinstance(ascii, bool):
+        raise SettingsError("ascii is true or false")
+    return Settings(theme, ascii, pane or "averages", _gap(values.get("minimum_gap", 0)), _keys(values))
+
+
+def _one_of(values: Mapping[str, Any], key: str, choices: tuple[str, ...], default: str | None) -> str | None:
+    value = values.get(key, default)
+    if value is not None and value not in choices:
+        raise SettingsError(f"{key} is one of {', '.join(choices)}, not {plain(repr(value), 60)}")
+    return None if value is None else str(value)
+
+
+def _gap(value: Any) -> int:
+    from tracetui.tui.search.query import QueryError, parse_time
+
+    try:
+        return max(0, int(parse_time(str(value))))
+    except QueryError as error:
+        raise SettingsError(f"minimum_gap: {error}") from None
+
+
+def _keys(values: Mapping[str, Any]) -> dict[str, str]:
+    keys = values.get("keys", {})
+    if not isinstance(keys, Mapping):
+        raise SettingsError('keys is a table: [keys], then lines such as zoom_in = "i"')
+    ids = {a.id for a in ACTIONS}
+    for id, key in keys.items():
+        if id not in ids:
+            raise SettingsError(f"keys: no action {plain(str(id), 60)!r}")
+        if not isinstance(key, str) or not key.strip():
+            raise SettingsError(f"keys: {id} needs a key")
+    owners: dict[str, str] = {}
+    for action in rebound(keys):
+        for key in action.keys:
+            if key in owners:
+                raise SettingsError(f"keys: {key_text(key)} would be both {owners[key]} and {action.id}")
+            owners[key] = action.id
+    return dict(keys)
