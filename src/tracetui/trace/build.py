@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -38,12 +37,8 @@ def build(
     text_size: int,
     top: Mapping[str, Any],
     reader: ArgsReader,
-    threads: bool = False,
 ) -> Trace:
-    """Everything behind the decoding. Empties the store.
-
-    `top`: the file's top-level keys other than its events. `threads`: nest and link side by side.
-    """
+    """Everything behind the decoding. `top`: the file's top-level keys other than its events. Empties the store."""
     tables, trouble = store.tables, store.trouble
     phases = {plain(phase, 8): count for phase, count in store.phases().items()}
     points = {name: store.points.take(name) for name in store.points.kinds}
@@ -84,12 +79,11 @@ def build(
     source = store.slices.take("source")[order]
     del order
     firsts = np.searchsorted(lane, np.arange(len(plan.lanes) + 1))
-    nesting = _Beside(lambda: nest(begin, end, firsts.tolist()), threads)
-    launch = link_launches(kind, start, correlation)
-    op = link_ops(kind, start, correlation, external)
-    depth, parent, rows = nesting.result()
+    depth, parent, rows = nest(begin, end, firsts.tolist())
     del begin, end
     lanes = _lanes(plan, firsts, rows)
+    launch = link_launches(kind, start, correlation)
+    op = link_ops(kind, start, correlation, external)
     early, lead = count_before_launch(launch, start)
     trouble.note("before_launch", count=early, detail=f"by up to {lead / 1000:.3f} us")
     flow_from, flow_to, flow_category, flow_kinds = _flows(
@@ -142,34 +136,6 @@ def build(
     )
 
 
-class _Beside:
-    """Work done in a thread, as numpy lets others run meanwhile; or, without `threads`, when its result is asked for."""
-
-    def __init__(self, work: Callable[[], tuple[I32, I32, list[int]]], threads: bool) -> None:
-        self._work = work
-        self._found: tuple[I32, I32, list[int]] | None = None
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="nest") if threads else None
-        if self._thread is not None:
-            self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._found = self._work()
-        except BaseException as error:
-            self._error = error
-
-    def result(self) -> tuple[I32, I32, list[int]]:
-        if self._thread is not None:
-            self._thread.join()
-        else:
-            self._run()
-        if self._found is None:
-            assert self._error is not None
-            raise self._error
-        return self._found
-
-
 def _close_open(start: I64, duration: I64) -> None:
     """Slices without an end go on to the end of the trace. Changes `duration`."""
     opened = duration == NO_TIME
@@ -182,7 +148,11 @@ def _zero(start: I64, odd: Bool, points: Mapping[str, Array], store: Store) -> i
     """The trace's zero: where its first slice starts that can be believed; without slices, its first event."""
     if len(start):
         return int(start[~odd].min()) if not odd.all() else int(start.min())
-    firsts = [int(times.min()) for times in (points["start"], store.counters.arrays["start"][: len(store.counters)]) if len(times)]
+    firsts = [
+        int(times.min())
+        for times in (points["start"], store.counters.arrays["start"][: len(store.counters)])
+        if len(times)
+    ]
     return min(firsts, default=0)
 
 

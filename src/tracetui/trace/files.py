@@ -14,7 +14,6 @@ from typing import IO
 from tracetui.trace.inflate import GZIP_MAGIC
 from tracetui.trace.model import TraceError
 from tracetui.trace.text import plain
-from tracetui.trace.window import ReadInto
 
 BLOCK = 1 << 20
 
@@ -30,11 +29,6 @@ class Source:
     compressed: bool
     stamp: tuple[int, int]
     """Size and time of modification when it was opened."""
-
-    def text(self) -> ReadInto:
-        """A reader of the text from its start (plain files only)."""
-        self.file.seek(0)
-        return self.file.readinto  # type: ignore[attr-defined, no-any-return]
 
 
 def shown(path: str) -> str:

@@ -8,6 +8,8 @@ import numpy as np
 
 from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, NO_ID, Bool, Kind
 
+_BLOCK = 1 << 17
+
 
 def _kinds(kind: I8, *wanted: Kind) -> Bool:
     table = np.zeros(128, dtype=np.bool_)
@@ -15,11 +17,16 @@ def _kinds(kind: I8, *wanted: Kind) -> Bool:
     return np.asarray(table[kind], dtype=np.bool_)
 
 
+def _indices(mask: Bool) -> I32:
+    return np.flatnonzero(mask).astype(np.int32)
+
+
 def link_launches(kind: I8, start: I64, correlation: I64) -> I32:
     """For each device event the runtime event with its correlation, -1 for none and for all others. Shape (n,)."""
     launch = np.full(len(kind), -1, dtype=np.int32)
-    runtime = np.flatnonzero(_kinds(kind, Kind.RUNTIME) & (correlation != NO_ID))
-    device = np.flatnonzero(_kinds(kind, *DEVICE_WORK, Kind.SYNC) & (correlation != NO_ID))
+    known = correlation != NO_ID
+    runtime = _indices(_kinds(kind, Kind.RUNTIME) & known)
+    device = _indices(_kinds(kind, *DEVICE_WORK, Kind.SYNC) & known)
     launch[device] = _match(correlation, start, runtime, device)
     return launch
 
@@ -28,46 +35,51 @@ def link_ops(kind: I8, start: I64, correlation: I64, external: I64) -> I32:
     """For each device or runtime event the op whose id is its `External id`, -1 for none and for all others."""
     op = np.full(len(kind), -1, dtype=np.int32)
     known = external != NO_ID
-    ops = np.flatnonzero(_kinds(kind, Kind.CPU_OP) & known)
+    ops = _indices(_kinds(kind, Kind.CPU_OP) & known)
     # A synchronisation may carry its own correlation there, which is no op's.
     known &= ~(_kinds(kind, Kind.SYNC) & (external == correlation))
-    linked = np.flatnonzero(_kinds(kind, *DEVICE_WORK, Kind.SYNC, Kind.RUNTIME) & known)
+    linked = _indices(_kinds(kind, *DEVICE_WORK, Kind.SYNC, Kind.RUNTIME) & known)
+    del known
     op[linked] = _match(external, start, ops, linked)
     return op
 
 
-def _match(ids: I64, start: I64, targets: I64, seekers: I64) -> I64:
+def _match(ids: I64, start: I64, targets: I32, seekers: I32) -> I32:
     """For each seeker the target with its id; of several the last that does not start after it, else the first."""
-    found = np.full(len(seekers), -1, dtype=np.int64)
+    found = np.full(len(seekers), -1, dtype=np.int32)
     if not len(targets) or not len(seekers):
         return found
-    wanted, offered = ids[seekers], ids[targets]
-    low, high = int(offered.min()), int(offered.max())
-    if high - low < 8 * len(targets) + 1024:
-        # Ids are dense: a table.
-        table = np.full(high - low + 1, -1, dtype=np.int64)
-        table[offered - low] = np.arange(len(targets))
-        repeated = len(targets) != int(np.count_nonzero(table >= 0))
-        if not repeated:
-            inside = (wanted >= low) & (wanted <= high)
-            place = table[wanted[inside] - low]
-            found[inside] = np.where(place >= 0, targets[place], -1)
-            return found
-    order = np.lexsort((start[targets], offered))
-    targets, offered = targets[order], offered[order]
-    first = np.searchsorted(offered, wanted, side="left")
-    last = np.searchsorted(offered, wanted, side="right")
-    there = last > first
-    pick = np.maximum(last - 1, 0)
-    # Ids that are used again: step back to the last that starts in time.
-    late = there & (last - first > 1) & (start[targets[pick]] > start[seekers])
-    if late.any():
-        keys = start[targets]
-        for at in np.flatnonzero(late):
-            a, b = int(first[at]), int(last[at])
-            pick[at] = max(a, a + int(np.searchsorted(keys[a:b], start[seekers[at]], side="right")) - 1)
-    found[there] = targets[pick[there]]
+    offered = ids[targets]
+    order = np.argsort(offered, kind="stable").astype(np.int32)
+    offered = offered[order]
+    repeated = bool((offered[1:] == offered[:-1]).any())
+    if repeated:
+        order = np.lexsort((start[targets], ids[targets])).astype(np.int32)
+    targets = targets[order]
+    del order
+    for a in range(0, len(seekers), _BLOCK):
+        part = seekers[a : a + _BLOCK]
+        wanted = ids[part]
+        first = np.searchsorted(offered, wanted, side="left")
+        there = np.flatnonzero(offered[np.minimum(first, len(offered) - 1)] == wanted)
+        if repeated:
+            found[a + there] = _latest(
+                offered, targets, start, wanted[there], first[there], start[part[there]]
+            )
+        else:
+            found[a + there] = targets[first[there]]
     return found
+
+
+def _latest(offered: I64, targets: I32, start: I64, wanted: I64, first: I64, moment: I64) -> I32:
+    """Of the targets with one id, in order of time from `first` on, the last that does not start after `moment`."""
+    last = np.searchsorted(offered, wanted, side="right")
+    pick = last - 1
+    late = np.flatnonzero((last - first > 1) & (start[targets[pick]] > moment))
+    for at in late.tolist():
+        same = start[targets[first[at] : last[at]]]
+        pick[at] = max(first[at], first[at] + int(np.searchsorted(same, moment[at], side="right")) - 1)
+    return targets[pick]
 
 
 class FlowEnds(NamedTuple):

@@ -17,9 +17,14 @@ from tracetui.trace.layout import Beginning, ending_keys, find_events, salvage
 from tracetui.trace.model import Cancelled, Progress, Trace, TraceError
 from tracetui.trace.repair import fits_end
 from tracetui.trace.store import Store
+from tracetui.trace.stretches import BLOCK, Supply, worth
+from tracetui.trace.trouble import Trouble
 from tracetui.trace.window import Window
-from tracetui.trace.workers import BLOCK, read_parallel, worth
+from tracetui.trace.worker import read_range
+from tracetui.trace.workers import read_parallel
 
+_RATIO = 10
+"""A compressed trace is taken to be so many times as large inflated."""
 _KNOWN_PHASES = frozenset("XBEiIRCMstfbneSTFNODPpVvc(),")
 
 
@@ -67,25 +72,31 @@ def _no_collections() -> Iterator[None]:
 def _load(
     source: Source, report: Callable[[int, int], None], size: int, workers: int | None, block: int
 ) -> Trace:
-    count = worth(source.size) if workers is None else workers
+    count = worth(source.size * (_RATIO if source.compressed else 1)) if workers is None else workers
     store = Store(extent=0 if source.compressed else source.size)
-    inflater = Inflater(source.file, store.trouble) if source.compressed else None
+    text = _Text(source, store.trouble)
     try:
-        window = Window(inflater.readinto if inflater is not None else source.text(), 0)
+        window = text.window()
         beginning = find_events(window, shown(source.path), store.trouble)
         reader = Reader(store, beginning.bare, size)
 
         def advance(offset: int) -> None:
-            report(min(source.size, inflater.consumed if inflater is not None else offset), source.size)
+            report(text.progress(offset), source.size)
 
-        if count > 1 and inflater is None and reader.learn(window):
-            ending = read_parallel(source.file.fileno(), window.offset, source.size, reader, count, advance, block)
+        if count > 1 and reader.learn(window) and reader.separator is not None:
+            begin, descriptor = window.offset, source.file.fileno()
+            sent = window if source.compressed else None
+            supply = Supply(
+                reader.separator, begin, source.size, block // 4 if sent else block, descriptor, sent
+            )
+            ending = read_parallel(supply, reader, count, advance)
+            if ending.kind == "lost":
+                ending = reader.read(text.window(ending.offset), True, advance)
         else:
             ending = reader.read(window, True, advance)
-        text_size = inflater.produced if inflater is not None else source.size
+        text_size = text.size
     finally:
-        if inflater is not None:
-            inflater.close()
+        text.close()
     top = _judge_ending(ending, beginning, store)
     if not any(phase in _KNOWN_PHASES for phase in store.phases()) and (
         beginning.bare or store.chunks_hold()
@@ -93,7 +104,42 @@ def _load(
         raise TraceError(f"{shown(source.path)}: is JSON, but holds no events of a trace")
     report(source.size, source.size)
     reader_of_args = FileReader(source, store.chunks, beginning.bare)
-    return build(store, source.path, source.size, text_size, top, reader_of_args, threads=count > 1)
+    return build(store, source.path, source.size, text_size, top, reader_of_args)
+
+
+class _Text:
+    """The text of a source, read from front to back; another time where that must be."""
+
+    def __init__(self, source: Source, trouble: Trouble) -> None:
+        self._source = source
+        self._trouble = trouble
+        self._inflater: Inflater | None = None
+
+    def window(self, offset: int = 0) -> Window:
+        """A window that begins at `offset`."""
+        self.close()
+        if not self._source.compressed:
+            return Window(read_range(self._source.file.fileno(), offset, self._source.size), offset)
+        # Whatever is wrong with the compression was noted the first time.
+        again = self._inflater is not None
+        self._inflater = Inflater(self._source.file, Trouble() if again else self._trouble)
+        window = Window(self._inflater.readinto, 0)
+        while window.offset < offset:
+            window.fill(min(BLOCK, offset - window.offset))
+            window.skip(min(window.size, offset - window.offset))
+        return window
+
+    def progress(self, offset: int) -> int:
+        """Bytes of the file that have been read when the text was read up to `offset`."""
+        return min(self._source.size, offset if self._inflater is None else self._inflater.consumed)
+
+    @property
+    def size(self) -> int:
+        return self._source.size if self._inflater is None else self._inflater.produced
+
+    def close(self) -> None:
+        if self._inflater is not None:
+            self._inflater.close()
 
 
 def _judge_ending(ending: Ending, beginning: Beginning, store: Store) -> Mapping[str, Any]:

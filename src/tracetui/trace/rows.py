@@ -146,9 +146,7 @@ def _label(value: Any) -> int | str:
 
 
 def _id(value: Any) -> int:
-    if isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) < 20:
-        value = int(value)
-    elif isinstance(value, float) and value.is_integer():
+    if (isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) < 20) or (isinstance(value, float) and value.is_integer()):
         value = int(value)
     return value if type(value) is int and -(1 << 63) < value < 1 << 63 else NO_ID
 

@@ -1,7 +1,8 @@
 """A process that reads stretches of a plain trace for another one: `workers` starts it and talks to it.
 
-A request is a line "begin end final" on standard input; the answer on standard output is two lengths, then a pickled
-header, then the bytes of the arrays. The file is an inherited descriptor. The process ends when its input does.
+A request on standard input is a line "begin end final sent", and the text itself if it is sent; the answer on standard
+output is two lengths, then a pickled header, then the bytes of the arrays. The file is an inherited descriptor.
+The process ends when its input does.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 from tracetui.trace.chunks import Ending, Reader
 from tracetui.trace.scan import Separator
 from tracetui.trace.store import Store
+from tracetui.trace.stretches import Stretch
 from tracetui.trace.window import ReadInto, Window
 
 LENGTHS = struct.Struct("<QQ")
@@ -27,17 +29,42 @@ def read_range(descriptor: int, begin: int, end: int) -> ReadInto:
 
     def read(view: memoryview) -> int:
         nonlocal at
-        count = os.preadv(descriptor, [view[: end - at]], at) if end > at else 0
+        if at >= end:
+            return 0
+        view = view[: end - at]
+        if hasattr(os, "preadv"):
+            count = os.preadv(descriptor, [view], at)
+        else:
+            os.lseek(descriptor, at, os.SEEK_SET)
+            part = os.read(descriptor, len(view))
+            count = len(part)
+            view[:count] = part
         at += count
         return count
 
     return read
 
 
-def read_stretch(descriptor: int, begin: int, end: int, final: bool, reader: Reader) -> Ending:
+def read_text(text: bytes) -> ReadInto:
+    """A reader of text that is here already."""
+    at = 0
+
+    def read(view: memoryview) -> int:
+        nonlocal at
+        part = text[at : at + len(view)]
+        view[: len(part)] = part
+        at += len(part)
+        return len(part)
+
+    return read
+
+
+def read_stretch(descriptor: int, stretch: Stretch, reader: Reader) -> Ending:
     """Read the events of one stretch into a new store of `reader`."""
+    begin, end = stretch.begin, stretch.end
     reader.store = Store(begin=begin, extent=end - begin)
-    return reader.read(Window(read_range(descriptor, begin, end), begin), final)
+    read = read_range(descriptor, begin, end) if stretch.text is None else read_text(stretch.text)
+    return reader.read(Window(read, begin), stretch.final)
 
 
 def main(descriptor: int, bare: bool, size: int, separator: tuple[bytes, int, int]) -> None:
@@ -48,9 +75,11 @@ def main(descriptor: int, bare: bool, size: int, separator: tuple[bytes, int, in
     reader = Reader(Store(), bare, size)
     reader.separator = Separator(*separator)
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
-    for line in sys.stdin.buffer:
-        begin, end, final = map(int, line.split())
-        ending = read_stretch(descriptor, begin, end, bool(final), reader)
+    source = sys.stdin.buffer
+    while line := source.readline():
+        begin, end, final, sent = map(int, line.split())
+        text = source.read(end - begin) if sent else None
+        ending = read_stretch(descriptor, Stretch(0, begin, end, bool(final), text), reader)
         header, arrays = reader.store.pack()
         body = [memoryview(array).cast("B") for array in arrays if len(array)]
         shapes = [(array.dtype.str, len(array)) for array in arrays]
