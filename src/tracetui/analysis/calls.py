@@ -45,8 +45,7 @@ class Calls:
     removed: Bool
     """Merged into the call around it: an only child that had its parent's name. It does not count."""
     innermost: Bool
-    """Of those removed, the innermost of its chain: its children and device time are what the merged call
-    has."""
+    """Of those removed, the innermost of a chain: the merged call has its children and device time."""
     merged_into: I64
     """The position of the call that each one is now part of: its own, unless it was removed."""
     self_cpu: I64

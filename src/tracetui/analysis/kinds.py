@@ -1,5 +1,4 @@
-"""Device time by kind of work (compute, communication, copy, set), counts and delays: per step and as a
-whole."""
+"""Device time by kind of work (compute, communication, copy, set), counts and delays, by step."""
 
 from __future__ import annotations
 
@@ -106,8 +105,7 @@ def time_by_kind(trace: Trace, table: StepTable) -> TimeByKind:
 
 
 def _own_parts(start: I64, end: I64) -> tuple[I64, I64]:
-    """Of each interval (sorted by start) what none before it covers: (starts, ends), empty where all is
-    covered."""
+    """Of each interval (sorted by start) what none before it covers: (starts, ends), maybe empty."""
     if not len(start):
         return start, end
     reach = np.maximum.accumulate(end)

@@ -1,5 +1,4 @@
-"""From the launch on the CPU to the start on the device: delays, how much is in flight, kernels too short
-to pay."""
+"""From the launch on the CPU to the start on the device: delays, what is in flight, short kernels."""
 
 from __future__ import annotations
 
@@ -18,18 +17,15 @@ __all__ = ["Launches", "QueueDepth", "ShortKernels", "find_launches", "queue_dep
 
 @dataclass(frozen=True, slots=True)
 class Launches:
-    """Every kernel, copy and set whose launch the trace holds. Arrays of one length, sorted by (lane,
-    start)."""
+    """Every kernel, copy and set whose launch the trace holds, by (lane, start). Arrays of one length."""
 
     event: I64
     launch: I64
     device: I64
     delay: I64
-    """From the start of the launch to the start of the event, in ns; never below 0 (clocks may differ a
-    little)."""
+    """From the start of the launch to that of the event, in ns; 0 where clocks differ and it is less."""
     cost: I64
-    """What the launch took on the CPU, in ns; shared evenly among all that it launched (a CUDA graph's
-    kernels)."""
+    """What the launch took on the CPU, in ns; shared evenly among all that it launched (a graph's)."""
     unlinked: int
     """Device events of the scope whose launch the trace does not hold."""
 
@@ -44,8 +40,7 @@ class Launches:
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """How many device events were launched and had not ended: `depth[i]` from `time[i]` on. Arrays of one
-    length."""
+    """How many device events were launched and had not ended: `depth[i]` from `time[i]` on."""
 
     time: I64
     depth: I64

@@ -127,8 +127,7 @@ def launch_times(trace: Trace, at: I64) -> I64:
 
 
 def _annotation_with_id(trace: Trace, ids: I64) -> I64:
-    """The CPU annotation that has each id (its shadow on the device carries the same), -1 where there is
-    none."""
+    """The CPU annotation that has each id (its shadow on the device has the same), -1 for none."""
     found = np.flatnonzero((trace.kind == Kind.ANNOTATION) & (trace.external_id > 0))
     if not len(found):
         return np.full(len(ids), -1, dtype=np.int64)

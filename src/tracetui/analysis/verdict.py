@@ -21,8 +21,7 @@ BUSY_SHARE = 0.8
 IDLE_SHARE = 0.5
 """Below this share the device stands idle more than it runs."""
 QUEUED_NS = 50_000
-"""A median launch delay of less means that hardly anything is queued: several times the latency of a
-launch."""
+"""Several times the latency of a launch: with a lower median delay hardly anything is queued."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,7 @@ _TIME = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|µs|μs|ms|s)?\s*", re.AS
 
 
 def parse_duration(text: str) -> int:
-    """Nanoseconds of a time such as `5us`, `1.5ms` or `0`; without a unit, microseconds. Raises
-    ValueError."""
+    """Nanoseconds of a time such as `5us` or `1.5ms`; microseconds without a unit. Raises ValueError."""
     from fractions import Fraction
 
     match = _TIME.fullmatch(text)
@@ -65,8 +64,7 @@ scope_option = click.option(
 
 
 def parse_scope(trace: Trace, text: str, annotation: str | None = None) -> Scope:
-    """The scope that `text` means in this trace. Raises click.BadParameter (exit code 2) where it means
-    none."""
+    """The scope that `text` means in this trace. Raises click.BadParameter where it means none."""
     from tracetui.analysis.scope import WHOLE, range_scope, step_scope
 
     kind, _, rest = text.partition(":")

@@ -58,8 +58,7 @@ def device_name(trace: Trace, device: int) -> str:
 
 
 def gap_report(trace: Trace, scope: Scope | None = None) -> list[GapReport]:
-    """The gaps of every device. For a step: those within the step's window (see
-    `tracetui.analysis.steps`)."""
+    """The gaps of every device; for a step those within its window (see `summarize_steps`)."""
     reports = []
     steps = find_steps(trace)
     for gaps in find_gaps(trace):
@@ -80,8 +79,7 @@ def _stretch(trace: Trace, scope: Scope, steps: StepTable) -> tuple[int, int]:
 
 
 def gaps_json(trace: Trace, reports: list[GapReport], minimum: int = 0) -> dict[str, Any]:
-    """All gaps of at least `minimum` ns in order of time; the sums are over all gaps, whatever the
-    minimum."""
+    """All gaps of at least `minimum` ns in order of time; the sums are over all gaps."""
     steps = find_steps(trace)
     return {"devices": [_device_json(trace, steps, report, minimum) for report in reports]}
 

@@ -67,8 +67,7 @@ def steps_json(steps: Steps) -> dict[str, Any]:
 
 
 def select_steps(steps: Steps, scope: Scope) -> Steps:
-    """The steps of a scope: the one, or those that start in the range. `outside` and `whole` stay the
-    trace's."""
+    """The steps of a scope: the one, or those that start in the range. `whole` stays the trace's."""
     if scope.kind == "whole":
         return steps
     if scope.kind == "step":

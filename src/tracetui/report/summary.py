@@ -111,8 +111,7 @@ def _all_causes(reports: list[GapReport]) -> tuple[I8, I64]:
 
 
 def metric(summary: Summary, name: str) -> float | None:
-    """A metric of `METRICS`, a share from 0 to 1; None where the trace does not tell. Raises KeyError for
-    others."""
+    """A share from 0 to 1, None where the trace does not tell. Raises KeyError for none of `METRICS`."""
     rows, verdict = summary.rows, summary.verdict
     if name == "busy":
         return verdict.busy_share

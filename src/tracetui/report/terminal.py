@@ -1,5 +1,4 @@
-"""Lines on a terminal: colours where it has them, none where `NO_COLOR` is set, plain text where it is a
-pipe."""
+"""Lines to standard output: with colours on a terminal (unless `NO_COLOR` is set), plain in a pipe."""
 
 from __future__ import annotations
 
