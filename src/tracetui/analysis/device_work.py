@@ -7,9 +7,9 @@ import numpy as np
 from tracetui.analysis.climb import climb_to
 from tracetui.analysis.kernel_names import KernelName, decode
 from tracetui.trace import DEVICE_WORK, Kind, Trace
-from tracetui.trace.model import I64, Bool
+from tracetui.trace.model import I64
 
-__all__ = ["decoded_names", "device_work", "names_where", "op_behind"]
+__all__ = ["decoded_names", "device_work", "op_behind"]
 
 
 def device_work(trace: Trace) -> I64:
@@ -21,13 +21,6 @@ def device_work(trace: Trace) -> I64:
 def decoded_names(trace: Trace, events: I64) -> dict[int, KernelName]:
     """The decoded name of each distinct name among ``events``, by its index into ``trace.names``."""
     return {int(i): decode(trace.names[int(i)]) for i in np.unique(trace.name[events])}
-
-
-def names_where(trace: Trace, wanted: dict[int, KernelName], *kinds: str) -> Bool:
-    """Mask over ``trace.names`` of the decoded names that are of one of these kinds of work."""
-    mask = np.zeros(len(trace.names), dtype=np.bool_)
-    mask[[i for i, name in wanted.items() if name.kind in kinds]] = True
-    return mask
 
 
 def op_behind(trace: Trace, events: I64) -> I64:

@@ -149,11 +149,10 @@ def _read(tokens: list[str]) -> _Words:
 def _read_math(words: _Words, math: re.Match[str]) -> None:
     precision, digits, narrow, what = math.groups()
     words.precision = _PRECISION.get(precision or "")
-    if what in ("gemm", "cudnn"):
-        words.gemm = words.gemm or what == "gemm"
-        words.convolution = words.convolution or ("" if what == "cudnn" else None)
-        if what == "cudnn":
-            words.convolution = words.convolution or "conv"
+    if what == "gemm":
+        words.gemm = True
+    elif what == "cudnn":  # a convolution, whichever way
+        words.convolution = words.convolution or "conv"
     else:
         words.convolution = what
     if digits:
