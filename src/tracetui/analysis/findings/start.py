@@ -55,12 +55,13 @@ def wide_first_step(facts: Facts) -> Iterator[Finding]:
     if width is None or _is_cold(width):
         return
     number, ratio, text, evidence, numbers = _first_step(facts, width)
+    reason = "The next step is like the others, so that the program was warm" if len(width) > 2 else ""
+    reason = reason or "There is only one other step to compare with, so that the program may have been cold"
     yield Finding(
         "wide_first_step",
         "info",
         f"The first recorded step is {ratio:.1f} times as wide as the rest",
-        f"{text}The next step is like the others, so that the program was warm: the first calls under the "
-        "profiler are slow in any process.",
+        f"{text}{reason}. The first calls under the profiler are slow in any process.",
         f"Read the steps after step {number}.",
         evidence,
         numbers,
