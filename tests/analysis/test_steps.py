@@ -18,7 +18,8 @@ from tracetui.analysis.verdict import judge
 from tracetui.trace import DEVICE_WORK, Kind, Trace, load
 
 DATA = Path(__file__).parent.parent / "data"
-TRACES = sorted(DATA.glob("*.json.gz"))
+SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
+TRACES = sorted([*DATA.glob("*.json.gz"), *SAMPLES.glob("*.json.gz")])
 SUMS = (
     "busy",
     "idle",
