@@ -204,8 +204,3 @@ def _deepest(shown: I32, part: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], 
         else:
             high = middle - 1
     return low
-
-
-def lane_lines(lines: list[Line]) -> I64:
-    """Positions of the lines that show slices. int64."""
-    return np.array([i for i, line in enumerate(lines) if line.of is Of.LANE], dtype=np.int64)

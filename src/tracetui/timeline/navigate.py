@@ -7,7 +7,10 @@ import numpy as np
 from tracetui.timeline.layout import Layout, Of
 from tracetui.timeline.rows import Row, Rows
 from tracetui.timeline.viewport import Viewport
-from tracetui.trace.model import Trace
+from tracetui.trace.model import Kind, Trace
+
+MOST = 16
+"""Flows drawn for one event."""
 
 
 def neighbour(rows: Rows, slice_index: int, step: int) -> int | None:
@@ -112,13 +115,16 @@ def opening(rows: Rows, layout: Layout, view: Viewport) -> int | None:
 
 
 def linked(trace: Trace, slice_index: int) -> tuple[tuple[int, int], ...]:
-    """The flows of a slice as (from, to): launch and what it launched, forward and backward."""
+    """The flows of a slice as (from, to): launch, what it launched or ran, forward and backward."""
     found: list[tuple[int, int]] = []
     launch = int(trace.launch[slice_index])
     if launch >= 0:
         found.append((launch, slice_index))
     else:
-        found += [(slice_index, int(i)) for i in np.flatnonzero(trace.launch == slice_index)[:16]]
-    found += [(slice_index, int(i)) for i in trace.flow_to[trace.flow_from == slice_index][:16]]
-    found += [(int(i), slice_index) for i in trace.flow_from[trace.flow_to == slice_index][:16]]
+        found += [(slice_index, int(i)) for i in np.flatnonzero(trace.launch == slice_index)[:MOST]]
+        if not found and trace.kind[slice_index] == Kind.CPU_OP:
+            ran = np.flatnonzero((trace.op == slice_index) & (trace.launch >= 0))[:MOST]
+            found += [(slice_index, int(i)) for i in ran]
+    found += [(slice_index, int(i)) for i in trace.flow_to[trace.flow_from == slice_index][:MOST]]
+    found += [(int(i), slice_index) for i in trace.flow_from[trace.flow_to == slice_index][:MOST]]
     return tuple(found)

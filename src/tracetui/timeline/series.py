@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from tracetui.trace.model import DEVICE_WORK, F64, I64, Trace
 
 BLOCK = 256
 """Samples per block of the coarse maxima."""
+BATCH = 500
+"""Memory events that are read from the file at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,24 +80,22 @@ def counters(trace: Trace) -> list[Series]:
     ]
 
 
-def memory(trace: Trace) -> list[Series]:
-    """Allocated and reserved bytes of each device, from the `[memory]` instants. Reads the file again."""
-    wanted = {i for i, name in enumerate(trace.names) if name == "[memory]"}
-    at = np.flatnonzero(np.isin(trace.instants.name, list(wanted))) if wanted else np.zeros(0, np.int64)
+def memory(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> list[Series]:
+    """Allocated and reserved bytes of each device, from the `[memory]` instants.
+
+    Their values lie in the file, which is read again in batches; `going_on` is called between two of them,
+    and stops the reading with False.
+    """
+    wanted = [i for i, name in enumerate(trace.names) if name == "[memory]"]
+    at = np.flatnonzero(np.isin(trace.instants.name, wanted))
     samples: dict[tuple[str, str], tuple[list[int], list[float]]] = {}
-    for start, args in zip(
-        trace.instants.start[at].tolist(),
-        trace.args_of_sources(trace.instants.source[at].tolist()),
-        strict=True,
-    ):
-        device = args.get("Device Id")
-        where = f"GPU {device}" if isinstance(device, int) and device >= 0 else "CPU"
-        for what, key in (("allocated", "Total Allocated"), ("reserved", "Total Reserved")):
-            value = args.get(key)
-            if isinstance(value, int | float):
-                times, values = samples.setdefault((where, what), ([], []))
-                times.append(start)
-                values.append(float(value))
+    for first in range(0, len(at), BATCH):
+        batch = at[first : first + BATCH]
+        read = trace.args_of_sources(trace.instants.source[batch].tolist())
+        for start, args in zip(trace.instants.start[batch].tolist(), read, strict=True):
+            _sample(samples, start, args)
+        if not going_on():
+            return []
     several = len({where for where, _ in samples if where != "CPU"}) > 1
     found = [
         series(
@@ -105,6 +107,19 @@ def memory(trace: Trace) -> list[Series]:
         for (where, what), (times, values) in sorted(samples.items(), reverse=True)
     ]
     return [one for one in found if one.high > 0]
+
+
+def _sample(
+    samples: dict[tuple[str, str], tuple[list[int], list[float]]], start: int, args: Mapping[str, Any]
+) -> None:
+    device = args.get("Device Id")
+    where = f"GPU {device}" if isinstance(device, int) and device >= 0 else "CPU"
+    for what, key in (("allocated", "Total Allocated"), ("reserved", "Total Reserved")):
+        value = args.get(key)
+        if isinstance(value, int | float):
+            times, values = samples.setdefault((where, what), ([], []))
+            times.append(start)
+            values.append(float(value))
 
 
 def launches(trace: Trace) -> list[Series]:
@@ -128,11 +143,6 @@ def launches(trace: Trace) -> list[Series]:
         order = np.lexsort((steps, times))
         found.append(series(f"{where}queued", times[order], np.maximum(np.cumsum(steps[order]), 0), "count"))
     return found
-
-
-def derived(trace: Trace) -> list[Series]:
-    """What the trace's other events say: memory, launch delay, queue depth. May take a moment."""
-    return [*memory(trace), *launches(trace)]
 
 
 def text_of(value: float, unit: str) -> str:

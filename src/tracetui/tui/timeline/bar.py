@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+from rich.cells import cell_len
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
@@ -45,19 +48,13 @@ class SelectionBar(Widget):
         for text, bright in self._parts:
             text = cut(text, width - column - 1)
             canvas.put(0, column, text, theme.text if bright else theme.dim, None, BOLD if bright else 0)
-            column += len(cells_of(text))
+            column += cell_len(text)
         strip: Strip = whole(canvas.runs(0), width)
         return [strip if crop.width == width else strip.crop(crop.x, crop.right)] * crop.height
 
 
-def cells_of(text: str) -> range:
-    from rich.cells import cell_len
-
-    return range(cell_len(text))
-
-
-def describe(trace: Trace, slice_index: int, width: int) -> list[Part]:
-    """The selected event's line, at most `width` cells: the name gives way first."""
+def describe(trace: Trace, slice_index: int, width: int, short: Callable[[int], str]) -> list[Part]:
+    """The selected event's line, at most `width` cells: a long name is shortened, then cut."""
     i = slice_index
     start, length = int(trace.start[i]), int(trace.duration[i])
     children = trace.children(i)
@@ -79,4 +76,8 @@ def describe(trace: Trace, slice_index: int, width: int) -> list[Part]:
         ]
     parts.append((f"  {trace.lanes[int(trace.lane[i])].name}", False))
     rest = sum(len(text) for text, _ in parts)
-    return [(cut(trace.name_of(i), max(16, width - rest - 2)), True), *parts]
+    room = max(16, width - rest - 2)
+    name = trace.name_of(i)
+    if cell_len(name) > room:
+        name = short(int(trace.name[i]))
+    return [(cut(name, room), True), *parts]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from tracetui.timeline.busy import busy_of, overall
 from tracetui.timeline.palette import DARK, LIGHT, PLAIN, SIXTEEN, Palette, Theme
 from tracetui.timeline.rows import Rows
 from tracetui.timeline.scene import Fixed
+from tracetui.timeline.series import Series, counters, launches, memory
 from tracetui.trace.model import Trace
 
 
@@ -51,3 +53,23 @@ def themed(fixed: Fixed, theme: Theme) -> Fixed:
     if theme is fixed.theme:
         return fixed
     return replace(fixed, palette=Palette(fixed.trace, theme))
+
+
+def series_of(trace: Trace, stopped: Callable[[], bool]) -> Iterator[list[Series]]:
+    """The values over time to draw, more each time; made in a thread, with a quarter of the time at most."""
+    begun = time.monotonic()
+
+    def going_on() -> bool:
+        nonlocal begun
+        time.sleep(min(1.0, 3 * (time.monotonic() - begun)))
+        begun = time.monotonic()
+        return not stopped()
+
+    found: list[Series] = []
+    for make in (counters, launches, lambda trace: memory(trace, going_on)):
+        more = make(trace)
+        if stopped():
+            return
+        if more:
+            found = [*found, *more]
+            yield found

@@ -11,6 +11,7 @@ from textual import events, messages
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
+from textual.worker import get_current_worker
 
 from tracetui.timeline import moves, viewport
 from tracetui.timeline.canvas import Packed
@@ -19,7 +20,7 @@ from tracetui.timeline.labels import label_width
 from tracetui.timeline.layout import Layout, lay_out
 from tracetui.timeline.palette import Theme
 from tracetui.timeline.scene import EDGE, TOP, Idle, Scene
-from tracetui.timeline.series import Series, counters, derived
+from tracetui.timeline.series import Series
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Trace
 from tracetui.tui.timeline.bar import SelectionBar, describe
@@ -35,7 +36,7 @@ from tracetui.tui.timeline.messages import (
 )
 from tracetui.tui.timeline.mouse import Mouse
 from tracetui.tui.timeline.pace import behind
-from tracetui.tui.timeline.setup import fixed_of, theme_of, themed
+from tracetui.tui.timeline.setup import fixed_of, series_of, theme_of, themed
 from tracetui.tui.timeline.strips import Board, LeanStrip
 
 RETRY = 0.004
@@ -288,7 +289,7 @@ class TimelineView(Mouse, Lanes, Widget, can_focus=True):
         if bar is None or not bar.is_mounted:
             return None
         if scene.selected >= 0:
-            parts = describe(self.trace, scene.selected, bar.size.width)
+            parts = describe(self.trace, scene.selected, bar.size.width, scene.fixed.short)
         else:
             parts = [("nothing selected", False), ("  click an event, or press an arrow key", False)]
         return bar if bar.show(parts, scene.fixed.theme) else None
@@ -301,14 +302,13 @@ class TimelineView(Mouse, Lanes, Widget, can_focus=True):
 
     def on_mount(self) -> None:
         self.set_theme(self._given_theme)
-        self.set_series(counters(self.trace))
-        self.run_worker(self._derive, thread=True, group="series")
+        self.run_worker(self._derive, thread=True, group="series", exit_on_error=False)
         self.app.theme_changed_signal.subscribe(self, lambda _: self.set_theme(self._given_theme))
 
     def _derive(self) -> None:
-        found = derived(self.trace)
-        if found:
-            self.app.call_from_thread(self.set_series, [*self._scene.series, *found])
+        worker = get_current_worker()
+        for found in series_of(self.trace, lambda: worker.is_cancelled):
+            self.app.call_from_thread(self.set_series, found)
 
     def on_resize(self, event: events.Resize) -> None:
         width = event.size.width
