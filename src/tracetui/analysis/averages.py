@@ -1,8 +1,9 @@
 """The averages table: the same rows and numbers as `prof.key_averages()`, rebuilt from the JSON alone.
 
 Known differences to PyTorch's own table, on purpose:
-- PyTorch before 2.15 can hang unrelated kernels on an `Activity Buffer Request` row, as that event's id may
-  equal an op's; this never does.
+- PyTorch before 2.15 can hang kernels on the rows of `overhead` events (`Activity Buffer Request`, `Lazy
+  Function Loading`, ...) that are not theirs, as such an event's id may equal an op's; all calls around it
+  then count these kernels twice. This never does.
 - `python_function` slices are left out, as PyTorch 2.11 and 2.15 do, unless asked for (2.13 counts them).
 - Slices that cannot be as the file says (`Trace.odd`) are left out, and counted in `Averages.left_out`.
 """

@@ -99,8 +99,8 @@ def table_command(
 
     As text it has PyTorch's own layout. Sorted by device time without --sort (by CPU time where there is
     none).
-    PyTorch before 2.15 can count kernels on an "Activity Buffer Request" row that are not that row's; this
-    does not.
+    PyTorch before 2.15 can count kernels on rows of the profiler's overhead, such as "Activity Buffer
+    Request", that are not theirs; this does not.
     """
     loaded = load_or_exit(trace)
     from tracetui.analysis.averages import averages
