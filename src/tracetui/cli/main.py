@@ -23,6 +23,11 @@ COMMANDS = {
         "findings_command",
         "Print what to notice in a trace, and what to try.",
     ),
+    "efficiency": (
+        "tracetui.cli.efficiency",
+        "efficiency_command",
+        "Print achieved TFLOP/s and GB/s, and their share of the peak.",
+    ),
     "check": ("tracetui.cli.check", "check_command", "Say what is wrong with a file; write a clean one."),
 }
 

@@ -1,0 +1,37 @@
+"""`efficiency`: how near operators and kernels come to what the device can do."""
+
+from __future__ import annotations
+
+import click
+
+from tracetui.cli.common import command_errors, emit, load_or_exit, trace_argument
+from tracetui.cli.scopes import parse_scope, scope_option
+from tracetui.cli.tables import chosen_format, formats, print_lines
+
+__all__ = ["efficiency_command"]
+
+
+@click.command("efficiency")
+@trace_argument
+@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows; 0 for all.")
+@scope_option
+@formats
+@command_errors
+def efficiency_command(trace: str, limit: int, scope: str) -> None:
+    """Print achieved TFLOP/s and GB/s of operators and kernels, and their share of the device's peak.
+
+    The work comes from the recorded shapes (record_shapes=True), the time from the device events.
+    """
+    loaded = load_or_exit(trace)
+    from tracetui.report.efficiency import efficiency_json, efficiency_lines, efficiency_markdown, measure
+    from tracetui.report.jsonable import dumps
+    from tracetui.report.terminal import terminal_width
+
+    table = measure(loaded, parse_scope(loaded, scope))
+    form = chosen_format()
+    if form == "json":
+        emit(dumps(efficiency_json(table)))
+    elif form == "markdown":
+        emit(efficiency_markdown(table, limit))
+    else:
+        print_lines(efficiency_lines(table, terminal_width(), limit))
