@@ -24,3 +24,4 @@ bench:
 	python benchmarks/load.py
 	python benchmarks/frame.py
 	python benchmarks/startup.py
+	python benchmarks/analysis.py
