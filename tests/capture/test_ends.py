@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -48,7 +49,7 @@ def pids_told(lines: list[str]) -> list[int]:
 
 @torch
 @linux
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_everything(sleeper: str, tmp_path: Path, number: signal.Signals) -> None:
     process = cli(sleeper, cwd=tmp_path)
     lines = []
@@ -164,12 +165,13 @@ def test_a_forked_process_that_holds_the_pipes(tmp_path: Path, options: Make) ->
 
 
 @torch
-def test_an_exit_status_of_the_script(tmp_path: Path, options: Make) -> None:
+@pytest.mark.parametrize(("code", "words"), [(3, "with exit status 3"), ("no data", "with: no data")])
+def test_an_exit_status_of_the_script(code: object, words: str, tmp_path: Path, options: Make) -> None:
     script = tmp_path / "leave.py"
-    script.write_text("raise SystemExit(3)\n")
+    script.write_text(f"raise SystemExit({code!r})\n")
     end = start(options(str(script))).wait()
     assert isinstance(end, Failed)
-    assert end.message == f"{script} ended with exit status 3"
+    assert end.message == f"{script} ended {words}"
 
 
 @torch
@@ -285,12 +287,29 @@ def test_a_backend_that_the_device_has_not(options: Make) -> None:
     assert (end.kind, end.message) == ("usage", "--backend cudnn needs a GPU")
 
 
+def test_a_callback_may_wait_for_a_thread_that_asks_for_events(options: Make, tmp_path: Path) -> None:
+    """A user interface does: its callback waits for the main thread, and that looks at the capture."""
+    asked: list[int] = []
+    ready = threading.Event()
+
+    def on_event(event: object) -> None:
+        ready.wait(20)
+        asker = threading.Thread(target=lambda: asked.append(len(capture.events)), daemon=True)
+        asker.start()
+        asker.join(20)
+
+    capture = start(options(output=str(tmp_path / "no" / "such")), on_event)
+    ready.set()
+    assert isinstance(capture.wait(), Failed)
+    assert wait_until(lambda: asked == [1, 2])
+
+
 @torch
 def test_events_come_one_at_a_time_and_in_order(options: Make) -> None:
     seen: list[object] = []
     capture = start(options(), seen.append)
     end = capture.wait()
-    assert seen == list(capture) == list(capture.events)
+    assert wait_until(lambda: seen == list(capture) == list(capture.events))
     assert seen[-1] is end
     assert seen[0] == Progress(0.0, Phase.STARTING)
     texts = [event.text for event in capture.events if isinstance(event, Progress)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,18 +12,23 @@ MARK = "TRACETUI_CAPTURE"
 """Environment variable that every process of a capture inherits, also one in a session of its own."""
 
 
-def kill_marked(value: str, spare: int = 0) -> None:
-    """SIGKILL every process whose mark has this value, but for the process id `spare`.
+def kill_marked(value: str, spare: int = 0, seconds: float = 2.0) -> None:
+    """SIGKILL every process whose mark has this value, and wait so long for them to be gone.
 
-    Linux only: elsewhere another process's environment cannot be read, and nothing is found.
+    `spare`: a process id to leave alone. Linux only: elsewhere another process's environment cannot be read,
+    and nothing is found.
     """
-    for _ in range(10):  # what they start while we look is found in the next round
-        found = [pid for pid in _marked(value) if pid != spare]
+    end = time.monotonic() + seconds
+    killed: set[int] = set()
+    while True:
+        found = {pid for pid in _marked(value) if pid != spare}  # what they started meanwhile as well
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        if not found:
-            break
+        killed |= found
+        if not any(map(_runs, killed)) or time.monotonic() > end:
+            return
+        time.sleep(0.005)
 
 
 def _marked(value: str) -> list[int]:
@@ -33,3 +39,11 @@ def _marked(value: str) -> list[int]:
             if needle in (entry / "environ").read_bytes().split(b"\0"):
                 found.append(int(entry.name))
     return found
+
+
+def _runs(pid: int) -> bool:
+    """False once a process has ended, also while nobody has waited for it yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

@@ -73,6 +73,11 @@ class Child:
     def pid(self) -> int:
         return self.process.pid
 
+    @property
+    def reaped(self) -> bool:
+        """Whether it has ended and been waited for: from then on its process id may be another's."""
+        return self.process.returncode is not None
+
     def send(self, line: bytes) -> None:
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):  # it ended at once: its exit tells more
@@ -103,6 +108,6 @@ class Child:
         if sys.platform == "win32":
             subprocess.run(["taskkill", "/F", "/T", "/PID", str(self.pid)], capture_output=True, check=False)
             return
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
         kill_marked(self._mark)
+        with suppress(ProcessLookupError, PermissionError):  # whoever has cleared the environment
+            os.killpg(self.pid, signal.SIGKILL)

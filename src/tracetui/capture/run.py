@@ -58,7 +58,8 @@ class Capture:
         self._on_event = on_event
         self._events: list[CaptureEvent] = []
         self._printed = 0
-        self._news = threading.Condition(threading.RLock())
+        self._news = threading.Condition()
+        self._telling = threading.Lock()
         self._began = time.monotonic()
         self._child: Child | None = None
         self._canceled = False
@@ -117,13 +118,13 @@ class Capture:
         with self._news:
             self._canceled = True
             child = self._child
-        if child is not None and self.end is None:
+        if child is not None and not child.reaped:
             child.terminate()
             self._kill_after(GRACE_SECONDS, child)
 
     def _kill_after(self, seconds: float, child: Child) -> None:
         def kill() -> None:
-            if self.end is None:
+            if self.end is None and not child.reaped:
                 child.kill()
 
         timer = threading.Timer(seconds, kill)
@@ -131,13 +132,15 @@ class Capture:
         timer.start()
 
     def _emit(self, event: CaptureEvent) -> None:
-        with self._news:
-            self._printed += isinstance(event, Output)
-            if not isinstance(event, Output) or self._printed <= KEPT_LINES:
-                self._events.append(event)
+        # Two locks: a callback may wait for a thread that is about to ask for our events.
+        with self._telling:
+            with self._news:
+                self._printed += isinstance(event, Output)
+                if not isinstance(event, Output) or self._printed <= KEPT_LINES:
+                    self._events.append(event)
+                self._news.notify_all()
             if self._on_event is not None:
                 self._on_event(event)
-            self._news.notify_all()
 
     def _now(self) -> float:
         return time.monotonic() - self._began

@@ -91,7 +91,8 @@ class ScriptRecorder:
             pass
         except SystemExit as stop:
             if stop.code not in (None, 0):
-                raise Failure("workload", f"{path} ended with exit status {stop.code}") from None
+                how = f"with exit status {stop.code}" if isinstance(stop.code, int) else f"with: {stop.code}"
+                raise Failure("workload", f"{path} ended {how}") from None
         finally:
             hook.remove()
         return self._finish()
