@@ -38,7 +38,7 @@ FAMILIES: Mapping[Kind, tuple[int, ...]] = {
 }
 """The hues that the names of a kind share out among themselves."""
 
-_SAFE = (74, 208, 79, 175, 220, 69, 173, 116)
+_SAFE = (74, 208, 79, 175, 69, 173, 116, 139)
 """Colours that stay apart for people with any of the common colour blindnesses (after Okabe and Ito)."""
 
 

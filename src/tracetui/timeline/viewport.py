@@ -8,6 +8,8 @@ import numpy as np
 
 from tracetui.trace.model import I64
 
+FAR = 1 << 60
+"""Nanoseconds (36 years): nothing before or beyond is looked at, so that no sum of times overflows."""
 MIN_SCALE = 1.0
 """Nanoseconds per cell at the deepest zoom."""
 
@@ -69,18 +71,20 @@ class Limits:
 
     def clamp(self, view: Viewport) -> Viewport:
         """The nearest viewport within the limits."""
-        widest = max(MIN_SCALE, 1.1 * (self.high - self.low) / view.width)
+        low, high = max(self.low, -FAR), min(self.high, FAR)
+        widest = max(MIN_SCALE, 1.1 * (high - low) / view.width)
         scale = min(max(view.scale, MIN_SCALE), widest)
         if scale != view.scale:
             middle = view.start + view.span_ns / 2
             view = centre(replace(view, scale=scale), middle)
         half = view.span_ns / 2
-        return replace(view, start=min(max(view.start, self.low - half), self.high - half))
+        return replace(view, start=min(max(view.start, low - half), high - half))
 
 
 def fit(start_ns: int, end_ns: int, width: int, margin: float = 0.0) -> Viewport:
     """The viewport that just holds a stretch, with `margin` (a share of the stretch) free on either side."""
     width = max(1, width)
+    start_ns, end_ns = max(start_ns, -FAR), min(end_ns, FAR)
     spare = (end_ns - start_ns) * margin
     scale = max(MIN_SCALE, -(-(end_ns - start_ns + 2 * spare) // width))
     view = Viewport(0.0, scale, width)

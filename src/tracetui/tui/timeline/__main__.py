@@ -1,4 +1,4 @@
-"""`python -m tracetui.tui.timeline TRACE`: the timeline alone, to look at while working on it."""
+"""`python -m tracetui.tui.timeline TRACE [THEME]`: the timeline alone, to look at while working on it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 
 from tracetui.timeline.busy import busy_of
+from tracetui.timeline.palette import THEMES
 from tracetui.trace import load
 from tracetui.trace.model import Trace
 from tracetui.tui.timeline import Gaps, SelectionBar, TimelineView
@@ -35,11 +36,13 @@ class Demo(App[None]):
         )
     ]
 
-    def __init__(self, trace: Trace, theme: str) -> None:
+    def __init__(self, trace: Trace, theme: str = "") -> None:
         super().__init__()
-        self.theme = theme
+        colours = THEMES.get(theme)
+        if theme == "light":
+            self.theme = "textual-light"
         gaps = [Gaps(d, b.end[:-1], b.start[1:]) for d, b in busy_of(trace).items() if d >= 0]
-        self.view = TimelineView(trace, gaps=gaps)
+        self.view = TimelineView(trace, gaps=gaps, theme=colours)
 
     def compose(self) -> ComposeResult:
         yield self.view
@@ -66,4 +69,4 @@ class Demo(App[None]):
 
 
 if __name__ == "__main__":
-    Demo(load(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "textual-dark").run()
+    Demo(load(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "").run()

@@ -1,0 +1,80 @@
+"""Numbers and names that no profiler means: nothing of them may stop the drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tracetui.timeline import moves
+from tracetui.timeline.frame import paint
+from tracetui.timeline.layout import lay_out
+from tracetui.timeline.scene import Idle, Scene
+from tracetui.timeline.viewport import fit
+from tracetui.trace.model import Lane, Trace
+from tracetui.trace.text import plain
+
+Make = Callable[..., Trace]
+MakeScene = Callable[..., Scene]
+
+times = st.one_of(st.integers(-(2**62), 2**62), st.integers(0, 1000), st.sampled_from([0, 2**53, -1, 2**62]))
+lengths = st.one_of(st.integers(0, 2**62), st.integers(0, 100), st.sampled_from([0, 1, 2**62]))
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(times, lengths), min_size=1, max_size=30),
+    st.integers(1, 120),
+    st.lists(
+        st.sampled_from(["in", "out", "left", "right", "next", "previous", "up", "down", "f"]), max_size=12
+    ),
+    st.text(max_size=20),
+)
+def test_any_times(
+    make: Make, make_scene: MakeScene, slices: list[tuple[int, int]], width: int, steps: list[str], name: str
+) -> None:
+    # Slices overlap as they please: also what the loader promises is not relied upon.
+    name = plain(name)
+    trace = make([(i % 2, 0, 0, name) for i in range(len(slices))], streams=[1])
+    start = np.sort(np.array([s for s, _ in slices], np.int64))
+    trace = replace(trace, start=start, duration=np.array([d for _, d in slices], np.int64))
+    low, high = int(start[0]), int(start[-1])
+    gaps = {0: Idle(start[:-1], start[1:])}
+    scene = replace(make_scene(trace, fit(low, high, width)), span=(low, max(high, low + 1)), gaps=gaps)
+    scene = moves.look(scene, scene.view)
+    for step in steps:
+        if step in ("in", "out"):
+            scene = moves.zoomed(scene, 7.0 if step == "in" else 1 / 7, None)
+        elif step == "f":
+            scene = moves.centred(scene)
+        elif step in ("left", "right"):
+            cells = 50 if step == "right" else -50
+            scene = moves.look(scene, replace(scene.view, start=scene.view.start + cells * scene.view.cell))
+        elif (found := moves.stepped(scene, step)) is not None:
+            scene = moves.revealed(moves.chosen(scene, found, None), found, 20, closer=True)
+        canvas = paint(scene, 12)
+        assert all(cell_len(canvas.text(y)) == canvas.width for y in range(12))
+
+
+def test_a_million_lanes_do_not_hang(make: Make, make_scene: MakeScene) -> None:
+    n = 100_000
+    base = make([(0, 0, 10, "a")])
+    trace = replace(
+        base,
+        lanes=tuple(Lane(0, str(i), f"t{i}", "thread", -1, i, i + 1, 1) for i in range(n)),
+        **{
+            name: np.repeat(getattr(base, name), n)
+            for name in ("duration", "name", "kind", "depth", "parent", "launch", "odd", "category")
+        },
+        start=np.arange(n, dtype=np.int64),
+        lane=np.arange(n, dtype=np.int32),
+        first_view=(0, n),
+    )
+    scene = replace(make_scene(trace), layout=lay_out(trace, 20))
+    scene = moves.revealed(moves.chosen(scene, n - 1, None), n - 1, 20, closer=True)
+    assert scene.top > n - 40
+    assert f"t{n - 1}" in "".join(paint(scene, 20).text(y) for y in range(20))
