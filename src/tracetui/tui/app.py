@@ -48,7 +48,8 @@ class TracetuiApp(App[None]):
     @property
     def available_themes(self) -> dict[str, Theme]:
         """Textual's own themes know nothing of the timeline's colours: only ours are offered."""
-        return self._registered_themes or super().available_themes
+        every = super().available_themes
+        return {name: theme for name, theme in every.items() if name in THEMES} or every
 
     def on_mount(self) -> None:
         self.set_keymap(self.settings.keys)

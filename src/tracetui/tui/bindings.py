@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,9 @@ ACTIONS: tuple[Action, ...] = (
     Action("search", ("slash",), "search", "search names and categories", FIND),
     Action("match_next", ("n",), "match(1)", "next match", FIND, line="next, previous match"),
     Action("match_previous", ("N",), "match(-1)", "previous match", FIND, line="next, previous match"),
+    Action("range", ("r",), "range", "range from the selection, for tables", RANGE),
+    Action("mark", ("m",), "mark", "mark the selection, with a label", RANGE),
+    Action("next_mark", ("M",), "next_mark", "to the next mark", RANGE),
     Action("pane_details", ("1",), "pane('details')", "pane: details of the selected event", PANES),
     Action("pane_averages", ("2",), "pane('averages')", "pane: averages by name", PANES),
     Action("pane_gaps", ("3",), "pane('gaps')", "pane: gaps, longest first", PANES),
@@ -166,9 +169,14 @@ ACTIONS: tuple[Action, ...] = (
     Action("pane_taller", ("plus",), "pane_size(3)", "pane: taller", PANES, line="pane: taller, lower"),
     Action("pane_lower", ("minus",), "pane_size(-3)", "pane: lower", PANES, line="pane: taller, lower"),
     Action("pane_maximise", ("v",), "pane_maximise", "pane: over the whole screen, and back", PANES),
+    Action("pane_side", ("V",), "pane_side", "pane: beside the timeline, or below", PANES),
+    Action("group", ("b",), "group", "averages by name, shape, op, ...", PANES),
     Action("filter", ("F",), "filter", "filter the table", PANES),
     Action("capture", ("c",), "capture", "capture again, or something else", FILES),
     Action("next_trace", ("t",), "next_trace", "the next trace of this session", FILES),
+    Action("export", ("E",), "export", "export the table or the picture", FILES),
+    Action("copy", ("y",), "copy", "copy the event's details", FILES),
+    Action("copy_table", ("Y",), "copy_table", "copy the table, as Markdown", FILES),
     Action("help", ("question_mark",), "help", "all keys", APP),
     Action("palette", ("ctrl+p",), "app.command_palette", "everything, by name", APP, False),
     Action("quit", ("q", "ctrl+c"), "app.quit", "quit", APP),
@@ -243,9 +251,7 @@ def groups(actions: Iterable[Action] = ACTIONS) -> dict[str, list[Action]]:
 def rebound(changes: Mapping[str, str], actions: Sequence[Action] = ACTIONS) -> tuple[Action, ...]:
     """The table with other keys: `changes` maps an action's id to keys (Textual's words, between commas)."""
     return tuple(
-        Action(a.id, tuple(k.strip() for k in changes[a.id].split(",")), a.action, a.text, a.group, a.palette)
-        if a.id in changes
-        else a
+        replace(a, keys=tuple(k.strip() for k in changes[a.id].split(","))) if a.id in changes else a
         for a in actions
     )
 

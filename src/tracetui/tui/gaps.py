@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.causes import Causes, gap_causes
-from tracetui.analysis.gaps import DeviceGaps, find_gaps
+from tracetui.analysis.gaps import DeviceGaps, clip, find_gaps
 from tracetui.trace.model import I64, Trace
 
 
@@ -38,7 +38,16 @@ class GapList:
 
 def list_gaps(trace: Trace) -> GapList:
     """The gaps of every device."""
-    devices = tuple(find_gaps(trace))
+    return _listed(tuple(find_gaps(trace)))
+
+
+def gaps_within(trace: Trace, gaps: GapList, start: int, end: int) -> tuple[GapList, Causes]:
+    """The gaps within a stretch of time, cut at its borders, and their causes."""
+    cut = _listed(tuple(clip(d, start, end) for d in gaps.devices))
+    return cut, list_causes(trace, cut)
+
+
+def _listed(devices: tuple[DeviceGaps, ...]) -> GapList:
 
     def joined(parts: list[I64]) -> I64:
         return np.concatenate([*parts, np.zeros(0, dtype=np.int64)])
@@ -46,7 +55,7 @@ def list_gaps(trace: Trace) -> GapList:
     return GapList(
         devices,
         joined([np.full(len(d), d.device, dtype=np.int64) for d in devices]),
-        joined([np.arange(len(d), dtype=np.int64) for d in devices]),
+        joined([d.whole for d in devices]),
         joined([d.start for d in devices]),
         joined([d.duration for d in devices]),
         joined([d.before for d in devices]),

@@ -48,7 +48,7 @@ THEMES: Mapping[str, Theme] = {
             False,
             primary="#005f87",
             accent="#005faf",
-            warning="#875f00",
+            warning="#5f5f00",
             error="#af0000",
             foreground="#262626",
             background="#eeeeee",

@@ -127,12 +127,23 @@ class PaneArea(Vertical):
             self.panes[key] = self._make[key]()
         return self.panes[key]
 
-    def grow(self, lines: int) -> None:
-        """Make the area taller, or lower where negative."""
-        screen = self.screen.size.height
-        height = max(4, min(self.size.height + lines, screen - 8))
-        self.styles.height = height
-        self.styles.max_height = height
+    def grow(self, by: int) -> None:
+        """Make the area larger, or smaller where negative: by lines, or beside the timeline by cells."""
+        screen = self.screen.size
+        if self.beside:
+            self.styles.width = max(40, min(self.size.width + 2 * by, screen.width - 60))
+        else:
+            height = max(4, min(self.size.height + by, screen.height - 8))
+            self.styles.height = self.styles.max_height = height
+
+    @property
+    def beside(self) -> bool:
+        """Whether the area stands beside the timeline, rather than below."""
+        return self.parent is not None and self.parent.has_class("side")
+
+    def usual_size(self) -> None:
+        """Forget what `grow` did."""
+        self.styles.height = self.styles.max_height = self.styles.width = None
 
     @property
     def open(self) -> Pane | None:
@@ -147,7 +158,7 @@ class PaneArea(Vertical):
         if key is None:
             if before is not None:
                 before.display = False
-            self.styles.height = self.styles.max_height = None
+            self.usual_size()
             return None
         pane = self._pane(key)
         if before is not None and before is not pane:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual.message import Message
 from textual.worker import Worker, WorkerState
 
 from tracetui.trace.text import plain
 from tracetui.tui.results import Results
 from tracetui.tui.tables.view import TableView
+
+if TYPE_CHECKING:
+    from tracetui.analysis.scope import Scope
 
 
 class Jump(Message):
@@ -67,6 +72,9 @@ class Pane(TableView):
 
     def follow(self, event: int | None) -> None:
         """The selected event is another one: show it in this table. Called only while the pane is visible."""
+
+    def set_scope(self, scope: Scope | None) -> None:
+        """Speak of a part of the trace (None: of all of it), where the table can."""
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """A failed analysis costs its own pane, not the app."""

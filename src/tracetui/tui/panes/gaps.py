@@ -6,8 +6,9 @@ from textual import work
 from textual.worker import get_current_worker
 
 from tracetui.analysis.causes import CAUSES, Causes, totals_by
+from tracetui.analysis.scope import Scope
 from tracetui.trace.model import Trace
-from tracetui.tui.gaps import GapList
+from tracetui.tui.gaps import GapList, gaps_within
 from tracetui.tui.panes.base import JumpToGap, Pane
 from tracetui.tui.panes.facts import short
 from tracetui.tui.results import Results
@@ -105,8 +106,9 @@ def totals_text(gaps: GapList, causes: Causes) -> str:
 class GapsPane(Pane):
     """Gaps, longest first. Enter shows one in the timeline."""
 
-    def __init__(self, results: Results, id: str) -> None:
+    def __init__(self, results: Results, id: str, scope: Scope | None = None) -> None:
         super().__init__(results, id)
+        self.scope = scope
         self.gaps: GapList | None = None
         self.waiting = "looking for gaps …"
 
@@ -116,10 +118,12 @@ class GapsPane(Pane):
     @work(thread=True, exclusive=True, exit_on_error=False, group="gaps")
     def load(self) -> None:
         worker = get_current_worker()
-        gaps = self.results.gaps()
+        gaps, causes = self.results.gaps(), None
+        if self.scope is not None:
+            gaps, causes = gaps_within(self.results.trace, gaps, self.scope.start, self.scope.end)
         if not worker.is_cancelled:
-            self.app.call_from_thread(self.show_gaps, gaps, None)
-        causes = self.results.causes()
+            self.app.call_from_thread(self.show_gaps, gaps, causes)
+        causes = causes or self.results.causes()
         if not worker.is_cancelled:
             self.app.call_from_thread(self.show_gaps, gaps, causes)
 
@@ -130,8 +134,23 @@ class GapsPane(Pane):
         if row is not None:
             self.show_row(row)
         if causes is not None:
-            self.set_note(totals_text(gaps, causes))
+            part = "in the range: " if self.scope is not None else ""
+            self.set_note(part + totals_text(gaps, causes))
+
+    def set_scope(self, scope: Scope | None) -> None:
+        self.scope = scope
+        self.load()
+
+    def show_gap(self, device: int, index: int) -> None:
+        """Put the cursor on a gap of a device."""
+        row = self.gaps.find(device, index) if self.gaps is not None else None
+        if row is not None:
+            self.show_row(row)
 
     def on_table_view_chosen(self, message: Pane.Chosen) -> None:
         message.stop()
-        self.post_message(JumpToGap(message.row))
+        if self.gaps is not None:
+            device, index = int(self.gaps.device[message.row]), int(self.gaps.index[message.row])
+            found = self.results.gaps().find(device, index)
+            if found is not None:
+                self.post_message(JumpToGap(found))

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Container, Vertical
 from textual.worker import Worker, WorkerState
 
 from tracetui.analysis.kernel_names import short_name
@@ -21,15 +22,16 @@ from tracetui.tui.panes.base import Pane, failure
 from tracetui.tui.recent import remember
 from tracetui.tui.requests import NextTrace, WantCapture
 from tracetui.tui.results import Results
-from tracetui.tui.screens.parts.asking import Asking
 from tracetui.tui.screens.parts.moving import Moving
 from tracetui.tui.screens.parts.paning import Paning
+from tracetui.tui.screens.parts.ranges import Ranges
+from tracetui.tui.screens.parts.taking import Taking
 from tracetui.tui.screens.parts.walking import Walking
 from tracetui.tui.timeline import SelectionBar, TimelineView
 from tracetui.tui.topline import TopLine, trace_name
 
 
-class TraceScreen(Moving, Walking, Asking, Paning):
+class TraceScreen(Moving, Walking, Ranges, Taking, Paning):
     """One trace."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -37,7 +39,12 @@ class TraceScreen(Moving, Walking, Asking, Paning):
     ]
     DEFAULT_CSS = """
     TraceScreen { layout: vertical; }
-    TraceScreen > TimelineView { height: 1fr; }
+    TraceScreen #body { layout: vertical; height: 1fr; width: 1fr; }
+    TraceScreen #body.side { layout: horizontal; }
+    TraceScreen #picture { height: 1fr; width: 1fr; }
+    TraceScreen #body.side PaneArea { width: 42%; height: 100%; max-height: 100%; }
+    TraceScreen #body.side PaneArea.maximised { width: 100%; }
+    TraceScreen #body.side PaneArea.closed { width: 14; }
     """
 
     def __init__(self, trace: Trace, pane: str | None = "averages", palette: Theme = DARK) -> None:
@@ -45,6 +52,7 @@ class TraceScreen(Moving, Walking, Asking, Paning):
         self.trace = trace
         self.results = Results(trace)
         self.gap = None
+        self.marks = []
         self._categories = np.zeros(len(trace.names), dtype=np.int64)
         self._categories[trace.name[::-1]] = trace.category[::-1]
         self.timeline = TimelineView(trace, short=self._short, theme=palette)
@@ -55,13 +63,16 @@ class TraceScreen(Moving, Walking, Asking, Paning):
 
     def compose(self) -> ComposeResult:
         yield TopLine(self.trace)
-        yield self.timeline
-        yield self.bar
-        yield self.area
+        with Container(id="body"):
+            with Vertical(id="picture"):
+                yield self.timeline
+                yield self.bar
+            yield self.area
         yield self.footer
 
     def on_mount(self) -> None:
         self.timeline.focus()
+        self.show_marks()
         # The picture first; then what takes longer.
         self.call_after_refresh(self.find_gaps)
         self.run_worker(partial(remember, self.trace.info.path), thread=True, exit_on_error=False)
@@ -81,12 +92,12 @@ class TraceScreen(Moving, Walking, Asking, Paning):
         def averages() -> Pane:
             from tracetui.tui.panes.averages import AveragesPane
 
-            return AveragesPane(self.results, "averages", self._colour)
+            return AveragesPane(self.results, "averages", self._colour, self.scope)
 
         def gaps() -> Pane:
             from tracetui.tui.panes.gaps import GapsPane
 
-            return GapsPane(self.results, "gaps")
+            return GapsPane(self.results, "gaps", self.scope)
 
         def steps() -> Pane:
             from tracetui.tui.panes.steps import StepsPane
@@ -115,7 +126,7 @@ class TraceScreen(Moving, Walking, Asking, Paning):
 
     def action_clear(self) -> None:
         """One thing at a time, the most passing first."""
-        if self.focused is not None and self.focused is not self.timeline and self.timeline.display:
+        if self.focused is not self.timeline and self.query_one("#picture").display:
             self.timeline.focus()
         elif self.searching:
             self.search.clear()

@@ -12,6 +12,9 @@ from tracetui.tui.timeline import SelectionChanged
 IDLE = 0.08
 """Seconds that a selection must last before a pane follows it that has to read for it."""
 
+WIDE = 120
+"""Columns from which panes may stand beside the timeline."""
+
 
 class Paning(TracePart):
     """Panes."""
@@ -88,12 +91,23 @@ class Paning(TracePart):
         if self.area.open is None:
             self.say("no pane is open: 1 to 5 open one")
         else:
-            self.timeline.display = not self.timeline.display
-            self.area.set_class(not self.timeline.display, "maximised")
-            if self.timeline.display:
+            picture = self.query_one("#picture")
+            picture.display = not picture.display
+            self.area.usual_size()
+            self.area.set_class(not picture.display, "maximised")
+            if picture.display:
                 self.timeline.focus()
             else:
                 self.area.open.focus()
+
+    def action_pane_side(self) -> None:
+        if self.size.width < WIDE:
+            self.say(f"panes stand beside the timeline from {WIDE} columns on")
+        elif self.area.open is None:
+            self.say("no pane is open: 1 to 5 open one")
+        else:
+            self.area.usual_size()
+            self.query_one("#body").toggle_class("side")
 
     # Order
 
@@ -105,3 +119,12 @@ class Paning(TracePart):
             pane.sort_next(step)
         else:
             pane.reverse()
+
+    def action_group(self) -> None:
+        from tracetui.tui.panes.averages import AveragesPane
+
+        pane = self.area.open
+        if isinstance(pane, AveragesPane):
+            self.say(f"averages by {pane.next_group()}")
+        else:
+            self.say("open the averages first: 2")

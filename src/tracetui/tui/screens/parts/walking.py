@@ -91,14 +91,15 @@ class Walking(TracePart):
     def show_gap(self, gap: int, said: str = "") -> None:
         """Highlight a gap, bring it into view, select the event that ended it, and say its cause."""
         from tracetui.analysis.causes import CAUSE_TEXT, CAUSES
+        from tracetui.tui.panes.gaps import GapsPane
 
         gaps = self.results.gaps()
         self.gap = gap
         self.timeline.select(int(gaps.after[gap]), reveal=False)
         self.timeline.set_gap(GapId(int(gaps.device[gap]), int(gaps.index[gap])))
         pane = self.area.panes.get("gaps")
-        if pane is not None:
-            pane.show_row(gap)
+        if isinstance(pane, GapsPane):
+            pane.show_gap(int(gaps.device[gap]), int(gaps.index[gap]))
         idle = f"idle for {duration(int(gaps.duration[gap])).strip()}"
         cause = CAUSES[int(self.results.causes().cause[gap])]
         self.say(f"{said + ': ' if said else ''}{idle}, {cause}: {CAUSE_TEXT[cause]}")

@@ -1,0 +1,94 @@
+"""Tables and pictures as files: the kind is told by the name's ending. Pure, but for `write_new`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tracetui.tui.tables.model import I64, Table
+
+TABLE_ENDINGS = (".csv", ".json", ".md")
+PICTURE_ENDINGS = (".svg", ".txt")
+
+
+class ExportError(ValueError):
+    """What cannot be exported; the message is one line."""
+
+
+def cells(table: Table, order: I64) -> tuple[list[str], list[list[Any]]]:
+    """(titles, rows): numbers where the column has some (times in ns), else the text that is shown."""
+    columns = [c for c in table.columns if c.title or c.values is not None]
+    raw = [c.values() if c.values is not None else None for c in columns]
+
+    def value(n: int, row: int) -> Any:
+        values = raw[n]
+        if isinstance(values, np.ndarray):
+            return values[row].item()
+        return columns[n].text(row).strip()
+
+    return [c.key for c in columns], [[value(n, int(r)) for n in range(len(columns))] for r in order]
+
+
+def shown(table: Table, order: I64) -> tuple[list[str], list[list[str]]]:
+    """(titles, rows) as they stand on the screen."""
+    return [c.title for c in table.columns], [[c.text(int(r)).strip() for c in table.columns] for r in order]
+
+
+def as_csv(table: Table, order: I64) -> str:
+    """Comma-separated values, a line of titles first."""
+    titles, rows = cells(table, order)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(titles)
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def as_json(table: Table, order: I64) -> str:
+    """A list of objects, one for each row."""
+    titles, rows = cells(table, order)
+    return json.dumps([dict(zip(titles, row, strict=True)) for row in rows], indent=1) + "\n"
+
+
+def as_markdown(table: Table, order: I64) -> str:
+    """A table to paste into an issue or a chat, as it stands on the screen."""
+    titles, rows = shown(table, order)
+    sides = ["--:" if c.right else ":--" for c in table.columns]
+
+    def line(words: list[str]) -> str:
+        return "| " + " | ".join(w.replace("\\", "\\\\").replace("|", "\\|") or " " for w in words) + " |"
+
+    return "\n".join([line(titles), "|" + "|".join(sides) + "|", *map(line, rows)]) + "\n"
+
+
+def table_text(table: Table, order: I64, ending: str) -> str:
+    """A table in the format that a file's ending names. Raises ExportError."""
+    formats = {".csv": as_csv, ".json": as_json, ".md": as_markdown}
+    if ending not in formats:
+        raise ExportError(
+            f"a table goes into {', '.join(TABLE_ENDINGS)}, the picture into {', '.join(PICTURE_ENDINGS)}"
+        )
+    return formats[ending](table, order)
+
+
+def write_new(path: str, text: str) -> Path:
+    """Write a file that was not there before, whole or not at all. Raises ExportError."""
+    target = Path(path).expanduser()
+    try:
+        with open(target, "x", encoding="utf-8") as file:
+            try:
+                file.write(text)
+            except OSError:
+                os.unlink(target)
+                raise
+    except FileExistsError:
+        raise ExportError(f"{target} is there already: choose another name") from None
+    except OSError as error:
+        raise ExportError(f"{target}: {error.strerror or 'cannot be written'}") from None
+    return target
