@@ -13,8 +13,8 @@ from tracetui.trace.model import I64
 def overview_borders(scene: Scene, width: int) -> I64:
     """The overview's cell borders: the whole trace over `width` cells. Shape (width + 1,), int64."""
     low, high = scene.span
-    steps = np.arange(width + 1, dtype=np.int64)
-    return low + (max(1, high - low) * steps) // max(1, width)
+    span = max(1, high - low)
+    return np.array([low + span * step // max(1, width) for step in range(width + 1)], dtype=np.int64)
 
 
 def _eighths(scene: Scene, borders: I64) -> I64:
