@@ -159,7 +159,11 @@ class Reader:
             rows = patient_rows(objects, self.store.tables)
         except (msgspec.DecodeError, RecursionError):
             raise Broken from None
-        self.store.trouble.note("not_an_event", chunk.offset, len(texts) - len(objects))
+        strange = [bytes(t) for t in texts if bytes(t)[:1] != b"{"]
+        if any(b"{" in t for t in strange):
+            # A bracket too many makes a list of its own out of sound events.
+            raise Broken
+        self.store.trouble.note("not_an_event", chunk.offset, len(strange))
         self.store.add(chunk, rows, lambda: objects)
 
     def _rows(self, text: bytes | memoryview) -> Rows | None:

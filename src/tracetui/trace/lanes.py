@@ -15,7 +15,7 @@ from tracetui.trace.text import plain
 
 _DEVICE_LABEL = re.compile(r"(?:GPU|MTIA|XPU|HPU|NPU|TPU|DEVICE)\b", re.IGNORECASE)
 _THREAD_KINDS = (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME)
-_OWN_LANES = {
+_OWN_LANES: dict[int, str] = {
     **dict.fromkeys(DEVICE_WORK, "stream"),
     Kind.SYNC: "sync",
     Kind.GPU_ANNOTATION: "gpu_annotation",
@@ -87,8 +87,9 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
     places = [(str(head[2]), str(head[3])) for head in heads]
     taken = [i for i, is_used in enumerate(used) if is_used]
     streams, threads, devices = set(), set(), set()
+    own_lanes = [_OWN_LANES.get(kind, "") for kind in kinds.tolist()]
     for i in taken:
-        own = _OWN_LANES.get(Kind(kinds[i]), "")
+        own = own_lanes[i]
         if own in _DEVICE_LANES:
             devices.add(places[i][0])
             if own == "stream":
@@ -100,21 +101,21 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
     def lane_kind(i: int) -> str:
         if heads[i][0] in ("b", "n"):
             return "async"
-        own = _OWN_LANES.get(Kind(kinds[i]))
-        if own is not None:
+        own = own_lanes[i]
+        if own:
             return own
         # A category that nobody knows: beside the known ones of its thread.
         on_device = places[i] in streams or (places[i][0] in devices and places[i] not in threads)
         return "stream" if on_device else "thread"
 
     index = _device_indices(devices)
-    keys: dict[tuple[str, str, str], None] = {}
-    for i in taken:
-        keys[(*places[i], lane_kind(i))] = None
+    wanted = [(*place, lane_kind(i)) for i, place in enumerate(places)]
+    keys = dict.fromkeys(wanted[i] for i in taken)
+    nothing = Labels()
 
     def rank(key: tuple[str, str, str]) -> tuple[Any, ...]:
         pid, tid, kind = key
-        entry = labels.get(pid, Labels())
+        entry = labels.get(pid, nothing)
         if kind in _DEVICE_LANES:
             return (2, index[pid], _number(tid), _DEVICE_LANES.index(kind))
         group = 1 if kind in ("overhead", "span") else 0
@@ -143,9 +144,8 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
         )
     number = {key: i for i, key in enumerate(ordered)}
     lane_of_head = np.full(len(heads), -1, dtype=np.int32)
-    for i in range(len(heads)):
-        pid, tid = places[i]
-        lane_of_head[i] = number.get((pid, tid, lane_kind(i)), -1)
+    for i, (pid, tid, kind) in enumerate(wanted):
+        lane_of_head[i] = number.get((pid, tid, kind), -1)
         if lane_of_head[i] < 0:
             lane_of_head[i] = number.get((pid, tid, "thread"), number.get((pid, tid, "stream"), -1))
     made = tuple(

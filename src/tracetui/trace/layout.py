@@ -64,29 +64,28 @@ def _object(text: bytes) -> dict[str, Any] | None:
 
 def _damaged_beginning(window: Window, text: bytes, shown: str, trouble: Trouble) -> Beginning:
     """No sound header: the events may be there all the same."""
-    if window.ended:
-        try:
-            value = msgspec.json.decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            pass
-        else:
-            kept = isinstance(value, dict) and "traceEvents" in value
-            raise TraceError(
-                f"{shown}: is JSON, but {'its traceEvents is no array' if kept else 'has no traceEvents'}"
-            )
     match = _KEY.search(text)
-    if match is not None:
+    if match is not None and not take_apart(text[: match.start()], "more").events:
         trouble.note("bad_header", 0)
         window.skip(match.end())
         return Beginning(False, salvage(text[: match.start()]))
     found = take_apart(text, "more")
     if not found.events:
-        raise TraceError(f"{shown}: is no trace")
+        raise TraceError(f"{shown}: {_verdict(text) if window.ended else 'is no trace'}")
     begin = found.places[0][0]
     trouble.note("bad_header", 0)
-    bare = b'"traceEvents' not in text[:begin] and b'"schemaVersion"' not in text[:begin]
+    head = text[:begin]
     window.skip(begin)
-    return Beginning(bare, salvage(text[:begin]))
+    return Beginning(b'"traceEvents' not in head and b'"schemaVersion"' not in head, salvage(head))
+
+
+def _verdict(text: bytes) -> str:
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return "is no trace"
+    kept = isinstance(value, dict) and "traceEvents" in value
+    return f"is JSON, but {'its traceEvents is no array' if kept else 'has no traceEvents'}"
 
 
 def salvage(text: bytes) -> dict[str, Any]:

@@ -5,58 +5,78 @@ from __future__ import annotations
 import numpy as np
 
 from tracetui.trace.model import I8, I32, I64, Bool, Kind
+from tracetui.trace.times import TIME_LIMIT
 from tracetui.trace.trouble import Trouble
 
-_FACTOR = 1000
-"""A duration of so many times the rest of the trace, or an event so far away from it, cannot be."""
-_DEVICE_FACTOR = 10
-"""Less is enough on a device, as the host that recorded it was there until its end."""
-_FLOOR = 1_000_000
-"""Traces shorter than this (1 ms) are measured as if they were as long."""
+_SECOND = 1_000_000_000
+_FAR = 100_000
+"""An event that lies so many times the width of the rest of the trace (at least 10 ms) away from it is astray."""
 _SAMPLE = 1 << 16
 
 
 def mark_odd(kind: I8, lane: I32, start: I64, duration: I64, on_device: Bool, trouble: Trouble) -> Bool:
-    """Mask of the slices that cannot be. `start` and `duration` in nanoseconds as in the file; `on_device` per lane."""
+    """Mask of the slices that cannot be. Nanoseconds as in the file; `on_device` says of each lane what it is.
+
+    Marked are negative durations; events at a great distance from all others; device events that outlast all that the
+    host recorded a hundredfold (tenfold, if by a minute); host events that outlast the rest of the trace a
+    thousandfold, by a quarter of an hour and alone. A recording has pauses and long waits: what could
+    be true is left alone.
+    """
     count = len(start)
     odd = duration < 0
     trouble.note("negative_duration", count=int(odd.sum()))
-    if count < 3:
+    beyond = (np.abs(start) >= TIME_LIMIT) | (duration >= TIME_LIMIT)
+    trouble.note("impossible_time", count=int(beyond.sum()))
+    odd |= beyond
+    if count - int(odd.sum()) < 3:
         return odd
-    spread = start if count <= _SAMPLE else start[np.linspace(0, count - 1, _SAMPLE, dtype=np.int64)]
-    low, high = (int(q) for q in np.quantile(spread, (0.05, 0.95)))
-    width = max(high - low, _FLOOR)
-    stray = (start < low - _FACTOR * width) | (start > high + _FACTOR * width)
-    if stray.any():
-        # Far away from most, but not if the trace leads there: what lies between must be empty.
-        stray &= _beyond_a_hole(start, low, high, width)
-        trouble.note("stray", count=int((stray & ~odd).sum()))
-        odd |= stray
     good = ~odd
-    first, last = int(start[good].min(initial=low)), int(start[good].max(initial=high))
-    width = max(last - first, _FLOOR)
+    stray = _astray(start, good)
+    trouble.note("stray", count=int(stray.sum()))
+    odd |= stray
+    good &= ~stray
+    if not good.any():
+        return odd
+    first, last = int(start[good].min()), int(start[good].max())
     end = start + duration
     device = on_device[lane]
-    long = good & (duration > _FACTOR * width)
-    if long.any():
-        long &= ~_vouched(end, long, device, first)
-    # The host's own slices say until when the recording went on.
-    host = good & ~device & ~long
+    span = good & (kind == Kind.SPAN)
+    told = int(end[span].max()) if span.any() else first
+    host = good & ~device & ~span
+    long = host & (duration > 1000 * max(last - first, _SECOND)) & (end > told)
+    if int(long.sum()) > 1:
+        # Two that agree may be right: a call and what it waits for.
+        longest = np.sort(end[long] - first)
+        if longest[-1] <= 1.1 * longest[-2]:
+            long[:] = False
+    host &= ~long
     if host.any():
-        reach = max(int(end[host].max()) - first, _FLOOR)
-        long |= good & device & (duration > _DEVICE_FACTOR * reach)
+        reach = max(int(end[host].max()), told) - first
+        over = good & device & (end > told)
+        over &= (duration > 100 * max(reach, _SECOND // 1000)) | (duration > max(10 * reach, 60 * _SECOND))
+        long |= over
     if long.any():
         worst = int(duration[long].max())
-        trouble.note("impossible_duration", count=int(long.sum()), detail=f"the longest {worst / 1e9:.6g} s")
+        trouble.note("impossible_duration", count=int(long.sum()), detail=f"the longest {worst / _SECOND:.6g} s")
         odd |= long
     return odd
 
 
-def _beyond_a_hole(start: I64, low: int, high: int, width: int) -> Bool:
-    """Slices on the far side of a stretch without any start, many times as wide as the bulk of the trace."""
-    ordered = np.sort(start)
-    steps = np.diff(ordered)
-    holes = np.flatnonzero(steps > _FACTOR * width // 2)
+def _astray(start: I64, good: Bool) -> Bool:
+    """Slices far away from nearly all others, beyond a stretch in which nothing starts."""
+    times = start[good]
+    sample = times if len(times) <= _SAMPLE else times[np.linspace(0, len(times) - 1, _SAMPLE, dtype=np.int64)]
+    low, high = (int(q) for q in np.quantile(sample, (0.1, 0.9) if len(times) > 50 else (0.25, 0.75)))
+    far = _FAR * max(high - low, _SECOND // 100)
+    if int(times.min()) >= low - far and int(times.max()) <= high + far:
+        return np.zeros(len(start), dtype=np.bool_)
+    return good & _beyond_a_hole(start, times, low, high, far)
+
+
+def _beyond_a_hole(start: I64, times: I64, low: int, high: int, far: int) -> Bool:
+    """Slices on the far side of a stretch of half the distance `far` in which nothing starts."""
+    ordered = np.sort(times)
+    holes = np.flatnonzero(np.diff(ordered) > far // 2)
     below = ordered[holes + 1][ordered[holes + 1] <= low]
     above = ordered[holes][ordered[holes] >= high]
     mask = np.zeros(len(start), dtype=np.bool_)
@@ -64,18 +84,6 @@ def _beyond_a_hole(start: I64, low: int, high: int, width: int) -> Bool:
         mask |= start < int(below.max())
     if len(above):
         mask |= start > int(above.min())
-    return mask
-
-
-def _vouched(end: I64, long: Bool, device: Bool, first: int) -> Bool:
-    """Long slices that host and device agree on: a call that waits for a kernel ends when the kernel does."""
-    mask = np.zeros(len(end), dtype=np.bool_)
-    on_host, on_device = long & ~device, long & device
-    if not on_host.any() or not on_device.any():
-        return mask
-    host, other = int(end[on_host].max()) - first, int(end[on_device].max()) - first
-    if max(host, other) <= 1.1 * min(host, other):
-        mask |= long
     return mask
 
 

@@ -5,6 +5,7 @@ A `Store` is what a worker process sends back, so it holds only arrays and plain
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -123,7 +124,7 @@ class Store:
     begin: int = 0
     extent: int = 0
     """Where the text that this store is for begins, and how long it is; 0 where that is not known."""
-    _classes: list[int] = field(default_factory=list)
+    _classified: int = 0
     _class_table: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     _counts: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
@@ -145,9 +146,10 @@ class Store:
         source = len(self.chunks) << SOURCE_BITS
         self.chunks.append(chunk)
         self._classify()
-        counts = np.bincount(rows.head, minlength=len(self._classes))
-        counts[: len(self._counts)] += self._counts
-        self._counts = counts
+        if len(rows.head):
+            lowest = int(rows.head.min())
+            counts = np.bincount(rows.head - lowest)
+            self._counts[lowest : lowest + len(counts)] += counts
         if rows.wrong:
             self.trouble.note("wrong_type", chunk.offset, rows.wrong)
         classes = self._class_table[rows.head]
@@ -187,14 +189,24 @@ class Store:
         }
 
     def _classify(self) -> None:
-        if len(self._classes) < len(self.tables.heads):
-            heads = list(self.tables.heads)
-            for phase, category, _, _ in heads[len(self._classes) :]:
-                kind = _CLASSES.get(phase, COUNTED)
-                if phase in ("s", "t", "f") and category in LAUNCH_FLOWS:
-                    kind = COUNTED
-                self._classes.append(kind)
-            self._class_table = np.array(self._classes, dtype=np.uint8)
+        """Know the class of every head, and have a place to count it in."""
+        known, total = self._classified, len(self.tables.heads)
+        if known == total:
+            return
+        if total > len(self._class_table):
+            for name in ("_class_table", "_counts"):
+                old = getattr(self, name)
+                grown = np.zeros(max(2 * total, 64), dtype=old.dtype)
+                grown[:known] = old[:known]
+                setattr(self, name, grown)
+        # Dicts keep their order, but cannot be entered in the middle from the front.
+        fresh = list(itertools.islice(reversed(self.tables.heads), total - known))
+        for number, (phase, category, _, _) in zip(range(total - 1, known - 1, -1), fresh, strict=True):
+            kind = _CLASSES.get(phase, COUNTED)
+            if phase in ("s", "t", "f") and category in LAUNCH_FLOWS:
+                kind = COUNTED
+            self._class_table[number] = kind
+        self._classified = total
 
     def _add_whole(self, which: I64, rows: Rows, texts: Sequence[bytes | msgspec.Raw], source: int) -> None:
         heads = list(self.tables.heads)
@@ -239,7 +251,7 @@ class Store:
 
     def pack(self) -> tuple[bytes, list[Array]]:
         """A small header and the arrays behind it, for a pipe. Empties the columns."""
-        arrays: list[Array] = [self._counts]
+        arrays: list[Array] = [self._counts[: len(self.tables.heads)]]
         for columns in (self.slices, self.points, self.counters):
             arrays += [columns.take(name) for name in columns.kinds]
         small = (
@@ -277,10 +289,7 @@ class Store:
         id_map = np.array([ODD_IDS + self.tables.ids[i] for i in ids], dtype=np.int64)
         series_map = np.array([self.series.setdefault(s, len(self.series)) for s in series], dtype=np.int32)
         self._classify()
-        total = np.zeros(len(self._classes), dtype=np.int64)
-        total[: len(self._counts)] = self._counts
-        np.add.at(total, head_map[: len(counts)], counts)
-        self._counts = total
+        np.add.at(self._counts, head_map, counts)
         base = len(self.chunks) << SOURCE_BITS
         self.chunks += chunks
         maps = {"head": head_map, "name": name_map, "series": series_map}

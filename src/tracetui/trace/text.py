@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from functools import lru_cache
 
 _UNSAFE = re.compile(
     "["
@@ -14,6 +16,24 @@ _UNSAFE = re.compile(
     "\U000e0000-\U000e0fff"  # tags, more variation selectors
     "]"
 )
+
+_MARKS = 4
+"""No script needs more combining marks on one letter; a pile of them paints over the lines above and below."""
+
+
+@lru_cache(maxsize=2)
+def _piles(end: int) -> re.Pattern[str]:
+    """Runs of more than `_MARKS` combining marks below `end`. Made when first needed: it asks for the kind of
+    every character."""
+    marks = "".join(c for c in map(chr, range(0x300, end)) if unicodedata.category(c) in ("Mn", "Me"))
+    return re.compile(f"[{marks}]{{{_MARKS + 1},}}")
+
+
+def _without_piles(text: str) -> str:
+    # Marks beyond the basic plane are no bitmap in `re`, and cost fifty times as much per character.
+    piles = _piles(0x10000 if max(text) <= "\uffff" else 0x20000)
+    return piles.sub(lambda pile: pile[0][:_MARKS] + "\ufffd", text)
+
 
 
 def _visible(match: re.Match[str]) -> str:
@@ -31,4 +51,6 @@ def plain(text: str, limit: int | None = None) -> str:
     """
     if limit is not None and len(text) > limit:
         text = text[: max(0, limit - 1)] + "…"
-    return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_visible, text)
+    if text.isascii():
+        return text if text.isprintable() else _UNSAFE.sub(_visible, text)
+    return _without_piles(_UNSAFE.sub(_visible, text))
