@@ -75,6 +75,12 @@ class TracetuiApp(App[None]):
 
         yield from commands(self, screen)
 
+    def action_command_palette(self) -> None:
+        from tracetui.tui.palette import Palette
+
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
+
     def _first_screen(self) -> Screen[Any]:
         if self.load_task is None:
             from tracetui.tui.screens.start import StartScreen

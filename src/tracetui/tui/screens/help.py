@@ -96,4 +96,6 @@ class HelpScreen(ModalScreen[None]):
         self.query_one(VerticalScroll).focus()
 
     def on_resize(self) -> None:
-        self.query_one(VerticalScroll).query_one(Static).update(help_text(self.size.width - 5, self.actions))
+        # A size may come before the text is mounted.
+        for text in self.query("VerticalScroll > Static").results(Static):
+            text.update(help_text(self.size.width - 5, self.actions))
