@@ -30,6 +30,8 @@ class TracetuiApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = []
     CSS = "* { scrollbar-size-vertical: 1; }"
     DEFAULT_MODE: ClassVar[str] = "first"
+    ALLOW_SELECT: ClassVar[bool] = False
+    """A drag selects a stretch of time, never the text of a label."""
 
     def __init__(self, task: LoadTask | None = None, settings: Settings | None = None) -> None:
         super().__init__()
@@ -78,8 +80,15 @@ class TracetuiApp(App[None]):
     def action_command_palette(self) -> None:
         from tracetui.tui.palette import Palette
 
-        if not isinstance(self.screen, Palette):
-            self.push_screen(Palette(id="--command-palette"))
+        if not any(isinstance(screen, Palette) for screen in self.screen_stack):
+            self.push_screen(Palette())
+
+    def search_themes(self) -> None:
+        from textual.theme import ThemeProvider
+
+        from tracetui.tui.palette import Palette
+
+        self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
 
     def _first_screen(self) -> Screen[Any]:
         if self.load_task is None:

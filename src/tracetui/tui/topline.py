@@ -83,11 +83,11 @@ class TopLine(Widget):
         warning = clip(f"⚠ {self._warning} ", max(0, width - left - 2)) if self._warning else ""
         room = max(0, width - left - cell_len(warning))
         facts = self._facts if cell_len(self._facts) + 2 <= room else ""
-        return Strip(
+        strip = Strip(
             [
                 Segment(f" {name} ", self.get_component_rich_style("top--name")),
                 Segment(cell(" " + facts, room), self.get_component_rich_style("top--facts")),
                 Segment(warning, self.get_component_rich_style("top--warning")),
-            ],
-            width,
+            ]
         )
+        return strip.adjust_cell_length(width)

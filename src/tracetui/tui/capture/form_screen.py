@@ -139,7 +139,8 @@ class Form(Widget, can_focus=True):
         faint = self.get_component_rich_style("form--help")
         told = field.help if width >= WIDE else ""
         help = cell(f"  {told}", max(0, width - LABEL - VALUE - 1))
-        return Strip([Segment(" ", faint), Segment(label + value, style), Segment(help, faint)])
+        strip = Strip([Segment(" ", faint), Segment(label + value, style), Segment(help, faint)])
+        return strip.adjust_cell_length(width)
 
 
 class FormScreen(Screen[CaptureOptions | None]):
