@@ -199,6 +199,18 @@ def test_what_is_lit_shows_in_crowded_cells(make: Make, make_scene: MakeScene) -
     assert (chosen.ink[TOP, scene.labels :] == DARK.selected).nonzero()[0].tolist() == [4]
 
 
+def test_the_overview_points_to_matches_and_the_selection(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(0, 0, 100, "k"), (0, 5000, 100, "k"), (0, 9900, 100, "k")], streams=[0])
+    scene = make_scene(trace, Viewport(0.0, 1.0, 40))
+    mask = np.array([False, True, False])
+    canvas = paint(replace(scene, selected=2, matches=mask), 6)
+    line = canvas.ink[0, scene.labels : -EDGE]
+    assert (line == DARK.match).nonzero()[0].tolist() == [20]
+    assert (line == DARK.selected).nonzero()[0].tolist() == [39]
+    assert canvas.paper[0, scene.labels] == DARK.window
+    assert canvas.paper[0, scene.labels + 5] == DARK.frame
+
+
 def test_range_and_marks(make: Make, make_scene: MakeScene) -> None:
     trace = make([(0, 0, 100, "a"), (0, 3900, 100, "a")])
     scene = make_scene(trace, Viewport(0.0, 100.0, 40))
@@ -206,6 +218,7 @@ def test_range_and_marks(make: Make, make_scene: MakeScene) -> None:
     band = (canvas.paper[TOP, scene.labels :] == DARK.band).nonzero()[0]
     assert band.tolist() == list(range(10, 20))
     assert lane(canvas, scene)[30] == "┊"
+    assert " 1.00 µs " in canvas.text(1)
     assert "here" in canvas.text(1)
 
 

@@ -14,6 +14,7 @@ from tracetui.timeline.overview import paint_overview
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW, Cells, Colours, paint_rows, put_cells
 from tracetui.timeline.ruler import base_label, span_label, ticks
 from tracetui.timeline.scene import EDGE, TOP, Scene
+from tracetui.timeline.units import duration
 
 
 def paint(scene: Scene, height: int) -> Canvas:
@@ -86,8 +87,18 @@ def _paint_ruler(scene: Scene, canvas: Canvas) -> None:
     if scene.band is not None:
         first, last = (scene.view.column(t) for t in scene.band)
         line.paper[0, max(0, first) : max(0, last + 1)] = theme.band
+        _label_band(scene, line, max(0, first), min(line.width, last + 1))
     left = f" {base_label(base)}" if base is not None else f" {span_label(scene.view)}"
     canvas.put(1, 0, cut(left, scene.labels - 1), ink=theme.text if base is not None else theme.dim)
+
+
+def _label_band(scene: Scene, line: Canvas, first: int, end: int) -> None:
+    """The length of the selected range, in the middle of what is seen of it."""
+    assert scene.band is not None
+    text = f" {duration(scene.band[1] - scene.band[0])} "
+    if len(text) <= end - first:
+        at = first + (end - first - len(text)) // 2
+        line.put(0, at, text, ink=scene.fixed.theme.mark, attributes=BOLD)
 
 
 def _paint_marks(scene: Scene, canvas: Canvas, field: Canvas) -> None:

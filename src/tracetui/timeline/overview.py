@@ -32,6 +32,15 @@ def _eighths(scene: Scene, borders: I64) -> I64:
     return found
 
 
+def _point(scene: Scene, canvas: Canvas, cell: int, colour: int) -> None:
+    """Colour a cell of the overview, with a stroke where it would be empty."""
+    x = scene.labels + cell
+    if scene.labels <= x < canvas.width - EDGE:
+        canvas.ink[0, x] = colour
+        if canvas.glyph[0, x] == ord(" "):
+            canvas.glyph[0, x] = ord("|" if scene.fixed.theme.ascii else "╵")
+
+
 def paint_overview(scene: Scene, canvas: Canvas) -> None:
     """Paint the first line of a canvas."""
     theme, width = scene.fixed.theme, canvas.width - scene.labels - EDGE
@@ -47,10 +56,11 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
     if scene.matches is not None:
         trace = scene.fixed.trace
         hits = np.unique(np.searchsorted(borders, trace.start[scene.matches], side="right") - 1)
-        hits = hits[(hits >= 0) & (hits < width)] + scene.labels
-        canvas.ink[0, hits] = theme.match
-        empty = hits[canvas.glyph[0, hits] == ord(" ")]
-        canvas.glyph[0, empty] = ord("|" if theme.ascii else "╵")
+        for hit in hits.tolist():
+            _point(scene, canvas, hit, theme.match)
+    if scene.selected >= 0:
+        start = int(scene.fixed.trace.start[scene.selected])
+        _point(scene, canvas, int(np.searchsorted(borders, start, side="right")) - 1, theme.selected)
     low, high = scene.span
     first = (scene.view.start_ns - low) * width // max(1, high - low)
     last = -(-(scene.view.end_ns - low) * width // max(1, high - low))
