@@ -25,12 +25,29 @@ R = TypeVar("R")
 UNREADABLE = 1
 INTERRUPTED = 130
 
+LONGEST_MESSAGE = 1000
+"""Characters of a message: an argument that it quotes may be of any length."""
+
 
 def fail(message: str, code: int = UNREADABLE) -> NoReturn:
-    """One line on standard error, then exit. `message` must be safe to show."""
+    """One line on standard error, then exit. What the message quotes is made harmless here."""
+    from tracetui.trace.text import plain
+
     with contextlib.suppress(OSError, ValueError):
-        write(sys.stderr, f"tracetui: {message}\n")
+        write(sys.stderr, f"tracetui: {plain(message, LONGEST_MESSAGE)}\n")
     sys.exit(code)
+
+
+@contextlib.contextmanager
+def harmless_errors() -> Iterator[None]:
+    """Click quotes arguments in its messages as they are; to a terminal they go without escape sequences."""
+    try:
+        yield
+    except click.ClickException as error:
+        from tracetui.trace.text import plain
+
+        vars(error).update(message=plain(error.message, LONGEST_MESSAGE))
+        raise
 
 
 def write(stream: object, text: str) -> None:

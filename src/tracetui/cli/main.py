@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import Any
 
 import click
 
 from tracetui import __version__
+from tracetui.cli.common import harmless_errors
 
 COMMANDS = {
     # command: (module, attribute, one line for --help)
@@ -34,6 +36,14 @@ COMMANDS = {
 
 class LazyGroup(click.Group):
     """A group whose commands are imported on demand; `--help` reads the table above only."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with harmless_errors():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with harmless_errors():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

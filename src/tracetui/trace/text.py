@@ -18,7 +18,7 @@ _UNSAFE = re.compile(
 )
 
 _MARKS = 4
-"""No script needs more combining marks on one letter; a pile of them paints over the lines above and below."""
+"""No script needs more combining marks on a letter; a pile of them paints over the lines above and below."""
 
 
 @lru_cache(maxsize=2)
