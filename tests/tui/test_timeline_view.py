@@ -340,7 +340,8 @@ async def test_a_selection_step_draws_only_what_changed(shell: Shell) -> None:
         view._change(selected=of_name(view.trace, "kernel0")[5])
         changed = view._render_frame()
         lines = [region.y for region in changed]
-        assert lines == [cell_of(view, of_name(view.trace, "kernel0")[5])[1]]
+        # The overview points to it, and its own row.
+        assert lines == [0, cell_of(view, of_name(view.trace, "kernel0")[5])[1]]
 
 
 async def test_resizing_keeps_the_stretch(shell: Shell) -> None:

@@ -88,7 +88,7 @@ def _paint_ruler(scene: Scene, canvas: Canvas) -> None:
         first, last = (scene.view.column(t) for t in scene.band)
         line.paper[0, max(0, first) : max(0, last + 1)] = theme.band
         _label_band(scene, line, max(0, first), min(line.width, last + 1))
-    left = f" {base_label(base)}" if base is not None else f" {span_label(scene.view)}"
+    left = f" {base_label(base)} +" if base is not None else f" {span_label(scene.view)}"
     canvas.put(1, 0, cut(left, scene.labels - 1), ink=theme.text if base is not None else theme.dim)
 
 
