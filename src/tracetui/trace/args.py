@@ -16,7 +16,7 @@ import bisect
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -35,7 +35,11 @@ _SPACING = 1 << 24
 class FileReader:
     """Reads the events behind `source` values. Safe to use from several threads."""
 
-    def __init__(self, source: Source, chunks: Sequence[Chunk], bare: bool) -> None:
+    def __init__(
+        self, source: Source, chunks: Sequence[Chunk], bare: bool, top: Mapping[str, Any] | None = None
+    ) -> None:
+        self.top: Mapping[str, Any] = top or {}
+        """The file's top-level keys other than its events."""
         self._source = source
         self._chunks = chunks
         self._bare = bare
@@ -54,6 +58,12 @@ class FileReader:
                 if 0 <= place < len(texts):
                     found[at] = lenient(texts[place])
         return found
+
+    def chunks(self) -> Iterator[list[bytes]]:
+        """The texts of all events, chunk by chunk, in the order of the file; [] for a chunk that cannot be read."""
+        for number in range(len(self._chunks)):
+            with self._lock:
+                yield self._texts(number)
 
     def _texts(self, number: int) -> list[bytes]:
         texts = self._kept.get(number)

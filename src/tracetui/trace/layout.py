@@ -20,7 +20,7 @@ _SEARCHED = 1 << 26
 _ATTEMPTS = 16
 _SALVAGED = re.compile(
     rb'"(baseTimeNanoseconds|displayTimeUnit|schemaVersion|traceName|record_shapes|with_stack|profile_memory)"'
-    rb'\s*:\s*(-?\d{1,18}|"[^"\\\x00-\x1f]{0,1000}")'
+    rb'\s*:\s*(-?\d{1,19}(?!\d)|"[^"\\\x00-\x1f]{0,1000}")'
 )
 
 

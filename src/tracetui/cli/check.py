@@ -1,0 +1,48 @@
+"""`check`: what is wrong with a trace file, and a clean copy of it."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from tracetui.cli.common import command_errors, emit, load_or_exit, trace_argument
+
+__all__ = ["check_command"]
+
+LOST = 1
+"""Exit code where a part of the file could not be read."""
+
+
+@click.command("check")
+@trace_argument
+@click.option(
+    "--repair",
+    "out",
+    metavar="OUT.json.gz",
+    type=click.Path(path_type=str, dir_okay=False),
+    help="Write a clean copy: every event that could be read, in JSON that other viewers open.",
+)
+@command_errors
+def check_command(trace: str, out: str | None) -> None:
+    """Print what is wrong with TRACE.
+
+    Exits with 1 if a part of the file is lost: an event that cannot be read, a file that ends in the middle. What
+    could be mended without loss, and what can be read but hardly be true, is listed as well, with exit code 0.
+    """
+    from tracetui.trace.clean import write_clean
+    from tracetui.trace.text import plain
+
+    found = load_or_exit(trace)
+    lines = [f"{found.events:,} events, {len(found):,} slices in {len(found.lanes):,} lanes"]
+    if not found.notices:
+        lines.append("nothing is wrong with this file")
+    for notice in found.notices:
+        place = f", first at byte {notice.offset:,}" if notice.offset >= 0 else ""
+        lines.append(f"{notice.level:9}{notice.count:>9,}  {notice.text}{place}")
+    if out is not None:
+        written = write_clean(found, out)
+        lines.append(f"{plain(out)}: {written:,} events written")
+    emit("\n".join(lines))
+    if any(notice.level == "lost" for notice in found.notices):
+        sys.exit(LOST)

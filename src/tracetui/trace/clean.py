@@ -1,0 +1,63 @@
+"""A clean copy of a trace: every event that could be read, as it was or mended, in JSON that any viewer opens."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from tracetui.trace.args import FileReader
+from tracetui.trace.files import shown
+from tracetui.trace.model import Trace, TraceError
+
+
+def write_clean(trace: Trace, out: str | Path) -> int:
+    """Write the events of a loaded trace to `out`, and say how many there are.
+
+    The events keep their text, other than what was mended. `out` is compressed if its name ends in `.gz`, and
+    appears only when it is complete: it may be the file that the trace was read from. Raises TraceError where it
+    cannot be written, or the trace's file is no longer what it was.
+    """
+    reader = trace.reader
+    if not isinstance(reader, FileReader):
+        raise TypeError("only a trace that was loaded from a file can be written")
+    target = Path(out)
+    try:
+        head = msgspec.json.encode({"schemaVersion": 1, **reader.top})[:-1]
+    except (msgspec.EncodeError, RecursionError):
+        head = b'{"schemaVersion":1'
+    try:
+        made = tempfile.NamedTemporaryFile(  # noqa: SIM115
+            dir=target.parent, prefix=f".{target.name}.", delete=False
+        )
+        try:
+            with made, gzip.open(made, "wb", 6) if target.suffix == ".gz" else made as file:
+                file.write(head + b',"traceEvents":[')
+                count = 0
+                for texts in reader.chunks():
+                    if texts:
+                        file.write((b",\n" if count else b"\n") + b",\n".join(texts))
+                        count += len(texts)
+                file.write(b"\n]}\n")
+            if count != trace.events:
+                raise TraceError(f"{shown(trace.info.path)}: has changed since it was read")
+            _like_new(made.name)
+            os.replace(made.name, target)
+        except BaseException:
+            Path(made.name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        reason = (error.strerror or "cannot be written").lower()
+        raise TraceError(f"{shown(str(out))}: {reason}") from None
+    return count
+
+
+def _like_new(name: str) -> None:
+    """The rights that a new file would have: temporary files have fewer."""
+    if os.name == "posix":
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
