@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from textual import messages
 from textual.screen import Screen
+from textual.widget import Widget
 
 from tracetui.trace.model import Trace
 from tracetui.tui.footer import Footer
@@ -25,9 +27,25 @@ class TracePart(Screen[None]):
     def say(self, message: str) -> None:
         """Tell what a key did, where that is not plain to see."""
         self.footer.say(message)
+        self.draw_soon(self.footer)
 
     def jump(self, event: int, said: str = "") -> None:
         """Select an event and bring it into view."""
         self.timeline.select(event)
+        self.follow_at_once()
         if said:
             self.say(said)
+
+    def follow_at_once(self) -> None:
+        """Let the open pane follow the selection in the timeline's own frame, where that is cheap.
+
+        The timeline's message comes too late for that frame, and two frames take twice as long.
+        """
+        pane = self.area.open
+        if pane is not None and pane.eager:
+            pane.follow(self.timeline.selected)
+            self.draw_soon(pane)
+
+    def draw_soon(self, widget: Widget) -> None:
+        """Put what has changed of a widget into the next frame."""
+        self.post_message(messages.Update(widget))

@@ -41,7 +41,9 @@ class Moving(TracePart):
             self.say("no later view")
 
     def action_move(self, direction: str) -> None:
-        if not self.timeline.move(direction):
+        if self.timeline.move(direction):
+            self.follow_at_once()
+        else:
             self.say(ENDS[direction])
 
     def action_fold(self) -> None:

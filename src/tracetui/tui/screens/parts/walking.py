@@ -100,6 +100,7 @@ class Walking(TracePart):
         pane = self.area.panes.get("gaps")
         if isinstance(pane, GapsPane):
             pane.show_gap(int(gaps.device[gap]), int(gaps.index[gap]))
+        self.follow_at_once()
         idle = f"idle for {duration(int(gaps.duration[gap])).strip()}"
         cause = CAUSES[int(self.results.causes().cause[gap])]
         self.say(f"{said + ': ' if said else ''}{idle}, {cause}: {CAUSE_TEXT[cause]}")
