@@ -97,6 +97,11 @@ class Canvas:
         if attributes is not None:
             self.attributes[line, cells] = attributes
 
+    def to_ascii(self) -> None:
+        """Replace the two characters of ordinary text that some fonts lack."""
+        self.glyph[self.glyph == ord("…")] = ord("~")
+        self.glyph[self.glyph == ord("µ")] = ord("u")
+
     def styles(self) -> npt.NDArray[np.int32]:
         """One number per cell for its colours and attributes; see `unpack`. Shape (height, width)."""
         return (

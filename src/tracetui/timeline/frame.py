@@ -46,6 +46,8 @@ def paint(scene: Scene, height: int) -> Canvas:
     paint_flows(scene, lines, field)
     paint_labels(scene, canvas, lines)
     _paint_edge(scene, canvas)
+    if theme.ascii:
+        canvas.to_ascii()
     return canvas
 
 

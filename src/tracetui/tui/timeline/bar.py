@@ -49,6 +49,8 @@ class SelectionBar(Widget):
             text = cut(text, width - column - 1)
             canvas.put(0, column, text, theme.text if bright else theme.dim, None, BOLD if bright else 0)
             column += cell_len(text)
+        if theme.ascii:
+            canvas.to_ascii()
         strip: Strip = whole(canvas.runs(0), width)
         return [strip if crop.width == width else strip.crop(crop.x, crop.right)] * crop.height
 
