@@ -278,8 +278,8 @@ def test_without_colours(make: Make, make_scene: MakeScene) -> None:
 
 def test_ascii_draws_with_ascii_alone(make: Make, make_scene: MakeScene) -> None:
     slices = [
-        (0, 0, 1050, "a"),
-        (0, 1130, 500, "b"),
+        (0, 0, 1050, "a long name"),
+        (0, 1130, 500, "another"),
         *[(1, 30 * i, 20, "k") for i in range(99)],
         (1, 5000, 5, "k"),
     ]
@@ -288,7 +288,7 @@ def test_ascii_draws_with_ascii_alone(make: Make, make_scene: MakeScene) -> None
     scene = make_scene(trace, Viewport(0.0, 100.0, 60), theme=replace(DARK, ascii=True))
     canvas = paint(replace(scene, gaps=gaps, flows=((0, 101),), marks=((100, "m"),)), 12)
     text = "".join(canvas.text(y) for y in range(canvas.height))
-    assert text.replace("µ", "u").isascii()
+    assert text.isascii()
 
 
 def test_the_edge_tells_where_one_is(make: Make, make_scene: MakeScene) -> None:

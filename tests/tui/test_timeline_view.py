@@ -211,6 +211,18 @@ async def test_click_selects_what_is_under_it(shell: Shell) -> None:
         assert view.selected is None
 
 
+async def test_double_click_fits(shell: Shell) -> None:
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        view = shell.view
+        target = of_name(view.trace, "aten::op1")[2]
+        await pilot.double_click(TimelineView, offset=cell_of(view, target))
+        await pilot.pause()
+        assert view.selected == target
+        assert view.viewport.span_ns < 2 * int(view.trace.duration[target])
+        assert view.back()
+
+
 async def test_click_on_a_gap(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
@@ -308,6 +320,12 @@ async def test_folding(shell: Shell) -> None:
         view.collapse_all()
         assert view.scene.layout.height == 3
         view.expand_all()
+        assert view.scene.layout.height == height
+        view.deepen(-1)
+        assert view.scene.layout.height == height - 1
+        view.deepen(-5)
+        assert view.scene.layout.height == height - 2
+        view.deepen(9)
         assert view.scene.layout.height == height
         view.hide_lane()
         assert view.scene.layout.height == height - 3

@@ -83,10 +83,16 @@ class Mouse:
         elif pressed is not None and pressed[1] > 0:
             self._click(*pressed)
 
+    def on_click(self: TimelineView, event: events.Click) -> None:  # type: ignore[misc]
+        """A double click fits what the first one selected."""
+        if event.chain == 2 and event.y >= TOP and (i := self.selected) is not None:
+            start = int(self.trace.start[i])
+            self.show(start, start + max(10, int(self.trace.duration[i])))
+
     def _to_overview(self: TimelineView, x: int) -> None:  # type: ignore[misc]
         low, high = self.scene.span
         share = min(1.0, max(0.0, (x - self.scene.labels + 0.5) / max(1, self.viewport.width)))
-        self.centre_on(low + share * (high - low))
+        self.centre_on(low + share * (high - low), jump=False)
 
     def _click(self: TimelineView, x: int, y: int) -> None:  # type: ignore[misc]
         line = self._line_at(y)

@@ -138,9 +138,9 @@ class TimelineView(Mouse, Lanes, Widget, can_focus=True):
         cells = round(fraction * self.viewport.width) or (1 if fraction > 0 else -1)
         self._go(moves.look(self._scene, viewport.pan(self.viewport, cells)), jump=False)
 
-    def centre_on(self, time_ns: float) -> None:
-        """Move an instant into the middle."""
-        self._go(moves.look(self._scene, viewport.centre(self.viewport, time_ns)), jump=False)
+    def centre_on(self, time_ns: float, *, jump: bool = True) -> None:
+        """Move an instant into the middle. `jump`: goes into the history."""
+        self._go(moves.look(self._scene, viewport.centre(self.viewport, time_ns)), jump=jump)
 
     def scroll_lanes(self, lines: int) -> None:
         """Scroll the lanes, down where positive."""
