@@ -28,6 +28,7 @@ def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     """What the app remembers goes to a folder of the test's own."""
     folder = tmp_path_factory.mktemp("state")
     monkeypatch.setenv("TRACETUI_STATE", str(folder))
+    (folder / "hint-seen").touch()
     return folder
 
 
@@ -70,4 +71,14 @@ def write_trace(path: Path, events: Sequence[dict[str, Any]], **top: Any) -> Pat
 
 
 def slice_event(name: str, ts: float, dur: float, tid: int = 1, **more: Any) -> dict[str, Any]:
-    return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": tid, "ts": ts, "dur": dur, "args": {}, **more}
+    return {
+        "ph": "X",
+        "cat": "cpu_op",
+        "name": name,
+        "pid": 1,
+        "tid": tid,
+        "ts": ts,
+        "dur": dur,
+        "args": {},
+        **more,
+    }

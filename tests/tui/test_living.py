@@ -17,6 +17,7 @@ from tracetui.timeline import palette
 from tracetui.trace import Trace
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.export import ExportError, as_csv, as_json, as_markdown, table_text, write_new
+from tracetui.tui.hint import LINES
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.marks import Mark, load_marks, next_mark, save_marks, with_mark
 from tracetui.tui.panes.averages import AveragesPane
@@ -328,3 +329,15 @@ async def test_random_keys_never_break_it(name: str, monkeypatch: pytest.MonkeyP
             if n % 10 == 9:
                 await pilot.click(offset=(random_keys.randrange(40), random_keys.randrange(10)))
             assert app.is_running
+
+
+async def test_the_first_opening_says_how_to_move_and_never_again(state: Path) -> None:
+    (state / "hint-seen").unlink()
+    for first in (True, False):
+        app = app_of(MLP)
+        async with app.run_test(size=(80, 24)) as pilot:
+            assert ("New here?" in text(app)) is first
+            assert all(len(line) <= 80 for line in LINES)
+            await pilot.press("escape")
+            await pilot.pause()
+            assert "New here?" not in text(app)

@@ -13,6 +13,7 @@ from textual.command import CommandList, CommandPalette
 from textual.screen import Screen
 
 from tracetui.tui.bindings import ACTIONS, key_text
+from tracetui.tui.screens.once import LeaveOnce
 
 
 class SteadyList(CommandList):
@@ -32,7 +33,7 @@ class SteadyList(CommandList):
             event.prevent_default()
 
 
-class Palette(CommandPalette):
+class Palette(LeaveOnce[Any], CommandPalette):
     """Textual's palette with the steady list."""
 
     def compose(self) -> ComposeResult:

@@ -16,9 +16,14 @@ from tracetui.tui.text import cell, clip
 
 
 def trace_name(trace: Trace) -> str:
-    """The file's name, safe to show."""
-    path = trace.info.path
-    return "standard input" if path == "-" else plain(Path(path).name, 80)
+    """The file's name, with its folder where that tells more; safe to show."""
+    path = Path(trace.info.path)
+    if trace.info.path == "-":
+        return "standard input"
+    # A capture's name tells its options only; the folder tells what was captured.
+    stem = path.name.removesuffix(".gz").removesuffix(".json")
+    captured = path.with_name(f"{stem}.meta.json").exists()
+    return plain(f"{path.parent.name}/{path.name}" if captured else path.name, 80)
 
 
 def devices(trace: Trace) -> list[int]:
@@ -77,7 +82,7 @@ class TopLine(Widget):
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        name = clip(self._title, max(12, width // 3))
+        name = clip(self._title, max(12, width // 2))
         left = cell_len(name) + 2
         # The warning keeps its words before the facts do.
         warning = clip(f"⚠ {self._warning} ", max(0, width - left - 2)) if self._warning else ""

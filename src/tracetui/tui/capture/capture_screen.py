@@ -8,13 +8,13 @@ from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.capture import Canceled, CaptureEvent, CaptureOptions, CaptureResult, Done, Failed, start
 from tracetui.tui.capture.progress import Line, capture_lines
 from tracetui.tui.footer import Footer
+from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.text import cell
 
 RUNNING = (("Esc", "cancel", ""),)
@@ -56,7 +56,7 @@ class CaptureView(Widget):
         )
 
 
-class CaptureScreen(Screen[CaptureResult | None]):
+class CaptureScreen(LeaveOnce[CaptureResult | None]):
     """Its result is what was captured; None where it was cancelled or did not work."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

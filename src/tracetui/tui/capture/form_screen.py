@@ -8,7 +8,6 @@ from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -16,6 +15,7 @@ from tracetui.capture import WORKLOADS, CaptureOptions
 from tracetui.trace.text import plain
 from tracetui.tui.capture.form import Field, form_fields, problem, rubbed, stepped, text_of, typed
 from tracetui.tui.footer import Footer
+from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.model import scrolled
 from tracetui.tui.text import cell, clip, wrap
 
@@ -143,7 +143,7 @@ class Form(Widget, can_focus=True):
         return strip.adjust_cell_length(width)
 
 
-class FormScreen(Screen[CaptureOptions | None]):
+class FormScreen(LeaveOnce[CaptureOptions | None]):
     """Its result is what to capture, None where the user left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

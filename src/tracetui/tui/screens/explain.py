@@ -14,6 +14,7 @@ from tracetui.analysis.explain import Explanation, explain
 from tracetui.trace.model import Trace
 from tracetui.tui.footer import Footer
 from tracetui.tui.panes.base import failure
+from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.tables.view import TableView
 from tracetui.tui.text import wrap
@@ -50,7 +51,7 @@ def explanation_lines(told: Explanation, width: int) -> list[Line]:
     return lines
 
 
-class ExplainScreen(ModalScreen[int]):
+class ExplainScreen(LeaveOnce[int], ModalScreen[int]):
     """Explains one event; its result is an event to jump to, -1 for none."""
 
     DEFAULT_CSS = """

@@ -13,6 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tracetui.tui.bindings import ACTIONS, Action, groups, key_text
+from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.text import cell
 
 SIZE, KEYS = 56, 17
@@ -71,7 +72,7 @@ def help_text(width: int, actions: Iterable[Action] = ACTIONS) -> Content:
     return Content("\n").join(rows)
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(LeaveOnce[None], ModalScreen[None]):
     """The keys."""
 
     DEFAULT_CSS = """

@@ -17,6 +17,7 @@ from tracetui.timeline.palette import DARK, Theme
 from tracetui.trace.model import Trace
 from tracetui.tui.bindings import ACTIONS
 from tracetui.tui.footer import Footer
+from tracetui.tui.hint import Hint, remember_seen, wanted
 from tracetui.tui.panes.area import PaneArea
 from tracetui.tui.panes.base import Pane, failure
 from tracetui.tui.recent import remember
@@ -68,6 +69,8 @@ class TraceScreen(Moving, Walking, Ranges, Taking, Paning):
                 yield self.timeline
                 yield self.bar
             yield self.area
+        if wanted():
+            yield Hint()
         yield self.footer
 
     def on_mount(self) -> None:
@@ -126,7 +129,10 @@ class TraceScreen(Moving, Walking, Ranges, Taking, Paning):
 
     def action_clear(self) -> None:
         """One thing at a time, the most passing first."""
-        if self.focused is not self.timeline and self.query_one("#picture").display:
+        if hints := self.query(Hint):
+            hints.remove()
+            remember_seen()
+        elif self.focused is not self.timeline and self.query_one("#picture").display:
             self.timeline.focus()
         elif self.searching:
             self.search.clear()
