@@ -96,6 +96,12 @@ def test_streams_of_one_device_get_a_heading(make: Make) -> None:
     assert [Of(o) for o in lay_out(alone, 20).of.tolist()] == [Of.LANE, Of.LANE]
 
 
+def test_the_span_of_the_recording_comes_last(make: Make) -> None:
+    trace = make([(0, 0, 10, "op"), (1, 0, 10, "PyTorch Profiler (0)"), (2, 0, 10, "k")], streams=[2])
+    lanes = (trace.lanes[0], replace(trace.lanes[1], kind="span"), trace.lanes[2])
+    assert lay_out(replace(trace, lanes=lanes), 20).ref.tolist() == [0, 2, 1]
+
+
 def test_counters_come_last_and_give_way(make: Make) -> None:
     trace = make(deep(0, 5))
     layout = lay_out(trace, 10).with_counters(3, 10)

@@ -155,7 +155,10 @@ def lay_out(trace: Trace, height: int) -> Layout:
         if lane.device >= 0 and lane.kind == "stream":
             streams[lane.device] = streams.get(lane.device, 0) + 1
     heading: tuple[int, int] | None = None
-    for i, lane in enumerate(trace.lanes):
+    # The recording's own span says little: it comes last, not between the threads and the devices.
+    order = sorted(range(len(trace.lanes)), key=lambda i: trace.lanes[i].kind == "span")
+    for i in order:
+        lane = trace.lanes[i]
         if lane.device >= 0:
             head = (int(Of.DEVICE), lane.device) if streams.get(lane.device, 0) > 1 else None
         else:
