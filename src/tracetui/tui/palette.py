@@ -33,7 +33,7 @@ class SteadyList(CommandList):
             event.prevent_default()
 
 
-class Palette(LeaveOnce[Any], CommandPalette):
+class Palette(LeaveOnce, CommandPalette):
     """Textual's palette with the steady list."""
 
     def compose(self) -> ComposeResult:

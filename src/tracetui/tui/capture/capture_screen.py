@@ -8,6 +8,7 @@ from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -56,7 +57,7 @@ class CaptureView(Widget):
         )
 
 
-class CaptureScreen(LeaveOnce[CaptureResult | None]):
+class CaptureScreen(LeaveOnce, Screen[CaptureResult | None]):
     """Its result is what was captured; None where it was cancelled or did not work."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -8,6 +8,7 @@ from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -143,7 +144,7 @@ class Form(Widget, can_focus=True):
         return strip.adjust_cell_length(width)
 
 
-class FormScreen(LeaveOnce[CaptureOptions | None]):
+class FormScreen(LeaveOnce, Screen[CaptureOptions | None]):
     """Its result is what to capture, None where the user left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -51,7 +51,7 @@ def explanation_lines(told: Explanation, width: int) -> list[Line]:
     return lines
 
 
-class ExplainScreen(LeaveOnce[int], ModalScreen[int]):
+class ExplainScreen(LeaveOnce, ModalScreen[int]):
     """Explains one event; its result is an event to jump to, -1 for none."""
 
     DEFAULT_CSS = """

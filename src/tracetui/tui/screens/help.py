@@ -72,7 +72,7 @@ def help_text(width: int, actions: Iterable[Action] = ACTIONS) -> Content:
     return Content("\n").join(rows)
 
 
-class HelpScreen(LeaveOnce[None], ModalScreen[None]):
+class HelpScreen(LeaveOnce, ModalScreen[None]):
     """The keys."""
 
     DEFAULT_CSS = """

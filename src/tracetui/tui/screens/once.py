@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from textual.await_complete import AwaitComplete
-from textual.screen import Screen, ScreenResultType
 
 
-class LeaveOnce(Screen[ScreenResultType]):
-    """Textual's `dismiss` takes away the screen on top, whichever it is: here only this one."""
+class LeaveOnce:
+    """For screens. Textual's `dismiss` takes away the screen on top, whichever it is: here only this one."""
 
-    def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
+    def dismiss(self: Any, result: Any = None) -> AwaitComplete:
         if self not in self.app.screen_stack:
             return AwaitComplete()
-        self.pop_until_active()  # what lies over it goes with it
-        return super().dismiss(result)
+        while self.app.screen is not self:
+            self.app.pop_screen()  # what lies over it goes with it
+        left: AwaitComplete = super().dismiss(result)  # type: ignore[misc]
+        return left
