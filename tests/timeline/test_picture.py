@@ -190,7 +190,7 @@ def test_what_is_lit_shows_in_crowded_cells(make: Make, make_scene: MakeScene) -
     scene = make_scene(trace, Viewport(0.0, 100.0, 12))
     rare = list(trace.names).index("rare")
     lit = paint(replace(scene, same=rare), 6)
-    assert lit.ink[TOP, scene.labels + 10] == DARK.same
+    assert lit.ink[TOP, scene.labels + 10] == DARK.hint
     mask = np.zeros(len(trace), bool)
     mask[55] = True
     found = paint(replace(scene, matches=mask), 6)
@@ -229,7 +229,7 @@ def test_every_text_can_be_read(theme: Theme) -> None:
     palette = Palette.__new__(Palette)
     palette.theme = theme
     bars = {c for family in theme.families.values() for c in family}
-    bars |= {theme.selected, theme.same, theme.match, theme.many, theme.many_device}
+    bars |= {theme.selected, theme.same, theme.hint, theme.match, theme.many, theme.many_device}
     if theme is not SIXTEEN:  # its colours are the terminal's own
         for bar in bars:
             text = int(palette.text_on(np.array([bar], dtype=np.int16))[0])
@@ -238,12 +238,12 @@ def test_every_text_can_be_read(theme: Theme) -> None:
         for colour in (theme.text, theme.dim, theme.gap, theme.mark):
             assert contrast(colour, theme.paper) >= 3.5, (theme.name, colour)
             assert contrast(colour, theme.frame) >= 3.0, (theme.name, colour)
-    own = [theme.selected, theme.same, theme.match, theme.gap, theme.paper]
+    own = [theme.selected, theme.same, theme.hint, theme.match, theme.gap, theme.paper]
     assert len(set(own)) == len(own)
     assert not bars & {theme.gap, theme.paper}
     names = {c for family in theme.families.values() for c in family}
     assert (
-        not names & {theme.selected, theme.same, theme.match, theme.many, theme.many_device}
+        not names & {theme.selected, theme.same, theme.hint, theme.match, theme.many, theme.many_device}
         or theme is SIXTEEN
     )
 

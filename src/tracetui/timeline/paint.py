@@ -62,10 +62,10 @@ def _colours(scene: Scene, slices: I32) -> Colours:
         return np.zeros(slices.shape, dtype=np.int16)
     names = trace.name[slices]
     colours = scene.fixed.palette.of(names)
-    if scene.matches is not None:
-        colours = np.where(scene.matches[slices], np.int16(theme.match), colours)
     if scene.same >= 0:
         colours = np.where(names == scene.same, np.int16(theme.same), colours)
+    if scene.matches is not None:
+        colours = np.where(scene.matches[slices], np.int16(theme.match), colours)
     if scene.selected >= 0:
         colours = np.where(slices == scene.selected, np.int16(theme.selected), colours)
     return colours
@@ -174,10 +174,11 @@ def _lit(scene: Scene, shares: Raster, rows: list[Row], crowd: Bool, colour: Col
     if scene.matches is not None or scene.same >= 0:
         for i in np.unique(at_row).tolist():
             here = at_row == i
+            if scene.same >= 0:
+                alike = _alike(scene, rows[i])
+                _light(colour, here & (colour != theme.same), alike, low, high, theme.hint)
             if scene.matches is not None:
                 _light(colour, here, _matching(scene, rows[i], scene.matches), low, high, theme.match)
-            if scene.same >= 0:
-                _light(colour, here, _alike(scene, rows[i]), low, high, theme.same)
     if scene.selected >= 0:
         trace = scene.fixed.trace
         lane, depth = trace.lane[scene.selected], trace.depth[scene.selected]

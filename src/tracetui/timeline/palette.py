@@ -19,7 +19,7 @@ from tracetui.trace.model import Kind, Trace
 
 _COOL = (75, 110, 74, 73, 69, 104, 141, 72, 140, 39, 105, 111)
 _WARM = (143, 173, 107, 175, 71, 209, 137, 176, 208, 70, 174, 170)
-_AMBER = (179, 180, 144, 172, 181)
+_AMBER = (179, 180, 172, 181)
 _SOFT = (103, 109, 139, 108, 138, 146)
 
 FAMILIES: Mapping[Kind, tuple[int, ...]] = {
@@ -60,6 +60,8 @@ class Theme:
     selected: int
     same: int
     """Bars named like the selected one."""
+    hint: int
+    """Crowded cells that hold one of those, among others."""
     match: int
     gap: int
     flow: int
@@ -90,6 +92,7 @@ DARK = Theme(
     frame=234,
     selected=231,
     same=229,
+    hint=144,
     match=207,
     gap=167,
     flow=51,
@@ -110,6 +113,7 @@ LIGHT = Theme(
     frame=254,
     selected=16,
     same=238,
+    hint=244,
     match=163,
     gap=160,
     flow=27,
@@ -129,6 +133,7 @@ HIGH_CONTRAST = replace(
     line=244,
     frame=16,
     same=226,
+    hint=187,
     match=201,
     gap=203,
     band=238,
@@ -156,6 +161,7 @@ PLAIN = Theme(
     frame=PAPER,
     selected=INK,
     same=INK,
+    hint=INK,
     match=INK,
     gap=INK,
     flow=INK,
@@ -178,6 +184,7 @@ SIXTEEN = Theme(
     frame=0,
     selected=15,
     same=11,
+    hint=3,
     match=13,
     gap=9,
     flow=14,
