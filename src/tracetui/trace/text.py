@@ -35,7 +35,6 @@ def _without_piles(text: str) -> str:
     return piles.sub(lambda pile: pile[0][:_MARKS] + "\ufffd", text)
 
 
-
 def _visible(match: re.Match[str]) -> str:
     code = ord(match.group())
     if code < 0x20:

@@ -10,12 +10,18 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from tracetui.trace.text import plain
+
 
 class _Line(Input):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave", show=False)]
 
     def action_leave(self) -> None:
         self.post_message(Prompt.Left())
+
+    def replace(self, text: str, start: int, end: int) -> None:
+        """What is typed or pasted reads as names do: it is harmless, and a pasted name finds its events."""
+        super().replace(plain(text), start, end)
 
 
 class Prompt(Horizontal):
