@@ -33,11 +33,13 @@ def averages_table(
     calls = np.maximum(a.calls, 1)
     shorts: dict[int, str] = {}
 
+    def category(row: int) -> str:
+        first = int(a.first[row])
+        return trace.categories[int(trace.category[first])] if first >= 0 else ""
+
     def name(row: int) -> str:
         if row not in shorts:
-            first = int(a.first[row])
-            category = trace.categories[int(trace.category[first])] if first >= 0 else ""
-            shorts[row] = short_name(a.names[row], category)
+            shorts[row] = short_name(a.names[row], category(row))
         return f"{shorts[row]}  {a.groups[row]}" if a.groups[row] else shorts[row]
 
     def times(key: str, title: str, values: I64, drop: int) -> Column:
@@ -86,7 +88,7 @@ def averages_table(
     return Table(
         tuple(columns),
         len(a),
-        lambda r: f"{name(r)} {a.names[r]}",
+        lambda r: f"{name(r)} {a.names[r]} {category(r)}",
         (lambda r: colour(int(trace.name[a.first[r]])) if a.first[r] >= 0 else None) if colour else None,
         empty="no events here",
     )

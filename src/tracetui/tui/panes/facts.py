@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracetui.analysis.kernel_names import decode, short_name
+from tracetui.analysis.kernel_names import short_name
 from tracetui.trace.model import DEVICE_WORK, Kind, Trace
 from tracetui.trace.text import plain
 from tracetui.tui.flow import backward, device_events, forward_of, is_device, launches_within, path
@@ -30,7 +30,11 @@ class Fact(NamedTuple):
 
 def event_facts(trace: Trace, i: int, args: Mapping[str, Any] | None) -> list[Fact]:
     """All there is to say about slice i. `args`: its arguments, None while they are being read."""
-    facts = [*_itself(trace, i), *_links(trace, i), *_kin(trace, i)]
+    # A kernel's name may fill the pane: what is short comes first.
+    name = trace.name_of(i)
+    short_form = short(trace, i)
+    whole = [Fact("full name", name)] if short_form != name else []
+    facts = [Fact("name", short_form), *_itself(trace, i), *_links(trace, i), *_kin(trace, i), *whole]
     if args is None:
         facts.append(Fact("args", "reading …"))
     elif not args:
@@ -55,12 +59,7 @@ def _itself(trace: Trace, i: int) -> list[Fact]:
     lane = trace.lanes[int(trace.lane[i])]
     category = trace.categories[int(trace.category[i])]
     begin, length = int(trace.start[i]), int(trace.duration[i])
-    facts = [Fact("name", trace.name_of(i))]
-    if is_device(trace, i):
-        decoded = decode(trace.name_of(i))
-        if decoded.short and decoded.short != trace.name_of(i):
-            facts.append(Fact("in short", decoded.short))
-    facts += [
+    facts = [
         Fact("duration", duration(length).strip()),
         Fact("self time", f"{duration(self_time(trace, i)).strip()}  ({share(self_time(trace, i), length)})"),
         Fact("start", instant(begin)),

@@ -47,6 +47,8 @@ def steps_table(steps: Steps) -> Table:
         parts = [f"{t.cause} {share(t.duration, rows[r].idle)}" for t in rows[r].idle_by_cause if t.duration]
         return ", ".join(parts[:3]) or "-"
 
+    # What there is none of gives way first.
+    communicates = any(r.communication for r in rows)
     columns = (
         Column(
             "label",
@@ -69,8 +71,8 @@ def steps_table(steps: Steps) -> Table:
         ),
         time("idle", "GPU idle", lambda r: r.idle, 2),
         time("compute", "Compute", lambda r: r.compute, 7),
-        time("communication", "Comm.", lambda r: r.communication, 8),
-        time("exposed", "exposed", lambda r: r.exposed_communication, 9),
+        time("communication", "Comm.", lambda r: r.communication, 1 if communicates else 8),
+        time("exposed", "exposed", lambda r: r.exposed_communication, 3 if communicates else 9),
         time("copy", "Copies", lambda r: r.copy + r.set, 10),
         count("kernels", "Kernels", lambda r: r.kernels, 4),
         count("launches", "Launches", lambda r: r.launches, 5),

@@ -28,6 +28,7 @@ class Search:
         self.found: I64 = np.zeros(0, dtype=np.int64)
         """The matches by time."""
         self._timer: Timer | None = None
+        self._shorts: list[str] = []
         self._pending: str | None = None
 
     def ask(self) -> None:
@@ -59,7 +60,7 @@ class Search:
             return
         prompt = self.screen.prompt
         try:
-            mask = matches(self.screen.trace, query)
+            mask = matches(self.screen.trace, query, self._short_names())
         except QueryError as error:
             if prompt is not None:
                 prompt.set_note(str(error), wrong=True)
@@ -70,6 +71,19 @@ class Search:
         self.found = by_time(self.screen.trace, mask)
         self.screen.timeline.set_matches(mask if query.strip() else None)
         self._note()
+
+    def _short_names(self) -> list[str]:
+        """The names as the timeline writes them, made when first asked for."""
+        if not self._shorts:
+            from tracetui.analysis.kernel_names import short_name
+
+            trace = self.screen.trace
+            first = np.zeros(len(trace.names), dtype=np.int64)
+            first[trace.name[::-1]] = trace.category[::-1]
+            self._shorts = [
+                short_name(name, trace.categories[c]) for name, c in zip(trace.names, first, strict=True)
+            ]
+        return self._shorts
 
     def _note(self) -> None:
         if self.screen.prompt is not None:

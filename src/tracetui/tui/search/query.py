@@ -1,6 +1,6 @@
 """What a search means. A query is words between spaces; an event matches when every word does.
 
-- a plain word: a part of the name or of the category, no matter the case
+- a plain word: a part of the name, of its short form or of the category, no matter the case
 - `/pattern/`: a regular expression over the name
 - `cat:kernel`, `name:gelu`, `lane:stream`: a part of that field
 - `dur>100us`, `dur<=2ms`, `at>1s`: duration or start, with ns, us (the default), ms or s
@@ -42,13 +42,16 @@ def parse_time(text: str) -> float:
     return float(found[1]) * UNITS[found[2]]
 
 
-def matches(trace: Trace, query: str) -> Bool:
-    """Mask of the slices that match; none for an empty query. Shape (len(trace),). Raises QueryError."""
+def matches(trace: Trace, query: str, shorts: Sequence[str] = ()) -> Bool:
+    """Mask of the slices that match; none for an empty query. Shape (len(trace),). Raises QueryError.
+
+    `shorts`: the short forms of the trace's names, as they stand on the screen.
+    """
     words = split(query)
     found = np.ones(len(trace), dtype=np.bool_) if words else np.zeros(len(trace), dtype=np.bool_)
     for word in words:
         negated = word.startswith("-") and len(word) > 1
-        mask = _word(trace, word[1:] if negated else word)
+        mask = _word(trace, word[1:] if negated else word, shorts)
         found &= ~mask if negated else mask
     return found
 
@@ -64,7 +67,7 @@ def split(query: str) -> list[str]:
     return words
 
 
-def _word(trace: Trace, word: str) -> Bool:
+def _word(trace: Trace, word: str, shorts: Sequence[str]) -> Bool:
     timed = _DURATION.fullmatch(word.casefold())
     if timed is not None:
         return _compare(trace.duration if timed[1] == "dur" else trace.start, timed[2], timed[3], timed[4])
@@ -75,13 +78,19 @@ def _word(trace: Trace, word: str) -> Bool:
             return _of(trace.category, _texts(trace.categories, value))
         if field == "lane":
             return _of(trace.lane, _texts([lane.name for lane in trace.lanes], value))
-        return _of(trace.name, _texts(trace.names, value))
+        return _of(trace.name, _names(trace, value, shorts))
     if colon and field in ("dur", "at"):
         raise QueryError(f"write {field}>100us")
-    names = _texts(trace.names, word)
+    names = _names(trace, word, shorts)
     if word.startswith("/"):
         return _of(trace.name, names)
     return _of(trace.name, names) | _of(trace.category, _texts(trace.categories, word))
+
+
+def _names(trace: Trace, part: str, shorts: Sequence[str]) -> Bool:
+    """Which names, or short forms of names, hold a part."""
+    found = _texts(trace.names, part)
+    return found | _texts(shorts, part) if shorts else found
 
 
 def _texts(texts: Sequence[str], part: str) -> Bool:
