@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 from textual import events
 from textual.app import App, ComposeResult
+from textual.geometry import Region
 from textual.message import Message
 from textual.pilot import Pilot
 
@@ -376,6 +377,9 @@ async def test_resizing_keeps_the_stretch(shell: Shell) -> None:
         await pilot.resize_terminal(9, 3)
         await pilot.pause()
         assert view.size.width == 9
+        assert all(strip.cell_length == 9 for strip in view.render_lines(view.size.region))
+        pieces = view.render_lines(Region(2, 0, 5, 2))
+        assert [strip.cell_length for strip in pieces] == [5, 5]
 
 
 async def test_marks_matches_and_themes(shell: Shell) -> None:

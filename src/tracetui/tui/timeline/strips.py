@@ -50,6 +50,10 @@ class LeanStrip(Strip):
             return self
         if start == 0 and end is not None and end >= self.end and self._board.lines[self._line] is not None:
             return _Patch(self)
+        return self.piece(start, self.cell_length if end is None else end)
+
+    def piece(self, start: int, end: int) -> Strip:
+        """Cells `start` to `end` as they are."""
         self._board.lines[self._line] = None
         return super().crop(start, end)
 

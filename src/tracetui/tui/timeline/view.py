@@ -269,8 +269,8 @@ class TimelineView(Mouse, Lanes, Widget, can_focus=True):
 
     def _render_frame(self) -> list[Region]:
         """Paint the scene; the lines that changed, as regions."""
-        height = self.size.height
-        cells = paint(self._scene, height).packed()
+        width, height = self.size
+        cells = paint(self._scene, height).packed()[:, :width]  # the labels alone may be wider than that
         before = self._cells
         if before is None or before.shape != cells.shape:
             self._board = Board(height)
@@ -298,7 +298,10 @@ class TimelineView(Mouse, Lanes, Widget, can_focus=True):
         width, height = self.size
         if self._cells is None or self._cells.shape != (height, width):
             self._render_frame()
-        return [strip.crop(crop.x, crop.right) for strip in self._strips[crop.y : crop.bottom]]
+        strips = self._strips[crop.y : crop.bottom]
+        if crop.x == 0 and crop.width >= width:
+            return list(strips)
+        return [strip.piece(crop.x, crop.right) for strip in strips]
 
     def on_mount(self) -> None:
         self.set_theme(self._given_theme)
@@ -321,6 +324,7 @@ class TimelineView(Mouse, Lanes, Widget, can_focus=True):
             view = viewport.fit(*self.trace.first_view, room, margin=0.01)
         layout = scene.layout if self._arranged else self._opening_layout(scene.series)
         self._change(view=view, labels=labels, layout=layout)
+        self._scene = moves.scrolled(self._scene, self._scene.top, event.size.height)
 
     def _opening_layout(self, series: Sequence[Series]) -> Layout:
         room = max(1, self.size.height - TOP)
