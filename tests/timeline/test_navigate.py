@@ -60,6 +60,16 @@ def test_down_prefers_a_child_in_view(make: Make, make_scene: MakeScene) -> None
     assert named(trace, navigate.below(scene.fixed.rows, scene.layout, scene.view, step)) == "b"
 
 
+def test_rows_with_nothing_in_view_are_passed_over(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(0, 0, 100, "here"), (1, 9000, 10, "far"), (2, 50, 10, "near"), (3, 8000, 10, "away")])
+    scene = make_scene(trace, Viewport(0.0, 10.0, 20))
+    rows, layout = scene.fixed.rows, scene.layout
+    assert named(trace, navigate.below(rows, layout, scene.view, 0)) == "near"
+    near = next(i for i in range(len(trace)) if trace.name_of(i) == "near")
+    assert named(trace, navigate.below(rows, layout, scene.view, near)) == "away"  # there is no other
+    assert named(trace, navigate.above(rows, layout, scene.view, near)) == "here"
+
+
 def test_folded_and_hidden_rows_are_passed_over(make: Make, make_scene: MakeScene) -> None:
     trace = make(SLICES, streams=[2])
     scene = make_scene(trace)

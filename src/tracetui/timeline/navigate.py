@@ -9,6 +9,8 @@ from tracetui.timeline.rows import Row, Rows
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Kind, Trace
 
+FARTHEST = 500
+"""Rows that are looked through for one with something in view."""
 MOST = 16
 """Flows drawn for one event."""
 
@@ -45,26 +47,36 @@ def below(rows: Rows, layout: Layout, view: Viewport, slice_index: int) -> int |
 
 
 def _beyond(rows: Rows, layout: Layout, view: Viewport, slice_index: int, step: int) -> int | None:
-    """The slice nearest in time on the nearest row above (-1) or below (1) that is shown and not empty."""
+    """The slice nearest in time on the next shown row above (-1) or below (1).
+
+    Rows with nothing in view are passed over, unless there is nothing but such rows for a long way.
+    """
     trace = rows.trace
     lane, depth = int(trace.lane[slice_index]), int(trace.depth[slice_index])
     middle = _anchor(trace, view, slice_index)
     track = layout.track_of(Of.LANE, lane)
-    depth = min(depth, int(layout.shown[track]) - 1) if track >= 0 else depth
-    while True:
+    if track < 0:
+        return None
+    away: int | None = None
+    depth = min(depth, int(layout.shown[track]) - 1)
+    for _ in range(FARTHEST):
         depth += step
-        while track >= 0 and not 0 <= depth < int(layout.shown[track]):
+        while not 0 <= depth < int(layout.shown[track]):
             track += step
             while 0 <= track < len(layout) and (layout.of[track] != Of.LANE or not layout.shown[track]):
                 track += step
             if not 0 <= track < len(layout):
-                return None
+                return away
             depth = 0 if step > 0 else int(layout.shown[track]) - 1
-        if track < 0:
-            return None
         row = rows.row(int(layout.ref[track]), depth)
-        if len(row):
-            return nearest(row, middle)
+        if not len(row):
+            continue
+        found = nearest(row, middle)
+        start = int(trace.start[found])
+        if start < view.end_ns and start + int(trace.duration[found]) >= view.start_ns:
+            return found
+        away = found if away is None else away
+    return away
 
 
 def _anchor(trace: Trace, view: Viewport, slice_index: int) -> int:
