@@ -23,7 +23,7 @@ from tracetui.trace.model import (
 from tracetui.trace.nesting import nest, sort_slices
 from tracetui.trace.odd import first_view, mark_odd
 from tracetui.trace.pairs import pair_async, pair_threads
-from tracetui.trace.store import Array, Store
+from tracetui.trace.store import LAUNCH_FLOWS, Array, Store
 from tracetui.trace.text import plain
 from tracetui.trace.times import NO_TIME
 
@@ -186,7 +186,7 @@ def _flows(
     phase_of = np.full(max(1, len(heads)), -1, dtype=np.int8)
     kind_of = np.zeros(max(1, len(heads)), dtype=np.int32)
     for i, head in enumerate(heads):
-        if head[0] in ("s", "t", "f"):
+        if head[0] in ("s", "t", "f") and head[1] not in LAUNCH_FLOWS:
             phase_of[i] = "stf".index(head[0])
             # 127 kinds of flows: the rest share the last one.
             kind_of[i] = kinds.setdefault(head[1], min(len(kinds), 126))

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from tracetui.trace.repair import Repaired, fits_end, take_apart
+from tracetui.trace.repair import Repaired, fits_end, is_incomplete, take_apart
 from tracetui.trace.rows import NeedsMode, Rows, patient_rows, typed_rows
 from tracetui.trace.scan import Separator, last_boundary, learn_separator, outline
 from tracetui.trace.schema import FASTEST, RAW_EVENTS, Mode, decoder
@@ -99,7 +99,7 @@ class Reader:
             elif window.ended and shape.close < 0 and self._try(window, window.size):
                 window.skip(window.size)
                 return Ending("open", window.offset)
-            elif border != comma and not window.ended and window.size < self.size * _GROWTH:
+            elif border != comma and not window.ended and self._may_go_on(window, border):
                 want = window.size * 2
             elif self._repair(window, comma, brace, border):
                 want = self.size
@@ -115,6 +115,10 @@ class Reader:
             window.fill(1 << 12)
             self.separator = learn_separator(window.text(1 << 16))
         return self.separator is not None
+
+    def _may_go_on(self, window: Window, border: int) -> bool:
+        """Whether it is worth reading on for the end of an event, rather than that its text is broken."""
+        return window.size < self.size * _GROWTH or (border <= 0 and is_incomplete(window.text()))
 
     def _meet(self, window: Window) -> Ending:
         """The last chunk of a stretch that is not the last: its text must end with a border."""

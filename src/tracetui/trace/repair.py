@@ -24,6 +24,7 @@ _RAW = msgspec.json.Decoder(msgspec.Raw)
 _DECODER = json.JSONDecoder(strict=False, parse_int=float)
 _PIECES = 64
 """In how many pieces at most a broken stretch is tried."""
+_LITERAL = 40
 _BRACKETS = 1000
 """How many closing brackets at most are tried as the one that closes the events."""
 
@@ -96,6 +97,20 @@ def take_apart(text: bytes, end: str, bare: bool = False) -> Repaired:
             return out
     _between(text, done, out.close if end == "file" else out.rest, out)
     return out
+
+
+def is_incomplete(text: bytes) -> bool:
+    """Whether `text` is sound JSON as far as it goes, but ends inside a value."""
+    chars = text.decode("latin-1")
+    begin = len(chars) - len(chars.lstrip(" \t\r\n"))
+    try:
+        _DECODER.raw_decode(chars, begin)
+    except json.JSONDecodeError as error:
+        # Where a string is not closed, its beginning is told; the literals and numbers are at most so long.
+        return error.msg.startswith("Unterminated string") or error.pos >= len(chars.rstrip()) - _LITERAL
+    except (ValueError, RecursionError):
+        return False
+    return False
 
 
 def fits_end(tail: bytes, bare: bool) -> bool:

@@ -17,8 +17,8 @@ from tracetui.trace.model import F64, I64
 
 FLOAT_LIMIT = float(1 << 43)
 """Below so many microseconds a float64 still tells one nanosecond from the next."""
-TIME_LIMIT = 1 << 61
-"""Times beyond this (73 years in nanoseconds on either side) are held at it, so that sums stay within int64."""
+TIME_LIMIT = (1 << 62) - 1
+"""Times beyond this (146 years in nanoseconds on either side) are held at it, so that sums stay within int64."""
 NO_TIME = -(1 << 63)
 """Stands for a time or a duration that an event does not have."""
 _NANOSECONDS = 10**17
@@ -39,6 +39,7 @@ def from_floats(values: F64) -> I64:
     out *= 1000
     out += fraction.astype(np.int64)
     if missing is not None:
+        np.clip(out, -TIME_LIMIT, TIME_LIMIT, out=out)
         out[missing] = NO_TIME
     return out
 

@@ -1,0 +1,206 @@
+"""Every recorded trace, against an independent and slow reading of the same file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tracetui.trace import NO_ID, Kind, Trace, load
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+COLLECTION = Path(__file__).resolve().parents[3] / "shared" / "traces"
+FILES = sorted(
+    [
+        *DATA.glob("*.json.gz"),
+        *COLLECTION.glob("wild/*.json*"),
+        *COLLECTION.glob("wild/*/*worker0*.json"),
+    ]
+)
+DEVICE = ("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "cuda_sync", "concurrent_kernel")
+RUNTIME = ("cuda_runtime", "cuda_driver", "runtime")
+
+each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.split(".")[0])
+
+
+def read(path: Path, number: Callable[[str], Any] = Decimal) -> list[dict[str, Any]]:
+    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    try:
+        data = json.loads(text, parse_float=number)
+    except json.JSONDecodeError:
+        data = json.loads(text + b"]", parse_float=number)
+    events: list[dict[str, Any]] = data["traceEvents"] if isinstance(data, dict) else data
+    return events
+
+
+def nanoseconds(value: Any) -> int:
+    return round(Decimal(value) * 1000)
+
+
+def absolute(trace: Trace) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Starts on the file's own clock."""
+    return trace.start + (trace.info.zero_ns - (trace.info.base_ns or 0))
+
+
+def synchronous(trace: Trace) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Mask of the slices that are no asynchronous pairs."""
+    return np.array([lane.kind != "async" for lane in trace.lanes], dtype=np.bool_)[trace.lane]
+
+
+@each_file
+def test_no_slice_is_lost(path: Path) -> None:
+    trace, events = load(path), read(path)
+    assert trace.phases == Counter(e["ph"] for e in events)
+    expected = Counter(
+        (e.get("name", ""), nanoseconds(e["ts"]), nanoseconds(e.get("dur", e.get("tdur", 0))))
+        for e in events
+        if e["ph"] == "X"
+    )
+    begins = Counter((e.get("name", ""), nanoseconds(e["ts"])) for e in events if e["ph"] == "B")
+    starts = absolute(trace)
+    mine = synchronous(trace)
+    found = Counter(
+        (trace.name_of(i), int(starts[i]), int(trace.duration[i])) for i in np.flatnonzero(mine)
+    )
+    rest = found - expected
+    assert not expected - found
+    assert Counter((name, start) for name, start, _ in rest.elements()) == begins
+    assert int(mine.sum()) == trace.phases.get("X", 0) + trace.phases.get("B", 0)
+
+
+@each_file
+def test_pairs_end_where_a_stack_says(path: Path) -> None:
+    trace, events = load(path), read(path)
+    stacks: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    expected: Counter[tuple[str, int, int]] = Counter()
+    for e in sorted((e for e in events if e["ph"] in "BE"), key=lambda e: nanoseconds(e["ts"])):
+        stack = stacks.setdefault((str(e["pid"]), str(e["tid"])), [])
+        if e["ph"] == "B":
+            stack.append((e["name"], nanoseconds(e["ts"])))
+        elif stack:
+            name, start = stack.pop()
+            expected[name, start, nanoseconds(e["ts"]) - start] += 1
+    starts = absolute(trace)
+    found = Counter(
+        (trace.name_of(i), int(starts[i]), int(trace.duration[i])) for i in range(len(trace))
+    )
+    assert not expected - found
+    unclosed = sum(map(len, stacks.values()))
+    assert sum(n.count for n in trace.notices if n.kind == "unclosed") == unclosed
+
+
+@each_file
+def test_launches_and_ops(path: Path) -> None:
+    trace, events = load(path), read(path)
+
+    def args(e: dict[str, Any]) -> dict[str, Any]:
+        return e.get("args") or {}
+
+    def external(e: dict[str, Any]) -> Any:
+        return args(e).get("External id", args(e).get("external id"))
+
+    slices = [e for e in events if e["ph"] == "X"]
+    kinds = [(e.get("cat") or "").lower() for e in slices]
+    launched = {args(e).get("correlation") for e, k in zip(slices, kinds, strict=True) if k in RUNTIME}
+    ops = {external(e) for e, k in zip(slices, kinds, strict=True) if k in ("cpu_op", "operator")}
+    on_device = [e for e, k in zip(slices, kinds, strict=True) if k in DEVICE]
+    assert int((trace.launch >= 0).sum()) == sum(
+        args(e).get("correlation") in launched for e in on_device if "correlation" in args(e)
+    )
+    linked = [e for e, k in zip(slices, kinds, strict=True) if k in DEVICE + RUNTIME and external(e) is not None]
+    sync_to_itself = sum(
+        external(e) in ops
+        for e in on_device
+        if e["cat"] == "cuda_sync" and external(e) == args(e).get("correlation") is not None
+    )
+    assert int((trace.op >= 0).sum()) == sum(external(e) in ops for e in linked) - sync_to_itself
+    for column, target in ((trace.correlation, trace.launch), (trace.external_id, trace.op)):
+        at = np.flatnonzero(target >= 0)
+        assert (column[at] == column[target[at]]).all()
+        assert (column[at] != NO_ID).all()
+    assert (trace.kind[trace.launch[trace.launch >= 0]] == Kind.RUNTIME).all()
+
+
+@each_file
+def test_columns_are_in_order_and_lanes_cover_them(path: Path) -> None:
+    trace = load(path)
+    key = list(zip(trace.lane.tolist(), trace.start.tolist(), (-trace.duration).tolist(), strict=True))
+    assert key == sorted(key)
+    assert [lane.first for lane in trace.lanes[1:]] == [lane.last for lane in trace.lanes[:-1]]
+    assert all(lane.last > lane.first for lane in trace.lanes)
+    for number, lane in enumerate(trace.lanes):
+        assert (trace.lane[lane.first : lane.last] == number).all()
+        assert int(trace.depth[lane.first : lane.last].max()) + 1 == lane.rows
+    inside = np.flatnonzero(trace.parent >= 0)
+    above = trace.parent[inside]
+    assert (trace.lane[inside] == trace.lane[above]).all()
+    assert (trace.start[above] <= trace.start[inside]).all()
+    assert (trace.end[above] >= trace.end[inside]).all()
+    assert trace.span == (0, int(trace.end.max()))
+    assert not trace.odd.any()
+
+
+@each_file
+def test_flows_join_what_the_file_joins(path: Path) -> None:
+    trace, events = load(path), read(path)
+    ids: dict[Any, set[str]] = {}
+    for e in events:
+        if e.get("cat") == "fwdbwd":
+            ids.setdefault(e["id"], set()).add(e["ph"])
+    assert len(trace.flow_from) == sum(phases == {"s", "f"} for phases in ids.values())
+    if len(trace.flow_from):
+        assert trace.flow_kind == ("fwdbwd",)
+        # Both ends are ops that begin at the flow's own times, and carry one sequence number.
+        pairs = zip(trace.args_of(trace.flow_from), trace.args_of(trace.flow_to), strict=True)
+        assert all(a["Sequence number"] == b["Sequence number"] for a, b in pairs)
+
+
+@each_file
+def test_args_come_back(path: Path) -> None:
+    trace = load(path)
+    events = read(path, float)
+    starts = absolute(trace)
+    wanted = np.linspace(0, len(trace) - 1, 50, dtype=np.int64)
+    for i, event in zip(wanted, [trace.event(int(i)) for i in wanted], strict=True):
+        assert event in events
+        assert trace.name_of(int(i)) == event["name"]
+        assert abs(int(starts[i]) - round(float(event["ts"]) * 1000)) < 500
+    assert trace.args_of(wanted) == [trace.args(int(i)) for i in wanted]
+
+
+@pytest.mark.parametrize("size", [700, 40_000])
+@pytest.mark.parametrize("workers", [1, 2])
+@each_file
+def test_any_chunking_gives_the_same_columns(
+    path: Path, size: int, workers: int, load_in: Callable[..., Trace]
+) -> None:
+    if path.stat().st_size > 1_000_000 and size < 1000:
+        pytest.skip("too many chunks")
+    if workers > 1 and size < 1000:
+        pytest.skip("one of both is enough")
+    assert_same(load(path, workers=1), load_in(path, size, workers, 300_000))
+
+
+def assert_same(a: Trace, b: Trace) -> None:
+    """All but `source`, which counts chunks."""
+    columns = "start duration name category kind lane depth parent correlation external_id launch op odd"
+    for column in [*columns.split(), "flow_from", "flow_to", "flow_category"]:
+        np.testing.assert_array_equal(getattr(a, column), getattr(b, column), err_msg=column)
+    for table in ("instants", "counters"):
+        for column in ("start", "name", "category", "lane", "series", "value"):
+            if hasattr(getattr(a, table), column):
+                np.testing.assert_array_equal(
+                    getattr(getattr(a, table), column), getattr(getattr(b, table), column)
+                )
+    assert list(a.names) == list(b.names)
+    assert (a.lanes, a.processes, a.notices, a.phases) == (b.lanes, b.processes, b.notices, b.phases)
+    assert a.info.properties == b.info.properties
+    where = list(range(0, len(a), max(1, len(a) // 20)))
+    assert a.args_of(where) == b.args_of(where)

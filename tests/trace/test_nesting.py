@@ -1,0 +1,139 @@
+"""Order, depth and parent against slow and simple oracles."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tracetui.trace.nesting import nest, sort_slices
+
+Slice = tuple[int, int, int]
+"""(lane, start, duration)"""
+
+anything = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 60), st.integers(0, 25)), max_size=60)
+
+
+@st.composite
+def nested(draw: st.DrawFn) -> list[Slice]:
+    """Slices that nest: each lies in the one drawn before it, or beside it."""
+    made: list[Slice] = []
+
+    def fill(lane: int, begin: int, end: int, level: int) -> None:
+        while begin < end and draw(st.booleans()):
+            first = draw(st.integers(begin, end))
+            last = draw(st.integers(first, end))
+            made.append((lane, first, last - first))
+            if level < 4:
+                fill(lane, first, last, level + 1)
+            begin = max(last, first + 1)
+
+    for lane in range(draw(st.integers(1, 3))):
+        fill(lane, 0, 100, 0)
+    return draw(st.permutations(made))
+
+
+def run(slices: list[Slice]) -> tuple[list[Slice], list[int], list[int], list[int], list[int]]:
+    """(slices in order, depth, parent, rows of each lane, first of each lane)"""
+    lane, start, duration = (np.array([s[i] for s in slices], dtype=np.int64) for i in range(3))
+    order, begin, end = sort_slices(lane.astype(np.int32), start, duration)
+    lanes = lane[order]
+    present = np.unique(lanes)
+    firsts = [*np.searchsorted(lanes, present).tolist(), len(slices)]
+    depth, parent, rows = nest(begin, end, firsts)
+    return [slices[i] for i in order], depth.tolist(), parent.tolist(), rows, firsts
+
+
+def slow_parents(ordered: list[Slice]) -> list[int]:
+    """The nearest slice before each that starts before its end and contains it wholly."""
+    found = []
+    for i, (lane, start, duration) in enumerate(ordered):
+        inside = [
+            j
+            for j, (other, first, length) in enumerate(ordered[:i])
+            if other == lane and start < first + length and start + duration <= first + length
+        ]
+        found.append(max(inside, default=-1))
+    return found
+
+
+def slow_depths(ordered: list[Slice], firsts: list[int]) -> list[int]:
+    """A stack per overflow group; each group of a lane lies below the one before it."""
+    depths = [0] * len(ordered)
+    for first, last in zip(firsts, firsts[1:], strict=False):
+        groups: list[list[tuple[int, int]]] = []  # open (end, index)
+        members: list[list[int]] = []
+        for i in range(first, last):
+            _, start, duration = ordered[i]
+            for stack, mine in zip(groups, members, strict=True):
+                while stack and stack[-1][0] <= start:
+                    stack.pop()
+                if not stack or start + duration <= stack[-1][0]:
+                    break
+            else:
+                stack, mine = [], []
+                groups.append(stack)
+                members.append(mine)
+            depths[i] = len(stack)
+            stack.append((start + duration, i))
+            mine.append(i)
+        base = 0
+        for mine in members:
+            height = max(depths[i] for i in mine) + 1
+            for i in mine:
+                depths[i] += base
+            base += height
+    return depths
+
+
+@settings(max_examples=300)
+@given(st.one_of(anything, nested()))
+@example([(0, 0, 10), (0, 5, 10), (0, 10, 10)])
+@example([(0, 0, 0), (0, 0, 0), (0, 0, 5), (0, 5, 0)])
+def test_depth_and_parent_agree_with_the_oracles(slices: list[Slice]) -> None:
+    ordered, depth, parent, rows, firsts = run(slices)
+    assert ordered == sorted(slices, key=lambda s: (s[0], s[1], -s[2]))
+    assert parent == slow_parents(ordered)
+    assert depth == slow_depths(ordered, firsts)
+    assert rows == [max(depth[a:b]) + 1 for a, b in zip(firsts, firsts[1:], strict=False)]
+
+
+@given(anything)
+def test_no_row_holds_two_slices_at_once(slices: list[Slice]) -> None:
+    ordered, depth, _, _, _ = run(slices)
+    last: dict[tuple[int, int], int] = {}
+    for (lane, start, duration), row in zip(ordered, depth, strict=True):
+        if duration:
+            assert start >= last.get((lane, row), 0)
+            last[lane, row] = start + duration
+
+
+@given(anything)
+def test_times_that_do_not_fit_one_axis(slices: list[Slice]) -> None:
+    """Far apart, lanes take another way to the same answer."""
+    far = [(lane, start << 55, duration << 55) for lane, start, duration in slices if start + duration < 60]
+    near = [(lane, start, duration) for lane, start, duration in slices if start + duration < 60]
+    assert run(far)[1:] == run(near)[1:]
+
+
+def test_a_staircase_takes_two_rows() -> None:
+    _, depth, parent, rows, _ = run([(0, 10 * i, 15) for i in range(1000)])
+    assert depth == [i % 2 for i in range(1000)]
+    assert set(parent) == {-1}
+    assert rows == [2]
+
+
+def test_more_overlap_than_stacks() -> None:
+    """Each slice crosses all before it: as many rows as slices, and rows are used again afterwards."""
+    crowd = [(0, i, 1000) for i in range(200)]
+    _, depth, _, rows, _ = run([*crowd, *((0, 5000 + i, 1000) for i in range(100))])
+    assert sorted(depth[:200]) == list(range(200))
+    assert len(set(depth[200:])) == 100
+    assert rows == [200]
+
+
+def test_equal_slices_keep_the_order_of_the_file() -> None:
+    lane = np.zeros(5, dtype=np.int32)
+    start = np.array([3, 3, 1, 3, 3])
+    duration = np.array([2, 5, 9, 2, 5])
+    assert sort_slices(lane, start, duration)[0].tolist() == [2, 1, 4, 0, 3]
