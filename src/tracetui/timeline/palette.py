@@ -99,7 +99,7 @@ DARK = Theme(
     mark=214,
     band=236,
     window=239,
-    busy=71,
+    busy=35,
     many=67,
     many_device=100,
 )
@@ -120,7 +120,7 @@ LIGHT = Theme(
     mark=130,
     band=251,
     window=250,
-    busy=71,
+    busy=35,
     many=67,
     many_device=100,
 )
@@ -146,7 +146,7 @@ COLOUR_BLIND = replace(
     DARK,
     name="colour-blind",
     gap=203,
-    busy=74,
+    busy=110,
     many=67,
     many_device=137,
     families=dict.fromkeys(Kind, _SAFE),
