@@ -256,3 +256,15 @@ def test_queue_depth_ends_empty(path: Path) -> None:
         time = depth.time[i]
         begun = np.minimum(trace.start[launch], trace.start[event]) <= time
         assert int((begun & (trace.start[event] + trace.duration[event] > time)).sum()) == depth.depth[i]
+
+
+def test_work_queued_before_the_recording_belongs_to_no_step() -> None:
+    """Its launches are missing, and its stream runs it during the first steps."""
+    trace = load(SAMPLES / "attention_naive.json.gz")
+    steps = summarize_steps(trace)
+    unlinked = np.flatnonzero(trace.is_kind(Kind.KERNEL) & (trace.launch < 0))
+    assert len(unlinked) == steps.outside.kernels == 2
+    assert steps.outside.compute == int(trace.duration[unlinked].sum())
+    assert [row.kernels for row in steps.rows] == [5, 5, 5]
+    lengths = [row.compute for row in steps.rows]
+    assert max(lengths) < 1.01 * min(lengths)

@@ -31,7 +31,7 @@ import numpy as np
 
 from tracetui.analysis.climb import climb_to, covering
 from tracetui.analysis.gaps import DeviceGaps, busy_union, work_of_devices
-from tracetui.analysis.scope import StepTable, find_steps, step_of
+from tracetui.analysis.scope import StepTable, find_steps, launch_times, step_of
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I8, I32, I64, Bool
 
@@ -197,7 +197,7 @@ def explain(trace: Trace, start: I64, end: I64, event: I64, steps: StepTable | N
     if len(lost):
         is_op = trace.is_kind(Kind.CPU_OP)
         op[lost] = climb_to(trace, trace.parent[launch[lost]].astype(np.int64), lambda at, _: is_op[at])
-    step = step_of(find_steps(trace) if steps is None else steps, launch_start)
+    step = step_of(find_steps(trace) if steps is None else steps, launch_times(trace, event))
     activity = covering(trace, lane, start, np.where(late, before, end))
     return Causes(cause, event, launch, op, step, activity)
 

@@ -46,7 +46,7 @@ CAUSES = {
     "profiler": "the profiler itself was at work",
     "sync": "the CPU had waited for the device and then had to launch anew",
     "allocation": "the CPU was allocating or freeing memory",
-    "dispatch": "the CPU was busy inside ops (the framework's own overhead)",
+    "dispatch": "the CPU was busy inside ops (the framework's own overhead, or work that ops do on the CPU)",
     "host": "the CPU was outside any op (Python, data loading, logging)",
     "launch": "the launch was on its way (launch latency)",
     "dependency": "the next work was queued and waited for other work",

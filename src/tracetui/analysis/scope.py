@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.trace import Kind, Trace
+from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 
 __all__ = [
@@ -28,6 +28,8 @@ __all__ = [
 ]
 
 NO_STEP = -1
+NEVER = np.iinfo(np.int64).min
+"""A time before all others: that of a launch which the recording missed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +119,29 @@ def launch_times(trace: Trace, at: I64) -> I64:
     """When the work of each slice of `at` began on the CPU. Shape of `at`.
 
     For a device event its launch's start; for a GPU annotation the start of the annotation that it shadows;
-    for all others, and where the trace lacks the link, the slice's own start.
+    for all others, and where the trace lacks the link, the slice's own start. `NEVER` for device events
+    without a launch that run before their stream's first with one: they were queued before the recording
+    began, and are work of none of its steps, however long they run into the first ones.
     """
     cause = trace.launch[at].astype(np.int64)
     shadows = np.flatnonzero(trace.kind[at] == Kind.GPU_ANNOTATION)
     if len(shadows):
         cause[shadows] = _annotation_with_id(trace, trace.external_id[at[shadows]])
-    return np.where(cause >= 0, trace.start[cause], trace.start[at])
+    time = np.where(cause >= 0, trace.start[cause], trace.start[at])
+    unlinked = np.flatnonzero((cause < 0) & trace.is_kind(*DEVICE_WORK)[at])
+    early = trace.start[at[unlinked]] < _first_launched(trace)[trace.lane[at[unlinked]]]
+    time[unlinked[early]] = NEVER
+    return time
+
+
+def _first_launched(trace: Trace) -> I64:
+    """Per lane, when its first event with a launch starts; `NEVER` where it has none."""
+    first = np.full(len(trace.lanes), NEVER, dtype=np.int64)
+    for i, lane in enumerate(trace.lanes):
+        linked = np.flatnonzero(trace.launch[lane.first : lane.last] >= 0)
+        if len(linked):
+            first[i] = trace.start[lane.first + linked[0]]
+    return first
 
 
 def _annotation_with_id(trace: Trace, ids: I64) -> I64:

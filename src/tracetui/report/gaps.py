@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from rich.cells import cell_len
+
 from tracetui.analysis.causes import (
     CAUSE_TEXT,
     CAUSES,
@@ -191,7 +193,6 @@ def gaps_lines(
         order = gaps.longest(minimum)
         shown = order[:limit] if limit else order
         lines += [[], [("Longest gaps" if minimum <= 0 else f"Gaps of {duration(minimum)} and more", "head")]]
-        room = max(12, (width - 58) // 2)
         rows: list[list[str | Span]] = [
             [(h, "dim") for h in ("at", "length", "cause", "step", "until", "the CPU was in")]
         ]
@@ -203,16 +204,33 @@ def gaps_lines(
                     duration(int(gaps.duration[i])),
                     (CAUSES[int(causes.cause[i])], "accent"),
                     str(steps.number[step]) if step >= 0 else "-",
-                    fit(decode(trace.name_of(int(causes.event[i]))).short, room),
-                    fit(trace.name_of(activity), room) if activity >= 0 else "-",
+                    decode(trace.name_of(int(causes.event[i]))).short,
+                    trace.name_of(activity) if activity >= 0 else "-",
                 ]
             )
+        _fit_names(rows, width)
         lines += columns(rows, ">><><<")
         if len(order) > len(shown):
             lines.append(
                 [(f"  and {plural(len(order) - len(shown), 'gap')} more (--limit 0 lists all)", "dim")]
             )
     return lines
+
+
+def _fit_names(rows: list[list[str | Span]], width: int) -> None:
+    """Cut the last two columns to what the others leave of `width`: each to half, or to what the other
+    spares."""
+    sizes = [max(cell_len(_text(row[i])) for row in rows) for i in range(6)]
+    room = width - sum(sizes[:4]) - 6 * len("  ")
+    last = max(12, min(sizes[5], room // 2))
+    first = max(12, min(sizes[4], room - last))
+    last = max(last, room - first)
+    for row in rows[1:]:
+        row[4], row[5] = fit(_text(row[4]), first), fit(_text(row[5]), last)
+
+
+def _text(cell: str | Span) -> str:
+    return cell if isinstance(cell, str) else cell[0]
 
 
 def gaps_markdown(trace: Trace, reports: list[GapReport], minimum: int = 0, limit: int = 20) -> str:
