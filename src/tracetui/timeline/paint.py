@@ -52,6 +52,8 @@ def paint_rows(scene: Scene, lines: list[Line], papers: Colours) -> tuple[Cells,
     first = _colours(scene, shares.first)
     _paint_shares(scene, shares, rows, cells, first, paper)
     _paint_names(scene, shares, cells)
+    if fixed.theme.plain:
+        _tell_rows_apart(scene, shares, cells)
     return cells, shares
 
 
@@ -146,10 +148,13 @@ def _paint_shares(
     cells.glyph[rest] = ord(" ")
     cells.paper[rest] = paper[rest]
 
-    if theme.plain:  # rows of reversed bars would run into one another
-        cells.attributes[solid] = UNDERLINE
-        chosen = solid & (shares.first == scene.selected)
-        cells.ink[chosen], cells.paper[chosen] = cells.paper[chosen], cells.ink[chosen]
+
+def _tell_rows_apart(scene: Scene, shares: Raster, cells: Cells) -> None:
+    """Without colours: bars are underlined (but not their names), and the selected one is not reversed."""
+    solid = (shares.eighths == 8) & (shares.count != 2)
+    cells.attributes[solid & (cells.glyph == ord(" "))] |= UNDERLINE
+    chosen = solid & (shares.first == scene.selected)
+    cells.ink[chosen], cells.paper[chosen] = cells.paper[chosen], cells.ink[chosen]
 
 
 def _mixed(scene: Scene, rows: list[Row]) -> Colours:
