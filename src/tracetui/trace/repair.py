@@ -95,7 +95,7 @@ def take_apart(text: bytes, end: str, bare: bool = False) -> Repaired:
         if out.close < 0:
             out.cut = done
             return out
-    _between(text, done, out.close if end == "file" else out.rest, out)
+    _between(text, done, out.close if end == "file" else out.rest, out, last=True)
     return out
 
 
@@ -182,11 +182,11 @@ def _mended(piece: bytes, begin: int, out: Repaired) -> bool:
     return True
 
 
-def _between(text: bytes, begin: int, end: int, out: Repaired) -> None:
+def _between(text: bytes, begin: int, end: int, out: Repaired, last: bool = False) -> None:
     """What lies between two sound events: usually a comma; otherwise mend or drop it."""
     junk = text[begin:end].strip(b" \t\r\n")
     if junk in (b",", b""):
-        if not junk and begin and end < len(text):
+        if not junk and begin and not last:
             out.notes.append(("separator", begin))
         return
     _broken(text, begin, end, out)

@@ -1,0 +1,230 @@
+"""Damaged copies of real traces: never a crash, never a hang, and no event lost whose own bytes are whole.
+
+The mutants are the same in every run. TRACETUI_FUZZ=20000 tries more of them, TRACETUI_FUZZ_SEED others.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from tracetui.trace import Trace, TraceError, load
+
+MUTANTS = int(os.environ.get("TRACETUI_FUZZ", "2000"))
+SEED = int(os.environ.get("TRACETUI_FUZZ_SEED", "20261121"))
+DATA = Path(__file__).resolve().parent.parent / "data"
+_STRUCTURAL = b'{}[]",:\\\n \x00\xff'
+
+Piece = tuple[int, int] | bytes
+"""A stretch of the original, or bytes put in."""
+
+_STRUCTURAL = b'{}[]",:\\\n \x00\xff'
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event of the original: where it stands, and what a reader must make of it."""
+
+    begin: int
+    end: int
+    phase: str
+    slice: tuple[str, int, int] | None
+    """(name, start, duration) of an `X`, in nanoseconds."""
+
+
+def find_events(text: bytes) -> list[Event]:
+    """The events of a sound trace, by the standard library, one value after the other."""
+    chars = text.decode("latin-1")
+    decoder = json.JSONDecoder(parse_float=Decimal)
+    at = chars.index("[", chars.index('"traceEvents"')) + 1 if chars.lstrip()[0] == "{" else chars.index("[") + 1
+    found = []
+    while True:
+        while chars[at] in ", \r\n\t":
+            at += 1
+        if chars[at] == "]":
+            return found
+        _, end = decoder.raw_decode(chars, at)
+        event = json.loads(text[at:end], parse_float=Decimal)
+        phase = str(event.get("ph", ""))
+        row = None
+        if phase == "X":
+            row = (str(event["name"]), int(event["ts"] * 1000), int(event.get("dur", 0) * 1000))
+        found.append(Event(at, end, phase, row))
+        at = end
+
+
+def mutate(text: bytes, lines: list[tuple[int, int]], rng: random.Random) -> list[Piece]:
+    """One to four changes to a text with these `lines`."""
+    size = len(text)
+    pieces: list[Piece] = [(0, size)]
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        kind = rng.randrange(8)
+        at = rng.randrange(size)
+        if kind == 0:  # a byte becomes another
+            pieces = _replace(pieces, at, at + 1, bytes([rng.randrange(256)]))
+        elif kind == 1:  # a byte becomes one that means something
+            pieces = _replace(pieces, at, at + 1, bytes([rng.choice(_STRUCTURAL)]))
+        elif kind == 2:  # bytes are put in
+            count = rng.randrange(1, 9)
+            junk = [rng.choice(_STRUCTURAL) if rng.random() < 0.5 else rng.randrange(256) for _ in range(count)]
+            pieces = _replace(pieces, at, at, bytes(junk))
+        elif kind == 3:  # a stretch is cut out
+            pieces = _replace(pieces, at, min(size, at + rng.choice((1, 2, 10, 100, 1000))), b"")
+        elif kind == 4:  # the end is missing
+            pieces = _replace(pieces, at if rng.random() < 0.5 else size - at % 200, size, b"")
+        elif kind == 5:  # a line is missing
+            first, last = rng.choice(lines)
+            pieces = _replace(pieces, first, last, b"")
+        elif kind == 6:  # a line stands there twice
+            first, last = rng.choice(lines)
+            pieces = _insert(pieces, last, (first, last))
+        else:  # a bit is flipped
+            pieces = _replace(pieces, at, at + 1, bytes([text[at] ^ 1 << rng.randrange(8)]))
+    return pieces
+
+
+def _replace(pieces: list[Piece], first: int, last: int, put: bytes) -> list[Piece]:
+    """Take [first, last) of the original out of all pieces; `put` stands where it began."""
+    made: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, bytes) or piece[1] <= first or (piece[0] >= last and piece[0] > first):
+            made.append(piece)
+            continue
+        if piece[0] < first:
+            made.append((piece[0], first))
+        if put:
+            made.append(put)
+        if last < piece[1]:
+            made.append((max(last, piece[0]), piece[1]))
+    return made
+
+
+def _insert(pieces: list[Piece], at: int, again: tuple[int, int]) -> list[Piece]:
+    made: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, bytes) or not piece[0] <= at <= piece[1]:
+            made.append(piece)
+            continue
+        made += [(piece[0], at), again, (at, piece[1])]
+    return [p for p in made if isinstance(p, bytes) or p[0] < p[1]]
+
+
+def assemble(text: bytes, pieces: list[Piece]) -> bytes:
+    return b"".join(p if isinstance(p, bytes) else text[p[0] : p[1]] for p in pieces)
+
+
+def whole_events(events: list[Event], pieces: list[Piece]) -> tuple[Counter[tuple[str, int, int]], Counter[str]]:
+    """(slices, phases) of the events whose own bytes stand in the mutant as they were."""
+    slices: Counter[tuple[str, int, int]] = Counter()
+    phases: Counter[str] = Counter()
+    for piece in pieces:
+        if isinstance(piece, bytes):
+            continue
+        for event in events:
+            if piece[0] <= event.begin and event.end <= piece[1]:
+                phases[event.phase] += 1
+                if event.slice is not None:
+                    slices[event.slice] += 1
+    return slices, phases
+
+
+def bases() -> list[bytes]:
+    """Small real traces: in Kineto's layout, all on one line, and as a bare array with an event a line."""
+    small = gzip.decompress((DATA / "matmul_add_64_cold_eager.json.gz").read_bytes())
+    larger = gzip.decompress((DATA / "mlp_eager.json.gz").read_bytes())
+    data = json.loads(small)
+    lines = ",\n".join(json.dumps(e) for e in data["traceEvents"])
+    return [small, larger, json.dumps(data).encode(), f"[\n{lines}\n]".encode()]
+
+
+def spans_of_lines(text: bytes) -> list[tuple[int, int]]:
+    made, at = [], 0
+    for line in text.splitlines(keepends=True):
+        made.append((at, at + len(line)))
+        at += len(line)
+    return made
+
+
+def missing(trace: Trace, slices: Counter[tuple[str, int, int]], phases: Counter[str]) -> Counter[object]:
+    """What of the whole events is not in the trace."""
+    clock = trace.info.zero_ns - (trace.info.base_ns or 0)
+    columns = (trace.name.tolist(), trace.start.tolist(), trace.duration.tolist())
+    found = Counter((trace.names[n], start + clock, length) for n, start, length in zip(*columns, strict=True))
+    lost: Counter[object] = Counter(dict(slices - found))
+    lost.update(phases - Counter(trace.phases))
+    return lost
+
+
+SHARDS = 8
+
+
+@pytest.mark.parametrize("size", [None, 2000], ids=["ordinary chunks", "small chunks"])
+@pytest.mark.parametrize("shard", range(SHARDS // 2))
+def test_mutants(shard: int, size: int | None, tmp_path: Path, load_in: Callable[..., Trace]) -> None:
+    texts = bases()
+    events = [find_events(text) for text in texts]
+    lines = [spans_of_lines(text) for text in texts]
+    path = tmp_path / "mutant.json"
+    opened = refused = 0
+    first = shard * 2 + (size is not None)
+    for number in range(first, MUTANTS, SHARDS):
+        rng = random.Random(SEED * 1_000_003 + number)
+        which = rng.randrange(len(texts))
+        pieces = mutate(texts[which], lines[which], rng)
+        mutant = assemble(texts[which], pieces)
+        zipped = rng.random() < 0.1
+        path.write_bytes(gzip.compress(mutant, 1) if zipped else mutant)
+        slices, phases = whole_events(events[which], pieces)
+        begun = time.perf_counter()
+        try:
+            trace = load(path) if size is None else load_in(path, size)
+        except TraceError as error:
+            assert str(error).isprintable()
+            assert not slices, f"mutant {number} was refused: {error}"
+            refused += 1
+            continue
+        opened += 1
+        assert time.perf_counter() - begun < 20, f"mutant {number} took too long"
+        lost = missing(trace, slices, phases)
+        assert not lost, f"mutant {number} lost {lost}, though their bytes are whole"
+        for i in range(0, len(trace), 50):
+            assert trace.event(i).get("ts") is not None
+    assert opened > 10 * refused
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_damaged_compression(seed: int, tmp_path: Path) -> None:
+    """What comes before the first damaged byte is there."""
+    text = bases()[1]
+    events = find_events(text)
+    data = bytearray(gzip.compress(text))
+    rng = random.Random(SEED + seed)
+    at = rng.randrange(20, len(data))
+    if rng.random() < 0.5:
+        data[at] ^= 1 << rng.randrange(8)
+    else:
+        del data[at:]
+    path = tmp_path / "mutant.json.gz"
+    path.write_bytes(bytes(data))
+    # The last bytes before the damage may not have come out yet: deflate looks ahead.
+    sound = len(zlib.decompressobj(31).decompress(gzip.compress(text)[: max(0, at - 64)]))
+    expected = [e for e in events if e.end < sound]
+    try:
+        trace = load(path)
+    except TraceError:
+        assert not expected
+        return
+    lost = missing(trace, Counter(e.slice for e in expected if e.slice), Counter(e.phase for e in expected))
+    assert not lost
+    assert trace.notices
