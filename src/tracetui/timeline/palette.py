@@ -283,11 +283,6 @@ def rgb(colour: int) -> tuple[int, int, int]:
     return (steps[colour // 36], steps[colour // 6 % 6], steps[colour % 6])
 
 
-def hexadecimal(colour: int) -> str:
-    """A colour as "#rrggbb"."""
-    return "#{:02x}{:02x}{:02x}".format(*rgb(colour))
-
-
 def contrast(a: int, b: int) -> float:
     """The contrast of two colours as WCAG defines it: 1 to 21."""
     first, second = sorted((_luminance(a), _luminance(b)))
