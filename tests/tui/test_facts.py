@@ -10,7 +10,7 @@ import pytest
 
 from tracetui.trace import Kind, Trace, load
 from tracetui.tui import flow
-from tracetui.tui.gaps import list_causes, list_gaps, next_gap
+from tracetui.tui.gaps import gap_order, list_causes, list_gaps, next_gap
 from tracetui.tui.panes.facts import event_facts, histogram, self_time, trace_facts, value_text, wrapped
 from tracetui.tui.topline import device_names, warning
 from tracetui.tui.units import duration, instant, plural, share, size
@@ -97,18 +97,15 @@ def test_gaps_walk_by_size_and_by_time(llama: Trace) -> None:
     gaps = list_gaps(llama)
     assert int(gaps.duration.sum()) == sum(d.idle for d in gaps.devices)
     longest = int(gaps.duration.argmax())
-    assert next_gap(gaps, None, 0, 1, True) == (longest, 1, len(gaps))
-    assert next_gap(gaps, longest, 0, -1, True) == (
-        int(np.argsort(-gaps.duration, kind="stable")[-1]),
-        len(gaps),
-        len(gaps),
-    )
-    after = next_gap(gaps, None, int(gaps.start[10]), 1, False)
-    assert after == (10, 11, len(gaps))
-    assert next_gap(gaps, None, int(gaps.start[10]), -1, False) == (9, 10, len(gaps))
-    long_only = next_gap(gaps, None, 0, 1, True, minimum=100_000)
-    assert long_only is not None
-    assert long_only[2] == int(np.count_nonzero(gaps.duration >= 100_000))
+    by_size, by_time = gap_order(gaps, True), gap_order(gaps, False)
+    assert len(by_size) == len(by_time) == len(gaps)
+    assert next_gap(gaps, by_size, None, 0, 1, True) == (longest, 1)
+    assert next_gap(gaps, by_size, longest, 0, -1, True) == (int(by_size[-1]), len(gaps))
+    tenth = int(gaps.start[10])
+    assert next_gap(gaps, by_time, None, tenth, 1, False) == (10, 11)
+    assert next_gap(gaps, by_time, None, tenth, -1, False) == (9, 10)
+    long_only = gap_order(gaps, True, minimum=100_000)
+    assert len(long_only) == int(np.count_nonzero(gaps.duration >= 100_000))
     causes = list_causes(llama, gaps)
     assert causes.event.tolist() == gaps.after.tolist()
 
@@ -121,7 +118,7 @@ def test_no_gaps_no_walk(tmp_path: Path) -> None:
     trace = load(path)
     gaps = list_gaps(trace)
     assert len(gaps) == 0
-    assert next_gap(gaps, None, 0, 1, True) is None
+    assert next_gap(gaps, gap_order(gaps, True), None, 0, 1, True) is None
     assert len(list_causes(trace, gaps).cause) == 0
     assert device_names(trace) == "no GPU lane"
     assert warning(trace).startswith("no GPU lane")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
 from tracetui.tui.tables.model import Column, Table, arrange, fit, next_sort, scrolled
 from tracetui.tui.tables.view import TableView
-from tracetui.tui.text import cell, clip, wrap
+from tracetui.tui.text import cell, clip, middle, wrap
 
 NUMBERS = np.array([3, 1, 2, 3, 0], dtype=np.int64)
 WORDS = ["delta", "Alpha", "charlie", "bravo", "echo"]
@@ -160,3 +161,9 @@ async def test_markup_and_filters_are_plain_text() -> None:
         assert "[/nothing]" in lines(view)[1]
         view.set_filter("zzz")
         assert "no row contains “zzz”" in lines(view)[1]
+
+
+def test_the_middle_of_a_long_name_gives_way() -> None:
+    assert middle("worker0_step_12.trace.json", 13) == "worker…e.json"
+    assert middle("short", 13) == "short"
+    assert cell_len(middle("核" * 20, 11)) <= 11

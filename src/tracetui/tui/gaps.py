@@ -76,20 +76,23 @@ def list_causes(trace: Trace, gaps: GapList) -> Causes:
     return Causes(cause, joined("event"), joined("launch"), joined("op"), step, joined("activity"))
 
 
+def gap_order(gaps: GapList, by_size: bool, minimum: int = 0) -> I64:
+    """The gaps of at least `minimum` ns in the order of a walk: the longest first, or by time."""
+    order = np.argsort(-gaps.duration if by_size else gaps.start, kind="stable")
+    return order[gaps.duration[order] >= minimum]
+
+
 def next_gap(
-    gaps: GapList, at: int | None, time: float, step: int, by_size: bool, minimum: int = 0
-) -> tuple[int, int, int] | None:
-    """(the gap to go to, its place in the order from 1, how many there are), from gap `at` or from a time.
+    gaps: GapList, order: I64, at: int | None, time: float, step: int, by_size: bool
+) -> tuple[int, int] | None:
+    """(the gap to go to, its place in `order` from 1), from gap `at` or from a time.
 
     By size the longest comes first; by time the one after (before) the time. Around the ends.
     None where there are no gaps.
     """
-    keys = -gaps.duration if by_size else gaps.start
-    order = np.argsort(keys, kind="stable")
-    order = order[gaps.duration[order] >= minimum]
     if not len(order):
         return None
-    here = np.flatnonzero(order == at) if at is not None else np.zeros(0, dtype=np.int64)
+    here = np.flatnonzero(order == at) if at is not None else order[:0]
     if len(here):
         place = int(here[0]) + step
     elif by_size:
@@ -98,4 +101,4 @@ def next_gap(
         place = int(np.searchsorted(gaps.start[order], time))
         place = place if step > 0 else place - 1
     place %= len(order)
-    return int(order[place]), place + 1, len(order)
+    return int(order[place]), place + 1

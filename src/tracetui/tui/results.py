@@ -29,14 +29,22 @@ class Results:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self._kept: dict[object, Any] = {}
-        self._lock = threading.RLock()
+        self._locks: dict[object, threading.Lock] = {}
+        self._lock = threading.Lock()
 
     def _once(self, key: object, make: Callable[[], T]) -> T:
+        # A lock of its own for each: who wants the gaps does not wait for the averages.
         with self._lock:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:
             if key not in self._kept:
                 self._kept[key] = make()
             kept: T = self._kept[key]
             return kept
+
+    def ready(self, key: object) -> bool:
+        """Whether a result is there, so that asking for it costs nothing."""
+        return key in self._kept
 
     def calls(self) -> Calls:
         """The tree of calls that all averages rest on."""

@@ -14,6 +14,16 @@ def clip(text: str, width: int) -> str:
     return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"
 
 
+def middle(text: str, width: int) -> str:
+    """Like `clip`, but both ends of the text stay: file names differ at either."""
+    if cell_len(text) <= width or width < 5:
+        return clip(text, width)
+    tail = text[-(width // 2) :]
+    while cell_len(tail) > width // 2:
+        tail = tail[1:]
+    return set_cell_size(text, width - 1 - cell_len(tail)).rstrip() + "…" + tail
+
+
 def cell(text: str, width: int, right: bool = False) -> str:
     """Exactly `width` cells: cut or padded."""
     text = clip(text, width)

@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from tracetui.trace.model import DEVICE_WORK, Trace
 from tracetui.trace.text import plain
-from tracetui.tui.text import cell, clip
+from tracetui.tui.text import cell, clip, middle
 
 
 def trace_name(trace: Trace) -> str:
@@ -82,7 +82,7 @@ class TopLine(Widget):
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        name = clip(self._title, max(12, width // 2))
+        name = middle(self._title, max(12, width // 2))
         left = cell_len(name) + 2
         # The warning keeps its words before the facts do.
         warning = clip(f"⚠ {self._warning} ", max(0, width - left - 2)) if self._warning else ""

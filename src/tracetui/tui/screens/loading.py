@@ -7,6 +7,7 @@ from typing import ClassVar
 from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.geometry import Region
 from textual.message import Message
 from textual.screen import Screen
 from textual.strip import Strip
@@ -66,6 +67,10 @@ class Progress(Widget):
             ("Esc  cancel", "hint"),
         ]
 
+    def advance(self) -> None:
+        """Draw the two lines that tell how far it is."""
+        self.refresh(Region(0, (self.size.height - 4) // 2, self.size.width, 2))
+
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         inner = max(10, min(72, width - 4))
@@ -99,7 +104,7 @@ class LoadingScreen(Screen[None]):
         yield Progress(self.load_task)
 
     def on_mount(self) -> None:
-        self._timer = self.set_interval(1 / 15, self._tick)
+        self._timer = self.set_interval(1 / 10, self._tick)
         self.load_task.when_done(self._ended)
 
     def _ended(self) -> None:
@@ -110,7 +115,7 @@ class LoadingScreen(Screen[None]):
         if self.load_task.finished.is_set():
             self._timer.stop()
         else:
-            self.query_one(Progress).refresh()
+            self.query_one(Progress).advance()
 
     def failed(self) -> None:
         """Show why."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tracetui.trace.model import Trace
+from tracetui.trace.model import I64, Trace
 from tracetui.tui import flow
-from tracetui.tui.gaps import GapList, next_gap
+from tracetui.tui.gaps import GapList, gap_order, next_gap
 from tracetui.tui.panes.base import JumpToGap
 from tracetui.tui.screens.parts.base import TracePart
 from tracetui.tui.timeline import GapClicked, GapId, Gaps
@@ -17,6 +17,7 @@ class Walking(TracePart):
     """Flows, gaps, and `e`."""
 
     gaps_by_size = True
+    _order: I64 | None = None
     minimum_gap = 0
     """Shorter gaps are passed over by `g`, in ns."""
 
@@ -65,6 +66,7 @@ class Walking(TracePart):
         def find() -> None:
             gaps = self.results.gaps()
             self.app.call_from_thread(self._show_gaps, gaps)
+            self.results.causes()  # so that they are there when a gap is looked at
 
         self.run_worker(find, thread=True, exit_on_error=False, group="find gaps")
 
@@ -76,16 +78,19 @@ class Walking(TracePart):
         gaps = self.results.gaps()
         view = self.timeline.viewport
         middle = (view.start_ns + view.end_ns) / 2
-        found = next_gap(gaps, self.gap, middle, step, self.gaps_by_size, self.minimum_gap)
+        if self._order is None:
+            self._order = gap_order(gaps, self.gaps_by_size, self.minimum_gap)
+        found = next_gap(gaps, self._order, self.gap, middle, step, self.gaps_by_size)
         if found is None:
             self.say("no gaps: no device ran anything in this trace, or it never paused")
             return
-        gap, place, count = found
+        gap, place = found
         order = "longest first" if self.gaps_by_size else "by time"
-        self.show_gap(gap, f"gap {place:,} of {count:,}, {order}")
+        self.show_gap(gap, f"gap {place:,} of {len(self._order):,}, {order}")
 
     def action_gap_order(self) -> None:
         self.gaps_by_size = not self.gaps_by_size
+        self._order = None
         self.say(f"g and G walk the gaps {'longest first' if self.gaps_by_size else 'by time'}")
 
     def show_gap(self, gap: int, said: str = "") -> None:
@@ -102,8 +107,10 @@ class Walking(TracePart):
             pane.show_gap(int(gaps.device[gap]), int(gaps.index[gap]))
         self.follow_at_once()
         idle = f"idle for {duration(int(gaps.duration[gap])).strip()}"
-        cause = CAUSES[int(self.results.causes().cause[gap])]
-        self.say(f"{said + ': ' if said else ''}{idle}, {cause}: {CAUSE_TEXT[cause]}")
+        if self.results.ready("causes"):
+            cause = CAUSES[int(self.results.causes().cause[gap])]
+            idle += f", {cause}: {CAUSE_TEXT[cause]}"
+        self.say(f"{said}: {idle}" if said else idle)
 
     def on_jump_to_gap(self, message: JumpToGap) -> None:
         message.stop()
