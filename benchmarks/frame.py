@@ -1,6 +1,6 @@
 """The cost of a frame does not grow with the trace: 2 million events against 20 thousand, in one run.
 
-    python benchmarks/frame.py [--events 20000 2000000] [--size 200x50] [--moves 40]
+    python benchmarks/frame.py [--events 20000 2000000] [--size 200x50] [--moves 60]
 
 Both traces have the same lanes, rows and density of events per second, so that what is on the screen is
 alike; the larger one is a hundred times longer. Also measured: both fitted whole, where a cell of the larger
@@ -156,13 +156,13 @@ def scene_of(trace: Trace, width: int, height: int) -> Scene:
 
 
 def frames(scene: Scene, height: int, step: int) -> float:
-    """Seconds of one frame: a pan and a zoom, painted and encoded."""
-    begun = time.perf_counter()
+    """Seconds of this thread for one frame: a pan and a zoom, painted and encoded."""
+    begun = time.thread_time()
     for view in (pan(scene.view, step), zoom(scene.view, 1.1)):
         canvas = paint(replace(scene, view=view), height)
         for y in range(height):
             canvas.runs(y)
-    return (time.perf_counter() - begun) / 2
+    return (time.thread_time() - begun) / 2
 
 
 def main() -> None:
@@ -171,7 +171,7 @@ def main() -> None:
     )
     parser.add_argument("--events", type=int, nargs=2, default=[20_000, 2_000_000])
     parser.add_argument("--size", default="200x50")
-    parser.add_argument("--moves", type=int, default=40)
+    parser.add_argument("--moves", type=int, default=60)
     options = parser.parse_args()
     width, height = map(int, options.size.split("x"))
     scenes = [scene_of(made(n), width, height) for n in options.events]
@@ -194,10 +194,12 @@ def main() -> None:
             for times, scene in zip(taken, views, strict=True):
                 times.append(frames(scene, height, move % 7))
         small, large = (1e3 * statistics.median(t) for t in taken)
-        worst = max(worst, large / small)
+        # Each pair was timed within milliseconds: what else the machine does meets both.
+        ratio = statistics.median(b / a for a, b in zip(*taken, strict=True))
+        worst = max(worst, ratio)
         print(
             f"{what:>12}: {counts[0]:,} events {small:.2f} ms, {counts[1]:,} events {large:.2f} ms a frame,"
-            f" {large / small:.2f} times"
+            f" {ratio:.2f} times"
         )
     print(f"worst ratio {worst:.2f} (at most 1.5 wanted)")
 

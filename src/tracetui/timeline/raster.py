@@ -83,6 +83,6 @@ def _prevailing(row: Row, busy: I64, cells: I64) -> I32:
 
 
 def _names_at(row: Row, moments: I64) -> I32:
-    """The names that run at moments of a row's own busy time (nanoseconds before which it was busy so long)."""
+    """The names that run at moments of a row's own busy time, nanoseconds."""
     at = np.searchsorted(row.total, moments.ravel(), side="right") - 1
     return row.name[np.minimum(at, len(row) - 1)].reshape(moments.shape)
