@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How the app answers over a slow link: a held key on 1 Mbit/s with 80 ms of delay.
 
-    python benchmarks/link.py [TRACE] [--size 200x50] [--rate 1.0] [--delay 80] [--key d] [--hold 2.0]
+    python benchmarks/link.py [TRACE] [--size 200x50] [--rate 1.0] [--delay 80] [--keys dad] [--hold 2.0]
 
 Runs `tracetui open TRACE` in a pseudo-terminal and is the link itself: what the app writes is taken from
 the terminal no faster than --rate (Mbit/s), so its writes block as they would behind a full TCP window, and
@@ -73,10 +73,9 @@ def main() -> int:
     parser.add_argument("--size", default="200x50")
     parser.add_argument("--rate", type=float, default=1.0, help="Mbit/s")
     parser.add_argument("--delay", type=float, default=80.0, help="ms, there and back")
-    parser.add_argument("--key", default="d")
-    parser.add_argument("--before", default="wwwwww", help="keys pressed first, one at a time")
+    parser.add_argument("--keys", default="dad", help="keys to hold, one after the other")
+    parser.add_argument("--before", default="w" * 14, help="keys pressed first, one at a time")
     parser.add_argument("--hold", type=float, default=2.0, help="seconds")
-    parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--ssh", action="store_true", help="let the app know that it runs over SSH")
     a = parser.parse_args()
     columns, rows = map(int, a.size.split("x"))
@@ -96,17 +95,17 @@ def main() -> int:
         for key in a.before:
             link.press(key.encode())
             link.settle(10)
-        for _ in range(a.repeat):
+        for held in a.keys:
             before, presses = link.bytes, int(a.hold * 30)
             start = time.perf_counter()
             for i in range(presses):
                 link.turn(start + i / 30)
-                link.press(a.key.encode())
+                link.press(held.encode())
             released = time.perf_counter()
             link.settle(60)
             sent = link.bytes - before
             print(
-                f"held {a.key!r} for {a.hold:g} s at {a.size}, {a.rate:g} Mbit/s, {a.delay:g} ms: settles "
+                f"held {held!r} for {a.hold:g} s at {a.size}, {a.rate:g} Mbit/s, {a.delay:g} ms: settles "
                 f"{1e3 * (link.last - released):.0f} ms after the release, {sent / 1e3:.1f} kB, "
                 f"{sent / presses / 1e3:.2f} kB per press"
             )
