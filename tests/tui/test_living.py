@@ -23,6 +23,7 @@ from tracetui.tui.marks import Mark, load_marks, next_mark, save_marks, with_mar
 from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.gaps import GapsPane
 from tracetui.tui.plain_glyphs import to_ascii
+from tracetui.tui.screens.matches import MatchesScreen
 from tracetui.tui.settings import Settings, SettingsError, load_settings, parse
 from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.themes import PALETTES, THEMES, default_theme, palette_of
@@ -341,3 +342,21 @@ async def test_the_first_opening_says_how_to_move_and_never_again(state: Path) -
             await pilot.press("escape")
             await pilot.pause()
             assert "New here?" not in text(app)
+
+
+async def test_the_matches_as_a_list_that_jumps(llama: Trace) -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("L")
+        assert "press /" in screen.footer.message
+        await pilot.press("slash", *"silu", "enter", "L")
+        await until(pilot, lambda: isinstance(app.screen, MatchesScreen))
+        await until(pilot, lambda: "matches for “silu”" in text(app))
+        sheet = app.screen
+        assert isinstance(sheet, MatchesScreen)
+        await pilot.press("greater_than_sign")
+        assert sheet.list.sort == "duration"
+        longest = int(sheet.found[int(np.argmax(llama.duration[sheet.found]))])
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.timeline.selected == longest)

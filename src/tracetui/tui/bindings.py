@@ -138,6 +138,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("range", ("r",), "range", "range from the selection, for tables", RANGE),
     Action("mark", ("m",), "mark", "mark the selection, with a label", RANGE),
     Action("next_mark", ("M",), "next_mark", "to the next mark", RANGE),
+    Action("matches", ("L",), "matches", "list of all matches", FIND),
     Action("pane_details", ("1",), "pane('details')", "pane: details of the selected event", PANES),
     Action("pane_averages", ("2",), "pane('averages')", "pane: averages by name", PANES),
     Action("pane_gaps", ("3",), "pane('gaps')", "pane: gaps, longest first", PANES),

@@ -91,6 +91,19 @@ class Asking(TracePart):
     def action_match(self, step: int) -> None:
         self.search.step(step)
 
+    def action_matches(self) -> None:
+        from tracetui.tui.screens.matches import MatchesScreen
+
+        if not self.searching:
+            self.say("nothing is searched for yet: press /")
+            return
+        sheet = MatchesScreen(self.trace, self.search.found, self.search.query)
+        self.app.push_screen(sheet, self._matched)
+
+    def _matched(self, event: int | None) -> None:
+        if event is not None and event >= 0:
+            self.jump(event)
+
     # Filter
 
     def action_filter(self) -> None:

@@ -1,0 +1,89 @@
+"""The matches of a search as a table: a sheet over the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+
+from tracetui.trace.model import I64, Trace
+from tracetui.tui.footer import Footer
+from tracetui.tui.panes.facts import short
+from tracetui.tui.screens.once import LeaveOnce
+from tracetui.tui.tables.model import Column, Table
+from tracetui.tui.tables.view import TableView
+from tracetui.tui.units import duration, instant, plural
+
+HINTS = (
+    ("↑↓", "choose", ""),
+    ("Enter", "jump", ""),
+    ("< >", "sort", ""),
+    ("R", "reverse", ""),
+    ("Esc", "close", ""),
+)
+
+
+def matches_table(trace: Trace, found: I64, query: str) -> Table:
+    """The events that matched, by time."""
+
+    def words(key: str, title: str, text: Callable[[int], str], width: int, drop: int) -> Column:
+        rows = range(len(found))
+        return Column(key, title, text, lambda: [text(r) for r in rows], width, False, drop, False)
+
+    start, length = trace.start[found], trace.duration[found]
+    columns = (
+        Column("start", "Start", lambda r: instant(int(start[r])), lambda: start, 18, True, 3, False),
+        Column("duration", "Duration", lambda r: duration(int(length[r])), lambda: length, 12),
+        words(
+            "name",
+            f"{plural(len(found), 'match')} for “{query}”",
+            lambda r: short(trace, int(found[r])),
+            0,
+            0,
+        ),
+        words("category", "Category", lambda r: trace.categories[int(trace.category[found[r]])], 16, 1),
+        words("lane", "Lane", lambda r: trace.lanes[int(trace.lane[found[r]])].name, 26, 2),
+    )
+    return Table(columns, len(found), empty="nothing matches")
+
+
+class MatchesScreen(LeaveOnce, ModalScreen[int]):
+    """All matches; its result is an event to jump to, -1 for none."""
+
+    DEFAULT_CSS = "MatchesScreen { background: $background; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,L", "leave", "Close", show=False),
+        Binding("greater_than_sign", "sort(1)", "Sort", show=False),
+        Binding("less_than_sign", "sort(-1)", "Sort", show=False),
+        Binding("R", "reverse", "Reverse", show=False),
+    ]
+
+    def __init__(self, trace: Trace, found: I64, query: str) -> None:
+        super().__init__()
+        self.found = found
+        self.table = matches_table(trace, found, query)
+        self.list = TableView()
+
+    def compose(self) -> ComposeResult:
+        yield self.list
+        yield Footer(HINTS)
+
+    def on_mount(self) -> None:
+        self.list.set_table(self.table, "start", False)
+        self.list.focus()
+
+    def on_table_view_chosen(self, message: TableView.Chosen) -> None:
+        message.stop()
+        self.dismiss(int(self.found[message.row]))
+
+    def action_sort(self, step: int) -> None:
+        self.list.sort_next(step)
+
+    def action_reverse(self) -> None:
+        self.list.reverse()
+
+    def action_leave(self) -> None:
+        self.dismiss(-1)
