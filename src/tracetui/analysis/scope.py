@@ -16,11 +16,13 @@ from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 
 __all__ = [
+    "NEVER",
     "NO_STEP",
     "WHOLE",
     "Scope",
     "StepTable",
     "find_steps",
+    "launch_times",
     "members",
     "range_scope",
     "step_of",

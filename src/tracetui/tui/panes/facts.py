@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.scope import find_steps, launch_times, step_of
 from tracetui.trace.model import DEVICE_WORK, Kind, Trace
 from tracetui.trace.text import plain
 from tracetui.tui.flow import backward, device_events, forward_of, is_device, launches_within, path
@@ -71,15 +72,10 @@ def _itself(trace: Trace, i: int) -> list[Fact]:
 
 
 def _step(trace: Trace, i: int) -> int:
-    """The ProfilerStep slice in which slice i, or its launch, begins; -1 for none."""
-    at = int(trace.launch[i]) if trace.launch[i] >= 0 else i
-    time = int(trace.start[at])
-    for j in path(trace, at):
-        if trace.name_of(j).startswith("ProfilerStep#"):
-            return j
-    steps = np.flatnonzero(trace.kind == Kind.ANNOTATION)
-    inside = steps[(trace.start[steps] <= time) & (trace.start[steps] + trace.duration[steps] > time)]
-    return next((int(j) for j in inside if trace.name_of(int(j)).startswith("ProfilerStep#")), -1)
+    """The ProfilerStep slice that slice i belongs to: where it, or its launch, begins; -1 for none."""
+    steps = find_steps(trace)
+    step = int(step_of(steps, launch_times(trace, np.array([i], dtype=np.int64)))[0])
+    return int(steps.event[step]) if step >= 0 else -1
 
 
 def _links(trace: Trace, i: int) -> list[Fact]:
