@@ -3,10 +3,11 @@
     python benchmarks/load.py make SAMPLE OUT.json [--events 1700000] [--layout kineto|line]
     python benchmarks/load.py run OUT.json [--repeat 3] [--whole-file]
 
-`make` repeats a sample's events end to end in time, with ids of their own. `run` measures each way in a process of
-its own and prints wall time, CPU time, MB/s, anonymous memory at its peak beyond that of the bare interpreter, and
-the ratio to the bare loop: a loop that decodes chunks of 1 MB into msgspec structs with a typed `args` of two
-fields, and throws them away. Times are medians; a line each for one process and for all cores.
+`make` repeats a sample's events end to end in time, with ids of their own. `run` measures each way in a
+process of its own and prints wall time, CPU time, MB/s, anonymous memory at its peak beyond that of the bare
+interpreter, and the ratio to the bare loop: a loop that decodes chunks of 1 MB into msgspec structs with a
+typed `args` of two fields, and throws them away. Times are medians; a line each for one process and for all
+cores.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 _NUMBERS = re.compile(rb'"(ts|External id|correlation|id|Ev Idx|Sequence number)": (-?\d+)(\.\d+)?')
 
 
-# -- making a large trace ---------------------------------------------------------------------------------------
+# -- making a large trace
+# ---------------------------------------------------------------------------------------
 
 
 def make(sample: Path, out: Path, events: int, layout: str) -> None:
@@ -65,10 +66,14 @@ def make(sample: Path, out: Path, events: int, layout: str) -> None:
             file.write(comma if copy else b"")
             file.write(b"".join(part for pair in zip(pieces, made, strict=True) for part in pair) + last)
         file.write(tail.replace(b"\n", b" ") if layout == "line" else b"\n  " + tail)
-    print(f"{out}: {out.stat().st_size / 1e6:.0f} MB, {copies * len(trace['traceEvents']):,} events, {layout} layout")
+    print(
+        f"{out}: {out.stat().st_size / 1e6:.0f} MB, "
+        f"{copies * len(trace['traceEvents']):,} events, {layout} layout"
+    )
 
 
-# -- the ways to read it ----------------------------------------------------------------------------------------
+# -- the ways to read it
+# ----------------------------------------------------------------------------------------
 
 
 def bare(path: str) -> int:
@@ -136,7 +141,8 @@ WAYS: dict[str, Callable[[str], int]] = {
 }
 
 
-# -- measuring --------------------------------------------------------------------------------------------------
+# -- measuring
+# --------------------------------------------------------------------------------------------------
 
 
 def anonymous() -> int:
@@ -182,25 +188,32 @@ def run(path: str, repeat: int, whole_file: bool) -> None:
         for way in ways:  # side by side, so that a busy machine is busy for all
             found[way].append(_measure(way, zipped if "gz" in way else path, memory=False))
     base_wall, base_cpu = (statistics.median(r[k] for r in found["bare loop"]) for k in ("wall", "cpu"))
-    print(f"{'':26}{'wall s':>8}{'ratio':>7}{'CPU s':>8}{'ratio':>7}{'MB/s':>7}{'peak MB':>9}{'x file':>7}{'events':>11}")
+    print(
+        f"{'':26}{'wall s':>8}{'ratio':>7}{'CPU s':>8}{'ratio':>7}{'MB/s':>7}"
+        f"{'peak MB':>9}{'x file':>7}{'events':>11}"
+    )
     for way in ways:
         wall, cpu = (statistics.median(r[k] for r in found[way]) for k in ("wall", "cpu"))
         peak = _measure(way, zipped if "gz" in way else path, memory=True)["peak"]
         print(
-            f"{way:26}{wall:8.2f}{wall / base_wall:7.2f}{cpu:8.2f}{cpu / base_cpu:7.2f}{size / wall / 1e6:7.0f}"
-            f"{peak / 1e6:9.0f}{peak / size:7.2f}{found[way][0]['events']:11,.0f}"
+            f"{way:26}{wall:8.2f}{wall / base_wall:7.2f}{cpu:8.2f}{cpu / base_cpu:7.2f}"
+            f"{size / wall / 1e6:7.0f}{peak / 1e6:9.0f}{peak / size:7.2f}{found[way][0]['events']:11,.0f}"
         )
 
 
 def _measure(way: str, path: str, memory: bool) -> dict[str, float]:
     env = {**os.environ, **({"MEASURE_MEMORY": "1"} if memory else {})}
     command = [sys.executable, __file__, "measure", way, path]
-    made: dict[str, float] = json.loads(subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE).stdout)
+    made: dict[str, float] = json.loads(
+        subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE).stdout
+    )
     return made
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     maker = commands.add_parser("make")
     maker.add_argument("sample", type=Path)
@@ -210,7 +223,9 @@ def main() -> None:
     runner = commands.add_parser("run")
     runner.add_argument("path")
     runner.add_argument("--repeat", type=int, default=3)
-    runner.add_argument("--whole-file", action="store_true", help="measure json and orjson too (memory: 8 times the file)")
+    runner.add_argument(
+        "--whole-file", action="store_true", help="measure json and orjson too (memory: 8 times the file)"
+    )
     one = commands.add_parser("measure")
     one.add_argument("way")
     one.add_argument("path")

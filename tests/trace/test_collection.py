@@ -66,9 +66,7 @@ def test_no_slice_is_lost(path: Path) -> None:
     begins = Counter((e.get("name", ""), nanoseconds(e["ts"])) for e in events if e["ph"] == "B")
     starts = absolute(trace)
     mine = synchronous(trace)
-    found = Counter(
-        (trace.name_of(i), int(starts[i]), int(trace.duration[i])) for i in np.flatnonzero(mine)
-    )
+    found = Counter((trace.name_of(i), int(starts[i]), int(trace.duration[i])) for i in np.flatnonzero(mine))
     rest = found - expected
     assert not expected - found
     assert Counter((name, start) for name, start, _ in rest.elements()) == begins
@@ -88,9 +86,7 @@ def test_pairs_end_where_a_stack_says(path: Path) -> None:
             name, start = stack.pop()
             expected[name, start, nanoseconds(e["ts"]) - start] += 1
     starts = absolute(trace)
-    found = Counter(
-        (trace.name_of(i), int(starts[i]), int(trace.duration[i])) for i in range(len(trace))
-    )
+    found = Counter((trace.name_of(i), int(starts[i]), int(trace.duration[i])) for i in range(len(trace)))
     assert not expected - found
     unclosed = sum(map(len, stacks.values()))
     assert sum(n.count for n in trace.notices if n.kind == "unclosed") == unclosed
@@ -114,7 +110,9 @@ def test_launches_and_ops(path: Path) -> None:
     assert int((trace.launch >= 0).sum()) == sum(
         args(e).get("correlation") in launched for e in on_device if "correlation" in args(e)
     )
-    linked = [e for e, k in zip(slices, kinds, strict=True) if k in DEVICE + RUNTIME and external(e) is not None]
+    linked = [
+        e for e, k in zip(slices, kinds, strict=True) if k in DEVICE + RUNTIME and external(e) is not None
+    ]
     sync_to_itself = sum(
         external(e) in ops
         for e in on_device

@@ -30,7 +30,10 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def text(event: Callable[..., Event]) -> bytes:
-    events = [event(ts=i, name=f"op{i % 7}", args={"External id": i, "x": f"{i * 7919 % 10007:x}"}) for i in range(5000)]
+    events = [
+        event(ts=i, name=f"op{i % 7}", args={"External id": i, "x": f"{i * 7919 % 10007:x}"})
+        for i in range(5000)
+    ]
     return json.dumps({"schemaVersion": 1, "traceEvents": events, "traceName": "x"}, indent=1).encode()
 
 
@@ -49,7 +52,15 @@ def test_one_member_and_several(library: str, text: bytes, trace_of: Callable[..
 
 def test_header_with_all_its_fields(library: str, text: bytes, trace_of: Callable[..., Trace]) -> None:
     plain = gzip.compress(text, mtime=0)
-    header = plain[:3] + bytes([4 | 8 | 16 | 2]) + plain[4:10] + b"\x03\x00abc" + b"name\x00" + b"comment\x00" + b"\x12\x34"
+    header = (
+        plain[:3]
+        + bytes([4 | 8 | 16 | 2])
+        + plain[4:10]
+        + b"\x03\x00abc"
+        + b"name\x00"
+        + b"comment\x00"
+        + b"\x12\x34"
+    )
     trace = trace_of(header + plain[10:])
     assert (len(trace), kinds(trace)) == (5000, {})
 

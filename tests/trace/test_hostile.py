@@ -43,7 +43,9 @@ def test_nested_beyond_measure(trace_of: Callable[..., Trace], event: Callable[.
 
 def test_a_very_long_string(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
     size = 50_000_000
-    trace = trace_of([event(), event(ts=3, name="n" * size), event(ts=5, args={"s": "a" * size}), event(ts=9)])
+    trace = trace_of(
+        [event(), event(ts=3, name="n" * size), event(ts=5, args={"s": "a" * size}), event(ts=9)]
+    )
     assert (len(trace), notices(trace)) == (4, {})
     assert max(map(len, trace.names)) == size
     assert len(trace.args(2)["s"]) == size
@@ -51,7 +53,9 @@ def test_a_very_long_string(trace_of: Callable[..., Trace], event: Callable[...,
 
 def test_many_lanes(trace_of: Callable[..., Trace]) -> None:
     count = 100_000
-    text = b",".join(b'{"ph":"X","name":"a","pid":%d,"tid":%d,"ts":%d,"dur":3}' % (i % 100, i, i) for i in range(count))
+    text = b",".join(
+        b'{"ph":"X","name":"a","pid":%d,"tid":%d,"ts":%d,"dur":3}' % (i % 100, i, i) for i in range(count)
+    )
     trace = trace_of(b"[" + text + b"]")
     assert (len(trace), len(trace.lanes)) == (count, count)
     assert (trace.depth == 0).all()
@@ -59,7 +63,10 @@ def test_many_lanes(trace_of: Callable[..., Trace]) -> None:
 
 def test_many_names_and_categories(trace_of: Callable[..., Trace]) -> None:
     count = 70_000
-    text = b",".join(b'{"ph":"X","name":"n%d","cat":"c%d","pid":1,"tid":1,"ts":%d,"dur":1}' % (i, i, i) for i in range(count))
+    text = b",".join(
+        b'{"ph":"X","name":"n%d","cat":"c%d","pid":1,"tid":1,"ts":%d,"dur":1}' % (i, i, i)
+        for i in range(count)
+    )
     trace = trace_of(b"[" + text + b"]")
     assert [trace.name_of(i) for i in (0, 9, count - 1)] == ["n0", "n9", f"n{count - 1}"]
     assert int(trace.category.max()) < len(trace.categories) <= 32768
@@ -104,7 +111,13 @@ WRONG: dict[str, tuple[dict[str, Any], bool]] = {
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_types(case: str, trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
     fields, placed = WRONG[case]
-    trace = trace_of([event(ts=1, name="before"), event(ts=2, **fields) if "ts" not in fields else event(**fields), event(ts=20)])
+    trace = trace_of(
+        [
+            event(ts=1, name="before"),
+            event(ts=2, **fields) if "ts" not in fields else event(**fields),
+            event(ts=20),
+        ]
+    )
     assert trace.phases == {"X": 3}
     assert len(trace) == 2 + placed
     assert ("no_time" in notices(trace)) is not placed

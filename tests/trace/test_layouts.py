@@ -44,7 +44,9 @@ LAYOUTS: dict[str, Callable[[list[Event]], str]] = {
     "json.dumps": lambda events: json.dumps({**TOP, "traceEvents": events, **TAIL}),
     "tight": lambda events: json.dumps({**TOP, "traceEvents": events, **TAIL}, separators=(",", ":")),
     "pretty": lambda events: json.dumps({**TOP, "traceEvents": events, **TAIL}, indent=2),
-    "one a line": lambda events: '{"traceEvents": [\n' + joined(events, ",\n") + "\n], " + json.dumps(TAIL)[1:],
+    "one a line": lambda events: (
+        '{"traceEvents": [\n' + joined(events, ",\n") + "\n], " + json.dumps(TAIL)[1:]
+    ),
     "kineto": lambda events: (
         json.dumps(TOP, indent=2)[:-2]
         + ',\n  "traceEvents": [\n  '
@@ -76,8 +78,14 @@ def facts(trace: Trace) -> dict[str, Any]:
         "events": [trace.event(i) for i in range(len(trace))],
         "launch": trace.launch.tolist(),
         "op": trace.op.tolist(),
-        "instants": [(int(t), trace.names[n]) for t, n in zip(trace.instants.start, trace.instants.name, strict=True)],
-        "counters": (trace.counters.series_names, trace.counters.value.tolist(), trace.counters.start.tolist()),
+        "instants": [
+            (int(t), trace.names[n]) for t, n in zip(trace.instants.start, trace.instants.name, strict=True)
+        ],
+        "counters": (
+            trace.counters.series_names,
+            trace.counters.value.tolist(),
+            trace.counters.start.tolist(),
+        ),
         "notices": [n.kind for n in trace.notices if n.kind != "open_array"],
     }
 
@@ -112,7 +120,9 @@ values = st.recursive(
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
-    rows=st.lists(st.tuples(texts, st.integers(0, 10**6), st.integers(0, 10**4), values), min_size=1, max_size=12),
+    rows=st.lists(
+        st.tuples(texts, st.integers(0, 10**6), st.integers(0, 10**4), values), min_size=1, max_size=12
+    ),
     layout=st.sampled_from(sorted(LAYOUTS)),
     size=st.integers(10, 4000),
 )
@@ -130,7 +140,7 @@ def test_any_text_in_any_layout_and_chunking(
     path = tmp_path / "trace.json"
     path.write_bytes(LAYOUTS[layout](events).encode())
     trace = load_in(path, size)
-    found = sorted((json.dumps(trace.event(i)) for i in range(len(trace))))
+    found = sorted(json.dumps(trace.event(i)) for i in range(len(trace)))
     assert found == sorted(json.dumps(e) for e in events)
     assert [n.kind for n in trace.notices] in ([], ["open_array"])
 

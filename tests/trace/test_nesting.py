@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -60,23 +62,23 @@ def slow_parents(ordered: list[Slice]) -> list[int]:
 def slow_depths(ordered: list[Slice], firsts: list[int]) -> list[int]:
     """A stack per overflow group; each group of a lane lies below the one before it."""
     depths = [0] * len(ordered)
-    for first, last in zip(firsts, firsts[1:], strict=False):
+    for first, last in pairwise(firsts):
         groups: list[list[tuple[int, int]]] = []  # open (end, index)
         members: list[list[int]] = []
         for i in range(first, last):
             _, start, duration = ordered[i]
-            for stack, mine in zip(groups, members, strict=True):
+            for number, stack in enumerate(groups):  # noqa: B007 (needed behind the loop)
                 while stack and stack[-1][0] <= start:
                     stack.pop()
                 if not stack or start + duration <= stack[-1][0]:
                     break
             else:
-                stack, mine = [], []
+                number, stack = len(groups), []
                 groups.append(stack)
-                members.append(mine)
+                members.append([])
             depths[i] = len(stack)
             stack.append((start + duration, i))
-            mine.append(i)
+            members[number].append(i)
         base = 0
         for mine in members:
             height = max(depths[i] for i in mine) + 1
@@ -95,7 +97,7 @@ def test_depth_and_parent_agree_with_the_oracles(slices: list[Slice]) -> None:
     assert ordered == sorted(slices, key=lambda s: (s[0], s[1], -s[2]))
     assert parent == slow_parents(ordered)
     assert depth == slow_depths(ordered, firsts)
-    assert rows == [max(depth[a:b]) + 1 for a, b in zip(firsts, firsts[1:], strict=False)]
+    assert rows == [max(depth[a:b]) + 1 for a, b in pairwise(firsts)]
 
 
 @given(anything)

@@ -23,7 +23,17 @@ def file_with(middle: bytes, layout: str = "line") -> bytes:
 
 
 def broken_event(name: bytes = b'"x"', tid: bytes = b"1", value: bytes = b"1", end: bytes = b"") -> bytes:
-    return b'{"ph": "X", "name": ' + name + b', "pid": 1, "tid": ' + tid + b', "ts": 5, "dur": 2, "args": {"v": ' + value + b"}" + end + b"}"
+    return (
+        b'{"ph": "X", "name": '
+        + name
+        + b', "pid": 1, "tid": '
+        + tid
+        + b', "ts": 5, "dur": 2, "args": {"v": '
+        + value
+        + b"}"
+        + end
+        + b"}"
+    )
 
 
 MENDED = {
@@ -81,7 +91,9 @@ DROPPED = {
 
 @pytest.mark.parametrize("layout", ["line", "lines"])
 @pytest.mark.parametrize("case", DROPPED)
-def test_what_is_dropped_takes_nothing_with_it(case: str, layout: str, trace_of: Callable[..., Trace]) -> None:
+def test_what_is_dropped_takes_nothing_with_it(
+    case: str, layout: str, trace_of: Callable[..., Trace]
+) -> None:
     trace = trace_of(file_with(DROPPED[case], layout))
     assert sorted(trace.names[n] for n in trace.name) == ["first", "last"]
     notice, *others = trace.notices
@@ -91,14 +103,18 @@ def test_what_is_dropped_takes_nothing_with_it(case: str, layout: str, trace_of:
 
 
 @pytest.mark.parametrize("between", [b" ", b",,", b";", b"\x00,", b"},", b"],["])
-def test_between_two_events(between: bytes, trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_between_two_events(
+    between: bytes, trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
     events = [json.dumps(event(ts=i)).encode() for i in range(6)]
     trace = trace_of(b'{"traceEvents": [' + b", ".join(events[:3]) + between + b", ".join(events[3:]) + b"]}")
     assert trace.start.tolist() == [i * 1000 for i in range(6)]
     assert [n.level for n in trace.notices] == ["repaired"]
 
 
-def test_many_kinds_at_once_are_counted_by_kind(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_many_kinds_at_once_are_counted_by_kind(
+    trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
     pieces = []
     for i in range(300):
         pieces.append(json.dumps(event(ts=10 * i, name="sound")).encode())
@@ -147,7 +163,9 @@ def test_damage_around_the_events(trace_of: Callable[..., Trace], event: Callabl
         assert trace.info.base_ns == 1790857026000000000
 
 
-def test_a_bracket_too_many_among_the_events(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_a_bracket_too_many_among_the_events(
+    trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
     one = b", ".join(json.dumps(event(ts=i)).encode() for i in range(5))
     two = b", ".join(json.dumps(event(ts=i)).encode() for i in range(5, 9))
     trace = trace_of(b'{"traceEvents": [' + one + b"], " + two + b'], "traceName": "x"}')
@@ -157,5 +175,8 @@ def test_a_bracket_too_many_among_the_events(trace_of: Callable[..., Trace], eve
 
 
 def test_mends_leave_sound_text_alone() -> None:
-    for text in (b'{"a": "inf, nan, N/A ,} \\\\ \\u00e9 \\ud83d\\ude00", "b": [true, false, null, -1.5e3]}', b"{}"):
+    for text in (
+        b'{"a": "inf, nan, N/A ,} \\\\ \\u00e9 \\ud83d\\ude00", "b": [true, false, null, -1.5e3]}',
+        b"{}",
+    ):
         assert mend(text) == (None, [])

@@ -32,7 +32,8 @@ def test_floats_just_below_the_limit(nanoseconds: int) -> None:
 
 
 def test_the_place_where_one_rounding_is_not_enough() -> None:
-    # Times 1000 in one go, about every second odd value between 2**42 and 2**52 / 1000 rounds to its neighbour.
+    # Times 1000 in one go, about every second odd value between 2**42 and 2**52 / 1000 rounds to its
+    # neighbour.
     values = range(4_400_000_000_000_001, 4_400_000_000_001_001)
     floats = np.array([float(Decimal(n) / 1000) for n in values])
     assert from_floats(floats).tolist() == list(values)
@@ -52,9 +53,16 @@ def test_integers_in_microseconds_and_in_nanoseconds() -> None:
     assert duration.tolist() == [13_000, 5_000, 7_000, NO_TIME]
 
 
-@given(st.lists(st.tuples(st.integers(-(4 * 10**15), 4 * 10**15), st.integers(0, 3), st.integers(0, 999)), max_size=30))
+@given(
+    st.lists(
+        st.tuples(st.integers(-(4 * 10**15), 4 * 10**15), st.integers(0, 3), st.integers(0, 999)), max_size=30
+    )
+)
 def test_texts_agree_with_decimals(parts: list[tuple[int, int, int]]) -> None:
-    texts = [f"{whole}.{fraction:03d}"[: len(str(whole)) + 1 + places].rstrip(".") for whole, places, fraction in parts]
+    texts = [
+        f"{whole}.{fraction:03d}"[: len(str(whole)) + 1 + places].rstrip(".")
+        for whole, places, fraction in parts
+    ]
     expected = [int(Decimal(text) * 1000) for text in texts]
     assert from_texts([text.encode() for text in texts]).tolist() == expected
 

@@ -54,7 +54,9 @@ def test_two_processes_agree_with_one(big: Path, zipped: bool, load_in: Callable
     assert not children()
 
 
-def test_borders_that_are_none(tmp_path: Path, event: Callable[..., Event], load_in: Callable[..., Trace]) -> None:
+def test_borders_that_are_none(
+    tmp_path: Path, event: Callable[..., Event], load_in: Callable[..., Trace]
+) -> None:
     """Lists inside one event look like events: a stretch that begins in there is noticed."""
     inner = [event(ts=i, name="inner") for i in range(4000)]
     events = [event(ts=i) for i in range(500)]
@@ -76,7 +78,9 @@ def test_damage_across_a_border(big: Path, load_in: Callable[..., Trace]) -> Non
     one, two = load(big, workers=1), load_in(big, 1 << 16, 2, 400_000)
     assert same(one, two)
     assert one.phases == two.phases
-    assert [(n.kind, n.count, n.offset) for n in one.notices] == [(n.kind, n.count, n.offset) for n in two.notices]
+    assert [(n.kind, n.count, n.offset) for n in one.notices] == [
+        (n.kind, n.count, n.offset) for n in two.notices
+    ]
 
 
 @pytest.mark.parametrize("zipped", [False, True])
@@ -85,7 +89,9 @@ def test_a_worker_that_dies_is_made_up_for(
 ) -> None:
     if zipped:
         big.write_bytes(gzip.compress(big.read_bytes()))
-    monkeypatch.setattr(workers, "_CODE", "import sys; sys.stdin.readline(); sys.exit(3)  # {path!r}{arguments!r}")
+    monkeypatch.setattr(
+        workers, "_CODE", "import sys; sys.stdin.readline(); sys.exit(3)  # {path!r}{arguments!r}"
+    )
     assert same(load(big, workers=1), load_in(big, 1 << 16, 3, 400_000))
 
 
@@ -187,5 +193,9 @@ def test_stretches_cover_the_text(big: Path) -> None:
             made.append(stretch)
     assert [s.number for s in made] == list(range(len(made)))
     assert [s.begin for s in made[1:]] == [s.end for s in made[:-1]]
-    assert (made[0].begin, made[-1].end, [s.final for s in made]) == (begin, len(text), [False] * (len(made) - 1) + [True])
+    assert (made[0].begin, made[-1].end, [s.final for s in made]) == (
+        begin,
+        len(text),
+        [False] * (len(made) - 1) + [True],
+    )
     assert all(text[s.begin : s.begin + 5] == b'{"ph"' for s in made)

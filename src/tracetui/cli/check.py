@@ -27,8 +27,9 @@ LOST = 1
 def check_command(trace: str, out: str | None) -> None:
     """Print what is wrong with TRACE.
 
-    Exits with 1 if a part of the file is lost: an event that cannot be read, a file that ends in the middle. What
-    could be mended without loss, and what can be read but hardly be true, is listed as well, with exit code 0.
+    Exits with 1 if a part of the file is lost: an event that cannot be read, a file that ends in the middle.
+    What could be mended without loss, and what can be read but hardly be true, is listed as well, with exit
+    code 0.
     """
     from tracetui.trace.clean import write_clean
     from tracetui.trace.text import plain

@@ -1,13 +1,14 @@
 """Events on demand: the part of the file that an event lies in is read and decoded again when somebody asks.
 
-Nothing is kept per event but its `source`, the number of a chunk and a place in it. A plain file is read where the chunk
-lies (a quarter of a megabyte: about a millisecond). The text of a compressed file is inflated again: from its
-beginning for the first question (about 0.3 s for 100 MB of text, up to the chunk asked for), leaving on the way
-a copy of the inflating state for every 16 MB (45 kB each), from the nearest of which later questions start (at most
-50 ms). Standard input was copied to a temporary file without a name. The chunks used last stay decoded, so that
-stepping from one event to its neighbours costs nothing.
+Nothing is kept per event but its `source`, the number of a chunk and a place in it. A plain file is read
+where the chunk lies (a quarter of a megabyte: about a millisecond). The text of a compressed file is inflated
+again: from its beginning for the first question (about 0.3 s for 100 MB of text, up to the chunk asked for),
+leaving on the way a copy of the inflating state for every 16 MB (45 kB each), from the nearest of which later
+questions start (at most 50 ms). Standard input was copied to a temporary file without a name. The chunks used
+last stay decoded, so that stepping from one event to its neighbours costs nothing.
 
-The file stays open as long as the trace: it may be renamed or deleted. Where it was overwritten, events are {}.
+The file stays open as long as the trace: it may be renamed or deleted. Where it was overwritten, events are
+{}.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ class FileReader:
         return found
 
     def chunks(self) -> Iterator[list[bytes]]:
-        """The texts of all events, chunk by chunk, in the order of the file; [] for a chunk that cannot be read."""
+        """The texts of all events, chunk by chunk, in the order of the file; [] for a chunk that cannot be
+        read."""
         for number in range(len(self._chunks)):
             with self._lock:
                 yield self._texts(number)

@@ -38,7 +38,8 @@ def build(
     top: Mapping[str, Any],
     reader: ArgsReader,
 ) -> Trace:
-    """Everything behind the decoding. `top`: the file's top-level keys other than its events. Empties the store."""
+    """Everything behind the decoding. `top`: the file's top-level keys other than its events. Empties the
+    store."""
     tables, trouble = store.tables, store.trouble
     phases = {plain(phase, 8): count for phase, count in store.phases().items()}
     points = {name: store.points.take(name) for name in store.points.kinds}
@@ -46,7 +47,7 @@ def build(
     asyncs, steps = pair_async(store.asyncs, tables, trouble)
     for more in (pairs, asyncs):
         if more and len(more["head"]):
-            store.slices.add(**more)
+            store.slices.add(0.0, **more)
     heads = list(tables.heads)
     head = store.slices.take("head")
     used = np.bincount(head, minlength=len(heads)) > 0
@@ -145,7 +146,7 @@ def _close_open(start: I64, duration: I64) -> None:
 
 
 def _zero(start: I64, odd: Bool, points: Mapping[str, Array], store: Store) -> int:
-    """The trace's zero: where its first slice starts that can be believed; without slices, its first event."""
+    """The trace's zero: where its first slice that can be believed starts; else, its first event."""
     if len(start):
         return int(start[~odd].min()) if not odd.all() else int(start.min())
     firsts = [

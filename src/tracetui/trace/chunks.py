@@ -1,9 +1,9 @@
 """The events of a stretch of text, chunk by chunk, into a Store.
 
-Each chunk begins where an event begins and ends at what looks like the border between two events. A chunk that decodes
-as a list proves its own end: brackets and quotes balance only there. One that does not is outlined by its brackets; if
-the guess was wrong (the border was inside a string or an inner list), a better border is used; if the text
-itself is broken, it is taken apart (see `repair`).
+Each chunk begins where an event begins and ends at what looks like the border between two events. A chunk
+that decodes as a list proves its own end: brackets and quotes balance only there. One that does not is
+outlined by its brackets; if the guess was wrong (the border was inside a string or an inner list), a better
+border is used; if the text itself is broken, it is taken apart (see `repair`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class Reader:
         self._mode = FASTEST
         self._escalated = 0
         self._passed: tuple[int, int] | None = None
-        """Where a closing bracket was passed over because what follows does not fit, and how many chunks there were."""
+        """Where a closing bracket was passed over because what follows does not fit, and how many chunks
+        there were."""
 
     def read(self, window: Window, final: bool, advance: Callable[[int], None] | None = None) -> Ending:
         """Read up to the end of the text, or of the array. `final`: the end of the text is that of the file.
@@ -152,7 +153,7 @@ class Reader:
         return True
 
     def _decode(self, text: bytes | memoryview, chunk: Chunk) -> None:
-        """Rows of the events in `text`, a JSON list, into the store. Raises Broken before anything is stored."""
+        """Rows of the events in `text`, a JSON list, into the store. After Broken, nothing is stored."""
         rows = self._rows(text)
         if rows is not None:
             self.store.add(chunk, rows, lambda: RAW_EVENTS.decode(bytes(text)))
@@ -200,7 +201,8 @@ class Reader:
             return rows
         return None
 
-    # -- the end of the array, and broken text ----------------------------------------------------------------
+    # -- the end of the array, and broken text
+    # ----------------------------------------------------------------
 
     def _close(self, window: Window, close: int) -> Ending | None:
         """The array's bracket at `close`: an Ending if what follows is what should follow, else None."""

@@ -1,4 +1,5 @@
-"""A clean copy of a trace: every event that could be read, as it was or mended, in JSON that any viewer opens."""
+"""A clean copy of a trace: every event that could be read, as it was or mended, in JSON that any viewer
+opens."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ def write_clean(trace: Trace, out: str | Path) -> int:
     """Write the events of a loaded trace to `out`, and say how many there are.
 
     The events keep their text, other than what was mended. `out` is compressed if its name ends in `.gz`, and
-    appears only when it is complete: it may be the file that the trace was read from. Raises TraceError where it
-    cannot be written, or the trace's file is no longer what it was.
+    appears only when it is complete: it may be the file that the trace was read from. Raises TraceError where
+    it cannot be written, or the trace's file is no longer what it was.
     """
     reader = trace.reader
     if not isinstance(reader, FileReader):

@@ -45,9 +45,9 @@ def decode(
 ) -> Decoded:
     """Read all events of a source in chunks of `size` bytes.
 
-    `report` is told (bytes done, bytes in all) and may raise to stop. `workers`: processes, None for as many as are
-    worth it; each is given stretches of `block` bytes. Raises TraceError where there are no events of a trace, and
-    OSError as reading the file does.
+    `report` is told (bytes done, bytes in all) and may raise to stop. `workers`: processes, None for as many
+    as are worth it; each is given stretches of `block` bytes. Raises TraceError where there are no events of
+    a trace, and OSError as reading the file does.
     """
     count = worth(source.size * (_RATIO if source.compressed else 1)) if workers is None else workers
     store = Store(extent=0 if source.compressed else source.size)

@@ -1,4 +1,5 @@
-"""Opening a trace: a plain file, a compressed one, or standard input, as a text that is read from front to back."""
+"""Opening a trace: a plain file, a compressed one, or standard input, as a text that is read from front to
+back."""
 
 from __future__ import annotations
 
@@ -71,4 +72,4 @@ def _spool(stream: IO[bytes], progress: Callable[[int, int], None] | None) -> IO
         if progress is not None:
             progress(done, done)
     file.seek(0)
-    return file  # type: ignore[return-value]
+    return file

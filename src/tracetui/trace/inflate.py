@@ -1,4 +1,5 @@
-"""gzip, member by member, as far as it can be read: a cut or damaged file gives all that comes before the damage."""
+"""gzip, member by member, as far as it can be read: a cut or damaged file gives all that comes before the
+damage."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from tracetui.trace.trouble import Trouble
 try:
     from isal import igzip_lib, isal_zlib
 except ImportError:  # a platform without a wheel
-    igzip_lib = isal_zlib = None
+    igzip_lib = isal_zlib = None  # type: ignore[assignment]
 
 GZIP_MAGIC = b"\x1f\x8b"
 _INPUT = 1 << 18
@@ -148,7 +149,8 @@ class Members:
         self._inflate, self._input, self._over = None, b"", True
 
     def _salvage(self) -> list[bytes]:
-        """What else of a damaged member can be inflated: from its start once more, the last of it in small steps."""
+        """What else of a damaged member can be inflated: from its start once more, the last of it in small
+        steps."""
         self._file.seek(self._begin)
         inflate = zlib.decompressobj(-15)
         given, done = self._length, 0
@@ -235,7 +237,7 @@ class Inflater:
             return
 
     def readinto(self, view: memoryview) -> int:
-        """Fill `view` with the next bytes of the text; 0 at its end. Raises OSError as reading the file does."""
+        """Fill `view` with the next bytes of the text; 0 at its end. Raises OSError as the file does."""
         if not self._block and not self._over:
             item = self._queue.get()
             if isinstance(item, bytes):

@@ -22,7 +22,8 @@ def _indices(mask: Bool) -> I32:
 
 
 def link_launches(kind: I8, start: I64, correlation: I64) -> I32:
-    """For each device event the runtime event with its correlation, -1 for none and for all others. Shape (n,)."""
+    """For each device event the runtime event with its correlation, -1 for none and for all others. Shape
+    (n,)."""
     launch = np.full(len(kind), -1, dtype=np.int32)
     known = correlation != NO_ID
     runtime = _indices(_kinds(kind, Kind.RUNTIME) & known)
@@ -32,7 +33,7 @@ def link_launches(kind: I8, start: I64, correlation: I64) -> I32:
 
 
 def link_ops(kind: I8, start: I64, correlation: I64, external: I64) -> I32:
-    """For each device or runtime event the op whose id is its `External id`, -1 for none and for all others."""
+    """For each device or runtime event the op whose id is its `External id`; -1 for none, and for others."""
     op = np.full(len(kind), -1, dtype=np.int32)
     known = external != NO_ID
     ops = _indices(_kinds(kind, Kind.CPU_OP) & known)
@@ -45,7 +46,8 @@ def link_ops(kind: I8, start: I64, correlation: I64, external: I64) -> I32:
 
 
 def _match(ids: I64, start: I64, targets: I32, seekers: I32) -> I32:
-    """For each seeker the target with its id; of several the last that does not start after it, else the first."""
+    """For each seeker the target with its id; of several the last that does not start after it, else the
+    first."""
     found = np.full(len(seekers), -1, dtype=np.int32)
     if not len(targets) or not len(seekers):
         return found
@@ -72,7 +74,8 @@ def _match(ids: I64, start: I64, targets: I32, seekers: I32) -> I32:
 
 
 def _latest(offered: I64, targets: I32, start: I64, wanted: I64, first: I64, moment: I64) -> I32:
-    """Of the targets with one id, in order of time from `first` on, the last that does not start after `moment`."""
+    """Of the targets with one id, in order of time from `first` on, the last that does not start after
+    `moment`."""
     last = np.searchsorted(offered, wanted, side="right")
     pick = last - 1
     late = np.flatnonzero((last - first > 1) & (start[targets[pick]] > moment))

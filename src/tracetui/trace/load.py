@@ -17,10 +17,10 @@ from tracetui.trace.model import Cancelled, Progress, Trace, TraceError
 def load(path: str | Path, progress: Progress | None = None, *, workers: int | None = None) -> Trace:
     """Read a trace: `.json`, `.json.gz`, or "-" for standard input.
 
-    `progress` is called with (bytes of the file done, bytes of the file) now and then. `workers`: how many processes
-    decode, this one included; by default as many as the file is worth and the machine has cores.
-    Raises TraceError (one line) for what cannot be opened as a trace, and Cancelled where `progress` asked to stop;
-    OSError never.
+    `progress` is called with (bytes of the file done, bytes of the file) now and then. `workers`: how many
+    processes decode, this one included; by default as many as the file is worth and the machine has cores.
+    Raises TraceError (one line) for what cannot be opened as a trace, and Cancelled where `progress` asked to
+    stop; OSError never.
     """
     report = _reporter(progress)
     source = open_source(path, report)

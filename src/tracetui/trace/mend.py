@@ -13,7 +13,8 @@ _WORD = re.compile(r"(?<=:)(\s*)(?!(?:true|false|null)\b)([A-Za-z_][^,{}\[\]\":\
 
 
 def mend(text: bytes) -> tuple[bytes | None, list[str]]:
-    """(the text mended, kinds of trouble); (None, []) where nothing could be done. Whether it decodes now is not checked."""
+    """(the text mended, kinds of trouble); (None, []) where nothing could be done. Whether it decodes now is
+    not checked."""
     kinds: list[str] = []
 
     def note(kind: str) -> None:

@@ -1,12 +1,12 @@
 """The order of the slices, their rows within a lane (`depth`), and what encloses them (`parent`).
 
 All lanes are laid end to end on one axis of time, so that each step is one operation over all slices:
-- the depth of a slice that nests is the number of slices open at its start: those that began before it, less those
-  that ended by then, found by one search in the sorted ends;
+- the depth of a slice that nests is the number of slices open at its start: those that began before it, less
+  those that ended by then, found by one search in the sorted ends;
 - its parent is the last slice before it that is one row higher.
 
-Where a slice outlasts the one that it starts in, that stretch of the lane (from one moment when nothing is open to the
-next) takes the slower way: each slice goes to the first of several stacks that it nests in.
+Where a slice outlasts the one that it starts in, that stretch of the lane (from one moment when nothing is
+open to the next) takes the slower way: each slice goes to the first of several stacks that it nests in.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _GROUPS = 24
 def sort_slices(lane: I32, start: I64, duration: I64) -> tuple[I64, I64, I64]:
     """Order of the slices by (lane, start, longest first, place in the file), and their places on one axis.
 
-    Arrays of one length, nanoseconds; negative durations count as zero. Returns (order, begin, end): `begin` and
-    `end` are in that order, and lanes do not meet on their axis.
+    Arrays of one length, nanoseconds; negative durations count as zero. Returns (order, begin, end): `begin`
+    and `end` are in that order, and lanes do not meet on their axis.
     """
     count = len(lane)
     if not count:
@@ -80,8 +80,8 @@ def _settle_ties(order: I64, begin: I64, length: I64) -> None:
 def nest(begin: I64, end: I64, lane_firsts: Sequence[int]) -> tuple[I32, I32, list[int]]:
     """Depth and parent of every slice, and the number of rows of every lane.
 
-    `begin`, `end`: as `sort_slices` gives them. `lane_firsts`: the first slice of each lane, and the number of
-    slices. Parent is -1 for none; it is the nearest slice before that contains this one wholly.
+    `begin`, `end`: as `sort_slices` gives them. `lane_firsts`: the first slice of each lane, and the number
+    of slices. Parent is -1 for none; it is the nearest slice before that contains this one wholly.
     """
     count = len(begin)
     if not count:
@@ -105,8 +105,8 @@ def nest(begin: I64, end: I64, lane_firsts: Sequence[int]) -> tuple[I32, I32, li
     if len(crossing):
         roots = np.flatnonzero(depth == 0)
         which = np.unique(np.searchsorted(roots, crossing, side="right") - 1)
-        last = np.append(roots, count)[which + 1]
-        stretches = list(zip(roots[which].tolist(), last.tolist(), strict=True))
+        ends = np.append(roots, count)[which + 1]
+        stretches = list(zip(roots[which].tolist(), ends.tolist(), strict=True))
     if not stretches:
         return depth, parent, _rows(depth, lane_firsts)
     group = np.zeros(count, dtype=np.int32)
@@ -145,9 +145,8 @@ def _overlapping(begin: list[int], end: list[int]) -> tuple[list[int], list[int]
     Groups from _GROUPS on are single rows, each taken by one slice at a time.
     """
     depths, groups, parents = [], [], []
-    around: list[
-        int
-    ] = []  # enclosing slices, whatever their groups; one that is crossed can enclose no later one
+    # The enclosing slices, whatever their groups: one that is crossed can enclose no later one.
+    around: list[int] = []
     stacks: list[list[int]] = []
     busy: list[tuple[int, int]] = []  # (end, row) of the single rows
     free: list[int] = []
@@ -157,13 +156,14 @@ def _overlapping(begin: list[int], end: list[int]) -> tuple[list[int], list[int]
             around.pop()
         parents.append(around[-1] if around else -1)
         around.append(at)
-        for number, stack in enumerate(stacks):
+        number = 0
+        for stack in stacks:
             while stack and stack[-1] <= b:
                 stack.pop()
             if not stack or e <= stack[-1]:
                 break
+            number += 1
         else:
-            number = len(stacks)
             if number < _GROUPS:
                 stack = []
                 stacks.append(stack)
@@ -187,7 +187,7 @@ def _overlapping(begin: list[int], end: list[int]) -> tuple[list[int], list[int]
 def _stack_groups(
     depth: I32, group: I32, lane_firsts: Sequence[int], stretches: list[tuple[int, int]]
 ) -> list[int]:
-    """Move each group of a lane below the one before it (changes `depth`); the number of rows of every lane."""
+    """Move each group of a lane below the one before it (changes `depth`); the rows of every lane."""
     rows = _rows(depth, lane_firsts)
     bounds = np.asarray(lane_firsts)
     for lane in sorted({int(np.searchsorted(bounds, first, side="right")) - 1 for first, _ in stretches}):

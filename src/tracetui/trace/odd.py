@@ -10,16 +10,18 @@ from tracetui.trace.trouble import Trouble
 
 _SECOND = 1_000_000_000
 _FAR = 100_000
-"""An event that lies so many times the width of the rest of the trace (at least 10 ms) away from it is astray."""
+"""An event that lies so many times the width of the rest of the trace (at least 10 ms) away from it is
+astray."""
 _SAMPLE = 1 << 16
 
 
 def mark_odd(kind: I8, lane: I32, start: I64, duration: I64, on_device: Bool, trouble: Trouble) -> Bool:
-    """Mask of the slices that cannot be. Nanoseconds as in the file; `on_device` says of each lane what it is.
+    """Mask of the slices that cannot be. Nanoseconds as in the file; `on_device` says of each lane what it
+    is.
 
-    Marked are negative durations; events at a great distance from all others; device events that outlast all that the
-    host recorded a hundredfold (tenfold, if by a minute); host events that outlast the rest of the trace a
-    thousandfold, by a quarter of an hour and alone. A recording has pauses and long waits: what could
+    Marked are negative durations; events at a great distance from all others; device events that outlast all
+    that the host recorded a hundredfold (tenfold, if by a minute); host events that outlast the rest of the
+    trace a thousandfold, by a quarter of an hour and alone. A recording has pauses and long waits: what could
     be true is left alone.
     """
     count = len(start)
@@ -57,7 +59,9 @@ def mark_odd(kind: I8, lane: I32, start: I64, duration: I64, on_device: Bool, tr
         long |= over
     if long.any():
         worst = int(duration[long].max())
-        trouble.note("impossible_duration", count=int(long.sum()), detail=f"the longest {worst / _SECOND:.6g} s")
+        trouble.note(
+            "impossible_duration", count=int(long.sum()), detail=f"the longest {worst / _SECOND:.6g} s"
+        )
         odd |= long
     return odd
 
@@ -65,7 +69,9 @@ def mark_odd(kind: I8, lane: I32, start: I64, duration: I64, on_device: Bool, tr
 def _astray(start: I64, good: Bool) -> Bool:
     """Slices far away from nearly all others, beyond a stretch in which nothing starts."""
     times = start[good]
-    sample = times if len(times) <= _SAMPLE else times[np.linspace(0, len(times) - 1, _SAMPLE, dtype=np.int64)]
+    sample = (
+        times if len(times) <= _SAMPLE else times[np.linspace(0, len(times) - 1, _SAMPLE, dtype=np.int64)]
+    )
     low, high = (int(q) for q in np.quantile(sample, (0.1, 0.9) if len(times) > 50 else (0.25, 0.75)))
     far = _FAR * max(high - low, _SECOND // 100)
     if int(times.min()) >= low - far and int(times.max()) <= high + far:
@@ -88,7 +94,8 @@ def _beyond_a_hole(start: I64, times: I64, low: int, high: int, far: int) -> Boo
 
 
 def first_view(kind: I8, start: I64, duration: I64, odd: Bool) -> tuple[int, int]:
-    """(start, end) of all that matters: neither what is odd, nor spans and the profiler's own time if there is more."""
+    """(start, end) of all that matters: neither what is odd, nor spans and the profiler's own time if there
+    is more."""
     around = (kind == Kind.SPAN) | (kind == Kind.OVERHEAD)
     for mask in (~odd & ~around, ~odd, np.ones(len(odd), dtype=np.bool_)):
         if mask.any():

@@ -29,12 +29,11 @@ def pair_threads(points: dict[str, Array], tables: Tables, trouble: Trouble) -> 
             phase_of[number] = 1 if phase == "B" else 2
     if not threads:
         return {}
-    phase = phase_of[points["head"]]
-    at = np.flatnonzero(phase)
-    thread, start = thread_of[points["head"][at]], points["start"][at]
-    order = np.lexsort((start, thread))
-    at, thread, start = at[order], thread[order].tolist(), start[order].tolist()
-    begins = (phase[at] == 1).tolist()
+    phases = phase_of[points["head"]]
+    at = np.flatnonzero(phases)
+    at = at[np.lexsort((points["start"][at], thread_of[points["head"][at]]))]
+    thread, start = thread_of[points["head"][at]].tolist(), points["start"][at].tolist()
+    begins = (phases[at] == 1).tolist()
     duration = np.full(len(points["head"]), NO_TIME, dtype=np.int64)
     stack: list[int] = []
     current = -1
@@ -53,7 +52,7 @@ def pair_threads(points: dict[str, Array], tables: Tables, trouble: Trouble) -> 
             unopened += 1
     trouble.note("unclosed", count=unclosed + len(stack))
     trouble.note("unopened", count=unopened)
-    kept = np.flatnonzero(phase == 1)
+    kept = np.flatnonzero(phases == 1)
     slices = {name: points[name][kept] for name in SLICE_COLUMNS}
     slices["duration"] = duration[kept]
     return slices
@@ -62,7 +61,8 @@ def pair_threads(points: dict[str, Array], tables: Tables, trouble: Trouble) -> 
 def pair_async(
     events: Sequence[AsyncEvent], tables: Tables, trouble: Trouble
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """(slice columns, point columns) for asynchronous events: pairs of one category and id, and instants (`n`, `T`).
+    """(slice columns, point columns) for asynchronous events: pairs of one category and id, and instants
+    (`n`, `T`).
 
     Their heads have the category in the place of a thread: they get a lane for each process and category.
     """
@@ -91,7 +91,7 @@ def pair_async(
     for row, length in lengths.items():
         table[row, 3] = length
     none = np.full(len(table), NO_ID, dtype=np.int64)
-    made = {
+    made: dict[str, Array] = {
         "head": table[:, 0].astype(np.int32),
         "name": table[:, 1].astype(np.int32),
         "start": table[:, 2].copy(),
@@ -101,7 +101,7 @@ def pair_async(
         "source": table[:, 4].copy(),
     }
     spots = np.array(points, dtype=np.int64).reshape(-1, 4)
-    fill = {name: np.zeros(len(spots), dtype=kind) for name, kind in POINT_COLUMNS.items()}
+    fill: dict[str, Array] = {name: np.zeros(len(spots), dtype=kind) for name, kind in POINT_COLUMNS.items()}
     fill["head"], fill["name"] = spots[:, 0].astype(np.int32), spots[:, 1].astype(np.int32)
     fill["start"], fill["source"] = spots[:, 2].copy(), spots[:, 3].copy()
     return made, fill

@@ -1,8 +1,9 @@
-"""A piece of text that does not decode, taken apart: every sound event in it is kept, a broken one mended or dropped.
+"""A piece of text that does not decode, taken apart: every sound event in it is kept, a broken one mended or
+dropped.
 
-An event is *sound* when it decodes by itself from its opening brace on. What lies between two sound events is mended
-where the meaning is certain, and otherwise dropped and counted. The result depends on the bytes alone, so that
-the same piece taken apart again, for its `args`, gives the same events in the same order.
+An event is *sound* when it decodes by itself from its opening brace on. What lies between two sound events is
+mended where the meaning is certain, and otherwise dropped and counted. The result depends on the bytes alone,
+so that the same piece taken apart again, for its `args`, gives the same events in the same order.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Repaired:
     notes: list[tuple[str, int]] = field(default_factory=list)
     """(kind of trouble, position in the piece)."""
     rest: int = 0
-    """Where reading goes on: the end of the piece, or what may be the beginning of an event that goes on beyond it."""
+    """Where reading goes on: the end of the piece, or what may be the beginning of an event that goes on
+    beyond it."""
     close: int = -1
     """At the end of the file: position of the bracket that closes the events, -1 where there is none."""
     cut: int = -1
@@ -58,8 +60,8 @@ def is_event(value: Any) -> bool:
 def take_apart(text: bytes, end: str, bare: bool = False) -> Repaired:
     """Find the events in `text`.
 
-    `end` says where it ends: at the "border" between two events, at the end of the "file" (an array if `bare`),
-    or anywhere, with "more" to come.
+    `end` says where it ends: at the "border" between two events, at the end of the "file" (an array if
+    `bare`), or anywhere, with "more" to come.
     """
     # One character per byte: positions stay byte offsets, and invalid UTF-8 does no harm here.
     chars = text.decode("latin-1")

@@ -1,7 +1,8 @@
-"""The events of one chunk become rows: a few arrays, with every name and every (ph, cat, pid, tid) as a number.
+"""The events of one chunk become rows: a few arrays, with every name and every (ph, cat, pid, tid) as a
+number.
 
-`typed_rows` is the ordinary way, from msgspec structs. `patient_rows` takes events one field at a time and puts up
-with anything: a list for a time, a number for a name, ids beyond 64 bits.
+`typed_rows` is the ordinary way, from msgspec structs. `patient_rows` takes events one field at a time and
+puts up with anything: a list for a time, a number for a name, ids beyond 64 bits.
 """
 
 from __future__ import annotations
@@ -146,7 +147,9 @@ def _label(value: Any) -> int | str:
 
 
 def _id(value: Any) -> int:
-    if (isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) < 20) or (isinstance(value, float) and value.is_integer()):
+    if (isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) < 20) or (
+        isinstance(value, float) and value.is_integer()
+    ):
         value = int(value)
     return value if type(value) is int and -(1 << 63) < value < 1 << 63 else NO_ID
 

@@ -1,4 +1,5 @@
-"""Where the events of a piece of text begin and end, told from its brackets and quotes alone (no JSON decoded)."""
+"""Where the events of a piece of text begin and end, told from its brackets and quotes alone (no JSON
+decoded)."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class Outline(NamedTuple):
 
 
 def outline(text: bytes | bytearray | memoryview) -> Outline:
-    """The outermost commas of `text`. Temporaries of some 20 bytes per byte of text: for pieces, not whole files."""
+    """The outermost commas of `text`. Temporaries of some 20 bytes per byte of text: for pieces, not whole
+    files."""
     data = np.frombuffer(text, dtype=np.uint8)
     quotes = data == ord('"')
     backslash = data == ord("\\")
@@ -92,7 +94,8 @@ _ANY = re.compile(rb"\}\s*,\s*\{\s*\"")
 def last_boundary(
     text: bytes | bytearray, first: int, last: int, separator: Separator | None
 ) -> tuple[int, int]:
-    """Positions of the comma and of the opening brace at the last boundary in text[first:last]; (-1, -1) for none.
+    """Positions of the comma and of the opening brace at the last boundary in text[first:last]; (-1, -1) for
+    none.
 
     A guess: the same bytes may stand inside a string or in an inner list.
     """

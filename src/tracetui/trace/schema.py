@@ -1,7 +1,8 @@
-"""The parts of an event that the columns need, as msgspec types: what is not named here is skipped, not decoded.
+"""The parts of an event that the columns need, as msgspec types: what is not named here is skipped, not
+decoded.
 
-There are several types for one event, from the fastest to the most patient. `Literal` phases and categories decode
-to strings that exist already, so no memory is taken and their hashes are known.
+There are several types for one event, from the fastest to the most patient. `Literal` phases and categories
+decode to strings that exist already, so no memory is taken and their hashes are known.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Where the rows of all chunks gather: columns for slices, and small tables for everything else.
 
-A `Store` is what a worker process sends back, so it holds only arrays and plain data (see `pack` and `unpack`).
+A `Store` is what a worker process sends back, so it holds only arrays and plain data (see `pack` and
+`unpack`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _METADATA = frozenset(
 )
 
 SLICE, POINT, WHOLE, COUNTED = range(4)
-"""What becomes of an event: a row of the slices, a row of the points, read as a whole, counted and passed over."""
+"""What becomes of an event: a row of the slices, a row of the points, read as a whole, counted and passed
+over."""
 _CLASSES = dict.fromkeys("BEiIRstf", POINT) | dict.fromkeys("MCbneSTF", WHOLE) | {"X": SLICE}
 
 SLICE_COLUMNS = {
@@ -50,8 +52,8 @@ Array = npt.NDArray[Any]
 class Columns:
     """Columns of one length that grow together.
 
-    Each is one array with room to spare: memory that was never written to is not used, and pieces of the size of
-    a chunk would, once freed, lie scattered over the heap instead of going back to the system.
+    Each is one array with room to spare: memory that was never written to is not used, and pieces of the size
+    of a chunk would, once freed, lie scattered over the heap instead of going back to the system.
     """
 
     def __init__(self, kinds: dict[str, Any]) -> None:
@@ -63,7 +65,8 @@ class Columns:
         return self.count
 
     def add(self, share: float = 0.0, **piece: Array) -> None:
-        """Append one array per column. `share`: how much of the whole this and all before are, for the room taken."""
+        """Append one array per column. `share`: how much of the whole this and all before are, for the room
+        taken."""
         size = len(next(iter(piece.values())))
         total = self.count + size
         for name, array in piece.items():
@@ -141,7 +144,7 @@ class Store:
         return bool(self._counts.any()) or bool(self.trouble.found)
 
     def add(self, chunk: Chunk, rows: Rows, texts: Callable[[], Sequence[bytes | msgspec.Raw]]) -> None:
-        """Take in the rows of one chunk; `texts` gives the texts of its events, should any be needed whole."""
+        """Take in the rows of one chunk; `texts` gives its events' texts, should any be needed whole."""
         share = (chunk.offset + chunk.length - self.begin) / self.extent if self.extent else 0.0
         source = len(self.chunks) << SOURCE_BITS
         self.chunks.append(chunk)

@@ -68,8 +68,8 @@ class Stretch:
 class Supply:
     """Stretches one after the other, cut at the separator.
 
-    Plain files are cut by looking at the places where stretches should end; `window`, from which text is taken, is
-    for what can only be read from front to back.
+    Plain files are cut by looking at the places where stretches should end; `window`, from which text is
+    taken, is for what can only be read from front to back.
     """
 
     def __init__(

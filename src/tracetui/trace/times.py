@@ -18,16 +18,18 @@ from tracetui.trace.model import F64, I64
 FLOAT_LIMIT = float(1 << 43)
 """Below so many microseconds a float64 still tells one nanosecond from the next."""
 TIME_LIMIT = (1 << 62) - 1
-"""Times beyond this (146 years in nanoseconds on either side) are held at it, so that sums stay within int64."""
+"""Times beyond this (146 years in nanoseconds on either side) are held at it, so that sums stay within int64.
+"""
 NO_TIME = -(1 << 63)
 """Stands for a time or a duration that an event does not have."""
 _NANOSECONDS = 10**17
-"""An integer `ts` from here on is no epoch in microseconds (it would lie beyond the year 5000): it counts nanoseconds."""
+"""An integer `ts` from here on is no epoch in microseconds (it would lie beyond the year 5000): it counts
+nanoseconds."""
 _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
 def from_floats(values: F64) -> I64:
-    """Microseconds to nanoseconds. Not-a-number becomes NO_TIME, what is out of range is held at TIME_LIMIT."""
+    """Microseconds to nanoseconds. Not-a-number becomes NO_TIME; what is too large is held at TIME_LIMIT."""
     missing = None
     if len(values) and not float(np.abs(values).max()) < FLOAT_LIMIT:
         missing = np.isnan(values)
@@ -94,7 +96,8 @@ def exact(text: str) -> int:
 
 
 def from_texts(texts: Sequence[bytes]) -> I64:
-    """Numbers as they stand in the file (b"" for none) to nanoseconds: by columns of digits, all rows at once."""
+    """Numbers as they stand in the file (b"" for none) to nanoseconds: by columns of digits, all rows at
+    once."""
     count = len(texts)
     if not count:
         return np.zeros(0, dtype=np.int64)
@@ -130,7 +133,7 @@ def from_texts(texts: Sequence[bytes]) -> I64:
     np.negative(value, out=value, where=negative)
     # Sixteen digits in nanoseconds fit int64 unless they begin with a nine.
     large = (digits > 16) | ((digits == 16) & (table[:, 0] == ord("9")))
-    for row in np.flatnonzero(strange | large | (digits == 0)):
+    for row in np.flatnonzero(strange | large | (digits == 0)).tolist():
         value[row] = exact(bytes(texts[row]).decode("ascii", "replace")) if texts[row] else NO_TIME
     return value
 

@@ -12,7 +12,8 @@ ReadInto = Callable[[memoryview], int]
 class Window:
     """`size` bytes of text from `offset` on, held in one buffer that is used again and again.
 
-    Byte i of the window is `buffer[i + 1]`: the spare byte in front takes a bracket when a part is decoded in place.
+    Byte i of the window is `buffer[i + 1]`: the spare byte in front takes a bracket when a part is decoded in
+    place.
     """
 
     def __init__(self, read: ReadInto, offset: int) -> None:
@@ -65,5 +66,6 @@ class Window:
             self.buffer[end + 1] = kept
 
     def is_ascii(self) -> bool:
-        """Whether there is surely nothing but ASCII in the window (what lies behind it in the buffer is asked as well)."""
+        """Whether there is surely nothing but ASCII in the window (what lies behind it in the buffer is asked
+        as well)."""
         return self.buffer.isascii()

@@ -1,8 +1,8 @@
 """A process that reads stretches of a plain trace for another one: `workers` starts it and talks to it.
 
-A request on standard input is a line "begin end final sent", and the text itself if it is sent; the answer on standard
-output is two lengths, then a pickled header, then the bytes of the arrays. The file is an inherited descriptor.
-The process ends when its input does.
+A request on standard input is a line "begin end final sent", and the text itself if it is sent; the answer on
+standard output is two lengths, then a pickled header, then the bytes of the arrays. The file is an inherited
+descriptor. The process ends when its input does.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import pickle
 import signal
 import struct
 import sys
+from typing import IO
 
 from tracetui.trace.chunks import Ending, Reader
 from tracetui.trace.scan import Separator
@@ -59,6 +60,13 @@ def read_text(text: bytes) -> ReadInto:
     return read
 
 
+def write_all(pipe: IO[bytes], data: bytes) -> None:
+    """Write all of `data` to an unbuffered pipe."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[pipe.write(rest) or 0 :]
+
+
 def read_stretch(descriptor: int, stretch: Stretch, reader: Reader) -> Ending:
     """Read the events of one stretch into a new store of `reader`."""
     begin, end = stretch.begin, stretch.end
@@ -81,10 +89,8 @@ def main(descriptor: int, bare: bool, size: int, separator: tuple[bytes, int, in
         text = source.read(end - begin) if sent else None
         ending = read_stretch(descriptor, Stretch(0, begin, end, bool(final), text), reader)
         header, arrays = reader.store.pack()
-        body = [memoryview(array).cast("B") for array in arrays if len(array)]
+        body = [array.tobytes() for array in arrays]
         shapes = [(array.dtype.str, len(array)) for array in arrays]
         head = pickle.dumps((ending, shapes, header), protocol=pickle.HIGHEST_PROTOCOL)
         for part in (LENGTHS.pack(len(head), sum(map(len, body))), head, *body):
-            rest = memoryview(part)
-            while rest:
-                rest = rest[out.write(rest) or 0 :]
+            write_all(out, part)

@@ -1,13 +1,14 @@
 """Several processes read one text, each its own stretches of it.
 
-The text is cut where the separator between two events stands. Such a place may lie inside a string or an inner list;
-but a stretch that begins well and decodes up to its end has thereby shown that the next one begins well, and the
-first one does. Where a stretch does not meet the next, reading goes on from there in one piece.
+The text is cut where the separator between two events stands. Such a place may lie inside a string or an
+inner list; but a stretch that begins well and decodes up to its end has thereby shown that the next one
+begins well, and the first one does. Where a stretch does not meet the next, reading goes on from there in one
+piece.
 
-Each worker is a Python of its own, started afresh (a fork of a process with threads may hang), that knows nothing of
-the parent's main module. It is given stretches one at a time, so that none waits for a slow one; the parent reads
-stretches as well, from the moment on at which the workers are starting. Stretches of a plain file are read by the
-workers themselves, those of a compressed one are inflated here and sent.
+Each worker is a Python of its own, started afresh (a fork of a process with threads may hang), that knows
+nothing of the parent's main module. It is given stretches one at a time, so that none waits for a slow one;
+the parent reads stretches as well, from the moment on at which the workers are starting. Stretches of a plain
+file are read by the workers themselves, those of a compressed one are inflated here and sent.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 from tracetui.trace.chunks import Ending, Reader
 from tracetui.trace.store import Array, Store
 from tracetui.trace.stretches import Stretch, Supply
-from tracetui.trace.worker import LENGTHS, read_stretch
+from tracetui.trace.worker import LENGTHS, read_stretch, write_all
 
 _CODE = "import sys; sys.path[:] = {path!r}; from tracetui.trace.worker import main; main(*{arguments!r})"
 
@@ -135,9 +136,7 @@ def _ask(process: subprocess.Popen[bytes], stretch: Stretch) -> Part:
     sent = stretch.text is not None
     line = b"%d %d %d %d\n" % (stretch.begin, stretch.end, stretch.final, sent)
     for part in (line, stretch.text or b""):
-        rest = memoryview(part)
-        while rest:
-            rest = rest[process.stdin.write(rest) or 0 :]
+        write_all(process.stdin, part)
     lengths = LENGTHS.unpack(_receive(process.stdout, LENGTHS.size))
     ending, shapes, header = pickle.loads(_receive(process.stdout, lengths[0]))
     return Part(stretch, ending, header, Store.unpack(shapes, _receive(process.stdout, lengths[1])))
@@ -158,8 +157,8 @@ def _receive(pipe: Any, length: int) -> bytearray:
 def read_parallel(supply: Supply, reader: Reader, count: int, advance: Callable[[int], None]) -> Ending:
     """Read the stretches of `supply` with `count` processes, this one included.
 
-    The store of `reader` receives them in order, so that the outcome is that of reading in one piece. With "lost"
-    in the ending, reading must go on from its offset in one piece; all before it has been received.
+    The store of `reader` receives them in order, so that the outcome is that of reading in one piece. With
+    "lost" in the ending, reading must go on from its offset in one piece; all before it has been received.
     """
     store = reader.store
     crew = _Crew(supply, reader, count - 1)

@@ -1,0 +1,105 @@
+"""`tracetui check`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tracetui.cli.check import check_command
+from tracetui.trace import load
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+
+
+def run(*arguments: object, given: bytes | None = None) -> Result:
+    return CliRunner().invoke(check_command, [str(a) for a in arguments], input=given)
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    text = gzip.decompress((DATA / "mlp_eager.json.gz").read_bytes())
+    assert text.count(b'"Ev Idx": 3\n') == 1
+    text = text.replace(b'"Ev Idx": 3\n', b'"Ev Idx": inf\n')  # mended
+    text = text.replace(b'"ph": "X", "cat": "kernel",', b'"ph": "X", "cat": "ker"nel",', 1)  # lost
+    path = tmp_path / "damaged.json"
+    path.write_bytes(text)
+    return path
+
+
+def test_a_sound_file() -> None:
+    result = run(DATA / "mlp_eager.json.gz")
+    assert result.exit_code == 0
+    assert result.output == "243 events, 140 slices in 4 lanes\nnothing is wrong with this file\n"
+
+
+def test_a_damaged_file(damaged: Path) -> None:
+    result = run(damaged)
+    assert result.exit_code == 1
+    lines = result.output.splitlines()
+    assert lines[0].startswith("242 events")
+    assert lines[1].split()[:2] == ["lost", "1"]
+    assert lines[2].split()[:2] == ["repaired", "1"]
+    text = damaged.read_bytes()
+    begin = text.rindex(b"{", 0, text.index(b'ker"nel'))
+    assert lines[1].endswith(f"first at byte {begin:,}")
+
+
+def test_only_mended(damaged: Path) -> None:
+    damaged.write_bytes(damaged.read_bytes().replace(b'ker"nel', b"kernel"))
+    result = run(damaged)
+    assert result.exit_code == 0
+    assert "repaired" in result.output
+
+
+@pytest.mark.parametrize("name", ["clean.json.gz", "clean.json", "damaged.json"])
+def test_repair_writes_what_others_can_read(damaged: Path, name: str) -> None:
+    before = load(damaged)
+    events = [before.event(i) for i in range(len(before))]
+    out = damaged.parent / name
+    result = run(damaged, "--repair", out)
+    assert result.exit_code == 1
+    assert "242 events written" in result.output
+    text = gzip.decompress(out.read_bytes()) if name.endswith("gz") else out.read_bytes()
+    data = json.loads(text)
+    original = json.loads(gzip.decompress((DATA / "mlp_eager.json.gz").read_bytes()))
+    assert {k: v for k, v in data.items() if k != "traceEvents"} == {
+        k: v for k, v in original.items() if k != "traceEvents"
+    }
+    kept = [e for e in original["traceEvents"] if e in data["traceEvents"]]
+    assert len(kept) == 241
+    after = load(out)
+    assert after.notices == ()
+    assert [after.event(i) for i in range(len(after))] == events
+    assert (after.start == before.start).all()
+    assert sorted(p.name for p in damaged.parent.iterdir()) == sorted({"damaged.json", name})
+
+
+def test_repair_of_standard_input(damaged: Path, tmp_path: Path) -> None:
+    out = tmp_path / "clean.json.gz"
+    result = run("-", "--repair", out, given=damaged.read_bytes())
+    assert result.exit_code == 1
+    assert run(out).exit_code == 0
+
+
+def test_a_truncated_file(tmp_path: Path) -> None:
+    data = (DATA / "mlp_eager.json.gz").read_bytes()
+    path = tmp_path / "cut.json.gz"
+    path.write_bytes(data[: len(data) // 2])
+    result = run(path, "--repair", tmp_path / "clean.json")
+    assert result.exit_code == 1
+    assert "lost" in result.output
+    assert len(load(tmp_path / "clean.json")) == len(load(path)) > 10
+
+
+def test_what_cannot_be_done(tmp_path: Path) -> None:
+    result = run(tmp_path / "missing.json")
+    assert result.exit_code == 1
+    assert "no such file" in result.output
+    result = run(DATA / "mlp_eager.json.gz", "--repair", tmp_path / "missing" / "x.json")
+    assert result.exit_code == 1
+    assert len(result.output.splitlines()) == 1
+    assert run().exit_code == 2

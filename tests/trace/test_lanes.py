@@ -1,0 +1,229 @@
+"""Which lane an event goes to, lane names and order; instants and counters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tracetui.trace import Kind, Trace
+
+Event = dict[str, Any]
+
+
+def meta(name: str, pid: Any, value: Any, tid: Any = 0) -> Event:
+    key = {"process_name": "name", "thread_name": "name", "process_labels": "labels"}.get(name, "sort_index")
+    return {"ph": "M", "name": name, "pid": pid, "tid": tid, "ts": 0, "args": {key: value}}
+
+
+def shown(trace: Trace) -> list[tuple[str, str, int]]:
+    return [(lane.name, lane.kind, lane.device) for lane in trace.lanes]
+
+
+def test_kineto(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    trace = trace_of(
+        [
+            meta("process_name", 400, "python3"),
+            meta("process_labels", 400, "CPU"),
+            meta("thread_name", 400, "thread 400 (python3)", 400),
+            meta("process_labels", 0, "GPU 0"),
+            meta("process_labels", 1, "GPU 1"),
+            meta("thread_name", 0, "stream 7 ", 7),
+            meta("process_name", 3, "python3"),
+            event(pid="Spans", tid="PyTorch Profiler", cat="Trace", name="PyTorch Profiler (0)"),
+            event(pid=1, tid=20, cat="kernel"),
+            event(pid=0, tid=7, cat="kernel"),
+            event(pid=0, tid=7, cat="gpu_user_annotation"),
+            event(pid=0, tid=7, cat="cuda_sync"),
+            event(pid=0, tid=21, cat="gpu_memcpy"),
+            event(pid=400, tid=512, cat="cpu_op"),
+            event(pid=400, tid=400, cat="user_annotation"),
+            event(pid=-1, tid=0, cat="overhead", name="Activity Buffer Request"),
+        ]
+    )
+    assert shown(trace) == [
+        ("thread 400 (python3)", "thread", -1),
+        ("thread 512", "thread", -1),
+        ("profiler overhead", "overhead", -1),
+        ("spans", "span", -1),
+        ("stream 7 annotations", "gpu_annotation", 0),
+        ("stream 7", "stream", 0),
+        ("stream 7 sync", "sync", 0),
+        ("stream 21", "stream", 0),
+        ("stream 20", "stream", 1),
+    ]
+    # GPU 3 was never used: it has no lane and no process.
+    assert [(p.pid, p.labels, p.device) for p in trace.processes] == [
+        ("400", "CPU", -1),
+        ("-1", "", -1),
+        ("Spans", "", -1),
+        ("0", "GPU 0", 0),
+        ("1", "GPU 1", 1),
+    ]
+
+
+def test_a_process_may_have_the_number_of_a_device(
+    trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    """In a container the process is often number 1, and so is a GPU."""
+    trace = trace_of(
+        [event(pid=1, tid=1), event(pid=1, tid=7, cat="kernel"), event(pid=1, tid=1, cat="mystery")]
+    )
+    assert shown(trace) == [("thread 1", "thread", -1), ("stream 7", "stream", 1)]
+    assert [p.device for p in trace.processes] == [-1, 1]
+    assert trace.kind.tolist() == [Kind.CPU_OP, Kind.OTHER, Kind.KERNEL]
+
+
+def test_unknown_categories_on_a_labelled_device(
+    trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    trace = trace_of(
+        [
+            meta("process_labels", 17, "MTIA 17"),
+            meta("thread_name", 17, "Stream 101", 3536),
+            event(pid=17, tid=3536, cat="mtia_ccp_events"),
+            event(pid=17, tid=3534, cat="mtia_runtime"),
+        ]
+    )
+    assert shown(trace) == [("thread 3534", "thread", -1), ("stream 3536 (Stream 101)", "stream", 17)]
+
+
+def test_legacy_streams(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    trace = trace_of(
+        [event(pid=0, tid="stream 7", cat="Kernel"), event(pid=67844, tid="4093687616", cat="Operator")]
+    )
+    assert shown(trace) == [("thread 4093687616", "thread", -1), ("stream 7", "stream", 0)]
+
+
+def test_threads_in_order(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    events = [event(pid=10, tid=tid) for tid in (100, 9, 10, "worker", 11)]
+    trace = trace_of([*events, meta("thread_sort_index", 10, -5, 100), meta("thread_name", 10, "loader", 9)])
+    assert [lane.name for lane in trace.lanes] == [
+        "thread 10",
+        "thread 100",
+        "thread 9 (loader)",
+        "thread 11",
+        "worker",
+    ]
+
+
+def test_instants_find_their_lane(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    trace = trace_of(
+        [
+            event(pid=1, tid=2, ts=10),
+            event(pid=0, tid=7, ts=20, cat="kernel"),
+            {
+                "ph": "i",
+                "name": "[memory]",
+                "cat": "cpu_instant_event",
+                "pid": 1,
+                "tid": 2,
+                "ts": 30,
+                "args": {"Bytes": 4},
+            },
+            {"ph": "I", "name": "on device", "pid": 0, "tid": 7, "ts": 5},
+            {"ph": "i", "name": "Record Window End", "pid": "", "tid": "", "ts": 40},
+        ]
+    )
+    instants = trace.instants
+    assert [trace.names[n] for n in instants.name] == ["on device", "[memory]", "Record Window End"]
+    assert instants.start.tolist() == [-5000, 20_000, 30_000]
+    assert instants.lane.tolist() == [1, 0, -1]
+    assert trace.args_of_sources(instants.source.tolist())[1] == {"Bytes": 4}
+    assert trace.categories[instants.category[1]] == "cpu_instant_event"
+
+
+def test_counters_are_series(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    trace = trace_of(
+        [
+            event(pid=1, ts=1),
+            {"ph": "C", "name": "mem", "pid": 1, "ts": 7, "args": {"used": 2, "free": 1.5}},
+            {"ph": "C", "name": "mem", "pid": 1, "ts": 3, "args": {"used": 1, "note": "text", "flag": True}},
+            {"ph": "C", "name": "load", "pid": 99, "ts": 5, "args": {"value": 0.25}},
+        ]
+    )
+    counters = trace.counters
+    rows = [
+        (counters.series_names[s], int(t), float(v))
+        for s, t, v in zip(counters.series, counters.start, counters.value, strict=True)
+    ]
+    assert rows == [
+        ("mem free", 6000, 1.5),
+        ("mem used", 2000, 1.0),
+        ("mem used", 6000, 2.0),
+        ("load", 4000, 0.25),
+    ]
+    assert counters.series_process == (0, 0, -1)
+
+
+def test_pairs(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    def phase(ph: str, ts: float, name: str = "b", tid: int = 1) -> Event:
+        return {"ph": ph, "name": name, "pid": 1, "tid": tid, "ts": ts}
+
+    trace = trace_of(
+        [
+            phase("E", 90, tid=2),  # nothing to close
+            phase("B", 10, "outer"),
+            phase("E", 40, "outer"),  # out of order
+            phase("B", 20, "inner"),
+            phase("E", 30, ""),
+            phase("B", 50, "open"),
+            event(ts=60, dur=40, tid=3),
+        ]
+    )
+    rows = [
+        (trace.name_of(i), int(trace.start[i]), int(trace.duration[i]), int(trace.depth[i])) for i in range(4)
+    ]
+    assert rows == [
+        ("outer", 0, 30_000, 0),
+        ("inner", 10_000, 10_000, 1),
+        ("open", 40_000, 50_000, 0),
+        ("op", 50_000, 40_000, 0),
+    ]
+    assert {n.kind: n.count for n in trace.notices} == {"unclosed": 1, "unopened": 1}
+    assert trace.phases == {"E": 3, "B": 3, "X": 1}
+
+
+def test_async_pairs(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    def phase(ph: str, ts: float, identity: Any, **more: Any) -> Event:
+        return {
+            "ph": ph,
+            "name": "request",
+            "cat": "net",
+            "pid": 1,
+            "tid": 5,
+            "ts": ts,
+            "id": identity,
+        } | more
+
+    trace = trace_of(
+        [
+            event(ts=0, dur=100),
+            phase("b", 10, "0x1"),
+            phase("b", 15, "0x2"),
+            phase("n", 17, "0x1"),
+            phase("e", 20, "0x1", tid=6),
+            phase("e", 35, "0x2"),
+            phase("S", 50, 7, cat="old"),
+            phase("F", 60, 7, cat="old"),
+            phase("b", 70, "0x3"),
+            phase("e", 1, "0x4"),
+        ]
+    )
+    assert [(lane.name, lane.kind, lane.rows) for lane in trace.lanes] == [
+        ("async net", "async", 2),
+        ("async old", "async", 1),
+        ("thread 1", "thread", 1),
+    ]
+    rows = [(int(trace.start[i]), int(trace.duration[i])) for i in range(4)]
+    assert rows == [(10_000, 10_000), (15_000, 20_000), (70_000, 30_000), (50_000, 10_000)]
+    assert trace.instants.start.tolist() == [17_000]
+    assert {n.kind: n.count for n in trace.notices} == {"async_unclosed": 1, "async_unopened": 1}
+    assert trace.event(1)["id"] == "0x2"
+
+
+def test_old_tools_have_thread_time_only(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    one = event(ts=1, tdur=4)
+    del one["dur"]
+    two = event(ts=7)
+    del two["dur"]
+    assert trace_of([one, two]).duration.tolist() == [4000, 0]

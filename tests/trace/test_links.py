@@ -1,0 +1,155 @@
+"""Launches, ops and flows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tracetui.trace import Trace
+
+Event = dict[str, Any]
+
+
+@pytest.fixture
+def launch(event: Callable[..., Event]) -> Callable[..., Event]:
+    def make(ts: float, correlation: int, **args: Any) -> Event:
+        return event(
+            cat="cuda_runtime", name="cudaLaunchKernel", ts=ts, args={"correlation": correlation, **args}
+        )
+
+    return make
+
+
+@pytest.fixture
+def kernel(event: Callable[..., Event]) -> Callable[..., Event]:
+    def make(ts: float, correlation: int, **more: Any) -> Event:
+        args = {"correlation": correlation, **more.pop("args", {})}
+        return event(cat="kernel", name="k", pid=0, tid=7, ts=ts, args=args, **more)
+
+    return make
+
+
+def start_of(trace: Trace, i: int) -> int | None:
+    return None if i < 0 else int(trace.start[i] + trace.info.zero_ns) // 1000
+
+
+def test_ids_that_are_used_again(
+    trace_of: Callable[..., Trace], launch: Callable[..., Event], kernel: Callable[..., Event]
+) -> None:
+    """Two profiles in one file: the last launch before the kernel is its own."""
+    trace = trace_of(
+        [
+            launch(1, 5),
+            kernel(10, 5),
+            launch(100, 5),
+            kernel(110, 5),
+            launch(200, 6),
+            kernel(205, 9),
+            kernel(207, 6),
+        ]
+    )
+    kernels = [i for i in range(len(trace)) if trace.name_of(i) == "k"]
+    assert [start_of(trace, int(trace.launch[i])) for i in kernels] == [1, 100, None, 200]
+
+
+def test_a_kernel_before_its_launch_is_said(
+    trace_of: Callable[..., Trace], launch: Callable[..., Event], kernel: Callable[..., Event]
+) -> None:
+    trace = trace_of([launch(10, 1), kernel(7.5, 1), launch(20, 2), kernel(20, 2)])
+    (notice,) = trace.notices
+    assert (notice.kind, notice.level, notice.count) == ("before_launch", "odd", 1)
+    assert "2.500 us" in notice.text
+    # It is kept, linked, and no other number depends on it.
+    assert not trace.odd.any()
+
+
+def test_ops(
+    trace_of: Callable[..., Trace],
+    event: Callable[..., Event],
+    launch: Callable[..., Event],
+    kernel: Callable[..., Event],
+) -> None:
+    trace = trace_of(
+        [
+            event(name="aten::mm", ts=1, dur=9, args={"External id": 12}),
+            launch(2, 1, **{"External id": 12}),
+            kernel(20, 1, args={"External id": 12}),
+            kernel(30, 2, args={"external id": 12}),
+            kernel(40, 3, args={"External id": 99}),
+            event(cat="cuda_sync", pid=0, tid=7, ts=50, args={"External id": 12, "correlation": 12}),
+            event(cat="user_annotation", name="step", ts=0, dur=100, args={"External id": 99}),
+            event(cat="gpu_user_annotation", pid=0, tid=7, ts=20, dur=30, args={"External id": 12}),
+        ]
+    )
+    linked = {
+        start_of(trace, i): trace.name_of(int(trace.op[i])) for i in range(len(trace)) if trace.op[i] >= 0
+    }
+    assert linked == {2: "aten::mm", 20: "aten::mm", 30: "aten::mm"}
+
+
+def flow(ph: str, ts: float, identity: Any, tid: int = 1, cat: str = "fwdbwd", **more: Any) -> Event:
+    return {"ph": ph, "id": identity, "pid": 1, "tid": tid, "ts": ts, "cat": cat, "name": cat, **more}
+
+
+def joined(trace: Trace) -> set[tuple[str, str, str]]:
+    return {
+        (trace.name_of(int(a)), trace.name_of(int(b)), trace.flow_kind[int(c)])
+        for a, b, c in zip(trace.flow_from, trace.flow_to, trace.flow_category, strict=True)
+    }
+
+
+def test_flows(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    trace = trace_of(
+        [
+            event(name="forward", ts=10, dur=50),
+            event(name="inner", ts=20, dur=5),
+            event(name="backward", ts=100, dur=50, tid=2),
+            event(name="later", ts=200, dur=50, tid=2),
+            flow("s", 10, 1),
+            flow("f", 100, 1, 2, bp="e"),
+            flow("s", 22, "0xff"),  # an id in letters; binds to the innermost
+            flow("f", 120, "0xff", 2, bp="e"),
+            flow("s", 40, 2, cat="other"),
+            flow("f", 160, 2, 2, cat="other"),  # binds to the next that starts
+            flow("s", 10, 3),  # no end
+            flow("f", 100, 4, 2, bp="e"),  # no beginning
+            flow("s", 15, 5),
+            flow("f", 500, 5, 2, bp="e"),  # ends in nothing
+            flow("s", 10, 6, cat="ac2g"),
+            flow("f", 100, 6, 2, cat="ac2g", bp="e"),
+            flow("s", 30, 10**30),
+            flow("f", 210, 10**30, 2, bp="e"),
+        ]
+    )
+    assert joined(trace) == {
+        ("forward", "backward", "fwdbwd"),
+        ("inner", "backward", "fwdbwd"),
+        ("forward", "later", "other"),
+        ("forward", "later", "fwdbwd"),
+    }
+    assert trace.notices == ()
+
+
+def test_flow_ids_that_are_used_again(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    events = [event(name=f"a{i}", ts=10 * i, dur=5) for i in range(4)]
+    events += [event(name=f"b{i}", ts=10 * i + 6, dur=3, tid=2) for i in range(4)]
+    for i in range(4):
+        events += [flow("s", 10 * i, 1), flow("t", 10 * i + 7, 1, 2), flow("f", 10 * i + 8, 1, 2, bp="e")]
+    trace = trace_of(events)
+    assert joined(trace) == {(f"a{i}", f"b{i}", "fwdbwd") for i in range(4)} | {
+        (f"b{i}", f"b{i}", "fwdbwd") for i in range(4)
+    }
+
+
+def test_a_pair_whose_clocks_disagree(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    trace = trace_of(
+        [
+            event(name="a", ts=10, dur=5),
+            event(name="b", ts=5, dur=2, tid=2),
+            flow("s", 10, 1),
+            flow("f", 5, 1, 2, bp="e"),
+        ]
+    )
+    assert joined(trace) == {("a", "b", "fwdbwd")}
