@@ -13,6 +13,7 @@ from tracetui.capture import WORKLOADS, Canceled, CaptureOptions, Failed, Note, 
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.capture.capture_screen import CaptureScreen
 from tracetui.tui.capture.form import (
+    earlier_options,
     form_fields,
     options_from,
     problem,
@@ -92,12 +93,15 @@ def test_another_target_keeps_the_options_that_it_has() -> None:
     assert text_of(with_value(options, target, "my.module:run"), target) == "my.module:run"
 
 
-def test_options_come_back_from_an_earlier_capture() -> None:
+def test_options_come_back_from_an_earlier_capture(tmp_path: Path) -> None:
     from dataclasses import asdict
 
     options = CaptureOptions("mlp", {"batch": 8}, compile=True)
     meta = json.loads(json.dumps({"options": asdict(options)}))
     assert options_from(meta) == options
+    (tmp_path / "a.meta.json").write_text(json.dumps(meta))
+    assert earlier_options(str(tmp_path / "a.json.gz")) == options
+    assert earlier_options(str(tmp_path / "b.json")) is None
     assert options_from({}) is None
     assert options_from({"options": {"target": "mlp", "params": {"batch": "many"}}}) is None
 

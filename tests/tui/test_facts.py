@@ -13,7 +13,7 @@ from tracetui.tui import flow
 from tracetui.tui.gaps import gap_order, list_causes, list_gaps, next_gap
 from tracetui.tui.panes.facts import event_facts, histogram, self_time, trace_facts, value_text, wrapped
 from tracetui.tui.topline import device_names, warning
-from tracetui.tui.units import duration, instant, plural, share, size
+from tracetui.tui.units import duration, instant, micro, plural, share, size
 
 
 def test_units() -> None:
@@ -34,6 +34,10 @@ def test_units() -> None:
         "2 matches",
         "1,000 gaps",
     )
+
+
+def test_sentences_of_the_analyses_get_the_app_s_micro() -> None:
+    assert micro("9.1 us from launch, 2 us; 3 users use us") == "9.1 µs from launch, 2 µs; 3 users use us"
 
 
 def test_self_time_and_children_add_up(llama: Trace) -> None:

@@ -139,9 +139,12 @@ class TracetuiApp(App[None]):
 
     async def on_want_capture(self, message: WantCapture) -> None:
         from tracetui.capture import WORKLOADS, CaptureOptions
+        from tracetui.tui.capture.form import earlier_options
         from tracetui.tui.capture.form_screen import FormScreen
 
-        options = self.capture_options or CaptureOptions(next(iter(WORKLOADS)))
+        shown = next((t for t in self.traces if t in self.screen_stack), None)
+        options = earlier_options(shown.trace.info.path) if shown is not None else None
+        options = options or self.capture_options or CaptureOptions(next(iter(WORKLOADS)))
         await self.push_screen(FormScreen(options), self._capture)
 
     def _capture(self, options: CaptureOptions | None) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+_MICRO = re.compile(r"(?<=\d )us\b")
+
 
 def duration(ns: float) -> str:
     """Three decimals and the unit in two cells, so that a column lines up: `12.345 µs`, `1.200 s `."""
@@ -38,3 +42,8 @@ def plural(count: int, word: str) -> str:
     """`1 match`, `2 matches`, `3 gaps`."""
     many = word + ("es" if word.endswith(("s", "x", "ch", "sh")) else "s")
     return f"{count:,} {word if count == 1 else many}"
+
+
+def micro(sentence: str) -> str:
+    """A sentence of the analyses, which write `us` for terminals and files alike, as the app writes it."""
+    return _MICRO.sub("µs", sentence)

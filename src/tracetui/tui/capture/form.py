@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 from tracetui.capture import DTYPES, MODES, WORKLOADS, CaptureOptions, OptionError, Param
@@ -168,9 +170,24 @@ def options_from(meta: Mapping[str, Any]) -> CaptureOptions | None:
     values = {k: given[k] for k in known if k in given}
     try:
         values["script_args"] = tuple(map(str, values.get("script_args", ())))
-        values["params"] = dict(values.get("params", {}))
+        workload = WORKLOADS.get(given["target"])
+        usual = workload.defaults() if workload is not None else {}
+        # All options are in the file, those at their default too: the command is shorter without them.
+        params = dict(values.get("params", {}))
+        values["params"] = {k: v for k, v in params.items() if k not in usual or v != usual[k]}
         options = CaptureOptions(**values)
         options.check()
     except (OptionError, TypeError, ValueError):
         return None
     return options
+
+
+def earlier_options(trace: str) -> CaptureOptions | None:
+    """The options that a trace was captured with, from the .meta.json beside it; None where there is none."""
+    path = Path(trace)
+    stem = path.name.removesuffix(".gz").removesuffix(".json")
+    try:
+        meta = json.loads(path.with_name(f"{stem}.meta.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return options_from(meta) if isinstance(meta, dict) else None

@@ -12,7 +12,7 @@ from tracetui.analysis.steps import StepRow, Steps
 from tracetui.tui.panes.base import Jump, Pane, ShowSpan
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
-from tracetui.tui.units import duration, plural, share
+from tracetui.tui.units import duration, micro, plural, share
 
 
 def steps_table(steps: Steps) -> Table:
@@ -137,6 +137,6 @@ class StepsPane(Pane):
             return
         if message.row < len(self.steps.rows):
             row = self.steps.rows[message.row]
-            self.post_message(Jump(row.event, row.verdict.reason, show=row.window))
+            self.post_message(Jump(row.event, micro(row.verdict.reason), show=row.window))
         else:
-            self.post_message(ShowSpan(*self.results.trace.span, self.steps.whole.verdict.reason))
+            self.post_message(ShowSpan(*self.results.trace.span, micro(self.steps.whole.verdict.reason)))

@@ -18,7 +18,7 @@ from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.tables.view import TableView
 from tracetui.tui.text import wrap
-from tracetui.tui.units import duration
+from tracetui.tui.units import duration, micro
 
 
 class Line(NamedTuple):
@@ -34,17 +34,18 @@ def explanation_lines(told: Explanation, width: int) -> list[Line]:
     lines: list[Line] = []
     for label, sentences in (("what it is", told.what), ("why", told.why)):
         for n, sentence in enumerate(sentences):
-            for m, text in enumerate(wrap(sentence, width)):
+            for m, text in enumerate(wrap(micro(sentence), width)):
                 lines.append(Line(label if n == m == 0 else "", text))
     for label, value in told.facts:
-        lines += [Line(label if m == 0 else "", text) for m, text in enumerate(wrap(value, width))]
+        lines += [Line(label if m == 0 else "", text) for m, text in enumerate(wrap(micro(value), width))]
     links = told.chain.links
     for n, link in enumerate(links):
         branch = "  " * min(link.level, 16) + ("└ " if link.level else "")
         here = "  ◀ this event" if link.slice == told.slice else ""
         took = duration(link.duration).strip()
         after = f", {duration(link.delay).strip()} after its launch" if link.delay is not None else ""
-        text = f"{branch}{link.role} {link.name}  {took}{after}{here}"
+        name = link.name if link.name == link.role else f"{link.role} {link.name}"
+        text = f"{branch}{name}  {took}{after}{here}"
         lines.append(Line("chain" if n == 0 else "", text, link.slice))
     if told.chain.more:
         lines.append(Line("", f"and {told.chain.more:,} more on the device"))
@@ -98,7 +99,7 @@ class ExplainScreen(LeaveOnce, ModalScreen[int]):
         told = self.explanation
         if told is None:
             return
-        labels = max([10, *(min(24, len(label)) for label, _ in told.facts)])
+        labels = max([12, *(min(24, len(label)) for label, _ in told.facts)])
         lines = self.lines = explanation_lines(told, max(20, min(110, self.size.width - labels - 6)))
         self.query_one(TableView).set_table(
             Table(
