@@ -25,6 +25,7 @@ READING = [
     ("steps",),
     ("summary",),
     ("findings",),
+    ("efficiency",),
 ]
 
 
