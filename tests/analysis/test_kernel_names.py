@@ -206,3 +206,15 @@ def test_any_text_is_decoded(name: str) -> None:
 def test_no_more_than_the_limit_is_read(prefix: str, piece: str) -> None:
     huge = prefix + piece * (100_000 // len(piece))
     assert decode(huge).short == decode(huge[:LIMIT]).short
+
+
+def test_a_mangled_convolution_still_says_what_it_does() -> None:
+    name = (
+        "_ZN17cutlass__5x_cudnn6KernelINS_4conv6kernel23ImplicitGemmConvolutionINS1_11threadblock22"
+        "ImplicitGemmMultistageINS_4gemm9GemmShapeILi64ELi128ELi16EEENS4_52Conv2dWgradOutputGradientTileAccess"
+        "IteratorOptimizedINS_11MatrixShapeILi64ELi16EEENS_10tfloat32_tENS6_4warp11MmaTensorOpINS7_ILi32ELi64"
+    )
+    found = decode(name)
+    assert (found.short, found.kind, found.dtype) == ("conv wgrad tf32 64x128", "conv", "tf32")
+    assert (found.tile, found.tensor_cores) == ("64x128x16", True)
+    assert decode("_ZN7cutlass6KernelINS_4gemm9GemmShapeILi64ELi128ELi16EEEEE").kind != "conv"

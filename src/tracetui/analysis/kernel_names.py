@@ -14,6 +14,7 @@ from tracetui.analysis.kernels import cxx
 from tracetui.analysis.kernels.aten import decode_aten
 from tracetui.analysis.kernels.gemm import decode_gemm
 from tracetui.analysis.kernels.inductor import decode_triton
+from tracetui.analysis.kernels.mangled import decode_mangled
 from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.kernels.others import (
     decode_attention,
@@ -52,6 +53,7 @@ def decode(name: str) -> KernelName:
         found = (
             decode_attention(name, function)
             or decode_gemm(name)
+            or decode_mangled(name)
             or decode_aten(name, function)
             or decode_cub(name, function)
             or decode_other(name, function)
