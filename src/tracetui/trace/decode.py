@@ -58,7 +58,11 @@ def decode(
         reader = Reader(store, beginning.bare, size)
 
         def advance(offset: int) -> None:
-            report(text.progress(offset), source.size)
+            done = text.progress(offset)
+            if source.compressed:
+                # How long the text will be, for the room that its columns take.
+                store.extent = offset * source.size // max(1, done)
+            report(done, source.size)
 
         if count > 1 and reader.learn(window) and reader.separator is not None:
             begin, descriptor = window.offset, source.file.fileno()

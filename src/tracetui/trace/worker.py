@@ -48,14 +48,14 @@ def read_range(descriptor: int, begin: int, end: int) -> ReadInto:
 
 def read_text(text: bytes) -> ReadInto:
     """A reader of text that is here already."""
-    at = 0
+    rest = memoryview(text)
 
     def read(view: memoryview) -> int:
-        nonlocal at
-        part = text[at : at + len(view)]
-        view[: len(part)] = part
-        at += len(part)
-        return len(part)
+        nonlocal rest
+        count = min(len(view), len(rest))
+        view[:count] = rest[:count]
+        rest = rest[count:]
+        return count
 
     return read
 
