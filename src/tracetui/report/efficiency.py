@@ -5,6 +5,8 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
+from rich.cells import cell_len
+
 from tracetui.analysis.efficiency import EfficiencyRow, EfficiencyTable, efficiency
 from tracetui.analysis.scope import Scope, members
 from tracetui.analysis.wording import duration
@@ -17,6 +19,7 @@ from tracetui.trace.text import plain
 __all__ = ["efficiency_json", "efficiency_lines", "efficiency_markdown", "measure"]
 
 NO_SHAPES = "The shapes were not recorded (record_shapes=True), so the work done is not known."
+CACHED = "A share of the bandwidth above 100%: the data, or a part of it, was still in a cache."
 SAMPLED = "Of very many operators, evenly spread ones were read: calls and times are a part of all."
 
 
@@ -90,6 +93,12 @@ def _cells(row: EfficiencyRow) -> list[str]:
 HEADERS = ("calls", "time", "GFLOP", "TFLOP/s", "of peak", "GB/s", "of peak")
 
 
+def _label(name: str, what: str, room: int) -> str:
+    """A name and its work in `room` cells: the name gives way first, as its ends still tell it apart."""
+    name = fit(name, max(12, room - 1 - cell_len(what)) if what else room)
+    return f"{name} {fit(what, room - 1 - cell_len(name))}".rstrip()
+
+
 def _about(table: EfficiencyTable) -> str:
     if table.peak is None:
         name = plain(table.device)
@@ -117,12 +126,13 @@ def efficiency_lines(table: EfficiencyTable, width: int, limit: int = 20) -> lis
         for row in rows[:limit] if limit else rows:
             dtype = row.dtype if row.kernel and not narrow else None  # a kernel's short name has it
             numbers = _cells(row)
-            label = " ".join(part for part in (row.short, row.shape, dtype) if part)
-            cells.append([fit(label, room), *(numbers[i] for i in keep)])
+            what = " ".join(part for part in (row.shape, dtype) if part)
+            cells.append([_label(row.short, what, room), *(numbers[i] for i in keep)])
         lines += columns(cells, "<" + ">" * len(keep))
         if limit and len(rows) > limit:
             lines.append([(f"  and {len(rows) - limit:,} more: --limit 0", "dim")])
-    for note in (_about(table), SAMPLED if table.sampled else ""):
+    cached = any((row.memory_share or 0) > 1 for row in (*table.ops, *table.kernels))
+    for note in (_about(table), CACHED if cached else "", SAMPLED if table.sampled else ""):
         lines += [[], *([(part, "dim")] for part in textwrap.wrap(note, min(width, 100)))] if note else []
     return lines
 
