@@ -35,14 +35,14 @@ def event_facts(trace: Trace, i: int, args: Mapping[str, Any] | None) -> list[Fa
     name = trace.name_of(i)
     short_form = short(trace, i)
     whole = [Fact("full name", name)] if short_form != name else []
-    facts = [Fact("name", short_form), *_itself(trace, i), *_links(trace, i), *_kin(trace, i), *whole]
+    facts = [Fact("name", short_form), *_itself(trace, i), *_links(trace, i), *_kin(trace, i)]
     if args is None:
         facts.append(Fact("args", "reading …"))
     elif not args:
         facts.append(Fact("args", "none"))
     else:
         facts += [Fact(plain(str(k), 40), value_text(v)) for k, v in args.items()]
-    return facts
+    return facts + whole
 
 
 def short(trace: Trace, i: int) -> str:
