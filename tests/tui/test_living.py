@@ -357,6 +357,10 @@ async def test_the_matches_as_a_list_that_jumps(llama: Trace) -> None:
         assert isinstance(sheet, MatchesScreen)
         await pilot.press("greater_than_sign")
         assert sheet.list.sort == "duration"
+        await pilot.press("greater_than_sign")
+        names = [sheet.table.columns[2].text(int(r)).casefold() for r in sheet.list.order]
+        assert names == sorted(names)
+        await pilot.press("less_than_sign")
         longest = int(sheet.found[int(np.argmax(llama.duration[sheet.found]))])
         await pilot.press("enter")
         await until(pilot, lambda: screen.timeline.selected == longest)

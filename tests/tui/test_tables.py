@@ -167,3 +167,16 @@ def test_the_middle_of_a_long_name_gives_way() -> None:
     assert middle("worker0_step_12.trace.json", 13) == "worker…e.json"
     assert middle("short", 13) == "short"
     assert cell_len(middle("核" * 20, 11)) <= 11
+
+
+def test_a_filter_asks_once_for_rows_of_the_same_text() -> None:
+    asked: list[int] = []
+    kinds = np.arange(10_000, dtype=np.int64) % 7
+
+    def text(row: int) -> str:
+        asked.append(row)
+        return f"kind {kinds[row]}"
+
+    table = Table((Column("n", "N", text),), len(kinds), text, same_text=lambda: kinds)
+    assert arrange(table, None, True, "KIND 3").tolist() == np.flatnonzero(kinds == 3).tolist()
+    assert len(asked) == 7

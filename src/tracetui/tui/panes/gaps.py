@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 from textual import work
 from textual.worker import get_current_worker
 
 from tracetui.analysis.causes import CAUSES, Causes, totals_by
 from tracetui.analysis.scope import Scope
-from tracetui.trace.model import Trace
+from tracetui.trace.model import I64, Trace
 from tracetui.tui.gaps import GapList, gaps_within
 from tracetui.tui.panes.base import JumpToGap, Pane
 from tracetui.tui.panes.facts import short
@@ -89,8 +90,16 @@ def gaps_table(trace: Trace, gaps: GapList, causes: Causes | None) -> Table:
         cause = CAUSES[int(causes.cause[row])] if causes is not None else ""
         return f"{cause} {trace.name_of(event)} {short(trace, event)}"
 
+    def same_text() -> I64:
+        cause = causes.cause.astype(np.int64) if causes is not None else np.zeros(len(gaps), dtype=np.int64)
+        return trace.name[gaps.after] * np.int64(len(CAUSES)) + cause
+
     return Table(
-        tuple(columns), len(gaps), searched, empty="no gaps: no device ran anything here, or it never paused"
+        tuple(columns),
+        len(gaps),
+        searched,
+        empty="no gaps: no device ran anything here, or it never paused",
+        same_text=same_text,
     )
 
 

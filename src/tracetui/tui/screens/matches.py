@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
+import numpy as np
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
@@ -30,8 +31,14 @@ def matches_table(trace: Trace, found: I64, query: str) -> Table:
     """The events that matched, by time."""
 
     def words(key: str, title: str, text: Callable[[int], str], width: int, drop: int) -> Column:
-        rows = range(len(found))
-        return Column(key, title, text, lambda: [text(r) for r in rows], width, False, drop, False)
+        return Column(key, title, text, lambda: ranked(text), width, False, drop, False)
+
+    def ranked(text: Callable[[int], str]) -> I64:
+        """The rank of each row's text: one text is asked for per name, category and lane, not per row."""
+        same = (trace.name[found].astype(np.int64) << 32) + (trace.category[found].astype(np.int64) << 20)
+        _, first, number = np.unique(same + trace.lane[found], return_index=True, return_inverse=True)
+        _, rank = np.unique([text(int(r)).casefold() for r in first], return_inverse=True)
+        return np.asarray(rank[number], dtype=np.int64)
 
     start, length = trace.start[found], trace.duration[found]
     columns = (

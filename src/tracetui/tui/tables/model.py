@@ -47,6 +47,8 @@ class Table:
     """Whether a row is of less interest."""
     empty: str = "nothing here"
     """Said where there are no rows."""
+    same_text: Callable[[], I64] | None = None
+    """One number per row, equal where `search_text` is: a filter then asks once for each number."""
 
     def column(self, key: str) -> Column | None:
         return next((c for c in self.columns if c.key == key), None)
@@ -59,8 +61,7 @@ def arrange(table: Table, sort: str | None, descending: bool, needle: str = "") 
     """
     rows = np.arange(table.rows, dtype=np.int64)
     if needle and table.search_text is not None:
-        folded, text = needle.casefold(), table.search_text
-        rows = np.array([r for r in range(table.rows) if folded in text(r).casefold()], dtype=np.int64)
+        rows = rows[_holding(table, table.search_text, needle.casefold())]
     column = table.column(sort) if sort else None
     if column is None or column.values is None or not len(rows):
         return rows
@@ -73,6 +74,15 @@ def arrange(table: Table, sort: str | None, descending: bool, needle: str = "") 
     texts = [str(v).casefold() for v in values]
     ordered = sorted(rows.tolist(), key=texts.__getitem__, reverse=descending)
     return np.array(ordered, dtype=np.int64)
+
+
+def _holding(table: Table, text: Callable[[int], str], folded: str) -> npt.NDArray[np.bool_]:
+    """Which rows hold a text in folded case."""
+    if table.same_text is None or not table.rows:
+        return np.fromiter((folded in text(r).casefold() for r in range(table.rows)), np.bool_, table.rows)
+    _, first, number = np.unique(table.same_text(), return_index=True, return_inverse=True)
+    found = np.fromiter((folded in text(int(r)).casefold() for r in first), np.bool_, len(first))
+    return np.asarray(found[number], dtype=np.bool_)
 
 
 def fit(columns: Sequence[Column], width: int, minimum: int = 0) -> list[tuple[Column, int]]:
