@@ -16,6 +16,13 @@ from tracetui.trace.text import plain
 class _Line(Input):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave", show=False)]
 
+    def on_mount(self) -> None:
+        # Textual's signal would hold the line, and all that it holds, for as long as the screen lives.
+        self._signal = self.screen.text_selection_started_signal
+
+    def on_unmount(self) -> None:
+        self._signal.unsubscribe(self)
+
     def action_leave(self) -> None:
         self.post_message(Prompt.Left())
 
