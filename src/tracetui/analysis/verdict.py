@@ -50,7 +50,7 @@ def judge(busy_share: float | None, launch_delay: int | None) -> Verdict:
         return Verdict("not known", None, None, "The trace has no device events.")
     busy = f"The device is busy {busy_text(busy_share)} of the time"
     if busy_share >= BUSY_SHARE:
-        return Verdict("compute-bound", busy_share, launch_delay, f"{busy}: faster kernels would help.")
+        return Verdict("compute-bound", busy_share, launch_delay, f"{busy}: it sets the pace, not the CPU.")
     if launch_delay is None:
         return Verdict(
             "mixed", busy_share, None, f"{busy}; the trace does not tell how far ahead the CPU runs."

@@ -28,7 +28,7 @@ BLOCKING_NS = 20_000
 
 _ADVICE = {
     "dispatch": "Give the device more work per launch: larger batches, torch.compile, CUDA graphs (mode="
-    '"reduce-overhead"), fused optimizers.',
+    '"reduce-overhead"); in training also fused optimizers.',
     "host": "Look at what Python does between the ops: data loading, logging, .item(), printing.",
     "sync": "Take out what makes the CPU wait in between: .item(), .cpu(), nonzero, printing a tensor.",
     "allocation": "Let the caching allocator keep its memory: no empty_cache() in the loop, stable shapes.",

@@ -138,8 +138,8 @@ def short_calls(facts: Facts) -> Iterator[Finding]:
         f"They keep the device busy for {duration(device_time)} and cost the CPU {duration(launch_time)} in "
         f"launches alone. Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} of "
         f"{duration(short.device_time[0] / max(1, short.count[0]))}.",
-        "Do more per kernel: torch.compile fuses elementwise chains, foreach or fused optimizers batch "
-        "parameters, larger batches lengthen every kernel, CUDA graphs make the launches cheap.",
+        "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every kernel, "
+        "CUDA graphs make the launches cheap; in training, foreach or fused optimizers batch parameters.",
         first_of(at),
         {"short": float(short.events), "of": float(short.of), "launch_ns": float(launch_time)},
     )
