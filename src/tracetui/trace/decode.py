@@ -13,11 +13,10 @@ from tracetui.trace.layout import Beginning, ending_keys, find_events, salvage
 from tracetui.trace.model import TraceError
 from tracetui.trace.repair import fits_end
 from tracetui.trace.store import Store
-from tracetui.trace.stretches import BLOCK, Supply, worth
+from tracetui.trace.stretches import BLOCK, Supply, possible, worth
 from tracetui.trace.trouble import Trouble
 from tracetui.trace.window import Window
 from tracetui.trace.worker import read_range
-from tracetui.trace.workers import read_parallel
 
 _RATIO = 10
 """A compressed trace is taken to be so many times as large inflated."""
@@ -50,6 +49,7 @@ def decode(
     a trace, and OSError as reading the file does.
     """
     count = worth(source.size * (_RATIO if source.compressed else 1)) if workers is None else workers
+    count = count if possible() else 1
     store = Store(extent=0 if source.compressed else source.size)
     text = _Text(source)
     try:
@@ -70,6 +70,8 @@ def decode(
             supply = Supply(
                 reader.separator, begin, source.size, block // 4 if sent else block, descriptor, sent
             )
+            from tracetui.trace.workers import read_parallel  # only large files need it
+
             ending = read_parallel(supply, reader, count, advance)
             if ending.kind == "lost":
                 ending = reader.read(text.window(ending.offset), True, advance)

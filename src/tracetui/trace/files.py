@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +63,8 @@ def open_source(path: str | Path, progress: Callable[[int, int], None] | None = 
 
 def _spool(stream: IO[bytes], progress: Callable[[int, int], None] | None) -> IO[bytes]:
     """Copy a stream to a temporary file without a name, which goes when it is closed."""
+    import tempfile  # slow to import, and rarely needed
+
     file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
     done = 0
     while block := stream.read(BLOCK):

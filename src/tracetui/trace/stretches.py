@@ -46,9 +46,14 @@ def _quota(folder: Path) -> float | None:
         return None
 
 
+def possible() -> bool:
+    """Whether several processes can read here."""
+    return os.name == "posix" and hasattr(os, "preadv") and bool(sys.executable)
+
+
 def worth(size: int) -> int:
     """How many processes, this one included, should read a text of `size` bytes."""
-    if size < _WORTH or os.name != "posix" or not hasattr(os, "preadv") or not sys.executable:
+    if size < _WORTH:
         return 1
     return max(1, min(usable_cores(), 1 + size // (_WORTH // 2), _MOST))
 

@@ -13,6 +13,7 @@ import pickle
 import signal
 import struct
 import sys
+from collections.abc import Callable
 from typing import IO
 
 from tracetui.trace.chunks import Ending, Reader
@@ -67,12 +68,14 @@ def write_all(pipe: IO[bytes], data: bytes) -> None:
         rest = rest[pipe.write(rest) or 0 :]
 
 
-def read_stretch(descriptor: int, stretch: Stretch, reader: Reader) -> Ending:
-    """Read the events of one stretch into a new store of `reader`."""
+def read_stretch(
+    descriptor: int, stretch: Stretch, reader: Reader, advance: Callable[[int], None] | None = None
+) -> Ending:
+    """Read the events of one stretch into a new store of `reader`. `advance`: see `Reader.read`."""
     begin, end = stretch.begin, stretch.end
     reader.store = Store(begin=begin, extent=end - begin)
     read = read_range(descriptor, begin, end) if stretch.text is None else read_text(stretch.text)
-    return reader.read(Window(read, begin), stretch.final)
+    return reader.read(Window(read, begin), stretch.final, advance)
 
 
 def main(descriptor: int, bare: bool, size: int, separator: tuple[bytes, int, int]) -> None:

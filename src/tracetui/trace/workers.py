@@ -167,11 +167,16 @@ def read_parallel(supply: Supply, reader: Reader, count: int, advance: Callable[
     done = 0
     end = 0
     ending = Ending("lost", reader.store.begin)
+
+    def tell(offset: int) -> None:
+        # What counts is how much has been received in order, and that `advance` may stop it all by raising.
+        advance(end)
+
     try:
         while True:
             stretch = crew.take()
             if stretch is not None:
-                outcome = read_stretch(supply.descriptor, stretch, mine)
+                outcome = read_stretch(supply.descriptor, stretch, mine, tell)
                 crew.put(Part(stretch, outcome, *mine.store.pack()))
             else:
                 with crew.news:
