@@ -71,21 +71,28 @@ def emit(text: str) -> None:
         fail(f"standard output: {error.strerror}")
 
 
+@contextlib.contextmanager
+def errors_as_exits() -> Iterator[None]:
+    """TraceError is one line and exit code 1, Ctrl+C is 130; never a traceback."""
+    from tracetui.trace import Cancelled, TraceError
+
+    try:
+        yield
+    except TraceError as error:
+        fail(str(error))
+    except (KeyboardInterrupt, Cancelled):
+        sys.exit(INTERRUPTED)
+    except MemoryError:
+        fail("not enough memory for this trace")
+
+
 def command_errors(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator of a command: TraceError is one line and exit code 1, Ctrl+C is 130; never a traceback."""
+    """Decorator of a command: `errors_as_exits` around the whole of it."""
 
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        from tracetui.trace import Cancelled, TraceError
-
-        try:
+        with errors_as_exits():
             return function(*args, **kwargs)
-        except TraceError as error:
-            fail(str(error))
-        except (KeyboardInterrupt, Cancelled):
-            sys.exit(INTERRUPTED)
-        except MemoryError:
-            fail("not enough memory for this trace")
 
     return guarded
 
@@ -119,17 +126,10 @@ def progress_bar(label: str = "loading") -> Iterator[Callable[[int, int], bool |
 
 def load_or_exit(path: str) -> Trace:
     """`tracetui.trace.load` with a progress bar. A file that cannot be read: exit code 1; Ctrl+C: 130."""
-    from tracetui.trace import Cancelled, TraceError, load
+    from tracetui.trace import load
 
-    try:
-        with progress_bar() as progress:
-            return load(path, progress)
-    except TraceError as error:
-        fail(str(error))
-    except (KeyboardInterrupt, Cancelled):
-        sys.exit(INTERRUPTED)
-    except MemoryError:
-        fail("not enough memory for this trace")
+    with errors_as_exits(), progress_bar() as progress:
+        return load(path, progress)
 
 
 trace_argument = click.argument("trace", metavar="TRACE", type=click.Path(path_type=str, allow_dash=True))
