@@ -12,6 +12,9 @@ from tracetui.tui.screens.parts.base import TracePart
 from tracetui.tui.timeline import GapClicked, GapId, Gaps
 from tracetui.tui.units import duration
 
+FEW = 20_000
+"""So many gaps have their causes within a frame or two; for more they are waited for in the background."""
+
 
 class Walking(TracePart):
     """Flows, gaps, and `e`."""
@@ -107,7 +110,7 @@ class Walking(TracePart):
             pane.show_gap(int(gaps.device[gap]), int(gaps.index[gap]))
         self.follow_at_once()
         idle = f"idle for {duration(int(gaps.duration[gap])).strip()}"
-        if self.results.ready("causes"):
+        if self.results.ready("causes") or len(gaps) <= FEW:
             cause = CAUSES[int(self.results.causes().cause[gap])]
             idle += f", {cause}: {CAUSE_TEXT[cause]}"
         self.say(f"{said}: {idle}" if said else idle)
