@@ -5,12 +5,21 @@ from __future__ import annotations
 from rich.cells import cell_len, set_cell_size
 
 
+def _head(text: str, width: int) -> str:
+    """A start of the text that overflows `width` cells, or all of it, found without a look at the rest."""
+    size = 2 * width + 8
+    while size < len(text) and cell_len(text[:size]) <= width:
+        size *= 2  # combining marks take no cell
+    return text[:size]
+
+
 def clip(text: str, width: int) -> str:
     """At most `width` cells of the text, with an ellipsis where something was cut off."""
     if width <= 0:
         return ""
     if text.isascii():
         return text if len(text) <= width else text[: width - 1] + "…"
+    text = _head(text, width)
     return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"
 
 
@@ -35,15 +44,20 @@ def wrap(text: str, width: int, limit: int = 1000) -> list[str]:
     """Lines of at most `width` cells, broken at spaces where there are any; at most `limit` lines."""
     width = max(1, width)
     lines: list[str] = []
-    rest = text
-    while rest and len(lines) < limit:
-        if cell_len(rest) <= width:
-            lines.append(rest)
-            break
-        room = len(set_cell_size(rest, width).rstrip()) or 1
-        cut = rest.rfind(" ", 0, room + 1)
+    at = 0
+    while at < len(text) and len(lines) < limit:
+        # The line to come lies within a short piece of what is left.
+        piece = _head(text[at : at + 64 * width], width)
+        if cell_len(piece) <= width:
+            lines.append(piece)
+            at += len(piece)
+            continue
+        room = len(set_cell_size(piece, width).rstrip()) or 1
+        cut = piece.rfind(" ", 0, room + 1)
         if cut <= 0:
             cut = room
-        lines.append(rest[:cut].rstrip())
-        rest = rest[cut:].lstrip(" ")
+        lines.append(piece[:cut].rstrip())
+        at += cut
+        while at < len(text) and text[at] == " ":
+            at += 1
     return lines or [""]
