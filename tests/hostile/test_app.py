@@ -63,7 +63,7 @@ async def test_every_pane_shows_it_harmlessly(kind: str, trace_file: Path) -> No
             event = next(i for i in named if int(trace.lane[i]) == lane)
             screen.timeline.select(event)
             await press(f"lane {lane}", "f", "f")
-            for _ in range(8):
+            for _ in range(3):
                 await press("details", "tab", "pagedown", "tab")
             await press("explained", "e")
             await press("explained, below", "pagedown", "pagedown")
