@@ -93,7 +93,7 @@ def file_name(kind: str) -> bytes:
     return KINDS[kind].replace("\0", "").replace("/", "|").encode()[:200].decode("utf-8", "ignore").encode()
 
 
-@pytest.mark.parametrize("command", ["open", *dict.fromkeys(arguments[0] for arguments in READING)])
+@pytest.mark.parametrize("command", ["open", "check", *dict.fromkeys(arguments[0] for arguments in READING)])
 def test_paths_are_shown_harmlessly(command: str, tmp_path: Path) -> None:
     trace = write(tmp_path, "harmless").read_bytes()
     for kind in KINDS:
