@@ -1,0 +1,91 @@
+"""Random keys and mouse events for a few seconds; `benchmarks/monkey.py` does it for two hours' worth."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tracetui.tui.loading import LoadTask
+from tracetui.tui.screens.trace import TraceScreen
+
+from .conftest import until
+
+ROOT = Path(__file__).resolve().parents[2]
+EVENTS = 400
+
+
+@pytest.fixture(scope="module")
+def monkey() -> ModuleType:
+    """The script, as a module."""
+    spec = importlib.util.spec_from_file_location("monkey", ROOT / "benchmarks" / "monkey.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclasses look for it there
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the monkey exports or keeps stays in a folder of the test's own."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+
+
+@pytest.mark.parametrize(("name", "seed"), [("attention_naive", 5), ("mlp_cuda_graph", 8)])
+async def test_after_random_keys_and_clicks_it_can_still_be_used(
+    monkey: ModuleType, name: str, seed: int
+) -> None:
+    task = LoadTask(ROOT / "sample_traces" / f"{name}.json.gz").start()
+    assert task.finished.wait(30)
+    app: Any = monkey.Tame(task)
+    failures: list[str] = []
+    with monkey.failed_workers(failures):
+        async with app.run_test(size=(120, 36)) as pilot:
+            done, acts = 0, monkey.acts(seed)
+            while done < EVENTS:
+                act = next(acts)
+                await monkey.perform(pilot, act)
+                done += act.events
+                assert monkey.wrong_picture(app) == "", act
+            await pilot.resize_terminal(120, 36)
+            await pilot.press(*["escape"] * 8)
+            screen = app.screen
+            assert isinstance(screen, TraceScreen)
+            await pilot.press("0")
+            view, (low, high) = screen.timeline.viewport, screen.trace.span
+            assert view.start_ns <= low < high <= view.end_ns
+            app.tame = False
+            await pilot.press("q")
+            await until(pilot, lambda: app._exit)
+    assert app.return_code == 0
+    assert failures == []
+
+
+async def test_the_monkey_tells_of_what_fails(monkey: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: object) -> None:
+        raise ValueError("planted")
+
+    monkeypatch.setattr(TraceScreen, "action_clear", broken)
+    told = await monkey.rampage(ROOT / "sample_traces" / "linear.json.gz", 120, 3, (80, 24))
+    assert told.events >= 120
+    assert told.failures
+    assert all("planted" in failure for failure in told.failures)
+
+
+def test_the_same_seed_does_the_same(monkey: ModuleType) -> None:
+    def first(seed: int) -> list[str]:
+        acts = monkey.acts(seed)
+        return [str(next(acts)) for _ in range(300)]
+
+    assert first(4) == first(4)
+    assert first(4) != first(5)
+    kinds = {act.split()[0] for act in first(4)}
+    assert {"keys", "click", "drag", "wheel", "resize", "move"} <= kinds
