@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.findings import Finding
     from tracetui.analysis.scope import Scope
     from tracetui.analysis.steps import Steps
+    from tracetui.analysis.verdict import Verdict
 
 T = TypeVar("T")
 
@@ -78,8 +79,37 @@ class Results:
 
         return self._once("steps", lambda: summarize_steps(self.trace, gaps=list(self.gaps().devices)))
 
-    def findings(self) -> tuple[Finding, ...]:
-        """What the rules have to say about the trace."""
+    def findings(self, scope: Scope | None = None) -> tuple[Finding, ...]:
+        """What the rules have to say about the trace, or about a part of it."""
         from tracetui.analysis.findings import find_findings
 
-        return self._once("findings", lambda: find_findings(self.trace, steps=self.steps()))
+        def make() -> tuple[Finding, ...]:
+            return find_findings(self.trace, scope, self.steps())
+
+        return self._once("findings", make) if scope is None or scope.kind == "whole" else make()
+
+    def verdict(self, scope: Scope | None = None) -> Verdict:
+        """What holds the trace, or a part of it, back."""
+        from tracetui.analysis.findings import Facts
+        from tracetui.analysis.scope import WHOLE
+
+        return Facts(self.trace, scope or WHOLE, self.steps()).verdict
+
+    def stretch(self, scope: Scope) -> tuple[int, int]:
+        """Where on the wall clock a scope is, in ns: for a step its window, which its device work ends."""
+        if scope.kind == "whole":
+            return self.trace.span
+        return self.steps().rows[scope.step].window if scope.kind == "step" else (scope.start, scope.end)
+
+    def step_at(self, time: int, event: int | None = None) -> Scope | None:
+        """The step that an event belongs to, or without one that a time falls into."""
+        import numpy as np
+
+        from tracetui.analysis.scope import Scope, launch_times, step_of
+
+        table = self.steps().table
+        times = np.array([time]) if event is None else launch_times(self.trace, np.array([event]))
+        i = int(step_of(table, times)[0])
+        if i < 0:
+            return None
+        return Scope("step", int(table.start[i]), int(table.end[i]), f"step {table.number[i]}", True, i)

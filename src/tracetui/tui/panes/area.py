@@ -166,6 +166,7 @@ class PaneArea(Vertical):
         if not pane.is_attached:
             self.mount(pane)
         pane.display = True
+        pane.catch_up()
         self.tabs.set_note(pane.note)
         return pane
 

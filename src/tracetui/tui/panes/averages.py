@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
-from textual import work
-from textual.worker import get_current_worker
 
 from tracetui.analysis.averages import GROUPS, Averages
-from tracetui.analysis.gaps import clip
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.scope import Scope
 from tracetui.trace.model import I64, Trace
-from tracetui.tui.panes.base import Jump, Pane
+from tracetui.tui.panes.base import Jump
+from tracetui.tui.panes.scoped import ScopedPane, scope_text
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.units import duration, plural, share
@@ -100,17 +99,7 @@ def instances(trace: Trace, averages: Averages, row: int) -> I64:
     return found[np.argsort(-trace.duration[found], kind="stable")]
 
 
-def scope_text(results: Results, scope: Scope) -> str:
-    """What a part of the trace is, and how busy its devices were: `range of 1.200 ms, GPU busy 76.10%`."""
-    if scope.kind == "whole":
-        return ""
-    parts = [clip(d, scope.start, scope.end) for d in results.gaps().devices]
-    busy, span = sum(p.busy for p in parts), sum(p.span for p in parts)
-    told = f", GPU busy {share(busy, span)}" if span else ""
-    return f"{scope.kind} of {duration(scope.end - scope.start).strip()}{told}"
-
-
-class AveragesPane(Pane):
+class AveragesPane(ScopedPane):
     """Averages by name. Enter jumps to the longest instance, again to the next longest."""
 
     def __init__(
@@ -120,36 +109,42 @@ class AveragesPane(Pane):
         colour: Callable[[int], str | None] | None = None,
         scope: Scope | None = None,
     ) -> None:
-        super().__init__(results, id)
-        self.scope = scope
+        super().__init__(results, id, scope)
         self.group = "name"
         self.averages: Averages | None = None
         self._colour = colour
         self._event: int | None = None
         self.waiting = "adding up …"
 
-    def on_mount(self) -> None:
-        self.load()
+    def work_out(self) -> Iterator[Callable[[], None]]:
+        group = self.group
+        averages = self.results.averages(self.scope, group)
+        by = "" if group == "name" else f"by {group}"
+        note = ", ".join(t for t in (by, scope_text(self.results, averages.scope)) if t)
+        yield partial(self.show_averages, averages, note)
 
-    @work(thread=True, exclusive=True, exit_on_error=False, group="averages")
-    def load(self) -> None:
-        worker = get_current_worker()
-        averages = self.results.averages(self.scope, self.group)
-        if not worker.is_cancelled:
-            self.app.call_from_thread(self.show_averages, averages)
-
-    def show_averages(self, averages: Averages) -> None:
+    def show_averages(self, averages: Averages, note: str) -> None:
+        before = self._told()
         self.averages = averages
         table = averages_table(self.results.trace, averages, self._colour)
         device = table.column("self_device") is not None
         self.set_table(table, "self_device" if device else "self_cpu")
-        by = "" if self.group == "name" else f"by {self.group}"
-        self.set_note(", ".join(t for t in (by, scope_text(self.results, averages.scope)) if t))
+        if before is not None:
+            same = (r for r, name in enumerate(averages.names) if name == before[0])
+            row = next((r for r in same if self._row_told(averages, r) == before), None)
+            if row is not None:
+                self.show_row(row)
+        self.set_note(note)
         self.follow(self._event)
 
-    def set_scope(self, scope: Scope | None) -> None:
-        self.scope = scope
-        self.load()
+    def _told(self) -> tuple[str, bool, str] | None:
+        """What the row under the cursor speaks of; the cursor at the top stays there."""
+        row = self.row if self.cursor else None
+        return self._row_told(self.averages, row) if self.averages is not None and row is not None else None
+
+    @staticmethod
+    def _row_told(averages: Averages, row: int) -> tuple[str, bool, str]:
+        return averages.names[row], bool(averages.device[row]), averages.groups[row]
 
     def next_group(self) -> str:
         """Group by the next thing; returns what it is."""
@@ -164,7 +159,7 @@ class AveragesPane(Pane):
             if row >= 0:
                 self.show_row(row)
 
-    def on_table_view_chosen(self, message: Pane.Chosen) -> None:
+    def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
         message.stop()
         if self.averages is None:
             return

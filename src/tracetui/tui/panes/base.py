@@ -76,6 +76,9 @@ class Pane(TableView):
     def set_scope(self, scope: Scope | None) -> None:
         """Speak of a part of the trace (None: of all of it), where the table can."""
 
+    def catch_up(self) -> None:
+        """The pane is shown again: do what could wait as long as nobody saw it."""
+
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """A failed analysis costs its own pane, not the app."""
         event.stop()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
-from textual import work
-from textual.worker import get_current_worker
-
 from tracetui.analysis.findings import Finding
-from tracetui.tui.panes.base import Jump, Pane
+from tracetui.analysis.scope import Scope
+from tracetui.tui.panes.base import Jump
+from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.text import wrap
@@ -38,39 +38,46 @@ def finding_lines(findings: Sequence[Finding], width: int) -> list[Line]:
     return lines
 
 
-class FindingsPane(Pane):
+class FindingsPane(ScopedPane):
     """Findings, the most severe first. Enter goes to the evidence, again to the next piece of it."""
 
-    def __init__(self, results: Results, id: str) -> None:
-        super().__init__(results, id)
+    def __init__(self, results: Results, id: str, scope: Scope | None = None) -> None:
+        super().__init__(results, id, scope)
         self.findings: tuple[Finding, ...] | None = None
         self.lines: list[Line] = []
+        self._nothing = ""
         self.waiting = "looking …"
 
-    def on_mount(self) -> None:
-        self.load()
+    def work_out(self) -> Iterator[Callable[[], None]]:
+        scope = self.scope
+        findings, verdict = self.results.findings(scope), self.results.verdict(scope).verdict
+        where = within(scope)
+        note = f"{where}: {plural(len(findings), 'finding')}" if where else plural(len(findings), "finding")
+        yield partial(self.show_findings, findings, f"{note}; verdict: {verdict}", where or "in this trace")
 
-    @work(thread=True, exclusive=True, exit_on_error=False, group="findings")
-    def load(self) -> None:
-        worker = get_current_worker()
-        findings = self.results.findings()
-        verdict = self.results.steps().whole.verdict
-        if not worker.is_cancelled:
-            self.app.call_from_thread(self.show_findings, findings, verdict.verdict)
-
-    def show_findings(self, findings: tuple[Finding, ...], verdict: str) -> None:
-        self.findings = findings
-        self.set_note(f"{plural(len(findings), 'finding')}; verdict: {verdict}")
+    def show_findings(self, findings: tuple[Finding, ...], note: str, where: str) -> None:
+        row = self.row if self.cursor else None
+        before = self._finding(row).rule if row is not None else None
+        self.findings, self._nothing = findings, f"nothing stands out {where}"
+        self.set_note(note)
+        self.cursor = 0
         self._wrap()
+        found = (r for r, line in enumerate(self.lines) if findings[line.finding].rule == before)
+        if (line := next(found, None)) is not None:
+            self.show_row(line)
+
+    def _finding(self, row: int) -> Finding:
+        assert self.findings is not None
+        return self.findings[self.lines[row].finding]
 
     def on_resize(self) -> None:
         if self.findings is not None:
             self._wrap()
 
     def _wrap(self) -> None:
-        width = self.size.width - 13
-        if self.findings is None or width < 20:
+        if self.findings is None:
             return
+        width = max(20, self.size.width - 13)
         lines = self.lines = finding_lines(self.findings, width)
         at = self.cursor
         self.set_table(
@@ -82,12 +89,12 @@ class FindingsPane(Pane):
                 len(lines),
                 lambda r: lines[r].text,
                 dim=lambda r: not lines[r].title,
-                empty="nothing stands out in this trace",
+                empty=self._nothing,
             )
         )
         self.cursor = min(at, max(0, len(lines) - 1))
 
-    def on_table_view_chosen(self, message: Pane.Chosen) -> None:
+    def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
         message.stop()
         if self.findings is None:
             return

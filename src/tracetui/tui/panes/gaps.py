@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
+
 import numpy as np
-from textual import work
-from textual.worker import get_current_worker
 
 from tracetui.analysis.causes import CAUSES, Causes, totals_by
 from tracetui.analysis.scope import Scope
 from tracetui.trace.model import I64, Trace
 from tracetui.tui.gaps import GapList, gaps_within
-from tracetui.tui.panes.base import JumpToGap, Pane
+from tracetui.tui.panes.base import JumpToGap
 from tracetui.tui.panes.facts import short
+from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.units import duration, instant, share
@@ -112,54 +114,59 @@ def totals_text(gaps: GapList, causes: Causes) -> str:
     return f"idle {duration(idle).strip()}: {', '.join(parts[:3])}"
 
 
-class GapsPane(Pane):
+class GapsPane(ScopedPane):
     """Gaps, longest first. Enter shows one in the timeline."""
 
     def __init__(self, results: Results, id: str, scope: Scope | None = None) -> None:
-        super().__init__(results, id)
-        self.scope = scope
+        super().__init__(results, id, scope)
         self.gaps: GapList | None = None
+        self._wanted: tuple[int, int] | None = None
+        """The gap to put the cursor on as soon as the table has it: device, index."""
         self.waiting = "looking for gaps …"
 
-    def on_mount(self) -> None:
-        self.load()
+    def work_out(self) -> Iterator[Callable[[], None]]:
+        scope = self.scope
+        if scope is None:
+            gaps = self.results.gaps()
+            yield partial(self.show_gaps, gaps, None)
+            causes = self.results.causes()
+        else:
+            gaps, causes = gaps_within(self.results.trace, self.results.gaps(), *self.results.stretch(scope))
+        where, totals = within(scope), totals_text(gaps, causes)
+        yield partial(self.show_gaps, gaps, causes, f"{where}: {totals or 'no gap'}" if where else totals)
 
-    @work(thread=True, exclusive=True, exit_on_error=False, group="gaps")
-    def load(self) -> None:
-        worker = get_current_worker()
-        gaps, causes = self.results.gaps(), None
-        if self.scope is not None:
-            gaps, causes = gaps_within(self.results.trace, gaps, self.scope.start, self.scope.end)
-        if not worker.is_cancelled:
-            self.app.call_from_thread(self.show_gaps, gaps, causes)
-        causes = causes or self.results.causes()
-        if not worker.is_cancelled:
-            self.app.call_from_thread(self.show_gaps, gaps, causes)
-
-    def show_gaps(self, gaps: GapList, causes: Causes | None) -> None:
+    def show_gaps(self, gaps: GapList, causes: Causes | None, note: str | None = None) -> None:
+        before = self._wanted or (self._gap_of(self.row) if self.cursor else None)
         self.gaps = gaps
-        row = self.row
         self.set_table(gaps_table(self.results.trace, gaps, causes), "duration")
-        if row is not None:
-            self.show_row(row)
-        if causes is not None:
-            part = "in the range: " if self.scope is not None else ""
-            self.set_note(part + totals_text(gaps, causes))
+        if before is not None:
+            self._show_gap(*before)
+        if note is not None:
+            self.set_note(note)
 
-    def set_scope(self, scope: Scope | None) -> None:
-        self.scope = scope
-        self.load()
+    def _gap_of(self, row: int | None) -> tuple[int, int] | None:
+        if self.gaps is None or row is None:
+            return None
+        return int(self.gaps.device[row]), int(self.gaps.index[row])
 
     def show_gap(self, device: int, index: int) -> None:
-        """Put the cursor on a gap of a device."""
-        row = self.gaps.find(device, index) if self.gaps is not None else None
-        if row is not None:
-            self.show_row(row)
-
-    def on_table_view_chosen(self, message: Pane.Chosen) -> None:
-        message.stop()
+        """Put the cursor on a gap of a device, now or as soon as the table has it."""
+        self._wanted = (device, index)
         if self.gaps is not None:
-            device, index = int(self.gaps.device[message.row]), int(self.gaps.index[message.row])
-            found = self.results.gaps().find(device, index)
+            self._show_gap(device, index)
+
+    def _show_gap(self, device: int, index: int) -> None:
+        row = self.gaps.find(device, index) if self.gaps is not None else None
+        if row is not None and self.show_row(row):
+            self._wanted = None
+
+    def on_table_view_highlighted(self, message: ScopedPane.Highlighted) -> None:
+        message.stop()
+        self._wanted = None
+
+    def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
+        message.stop()
+        if (gap := self._gap_of(message.row)) is not None:
+            found = self.results.gaps().find(*gap)
             if found is not None:
                 self.post_message(JumpToGap(found))

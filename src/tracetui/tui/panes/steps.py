@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
-from textual import work
-from textual.worker import get_current_worker
 
+from tracetui.analysis.scope import Scope
 from tracetui.analysis.steps import StepRow, Steps
-from tracetui.tui.panes.base import Jump, Pane, ShowSpan
+from tracetui.tui.panes.base import Jump, ShowSpan
+from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.units import duration, micro, plural, share
 
 
+def table_rows(steps: Steps) -> tuple[StepRow, ...]:
+    """What each row of the table speaks of."""
+    return (*steps.rows, *((steps.outside,) if steps.rows else ()), steps.whole)
+
+
 def steps_table(steps: Steps) -> Table:
     """The steps as columns."""
-    rows = (*steps.rows, *((steps.outside,) if steps.rows else ()), steps.whole)
+    rows = table_rows(steps)
 
     def length(row: StepRow) -> int:
         return row.window[1] - row.window[0]
@@ -88,36 +95,58 @@ def steps_table(steps: Steps) -> Table:
     )
 
 
-class StepsPane(Pane):
+def steps_within(steps: Steps, scope: Scope | None) -> Steps:
+    """The step of the scope, or those whose windows reach into it. `outside` and `whole` stay the trace's."""
+    if scope is None or scope.kind == "whole":
+        return steps
+    if scope.kind == "step":
+        return replace(steps, rows=(steps.rows[scope.step],))
+
+    def reaches(row: StepRow) -> bool:
+        start, end = row.window
+        return start < scope.end and end > scope.start
+
+    return replace(steps, rows=tuple(r for r in steps.rows if reaches(r)))
+
+
+def steps_text(steps: Steps, scope: Scope | None, count: int) -> str:
+    """What the steps pane speaks of; `count`: the steps of the whole trace."""
+    if not count:
+        return "no ProfilerStep in this trace: the whole of it"
+    where = within(scope)
+    said = f"{where}: {len(steps.rows):,} of {plural(count, 'step')}" if where else plural(count, "step")
+    return f"{said}; ! differs from the others" if any(r.unusual for r in steps.rows) else said
+
+
+class StepsPane(ScopedPane):
     """Steps by time. Enter shows one in the timeline."""
 
-    def __init__(self, results: Results, id: str) -> None:
-        super().__init__(results, id)
+    def __init__(self, results: Results, id: str, scope: Scope | None = None) -> None:
+        super().__init__(results, id, scope)
         self.steps: Steps | None = None
         self.waiting = "looking at the steps …"
         self._event: int | None = None
 
-    def on_mount(self) -> None:
-        self.load()
+    def work_out(self) -> Iterator[Callable[[], None]]:
+        scope, steps = self.scope, self.results.steps()
+        part = steps_within(steps, scope)
+        yield partial(self.show_steps, part, steps_text(part, scope, len(steps.rows)))
 
-    @work(thread=True, exclusive=True, exit_on_error=False, group="steps")
-    def load(self) -> None:
-        worker = get_current_worker()
-        steps = self.results.steps()
-        if not worker.is_cancelled:
-            self.app.call_from_thread(self.show_steps, steps)
-
-    def show_steps(self, steps: Steps) -> None:
+    def show_steps(self, steps: Steps, note: str) -> None:
+        row = self.row if self.cursor else None
+        before = self._rows[row].label if row is not None else None
         self.steps = steps
         self.set_table(steps_table(steps), "label", False)
-        unusual = sum(r.unusual for r in steps.rows)
-        said = (
-            plural(len(steps.rows), "step")
-            if steps.rows
-            else "no ProfilerStep in this trace: the whole of it"
-        )
-        self.set_note(f"{said}; ! differs from the others" if unusual else said)
+        for n, shown in enumerate(self._rows):
+            if shown.label == before:
+                self.show_row(n)
+                break
+        self.set_note(note)
         self.follow(self._event)
+
+    @property
+    def _rows(self) -> tuple[StepRow, ...]:
+        return table_rows(self.steps) if self.steps is not None else ()
 
     def follow(self, event: int | None) -> None:
         """The step in which the event, or its launch, begins."""
@@ -131,7 +160,7 @@ class StepsPane(Pane):
                 self.show_row(n)
                 return
 
-    def on_table_view_chosen(self, message: Pane.Chosen) -> None:
+    def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
         message.stop()
         if self.steps is None:
             return

@@ -100,17 +100,21 @@ class TraceScreen(Moving, Walking, Ranges, Taking, Paning):
         def gaps() -> Pane:
             from tracetui.tui.panes.gaps import GapsPane
 
-            return GapsPane(self.results, "gaps", self.scope)
+            pane = GapsPane(self.results, "gaps", self.scope)
+            if self.gap is not None:
+                found = self.results.gaps()
+                pane.show_gap(int(found.device[self.gap]), int(found.index[self.gap]))
+            return pane
 
         def steps() -> Pane:
             from tracetui.tui.panes.steps import StepsPane
 
-            return StepsPane(self.results, "steps")
+            return StepsPane(self.results, "steps", self.scope)
 
         def findings() -> Pane:
             from tracetui.tui.panes.findings import FindingsPane
 
-            return FindingsPane(self.results, "findings")
+            return FindingsPane(self.results, "findings", self.scope)
 
         return {p.__name__: p for p in (details, averages, gaps, steps, findings)}
 
@@ -138,6 +142,8 @@ class TraceScreen(Moving, Walking, Ranges, Taking, Paning):
             self.search.clear()
         elif self.timeline.range_ns is not None:
             self.timeline.set_range(None)
+        elif self.scoped_by != "range":
+            self.scope_by_range()
         elif self.gap is not None:
             self.gap = None
             self.timeline.set_gap(None)

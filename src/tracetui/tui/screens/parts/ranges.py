@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from textual.timer import Timer
-
 from tracetui.tui.marks import Mark, load_marks, next_mark, save_marks, with_mark
 from tracetui.tui.screens.parts.asking import Asking
+from tracetui.tui.screens.parts.scoping import Scoping
 from tracetui.tui.timeline import Mark as Flag
 from tracetui.tui.timeline import RangeChanged
-from tracetui.tui.units import duration, instant
-
-if TYPE_CHECKING:
-    from tracetui.analysis.scope import Scope
-
-SETTLED = 0.15
-"""Seconds that a range must rest before the tables follow: a drag changes it many times."""
+from tracetui.tui.units import instant
 
 
-class Ranges(Asking):
+class Ranges(Asking, Scoping):
     """The range and the marks."""
 
-    scope: Scope | None = None
-    """What averages and gaps speak of; None: the whole trace."""
     marks: list[Mark]
-    _settle: Timer | None = None
 
     # The range
 
@@ -39,20 +27,7 @@ class Ranges(Asking):
 
     def on_range_changed(self, message: RangeChanged) -> None:
         message.stop()
-        if self._settle is not None:
-            self._settle.stop()
-        self._settle = self.set_timer(SETTLED, self._scope_follows)
-
-    def _scope_follows(self) -> None:
-        from tracetui.analysis.scope import range_scope
-
-        band = self.timeline.range_ns
-        self.scope = range_scope(*band) if band is not None and band[1] > band[0] else None
-        for pane in self.area.panes.values():
-            pane.set_scope(self.scope)
-        if band is not None:
-            length = duration(band[1] - band[0]).strip()
-            self.say(f"range of {length}: averages and gaps speak of it; Esc clears it")
+        self.range_settles()
 
     # Marks
 

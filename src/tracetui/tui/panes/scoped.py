@@ -1,0 +1,86 @@
+"""Panes that speak of a part of the trace: a range, what is in view, a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from textual.worker import Worker, WorkerState, get_current_worker
+
+from tracetui.analysis.gaps import clip
+from tracetui.analysis.scope import Scope
+from tracetui.tui.panes.base import Pane
+from tracetui.tui.results import Results
+from tracetui.tui.units import duration, share
+
+LOADING = "loading"
+"""The group of the workers that make a pane's table."""
+
+OVER = (WorkerState.SUCCESS, WorkerState.ERROR, WorkerState.CANCELLED)
+
+
+def scope_name(scope: Scope) -> str:
+    """A scope in a word or two: `range`, `view`, `step 3`."""
+    if scope.kind == "step":
+        return scope.label
+    return "view" if scope.kind == "viewport" else scope.kind
+
+
+def within(scope: Scope | None) -> str:
+    """Where something is: `in view`, `in the range`, `in step 3`; "" in the whole trace."""
+    if scope is None or scope.kind == "whole":
+        return ""
+    return {"viewport": "in view", "step": f"in {scope.label}"}.get(scope.kind, f"in the {scope.kind}")
+
+
+def scope_text(results: Results, scope: Scope) -> str:
+    """What a part of the trace is, and how busy its devices were: `range of 1.200 ms, GPU busy 76.10%`."""
+    if scope.kind == "whole":
+        return ""
+    start, end = results.stretch(scope)
+    parts = [clip(d, start, end) for d in results.gaps().devices]
+    busy, span = sum(p.busy for p in parts), sum(p.span for p in parts)
+    told = f", GPU busy {share(busy, span)}" if span else ""
+    return f"{scope_name(scope)} of {duration(end - start).strip()}{told}"
+
+
+class ScopedPane(Pane):
+    """A table of a scope, made off the thread that draws, one at a time, and only while it is to be seen."""
+
+    def __init__(self, results: Results, id: str, scope: Scope | None = None) -> None:
+        super().__init__(results, id)
+        self.scope = scope
+        self._working = False
+        self._outdated = False
+
+    def work_out(self) -> Iterator[Callable[[], None]]:
+        """Find out what the table is to show, in a thread; what is yielded shows it."""
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        self.load()
+
+    def set_scope(self, scope: Scope | None) -> None:
+        self.scope = scope
+        self.load()
+
+    def load(self) -> None:
+        """Make the table anew: at once, or when the one under way is done, or when the pane is shown."""
+        self._outdated = True
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        if self._outdated and self.is_attached and self.display and not self._working:
+            self._outdated, self._working = False, True
+            self.run_worker(self._load, thread=True, exit_on_error=False, group=LOADING)
+
+    def _load(self) -> None:
+        worker = get_current_worker()
+        for show in self.work_out():
+            if worker.is_cancelled:
+                return
+            self.app.call_from_thread(show)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        if event.worker.group == LOADING and event.state in OVER:
+            self._working = False
+            self.catch_up()

@@ -1,0 +1,262 @@
+"""What the tables speak of: the whole trace, a range, what is in view, a step."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tracetui.analysis.averages import Averages, averages
+from tracetui.analysis.findings import find_findings
+from tracetui.analysis.scope import Scope, range_scope, step_scope
+from tracetui.analysis.steps import summarize_steps
+from tracetui.report.gaps import gap_report
+from tracetui.trace import Kind, Trace
+from tracetui.tui.panes.averages import AveragesPane
+from tracetui.tui.panes.findings import FindingsPane
+from tracetui.tui.panes.gaps import GapsPane
+from tracetui.tui.panes.steps import StepsPane
+from tracetui.tui.results import Results
+from tracetui.tui.screens.trace import TraceScreen
+from tracetui.tui.units import duration
+
+from .conftest import DATA, app_of, screen_of, slice_event, until, write_trace
+from .test_app import text
+
+LLAMA = DATA / "llama_train.json.gz"
+SIZE = (120, 36)
+
+
+def in_view(screen: TraceScreen) -> Scope:
+    view = screen.timeline.viewport
+    return range_scope(view.start_ns, view.end_ns, "viewport")
+
+
+def kernel_of_step(trace: Trace, number: int) -> int:
+    """A kernel from the middle of a step."""
+    row = next(r for r in summarize_steps(trace).rows if r.number == number)
+    kernels = np.flatnonzero(trace.is_kind(Kind.KERNEL))
+    launched = trace.start[trace.launch[kernels]]
+    inside = kernels[(launched >= row.start) & (launched < row.start + row.duration)]
+    return int(inside[len(inside) // 2])
+
+
+def same(shown: Averages | None, expected: Averages) -> bool:
+    return (
+        shown is not None
+        and shown.names == expected.names
+        and shown.self_device.tolist() == expected.self_device.tolist()
+        and shown.self_cpu.tolist() == expected.self_cpu.tolist()
+        and shown.calls.tolist() == expected.calls.tolist()
+    )
+
+
+async def test_the_averages_follow_the_view(llama: Trace) -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        pane = screen.area.open
+        assert isinstance(pane, AveragesPane)
+        await until(pilot, lambda: pane.averages is not None)
+        await pilot.press("W", "u")
+        assert "in view" in screen.footer.message
+        await until(pilot, lambda: same(pane.averages, averages(llama, in_view(screen))))
+        await pilot.press("d", "d", "d", "w")
+        expected = averages(llama, in_view(screen))
+        await until(pilot, lambda: same(pane.averages, expected))
+        view = screen.timeline.viewport
+        length = duration(view.end_ns - view.start_ns).strip()
+        await until(pilot, lambda: f"view of {length}, GPU busy" in text(app))
+        longest = int(expected.self_device.max())
+        assert duration(longest).strip() in text(app)
+        assert longest < int(averages(llama).self_device.max())
+
+
+async def test_a_step_is_that_of_the_selection_and_the_third_press_is_the_whole_again(llama: Trace) -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        pane = screen.area.open
+        assert isinstance(pane, AveragesPane)
+        screen.timeline.select(kernel_of_step(llama, 3))
+        await pilot.press("u", "u")
+        await until(pilot, lambda: same(pane.averages, averages(llama, step_scope(llama, 3))))
+        await until(pilot, lambda: "the tables speak of step 3" in text(app))
+        row = next(r for r in summarize_steps(llama).rows if r.number == 3)
+        length = duration(row.window[1] - row.window[0]).strip()
+        assert row.busy_share is not None
+        await until(pilot, lambda: f"step 3 of {length}, GPU busy {row.busy_share:.2%}" in text(app))
+        await pilot.press("u")
+        await until(pilot, lambda: same(pane.averages, averages(llama)))
+        assert pane.note == ""
+        assert "the whole trace" in screen.footer.message
+
+
+async def test_gaps_of_the_view_and_of_a_step(llama: Trace) -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("3", "W", "u")
+        pane = screen.area.open
+        assert isinstance(pane, GapsPane)
+
+        def shows(scope: Scope) -> bool:
+            (report,) = gap_report(llama, scope)
+            return pane.gaps is not None and pane.gaps.duration.tolist() == report.gaps.duration.tolist()
+
+        await until(pilot, lambda: shows(in_view(screen)))
+        idle = gap_report(llama, in_view(screen))[0].gaps.idle
+        await until(pilot, lambda: f"in view: idle {duration(idle).strip()}" in text(app))
+        screen.timeline.select(kernel_of_step(llama, 3))
+        await pilot.press("u")
+        await until(pilot, lambda: shows(step_scope(llama, 3)))
+        idle = gap_report(llama, step_scope(llama, 3))[0].gaps.idle
+        await until(pilot, lambda: f"in step 3: idle {duration(idle).strip()}" in text(app))
+
+
+async def test_steps_and_findings_honour_the_scope(llama: Trace) -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("4")
+        steps = screen.area.open
+        assert isinstance(steps, StepsPane)
+        await until(pilot, lambda: steps.steps is not None and len(steps.steps.rows) == 2)
+        row = next(r for r in summarize_steps(llama).rows if r.number == 3)
+        screen.timeline.show(row.start + row.duration // 3, row.start + row.duration // 2)
+        await pilot.press("u")
+        await until(pilot, lambda: [r.number for r in steps.steps.rows] == [3] if steps.steps else False)
+        await until(pilot, lambda: "in view: 1 of 2 steps" in text(app))
+        await pilot.press("5")
+        findings = screen.area.open
+        assert isinstance(findings, FindingsPane)
+        expected = find_findings(llama, in_view(screen))
+        assert expected != find_findings(llama)
+        await until(pilot, lambda: findings.findings == expected)
+        await until(pilot, lambda: f"in view: {len(expected)} finding" in text(app))
+        await pilot.press("u")
+        await until(pilot, lambda: findings.findings == find_findings(llama, step_scope(llama, 3)))
+        await until(pilot, lambda: "in step 3: " in text(app))
+        await pilot.press("escape", "escape")
+        await until(pilot, lambda: findings.findings == find_findings(llama))
+
+
+async def test_a_range_comes_before_the_view_and_escape_widens(llama: Trace) -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        screen.timeline.select(kernel_of_step(llama, 2))
+        await pilot.press("u")
+        assert screen.scope == in_view(screen)
+        await pilot.press("r")
+        await until(pilot, lambda: screen.scope is not None and screen.scope.kind == "range")
+        await pilot.press("u")
+        assert screen.scope == in_view(screen)
+        await pilot.press("escape")
+        await pilot.pause(0.3)
+        assert screen.timeline.range_ns is None
+        assert screen.scope == in_view(screen)
+        await pilot.press("escape")
+        assert screen.scope is None
+
+
+async def test_without_steps_there_are_two_scopes(tmp_path: Path) -> None:
+    events = [slice_event(f"op{n}", n * 100, 50) for n in range(20)]
+    app = app_of(write_trace(tmp_path / "plain.json", events))
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("u", "u")
+        await until(pilot, lambda: "no step here" in screen.footer.message)
+        assert screen.scope is None
+        await pilot.press("u")
+        assert screen.scope == in_view(screen)
+
+
+async def test_a_held_key_costs_nothing_and_one_table_is_made_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = app_of(LLAMA)
+    made: list[Scope | None] = []
+    under_way, most = 0, 0
+    lock = threading.Lock()
+    real = Results.averages
+
+    def slow(self: Results, scope: Scope | None = None, group: str = "name") -> Averages:
+        nonlocal under_way, most
+        with lock:
+            made.append(scope)
+            under_way += 1
+            most = max(most, under_way)
+        time.sleep(0.1)
+        found = real(self, scope, group)
+        with lock:
+            under_way -= 1
+        return found
+
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        pane = screen.area.open
+        assert isinstance(pane, AveragesPane)
+        await pilot.press("W", "u")
+        await until(pilot, lambda: pane.averages is not None and pane.averages.scope == in_view(screen))
+        monkeypatch.setattr(Results, "averages", slow)
+        began = time.monotonic()
+        await pilot.press(*("d" * 10))
+        if time.monotonic() - began < 0.2:
+            assert made == []
+        await until(pilot, lambda: pane.averages is not None and pane.averages.scope == in_view(screen))
+        assert made[-1] == in_view(screen)
+        assert len(made) < 10
+        # Wishes that come while a table is being made: only the last one is granted.
+        made.clear()
+        scopes = [range_scope(n, n + 50_000_000) for n in range(1, 9)]
+        for scope in scopes:
+            screen.set_scope(scope)
+            await pilot.pause(0.01)
+        await until(pilot, lambda: pane.averages is not None and pane.averages.scope == scopes[-1])
+        assert len(made) <= 4
+        assert most == 1
+
+
+async def test_a_hidden_pane_follows_when_it_is_shown(llama: Trace) -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        hidden = screen.area.open
+        assert isinstance(hidden, AveragesPane)
+        await until(pilot, lambda: hidden.averages is not None)
+        whole = hidden.averages
+        await pilot.press("3", "W", "u")
+        pane = screen.area.open
+        assert isinstance(pane, GapsPane)
+        await until(pilot, lambda: "in view" in pane.note)
+        assert hidden.averages is whole
+        await pilot.press("2")
+        await until(pilot, lambda: same(hidden.averages, averages(llama, in_view(screen))))
+
+
+async def test_the_gaps_pane_opens_on_the_gap_that_is_selected() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("g", "g", "g")
+        third = screen.gap
+        await pilot.press("3")
+        pane = screen.area.open
+        assert isinstance(pane, GapsPane)
+        await until(pilot, lambda: "idle" in pane.note)
+        assert pane.cursor == 2
+        assert pane.row == third
+        # The same where it was opened before, and hidden when the gap was chosen.
+        await pilot.press("2", "g", "3")
+        await pilot.pause()
+        assert pane.row == screen.gap != third
+        # And in a part of the trace, of which the gap is one.
+        await pilot.press("u")
+        await until(pilot, lambda: "in view" in pane.note)
+        assert pane.gaps is not None
+        assert pane.row is not None
+        assert int(pane.gaps.index[pane.row]) == int(screen.results.gaps().index[screen.gap or 0])
