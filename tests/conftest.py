@@ -1,4 +1,4 @@
-"""Where tests find traces: the bundled samples, and a larger collection beside the checkout where there is one."""
+"""Where tests find traces: the bundled samples, and a collection beside the checkout where there is one."""
 
 from __future__ import annotations
 

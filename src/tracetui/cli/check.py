@@ -35,7 +35,9 @@ def check_command(trace: str, out: str | None) -> None:
     from tracetui.trace.text import plain
 
     found = load_or_exit(trace)
-    lines = [f"{found.events:,} events, {len(found):,} slices in {len(found.lanes):,} lanes"]
+    lines = [
+        f"{found.events:,} events, {len(found):,} slices in {len(found.lanes):,} {'lane' if len(found.lanes) == 1 else 'lanes'}"
+    ]
     if not found.notices:
         lines.append("nothing is wrong with this file")
     for notice in found.notices:

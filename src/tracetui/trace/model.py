@@ -1,6 +1,7 @@
 """The Trace: a struct of arrays, one row per slice, and the small tables that the columns point into.
 
-Every array is read-only in spirit: the analyses, the timeline and the app share one Trace and never write to it.
+Every array is read-only in spirit: the analyses, the timeline and the app share one Trace and none writes
+to it.
 Times are int64 nanoseconds from the trace's own zero (`TraceInfo.zero_ns` says where that lies on the clock).
 A name, a category, a lane is an index into `Trace.names`, `Trace.categories`, `Trace.lanes`.
 """
@@ -143,7 +144,8 @@ class Notice:
     kind: str
     """A stable word for scripts, e.g. "truncated", "bad_utf8", "unclosed", "negative_duration"."""
     level: str
-    """One of "repaired" (nothing lost), "lost" (an event or a part of one is gone), "odd" (kept, but hard to believe)."""
+    """One of "repaired" (nothing lost), "lost" (an event or a part of one is gone), "odd" (kept, but hard to
+    believe)."""
     count: int
     offset: int
     """Byte offset (in the uncompressed text) of the first one, -1 where that has no meaning."""
@@ -162,7 +164,7 @@ class TraceInfo:
     text_size: int
     """Bytes of the JSON text."""
     zero_ns: int
-    """The trace's zero, as nanoseconds on the file's clock (`ts`, plus `baseTimeNanoseconds` where there is one)."""
+    """The trace's zero, as nanoseconds on the file's clock: `ts`, plus `baseTimeNanoseconds` if there is one."""
     base_ns: int | None
     """`baseTimeNanoseconds`."""
     devices: tuple[Mapping[str, Any], ...] = ()
@@ -170,7 +172,7 @@ class TraceInfo:
     distributed: Mapping[str, Any] | None = None
     """`distributedInfo`: rank, world_size, ..."""
     properties: Mapping[str, Any] = field(default_factory=dict)
-    """Every other top-level key whose value is small (record_shapes, with_stack, cuda_driver_version, ...)."""
+    """Every other top-level key whose value is small: record_shapes, with_stack, ..."""
 
 
 class ArgsReader(Protocol):
@@ -191,7 +193,7 @@ class Trace:
     """Every distinct category, as spelled in the file. Safe to show."""
     processes: tuple[Process, ...]
     lanes: tuple[Lane, ...]
-    """In the order in which they are shown: CPU threads, then each device's lanes. Empty ones are left out."""
+    """In the order in which they are shown: CPU threads, then each device's; empty ones are left out."""
 
     start: I64
     duration: I64
@@ -217,7 +219,7 @@ class Trace:
 
     flow_from: I32
     flow_to: I32
-    """Flows whose both ends are slices, other than launch -> device event: forward -> backward and unknown kinds."""
+    """Flows between slices other than launch -> device event: forward -> backward, and unknown kinds."""
     flow_kind: tuple[str, ...]
     """The category of flow i is `flow_kind[flow_category[i]]`, e.g. "fwdbwd"."""
     flow_category: I8

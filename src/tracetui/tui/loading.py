@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -59,6 +60,9 @@ class LoadTask:
 
             try:
                 self.trace = load(self.path, self._progress)
+                # The loaded objects stay: without this, each full collection looks at all of them again, and
+                # costs a frame.
+                gc.freeze()
             except TraceError as error:
                 self.error = str(error)
             except Cancelled:
