@@ -31,13 +31,13 @@ def check_command(trace: str, out: str | None) -> None:
     What could be mended without loss, and what can be read but hardly be true, is listed as well, with exit
     code 0.
     """
+    from tracetui.analysis.wording import plural
     from tracetui.trace.clean import write_clean
     from tracetui.trace.text import plain
 
     found = load_or_exit(trace)
-    lines = [
-        f"{found.events:,} events, {len(found):,} slices in {len(found.lanes):,} {'lane' if len(found.lanes) == 1 else 'lanes'}"
-    ]
+    parts = (plural(found.events, "event"), plural(len(found), "slice"))
+    lines = [f"{', '.join(parts)} in {plural(len(found.lanes), 'lane')}"]
     if not found.notices:
         lines.append("nothing is wrong with this file")
     for notice in found.notices:

@@ -164,7 +164,7 @@ class TraceInfo:
     text_size: int
     """Bytes of the JSON text."""
     zero_ns: int
-    """The trace's zero, as nanoseconds on the file's clock: `ts`, plus `baseTimeNanoseconds` if there is one."""
+    """The trace's zero, as nanoseconds on the file's clock: `ts`, plus `baseTimeNanoseconds` where given."""
     base_ns: int | None
     """`baseTimeNanoseconds`."""
     devices: tuple[Mapping[str, Any], ...] = ()
