@@ -292,10 +292,16 @@ def test_live_profile(tmp_path: Path, options: dict[str, bool], steps: bool) -> 
         thread.join()
 
     plan = schedule(wait=1, warmup=1, active=3, repeat=1) if steps else None
-    with profile(activities=[ProfilerActivity.CPU], schedule=plan, **options) as prof:
-        for _ in range(5):
-            train()
-            prof.step()
+    for attempt in range(4):
+        try:
+            with profile(activities=[ProfilerActivity.CPU], schedule=plan, **options) as prof:
+                for _ in range(5):
+                    train()
+                    prof.step()
+            break
+        except UnicodeDecodeError:  # torch's own fault, with stacks, about one time in forty
+            if attempt == 3 or not options.get("with_stack"):
+                raise
     path = tmp_path / "live.json"
     prof.export_chrome_trace(str(path))
     theirs = live_rows(prof)

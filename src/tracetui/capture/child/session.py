@@ -117,7 +117,16 @@ def explain(error: BaseException, job: Job) -> tuple[str, str]:
     if out_of_memory is not None and isinstance(error, out_of_memory):
         # torch goes on with advice on its allocator; how much was wanted and how much there is comes first.
         return "out_of_memory", f"{job['target']}: {line.partition(' Including non-PyTorch')[0]}"
+    if isinstance(error, UnicodeDecodeError) and _raised_in_profiler(error):
+        # torch 2.13 with stacks, about one time in forty: an event's name is not the text it was.
+        return "torch", "PyTorch could not read the names of its own recording (it happens): capture again"
     return "workload", f"{job['target']} failed: {line}"
+
+
+def _raised_in_profiler(error: BaseException) -> bool:
+    frames = traceback.extract_tb(error.__traceback__)
+    name = frames[-1].filename.replace("\\", "/") if frames else ""
+    return name.endswith(("torch/autograd/profiler.py", "torch/autograd/profiler_util.py"))
 
 
 def _print_error(error: BaseException) -> None:
