@@ -122,3 +122,13 @@ def test_help_names_every_option_of_every_workload() -> None:
         assert f"  {workload.name}: " in text
         for param in workload.params:
             assert param.flag in text
+
+
+def test_the_rank_of_a_launcher_is_in_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = CaptureOptions("train.py")
+    monkeypatch.setenv("RANK", "3")
+    for world, stem in (("1", "warm"), ("", "warm"), ("4", "warm_rank3")):
+        monkeypatch.setenv("WORLD_SIZE", world)
+        assert options.stem == stem
+    monkeypatch.setenv("RANK", "../x")
+    assert options.stem == "warm"

@@ -31,7 +31,14 @@ from tracetui.capture.events import (
     Progress,
     phase_times,
 )
-from tracetui.capture.options import DTYPES, MODES, WARMUP_STEPS, CaptureOptions, OptionError
+from tracetui.capture.options import (
+    DTYPES,
+    MODES,
+    WARMUP_STEPS,
+    CaptureOptions,
+    OptionError,
+    launched_rank,
+)
 from tracetui.capture.run import Capture, start
 
 __all__ = [
@@ -54,6 +61,7 @@ __all__ = [
     "Progress",
     "Value",
     "Workload",
+    "launched_rank",
     "phase_times",
     "start",
 ]

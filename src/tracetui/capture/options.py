@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Mapping
@@ -20,6 +21,12 @@ _CALLABLE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 class OptionError(ValueError):
     """Options that cannot be: the message is one line for people."""
+
+
+def launched_rank() -> int | None:
+    """This process's rank, where torchrun or the like started several; None for a process on its own."""
+    rank, world = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    return int(rank) if rank.isdecimal() and world.isdecimal() and int(world) > 1 else None
 
 
 @dataclass(frozen=True)
@@ -147,7 +154,10 @@ class CaptureOptions:
 
     @property
     def stem(self) -> str:
-        """The files' name without suffix, as in the series: "64x128x768x3072_bf16_warm_compile"."""
+        """The files' name without suffix, as in the series: "64x128x768x3072_bf16_warm_compile".
+
+        Under torchrun it ends with the rank: each rank is a capture of its own.
+        """
         parts = []
         if self.kind == "workload":
             parts += [WORKLOADS[self.target].tag(self.params), self.dtype]
@@ -156,6 +166,9 @@ class CaptureOptions:
             parts.append("compile" if self.compile else "eager")
         if self.compile and self.mode != "default":
             parts.append(self.mode)
+        rank = launched_rank()
+        if rank is not None:
+            parts.append(f"rank{rank}")
         return "_".join(parts)
 
     def to_argv(self) -> list[str]:

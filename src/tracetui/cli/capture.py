@@ -31,6 +31,7 @@ from tracetui.capture import (
     Phase,
     Progress,
     Workload,
+    launched_rank,
     start,
 )
 from tracetui.cli.common import emit, fail
@@ -116,6 +117,9 @@ def capture_command(
     TARGET is a built-in workload (below), module:function, whose calls are the steps, or a script.py,
     whose steps its optimizer's are; a script without one is a single step. The files are the trace
     (.json), PyTorch's table (.txt) and what they were made with (.meta.json), in a folder of DIR.
+
+    Under torchrun (torchrun --nproc-per-node 2 --no-python tracetui capture script.py) every rank captures
+    itself, into files that end with its rank.
     """
     names = {p.name for w in WORKLOADS.values() for p in w.params}
     params = {name: given.pop(name) for name in names if name in given}
@@ -135,8 +139,9 @@ def capture_command(
         result = _capture(options)
     except OptionError as error:
         fail(str(error), 2)
-    app = open_app and sys.stdout.isatty() and sys.stdin.isatty()
-    if not app:
+    rank = launched_rank()  # several ranks share one terminal: none of them can have it
+    app = open_app and rank is None and sys.stdout.isatty() and sys.stdin.isatty()
+    if not app and not rank:
         emit(_safe_text(result.table.read_text(encoding="utf-8")))
     for path in result.files:
         click.echo(str(path), err=app)
