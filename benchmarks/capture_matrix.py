@@ -3,6 +3,7 @@
     python benchmarks/capture_matrix.py overhead OUT    # against capture_by_hand.py, alternating
     python benchmarks/capture_matrix.py samples OUT     # what sample_traces/ holds
     python benchmarks/capture_matrix.py matrix OUT      # every workload x eager, compiled x warm, cold
+    python benchmarks/capture_matrix.py ranks OUT       # examples/ddp.py on two GPUs; the sample train_ddp
 
 OUT is a folder. Each part prints a line per capture and ends with exit code 1 if one failed or shows
 something else than it should. `--device cpu` (small sizes) is for trying the script itself.
@@ -52,6 +53,7 @@ SAMPLES = {
     "attention_sdpa": CaptureOptions("attention", {"backend": "sdpa"}, **SHAPES),
     "llm_decode": CaptureOptions("llm", {"phase": "decode"}, **SHAPES),
     "train": CaptureOptions("train", active=2, **SHAPES),
+    "train_memory": CaptureOptions("train", {"layers": 2}, active=1, profile_memory=True, **SHAPES),
 }
 
 
@@ -158,10 +160,10 @@ def portable(path: Path, options: CaptureOptions) -> None:
     path.write_text(json.dumps(meta, indent=2) + "\n")
 
 
-def samples(out: Path, device: str) -> bool:
+def samples(out: Path, device: str, names: list[str]) -> bool:
     good = True
-    for name, sample in SAMPLES.items():
-        sample = replace(sample, gzip=True, averages_json=True)
+    for name in names:
+        sample = replace(SAMPLES[name], gzip=True, averages_json=True)
         options = adapt(sample, device, out / "captures" / name)
         Path(options.output).mkdir(parents=True, exist_ok=True)
         options, done, error = capture(options)
@@ -170,6 +172,44 @@ def samples(out: Path, device: str) -> bool:
             for path in done.result.files:
                 shutil.copyfile(path, out / (name + "." + path.name.split(".", 1)[1]))
             portable(out / (name + ".meta.json"), sample)
+    return good
+
+
+def ranks(out: Path, device: str) -> bool:
+    """Two ranks of data-parallel training, each capturing itself; rank 0's is the sample `train_ddp`."""
+    script = Path(__file__).resolve().parent.parent / "examples" / "ddp.py"
+    folder = out / "ranks"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    asked = ["capture", str(script), "--no-open", "--gzip", "--averages-json", "--record-shapes"]
+    tracetui = [sys.executable, "-m", "tracetui", *asked, "--device", device, "-o", str(folder)]
+    ended = subprocess.run([*launch, "--no-python", *tracetui], capture_output=True, text=True, check=False)
+    if ended.returncode:
+        print("FAILED", ended.stderr[-3000:])
+        return False
+    good = True
+    for rank in (0, 1):
+        path = folder / "ddp" / f"warm_rank{rank}.json.gz"
+        events = [e for e in read(path) if e.get("ph") == "X"]
+        own = {e["args"]["device"] for e in events if e["cat"] == "kernel"}
+        words = "nccl" if device == "cuda" else "gloo"
+        shared = [
+            e for e in events if words in e["name"].lower() and e["cat"] in ("kernel", "user_annotation")
+        ]
+        right = bool(shared) and (own == {rank} or device == "cpu")
+        good &= right
+        print(
+            f"{'ok' if right else 'NOT ok'}  rank {rank}: kernels of GPU {own}, {len(shared)} x communication"
+        )
+    for path in (folder / "ddp").glob("warm_rank0.*"):
+        shutil.copyfile(path, out / ("train_ddp." + path.name.split(".", 1)[1]))
+    meta = out / "train_ddp.meta.json"
+    values = json.loads(meta.read_text())
+    command = "torchrun --nproc-per-node 2 --no-python tracetui capture examples/ddp.py --record-shapes"
+    values["options"] |= {"target": "examples/ddp.py", "output": "traces", "device": "auto"}
+    del values["cwd"], values["executable"]
+    meta.write_text(json.dumps(values | {"command": command}, indent=2) + "\n")
     return good
 
 
@@ -244,20 +284,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=["overhead", "samples", "matrix"])
+    parser.add_argument("part", choices=["overhead", "samples", "matrix", "ranks"])
     parser.add_argument("out", type=Path)
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--jobs", type=int, default=6, help="captures of the matrix at the same time")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", nargs="+", default=["matmul_add", "mlp"], help="workloads of the overhead")
+    parser.add_argument("--only", nargs="+", help="samples, or workloads of the overhead (matmul_add, mlp)")
     parser.add_argument("--active", type=int, default=50, help="recorded steps of the overhead's runs")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     if args.part == "overhead":
-        good = overhead(args.out, args.device, args.only, args.rounds, args.active)
+        good = overhead(args.out, args.device, args.only or ["matmul_add", "mlp"], args.rounds, args.active)
     elif args.part == "samples":
-        good = samples(args.out, args.device)
+        good = samples(args.out, args.device, args.only or list(SAMPLES))
+    elif args.part == "ranks":
+        good = ranks(args.out, args.device)
     else:
         good = matrix(args.out, args.device, args.jobs)
     print(f"{args.part}: {'ok' if good else 'NOT ok'}, {time.monotonic() - began:.0f} s")
