@@ -186,7 +186,7 @@ def test_the_fused_kernel() -> None:
     assert "_unsafe_view" in finding.text
     assert trace.name_of(finding.evidence[0]) == "triton_poi_fused__unsafe_view_gelu_mul_0"
     assert finding.numbers["calls"] == 3
-    assert "29.0 us" in one(found, "compiled_overhead").title
+    assert "29.0 µs" in one(found, "compiled_overhead").title
 
 
 def test_overhead_bound() -> None:

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.timeline.ruler import ROOM, base_label, step_of, ticks
-from tracetui.timeline.units import duration, instant
 from tracetui.timeline.viewport import Viewport
 
 views = st.builds(
@@ -72,37 +71,3 @@ def test_step() -> None:
         200,
     ]
     assert ROOM >= 4
-
-
-@pytest.mark.parametrize(
-    ("ns", "text"),
-    [
-        (0, "0 ns"),
-        (7, "7 ns"),
-        (999, "999 ns"),
-        (1000, "1.00 µs"),
-        (12_345, "12.3 µs"),
-        (999_999, "1.00 ms"),
-        (123_456_789, "123 ms"),
-        (61_000_000_000, "61.0 s"),
-        (-1500, "-1.50 µs"),
-    ],
-)
-def test_durations(ns: int, text: str) -> None:
-    assert duration(ns) == text
-
-
-@pytest.mark.parametrize(
-    ("ns", "step", "text"),
-    [
-        (12_300_000, 10_000, "12.30 ms"),
-        (12_000_000, 1_000_000, "12 ms"),
-        (1_500_000_000, 500_000_000, "1.5 s"),
-        (500, 100, "500 ns"),
-        (1_234_567, 1, "1.234567 ms"),
-        (-2_000, 1_000, "-2 µs"),
-        (5, 1000, "5 ns"),
-    ],
-)
-def test_instants(ns: int, step: int, text: str) -> None:
-    assert instant(ns, step) == text

@@ -112,7 +112,7 @@ def test_a_counter_as_an_area(make: Make, make_scene: MakeScene) -> None:
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
-        (1536.0, "bytes", "1.5 KiB"),
+        (1536.0, "bytes", "1.50 KiB"),
         (123 * 1024.0**2, "bytes", "123 MiB"),
         (80 * 1024.0**3, "bytes", "80.0 GiB"),
         (17.0, "bytes", "17 B"),

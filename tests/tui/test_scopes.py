@@ -21,7 +21,7 @@ from tracetui.tui.panes.gaps import GapsPane
 from tracetui.tui.panes.steps import StepsPane
 from tracetui.tui.results import Results
 from tracetui.tui.screens.trace import TraceScreen
-from tracetui.tui.units import duration
+from tracetui.units import exact
 
 from .conftest import DATA, app_of, screen_of, slice_event, until, write_trace
 from .test_app import text
@@ -68,10 +68,10 @@ async def test_the_averages_follow_the_view(llama: Trace) -> None:
         expected = averages(llama, in_view(screen))
         await until(pilot, lambda: same(pane.averages, expected))
         view = screen.timeline.viewport
-        length = duration(view.end_ns - view.start_ns).strip()
+        length = exact(view.end_ns - view.start_ns)
         await until(pilot, lambda: f"view of {length}, GPU busy" in text(app))
         longest = int(expected.self_device.max())
-        assert duration(longest).strip() in text(app)
+        assert exact(longest) in text(app)
         assert longest < int(averages(llama).self_device.max())
 
 
@@ -86,7 +86,7 @@ async def test_a_step_is_that_of_the_selection_and_the_third_press_is_the_whole_
         await until(pilot, lambda: same(pane.averages, averages(llama, step_scope(llama, 3))))
         await until(pilot, lambda: "the tables speak of step 3" in text(app))
         row = next(r for r in summarize_steps(llama).rows if r.number == 3)
-        length = duration(row.window[1] - row.window[0]).strip()
+        length = exact(row.window[1] - row.window[0])
         assert row.busy_share is not None
         await until(pilot, lambda: f"step 3 of {length}, GPU busy {row.busy_share:.2%}" in text(app))
         await pilot.press("u")
@@ -109,12 +109,12 @@ async def test_gaps_of_the_view_and_of_a_step(llama: Trace) -> None:
 
         await until(pilot, lambda: shows(in_view(screen)))
         idle = gap_report(llama, in_view(screen))[0].gaps.idle
-        await until(pilot, lambda: f"in view: idle {duration(idle).strip()}" in text(app))
+        await until(pilot, lambda: f"in view: idle {exact(idle)}" in text(app))
         screen.timeline.select(kernel_of_step(llama, 3))
         await pilot.press("u")
         await until(pilot, lambda: shows(step_scope(llama, 3)))
         idle = gap_report(llama, step_scope(llama, 3))[0].gaps.idle
-        await until(pilot, lambda: f"in step 3: idle {duration(idle).strip()}" in text(app))
+        await until(pilot, lambda: f"in step 3: idle {exact(idle)}" in text(app))
 
 
 async def test_steps_and_findings_honour_the_scope(llama: Trace) -> None:

@@ -13,8 +13,8 @@ from tracetui.analysis.findings.ops import METADATA_OPS
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.intervals import union
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.wording import duration, plural
 from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.units import duration, plural
 
 __all__ = ["Explanation", "explain"]
 

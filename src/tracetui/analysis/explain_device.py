@@ -15,8 +15,8 @@ from tracetui.analysis.flops import Work, work_of
 from tracetui.analysis.gaps import device_of
 from tracetui.analysis.kernel_names import KernelName, decode
 from tracetui.analysis.kernels.gemm import UNALIGNED
-from tracetui.analysis.wording import duration, plural, rate, share, size
 from tracetui.trace import DEVICE_WORK, Trace
+from tracetui.units import duration, plural, rate, share, size
 
 __all__ = ["Parts", "compared", "explain_device_event"]
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
+from tracetui.units import instant
 
 __all__ = [
     "NEVER",
@@ -172,7 +173,7 @@ def range_scope(start: int, end: int, kind: str = "range") -> Scope:
     """The scope of a stretch of time, `kind` "range" or "viewport". Raises ValueError for an empty one."""
     if end <= start:
         raise ValueError("the range is empty")
-    return Scope(kind, start, end, f"{start / 1e3:,.1f} to {end / 1e3:,.1f} us")
+    return Scope(kind, start, end, f"{instant(start)} to {instant(end)}")
 
 
 def members(trace: Trace, scope: Scope | None, at: I64) -> Bool:

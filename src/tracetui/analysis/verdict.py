@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracetui.analysis.wording import duration
+from tracetui.units import duration, percent
 
 __all__ = ["BUSY_SHARE", "IDLE_SHARE", "QUEUED_NS", "Verdict", "busy_text", "judge"]
 
@@ -39,9 +39,8 @@ class Verdict:
 
 
 def busy_text(busy_share: float) -> str:
-    """A busy share with one decimal, `34.6 %`; never "100.0 %" where anything is missing."""
-    percent = 100 * busy_share
-    return f"{min(percent, 99.9) if percent < 100 else percent:.1f} %"
+    """A busy share with one decimal, `34.6%`; never "100.0%" where anything is missing."""
+    return percent(busy_share, 1)
 
 
 def judge(busy_share: float | None, launch_delay: int | None) -> Verdict:

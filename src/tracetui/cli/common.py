@@ -51,10 +51,10 @@ def harmless_errors() -> Iterator[None]:
 
 
 def write(stream: object, text: str) -> None:
-    """Write `text` to a text stream, whatever its encoding: what it cannot encode becomes "?"."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    safe = text.encode(encoding, "replace").decode(encoding, "replace")
-    stream.write(safe)  # type: ignore[attr-defined]
+    """Write `text` to a text stream, whatever its encoding: `µs` becomes `us` where it lacks the µ."""
+    from tracetui.twins import encodable
+
+    stream.write(encodable(text, getattr(stream, "encoding", None) or "utf-8"))  # type: ignore[attr-defined]
     stream.flush()  # type: ignore[attr-defined]
 
 

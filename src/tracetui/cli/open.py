@@ -137,9 +137,11 @@ def demo_command(name: str | None, listing: bool, theme: str | None, ascii: bool
     if not found:
         fail("no samples are bundled with this installation")
     if listing:
+        from tracetui.units import size
+
         width = max(map(len, found)) + 2
         for key, path in found.items():
-            click.echo(f"{key:<{width}} {path.stat().st_size / 1024:9.1f} KiB")
+            click.echo(f"{key:<{width}} {size(path.stat().st_size):>8}")
         return
     if name is None:
         name = next((n for n in found if "train" in n), next(iter(found)))

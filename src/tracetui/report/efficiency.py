@@ -9,17 +9,17 @@ from rich.cells import cell_len
 
 from tracetui.analysis.efficiency import EfficiencyRow, EfficiencyTable, efficiency
 from tracetui.analysis.scope import Scope, members
-from tracetui.analysis.wording import duration
 from tracetui.report import markdown
 from tracetui.report.jsonable import share as json_share
 from tracetui.report.lines import Line, Span, columns, fit
 from tracetui.trace import DEVICE_WORK, Trace
 from tracetui.trace.text import plain
+from tracetui.units import duration, share, significant
 
 __all__ = ["efficiency_json", "efficiency_lines", "efficiency_markdown", "measure"]
 
 NO_SHAPES = "The shapes were not recorded (record_shapes=True), so the work done is not known."
-CACHED = "A share of the bandwidth above 100%: the data, or a part of it, was still in a cache."
+CACHED = "A share of the bandwidth above 100%: some of the data was still in a cache."
 SAMPLED = "Of very many operators, evenly spread ones were read: calls and times are a part of all."
 
 
@@ -71,11 +71,13 @@ def efficiency_json(table: EfficiencyTable) -> dict[str, Any]:
 
 
 def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0%}"
+    return "-" if value is None else share(value)
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else (f"{value:,.1f}" if value < 100 else f"{value:,.0f}")
+    if value is None:
+        return "-"
+    return "<0.01" if 0 < value < 0.005 else significant(value)
 
 
 def _cells(row: EfficiencyRow) -> list[str]:
@@ -103,7 +105,7 @@ def _about(table: EfficiencyTable) -> str:
     if table.peak is None:
         name = plain(table.device)
         return f"The peak of {name} is not known, so there are no shares." if name else ""
-    return f"Shares are of {table.peak.label}'s peak: {table.peak.source}."
+    return f"Shares are of the {table.peak.label}'s peak: {table.peak.source}."
 
 
 def efficiency_lines(table: EfficiencyTable, width: int, limit: int = 20) -> list[Line]:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracetui.analysis.findings import Finding
-from tracetui.analysis.wording import duration
 from tracetui.report import markdown
 from tracetui.report.lines import Line, fit
 from tracetui.trace import Trace
+from tracetui.units import duration, instant
 
 __all__ = ["SEVERITY_STYLE", "finding_titles", "findings_json", "findings_lines", "findings_markdown"]
 
@@ -46,7 +46,7 @@ def findings_json(trace: Trace, findings: Sequence[Finding]) -> list[dict[str, A
 
 def _evidence(trace: Trace, finding: Finding) -> list[str]:
     shown = [
-        f"{trace.name_of(int(i))} at {int(trace.start[i]) / 1e3:,.3f} us, {duration(int(trace.duration[i]))}"
+        f"{trace.name_of(int(i))} at {instant(int(trace.start[i]))}, {duration(int(trace.duration[i]))}"
         for i in finding.evidence[:SHOWN]
     ]
     more = len(finding.evidence) - SHOWN

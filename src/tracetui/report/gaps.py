@@ -21,12 +21,12 @@ from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.scope import Scope, StepTable, find_steps
 from tracetui.analysis.steps import step_windows
 from tracetui.analysis.verdict import busy_text
-from tracetui.analysis.wording import duration, plural, share
 from tracetui.report import markdown
 from tracetui.report.jsonable import share as json_share
 from tracetui.report.lines import Line, Span, bar, columns, fit
 from tracetui.trace import Trace
 from tracetui.trace.text import plain
+from tracetui.units import duration, instant, plural, share
 
 __all__ = [
     "GapReport",
@@ -200,7 +200,7 @@ def gaps_lines(
             step, activity = int(causes.step[i]), int(causes.activity[i])
             rows.append(
                 [
-                    f"{gaps.start[i] / 1e3:,.3f} us",
+                    instant(int(gaps.start[i])),
                     duration(int(gaps.duration[i])),
                     (CAUSES[int(causes.cause[i])], "accent"),
                     str(steps.number[step]) if step >= 0 else "-",
@@ -250,7 +250,7 @@ def gaps_markdown(trace: Trace, reports: list[GapReport], minimum: int = 0, limi
             step, activity = int(causes.step[i]), int(causes.activity[i])
             rows.append(
                 [
-                    f"{gaps.start[i] / 1e3:,.3f} us",
+                    instant(int(gaps.start[i])),
                     duration(int(gaps.duration[i])),
                     CAUSES[int(causes.cause[i])],
                     str(steps.number[step]) if step >= 0 else "",

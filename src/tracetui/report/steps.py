@@ -8,10 +8,10 @@ from typing import Any
 from tracetui.analysis.scope import Scope
 from tracetui.analysis.steps import StepRow, Steps
 from tracetui.analysis.verdict import Verdict, busy_text
-from tracetui.analysis.wording import duration, plural
 from tracetui.report import markdown
 from tracetui.report.jsonable import share as json_share
 from tracetui.report.lines import Line, Span, columns, fit
+from tracetui.units import duration, plural
 
 __all__ = ["select_steps", "step_json", "steps_json", "steps_lines", "steps_markdown", "verdict_json"]
 

@@ -17,7 +17,6 @@ from tracetui.analysis.launches import ShortKernels, find_launches, short_kernel
 from tracetui.analysis.scope import WHOLE, Scope
 from tracetui.analysis.steps import StepRow, Steps, summarize_steps
 from tracetui.analysis.verdict import Verdict, busy_text, judge
-from tracetui.analysis.wording import duration, plural, share
 from tracetui.report import markdown
 from tracetui.report.findings import finding_titles, findings_json, findings_markdown
 from tracetui.report.gaps import GapReport, cause_lines, causes_markdown, gap_report, headline, lead_in_line
@@ -28,6 +27,7 @@ from tracetui.report.steps import select_steps, step_json, steps_lines, steps_ma
 from tracetui.trace import Trace
 from tracetui.trace.model import I8, I64
 from tracetui.trace.text import plain
+from tracetui.units import duration, plural, share
 
 __all__ = ["METRICS", "Summary", "metric", "summarize", "summary_json", "summary_lines", "summary_markdown"]
 

@@ -14,7 +14,7 @@ from tracetui.timeline.overview import paint_overview
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW, Cells, Colours, paint_rows, put_cells
 from tracetui.timeline.ruler import base_label, span_label, ticks
 from tracetui.timeline.scene import EDGE, TOP, Scene
-from tracetui.timeline.units import duration
+from tracetui.units import duration
 
 
 def paint(scene: Scene, height: int) -> Canvas:

@@ -11,8 +11,8 @@ from tracetui.timeline.canvas import BOLD, code_points
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.paint import Cells
 from tracetui.timeline.scene import Idle, Scene
-from tracetui.timeline.units import duration
 from tracetui.trace.model import I64
+from tracetui.units import duration
 
 TEXTURE = ord("╱")
 ASCII_TEXTURE = ord("/")

@@ -8,6 +8,7 @@ from tracetui.timeline.canvas import BOLD, Canvas, cut
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW
 from tracetui.timeline.scene import EDGE, Scene
 from tracetui.trace.model import I64
+from tracetui.units import share
 
 
 def overview_borders(scene: Scene, width: int) -> I64:
@@ -71,6 +72,5 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
         canvas.put(0, scene.labels + first, "[")
         canvas.put(0, scene.labels + last - 1, "]")
     what = "GPU" if any(d >= 0 for d in devices) else "CPU"
-    canvas.put(
-        0, 0, cut(f" {what} {100 * scene.fixed.busy:.0f}% busy", scene.labels - 1), theme.text, None, BOLD
-    )
+    busy = f" {what} {share(scene.fixed.busy)} busy"
+    canvas.put(0, 0, cut(busy, scene.labels - 1), theme.text, None, BOLD)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tracetui.timeline.units import duration, instant
 from tracetui.timeline.viewport import Viewport
+from tracetui.units import duration, tick
 
 ROOM = 5
 """Free cells between a label and the next tick, and the tick itself."""
@@ -33,14 +33,14 @@ def ticks(view: Viewport) -> tuple[int | None, list[Tick]]:
     before the screen, which is told apart.
     """
     step = step_of(view, 10)
-    longest = len(instant(max(abs(view.start_ns), abs(view.end_ns)), step)) + ROOM
+    longest = len(tick(max(abs(view.start_ns), abs(view.end_ns)), step)) + ROOM
     base = None
     if longest > 12 and view.start_ns > 0:
         unit = step
         while unit < 10 * view.span_ns:
             unit *= 10
         base = view.start_ns // unit * unit
-        longest = 2 + ROOM + max(len(instant(t, step)) for t in (view.start_ns - base, view.end_ns - base))
+        longest = 2 + ROOM + max(len(tick(t, step)) for t in (view.start_ns - base, view.end_ns - base))
         if base == 0:
             base = None
     step = step_of(view, longest)
@@ -55,7 +55,7 @@ def ticks(view: Viewport) -> tuple[int | None, list[Tick]]:
 
 
 def _label(time_ns: int, step: int) -> str:
-    return "0" if time_ns == 0 else instant(time_ns, step)
+    return "0" if time_ns == 0 else tick(time_ns, step)
 
 
 def base_label(base: int) -> str:
@@ -63,7 +63,7 @@ def base_label(base: int) -> str:
     step = 1
     while base % (step * 10) == 0 and step < 1_000_000_000:
         step *= 10
-    return instant(base, step)
+    return tick(base, step)
 
 
 def span_label(view: Viewport) -> str:

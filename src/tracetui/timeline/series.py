@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.timeline.units import duration
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Trace
+from tracetui.units import duration, memory_size
 
 BLOCK = 256
 """Samples per block of the coarse maxima."""
@@ -146,15 +146,11 @@ def launches(trace: Trace) -> list[Series]:
 
 
 def text_of(value: float, unit: str) -> str:
-    """A value with its unit, short: "1.2 GiB", "34.5 µs", "12"."""
+    """A value with its unit, short: "1.20 GiB", "34.5 µs", "12"."""
     if value != value:
         return ""
     if unit == "ns":
         return duration(round(value))
     if unit == "bytes":
-        for size in ("B", "KiB", "MiB"):
-            if abs(value) < 1024:
-                return f"{value:.0f} {size}" if size == "B" or abs(value) >= 100 else f"{value:.1f} {size}"
-            value /= 1024
-        return f"{value:.1f} GiB"
+        return memory_size(value)
     return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"

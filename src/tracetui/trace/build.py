@@ -26,6 +26,7 @@ from tracetui.trace.pairs import pair_async, pair_threads
 from tracetui.trace.store import LAUNCH_FLOWS, Array, Store
 from tracetui.trace.text import plain
 from tracetui.trace.times import NO_TIME
+from tracetui.units import exact
 
 _VALUE_LIMIT = 4096
 
@@ -86,7 +87,7 @@ def build(
     launch = link_launches(kind, start, correlation)
     op = link_ops(kind, start, correlation, external)
     early, lead = count_before_launch(launch, start)
-    trouble.note("before_launch", count=early, detail=f"by up to {lead / 1000:.3f} us")
+    trouble.note("before_launch", count=early, detail=f"by up to {exact(lead)}")
     flow_from, flow_to, flow_category, flow_kinds = _flows(
         points, heads, plan, start, duration, parent, firsts, zero
     )

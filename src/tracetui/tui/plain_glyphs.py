@@ -7,48 +7,16 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-TWINS = str.maketrans(
-    {
-        "…": "~",
-        "▼": "v",
-        "▲": "^",
-        "▌": "|",
-        "█": "#",
-        "░": ".",
-        "│": "|",
-        "·": "-",
-        "↵": ">",
-        "⚠": "!",
-        "◂": "<",
-        "▸": ">",
-        "▏": "|",
-        "◀": "<",
-        "└": "`",
-        "→": ">",
-        "←": "<",
-        "↑": "^",
-        "↓": "v",
-        "↔": "-",
-        "×": "x",
-        "µ": "u",
-        "“": '"',
-        "”": '"',
-        "▁": "_",
-        "▂": "_",
-        "▃": "-",
-        "▄": "-",
-        "▅": "=",
-        "▆": "=",
-        "▇": "#",
-    }
-)
+from tracetui.twins import TWINS
+
+_TABLE = str.maketrans(TWINS)
 
 
 def to_ascii(text: str) -> str:
     """The text in ASCII, with as many cells."""
     if text.isascii():
         return text
-    text = text.translate(TWINS)
+    text = text.translate(_TABLE)
     return text if text.isascii() else "".join(c if c.isascii() else "?" * cell_len(c) for c in text)
 
 

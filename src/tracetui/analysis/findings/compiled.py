@@ -8,8 +8,8 @@ import numpy as np
 
 from tracetui.analysis.findings.model import Facts, Finding, first_of
 from tracetui.analysis.kernels.inductor import METADATA
-from tracetui.analysis.wording import duration, plural, share
 from tracetui.trace import Kind
+from tracetui.units import duration, plural, share
 
 _GUARDS = ("TorchDynamo Cache Lookup",)
 _PROLOGUE = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")

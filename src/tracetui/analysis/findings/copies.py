@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.findings.model import Facts, Finding, first_of
-from tracetui.analysis.wording import duration, plural, rate, share, size, verb
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
+from tracetui.units import duration, plural, rate, share, size, verb
 
 PAGEABLE_NS = 50_000
 PAGEABLE_SHARE = 0.01

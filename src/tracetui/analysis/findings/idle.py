@@ -15,9 +15,9 @@ from tracetui.analysis.kinds import is_communication
 from tracetui.analysis.launches import short_kernels
 from tracetui.analysis.meanings import CAUSES
 from tracetui.analysis.scope import step_of
-from tracetui.analysis.wording import duration, plural, share, verb
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
+from tracetui.units import duration, plural, share, verb
 
 LITTLE_USE = 0.5
 LOADING_SHARE = 0.05

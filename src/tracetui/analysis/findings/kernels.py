@@ -14,9 +14,9 @@ from tracetui.analysis.kernels.gemm import UNALIGNED
 from tracetui.analysis.launches import short_kernels
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import launch_times, step_of
-from tracetui.analysis.wording import duration, plural, rate, share, verb
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
+from tracetui.units import duration, plural, rate, share, verb
 
 HOTSPOT_SHARE = 0.5
 RATED = 200

@@ -10,9 +10,9 @@ from tracetui.analysis.climb import climb_to
 from tracetui.analysis.findings.model import Facts, Finding, first_of
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
-from tracetui.analysis.wording import duration, plural, share
 from tracetui.trace import Kind
 from tracetui.trace.model import I64, Bool
+from tracetui.units import duration, plural, share
 
 CHILDREN_SHARE = 0.3
 OWN_SHARE = 0.2

@@ -11,9 +11,9 @@ from tracetui.analysis.findings.model import Facts, Finding, first_of
 from tracetui.analysis.intervals import Union, union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
-from tracetui.analysis.wording import duration, plural, share
 from tracetui.trace import Kind
 from tracetui.trace.model import F64, I64
+from tracetui.units import duration, plural, share
 
 COLD_RATIO = 2.0
 COLD_NS = 20_000

@@ -15,12 +15,12 @@ from tracetui.tui.panes.base import Jump
 from tracetui.tui.panes.scoped import ScopedPane, scope_text
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
-from tracetui.tui.units import duration, plural, share
+from tracetui.units import fixed, plural, share_of
 
 
 def time_text(ns: float) -> str:
     """A time; nothing at all is a dash, in line with the digits."""
-    return duration(ns) if ns else "-   "
+    return fixed(ns) if ns else "-   "
 
 
 def averages_table(
@@ -46,7 +46,7 @@ def averages_table(
 
     def shares(key: str, values: I64, total: int, drop: int) -> Column:
         def text(row: int) -> str:
-            return share(int(values[row]), total) if values[row] else "-"
+            return share_of(int(values[row]), total) if values[row] else "-"
 
         return Column(key, "%", text, lambda: values, 8, True, drop)
 

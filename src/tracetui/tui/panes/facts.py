@@ -14,7 +14,7 @@ from tracetui.trace.model import DEVICE_WORK, Kind, Trace
 from tracetui.trace.text import plain
 from tracetui.tui.flow import backward, device_events, forward_of, is_device, launches_within, path
 from tracetui.tui.text import wrap
-from tracetui.tui.units import duration, instant, plural, share, size
+from tracetui.units import exact, fixed, instant, memory_size, plural, share_of, size
 
 VALUE_LIMIT = 4000
 SHOWN_EVENTS = 8
@@ -61,8 +61,8 @@ def _itself(trace: Trace, i: int) -> list[Fact]:
     category = trace.categories[int(trace.category[i])]
     begin, length = int(trace.start[i]), int(trace.duration[i])
     facts = [
-        Fact("duration", duration(length).strip()),
-        Fact("self time", f"{duration(self_time(trace, i)).strip()}  ({share(self_time(trace, i), length)})"),
+        Fact("duration", exact(length)),
+        Fact("self time", f"{exact(self_time(trace, i))}  ({share_of(self_time(trace, i), length)})"),
         Fact("start", instant(begin)),
         Fact("category", f"{category or 'none'}  on {lane.name}"),
     ]
@@ -86,9 +86,7 @@ def _links(trace: Trace, i: int) -> list[Fact]:
     launch, op = int(trace.launch[i]), int(trace.op[i])
     if launch >= 0:
         delay = int(trace.start[i]) - int(trace.start[launch])
-        facts.append(
-            Fact("launch", f"{trace.name_of(launch)}, {duration(delay).strip()} before this start", launch)
-        )
+        facts.append(Fact("launch", f"{trace.name_of(launch)}, {exact(delay)} before this start", launch))
     if op >= 0:
         facts.append(Fact("op", trace.name_of(op), op))
     elif launch >= 0 and int(trace.op[launch]) >= 0:
@@ -120,10 +118,9 @@ def _launched(trace: Trace, i: int) -> list[Fact]:
         return []
     work.sort(key=lambda j: int(trace.start[j]))
     total = int(trace.duration[np.array(work)].sum())
-    facts = [Fact("on the GPU", f"{plural(len(work), 'event')}, {duration(total).strip()} in all", work[0])]
+    facts = [Fact("on the GPU", f"{plural(len(work), 'event')}, {exact(total)} in all", work[0])]
     facts += [
-        Fact("", f"  {duration(int(trace.duration[j])):>10}  {short(trace, j)}", j)
-        for j in work[:SHOWN_EVENTS]
+        Fact("", f"  {fixed(int(trace.duration[j])):>10}  {short(trace, j)}", j) for j in work[:SHOWN_EVENTS]
     ]
     if len(work) > SHOWN_EVENTS:
         facts.append(Fact("", f"  … and {len(work) - SHOWN_EVENTS:,} more", work[SHOWN_EVENTS]))
@@ -137,10 +134,10 @@ def _kin(trace: Trace, i: int) -> list[Fact]:
         return []
     lengths = np.sort(trace.duration[same])
     rank = int(np.count_nonzero(trace.duration[same] > trace.duration[i])) + 1
-    low, middle, high = (duration(float(v)).strip() for v in (lengths[0], np.median(lengths), lengths[-1]))
+    low, middle, high = (exact(float(v)) for v in (lengths[0], np.median(lengths), lengths[-1]))
     longest = int(same[int(np.argmax(trace.duration[same]))])
     return [
-        Fact("same name", f"{plural(len(same), 'event')}, {duration(int(lengths.sum())).strip()} in all"),
+        Fact("same name", f"{plural(len(same), 'event')}, {exact(int(lengths.sum()))} in all"),
         Fact("", f"min {low}   median {middle}   max {high}", longest),
         Fact("", f"{histogram(lengths)}  this one is number {rank:,} by duration"),
     ]
@@ -175,7 +172,7 @@ def trace_facts(trace: Trace) -> list[Fact]:
         Fact("file", "standard input" if info.path == "-" else plain(info.path, 400)),
         Fact("size", f"{size(info.size)} on disk, {size(info.text_size)} of JSON"),
         Fact("events", f"{trace.events:,}, of which {plural(len(trace), 'slice')}"),
-        Fact("span", duration(last - first).strip()),
+        Fact("span", exact(last - first)),
     ]
     for notice in trace.notices:
         count = f" ({notice.count:,}×)" if notice.count > 1 else ""
@@ -199,15 +196,15 @@ def trace_facts(trace: Trace) -> list[Fact]:
 
 
 def device_text(device: Mapping[str, Any]) -> str:
-    """A device's properties in one line, e.g. "NVIDIA H200, sm_90, 132 SMs, 139.72 GiB"."""
+    """A device's properties in one line, e.g. "NVIDIA H200, sm_90, 132 SMs, 140 GiB"."""
     parts = [plain(str(device.get("name", "unnamed")), 60)]
     if "computeMajor" in device:
         parts.append(plain(f"sm_{device.get('computeMajor')}{device.get('computeMinor', '')}", 12))
     if "numSms" in device:
         parts.append(plain(f"{device['numSms']} SMs", 12))
-    memory = device.get("totalGlobalMem")
-    if isinstance(memory, (int, float)):
-        parts.append(size(memory))
+    total = device.get("totalGlobalMem")
+    if isinstance(total, (int, float)):
+        parts.append(memory_size(total))
     return ", ".join(parts)
 
 

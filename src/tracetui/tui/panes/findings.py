@@ -13,7 +13,7 @@ from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.text import wrap
-from tracetui.tui.units import micro, plural
+from tracetui.units import plural
 
 
 class Line(NamedTuple):
@@ -30,10 +30,10 @@ def finding_lines(findings: Sequence[Finding], width: int) -> list[Line]:
     lines = []
     for n, finding in enumerate(findings):
         count = plural(len(finding.evidence), "event")
-        titles = wrap(micro(f"{finding.title}  [{count}]"), width)
+        titles = wrap(f"{finding.title}  [{count}]", width)
         lines += [Line(n, finding.severity if i == 0 else "", t, True) for i, t in enumerate(titles)]
         for label, text in (("why", finding.text), ("try", finding.advice)):
-            told = wrap(micro(text), width) if text else []
+            told = wrap(text, width) if text else []
             lines += [Line(n, label if i == 0 else "", t, False) for i, t in enumerate(told)]
     return lines
 
@@ -100,5 +100,5 @@ class FindingsPane(ScopedPane):
             return
         finding = self.findings[self.lines[message.row].finding]
         at = message.again % len(finding.evidence)
-        said = f"evidence {at + 1} of {len(finding.evidence)}: {micro(finding.title)}"
+        said = f"evidence {at + 1} of {len(finding.evidence)}: {finding.title}"
         self.post_message(Jump(finding.evidence[at], said))

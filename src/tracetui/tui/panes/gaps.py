@@ -16,7 +16,7 @@ from tracetui.tui.panes.facts import short
 from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
-from tracetui.tui.units import duration, instant, share
+from tracetui.units import exact, fixed, instant, share_of
 
 
 def gaps_table(trace: Trace, gaps: GapList, causes: Causes | None) -> Table:
@@ -24,13 +24,13 @@ def gaps_table(trace: Trace, gaps: GapList, causes: Causes | None) -> Table:
     idle = {d.device: d.idle for d in gaps.devices}
 
     def of_idle(row: int) -> str:
-        return share(int(gaps.duration[row]), idle[int(gaps.device[row])])
+        return share_of(int(gaps.duration[row]), idle[int(gaps.device[row])])
 
     def named(event: int) -> str:
         return short(trace, event) if event >= 0 else "-"
 
     columns = [
-        Column("duration", "Gap", lambda r: duration(int(gaps.duration[r])), lambda: gaps.duration, 12),
+        Column("duration", "Gap", lambda r: fixed(int(gaps.duration[r])), lambda: gaps.duration, 12),
         Column("share", "of idle", of_idle, lambda: gaps.duration, 8, drop=3),
         Column(
             "start",
@@ -111,7 +111,7 @@ def totals_text(gaps: GapList, causes: Causes) -> str:
     if not idle:
         return ""
     parts = [f"{t.cause} {t.duration / idle:.0%}" for t in totals_by(causes.cause, gaps.duration)]
-    return f"idle {duration(idle).strip()}: {', '.join(parts[:3])}"
+    return f"idle {exact(idle)}: {', '.join(parts[:3])}"
 
 
 class GapsPane(ScopedPane):

@@ -10,7 +10,7 @@ from tracetui.analysis.gaps import clip
 from tracetui.analysis.scope import Scope
 from tracetui.tui.panes.base import Pane
 from tracetui.tui.results import Results
-from tracetui.tui.units import duration, share
+from tracetui.units import exact, share_of
 
 LOADING = "loading"
 """The group of the workers that make a pane's table."""
@@ -39,8 +39,8 @@ def scope_text(results: Results, scope: Scope) -> str:
     start, end = results.stretch(scope)
     parts = [clip(d, start, end) for d in results.gaps().devices]
     busy, span = sum(p.busy for p in parts), sum(p.span for p in parts)
-    told = f", GPU busy {share(busy, span)}" if span else ""
-    return f"{scope_name(scope)} of {duration(end - start).strip()}{told}"
+    told = f", GPU busy {share_of(busy, span)}" if span else ""
+    return f"{scope_name(scope)} of {exact(end - start)}{told}"
 
 
 class ScopedPane(Pane):

@@ -14,7 +14,7 @@ from tracetui.tui.panes.base import Jump, ShowSpan
 from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
-from tracetui.tui.units import duration, micro, plural, share
+from tracetui.units import fixed, plural, share_of
 
 
 def table_rows(steps: Steps) -> tuple[StepRow, ...]:
@@ -31,7 +31,7 @@ def steps_table(steps: Steps) -> Table:
 
     def time(key: str, title: str, value: Callable[[StepRow], int], drop: int) -> Column:
         def text(r: int) -> str:
-            return duration(value(rows[r])) if value(rows[r]) else "-   "
+            return fixed(value(rows[r])) if value(rows[r]) else "-   "
 
         return Column(key, title, text, lambda: np.array([value(r) for r in rows]), 12, True, drop)
 
@@ -48,10 +48,11 @@ def steps_table(steps: Steps) -> Table:
 
     def busy(r: int) -> str:
         row = rows[r]
-        return share(row.busy, row.busy + row.idle)
+        return share_of(row.busy, row.busy + row.idle)
 
     def idle_cause(r: int) -> str:
-        parts = [f"{t.cause} {share(t.duration, rows[r].idle)}" for t in rows[r].idle_by_cause if t.duration]
+        row = rows[r]
+        parts = [f"{t.cause} {share_of(t.duration, row.idle)}" for t in row.idle_by_cause if t.duration]
         return ", ".join(parts[:3]) or "-"
 
     # What there is none of gives way first.
@@ -166,6 +167,6 @@ class StepsPane(ScopedPane):
             return
         if message.row < len(self.steps.rows):
             row = self.steps.rows[message.row]
-            self.post_message(Jump(row.event, micro(row.verdict.reason), show=row.window))
+            self.post_message(Jump(row.event, row.verdict.reason, show=row.window))
         else:
-            self.post_message(ShowSpan(*self.results.trace.span, micro(self.steps.whole.verdict.reason)))
+            self.post_message(ShowSpan(*self.results.trace.span, self.steps.whole.verdict.reason))

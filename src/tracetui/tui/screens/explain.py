@@ -18,7 +18,7 @@ from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.tables.view import TableView
 from tracetui.tui.text import wrap
-from tracetui.tui.units import duration, micro
+from tracetui.units import exact
 
 
 class Line(NamedTuple):
@@ -34,16 +34,16 @@ def explanation_lines(told: Explanation, width: int) -> list[Line]:
     lines: list[Line] = []
     for label, sentences in (("what it is", told.what), ("why", told.why)):
         for n, sentence in enumerate(sentences):
-            for m, text in enumerate(wrap(micro(sentence), width)):
+            for m, text in enumerate(wrap(sentence, width)):
                 lines.append(Line(label if n == m == 0 else "", text))
     for label, value in told.facts:
-        lines += [Line(label if m == 0 else "", text) for m, text in enumerate(wrap(micro(value), width))]
+        lines += [Line(label if m == 0 else "", text) for m, text in enumerate(wrap(value, width))]
     links = told.chain.links
     for n, link in enumerate(links):
         branch = "  " * min(link.level, 16) + ("└ " if link.level else "")
         here = "  ◀ this event" if link.slice == told.slice else ""
-        took = duration(link.duration).strip()
-        after = f", {duration(link.delay).strip()} after its launch" if link.delay is not None else ""
+        took = exact(link.duration)
+        after = f", {exact(link.delay)} after its launch" if link.delay is not None else ""
         name = link.name if link.name == link.role else f"{link.role} {link.name}"
         text = f"{branch}{name}  {took}{after}{here}"
         lines.append(Line("chain" if n == 0 else "", text, link.slice))

@@ -15,7 +15,7 @@ from textual.widget import Widget
 
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.text import cell, wrap
-from tracetui.tui.units import size
+from tracetui.units import size
 
 
 class Progress(Widget):

@@ -16,7 +16,7 @@ from tracetui.tui.panes.facts import short
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.tables.view import TableView
-from tracetui.tui.units import duration, instant, plural
+from tracetui.units import fixed, instant, plural
 
 HINTS = (
     ("↑↓", "choose", ""),
@@ -43,7 +43,7 @@ def matches_table(trace: Trace, found: I64, query: str) -> Table:
     start, length = trace.start[found], trace.duration[found]
     columns = (
         Column("start", "Start", lambda r: instant(int(start[r])), lambda: start, 18, True, 3, False),
-        Column("duration", "Duration", lambda r: duration(int(length[r])), lambda: length, 12),
+        Column("duration", "Duration", lambda r: fixed(int(length[r])), lambda: length, 12),
         words(
             "name",
             f"{plural(len(found), 'match')} for “{query}”",

@@ -23,7 +23,7 @@ from tracetui.tui.samples import samples
 from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.tables.view import TableView
 from tracetui.tui.text import cell
-from tracetui.tui.units import size
+from tracetui.units import size
 
 HINTS = (("↑↓", "choose", ""), ("Enter", "open", ""), ("c", "capture", ""), ("q", "quit", ""))
 

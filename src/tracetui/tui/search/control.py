@@ -10,7 +10,7 @@ from textual.timer import Timer
 from tracetui.trace.model import I64
 from tracetui.tui.search.query import QueryError, matches
 from tracetui.tui.search.walk import by_time, next_match
-from tracetui.tui.units import plural
+from tracetui.units import plural
 
 if TYPE_CHECKING:
     from tracetui.tui.screens.parts.asking import Asking

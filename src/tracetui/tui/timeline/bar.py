@@ -12,9 +12,9 @@ from textual.widget import Widget
 
 from tracetui.timeline.canvas import BOLD, Canvas, cut
 from tracetui.timeline.palette import DARK, Theme
-from tracetui.timeline.units import duration, instant
 from tracetui.trace.model import Trace
 from tracetui.tui.timeline.strips import whole
+from tracetui.units import duration, tick
 
 Part = tuple[str, bool]
 """Text, and whether it stands out."""
@@ -63,7 +63,7 @@ def describe(trace: Trace, slice_index: int, width: int, short: Callable[[int], 
     own = length - int(np.maximum(trace.duration[children], 0).sum())
     parts: list[Part] = [
         ("  at ", False),
-        (instant(start, max(1, length // 1000)), False),
+        (tick(start, max(1, length // 1000)), False),
         ("  for ", False),
         (duration(length, 4), True),
     ]

@@ -7,7 +7,7 @@ from tracetui.tui.screens.parts.asking import Asking
 from tracetui.tui.screens.parts.scoping import Scoping
 from tracetui.tui.timeline import Mark as Flag
 from tracetui.tui.timeline import RangeChanged
-from tracetui.tui.units import instant
+from tracetui.units import instant
 
 
 class Ranges(Asking, Scoping):

@@ -9,7 +9,7 @@ from textual.timer import Timer
 
 from tracetui.tui.screens.parts.base import TracePart
 from tracetui.tui.timeline import ViewportChanged
-from tracetui.tui.units import duration
+from tracetui.units import exact
 
 if TYPE_CHECKING:
     from tracetui.analysis.scope import Scope
@@ -45,7 +45,7 @@ class Scoping(TracePart):
             self.scoped_by = "viewport"
             self._view_follows()
             view = self.timeline.viewport
-            length = duration(view.end_ns - view.start_ns).strip()
+            length = exact(view.end_ns - view.start_ns)
             self.say(f"the tables speak of what is in view, {length}, and follow it")
         elif self.scoped_by == "viewport":
             self.scoped_by = "step"
@@ -75,7 +75,7 @@ class Scoping(TracePart):
         scope = range_scope(*band) if band is not None and band[1] > band[0] else None
         self.set_scope(scope)
         if scope is not None:
-            length = duration(scope.end - scope.start).strip()
+            length = exact(scope.end - scope.start)
             self.say(f"range of {length}: the tables speak of it; Esc clears it")
         elif widened:
             self.say("the tables speak of the whole trace")

@@ -10,7 +10,7 @@ from tracetui.tui.gaps import GapList, gap_order, next_gap
 from tracetui.tui.panes.base import JumpToGap
 from tracetui.tui.screens.parts.base import TracePart
 from tracetui.tui.timeline import GapClicked, GapId, Gaps
-from tracetui.tui.units import duration
+from tracetui.units import exact
 
 FEW = 20_000
 """So many gaps have their causes within a frame or two; for more they are waited for in the background."""
@@ -109,7 +109,7 @@ class Walking(TracePart):
         if isinstance(pane, GapsPane):
             pane.show_gap(int(gaps.device[gap]), int(gaps.index[gap]))
         self.follow_at_once()
-        idle = f"idle for {duration(int(gaps.duration[gap])).strip()}"
+        idle = f"idle for {exact(int(gaps.duration[gap]))}"
         if self.results.ready("causes") or len(gaps) <= FEW:
             cause = CAUSES[int(self.results.causes().cause[gap])]
             idle += f", {cause}: {CAUSE_TEXT[cause]}"

@@ -1,0 +1,143 @@
+"""Numbers as text, for every part of the program: times, shares, rates, sizes, counts.
+
+Times are written with `µs`. Where that cannot be shown (`--ascii`, an output that cannot encode it) the
+writer of the text turns it into `us`; names of JSON fields say `us`, as do PyTorch's own tables, whose format
+is in `tracetui.report.pytorch_table`.
+
+What is rounded never reaches the next unit's 1 by its digits: 999.96 µs is `1.00 ms`, not `1000.0 µs`. A
+share that is not the whole is never `100%`, and one of something is never `0%`.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "duration",
+    "exact",
+    "fixed",
+    "instant",
+    "memory_size",
+    "percent",
+    "plural",
+    "rate",
+    "share",
+    "share_of",
+    "significant",
+    "size",
+    "tick",
+    "verb",
+]
+
+_UNITS = ((1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (1_000_000_000, "s"))
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A number of at least 0 with so many significant digits; above, whole: `2.50`, `15.3`, `1,234`."""
+    for decimals in range(digits - 1, 0, -1):
+        text = f"{value:.{decimals}f}"
+        if len(text) <= digits + 1:
+            return text
+    return f"{value:,.0f}"
+
+
+def duration(ns: float, digits: int = 3) -> str:
+    """A time as people say it: `850 ns`, `15.3 µs`, `2.50 ms`, `1.29 s`; `digits` significant digits."""
+    if ns < 0:
+        return "-" + duration(-ns, digits)
+    if ns < 999.5:
+        return f"{ns:.0f} ns"
+    for scale, unit in _UNITS[1:-1]:
+        text = significant(ns / scale, digits)
+        if float(text.replace(",", "")) < 1000:
+            return f"{text} {unit}"
+    return f"{significant(ns / 1e9, digits)} s"
+
+
+def fixed(ns: float) -> str:
+    """A time for a column: three decimals, the unit in two cells: `12.345 µs`, `1.200 s `."""
+    if abs(ns) < 999_999.5:
+        return f"{ns / 1e3:.3f} µs"
+    if abs(ns) < 999_999_500:
+        return f"{ns / 1e6:.3f} ms"
+    return f"{ns / 1e9:,.3f} s "
+
+
+def exact(ns: float) -> str:
+    """Like `fixed`, for a sentence: without what only lines it up."""
+    return fixed(ns).rstrip()
+
+
+def instant(ns: int) -> str:
+    """A time from the trace's zero, exact: `1,234.567 µs` up to a second, then `1.234567890 s`."""
+    sign, ns = ("-", -ns) if ns < 0 else ("", ns)
+    scale, unit, decimals = (1_000, "µs", 3) if ns < 1_000_000_000 else (1_000_000_000, "s", 9)
+    whole, rest = divmod(ns, scale)
+    return f"{sign}{whole:,}.{rest:0{decimals}d} {unit}"
+
+
+def tick(ns: int, step: int) -> str:
+    """A time from the trace's zero as exact as `step` (ns) asks: `12.30 ms` for a step of 10 µs."""
+    sign, ns = ("-", -ns) if ns < 0 else ("", ns)
+    scale, unit = next((s, u) for s, u in reversed(_UNITS) if ns >= s or s == 1)
+    decimals = 0
+    while decimals < 9 and scale > step * 10**decimals:
+        decimals += 1
+    whole, rest = divmod(ns, scale)
+    part = f"{rest:0{len(str(scale)) - 1}d}"[:decimals] if scale > 1 and decimals else ""
+    return f"{sign}{whole}.{part} {unit}" if part else f"{sign}{whole} {unit}"
+
+
+def percent(part: float, decimals: int) -> str:
+    """A share of one with so many decimals: `34.6%`, `<0.1%`; not the whole: at most `99.9%`."""
+    least = 10.0**-decimals
+    value = 100 * part
+    if 0 < value < least / 2:
+        return f"<{least:.{decimals}f}%"
+    return f"{min(value, 100 - least) if value < 100 else value:.{decimals}f}%"
+
+
+def share(part: float) -> str:
+    """A share of one: `3.4%`, `97%`, `99.9%`, `<0.1%`."""
+    exact = abs(part) < 0.0995 or 0.995 <= part < 1
+    return percent(part, 1 if exact else 0)
+
+
+def share_of(part: float, whole: float) -> str:
+    """A share with two decimals, for a column, as in PyTorch's table; `-` of nothing."""
+    return percent(part / whole, 2) if whole else "-"
+
+
+def rate(per_second: float, unit: str) -> str:
+    """A rate in powers of 1000: `694 TFLOP/s`, `3.06 TB/s`."""
+    return _scaled(per_second, 1000, ("", "k", "M", "G", "T"), unit)
+
+
+def size(count: float) -> str:
+    """Bytes of a file or a copy, in powers of 1000 as bandwidths are: `4 B`, `33.6 MB`."""
+    return _scaled(count, 1000, ("", "k", "M", "G", "T"), "B")
+
+
+def memory_size(count: float) -> str:
+    """Bytes of a device's memory, in powers of 1024 as PyTorch counts it: `512 B`, `1.50 KiB`, `80.0 GiB`."""
+    return _scaled(count, 1024, ("", "Ki", "Mi", "Gi", "Ti"), "B")
+
+
+def _scaled(value: float, base: int, prefixes: tuple[str, ...], unit: str) -> str:
+    if value < 0:
+        return "-" + _scaled(-value, base, prefixes, unit)
+    for prefix in prefixes[:-1]:
+        if value < base - 0.5:
+            text = significant(value) if prefix or value != int(value) else f"{value:.0f}"
+            return f"{text} {prefix}{unit}"
+        value /= base
+    return f"{significant(value)} {prefixes[-1]}{unit}"
+
+
+def plural(count: int, noun: str, many: str = "") -> str:
+    """`1 call`, `20 calls`, `2 matches`; `many` where the plural is another: `2 copies`."""
+    many = many or noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
+    return f"{count:,} {noun if count == 1 else many}"
+
+
+def verb(count: int, many: str) -> str:
+    """The verb that goes with a count: `1 call takes`, `2 calls take`."""
+    return f"{many}s" if count == 1 else many
