@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.kineto import cpu, kernel, launch, trace_of
 
 from tracetui.analysis.causes import (
     CAUSE_TEXT,
@@ -98,35 +98,6 @@ def test_union_against_a_set_of_points(intervals: list[tuple[int, int]], low: in
     assert made.within(np.array([low]), np.array([high])).tolist() == [inside]
     touched = sum(int(b - a) for a, b in zip(made.start, made.end, strict=True) if a < high and b > low)
     assert made.touching(np.array([low]), np.array([high])).tolist() == [touched if high > low else 0]
-
-
-def kernel(start: float, duration: float, correlation: int, stream: int = 7, **more: Any) -> dict[str, Any]:
-    args = {"correlation": correlation, "device": 0, "stream": stream}
-    event = {"ph": "X", "cat": "kernel", "name": f"k{correlation}", "pid": 0, "tid": stream}
-    return event | {"ts": start, "dur": duration, "args": args} | more
-
-
-def cpu(name: str, start: float, duration: float, cat: str = "cpu_op", **args: Any) -> dict[str, Any]:
-    return {
-        "ph": "X",
-        "cat": cat,
-        "name": name,
-        "pid": 9,
-        "tid": 9,
-        "ts": start,
-        "dur": duration,
-        "args": args,
-    }
-
-
-def launch(start: float, correlation: int, duration: float = 4) -> dict[str, Any]:
-    return cpu("cudaLaunchKernel", start, duration, "cuda_runtime", correlation=correlation)
-
-
-def trace_of(tmp_path: Path, *events: dict[str, Any]) -> Trace:
-    path = tmp_path / "t.json"
-    path.write_text(json.dumps({"traceEvents": list(events)}))
-    return load(path)
 
 
 # A kernel that ends at 100 us; the gap lasts until the second one begins.

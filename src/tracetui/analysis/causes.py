@@ -47,6 +47,7 @@ __all__ = [
     "explain",
     "gap_causes",
     "is_allocation",
+    "is_op_name",
     "is_synchronising",
     "lead_in_cause",
     "totals_by",
@@ -93,6 +94,11 @@ def is_synchronising(name: str) -> bool:
 def is_allocation(name: str) -> bool:
     """Whether a runtime call of this name allocates or frees memory, other than in stream order."""
     return _ALLOCATION.match(name) is not None
+
+
+def is_op_name(name: str) -> bool:
+    """Whether an event that is listed among the operators is one by its name, and no annotation."""
+    return _ANNOTATION.match(name) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +218,7 @@ class _Spent:
         self.allocation = np.zeros(len(lane), dtype=np.int64)
         synchronising = np.fromiter(map(is_synchronising, trace.names), np.bool_, len(trace.names))
         allocating = np.fromiter(map(is_allocation, trace.names), np.bool_, len(trace.names))
-        op = np.fromiter((not _ANNOTATION.match(name) for name in trace.names), np.bool_, len(trace.names))
+        op = np.fromiter(map(is_op_name, trace.names), np.bool_, len(trace.names))
         for i in np.unique(lane[wanted]):
             this = trace.lanes[int(i)]
             at = np.arange(this.first, this.last)[~trace.odd[this.first : this.last]]

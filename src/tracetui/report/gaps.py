@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
+from tracetui.analysis.activity import MOST, activity_text, small_ops
 from tracetui.analysis.causes import (
     CAUSE_TEXT,
     CAUSES,
@@ -90,6 +91,7 @@ def _device_json(trace: Trace, steps: StepTable, report: GapReport, minimum: int
     gaps, causes = report.gaps, report.causes
     names = trace.names
     name = trace.name.tolist()
+    small = small_ops(trace, gaps.before, causes)
 
     def name_of(i: int) -> str | None:
         return names[name[i]] if i >= 0 else None
@@ -106,6 +108,8 @@ def _device_json(trace: Trace, steps: StepTable, report: GapReport, minimum: int
         causes.op.tolist(),
         causes.step.tolist(),
         causes.activity.tolist(),
+        small.count.tolist(),
+        small.name.tolist(),
         strict=True,
     )
     listed = list(rows)
@@ -133,8 +137,12 @@ def _device_json(trace: Trace, steps: StepTable, report: GapReport, minimum: int
                 "op": name_of(op),
                 "step": number[step] if step >= 0 else None,
                 "cpu": name_of(activity),
+                "cpu_ops": ops,
+                "cpu_most": names[most] if most >= 0 else None,
             }
-            for start, length, cause, before, event, launch, op, step, activity in (listed[i] for i in wanted)
+            for start, length, cause, before, event, launch, op, step, activity, ops, most in (
+                listed[i] for i in wanted
+            )
         ],
     }
 
@@ -192,12 +200,13 @@ def gaps_lines(
         lines += [[], [("Idle by cause", "head")], *cause_lines(report.totals, gaps.idle, width)]
         order = gaps.longest(minimum)
         shown = order[:limit] if limit else order
+        small = small_ops(trace, gaps.before, causes)
         lines += [[], [("Longest gaps" if minimum <= 0 else f"Gaps of {duration(minimum)} and more", "head")]]
         rows: list[list[str | Span]] = [
             [(h, "dim") for h in ("at", "length", "cause", "step", "until", "the CPU was in")]
         ]
         for i in shown.tolist():
-            step, activity = int(causes.step[i]), int(causes.activity[i])
+            step = int(causes.step[i])
             rows.append(
                 [
                     instant(int(gaps.start[i])),
@@ -205,14 +214,14 @@ def gaps_lines(
                     (CAUSES[int(causes.cause[i])], "accent"),
                     str(steps.number[step]) if step >= 0 else "-",
                     decode(trace.name_of(int(causes.event[i]))).short,
-                    trace.name_of(activity) if activity >= 0 else "-",
+                    activity_text(trace, causes, small, i),
                 ]
             )
         _fit_names(rows, width)
         lines += columns(rows, ">><><<")
         if len(order) > len(shown):
             lines.append(
-                [(f"  and {plural(len(order) - len(shown), 'gap')} more (--limit 0 lists all)", "dim")]
+                [(f"  and {plural(len(order) - len(shown), 'more gap')} (--limit 0 lists all)", "dim")]
             )
     return lines
 
@@ -226,7 +235,14 @@ def _fit_names(rows: list[list[str | Span]], width: int) -> None:
     first = max(12, min(sizes[4], room - last))
     last = max(last, room - first)
     for row in rows[1:]:
-        row[4], row[5] = fit(_text(row[4]), first), fit(_text(row[5]), last)
+        row[4], row[5] = fit(_text(row[4]), first), _fit_activity(_text(row[5]), last)
+
+
+def _fit_activity(text: str, width: int) -> str:
+    count, several, name = text.partition(MOST)
+    if not several or cell_len(text) <= width:
+        return fit(text, width)
+    return f"{count}: {fit(name, width - len(count) - 2)}"
 
 
 def _text(cell: str | Span) -> str:
@@ -246,16 +262,17 @@ def gaps_markdown(trace: Trace, reports: list[GapReport], minimum: int = 0, limi
         text += "\n" + causes_markdown(report.totals, gaps.idle)
         rows = []
         order = gaps.longest(minimum)
+        small = small_ops(trace, gaps.before, causes)
         for i in (order[:limit] if limit else order).tolist():
-            step, activity = int(causes.step[i]), int(causes.activity[i])
+            step = int(causes.step[i])
             rows.append(
                 [
                     instant(int(gaps.start[i])),
                     duration(int(gaps.duration[i])),
                     CAUSES[int(causes.cause[i])],
                     str(steps.number[step]) if step >= 0 else "",
-                    markdown.code(trace.name_of(int(causes.event[i]))),
-                    markdown.code(trace.name_of(activity)) if activity >= 0 else "",
+                    markdown.code(decode(trace.name_of(int(causes.event[i]))).short),
+                    markdown.code(activity_text(trace, causes, small, i)),
                 ]
             )
         headers = ["At", "Length", "Cause", "Step", "Until", "The CPU was in"]

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from tracetui.analysis.activity import SmallOps, activity_text, small_ops
 from tracetui.analysis.causes import CAUSES, Causes, totals_by
 from tracetui.analysis.scope import Scope
 from tracetui.trace.model import I64, Trace
@@ -16,10 +17,10 @@ from tracetui.tui.panes.facts import short
 from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
-from tracetui.units import exact, fixed, instant, share_of
+from tracetui.units import exact, fixed, instant, share, share_of
 
 
-def gaps_table(trace: Trace, gaps: GapList, causes: Causes | None) -> Table:
+def gaps_table(trace: Trace, gaps: GapList, causes: Causes | None, small: SmallOps | None) -> Table:
     """The gaps as columns; without the causes as long as they are not known yet."""
     idle = {d.device: d.idle for d in gaps.devices}
 
@@ -50,7 +51,11 @@ def gaps_table(trace: Trace, gaps: GapList, causes: Causes | None) -> Table:
             descending=False,
         ),
     ]
-    if causes is not None:
+    if causes is not None and small is not None:
+
+        def meanwhile(row: int) -> str:
+            return activity_text(trace, causes, small, row)
+
         columns[1:1] = [
             Column(
                 "cause",
@@ -66,8 +71,8 @@ def gaps_table(trace: Trace, gaps: GapList, causes: Causes | None) -> Table:
             Column(
                 "activity",
                 "Meanwhile on the CPU",
-                lambda r: named(int(causes.activity[r])),
-                lambda: [trace.name_of(int(i)) if i >= 0 else "" for i in causes.activity],
+                meanwhile,
+                lambda: [meanwhile(r) for r in range(len(gaps))],
                 26,
                 right=False,
                 drop=4,
@@ -110,7 +115,7 @@ def totals_text(gaps: GapList, causes: Causes) -> str:
     idle = int(gaps.duration.sum())
     if not idle:
         return ""
-    parts = [f"{t.cause} {t.duration / idle:.0%}" for t in totals_by(causes.cause, gaps.duration)]
+    parts = [f"{t.cause} {share(t.duration / idle)}" for t in totals_by(causes.cause, gaps.duration)]
     return f"idle {exact(idle)}: {', '.join(parts[:3])}"
 
 
@@ -128,17 +133,21 @@ class GapsPane(ScopedPane):
         scope = self.scope
         if scope is None:
             gaps = self.results.gaps()
-            yield partial(self.show_gaps, gaps, None)
+            yield partial(self.show_gaps, gaps, None, None)
             causes = self.results.causes()
         else:
             gaps, causes = gaps_within(self.results.trace, self.results.gaps(), *self.results.stretch(scope))
-        where, totals = within(scope), totals_text(gaps, causes)
-        yield partial(self.show_gaps, gaps, causes, f"{where}: {totals or 'no gap'}" if where else totals)
+        where, note = within(scope), totals_text(gaps, causes)
+        note = f"{where}: {note or 'no gap'}" if where else note
+        small = small_ops(self.results.trace, gaps.before, causes)
+        yield partial(self.show_gaps, gaps, causes, small, note)
 
-    def show_gaps(self, gaps: GapList, causes: Causes | None, note: str | None = None) -> None:
+    def show_gaps(
+        self, gaps: GapList, causes: Causes | None, small: SmallOps | None, note: str | None = None
+    ) -> None:
         before = self._wanted or (self._gap_of(self.row) if self.cursor else None)
         self.gaps = gaps
-        self.set_table(gaps_table(self.results.trace, gaps, causes), "duration")
+        self.set_table(gaps_table(self.results.trace, gaps, causes, small), "duration")
         if before is not None:
             self._show_gap(*before)
         if note is not None:

@@ -1,0 +1,90 @@
+"""What the CPU was doing while a device stood idle, where it was no single thing: many small ops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.analysis.causes import CAUSES, Causes, is_op_name
+from tracetui.analysis.kernel_names import short_name
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I64, Bool
+from tracetui.units import plural
+
+__all__ = ["MOST", "SmallOps", "activity_text", "small_ops"]
+
+MOST = ", most in "
+
+
+@dataclass(frozen=True, slots=True)
+class SmallOps:
+    """Per idle stretch that ops fill, though none of them half of it: how many, and which took most.
+
+    Arrays of one length. Outermost ops only: what one calls is a part of it.
+    """
+
+    count: I64
+    """0 where there is one thing to name instead (`Causes.activity`), or where ops are not the cause."""
+    name: I64
+    """Index into `Trace.names` of the ops that took the most of the stretch together; -1 for none."""
+
+
+def small_ops(trace: Trace, before: I64, causes: Causes) -> SmallOps:
+    """The small ops of gaps with these causes; `before`: the slice whose end began each. Shapes (n,)."""
+    start, end = trace.start[before] + trace.duration[before], trace.start[causes.event]
+    count, name = np.zeros(len(start), dtype=np.int64), np.full(len(start), -1, dtype=np.int64)
+    wanted = np.flatnonzero((causes.cause == CAUSES.index("dispatch")) & (causes.activity < 0))
+    if not len(wanted):
+        return SmallOps(count, name)
+    launch = causes.launch[wanted]
+    lane = trace.lane[launch]
+    low, high = start[wanted], np.minimum(trace.start[launch], end[wanted])
+    is_op = np.fromiter(map(is_op_name, trace.names), np.bool_, len(trace.names))
+    for i in np.unique(lane).tolist():
+        mine = np.flatnonzero(lane == i)
+        which, ops, spent = _overlaps(trace, _outermost(trace, i, is_op), low[mine], high[mine])
+        at = wanted[mine]
+        count[at] = np.bincount(which, minlength=len(mine))
+        # The time of each name in each stretch; of those of one stretch, the largest.
+        pairs, back = np.unique(which * len(trace.names) + trace.name[ops], return_inverse=True)
+        sums = np.zeros(len(pairs), dtype=np.int64)
+        np.add.at(sums, back, spent)
+        order = np.lexsort((-sums, pairs // len(trace.names)))
+        stretch, first = np.unique(pairs[order] // len(trace.names), return_index=True)
+        name[at[stretch]] = pairs[order][first] % len(trace.names)
+    return SmallOps(count, name)
+
+
+def _outermost(trace: Trace, lane: int, is_op: Bool) -> I64:
+    """The ops of a lane that lie in no other op, by time."""
+    this = trace.lanes[lane]
+    at = np.arange(this.first, this.last)
+    at = at[(trace.kind[at] == Kind.CPU_OP) & ~trace.odd[at] & is_op[trace.name[at]]]
+    reach = np.maximum.accumulate(trace.start[at] + trace.duration[at])
+    outer: Bool = np.ones(len(at), dtype=np.bool_)
+    outer[1:] = trace.start[at[1:]] >= reach[:-1]
+    return np.asarray(at[outer], dtype=np.int64)
+
+
+def _overlaps(trace: Trace, ops: I64, low: I64, high: I64) -> tuple[I64, I64, I64]:
+    """(position of the stretch, op, ns of it in the stretch) of each op that overlaps a stretch."""
+    start, end = trace.start[ops], trace.start[ops] + trace.duration[ops]
+    first = np.searchsorted(end, low, side="right")
+    number = np.maximum(np.searchsorted(start, high, side="left") - first, 0)
+    which = np.repeat(np.arange(len(low)), number)
+    begun = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(number)[:-1]])
+    at = first[which] + np.arange(len(which)) - begun[which]
+    return which, ops[at], np.minimum(end[at], high[which]) - np.maximum(start[at], low[which])
+
+
+def activity_text(trace: Trace, causes: Causes, small: SmallOps, i: int) -> str:
+    """What the CPU was in during stretch i: its short name, `7 ops, most in aten::add`, `no op`,
+    or `-`."""
+    at = int(causes.activity[i])
+    if at >= 0:
+        return short_name(trace.name_of(at), trace.categories[int(trace.category[at])])
+    if small.count[i]:
+        name = short_name(trace.names[int(small.name[i])], "cpu_op")
+        return f"{plural(int(small.count[i]), 'op')}{MOST}{name}"
+    return "no op" if CAUSES[int(causes.cause[i])] == "host" else "-"

@@ -1,0 +1,101 @@
+"""What the CPU was in during a gap that no single thing fills."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.kineto import cpu, kernel, launch, trace_of
+
+from tracetui.analysis.activity import activity_text, small_ops
+from tracetui.analysis.causes import CAUSES, gap_causes
+from tracetui.analysis.gaps import find_gaps
+from tracetui.report.gaps import gap_report, gaps_json, gaps_lines
+from tracetui.report.lines import plain_text
+from tracetui.trace import Kind, Trace, load
+
+DATA = Path(__file__).parent.parent / "data"
+
+# A kernel that ends at 100 us; the gap lasts until the second one begins, launched at 290.
+BEFORE = (launch(0, 1), kernel(10, 90, 1))
+AFTER = (launch(290, 2), kernel(300, 10, 2))
+MANY = (
+    cpu("aten::mul", 95, 15),  # 10 of it in the gap
+    cpu("aten::add", 115, 40),
+    cpu("aten::empty", 116, 30),  # within add: counted with it
+    cpu("aten::mul", 160, 30),
+    cpu("aten::add", 200, 35),
+    cpu("aten::sum", 280, 40),  # 10 of it before the launch
+)
+
+
+def told(trace: Trace) -> tuple[str, int, str]:
+    (gaps,) = find_gaps(trace)
+    causes = gap_causes(trace, gaps)
+    small = small_ops(trace, gaps.before, causes)
+    cause = CAUSES[int(causes.cause[0])]
+    return cause, int(small.count[0]), activity_text(trace, causes, small, 0)
+
+
+def test_small_ops_are_counted_and_the_one_with_most_time_is_named(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, *BEFORE, *MANY, *AFTER)
+    assert told(trace) == ("dispatch", 5, "5 ops, most in aten::add")
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ((cpu("aten::add", 120, 200),), ("dispatch", 0, "aten::add")),
+        ((cpu("aten::add", 120, 20),), ("host", 0, "no op")),
+        ((cpu("train_step", 90, 250, "user_annotation"), *MANY), ("dispatch", 0, "train_step")),
+    ],
+)
+def test_one_thing_is_named_as_it_is(
+    tmp_path: Path, events: tuple[dict[str, Any], ...], expected: tuple[str, int, str]
+) -> None:
+    assert told(trace_of(tmp_path, *BEFORE, *events, *AFTER)) == expected
+
+
+def test_text_and_json_say_it(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, *BEFORE, *MANY, *AFTER)
+    reports = gap_report(trace)
+    assert "5 ops, most in aten::add" in plain_text(gaps_lines(trace, reports, 110))
+    (gap,) = gaps_json(trace, reports)["devices"][0]["gaps"]
+    assert (gap["cpu"], gap["cpu_ops"], gap["cpu_most"]) == (None, 5, "aten::add")
+
+
+def test_against_a_loop_over_all_ops() -> None:
+    trace = load(DATA / "llama_train.json.gz")
+    (gaps,) = find_gaps(trace)
+    causes = gap_causes(trace, gaps)
+    small = small_ops(trace, gaps.before, causes)
+    is_op = trace.kind == Kind.CPU_OP
+    outer = [i for i in np.flatnonzero(is_op).tolist() if not _in_an_op(trace, i)]
+    lane = trace.lane[outer]
+    start = trace.start[outer]
+    end = start + trace.duration[outer]
+    several = np.flatnonzero(small.count)
+    assert len(several) > 100
+    for gap in several[:: len(several) // 50].tolist():
+        assert CAUSES[int(causes.cause[gap])] == "dispatch"
+        assert causes.activity[gap] < 0
+        launched = causes.launch[gap]
+        low, high = int(gaps.start[gap]), int(trace.start[launched])
+        spent = np.minimum(end, high) - np.maximum(start, low)
+        inside = np.flatnonzero((spent > 0) & (lane == trace.lane[launched]))
+        assert len(inside) == small.count[gap] >= 2
+        times: dict[str, int] = {}
+        for k in inside.tolist():
+            name = trace.name_of(outer[k])
+            times[name] = times.get(name, 0) + int(spent[k])
+        assert times[trace.names[int(small.name[gap])]] == max(times.values())
+        assert 2 * sum(times.values()) > high - low
+
+
+def _in_an_op(trace: Trace, i: int) -> bool:
+    at = int(trace.parent[i])
+    while at >= 0 and trace.kind[at] != Kind.CPU_OP:
+        at = int(trace.parent[at])
+    return at >= 0
