@@ -184,7 +184,10 @@ def ranks(out: Path, device: str) -> bool:
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     asked = ["capture", str(script), "--no-open", "--gzip", "--averages-json", "--record-shapes"]
     tracetui = [sys.executable, "-m", "tracetui", *asked, "--device", device, "-o", str(folder)]
-    ended = subprocess.run([*launch, "--no-python", *tracetui], capture_output=True, text=True, check=False)
+    sizes = ["--", "--dim", "64", "--batch", "32"] if device == "cpu" else []
+    ended = subprocess.run(
+        [*launch, "--no-python", *tracetui, *sizes], capture_output=True, text=True, check=False
+    )
     if ended.returncode:
         print("FAILED", ended.stderr[-3000:])
         return False

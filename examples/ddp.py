@@ -2,7 +2,8 @@
 
     torchrun --nproc-per-node 2 --no-python tracetui capture examples/ddp.py --no-open
 
-Every rank captures itself, into files of its own. Without GPUs it runs on the CPU, through gloo.
+Every rank captures itself, into files of its own. Without GPUs it runs on the CPU, through gloo; add
+`-- --dim 64 --batch 32` there.
 """
 
 import argparse
@@ -16,9 +17,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--dim", type=int, default=1024)
+    parser.add_argument("--dim", type=int, default=4096)
     parser.add_argument("--layers", type=int, default=4)
-    parser.add_argument("--batch", type=int, default=1024)
+    parser.add_argument("--batch", type=int, default=8192)
     parser.add_argument("--steps", type=int, default=8)
     options = parser.parse_args()
 
@@ -29,7 +30,7 @@ def main() -> None:
     dist.init_process_group("nccl" if cuda else "gloo")
     torch.manual_seed(0)
     layers = [m for _ in range(options.layers) for m in (nn.Linear(options.dim, options.dim), nn.GELU())]
-    model = DistributedDataParallel(nn.Sequential(*layers).to(device), bucket_cap_mb=8)
+    model = DistributedDataParallel(nn.Sequential(*layers).to(device))
     optimizer = torch.optim.AdamW(model.parameters(), fused=cuda)
     for _ in range(options.steps):
         x = torch.randn(options.batch, options.dim, device=device)

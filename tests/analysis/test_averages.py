@@ -154,6 +154,18 @@ def test_helper_ops_are_left_out(tmp_path: Path) -> None:
     assert rows["f", False, False].self_cpu == 100_000
 
 
+def test_the_annotation_of_a_collective_is_asynchronous(tmp_path: Path) -> None:
+    events = [
+        slice_("record_param_comms", 0, 100),
+        slice_("nccl:all_reduce", 10, 80, cat="user_annotation"),
+        slice_("cuLaunchKernelEx", 20, 5, cat="cuda_driver"),
+    ]
+    rows = rows_by_key(averages(load(write_trace(tmp_path / "t.json", events))))
+    assert rows["record_param_comms", False, False].self_cpu == 95_000
+    work = rows["nccl:all_reduce", False, True]
+    assert (work.calls, work.cpu_total, work.self_cpu) == (1, 80_000, 0)
+
+
 def test_memory_records_outside_of_calls_have_a_row(tmp_path: Path) -> None:
     def record(name: str, time: float) -> dict[str, Any]:
         args = {"Bytes": 512, "Device Type": 0}

@@ -6,6 +6,7 @@ The rules are those of torch.autograd.profiler (`_parse_kineto_results`) and tor
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,11 +32,18 @@ HIDDEN_NAMES = frozenset(
 """Helper ops that PyTorch leaves out of its tables (torch.autograd.profiler_util._filter_name)."""
 
 
+COLLECTIVE = re.compile(r"(nccl|gloo|mpi|ucc|xccl|hccl):")
+"""How the annotation of a collective of torch.distributed begins. These are asynchronous: begun by one thread
+and ended by another, so that PyTorch keeps them out of the tree (no parent, no children, no self time). The
+exported JSON does not tell which events are asynchronous; c10d's `Work` marks all of its own as such."""
+
+
 @dataclass(frozen=True, slots=True)
 class Calls:
     """CPU calls, in tree order, and device events. All times in nanoseconds.
 
-    The CPU arrays have one length: `cpu`, `cpu_parent`, `removed`, `self_cpu`, `device_total`, `self_device`.
+    The CPU arrays have one length: `cpu`, `cpu_parent`, `removed`, `asynchronous`, `self_cpu`, `device_total`,
+    `self_device`.
     """
 
     cpu: I64
@@ -48,6 +56,8 @@ class Calls:
     """Of those removed, the innermost of a chain: the merged call has its children and device time."""
     merged_into: I64
     """The position of the call that each one is now part of: its own, unless it was removed."""
+    asynchronous: Bool
+    """A collective's annotation: outside the tree, without self time and device time of its own."""
     self_cpu: I64
     device_total: I64
     self_device: I64
@@ -132,7 +142,8 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     order = order_by_time(thread, start, start + duration)
     cpu, thread, start, duration = cpu[order], thread[order], start[order], duration[order]
     ops = np.flatnonzero(is_op[order])
-    parent = parents(thread, start, start + duration)
+    apart = (kind[order] == Kind.ANNOTATION) & _collectives(trace)[trace.name[cpu]]
+    parent = _parents_of(np.flatnonzero(~apart), thread, start, start + duration)
 
     device_kinds = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET, Kind.SYNC, Kind.GPU_ANNOTATION)
     device_mask = trace.is_kind(*device_kinds) & good
@@ -155,6 +166,7 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     n = len(cpu)
     has_op = device_op >= 0
     own_device = sum_into(device_op[has_op], device_duration[has_op], n)
+    own_device[apart] = 0
     removed, innermost, top = _same_name_chains(trace.name[cpu], parent)
     if removed.any():
         parent = np.where(parent >= 0, top[parent], -1)
@@ -162,13 +174,14 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
         own_device[top[innermost]] = lifted
         own_device[removed] = 0
     counted = np.flatnonzero(~removed & (parent >= 0))
-    self_cpu = duration - sum_into(parent[counted], duration[counted], n)
+    self_cpu = np.where(apart, 0, duration - sum_into(parent[counted], duration[counted], n))
     return Calls(
         cpu,
         parent,
         removed,
         innermost,
         top,
+        apart,
         self_cpu,
         _totals(parent, own_device),
         own_device,
@@ -177,6 +190,21 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
         device_duration,
         device_op,
     )
+
+
+def _collectives(trace: Trace) -> Bool:
+    """Mask over `trace.names`."""
+    return np.fromiter((bool(COLLECTIVE.match(n)) for n in trace.names), np.bool_, count=len(trace.names))
+
+
+def _parents_of(some: I64, thread: I32, start: I64, end: I64) -> I64:
+    """The parents among `some` of the calls, in tree order; -1 for none, and for all others. Shape (n,)."""
+    if len(some) == len(start):
+        return parents(thread, start, end)
+    found = parents(thread[some], start[some], end[some])
+    parent = np.full(len(start), -1, dtype=np.int64)
+    parent[some] = np.where(found >= 0, some[found], -1)
+    return parent
 
 
 def _same_name_chains(name: I32, parent: I64) -> tuple[Bool, Bool, I64]:

@@ -63,6 +63,7 @@ def pytorch_times(trace: Trace, calls: Calls, table: Averages) -> Times:
     inner = np.flatnonzero(~calls.removed & (calls.cpu_parent >= 0))
     # bincount adds in the order of its input, one after the other, as Python's sum does.
     self_cpu = cpu - np.bincount(calls.cpu_parent[inner], weights=cpu[inner], minlength=n)
+    self_cpu[calls.asynchronous] = 0.0
     device_total, self_device = _device_times(calls, device, device_begin)
 
     slices = np.concatenate([calls.cpu, calls.device])
@@ -88,6 +89,7 @@ def _device_times(calls: Calls, device: F64, begin: I64) -> tuple[F64, F64]:
     order = np.argsort(begin, kind="stable")
     order = order[calls.device_op[order] >= 0]
     own = np.bincount(calls.device_op[order], weights=device[order], minlength=n).astype(np.float64)
+    own[calls.asynchronous] = 0.0
     # A merged call's kernels are the innermost's, which `calls` has exactly.
     own = _lift(calls, own)
 
