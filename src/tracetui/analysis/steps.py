@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tracetui.analysis.alone import communication_alone
 from tracetui.analysis.causes import CAUSES, CauseTotal, cause_table, gap_causes
 from tracetui.analysis.gaps import DeviceGaps, clip, find_gaps, work_of_devices
 from tracetui.analysis.kinds import time_by_kind
@@ -122,6 +123,10 @@ def summarize_steps(
             np.add.at(causes[i, :, 1], cause[part.whole], part.duration)
 
     kinds = time_by_kind(trace, table)
+    # Over the whole trace at `count`, then outside of all steps.
+    whole_span = np.array(trace.span, dtype=np.int64)
+    talk = communication_alone(trace).within(np.append(low, whole_span[0]), np.append(high, whole_span[1]))
+    talk = np.append(talk, talk[-1] - talk[:-1].sum())
     unusual = _unusual(high - low)
 
     def row(
@@ -133,8 +138,9 @@ def summarize_steps(
                 idle[-1] - idle[:-1].sum(),
                 causes[-1] - causes[:-1].sum(0),
             )
+            talked = talk[-1]
         else:
-            ran, stood, why = (values[min(at, count)] for values in (busy, idle, causes))
+            ran, stood, why, talked = (values[min(at, count)] for values in (busy, idle, causes, talk))
         share = float(ran / (ran + stood)) if ran + stood > 0 else None
         delay = int(kinds.delay[at]) if kinds.delay[at] >= 0 else None
         return StepRow(
@@ -155,7 +161,7 @@ def summarize_steps(
             int(kinds.launches[at]),
             int(kinds.kernels[at]),
             int(kinds.copies[at]),
-            judge(share, delay),
+            judge(share, delay, float(talked / ran) if ran else 0.0),
             at < count and bool(unusual[at]),
         )
 
@@ -176,7 +182,8 @@ def summarize_steps(
     in_steps = int((busy[:-1] + idle[:-1]).sum())
     if in_steps > 0:  # the verdict on the trace rests on its steps, where it has any
         share = float(busy[:-1].sum() / in_steps)
-        whole = replace(whole, verdict=judge(share, whole.verdict.launch_delay))
+        talked = float(talk[:count].sum() / max(1, busy[:-1].sum()))
+        whole = replace(whole, verdict=judge(share, whole.verdict.launch_delay, talked))
     return Steps(table, rows, outside, whole)
 
 

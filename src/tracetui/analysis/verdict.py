@@ -6,15 +6,27 @@ It rests on two numbers, which are always shown with it:
 - the **launch delay**, the median time from a launch on the CPU to the start of its work on the device.
   Near zero (a few microseconds, the latency of a launch) means that the device has nothing queued, and
   waits for the CPU.
+
+A device that runs a collective counts as busy, also while the collective waits for another rank. So a third
+number goes with the verdict: the share of the busy time in which collectives run and nothing else computes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tracetui.units import duration, percent
 
-__all__ = ["BUSY_SHARE", "IDLE_SHARE", "QUEUED_NS", "Verdict", "busy_text", "judge"]
+__all__ = [
+    "BUSY_SHARE",
+    "COMMUNICATION_SHARE",
+    "IDLE_SHARE",
+    "QUEUED_NS",
+    "Verdict",
+    "busy_text",
+    "communication_text",
+    "judge",
+]
 
 BUSY_SHARE = 0.8
 """From this busy share on, the device is the bottleneck: compute-bound, whatever the delays are."""
@@ -22,6 +34,8 @@ IDLE_SHARE = 0.5
 """Below this share the device stands idle more than it runs."""
 QUEUED_NS = 50_000
 """Several times the latency of a launch: with a lower median delay hardly anything is queued."""
+COMMUNICATION_SHARE = 0.1
+"""From this share of the busy time on, communication alone is worth a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +49,10 @@ class Verdict:
     launch_delay: int | None
     """Median, in ns; None where no device event has a launch in the trace."""
     reason: str
-    """One sentence for people. Plain text."""
+    """A sentence or two for people. Plain text."""
+    communication_share: float | None = None
+    """Of the busy time, 0 to 1: communication kernels while no other kernel runs. None without device events.
+    """
 
 
 def busy_text(busy_share: float) -> str:
@@ -43,10 +60,28 @@ def busy_text(busy_share: float) -> str:
     return percent(busy_share, 1)
 
 
-def judge(busy_share: float | None, launch_delay: int | None) -> Verdict:
+def communication_text(verdict: Verdict) -> str:
+    """`communication alone 76.3% of busy`; "" where that is little."""
+    if (verdict.communication_share or 0) < COMMUNICATION_SHARE:
+        return ""
+    return f"communication alone {busy_text(verdict.communication_share or 0)} of busy"
+
+
+def judge(busy_share: float | None, launch_delay: int | None, communication_share: float = 0.0) -> Verdict:
     """The verdict on a trace or a step."""
     if busy_share is None:
         return Verdict("not known", None, None, "The trace has no device events.")
+    verdict = _judge(busy_share, launch_delay)
+    reason = verdict.reason
+    if communication_share >= COMMUNICATION_SHARE:
+        reason += (
+            f" {busy_text(communication_share)} of its busy time is communication while nothing computes, "
+            "which includes waiting for other ranks."
+        )
+    return replace(verdict, reason=reason, communication_share=communication_share)
+
+
+def _judge(busy_share: float, launch_delay: int | None) -> Verdict:
     busy = f"The device is busy {busy_text(busy_share)} of the time"
     if busy_share >= BUSY_SHARE:
         return Verdict("compute-bound", busy_share, launch_delay, f"{busy}: it sets the pace, not the CPU.")

@@ -19,12 +19,13 @@ HEADERS = ("", "window", "busy", "idle", "mostly", "compute", "comm", "copies", 
 
 
 def verdict_json(verdict: Verdict) -> dict[str, Any]:
-    """A verdict with its two numbers."""
+    """A verdict with its numbers."""
     return {
         "verdict": verdict.verdict,
         "busy_share": json_share(verdict.busy_share),
         "launch_delay_ns": verdict.launch_delay,
         "reason": verdict.reason,
+        "communication_share": json_share(verdict.communication_share),
     }
 
 

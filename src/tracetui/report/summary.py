@@ -11,12 +11,12 @@ import numpy as np
 
 from tracetui.analysis.averages import Averages, averages
 from tracetui.analysis.causes import CauseTotal, totals_by
-from tracetui.analysis.findings import Finding, find_findings
+from tracetui.analysis.findings import Facts, Finding, find_findings
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.launches import ShortKernels, find_launches, short_kernels
 from tracetui.analysis.scope import WHOLE, Scope
 from tracetui.analysis.steps import StepRow, Steps, summarize_steps
-from tracetui.analysis.verdict import Verdict, busy_text, judge
+from tracetui.analysis.verdict import Verdict, busy_text
 from tracetui.report import markdown
 from tracetui.report.findings import finding_titles, findings_json, findings_markdown
 from tracetui.report.gaps import GapReport, cause_lines, causes_markdown, gap_report, headline, lead_in_line
@@ -85,9 +85,7 @@ def summarize(trace: Trace, scope: Scope = WHOLE) -> Summary:
         verdict = rows[0].verdict
     else:
         rows = select_steps(steps, scope).rows
-        span = sum(r.gaps.span for r in reports)
-        busy = sum(r.gaps.busy for r in reports) / span if span else None
-        verdict = judge(busy, launches.median_delay)
+        verdict = Facts(trace, scope, steps).verdict
     return Summary(
         trace,
         file,

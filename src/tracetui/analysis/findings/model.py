@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tracetui.analysis.alone import communication_alone
 from tracetui.analysis.causes import Causes, gap_causes
 from tracetui.analysis.device_work import decoded_names, device_work, op_behind
 from tracetui.analysis.gaps import DeviceGaps, clip, find_gaps
@@ -112,7 +113,10 @@ class Facts:
             return self.summary.whole.verdict
         if self.scope.kind == "step":
             return self.summary.rows[self.scope.step].verdict
-        return judge(self.busy_share, self.launches.median_delay)
+        low, high = (np.array([time], dtype=np.int64) for time in self.span)
+        talk = int(communication_alone(self.trace).within(low, high)[0])
+        busy = sum(gaps.busy for gaps in self.gaps)
+        return judge(self.busy_share, self.launches.median_delay, talk / busy if busy else 0.0)
 
     @cached_property
     def work(self) -> I64:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tracetui.analysis.findings import Finding
 from tracetui.analysis.scope import Scope
+from tracetui.analysis.verdict import communication_text
 from tracetui.tui.panes.base import Jump
 from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.tui.results import Results
@@ -50,10 +51,11 @@ class FindingsPane(ScopedPane):
 
     def work_out(self) -> Iterator[Callable[[], None]]:
         scope = self.scope
-        findings, verdict = self.results.findings(scope), self.results.verdict(scope).verdict
+        findings, verdict = self.results.findings(scope), self.results.verdict(scope)
         where = within(scope)
         note = f"{where}: {plural(len(findings), 'finding')}" if where else plural(len(findings), "finding")
-        yield partial(self.show_findings, findings, f"{note}; verdict: {verdict}", where or "in this trace")
+        told = ", ".join(filter(None, (verdict.verdict, communication_text(verdict))))
+        yield partial(self.show_findings, findings, f"{note}; verdict: {told}", where or "in this trace")
 
     def show_findings(self, findings: tuple[Finding, ...], note: str, where: str) -> None:
         row = self.row if self.cursor else None

@@ -1,0 +1,129 @@
+"""Communication in the verdict: what of the busy time it is, alone, per step and over all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
+
+from tracetui.analysis.findings import Facts
+from tracetui.analysis.scope import range_scope, step_scope
+from tracetui.analysis.steps import summarize_steps
+from tracetui.analysis.verdict import communication_text, judge
+from tracetui.report.lines import plain_text
+from tracetui.report.summary import summarize, summary_json, summary_lines
+from tracetui.trace import load
+
+NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+RANK = (
+    step(1, 0, 1000),
+    *run(100, 100, 1),  # compute
+    *run(200, 300, 2, NCCL, stream=13),  # of which 100 under computation, 50 under a copy
+    *run(250, 100, 3),
+    launch(190, 4, name="cudaMemcpyAsync"),
+    memcpy(400, 50, 4, stream=15),
+    step(2, 1000, 1000),
+    *run(1100, 500, 5),
+    *run(1600, 20, 6, NCCL, stream=13),
+)
+"""In step 1 the device is busy for 400 us, 200 of them with communication alone; in step 2 for 520 and 20."""
+
+
+def test_the_share_is_that_of_communication_with_no_computation_beside_it(tmp_path: Path) -> None:
+    steps = summarize_steps(trace_of(tmp_path, *RANK))
+    first, second = steps.rows
+    assert first.busy == 400_000
+    assert first.verdict.communication_share == pytest.approx(200 / 400)
+    assert second.verdict.communication_share == pytest.approx(20 / 520)
+    assert steps.whole.verdict.communication_share == pytest.approx(220 / 920)
+    assert steps.outside.verdict.communication_share is None
+    assert "50.0% of its busy time is communication while nothing computes" in first.verdict.reason
+    assert "communication" not in second.verdict.reason
+    assert communication_text(first.verdict) == "communication alone 50.0% of busy"
+    assert communication_text(second.verdict) == communication_text(steps.outside.verdict) == ""
+
+
+def test_a_range_and_a_step_have_theirs(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, *RANK)
+    # 200 to 300 us: 50 alone, 50 beside a kernel.
+    for found in (
+        Facts(trace, range_scope(200_000, 300_000)),
+        summarize(trace, range_scope(200_000, 300_000)),
+    ):
+        assert found.verdict.communication_share == pytest.approx(0.5)
+    assert Facts(trace, step_scope(trace, 1)).verdict.communication_share == pytest.approx(0.5)
+
+
+def test_text_and_json_say_it(tmp_path: Path) -> None:
+    summary = summarize(trace_of(tmp_path, *RANK))
+    text = plain_text(summary_lines(summary, 100))
+    assert "23.9% of its busy time is communication while nothing computes" in " ".join(text.split())
+    told = summary_json(summary)
+    assert told["communication_share"] == pytest.approx(220 / 920)
+    assert [s["communication_share"] for s in told["step_list"]] == pytest.approx([0.5, 20 / 520])
+
+
+def test_no_device_no_share(tmp_path: Path) -> None:
+    whole = summarize_steps(trace_of(tmp_path, cpu("aten::mm", 0, 10))).whole
+    assert whole.verdict.communication_share is None
+    assert communication_text(whole.verdict) == ""
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.0, False), (0.0999, False), (0.1, True), (1.0, True)])
+def test_from_a_tenth_on_it_is_said(share: float, said: bool) -> None:
+    for busy, delay in ((0.95, 1_000_000), (0.6, 8_000), (0.1, 8_000), (0.3, None)):
+        verdict = judge(busy, delay, share)
+        assert ("communication" in verdict.reason) is said
+        assert verdict.communication_share == share
+        assert verdict.verdict == judge(busy, delay).verdict
+
+
+def test_real_ranks(wild: Path) -> None:
+    whole = summarize_steps(load(wild / "dlrm_8ranks/worker0_step_12.1694128201545.pt.trace.json")).whole
+    assert whole.verdict.verdict == "mixed"
+    assert whole.verdict.communication_share == pytest.approx(
+        whole.exposed_communication / whole.busy, abs=0.01
+    )
+    assert whole.verdict.communication_share > 0.8
+    whole = summarize_steps(load(wild / "a100_nccl_rank0of2_2024.json.gz")).whole
+    assert "25.1% of its busy time is communication" in whole.verdict.reason
+    whole = summarize_steps(load(wild / "v100_overlapping_kernels_2022.json.gz")).whole
+    assert whole.verdict.verdict == "compute-bound"
+    assert whole.verdict.communication_share == pytest.approx(0.102, abs=0.001)
+
+
+span = st.tuples(st.integers(0, 400), st.integers(1, 60), st.booleans(), st.integers(0, 1))
+
+
+@given(st.lists(span, max_size=12), st.lists(st.integers(1, 300), max_size=3))
+def test_against_a_set_of_points(
+    tmp_path_factory: pytest.TempPathFactory, spans: list[tuple[int, int, bool, int]], widths: list[int]
+) -> None:
+    events: list[Event] = []
+    begin = 0
+    for n, width in enumerate(widths):
+        events.append(step(n, begin, width))
+        begin += width
+    talk: dict[int, set[int]] = {0: set(), 1: set()}
+    work: dict[int, set[int]] = {0: set(), 1: set()}
+    for n, (start, length, collective, device) in enumerate(spans):
+        (talk if collective else work)[device] |= set(range(start, start + length))
+        name = NCCL if collective else f"k{n}"
+        args = {"correlation": n + 1, "device": device, "stream": n}
+        events.append(kernel(start, length, n + 1, n, name, args=args, pid=device))
+        events.append(launch(start, n + 1, 0.5))
+    if not events:
+        return
+    steps = summarize_steps(trace_of(tmp_path_factory.mktemp("t"), *events))
+    for row in steps.rows:
+        low, high = (t // 1000 for t in row.window)
+        window = set(range(low, high))
+        busy = sum(len((talk[d] | work[d]) & window) for d in (0, 1))
+        alone = sum(len((talk[d] - work[d]) & window) for d in (0, 1))
+        assert row.busy == busy * 1000
+        if busy:
+            assert row.verdict.communication_share == pytest.approx(alone / busy)
