@@ -12,6 +12,7 @@ import pytest
 
 from tracetui.analysis.averages import GROUPS, AverageRow, Averages, averages
 from tracetui.analysis.calls import build_calls
+from tracetui.analysis.memory import memory_records, memory_use
 from tracetui.analysis.scope import find_steps, range_scope, step_of, step_scope
 from tracetui.trace import Kind, load
 
@@ -318,8 +319,20 @@ def test_live_profile(tmp_path: Path, options: dict[str, bool], steps: bool) -> 
     prof.export_chrome_trace(str(path))
     theirs = live_rows(prof)
     stacks = any("(" in name and ".py" in name for name, _, _ in theirs)
-    ours = rows_by_key(averages(load(path), python_functions=stacks))
+    trace = load(path)
+    calls = build_calls(trace, stacks)
+    table = averages(trace, calls=calls)
+    ours = rows_by_key(table)
     assert ours.keys() == theirs.keys()
+    records = memory_records(trace)
+    assert (records is not None) == bool(options.get("profile_memory"))
+    if records is not None:
+        use = memory_use(trace, calls, table, records)
+        assert use.self_host.max() > 1000
+        for i, row in enumerate(table.rows()):
+            want = theirs[row.name, row.device, row.annotation]
+            assert use.host[i] == want.cpu_memory_usage, row
+            assert use.self_host[i] == want.self_cpu_memory_usage, row
     assert len(theirs) > 20
     for key, row in ours.items():
         want = theirs[key]

@@ -52,6 +52,8 @@ SAMPLES = {
     "mlp_eager": "waiting_at_the_end look_at_the_children metadata_only",
     "mlp_liger": "hotspot look_at_the_children metadata_only",
     "train": "overhead_bound short_calls metadata_only",
+    "train_ddp": "waiting_at_the_end metadata_only",
+    "train_memory": "overhead_bound short_calls metadata_only",
 }
 """The same of the samples that come with the program."""
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from tracetui.analysis.calls import Calls, build_calls
 from tracetui.analysis.groups import GROUPS, group_labels
+from tracetui.analysis.memory import memory_rows
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import WHOLE, Scope, members
 from tracetui.trace import Kind, Trace
@@ -193,7 +194,7 @@ def averages(
     row, count = _dense(key)
     first = _first_events(row, count, start, start + duration, trace.source[slices])
     # Rows of memory records come last of those that begin with them, and have no slice.
-    memory = _memory_rows(trace, calls, scope) if group == "name" else []
+    memory = memory_rows(trace, calls, scope) if group == "name" else []
     size = count + len(memory)
     begin = np.concatenate([start[first], np.array([m[2] for m in memory], dtype=np.int64)])
     until = np.concatenate([(start + duration)[first], begin[count:]])
@@ -263,25 +264,3 @@ def _first_events(row: I64, count: int, start: I64, end: I64, source: I64) -> I6
     leading = np.ones(len(at), dtype=np.bool_)
     leading[1:] = row[at[1:]] != row[at[:-1]]
     return at[leading]
-
-
-def _memory_rows(trace: Trace, calls: Calls, scope: Scope) -> list[tuple[str, int, int]]:
-    """(name, count, first time) of the memory records that PyTorch gives rows of their own, without times.
-
-    Those are all `[OutOfMemory]`, and the `[memory]` that lie in no CPU call of any thread.
-    """
-    rows = []
-    for wanted in ("[memory]", "[OutOfMemory]"):
-        names = [i for i, name in enumerate(trace.names) if name == wanted]
-        time = np.sort(trace.instants.start[np.isin(trace.instants.name, names)])
-        if scope.kind != "whole":
-            time = time[(time >= scope.start) & (time < scope.end)]
-        if wanted == "[memory]" and len(calls.cpu):
-            start = trace.start[calls.cpu]
-            order = np.argsort(start, kind="stable")
-            reach = np.maximum.accumulate((start + trace.duration[calls.cpu])[order])
-            before = np.searchsorted(start[order], time, side="right")
-            time = time[(before == 0) | (reach[np.maximum(before, 1) - 1] < time)]
-        if len(time):
-            rows.append((wanted, len(time), int(time[0])))
-    return rows

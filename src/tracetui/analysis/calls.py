@@ -15,7 +15,7 @@ from tracetui.analysis.nesting import order_by_time, parents, sum_into, top_of
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 
-__all__ = ["Calls", "build_calls"]
+__all__ = ["Calls", "build_calls", "is_collective"]
 
 HIDDEN_NAMES = frozenset(
     {
@@ -42,8 +42,8 @@ exported JSON does not tell which events are asynchronous; c10d's `Work` marks a
 class Calls:
     """CPU calls, in tree order, and device events. All times in nanoseconds.
 
-    The CPU arrays have one length: `cpu`, `cpu_parent`, `removed`, `asynchronous`, `self_cpu`, `device_total`,
-    `self_device`.
+    The CPU arrays have one length: `cpu`, `cpu_parent`, `removed`, `asynchronous`, `self_cpu`,
+    `device_total`, `self_device`.
     """
 
     cpu: I64
@@ -192,9 +192,14 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     )
 
 
+def is_collective(name: str) -> bool:
+    """Whether an annotation of this name is a collective's, and so asynchronous for PyTorch."""
+    return COLLECTIVE.match(name) is not None
+
+
 def _collectives(trace: Trace) -> Bool:
     """Mask over `trace.names`."""
-    return np.fromiter((bool(COLLECTIVE.match(n)) for n in trace.names), np.bool_, count=len(trace.names))
+    return np.fromiter((is_collective(name) for name in trace.names), np.bool_, count=len(trace.names))
 
 
 def _parents_of(some: I64, thread: I32, start: I64, end: I64) -> I64:

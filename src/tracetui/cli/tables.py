@@ -26,6 +26,10 @@ SORT_CHOICES = (
     "cpu_time",
     "count",
     "name",
+    "self_cuda_memory_usage",
+    "self_cpu_memory_usage",
+    "cuda_memory_usage",
+    "cpu_memory_usage",
 )
 ALIASES = {"calls": "count"}
 
@@ -105,6 +109,7 @@ def table_command(
     loaded = load_or_exit(trace)
     from tracetui.analysis.averages import averages
     from tracetui.analysis.calls import build_calls
+    from tracetui.analysis.memory import memory_records, memory_use
     from tracetui.analysis.pytorch_times import pytorch_times
     from tracetui.report.averages import averages_json, averages_markdown
     from tracetui.report.jsonable import dumps
@@ -114,18 +119,21 @@ def table_command(
     calls = build_calls(loaded, python_functions)
     table = averages(loaded, parse_scope(loaded, scope), group=group, calls=calls)
     times = pytorch_times(loaded, calls, table)
+    records = memory_records(loaded)
+    memory = memory_use(loaded, calls, table, records) if records is not None else None
     if sort is None:
         sort = "self_cuda_time_total" if table.total_self_device else "self_cpu_time_total"
-    order = sort_rows(table, times, sort)
+    order = sort_rows(table, times, sort, memory)
     order = order[:limit] if limit else order
     form = chosen_format()
     if form == "json":
-        emit(dumps(averages_json(table, order)))
+        emit(dumps(averages_json(table, order, memory)))
     elif form == "markdown":
-        emit(averages_markdown(table, order))
+        emit(averages_markdown(table, order, memory))
     else:
         fit = terminal_width() if is_terminal() and name_width is None else None
-        emit(pytorch_table(table, times, order, name_width=name_width or FULL_NAME_WIDTH, fit=fit))
+        width = name_width or FULL_NAME_WIDTH
+        emit(pytorch_table(table, times, order, memory=memory, name_width=width, fit=fit))
         if not len(table):
             click.echo("the trace has no events that PyTorch's table counts", err=True)
         if table.left_out:

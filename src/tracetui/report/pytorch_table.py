@@ -12,9 +12,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.averages import SORT_COLUMNS, Averages
+from tracetui.analysis.calls import is_collective
+from tracetui.analysis.memory import MemoryUse
 from tracetui.analysis.pytorch_times import Times
 
-__all__ = ["FULL_NAME_WIDTH", "NAME_WIDTH", "format_share", "format_time", "pytorch_table", "sort_rows"]
+__all__ = [
+    "FULL_NAME_WIDTH",
+    "MEMORY_COLUMNS",
+    "NAME_WIDTH",
+    "format_memory",
+    "format_share",
+    "format_time",
+    "pytorch_table",
+    "sort_rows",
+]
 
 NAME_WIDTH = 55
 """PyTorch's default for the widest name column."""
@@ -49,7 +60,15 @@ class _Column:
     """Columns of a high rank are the first to go where the terminal is narrow."""
 
 
-def _columns(cpu: bool, device: bool) -> list[_Column]:
+def format_memory(count: int) -> str:
+    """Bytes as PyTorch writes them: `512 B`, `1.50 KB` (1,024 bytes), `-2.00 GB`."""
+    for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
+        if abs(count) >= size:
+            return f"{count / size:.2f} {unit}"
+    return f"{count} B"
+
+
+def _columns(cpu: bool, device: bool, memory: MemoryUse | None) -> list[_Column]:
     columns = (
         []
         if not cpu
@@ -68,6 +87,13 @@ def _columns(cpu: bool, device: bool) -> list[_Column]:
             _Column("CUDA total", "device", 3),
             _Column("CUDA time avg", "device_average", 4),
         ]
+    if memory is not None:
+        columns += [_Column("CPU Mem", "memory", 6), _Column("Self CPU Mem", "self_memory", 6)]
+        if (memory.self_device > 0).any():
+            columns += [
+                _Column("CUDA Mem", "device_memory", 3),
+                _Column("Self CUDA Mem", "self_device_memory", 3),
+            ]
     columns.append(_Column("# of Calls", "calls", 0))
     return columns
 
@@ -89,11 +115,42 @@ def _cells(times: Times, i: int, calls: int, all_cpu: float, all_device: float) 
     }
 
 
-def sort_rows(table: Averages, times: Times, column: str) -> list[int]:
+def _memory_cells(memory: MemoryUse, i: int) -> dict[str, str]:
+    return {
+        "memory": format_memory(int(memory.host[i])),
+        "self_memory": format_memory(int(memory.self_host[i])),
+        "device_memory": format_memory(int(memory.device[i])),
+        "self_device_memory": format_memory(int(memory.self_device[i])),
+    }
+
+
+MEMORY_COLUMNS = (
+    "cpu_memory_usage",
+    "self_cpu_memory_usage",
+    "device_memory_usage",
+    "self_device_memory_usage",
+    "cuda_memory_usage",
+    "self_cuda_memory_usage",
+)
+"""Columns to sort by where the trace has memory records, under PyTorch's names."""
+
+
+def sort_rows(table: Averages, times: Times, column: str, memory: MemoryUse | None = None) -> list[int]:
     """Row numbers as PyTorch sorts them by a column: largest first, equal ones as they come.
 
-    Raises KeyError for a column that is none of `SORT_COLUMNS`.
+    Raises KeyError for a column that is none of `SORT_COLUMNS` and `MEMORY_COLUMNS`; by one of these the
+    rows stay as they are where there is no `memory`.
     """
+    if column in MEMORY_COLUMNS:
+        sizes = np.zeros(len(table), dtype=np.int64)
+        if memory is not None:
+            sizes = {
+                "cpu_memory_usage": memory.host,
+                "self_cpu_memory_usage": memory.self_host,
+                "device_memory_usage": memory.device,
+                "self_device_memory_usage": memory.self_device,
+            }[column.replace("cuda", "device")]
+        return [int(i) for i in np.argsort(-sizes, kind="stable")]
     if column not in SORT_COLUMNS:
         raise KeyError(column)
     if column == "name":
@@ -114,12 +171,13 @@ def pytorch_table(
     times: Times,
     order: Sequence[int],
     *,
+    memory: MemoryUse | None = None,
     name_width: int = NAME_WIDTH,
     fit: int | None = None,
 ) -> str:
     """The rows of `order` as text, with a new line at the end; "" for a table without rows.
 
-    `times`: of the table's rows, see `tracetui.analysis.pytorch_times`.
+    `times`: of the table's rows, see `tracetui.analysis.pytorch_times`; `memory`: where it was recorded.
     `name_width`: the widest that the name column may be (PyTorch's `max_name_column_width`). `fit`: leave
     columns out and cut names until a line has at most so many characters, for a terminal.
     """
@@ -127,7 +185,7 @@ def pytorch_table(
         return ""
     device = bool((times.self_device > 0).any())
     cpu = table.grouped_by not in ("kernel", "op")  # these have no CPU rows
-    columns = _columns(cpu, device)
+    columns = _columns(cpu, device, memory)
     # PyTorch measures the names of all rows, also of those that the limit leaves out.
     name_column = min(max(map(len, table.names)) + 4, name_width)
     grouped = GROUP_HEADERS.get(table.grouped_by)
@@ -155,6 +213,10 @@ def pytorch_table(
     lines = [rule, line(headers), rule]
     for row, i in zip(table.rows(order), order, strict=True):
         cells = _cells(times, i, row.calls, all_cpu, all_device)
+        if row.annotation and not row.device and is_collective(row.name):
+            cells["cpu_share"] = "0"  # what PyTorch writes for asynchronous events
+        if memory is not None:
+            cells |= _memory_cells(memory, i)
         name = row.name if len(row.name) < name_width - 3 else row.name[: name_width - 3] + "..."
         last = [row.group[:group_column]] if grouped else []
         lines.append(line([name, *(cells[c.cell] for c in columns), *last]))
