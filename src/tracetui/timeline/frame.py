@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracetui.timeline.canvas import BOLD, Canvas, cut
+from tracetui.timeline.canvas import Canvas
 from tracetui.timeline.counters import paint_counter
 from tracetui.timeline.flows import paint_flows
 from tracetui.timeline.gaps import paint_gaps
@@ -12,9 +12,8 @@ from tracetui.timeline.labels import paint_labels
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.overview import paint_overview
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW, Cells, Colours, paint_rows, put_cells
-from tracetui.timeline.ruler import base_label, span_label, ticks
+from tracetui.timeline.ruler_line import paint_ruler
 from tracetui.timeline.scene import EDGE, TOP, Scene
-from tracetui.units import duration
 
 
 def paint(scene: Scene, height: int) -> Canvas:
@@ -25,7 +24,7 @@ def paint(scene: Scene, height: int) -> Canvas:
         return canvas
     paint_overview(scene, canvas)
     if height > 1:
-        _paint_ruler(scene, canvas)
+        paint_ruler(scene, canvas)
     lines = scene.lines(height - TOP) if height > TOP else []
     papers = column_papers(scene)
     field = canvas.part(TOP, height, scene.labels, canvas.width - EDGE)
@@ -42,7 +41,7 @@ def paint(scene: Scene, height: int) -> Canvas:
             _paint_device(scene, line, field, y, papers)
         elif line.of is Of.COUNTER:
             paint_counter(scene, line, field, y)
-    _paint_marks(scene, canvas, field)
+    _paint_marks(scene, field)
     paint_flows(scene, lines, field)
     paint_labels(scene, canvas, lines)
     _paint_edge(scene, canvas)
@@ -76,44 +75,16 @@ def column_papers(scene: Scene) -> Colours:
     return papers
 
 
-def _paint_ruler(scene: Scene, canvas: Canvas) -> None:
+def _paint_marks(scene: Scene, field: Canvas) -> None:
+    """Their lines down the lanes; the labels are in the ruler."""
     theme = scene.fixed.theme
-    canvas.ink[1], canvas.paper[1] = theme.dim, theme.frame
-    line = canvas.part(1, 2, scene.labels, canvas.width - EDGE)
-    base, found = ticks(scene.view)
-    sign = "|" if theme.ascii else "╷"
-    for tick in found:
-        line.put(0, tick.column, sign, ink=theme.line)
-        if tick.column + 1 + len(tick.label) <= line.width:
-            line.put(0, tick.column + 1, tick.label, ink=theme.text)
-    if scene.band is not None:
-        first, last = (scene.view.column(t) for t in scene.band)
-        line.paper[0, max(0, first) : max(0, last + 1)] = theme.band
-        _label_band(scene, line, max(0, first), min(line.width, last + 1))
-    left = f" {base_label(base)} +" if base is not None else f" {span_label(scene.view)}"
-    canvas.put(1, 0, cut(left, scene.labels - 1), ink=theme.text if base is not None else theme.dim)
-
-
-def _label_band(scene: Scene, line: Canvas, first: int, end: int) -> None:
-    """The length of the selected range, in the middle of what is seen of it."""
-    assert scene.band is not None
-    text = f" {duration(scene.band[1] - scene.band[0])} "
-    if len(text) <= end - first:
-        at = first + (end - first - len(text)) // 2
-        line.put(0, at, text, ink=scene.fixed.theme.mark, attributes=BOLD)
-
-
-def _paint_marks(scene: Scene, canvas: Canvas, field: Canvas) -> None:
-    theme = scene.fixed.theme
-    for time, label in scene.marks:
+    for time, _ in scene.marks:
         column = scene.view.column(time)
         if 0 <= column < scene.view.width:
             free = field.glyph[:, column] == ord(" ")
             free &= (field.paper[:, column] == theme.paper) | (field.paper[:, column] == theme.band)
             field.glyph[free, column] = ord(":" if theme.ascii else "┊")
             field.ink[free, column] = theme.mark
-            text = ("v" if theme.ascii else "▾") + label
-            canvas.put(1, scene.labels + column, cut(text, 16), ink=theme.mark, attributes=BOLD)
 
 
 def _paint_device(scene: Scene, line: Line, field: Canvas, y: int, papers: Colours) -> None:

@@ -1,0 +1,85 @@
+"""The ruler as it is painted: its ticks, the length of the selected range, and the labels of the marks.
+
+They share one line. What would touch something that matters more is left out whole: first comes the range,
+then the marks, then the ticks.
+"""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+
+from tracetui.timeline.canvas import BOLD, Canvas, cut
+from tracetui.timeline.ruler import base_label, span_label, ticks
+from tracetui.timeline.scene import EDGE, Scene
+from tracetui.units import duration
+
+LABEL = 16
+"""Cells of a mark's label at most."""
+
+
+class Free:
+    """The cells of the line that nothing was written to."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.taken: list[tuple[int, int]] = []
+
+    def take(self, first: int, end: int) -> bool:
+        """Take cells `first` to `end`; False where they are not on the line, or touch what is taken."""
+        if first < 0 or end > self.width or any(first <= e and s <= end for s, e in self.taken):
+            return False
+        self.taken.append((first, end))
+        return True
+
+    def room(self, first: int, most: int) -> int:
+        """How many cells from `first` on can be taken."""
+        ends = [s - 1 for s, e in self.taken if e >= first]
+        return max(0, min(first + most, self.width, *ends) - first)
+
+
+def paint_ruler(scene: Scene, canvas: Canvas) -> None:
+    """Paint the line below the overview."""
+    theme = scene.fixed.theme
+    canvas.ink[1], canvas.paper[1] = theme.dim, theme.frame
+    line = canvas.part(1, 2, scene.labels, canvas.width - EDGE)
+    free = Free(line.width)
+    _put_range(scene, line, free)
+    _put_marks(scene, line, free)
+    base, found = ticks(scene.view)
+    sign = "|" if theme.ascii else "╷"
+    for tick in found:
+        if free.take(tick.column, tick.column + 1 + cell_len(tick.label)):
+            line.put(0, tick.column + 1, tick.label, ink=theme.text)
+            line.put(0, tick.column, sign, ink=theme.line)
+        elif free.take(tick.column, tick.column + 1):
+            line.put(0, tick.column, sign, ink=theme.line)
+    left = f" {base_label(base)} +" if base is not None else f" {span_label(scene.view)}"
+    canvas.put(1, 0, cut(left, scene.labels - 1), ink=theme.text if base is not None else theme.dim)
+
+
+def _put_range(scene: Scene, line: Canvas, free: Free) -> None:
+    """The length of the selected range, in the middle of what is seen of it."""
+    if scene.band is None:
+        return
+    first, last = (scene.view.column(t) for t in scene.band)
+    first, end = max(0, first), min(line.width, last + 1)
+    line.paper[0, first : max(first, end)] = scene.fixed.theme.band
+    text = f" {duration(scene.band[1] - scene.band[0])} "
+    at = first + (end - first - len(text)) // 2
+    if len(text) <= end - first and free.take(at + 1, at + len(text) - 1):
+        line.put(0, at, text, ink=scene.fixed.theme.mark, attributes=BOLD)
+
+
+def _put_marks(scene: Scene, line: Canvas, free: Free) -> None:
+    """The marks' labels, cut where the next mark comes."""
+    theme, view = scene.fixed.theme, scene.view
+    sign = "v" if theme.ascii else "▾"
+    seen = [(view.column(time), label) for time, label in scene.marks]
+    seen = [(column, label) for column, label in seen if 0 <= column < view.width]
+    columns = [column for column, _ in seen]
+    for n, (column, label) in enumerate(seen):
+        most = min([LABEL, *(c - column - 1 for c in columns[n + 1 : n + 2])])
+        room = free.room(column, max(1, most))
+        text = cut(sign + label, room) if room > 2 else sign
+        if free.take(column, column + cell_len(text)):
+            line.put(0, column, text, ink=theme.mark, attributes=BOLD)

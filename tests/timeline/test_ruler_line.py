@@ -1,0 +1,80 @@
+"""What shares the ruler's line: ticks, the range's length, the labels of marks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tracetui.timeline.frame import paint
+from tracetui.timeline.ruler import ticks
+from tracetui.timeline.scene import EDGE, Scene
+from tracetui.timeline.viewport import Viewport
+from tracetui.units import duration
+
+from .conftest import scene_of, trace_of
+
+WIDTH = 80
+
+
+def ruler(scene: Scene) -> str:
+    return paint(scene, 5).text(1)[scene.labels : -EDGE]
+
+
+def scene_at(view: Viewport) -> Scene:
+    return scene_of(trace_of([(0, 0, 10**9, "op")]), view, width=WIDTH)
+
+
+def forms(label: str) -> list[str]:
+    """How a mark may be written, the longest first."""
+    return ["▾" + label, *("▾" + label[:n] + "…" for n in range(len(label), -1, -1)), "▾"]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.integers(0, 10**8),
+    st.integers(1, 10**6),
+    st.tuples(st.floats(0, 1), st.floats(0, 1)),
+    st.lists(st.tuples(st.floats(0, 1), st.sampled_from(["a", "the slow step", "forward again", "2 ms"]))),
+)
+def test_nothing_on_the_ruler_is_cut_into(
+    start: int, scale: int, band: tuple[float, float], marks: list[tuple[float, str]]
+) -> None:
+    view = Viewport(float(start), float(scale), WIDTH)
+    low, high = sorted(view.time(WIDTH * share) for share in band)
+    placed = tuple(sorted((view.time((WIDTH - 1) * share), label) for share, label in marks))
+    line = ruler(replace(scene_at(view), band=(low, high + 1), marks=placed))
+    blank = list(line)
+
+    def found(at: int, text: str) -> bool:
+        """A whole text, with a space on either side: take it away."""
+        end = at + len(text)
+        free = text.startswith(" ") or not (line[max(0, at - 1) : at] + line[end : end + 1]).strip()
+        if not line.startswith(text, at) or not free:
+            return False
+        blank[at:end] = " " * len(text)
+        return True
+
+    length = f" {duration(high + 1 - low)} "
+    first, end = max(0, view.column(low)), min(WIDTH, view.column(high + 1) + 1)
+    if len(length) <= end - first:
+        assert found(first + (end - first - len(length)) // 2, length)
+    for time, label in placed:
+        any(found(view.column(time), form) for form in forms(label))
+    for tick in ticks(view)[1]:
+        any(found(tick.column, "╷" + text) for text in (tick.label, ""))
+    assert not "".join(blank).strip(), line
+
+
+def test_a_range_s_length_and_a_mark_take_the_place_of_a_tick_s_label() -> None:
+    view = Viewport(0.0, 100.0, WIDTH)
+    plain = scene_at(view)
+    labels = ["╷0", *(f"╷{n} µs" for n in range(1, 8))]
+    assert ruler(plain) == "".join(f"{label:10}" for label in labels)
+    ranged = ruler(replace(plain, band=(1_000, 2_000)))
+    assert ranged[:30] == f"{'╷0':10}╷{' 1.00 µs ':9}{'╷2 µs':10}"  # the label of 1 µs has given way
+    marked = ruler(replace(plain, marks=((1_800, "a step"), (4_600, "another, longer one"), (5_500, "b"))))
+    first, rest = marked[:40], marked[40:]
+    assert first == f"{'╷0':10}{'╷1 µs':8}{'▾a step':12}{'╷3 µs':10}"
+    assert rest == f"{'╷4 µs':6}{'▾anothe…':9}{'▾b':5}{'╷6 µs':10}{'╷7 µs':10}"
