@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.timeline.arrangement import arranged, arrangement
+from tracetui.timeline.arrangement import arranged, arrangement, keys, merged
 from tracetui.timeline.layout import COUNTER_ROWS, Layout, Of, lay_out
 from tracetui.trace.model import Lane, Trace
 
@@ -71,6 +71,23 @@ def test_order_and_pins_move_together() -> None:
     assert moved.ref.tolist() == [2, 0, 1]
     assert moved.pinned == (0,)
     assert moved.rows.tolist() == [3, 1, 2]
+
+
+def test_a_lane_moves_past_those_that_are_seen_with_it() -> None:
+    layout = layout_of([1, 1, 1, 1, 1]).with_shown(2, 0).toggle_pin(0).toggle_pin(4)
+    down = layout.moved(1, 1)
+    assert down is not None
+    assert down.ref.tolist() == [0, 2, 3, 1, 4]  # past 3: 2 is hidden
+    back = down.moved(3, -1)
+    assert back is not None
+    assert [line.ref for line in back.lines(0, 9)] == [line.ref for line in layout.lines(0, 9)]
+    assert layout.moved(1, -1) is None  # above it are pinned ones only
+    assert down.moved(3, 1) is None
+    assert layout.moved(2, 1) is None  # hidden
+    up = layout.moved(4, -1)
+    assert up is not None
+    assert up.pinned == (0, 1)
+    assert [line.ref for line in up.lines(0, 9)] == [4, 0, 1, 3]
 
 
 def test_everything_has_a_place_when_it_opens(make: Make) -> None:
@@ -140,6 +157,36 @@ def test_an_arrangement_survives(make: Make) -> None:
     for name in ("of", "ref", "rows", "shown"):
         assert getattr(again, name).tolist() == getattr(mine, name).tolist(), name
     assert again.pinned == mine.pinned
+
+
+def test_what_is_new_stays_below_what_it_was_below(make: Make) -> None:
+    trace = make([(lane, 0, 9, "op") for lane in range(5)])
+    layout = lay_out(trace, 50).with_counters(2, 50)
+    names = keys(trace, layout)
+    kept = [{"track": names[2]}, {"track": "lane 9 9 thread", "rows": 0}, {"track": names[0]}]
+    again = arranged(trace, layout, kept)
+    assert [(Of(o), r) for o, r in zip(again.of.tolist(), again.ref.tolist(), strict=True)] == [
+        *((Of.LANE, lane) for lane in (2, 3, 4, 0, 1)),
+        *((Of.COUNTER, n) for n in (0, 1)),
+    ]
+    assert arranged(trace, layout.toggle_pin(1), kept).pinned == (4,)
+
+
+def test_no_two_tracks_share_a_key(make: Make) -> None:
+    trace = make([(lane, 0, 9, "op") for lane in range(3)])
+    trace = replace(trace, lanes=tuple(replace(lane, tid="1") for lane in trace.lanes))
+    layout = lay_out(trace, 50)
+    assert len(set(keys(trace, layout))) == 3
+    moved = layout.reorder(2, -2)
+    assert arranged(trace, layout, arrangement(trace, moved)).ref.tolist() == [2, 0, 1]
+
+
+def test_what_is_not_there_yet_keeps_its_place() -> None:
+    def kept(*tracks: str) -> list[dict[str, object]]:
+        return [{"track": t} for t in tracks]
+
+    assert merged(kept("b", "a"), kept("x", "a", "y", "z", "b")) == kept("x", "b", "a", "y", "z")
+    assert merged(kept("b", "a"), []) == kept("b", "a")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tracetui.timeline import series
 from tracetui.timeline.counters import value_text
 from tracetui.timeline.frame import paint
+from tracetui.timeline.labels import beside
 from tracetui.timeline.scene import EDGE, TOP, Scene
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Instants, Trace
@@ -59,11 +60,32 @@ def test_launch_delay_and_queue(make: Make) -> None:
     trace = make(slices, streams=[1], launches={2: 0, 3: 1})
     delay, queued = series.launches(trace)
     assert (delay.name, queued.name) == ("delay", "queued")
-    assert delay.start.tolist() == [100, 150]
-    assert delay.value.tolist() == [100.0, 140.0]
+    assert delay.start.tolist() == [100, 150, 200]
+    assert delay.value[:2].tolist() == [100.0, 140.0]
+    assert np.isnan(delay.value[2])
     assert queued.at(np.array([-1, 0, 10, 99, 100, 150])).tolist()[1:] == [1, 2, 2, 1, 0]
     assert series.launches(make([(0, 0, 5, "op")])) == []
     assert series.launches(make([])) == []
+
+
+def test_an_idle_device_has_no_launch_delay(make: Make) -> None:
+    """It ends with the last event, unless a launch waits; an event of no length counts for a nanosecond."""
+    slices = [
+        *((0, t, 5, "launch") for t in (0, 130, 900, 2000)),
+        *((1, 100, 50, "k"), (1, 400, 50, "k"), (1, 910, 0, "k"), (1, 2100, 10, "k")),
+    ]
+    trace = make(slices, streams=[1], launches={4: 0, 5: 1, 6: 2, 7: 3})
+    delay, queued = series.launches(trace)
+    times = [99, 100, 149, 160, 399, 449, 450, 905, 910, 911, 1500, 2050, 2100, 2110]
+    nan = float("nan")
+    np.testing.assert_equal(
+        delay.at(np.array(times)).tolist(),
+        [nan, 100, 100, 100, 100, 270, nan, nan, 10, nan, nan, nan, 100, nan],
+    )
+    assert (delay.low, delay.high) == (0.0, 270.0)
+    cells = delay.peaks(np.array([0, 50, 200, 500, 800, 1000, 1500]))
+    np.testing.assert_equal(cells.tolist(), [nan, 100, 270, nan, 10, nan])
+    assert queued.at(np.array([500])).tolist() == [0]
 
 
 class Memory:
@@ -107,6 +129,39 @@ def test_a_counter_as_an_area(make: Make, make_scene: MakeScene) -> None:
     assert column == [0, 0, 8, 8]  # 4 of 8
     assert value_text(replace(scene, selected=0), 0) == "0"
     assert value_text(scene, 0) == str(15 % 9)
+
+
+@pytest.mark.parametrize("width", [14, 26])
+def test_a_counter_s_name_and_value_are_both_read(width: int) -> None:
+    room = width - 3
+    for name, value, unit in (("delay", 12_345.0, "ns"), ("queued", 1234.0, "count")):
+        told, text = beside(name, (series.text_of(value, unit), series.brief_of(value, unit)), room)
+        assert told == name
+        assert len(told) + 1 + len(text) <= room
+    assert beside("delay", ("12.3 µs", "12µs"), room)[1] == ("12µs" if width == 14 else "12.3 µs")
+    told, text = beside("allocated", ("1.20 GiB", "1.20G"), room)
+    assert (told, text) == (("alloc", "1.20G") if width == 14 else ("allocated", "1.20 GiB"))
+    assert beside("a name that has no end to it at all", ("123,456,789", "123M"), 11) == ("a nam…", "123M")
+    assert beside("delay", ("", ""), room) == ("delay", "")
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1.2 * 1024.0**3, "bytes", "1.20G"),
+        (512.0, "bytes", "512B"),
+        (12_345.0, "ns", "12µs"),
+        (123_456_789.0, "ns", "123ms"),
+        (1234.0, "count", "1234"),
+        (56_789.0, "count", "57k"),
+        (-3.5e9, "", "-4G"),
+        (0.123456, "", "0.1235"),
+        (float("nan"), "bytes", ""),
+    ],
+)
+def test_values_in_brief(value: float, unit: str, text: str) -> None:
+    assert series.brief_of(value, unit) == text
+    assert len(text) <= 6
 
 
 @pytest.mark.parametrize(

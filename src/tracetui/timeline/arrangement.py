@@ -9,60 +9,110 @@ from typing import Any
 import numpy as np
 
 from tracetui.timeline.layout import Layout, Of
+from tracetui.timeline.series import Series
 from tracetui.trace.model import Trace
 
-
-def _key(trace: Trace, layout: Layout, track: int) -> str:
-    """What names a track in another opening of the same trace, or of one like it."""
-    of, ref = Of(int(layout.of[track])), int(layout.ref[track])
-    if of is Of.LANE:
-        lane = trace.lanes[ref]
-        return f"lane {trace.processes[lane.process].pid} {lane.tid} {lane.kind}"
-    if of is Of.PROCESS:
-        return f"process {trace.processes[ref].pid}"
-    return f"{of.name.lower()} {ref}"
+Kept = list[dict[str, Any]]
+"""For each track in order: its key, the rows shown (None: all; 0: hidden), and whether it is pinned."""
 
 
-def arrangement(trace: Trace, layout: Layout) -> list[dict[str, Any]]:
-    """The tracks in order: their key, the rows shown (None: all; 0: hidden), and whether they are pinned."""
-    return [
-        {
-            "track": _key(trace, layout, track),
-            "rows": int(layout.shown[track]) if layout.shown[track] != layout.rows[track] else None,
-            "pinned": track in layout.pinned,
-        }
-        for track in range(len(layout))
-    ]
+def keys(trace: Trace, layout: Layout, series: Sequence[Series] = ()) -> list[str]:
+    """What names each track in another opening of the same trace, or of one like it. No two are equal."""
+    found = [""] * len(layout)
+    often: dict[str, int] = {}
+    # Equal ones are numbered in the trace's order, not in that of the screen.
+    for track in np.argsort(layout.ref, kind="stable").tolist():
+        of, ref = layout.of[track], int(layout.ref[track])
+        if of == Of.LANE:
+            lane = trace.lanes[ref]
+            key = f"lane {trace.processes[lane.process].pid} {lane.tid} {lane.kind}"
+        elif of == Of.PROCESS:
+            key = f"process {trace.processes[ref].pid}"
+        elif of == Of.COUNTER:
+            key = f"counter {series[ref].name if ref < len(series) else ref}"
+        else:
+            key = f"device {ref}"
+        number = often[key] = often.get(key, 0) + 1
+        found[track] = f"{key} ({number})" if number > 1 else key
+    return found
 
 
-def arranged(trace: Trace, layout: Layout, kept: Sequence[Mapping[str, Any]]) -> Layout:
-    """A layout put into the order and folds of `kept`. What is not named there keeps its place at the end;
-    what is named but not there is passed over."""
-    at: dict[str, int] = {}
-    for track in range(len(layout)):
-        at.setdefault(_key(trace, layout, track), track)
+def arrangement(trace: Trace, layout: Layout, series: Sequence[Series] = ()) -> Kept:
+    """How the tracks are arranged, as JSON-ready data for `arranged`."""
+    rows = [s if s != r else None for s, r in zip(layout.shown.tolist(), layout.rows.tolist(), strict=True)]
+    pinned = set(layout.pinned)
+    named = enumerate(keys(trace, layout, series))
+    return [{"track": key, "rows": rows[i], "pinned": i in pinned} for i, key in named]
+
+
+def arranged(
+    trace: Trace, layout: Layout, kept: Sequence[Mapping[str, Any]], series: Sequence[Series] = ()
+) -> Layout:
+    """A layout put into the order and folds of `kept`.
+
+    A lane that is not named there stays below the one that it stood below, a counter at the end; what is
+    named but not there is passed over.
+    """
+    at = {key: track for track, key in enumerate(keys(trace, layout, series))}
     order: list[int] = []
-    known: set[int] = set()
     shown = layout.shown.copy()
     pinned: set[int] = set()
     for one in kept:
-        place = at.get(str(one.get("track")))
-        if place is None or place in known:
+        place = at.pop(str(one.get("track")), None)
+        if place is None:
             continue
         order.append(place)
-        known.add(place)
         rows = one.get("rows")
         every = int(layout.rows[place])
         shown[place] = max(0, min(every, rows)) if isinstance(rows, int) else every
         if one.get("pinned"):
             pinned.add(place)
-    order += [track for track in range(len(layout)) if track not in known]
-    index = np.array(order, dtype=np.int64)
+    new = set(at.values())
+    pinned |= new.intersection(layout.pinned)
+    index = np.array(_inserted(order, new, layout), dtype=np.int64)
     return replace(
         layout,
         of=layout.of[index],
         ref=layout.ref[index],
         rows=layout.rows[index],
         shown=shown[index],
-        pinned=tuple(i for i, track in enumerate(order) if track in pinned),
+        pinned=tuple(i for i, track in enumerate(index.tolist()) if track in pinned),
     )
+
+
+def _inserted(order: list[int], new: set[int], layout: Layout) -> list[int]:
+    """The order with the tracks that it lacks."""
+    after: dict[int, list[int]] = {}
+    last: list[int] = []
+    place = -1  # the track of the order below which the next ones come
+    for track in range(len(layout)):
+        if track not in new:
+            place = track
+        elif layout.of[track] == Of.COUNTER:
+            last.append(track)
+        else:
+            after.setdefault(place, []).append(track)
+    found = after.get(-1, [])
+    for track in order:
+        found += [track, *after.get(track, ())]
+    return found + last
+
+
+def merged(now: Kept, before: Sequence[Mapping[str, Any]]) -> Kept:
+    """What is arranged now, with what was kept before of the tracks that are not there (yet).
+
+    Each of those comes below the one that it was kept below.
+    """
+    known = {str(one["track"]) for one in now}
+    after: dict[str | None, Kept] = {}
+    place: str | None = None
+    for one in before:
+        key = str(one.get("track"))
+        if key in known:
+            place = key
+        else:
+            after.setdefault(place, []).append(dict(one))
+    found = after.get(None, [])
+    for entry in now:
+        found += [entry, *after.get(entry["track"], ())]
+    return found

@@ -8,7 +8,7 @@ from tracetui.timeline.canvas import Canvas
 from tracetui.timeline.layout import Line
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW
 from tracetui.timeline.scene import Scene
-from tracetui.timeline.series import text_of
+from tracetui.timeline.series import brief_of, text_of
 
 
 def paint_counter(scene: Scene, line: Line, field: Canvas, y: int) -> None:
@@ -35,5 +35,11 @@ def cursor(scene: Scene) -> int:
 
 def value_text(scene: Scene, series: int) -> str:
     """A series' value at the cursor."""
+    return values_at_cursor(scene, series)[0]
+
+
+def values_at_cursor(scene: Scene, series: int) -> tuple[str, str]:
+    """A series' value at the cursor, in full and as short as can be; "" where it has none."""
     one = scene.series[series]
-    return text_of(float(one.at(np.array([cursor(scene)], dtype=np.int64))[0]), one.unit)
+    value = float(one.at(np.array([cursor(scene)], dtype=np.int64))[0])
+    return text_of(value, one.unit), brief_of(value, one.unit)

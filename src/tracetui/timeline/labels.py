@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from rich.cells import cell_len
 
 from tracetui.timeline.canvas import BOLD, Canvas, cut
-from tracetui.timeline.counters import value_text
+from tracetui.timeline.counters import values_at_cursor
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.scene import TOP, Scene
+
+BRIEF = (("GPU ", ""), ("allocated", "alloc"), ("reserved", "resvd"))
+"""How the name of a series gives way where the screen is narrow."""
+LEAST = 5
+"""Cells of such a name that tell it from the others: without them its value means nothing."""
 
 
 def label_width(width: int) -> int:
@@ -40,11 +47,12 @@ def put_label(scene: Scene, canvas: Canvas, y: int, line: Line) -> None:
     if line.pinned:
         sign = "*" if theme.ascii else "•"
     room = scene.labels - 3
+    text = label_text(scene, line)
     if line.of is Of.COUNTER and line.ref < len(scene.series):
-        value = value_text(scene, line.ref)
+        text, value = beside(text, values_at_cursor(scene, line.ref), room)
         canvas.put(y, scene.labels - 1 - cell_len(value), value, ink=theme.text)
-        room = max(0, room - cell_len(value) - 1)
-    text = shortened(label_text(scene, line), room)
+    else:
+        text = shortened(text, room)
     canvas.put(y, 0, sign, ink=theme.dim)
     canvas.put(y, 2, text, ink=theme.text if line.of is Of.LANE else theme.dim)
     if line.more and line.depth == 0 and line.of is Of.LANE:
@@ -55,12 +63,35 @@ def put_label(scene: Scene, canvas: Canvas, y: int, line: Line) -> None:
 
 def label_text(scene: Scene, line: Line) -> str:
     """What a line's label says."""
-    trace = scene.fixed.trace
     if line.of is Of.LANE:
-        return trace.lanes[line.ref].name
+        return whose(scene, line) + scene.fixed.trace.lanes[line.ref].name
     if line.of is Of.DEVICE:
         return f"GPU {line.ref} busy"
     return scene.series[line.ref].name if line.ref < len(scene.series) else ""
+
+
+def whose(scene: Scene, line: Line) -> str:
+    """A lane's device or process, where there are others and it stands elsewhere than below its heading."""
+    trace, layout = scene.fixed.trace, scene.layout
+    lane = trace.lanes[line.ref]
+    if lane.device >= 0:
+        alone = len(scene.fixed.devices) < 2 or layout.below_own(line.track, Of.DEVICE, lane.device)
+        return "" if alone else f"GPU {lane.device} "
+    if lane.process in layout.headed and not layout.below_own(line.track, Of.PROCESS, lane.process):
+        return f"{trace.processes[lane.process].name} "
+    return ""
+
+
+def beside(name: str, values: tuple[str, ...], width: int) -> tuple[str, str]:
+    """A series' name and value in at most `width` cells, one between them; `values`: the longest first."""
+    brief = name
+    for long, short in BRIEF:
+        brief = brief.replace(long, short, 1)
+    for text, value in product((name, brief), values):
+        if cell_len(text) + bool(value) + cell_len(value) <= width:
+            return text, value
+    room = width - cell_len(values[-1]) - 1
+    return (cut(brief, room), values[-1]) if room >= LEAST else (cut(brief, width), "")
 
 
 def shortened(text: str, width: int) -> str:

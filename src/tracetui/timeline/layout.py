@@ -145,6 +145,33 @@ class Layout:
         pinned = tuple(sorted(order.index(t) for t in self.pinned))
         return Layout(self.of[order], self.ref[order], self.rows[order], self.shown[order], pinned)
 
+    def moved(self, track: int, step: int) -> Layout | None:
+        """Move a track past the next one above (-1) or below (1) that is on the screen with it, among the
+        pinned ones or among those that scroll. None where there is none, or the track is hidden."""
+        pinned = np.zeros(len(self), dtype=np.bool_)
+        pinned[list(self.pinned)] = True
+        there = np.flatnonzero((self.shown > 0) & (pinned == pinned[track]))
+        at = int(np.searchsorted(there, track))
+        if not self.shown[track] or not 0 <= at + step < len(there):
+            return None
+        return self.reorder(track, int(there[at + step]) - track)
+
+    @cached_property
+    def headings(self) -> I64:
+        """For each track the nearest heading or device line at or above it, -1 for none."""
+        own = np.where((self.of == Of.PROCESS) | (self.of == Of.DEVICE), np.arange(len(self)), -1)
+        return np.maximum.accumulate(own) if len(own) else own
+
+    @cached_property
+    def headed(self) -> frozenset[int]:
+        """The processes that have a heading."""
+        return frozenset(self.ref[self.of == Of.PROCESS].tolist())
+
+    def below_own(self, track: int, of: Of, ref: int) -> bool:
+        """Whether a track stands under the heading of its process, or under the line of its device."""
+        at = int(self.headings[track])
+        return at >= 0 and track not in self.pinned and self.of[at] == of and self.ref[at] == ref
+
 
 def lay_out(trace: Trace, height: int) -> Layout:
     """The layout to open with on a screen of `height` lines: all lanes, threads give up depth first."""

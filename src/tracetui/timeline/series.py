@@ -34,14 +34,15 @@ class Series:
     """Maximum of each block of BLOCK samples."""
 
     def at(self, times: I64) -> F64:
-        """The value at instants: that of the last sample at or before each, NaN before the first."""
+        """The value at instants: that of the last sample at or before each, NaN before the first one and
+        where there is none."""
         if not len(self.start):
             return np.full(len(times), np.nan)
         index = np.searchsorted(self.start, times, side="right") - 1
         return np.where(index >= 0, self.value[np.maximum(index, 0)], np.nan)
 
     def peaks(self, borders: I64) -> F64:
-        """The largest value within each cell, NaN before the first sample.
+        """The largest value within each cell, NaN where it has none.
 
         Where the cells hold very many samples, whole blocks are taken: a peak may then show in the cell
         beside it, too, but never gets lost.
@@ -56,18 +57,23 @@ class Series:
         if not some.any():
             return held
         padded = np.append(values, -np.inf)
-        found = np.maximum.reduceat(padded, np.stack([low, high], axis=1).ravel().clip(max=len(values)))[::2]
+        found = np.fmax.reduceat(padded, np.stack([low, high], axis=1).ravel().clip(max=len(values)))[::2]
         return np.where(some, np.fmax(held, found), held)
 
 
 def series(name: str, start: I64, value: F64, unit: str = "") -> Series:
     """A series from its samples; those that are no number are left out."""
     good = np.isfinite(value)
-    start, value = start[good], value[good].astype(np.float64)
-    if not len(value):
-        return Series(name, start, value, unit)
-    coarse = np.maximum.reduceat(value, np.arange(0, len(value), BLOCK))
-    return Series(name, start, value, unit, min(0.0, float(value.min())), float(value.max()), coarse)
+    return stepped(name, start[good], value[good].astype(np.float64), unit)
+
+
+def stepped(name: str, start: I64, value: F64, unit: str = "") -> Series:
+    """A series from its samples; from a NaN to the next sample it has no value."""
+    known = value[np.isfinite(value)]
+    if not len(known):
+        return Series(name, start[:0], value[:0], unit)
+    coarse = np.fmax.reduceat(value, np.arange(0, len(value), BLOCK))
+    return Series(name, start, value, unit, min(0.0, float(known.min())), float(known.max()), coarse)
 
 
 def counters(trace: Trace) -> list[Series]:
@@ -123,7 +129,11 @@ def _sample(
 
 
 def launches(trace: Trace) -> list[Series]:
-    """For each device: how long after its launch each event started, and how many waited at once."""
+    """For each device: how long after its launch each event started, and how many waited at once.
+
+    The delay stands from one start to the next. It ends where nothing runs any more and no launch waits: what
+    the last event had waited says nothing about an idle device.
+    """
     found: list[Series] = []
     if not len(trace):
         return found
@@ -134,15 +144,25 @@ def launches(trace: Trace) -> list[Series]:
         where = f"GPU {one} " if len(used) > 1 else ""
         mine = np.flatnonzero(linked & (device == one))
         start, launched = trace.start[mine], trace.start[trace.launch[mine]]
-        order = np.argsort(start, kind="stable")
-        delay = np.maximum(start - launched, 0)[order].astype(np.float64)
-        found.append(series(f"{where}delay", start[order], delay, "ns"))
+        delay = np.maximum(start - launched, 0).astype(np.float64)
+        over = _over(np.minimum(launched, start), start + np.maximum(trace.duration[mine], 1))
+        times, values = np.concatenate([start, over]), np.concatenate([delay, np.full(len(over), np.nan)])
+        order = np.argsort(times, kind="stable")
+        found.append(stepped(f"{where}delay", times[order], values[order], "ns"))
         times = np.concatenate([np.minimum(launched, start), start])
         steps = np.concatenate([np.ones(len(mine)), -np.ones(len(mine))])
         # At one instant what starts leaves the queue first.
         order = np.lexsort((steps, times))
         found.append(series(f"{where}queued", times[order], np.maximum(np.cumsum(steps[order]), 0), "count"))
     return found
+
+
+def _over(start: I64, end: I64) -> I64:
+    """Where intervals, joined where they touch or overlap, come to their ends. Sorted, nanoseconds."""
+    order = np.argsort(start, kind="stable")
+    start, reach = start[order], np.maximum.accumulate(end[order])
+    last = np.append(start[1:] > reach[:-1], True)
+    return np.asarray(reach[last], dtype=np.int64)
 
 
 def text_of(value: float, unit: str) -> str:
@@ -154,3 +174,17 @@ def text_of(value: float, unit: str) -> str:
     if unit == "bytes":
         return memory_size(value)
     return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
+
+
+def brief_of(value: float, unit: str) -> str:
+    """Like `text_of` in at most six cells: "1.2G", "35µs", "12"."""
+    if value != value:
+        return ""
+    if unit == "ns":
+        return duration(round(value), 2).replace(" ", "")
+    if unit == "bytes":
+        return memory_size(value).removesuffix("iB").replace(" ", "")
+    for least, size, sign in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if abs(value) >= least:
+            return f"{value / size:.0f}{sign}"
+    return f"{value:.4g}"

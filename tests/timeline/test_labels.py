@@ -1,0 +1,52 @@
+"""The labels of lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tracetui.timeline.frame import paint
+from tracetui.timeline.layout import Of, lay_out
+from tracetui.timeline.scene import TOP, Scene
+from tracetui.trace.model import Process, Trace
+
+Make = Callable[..., Trace]
+MakeScene = Callable[..., Scene]
+
+
+def labels(scene: Scene) -> list[str]:
+    lines = scene.lines(20 - TOP)
+    canvas = paint(replace(scene, labels=26), 20)
+    return [canvas.text(TOP + y)[2:26].strip() for y in range(len(lines))]
+
+
+def test_a_stream_away_from_its_device_says_whose_it_is(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(lane, 0, 9, "k") for lane in range(5)], streams=[1, 2, 3, 4])
+    assert labels(make_scene(trace))[1:3] == ["GPU 0 busy", "stream 1"]
+    lanes = [replace(lane, device=1) if i > 2 else lane for i, lane in enumerate(trace.lanes)]
+    scene = make_scene(replace(trace, lanes=tuple(lanes)))
+    own = ["thread 0", "GPU 0 busy", "stream 1", "stream 2", "GPU 1 busy", "stream 3", "stream 4"]
+    assert labels(scene) == own
+    up = scene.layout.moved(5, -1)  # above the line of its device: below the other one's
+    assert up is not None
+    assert labels(replace(scene, layout=up))[4:6] == ["GPU 1 stream 3", "GPU 1 busy"]
+    pinned = scene.layout.toggle_pin(3)
+    assert labels(replace(scene, layout=pinned))[0] == "GPU 0 stream 2"
+
+
+def test_a_thread_away_from_its_process_says_whose_it_is(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(lane, 0, 9, "op") for lane in range(3)])
+    trace = replace(
+        trace,
+        processes=(Process("1", "trainer", "", 0, -1), Process("2", "loader", "", 1, -1)),
+        lanes=tuple(replace(lane, process=int(i == 2)) for i, lane in enumerate(trace.lanes)),
+    )
+    scene = replace(make_scene(trace), layout=lay_out(trace, 20))
+    assert [Of(o) for o in scene.layout.of.tolist()] == [
+        *(Of.PROCESS, Of.LANE, Of.LANE),
+        *(Of.PROCESS, Of.LANE),
+    ]
+    assert labels(scene)[4] == "thread 2"
+    up = scene.layout.moved(4, -1)
+    assert up is not None
+    assert labels(replace(scene, layout=up))[3] == "loader thread 2"
