@@ -9,10 +9,11 @@ import pytest
 
 from tracetui.timeline.busy import busy_of
 from tracetui.timeline.layout import lay_out
-from tracetui.timeline.palette import DARK, Palette, Theme
+from tracetui.timeline.palette import Palette
 from tracetui.timeline.rows import Rows
 from tracetui.timeline.scene import Fixed, Scene
 from tracetui.timeline.series import counters
+from tracetui.timeline.themes import DARK, Theme
 from tracetui.timeline.viewport import Viewport, fit
 from tracetui.trace.model import (
     NO_ID,

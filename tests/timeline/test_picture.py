@@ -13,18 +13,9 @@ from rich.cells import cell_len
 
 from tracetui.timeline.canvas import INK, PAPER, WIDE, Canvas, code_points, cut, unpack
 from tracetui.timeline.frame import paint
-from tracetui.timeline.palette import (
-    DARK,
-    LIGHT,
-    PLAIN,
-    SIXTEEN,
-    THEMES,
-    Palette,
-    Theme,
-    colour_of_name,
-    contrast,
-)
+from tracetui.timeline.palette import Palette, colour_of_name
 from tracetui.timeline.scene import EDGE, TOP, Idle, Scene
+from tracetui.timeline.themes import DARK, LIGHT, PLAIN
 from tracetui.timeline.viewport import Viewport, fit
 from tracetui.trace.model import Kind, Trace
 
@@ -222,42 +213,6 @@ def test_range_and_marks(make: Make, make_scene: MakeScene) -> None:
     assert "here" in canvas.text(1)
 
 
-@pytest.mark.parametrize("theme", list(THEMES.values()), ids=list(THEMES))
-def test_every_text_can_be_read(theme: Theme) -> None:
-    if theme.plain:
-        return
-    palette = Palette.__new__(Palette)
-    palette.theme = theme
-    bars = {c for family in theme.families.values() for c in family}
-    bars |= {theme.selected, theme.same, theme.hint, theme.match, theme.many, theme.many_device}
-    if theme is not SIXTEEN:  # its colours are the terminal's own
-        for bar in bars:
-            text = int(palette.text_on(np.array([bar], dtype=np.int16))[0])
-            assert contrast(text, bar) >= 4.5, (theme.name, bar, text)
-            assert contrast(bar, theme.paper) >= 1.5, (theme.name, bar)
-        for colour in (theme.text, theme.dim, theme.gap, theme.mark):
-            assert contrast(colour, theme.paper) >= 3.5, (theme.name, colour)
-            assert contrast(colour, theme.frame) >= 3.0, (theme.name, colour)
-    own = [theme.selected, theme.same, theme.hint, theme.match, theme.gap, theme.paper]
-    assert len(set(own)) == len(own)
-    assert not bars & {theme.gap, theme.paper}
-    names = {c for family in theme.families.values() for c in family}
-    if theme is not SIXTEEN:
-        for what in (
-            "selected",
-            "same",
-            "hint",
-            "match",
-            "many",
-            "many_device",
-            "busy",
-            "gap",
-            "flow",
-            "mark",
-        ):
-            assert getattr(theme, what) not in names, (theme.name, what)
-
-
 def test_one_name_one_colour(make: Make) -> None:
     trace = make([(0, 0, 10, "aten::mm"), (1, 0, 10, "kernel")], streams=[1])
     for theme in (DARK, LIGHT):
@@ -266,7 +221,6 @@ def test_one_name_one_colour(make: Make) -> None:
             kind = Kind.KERNEL if text == "kernel" else Kind.CPU_OP
             assert palette.colour_of(name) == colour_of_name(text, kind, theme)
             assert palette.of(np.array([name], dtype=np.int32))[0] == palette.colour_of(name)
-    assert colour_of_name("aten::mm", Kind.CPU_OP, DARK) == colour_of_name("aten::mm", Kind.CPU_OP, LIGHT)
 
 
 def test_without_colours(make: Make, make_scene: MakeScene) -> None:

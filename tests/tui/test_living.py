@@ -13,7 +13,6 @@ import pytest
 
 from tracetui.analysis.averages import averages
 from tracetui.analysis.scope import range_scope
-from tracetui.timeline import palette
 from tracetui.trace import Trace
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.export import ExportError, as_csv, as_json, as_markdown, table_text, write_new
@@ -26,7 +25,7 @@ from tracetui.tui.plain_glyphs import to_ascii
 from tracetui.tui.screens.matches import MatchesScreen
 from tracetui.tui.settings import Settings, SettingsError, load_settings, parse
 from tracetui.tui.tables.model import Column, Table
-from tracetui.tui.themes import PALETTES, THEMES, default_theme, palette_of
+from tracetui.tui.themes import THEMES, default_theme
 
 from .conftest import DATA, app_of, screen_of, until
 from .test_app import text
@@ -196,28 +195,6 @@ async def test_a_time_to_go_to() -> None:
 
 
 # Themes, ASCII, settings
-
-
-def test_every_theme_has_the_timeline_colours_that_go_with_it() -> None:
-    assert set(THEMES) == set(PALETTES)
-    for name, theme in THEMES.items():
-        assert theme.dark == palette_of(name, 256, False).dark
-        for colour in (theme.accent, theme.foreground, theme.warning, theme.error):
-            assert colour is not None
-            assert contrast(colour, theme.panel or "") >= 4.5, (name, colour)
-            assert contrast(colour, theme.background or "") >= 4.5, (name, colour)
-    assert palette_of("light", 0, False) is palette.PLAIN
-    assert palette_of("dark", 16, True).ascii
-
-
-def contrast(a: str, b: str) -> float:
-    def luminance(colour: str) -> float:
-        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    low, high = sorted((luminance(a), luminance(b)))
-    return (high + 0.05) / (low + 0.05)
 
 
 def test_the_terminal_s_background_chooses_the_theme() -> None:

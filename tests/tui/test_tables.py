@@ -113,7 +113,9 @@ async def test_keys_move_choose_and_tell() -> None:
         assert app.told == [("at", 3), ("at", 2), ("chosen", 20), ("chosen", 21), ("at", 4), ("at", 0)]
         shown = lines(view)
         assert shown[0].split() == ["Word", "▼Number", "Rare", "Rarer"]
-        assert [line.split()[0] for line in shown[1:6]] == ["delta", "bravo", "charlie", "Alpha", "echo"]
+        assert [line[1:].split()[0] for line in shown[1:6]] == ["delta", "bravo", "charlie", "Alpha", "echo"]
+        # Without colours, too, one sees where the cursor stands.
+        assert [line[0] for line in shown[1:6]] == ["▸", " ", " ", " ", " "]
         assert {len(line) for line in shown} == {50}
 
 
@@ -145,7 +147,7 @@ async def test_a_hundred_thousand_rows_cost_the_lines_on_the_screen() -> None:
         assert view.row == int(values.argmax())
         await pilot.press("end")
         assert view.row == int(values.argmin())
-        assert int(lines(view)[-1].rstrip("█│").split()[0]) == 0
+        assert int(lines(view)[-1].rstrip("█│").lstrip("▸").split()[0]) == 0
         await pilot.press("pageup", "up")
         assert len(set(asked)) < 60
 

@@ -15,8 +15,8 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.pilot import Pilot
 
-from tracetui.timeline.palette import LIGHT, PLAIN
 from tracetui.timeline.scene import TOP
+from tracetui.timeline.themes import LIGHT, PLAIN
 from tracetui.trace import Trace, load
 from tracetui.tui.timeline import GapClicked, GapId, Gaps, Mark, RangeChanged, SelectionBar, TimelineView
 from tracetui.tui.timeline.messages import SelectionChanged, ViewportChanged

@@ -8,9 +8,10 @@ from typing import Any
 
 from tracetui.timeline.busy import Busy
 from tracetui.timeline.layout import Layout, Line
-from tracetui.timeline.palette import Palette, Theme
+from tracetui.timeline.palette import Palette
 from tracetui.timeline.rows import Rows
 from tracetui.timeline.series import Series
+from tracetui.timeline.themes import Theme
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import I64, Bool, Trace
 

@@ -15,11 +15,11 @@ from tracetui.tui.loading import LoadTask
 from tracetui.tui.requests import NextTrace, OpenTrace, WantCapture
 from tracetui.tui.screens.loading import LoadingScreen
 from tracetui.tui.settings import Settings
-from tracetui.tui.themes import THEMES, default_theme, palette_of
+from tracetui.tui.themes import SIXTEEN, THEMES, default_theme, palette_of
 
 if TYPE_CHECKING:
     from tracetui.capture import CaptureOptions, CaptureResult
-    from tracetui.timeline.palette import Theme as Palette
+    from tracetui.timeline.themes import Theme as Palette
     from tracetui.tui.screens.trace import TraceScreen
 
 
@@ -61,11 +61,19 @@ class TracetuiApp(App[None]):
             self._filters.append(AsciiFilter())
 
     @property
+    def colours(self) -> int:
+        """How many colours this terminal has; 0 where none are wanted."""
+        systems = {None: 0, "standard": 16, "windows": 16}
+        return 0 if self.no_color else systems.get(self.console.color_system, 256)
+
+    @property
     def palette(self) -> Palette:
         """The timeline's colours under this theme, on this terminal."""
-        systems = {None: 0, "standard": 16, "windows": 16}
-        colours = 0 if self.no_color else systems.get(self.console.color_system, 256)
-        return palette_of(self.theme, colours, self.settings.ascii)
+        return palette_of(self.theme, self.colours, self.settings.ascii)
+
+    def get_css_variables(self) -> dict[str, str]:
+        few = SIXTEEN if self.colours == 16 and not self.is_headless else {}
+        return {**super().get_css_variables(), **few}
 
     def _watch_theme(self, theme_name: str) -> None:
         super()._watch_theme(theme_name)

@@ -11,14 +11,21 @@ from dataclasses import replace
 
 from textual.theme import Theme
 
-from tracetui.timeline import palette
-from tracetui.timeline.palette import Theme as Palette
+from tracetui.timeline import themes as palette
+from tracetui.timeline.themes import Theme as Palette
 
 
-def _theme(name: str, dark: bool, *, cursor: tuple[str, str], bar: str, **colours: str) -> Theme:
+def _theme(
+    name: str, dark: bool, *, muted: str, cursor: tuple[str, str], row: str, bar: str, **colours: str
+) -> Theme:
+    """`muted`: text of less interest; `cursor`: a table's row where the keys go there, as (background, text);
+    `row`: the background of that row where they do not; `bar`: scroll bars."""
     variables = {
+        "text-muted": muted,
         "block-cursor-background": cursor[0],
         "block-cursor-foreground": cursor[1],
+        "block-cursor-blurred-background": row,
+        "block-cursor-blurred-foreground": colours["foreground"],
         "scrollbar": bar,
         "scrollbar-background": colours["surface"],
     }
@@ -40,7 +47,9 @@ THEMES: Mapping[str, Theme] = {
             background="#121212",
             surface="#1c1c1c",
             panel="#262626",
+            muted="#9e9e9e",
             cursor=("#005f87", "#ffffff"),
+            row="#3a3a3a",
             bar="#6c6c6c",
         ),
         _theme(
@@ -48,13 +57,15 @@ THEMES: Mapping[str, Theme] = {
             False,
             primary="#005f87",
             accent="#005faf",
-            warning="#5f5f00",
+            warning="#875f00",
             error="#af0000",
             foreground="#262626",
-            background="#eeeeee",
-            surface="#e4e4e4",
-            panel="#dadada",
+            background="#ffffff",
+            surface="#eeeeee",
+            panel="#e4e4e4",
+            muted="#585858",
             cursor=("#005f87", "#ffffff"),
+            row="#d0d0d0",
             bar="#8a8a8a",
         ),
         _theme(
@@ -68,7 +79,9 @@ THEMES: Mapping[str, Theme] = {
             background="#000000",
             surface="#000000",
             panel="#303030",
+            muted="#d0d0d0",
             cursor=("#ffff00", "#000000"),
+            row="#4e4e4e",
             bar="#ffffff",
         ),
         _theme(
@@ -82,11 +95,31 @@ THEMES: Mapping[str, Theme] = {
             background="#121212",
             surface="#1c1c1c",
             panel="#262626",
+            muted="#9e9e9e",
             cursor=("#005faf", "#ffffff"),
+            row="#3a3a3a",
             bar="#6c6c6c",
         ),
     )
 }
+
+SIXTEEN: Mapping[str, str] = {
+    "foreground": "#c0c0c0",
+    "background": "#000000",
+    "surface": "#000000",
+    "panel": "#000080",
+    "accent": "#ffff00",
+    "warning": "#ffff00",
+    "error": "#ffff00",
+    "text-muted": "#c0c0c0",
+    "block-cursor-background": "#c0c0c0",
+    "block-cursor-foreground": "#000000",
+    "block-cursor-blurred-background": "#808080",
+    "block-cursor-blurred-foreground": "#000000",
+    "scrollbar": "#c0c0c0",
+    "scrollbar-background": "#000000",
+}
+"""What a terminal of 16 colours has, in place of any theme's: mixed shades would all become one."""
 
 PALETTES: Mapping[str, Palette] = {
     "dark": palette.DARK,

@@ -13,7 +13,7 @@ from textual.containers import Container, Vertical
 from textual.worker import Worker, WorkerState
 
 from tracetui.analysis.kernel_names import short_name
-from tracetui.timeline.palette import DARK, Theme
+from tracetui.timeline.themes import DARK, Theme
 from tracetui.trace.model import Trace
 from tracetui.tui.bindings import ACTIONS
 from tracetui.tui.footer import Footer

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region
@@ -14,8 +13,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tracetui.tui.tables import drawing
 from tracetui.tui.tables.model import I64, Column, Table, arrange, fit, next_sort, scrolled
-from tracetui.tui.text import cell
 
 HEADER = 1
 """Lines above the rows."""
@@ -31,7 +30,10 @@ class TableView(Widget, can_focus=True):
     TableView > .table--sorted { background: $panel; color: $accent; text-style: bold; }
     TableView > .table--row { color: $foreground; }
     TableView > .table--dim { color: $text-muted; }
-    TableView > .table--cursor { background: $surface-lighten-2; color: $foreground; text-style: bold; }
+    TableView > .table--cursor {
+        background: $block-cursor-blurred-background; color: $block-cursor-blurred-foreground;
+        text-style: bold;
+    }
     TableView:focus > .table--cursor {
         background: $block-cursor-background; color: $block-cursor-foreground; text-style: bold;
     }
@@ -271,67 +273,23 @@ class TableView(Widget, can_focus=True):
         return self._fitted[1]
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
+        width, style = self.size.width, self.get_component_rich_style
         if self.table is None:
-            return self._message(self.waiting, y)
+            return drawing.message(self.waiting, y, width, style("table--dim"))
         if y < HEADER:
-            return self._header(width)
+            order = (self.sort, self.descending)
+            return drawing.header(
+                self._columns(), order, self._chip, width, style("table--header"), style("table--sorted")
+            )
         if not len(self.order):
             nothing = f"no row contains “{self.needle}”" if self.needle else self.table.empty
-            return self._message(nothing, y - HEADER)
+            return drawing.message(nothing, y - HEADER, width, style("table--dim"))
+        mark = drawing.scroll_mark(y - HEADER, self.top, self.page, len(self.order))
+        bar = Segment(mark, style("table--bar") if mark != " " else self.rich_style)
         at = self.top + y - HEADER
-        bar = self._bar(y)
         if at >= len(self.order):
             return Strip([Segment(" " * (width - 1), self.rich_style), bar], width)
-        return self._row(self.table, at, width, bar)
-
-    def _message(self, text: str, y: int) -> Strip:
-        width = self.size.width
-        lines = text.split("\n")
-        line = lines[y] if y < len(lines) else ""
-        return Strip([Segment(cell(" " + line, width), self.get_component_rich_style("table--dim"))], width)
-
-    def _header(self, width: int) -> Strip:
-        plain = self.get_component_rich_style("table--header")
-        marked = self.get_component_rich_style("table--sorted")
-        segments = [Segment(" " * self._chip, plain)]
-        for i, (column, size) in enumerate(self._columns()):
-            if i:
-                segments.append(Segment(" ", plain))
-            if column.key == self.sort:
-                arrow = "▼" if self.descending else "▲"
-                title = f"{arrow}{column.title}" if column.right else f"{column.title} {arrow}"
-                segments.append(Segment(cell(title, size, column.right), marked))
-            else:
-                segments.append(Segment(cell(column.title, size, column.right), plain))
-        return Strip(segments).adjust_cell_length(width, plain)
-
-    def _row(self, table: Table, at: int, width: int, bar: Segment) -> Strip:
-        row = int(self.order[at])
-        here = at == self.cursor
-        faint = table.dim is not None and table.dim(row)
-        style = self.get_component_rich_style(
-            "table--cursor" if here else "table--dim" if faint else "table--row"
-        )
-        segments: list[Segment] = []
-        if table.colour is not None:
-            colour = table.colour(row)
-            chip = Style(color=colour) if colour else Style.null()
-            segments.append(Segment("▌ " if colour else "  ", style + chip))
-        else:
-            segments.append(Segment(" ", style))
-        # One run of one style for all cells: little to write on a slow link.
-        words = " ".join(cell(c.text(row), size, c.right) for c, size in self._columns())
-        segments.append(Segment(cell(words, width - 1 - self._chip), style))
-        segments.append(bar)
-        return Strip(segments, width)
-
-    def _bar(self, y: int) -> Segment:
-        """The scroll bar's cell at line y."""
-        rows, page = len(self.order), self.page
-        style = self.get_component_rich_style("table--bar")
-        if rows <= page:
-            return Segment(" ", self.rich_style)
-        thumb = max(1, page * page // rows)
-        first = (self.top * (page - thumb) + (rows - page) // 2) // (rows - page)
-        return Segment("█" if first <= y - HEADER < first + thumb else "│", style)
+        row, here = int(self.order[at]), at == self.cursor
+        faint = self.table.dim is not None and self.table.dim(row)
+        look = style("table--cursor" if here else "table--dim" if faint else "table--row")
+        return drawing.row(self.table, row, here, self._columns(), self._chip, width, look, bar)

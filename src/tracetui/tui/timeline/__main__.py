@@ -9,7 +9,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 
 from tracetui.timeline.busy import busy_of
-from tracetui.timeline.palette import THEMES
+from tracetui.timeline.themes import THEMES
 from tracetui.trace import load
 from tracetui.trace.model import Trace
 from tracetui.tui.timeline import Gaps, SelectionBar, TimelineView

@@ -11,7 +11,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.timeline.canvas import BOLD, Canvas, cut
-from tracetui.timeline.palette import DARK, Theme
+from tracetui.timeline.themes import DARK, Theme
 from tracetui.trace.model import Trace
 from tracetui.tui.timeline.strips import whole
 from tracetui.units import duration, tick

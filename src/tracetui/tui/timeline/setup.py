@@ -10,10 +10,11 @@ from typing import Any
 from textual.app import App
 
 from tracetui.timeline.busy import busy_of, overall
-from tracetui.timeline.palette import DARK, LIGHT, PLAIN, SIXTEEN, Palette, Theme
+from tracetui.timeline.palette import Palette
 from tracetui.timeline.rows import Rows
 from tracetui.timeline.scene import Fixed
 from tracetui.timeline.series import Series, counters, launches, memory
+from tracetui.timeline.themes import DARK, LIGHT, PLAIN, SIXTEEN, Theme
 from tracetui.trace.model import Trace
 
 

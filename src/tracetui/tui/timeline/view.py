@@ -18,9 +18,9 @@ from tracetui.timeline.canvas import Packed
 from tracetui.timeline.frame import paint
 from tracetui.timeline.labels import label_width
 from tracetui.timeline.layout import Layout, lay_out
-from tracetui.timeline.palette import Theme
 from tracetui.timeline.scene import EDGE, TOP, Idle, Scene
 from tracetui.timeline.series import Series
+from tracetui.timeline.themes import Theme
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Trace
 from tracetui.tui.timeline.bar import SelectionBar, describe

@@ -1,0 +1,38 @@
+"""Numbers of the xterm palette as colours, and how well one can be read on another."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+
+def rgb(colour: int) -> tuple[int, int, int]:
+    """Red, green and blue (0..255) of a number of the xterm palette."""
+    if colour < 16:
+        if colour == 7:
+            return (192, 192, 192)
+        if colour == 8:
+            return (128, 128, 128)
+        level = 255 if colour > 8 else 128
+        return tuple(level if colour >> bit & 1 else 0 for bit in range(3))  # type: ignore[return-value]
+    if colour >= 232:
+        grey = 8 + 10 * (colour - 232)
+        return (grey, grey, grey)
+    steps = (0, 95, 135, 175, 215, 255)
+    colour -= 16
+    return (steps[colour // 36], steps[colour // 6 % 6], steps[colour % 6])
+
+
+def contrast(a: int, b: int) -> float:
+    """The contrast of two colours as WCAG defines it: 1 to 21."""
+    first, second = sorted((_luminance(a), _luminance(b)))
+    return (second + 0.05) / (first + 0.05)
+
+
+@lru_cache(maxsize=256)
+def _luminance(colour: int) -> float:
+    def linear(value: int) -> float:
+        share = value / 255
+        return share / 12.92 if share <= 0.03928 else float(((share + 0.055) / 1.055) ** 2.4)
+
+    red, green, blue = map(linear, rgb(colour))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -1,0 +1,71 @@
+"""The lines of a table: titles, rows, the scroll bar, and what is said where there are no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from tracetui.tui.tables.model import Column, Table
+from tracetui.tui.text import cell, wrap
+
+Columns = Sequence[tuple[Column, int]]
+"""The columns that are shown, with their cells."""
+
+CURSOR = "▸"
+"""Before the row under the cursor: it is told apart without colours, too."""
+
+
+def header(
+    columns: Columns, order: tuple[str | None, bool], chip: int, width: int, plain: Style, marked: Style
+) -> Strip:
+    """The titles, the one marked that the rows are sorted by. `order`: its key, whether largest first."""
+    sort, descending = order
+    segments = [Segment(" " * chip, plain)]
+    for i, (column, size) in enumerate(columns):
+        if i:
+            segments.append(Segment(" ", plain))
+        if column.key == sort:
+            arrow = "▼" if descending else "▲"
+            title = f"{arrow}{column.title}" if column.right else f"{column.title} {arrow}"
+            segments.append(Segment(cell(title, size, column.right), marked))
+        else:
+            segments.append(Segment(cell(column.title, size, column.right), plain))
+    return Strip(segments).adjust_cell_length(width, plain)
+
+
+def row(
+    table: Table,
+    row: int,
+    here: bool,
+    columns: Columns,
+    chip: int,
+    width: int,
+    style: Style,
+    bar: Segment,
+) -> Strip:
+    """One row. `here`: the cursor stands on it; `chip`: cells before the columns; `bar`: the last cell."""
+    colour = table.colour(row) if table.colour is not None else None
+    lead = "▌" if colour else " "
+    mark = CURSOR if here else " "
+    segments = [Segment(lead, style + Style(color=colour) if colour else style)] if chip > 1 else []
+    # One run of one style for all cells: little to write on a slow link.
+    words = " ".join(cell(c.text(row), size, c.right) for c, size in columns)
+    return Strip([*segments, Segment(mark + cell(words, width - 1 - chip), style), bar], width)
+
+
+def message(text: str, y: int, width: int, style: Style) -> Strip:
+    """Line y of what is said in place of rows, broken where it is too long."""
+    lines = [line for part in text.split("\n") for line in wrap(part, max(1, width - 2))]
+    return Strip([Segment(cell(" " + (lines[y] if y < len(lines) else ""), width), style)], width)
+
+
+def scroll_mark(y: int, top: int, page: int, rows: int) -> str:
+    """The scroll bar at line y of a page: "█" for what is in view, "│" for the rest, " " where all is."""
+    if rows <= page:
+        return " "
+    thumb = max(1, page * page // rows)
+    first = (top * (page - thumb) + (rows - page) // 2) // (rows - page)
+    return "█" if first <= y < first + thumb else "│"
