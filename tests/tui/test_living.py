@@ -237,13 +237,17 @@ async def test_ascii_reaches_the_panes_and_the_footer() -> None:
 def test_settings_are_all_optional_and_a_wrong_one_is_named(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     assert load_settings(file) == Settings()
-    file.write_text('theme = "light"\nminimum_gap = "5us"\npane = "none"\n[keys]\nzoom_in = "i"\n')
-    assert load_settings(file) == Settings("light", False, "none", 5000, {"zoom_in": "i"})
+    file.write_text('theme = "light"\nminimum_gap = "5us"\npane = "none"\nframes_per_second = 12\n')
+    with file.open("a") as more:
+        more.write('[keys]\nzoom_in = "i"\n')
+    assert load_settings(file) == Settings("light", False, "none", 5000, 12, {"zoom_in": "i"})
     for wrong, word in (
         ({"colour": 1}, "colour"),
         ({"theme": "pink"}, "pink"),
         ({"ascii": "yes"}, "ascii"),
         ({"minimum_gap": "long"}, "minimum_gap"),
+        ({"frames_per_second": "fast"}, "frames_per_second"),
+        ({"frames_per_second": -1}, "frames_per_second"),
         ({"keys": {"nothing": "i"}}, "nothing"),
         ({"keys": {"zoom_in": "s"}}, "zoom_out"),
         ({"keys": 3}, "keys"),

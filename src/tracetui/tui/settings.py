@@ -4,6 +4,7 @@ theme = "light"            # dark, light, high-contrast, colour-blind
 ascii = true               # no characters beyond ASCII
 pane = "gaps"              # the pane that is open at the start; "none"
 minimum_gap = "5us"        # shorter gaps are passed over by g
+frames_per_second = 20     # at most; 0 for no limit. By default 20 over SSH, else no limit
 [keys]
 zoom_in = "i"              # by the action's name in `tracetui.tui.bindings`
 """
@@ -38,6 +39,8 @@ class Settings:
     pane: str = "averages"
     minimum_gap: int = 0
     """Nanoseconds."""
+    frames_per_second: int | None = None
+    """At most; 0 for no limit. None: by where the terminal is."""
     keys: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -74,7 +77,7 @@ def load_settings(file: Path | None = None) -> Settings:
 
 def parse(values: Mapping[str, Any]) -> Settings:
     """Settings from decoded TOML. Raises SettingsError."""
-    known = {"theme", "ascii", "pane", "minimum_gap", "keys"}
+    known = {"theme", "ascii", "pane", "minimum_gap", "frames_per_second", "keys"}
     for key in values:
         if key not in known:
             raise SettingsError(f"no setting {plain(key)!r}: there are {', '.join(sorted(known))}")
@@ -83,7 +86,11 @@ def parse(values: Mapping[str, Any]) -> Settings:
     ascii = values.get("ascii", False)
     if not isinstance(ascii, bool):
         raise SettingsError("ascii is true or false")
-    return Settings(theme, ascii, pane or "averages", _gap(values.get("minimum_gap", 0)), _keys(values))
+    frames = values.get("frames_per_second")
+    if frames is not None and (isinstance(frames, bool) or not isinstance(frames, int) or frames < 0):
+        raise SettingsError("frames_per_second is a whole number, 0 for no limit")
+    gap = _gap(values.get("minimum_gap", 0))
+    return Settings(theme, ascii, pane or "averages", gap, frames, _keys(values))
 
 
 def _one_of(values: Mapping[str, Any], key: str, choices: tuple[str, ...], default: str | None) -> str | None:

@@ -35,12 +35,9 @@ from tracetui.tui.timeline.messages import (
     ViewportChanged,
 )
 from tracetui.tui.timeline.mouse import Mouse
-from tracetui.tui.timeline.pace import behind
+from tracetui.tui.timeline.pace import Pace, frame_limit
 from tracetui.tui.timeline.setup import fixed_of, series_of, theme_of, themed
 from tracetui.tui.timeline.strips import Board, LeanStrip
-
-RETRY = 0.004
-"""Seconds until a terminal that had not kept up is looked at again."""
 
 
 class TimelineView(Mouse, Lanes, Widget, can_focus=True):
@@ -82,6 +79,8 @@ class TimelineView(Mouse, Lanes, Widget, can_focus=True):
         self._board = Board(0)
         self._strips: list[LeanStrip] = []
         self._waiting = False
+        self.pace = Pace(frame_limit(None))
+        """Decides when a frame may be drawn."""
         self._told: Viewport | None = None
         self.set_gaps(gaps)
 
@@ -251,8 +250,9 @@ class TimelineView(Mouse, Lanes, Widget, can_focus=True):
             self.call_later(self._draw)
 
     def _draw(self) -> None:
-        if behind(self.app):
-            self.set_timer(RETRY, self._draw)
+        wait = self.pace.wait(self.app)
+        if wait:
+            self.set_timer(wait, self._draw)
             return
         self._waiting = False
         regions = self._render_frame()
