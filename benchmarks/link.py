@@ -13,16 +13,13 @@ link, with the delay counted in.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
-import pty
 import select
-import signal
-import struct
 import sys
-import termios
 import time
 from pathlib import Path
+
+from terminal import viewer
 
 RAW = argparse.RawDescriptionHelpFormatter
 SAMPLE = Path(__file__).resolve().parent.parent / "sample_traces" / "train.json.gz"
@@ -79,44 +76,33 @@ def main() -> int:
     parser.add_argument("--ssh", action="store_true", help="let the app know that it runs over SSH")
     a = parser.parse_args()
     columns, rows = map(int, a.size.split("x"))
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", COLUMNS=str(columns), LINES=str(rows))
-        if a.ssh:
-            os.environ["SSH_CONNECTION"] = "192.0.2.1 50000 192.0.2.2 22"
-        time.sleep(0.2)
-        os.execv(sys.executable, [sys.executable, "-m", "tracetui", "open", a.trace])
-    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    link = Link(fd, a.rate * 1e6 / 8, a.delay / 1e3)
-    try:
-        link.turn(time.perf_counter() + 2)
-        link.settle(120)
-        print(f"opened: {link.bytes / 1e3:.1f} kB over the link")
-        for key in a.before:
-            link.press(key.encode())
-            link.settle(10)
-        for held in a.keys:
-            before, presses = link.bytes, int(a.hold * 30)
-            start = time.perf_counter()
-            for i in range(presses):
-                link.turn(start + i / 30)
-                link.press(held.encode())
-            released = time.perf_counter()
-            link.settle(60)
-            sent = link.bytes - before
-            print(
-                f"held {held!r} for {a.hold:g} s at {a.size}, {a.rate:g} Mbit/s, {a.delay:g} ms: settles "
-                f"{1e3 * (link.last - released):.0f} ms after the release, {sent / 1e3:.1f} kB, "
-                f"{sent / presses / 1e3:.2f} kB per press"
-            )
-        return 0
-    finally:
-        for sign in (signal.SIGTERM, signal.SIGKILL):
-            try:
-                os.kill(pid, sign)
-            except ProcessLookupError:
-                break
-            time.sleep(0.2)
+    with viewer(a.trace, (columns, rows), a.ssh) as fd:
+        drive(Link(fd, a.rate * 1e6 / 8, a.delay / 1e3), a)
+    return 0
+
+
+def drive(link: Link, a: argparse.Namespace) -> None:
+    """Open, zoom in, hold the keys; print what came of it."""
+    link.turn(time.perf_counter() + 2)
+    link.settle(120)
+    print(f"opened: {link.bytes / 1e3:.1f} kB over the link")
+    for key in a.before:
+        link.press(key.encode())
+        link.settle(10)
+    for held in a.keys:
+        before, presses = link.bytes, int(a.hold * 30)
+        start = time.perf_counter()
+        for i in range(presses):
+            link.turn(start + i / 30)
+            link.press(held.encode())
+        released = time.perf_counter()
+        link.settle(60)
+        sent = link.bytes - before
+        print(
+            f"held {held!r} for {a.hold:g} s at {a.size}, {a.rate:g} Mbit/s, {a.delay:g} ms: settles "
+            f"{1e3 * (link.last - released):.0f} ms after the release, {sent / 1e3:.1f} kB, "
+            f"{sent / presses / 1e3:.2f} kB per press"
+        )
 
 
 if __name__ == "__main__":
