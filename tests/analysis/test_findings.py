@@ -138,10 +138,9 @@ def test_what_fires_on_other_traces(name: str) -> None:
     check_all(trace, found)
 
 
-def test_every_rule_fires_somewhere_and_keeps_quiet_somewhere() -> None:
+def test_every_rule_keeps_quiet_somewhere() -> None:
     tables = [set(rules.split()) for rules in (*RECORDED.values(), *SAMPLES.values(), *OTHERS.values())]
     for rule in RULES:
-        assert any(rule in table for table in tables), rule
         assert any(rule not in table for table in tables), rule
 
 

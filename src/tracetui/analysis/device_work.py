@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from tracetui.analysis.climb import climb_to
@@ -9,7 +11,7 @@ from tracetui.analysis.kernel_names import KernelName, decode
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64
 
-__all__ = ["decoded_names", "device_work", "op_behind"]
+__all__ = ["decoded_names", "device_work", "has_tf32", "op_behind"]
 
 
 def device_work(trace: Trace) -> I64:
@@ -42,3 +44,13 @@ def op_behind(trace: Trace, events: I64) -> I64:
     if graph.any():
         op[(launch >= 0) & graph[trace.name[launch]]] = -1
     return op
+
+
+def has_tf32(trace: Trace, names: Iterable[KernelName]) -> bool:
+    """Whether the trace's first device has tensor cores for TF32 and bf16: by what the file says of it, else
+    by the architecture in the kernels' names.
+    """
+    major = next(iter(trace.info.devices), {}).get("computeMajor")
+    if isinstance(major, int):
+        return major >= 8
+    return major is None and not any(name.arch in ("volta", "turing") for name in names)

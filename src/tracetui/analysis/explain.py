@@ -13,8 +13,9 @@ from tracetui.analysis.findings.ops import METADATA_OPS
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.intervals import union
 from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.nesting import sum_into
 from tracetui.trace import DEVICE_WORK, Kind, Trace
-from tracetui.units import duration, plural
+from tracetui.units import duration, plural, rate
 
 __all__ = ["Explanation", "explain"]
 
@@ -72,9 +73,8 @@ def _runtime(trace: Trace, i: int) -> Parts:
     if causes.is_synchronising(name):
         busy = _device_time_within(trace, i)
         if busy:
-            why.append(
-                f"The device works for {duration(busy)} of the {duration(trace.duration[i])} that it waits."
-            )
+            wait = duration(trace.duration[i])
+            why.append(f"The device works for {duration(busy)} of the {wait} that the CPU waits.")
     return [what], why + compared(trace, i), facts
 
 
@@ -101,22 +101,26 @@ def _cpu(trace: Trace, i: int, kind: Kind) -> Parts:
         facts.append(
             ("launched", f"{plural(len(events), 'device event')}, {duration(trace.duration[events].sum())}")
         )
-    elif kind == Kind.CPU_OP and trace.is_kind(*DEVICE_WORK).any():
+    elif kind == Kind.CPU_OP and trace.is_kind(*DEVICE_WORK).any() and "launches nothing" not in what[0]:
         what.append("It launches nothing: its time is the CPU's alone.")
     if kind == Kind.CPU_OP:
         work = work_of(name, trace.args(i))
         if work is not None:
             facts.append(("M x K x N" if work.kind == "gemm" else "work", work.shape))
             if work.kind != "elementwise":
-                facts.append(("FLOP", f"{work.flops / 1e9:,.1f} G"))
+                facts.append(("FLOP", rate(work.flops, "")))
     profiler = _profiler_within(trace, i)
     if profiler:
         why.append(f"{duration(profiler)} of it is the profiler's own work.")
     if len(children) and own < 0.2 * trace.duration[i]:
-        longest = int(children[np.argmax(trace.duration[children])])
+        names, which = np.unique(trace.name[children], return_inverse=True)
+        time = sum_into(which, trace.duration[children], len(names))
+        most = int(np.argmax(time))
+        calls = int(np.count_nonzero(which == most))
+        spent = duration(time[most]) if calls == 1 else f"{plural(calls, 'call')}, {duration(time[most])}"
         why.append(
-            "Hardly any of its time is its own: the most goes to "
-            f"{short_name(trace.name_of(longest), 'cpu_op')} ({duration(trace.duration[longest])})."
+            "Hardly any of its time is its own: the largest part goes to "
+            f"{short_name(trace.names[int(names[most])], 'cpu_op')} ({spent})."
         )
     return what, why + compared(trace, i), facts
 

@@ -9,19 +9,21 @@ from typing import Any
 import numpy as np
 
 from tracetui.analysis import causes, meanings
-from tracetui.analysis.device_work import op_behind
+from tracetui.analysis.device_work import has_tf32, op_behind
 from tracetui.analysis.efficiency import computing_type, peak_of
 from tracetui.analysis.flops import Work, work_of
 from tracetui.analysis.gaps import device_of
 from tracetui.analysis.kernel_names import KernelName, decode
 from tracetui.analysis.kernels.gemm import UNALIGNED
 from tracetui.trace import DEVICE_WORK, Trace
-from tracetui.units import duration, plural, rate, share, size
+from tracetui.units import duration, plural, rate, share, significant, size
 
 __all__ = ["Parts", "compared", "explain_device_event"]
 
 LONGER = 1.5
 SURPLUS_NS = 5_000
+TOLD_NS = 100
+"""Shorter gaps are the pace of the device, and say nothing about the event."""
 
 Parts = tuple[list[str], list[str], list[tuple[str, str]]]
 """(what it is, why it takes its time, labelled figures)."""
@@ -49,7 +51,8 @@ def explain_device_event(trace: Trace, i: int) -> Parts:
         )
     why += _filling(trace, i, args, name)
     if name.tensor_cores is False and name.dtype == "fp32":
-        why.append("It runs on the plain fp32 units: TF32 or bf16 would use the tensor cores.")
+        faster = "TF32 or bf16" if has_tf32(trace, (name,)) else "fp16"
+        why.append(f"It runs on the plain fp32 units: {faster} would use the tensor cores.")
     why += compared(trace, i)
     why += _timing(trace, i)
     return [text for text in what if text], why, facts
@@ -94,13 +97,14 @@ def _rates(trace: Trace, i: int, name: KernelName, work: Work, facts: list[tuple
     limit = peak.tflops_for(computing_type(work.dtype, name)) if peak else None
     part = None
     if work.kind != "elementwise":
-        facts.append(("FLOP", f"{work.flops / 1e9:,.1f} G"))
+        facts.append(("FLOP", rate(work.flops, "")))
         part = work.flops / seconds / 1e12 / limit if limit else None
         of_peak = f", {share(part)} of the {peak.label}'s peak" if part is not None and peak else ""
         facts.append(("achieved", f"{rate(work.flops / seconds, 'FLOP/s')}{of_peak}"))
     if work.bytes is not None:
         moved = work.bytes / seconds
         memory = f", {share(moved / 1e9 / peak.bandwidth)} of the {peak.label}'s bandwidth" if peak else ""
+        facts[:] = [fact for fact in facts if fact[0] != "memory"]
         facts.append(("memory", f"{size(work.bytes)} at least, {rate(moved, 'B/s')}{memory}"))
         if peak and moved / 1e9 / peak.bandwidth >= 0.6:
             why.append(
@@ -109,10 +113,9 @@ def _rates(trace: Trace, i: int, name: KernelName, work: Work, facts: list[tuple
             )
             return why
     if part is not None and part < 0.3:
-        why.append(
-            f"It reaches {share(part)} of the peak: a product of this shape ({work.shape}) has too little "
-            "work, or the wrong proportions, to keep the tensor cores busy."
-        )
+        unfit = f"this shape ({work.shape}) may hold too little work, or have the wrong proportions"
+        cause = "" if UNALIGNED in name.notes else f": {unfit}, to fill the device"
+        why.append(f"It reaches {share(part)} of the peak{cause}.")
     return why
 
 
@@ -128,7 +131,7 @@ def _filling(trace: Trace, i: int, args: Mapping[str, Any], name: KernelName) ->
     blocks = math.prod(grid[:3])
     if blocks > 0.9 * sms:
         return []
-    idle = "most of the device has" if blocks < 0.5 * sms else f"{sms - blocks} of them have"
+    idle = "most of the device has" if blocks < 0.5 * sms else f"at least {sms - blocks} of them have"
     return [f"It has {plural(blocks, 'block')} for {sms} multiprocessors: {idle} nothing to do."]
 
 
@@ -143,7 +146,7 @@ def _copying(
     if any("pageable" in note for note in name.notes):
         return ["The host's memory is pageable: the driver copies it in pieces through a pinned buffer."]
     if name.kind == "memset" and count <= 64:
-        return ["It clears a counter or a flag, as matrix products do before they start."]
+        return ["It clears a counter or a flag, as some matrix products need before they start."]
     peak, _ = peak_of(trace, int(device_of(trace)[trace.lane[i]]))
     if "DtoD" in name.short and peak:
         part = share(2 * per_second / 1e9 / peak.bandwidth)
@@ -158,7 +161,7 @@ def compared(trace: Trace, i: int) -> list[str]:
     if len(same) < 3 or mine < LONGER * usual or mine - usual < SURPLUS_NS:
         return []
     return [
-        f"It takes {mine / max(usual, 1):.1f} times the median of its {len(same):,} calls "
+        f"It takes {significant(mine / max(usual, 1), 2)} times the median of its {len(same):,} calls "
         f"({duration(usual)})."
     ]
 
@@ -183,7 +186,7 @@ def _timing(trace: Trace, i: int) -> list[str]:
             why.append(
                 f"It starts {delay} after its launch began: nothing was queued, the device waited for it."
             )
-    if before is not None and before < start:
+    if before is not None and start - before >= TOLD_NS:
         gap = np.array([before], dtype=np.int64), trace.start[i : i + 1], np.array([i], dtype=np.int64)
         cause = causes.CAUSES[int(causes.explain(trace, *gap).cause[0])]
         why.append(

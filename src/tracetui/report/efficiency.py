@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 from rich.cells import cell_len
@@ -11,7 +10,7 @@ from tracetui.analysis.efficiency import EfficiencyRow, EfficiencyTable, efficie
 from tracetui.analysis.scope import Scope, members
 from tracetui.report import markdown
 from tracetui.report.jsonable import share as json_share
-from tracetui.report.lines import Line, Span, columns, fit
+from tracetui.report.lines import Line, Span, columns, fit, wrap
 from tracetui.trace import DEVICE_WORK, Trace
 from tracetui.trace.text import plain
 from tracetui.units import duration, share, significant
@@ -135,7 +134,7 @@ def efficiency_lines(table: EfficiencyTable, width: int, limit: int = 20) -> lis
             lines.append([(f"  and {len(rows) - limit:,} more: --limit 0", "dim")])
     cached = any((row.memory_share or 0) > 1 for row in (*table.ops, *table.kernels))
     for note in (_about(table), CACHED if cached else "", SAMPLED if table.sampled else ""):
-        lines += [[], *([(part, "dim")] for part in textwrap.wrap(note, min(width, 100)))] if note else []
+        lines += [[], *([(part, "dim")] for part in wrap(note, min(width, 100)))] if note else []
     return lines
 
 

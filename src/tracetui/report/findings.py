@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 from tracetui.analysis.findings import Finding
 from tracetui.report import markdown
-from tracetui.report.lines import Line, fit
+from tracetui.report.lines import Line, fit, wrap
 from tracetui.trace import Trace
 from tracetui.units import duration, instant
 
@@ -57,7 +56,7 @@ def finding_titles(findings: Sequence[Finding], width: int, limit: int) -> list[
     """One line per finding."""
     lines: list[Line] = []
     for f in findings[:limit]:
-        title = textwrap.wrap(f.title, width - 11) or [""]
+        title = wrap(f.title, width - 11) or [""]
         lines.append([(f"  {f.severity:<8} ", SEVERITY_STYLE[f.severity]), (title[0], "")])
         lines += [[(f"{'':11}{part}", "")] for part in title[1:]]
     if len(findings) > limit:
@@ -73,11 +72,11 @@ def findings_lines(trace: Trace, findings: Sequence[Finding], width: int) -> lis
     lines: list[Line] = []
     for f in findings:
         lines += [[]] if lines else []
-        title = textwrap.wrap(f.title, width - 9) or [""]
+        title = wrap(f.title, width - 9) or [""]
         lines.append([(f"{f.severity:<8} ", SEVERITY_STYLE[f.severity]), (title[0], "title")])
         lines += [[(f"{'':9}{part}", "title")] for part in title[1:]]
-        lines += [[(f"  {part}", "")] for part in textwrap.wrap(f.text, width - 2)]
-        advice = textwrap.wrap(f.advice, width - 7, subsequent_indent="")
+        lines += [[(f"  {part}", "")] for part in wrap(f.text, width - 2)]
+        advice = wrap(f.advice, width - 7)
         lines += [
             [("  Try: " if i == 0 else "       ", "accent"), (part, "")] for i, part in enumerate(advice)
         ]

@@ -160,7 +160,9 @@ def lead_in_line(report: GapReport) -> str | None:
     if report.lead_in is None:
         return None
     cause = CAUSES[int(report.lead_in.cause[0])]
-    return f"{duration(report.gaps.lead_in)} before its first event ({cause}: {CAUSE_TEXT[cause]})"
+    return (
+        f"its first event starts {duration(report.gaps.lead_in)} after the CPU ({cause}: {CAUSE_TEXT[cause]})"
+    )
 
 
 def cause_lines(totals: list[CauseTotal], idle: int, width: int) -> list[Line]:

@@ -5,11 +5,13 @@ Texts in spans are plain: nothing in them is ever read as markup.
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len, set_cell_size
 
-__all__ = ["STYLES", "Line", "Span", "bar", "columns", "fit", "plain_text"]
+__all__ = ["STYLES", "Line", "Span", "bar", "columns", "fit", "plain_text", "wrap"]
 
 Span = tuple[str, str]
 """(text, style); the style is a key of `STYLES`."""
@@ -42,6 +44,15 @@ def fit(text: str, width: int) -> str:
     head = (width - 1) * 2 // 3
     tail = text[-(width - 1 - head) :]
     return set_cell_size(text, width - 1 - cell_len(tail)) + "…" + tail
+
+
+_UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|[kMGT]?B|[kMGT]?B/s|[kMGT]?FLOP/s)\b)")
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """`text` in lines of at most `width` characters, broken between words: a number keeps its unit."""
+    kept = textwrap.wrap(_UNIT.sub("\u00a0", text), width, break_on_hyphens=False)
+    return [line.replace("\u00a0", " ") for line in kept]
 
 
 def bar(share: float, width: int) -> str:

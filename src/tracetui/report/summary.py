@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
@@ -22,7 +21,7 @@ from tracetui.report.findings import finding_titles, findings_json, findings_mar
 from tracetui.report.gaps import GapReport, cause_lines, causes_markdown, gap_report, headline, lead_in_line
 from tracetui.report.jsonable import share as json_share
 from tracetui.report.jsonable import us
-from tracetui.report.lines import Line, Span, bar, columns, fit
+from tracetui.report.lines import Line, Span, bar, columns, fit, wrap
 from tracetui.report.steps import select_steps, step_json, steps_lines, steps_markdown, verdict_json
 from tracetui.trace import Trace
 from tracetui.trace.model import I8, I64
@@ -210,7 +209,7 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
             (word[0].upper() + word[1:], VERDICT_STYLE[word]),
             (f"   {fit(numbers, width - 3 - len(word))}" if numbers else "", ""),
         ],
-        *([(f"  {part}", "dim")] for part in textwrap.wrap(reason, width - 2)),
+        *([(f"  {part}", "dim")] for part in wrap(reason, width - 2)),
     ]
     for report in summary.gaps:
         lines += [[], [(fit(headline(report), width), "title")]]

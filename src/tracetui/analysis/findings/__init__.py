@@ -31,6 +31,7 @@ RULES: dict[str, Rule] = {
     "spread": kernels.spread,
     "copy_before_product": copies.copy_before_product,
     "pageable_memory": copies.pageable_memory,
+    "exposed_copies": copies.exposed_copies,
     "compiled_overhead": compiled.compiled_overhead,
     "fused_kernels": compiled.fused_kernels,
     "cuda_graphs": compiled.cuda_graphs,

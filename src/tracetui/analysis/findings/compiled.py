@@ -9,7 +9,7 @@ import numpy as np
 from tracetui.analysis.findings.model import Facts, Finding, first_of
 from tracetui.analysis.kernels.inductor import METADATA
 from tracetui.trace import Kind
-from tracetui.units import duration, plural, share
+from tracetui.units import duration, plural, share, verb
 
 _GUARDS = ("TorchDynamo Cache Lookup",)
 _PROLOGUE = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
@@ -26,17 +26,17 @@ def compiled_overhead(facts: Facts) -> Iterator[Finding]:
     guarding, preparing = int(trace.duration[guards].sum()), int(trace.duration[prologue].sum())
     whole = max(1, int(trace.duration[regions].sum()) + guarding)
     each = (guarding + preparing) / len(regions)
+    replayed = len(facts.slices(Kind.RUNTIME, lambda name: "GraphLaunch" in name))
+    graphs = "" if replayed else ' mode="reduce-overhead" replays what follows as a CUDA graph.'
     yield Finding(
         "compiled_overhead",
         "info",
-        f"Every call of a compiled region pays {duration(each)} for guards and prologue",
+        f"A call of a compiled region pays {duration(each)} on average for guards and prologue",
         f"{plural(len(regions), 'call')}: {duration(guarding)} in all to check that the compiled code still "
         f"fits its inputs ({_GUARDS[0]}), {duration(preparing)} to prepare the call. That is "
         f"{share((guarding + preparing) / whole)} of the time of the compiled calls on the CPU, and does "
         "not shrink with the work.",
-        "It pays where the region holds enough work: compile larger regions, not small functions called "
-        "often. "
-        'mode="reduce-overhead" replays what follows as a CUDA graph.',
+        f"Compile larger regions, rather than small functions that are called often.{graphs}",
         first_of([*guards[:3].tolist(), *prologue[:6].tolist(), *regions[:3].tolist()]),
         {"each_ns": each, "calls": float(len(regions)), "share": (guarding + preparing) / whole},
     )
@@ -61,7 +61,7 @@ def fused_kernels(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         "fused_kernels",
         "info",
-        f"One compiled kernel for {' and '.join(computed)}: {top.short}"
+        f"One compiled kernel does {' and '.join(computed)}: {top.short}"
         if len(fused) == 1
         else f"{len(fused)} fused kernels, above all {top.short}",
         f"{_sentence('; '.join(parts))}. {plural(len(at), 'call')}, {duration(time)}, "
@@ -87,16 +87,16 @@ def cuda_graphs(facts: Facts) -> Iterator[Finding]:
     if not len(at) or int(launched.max(initial=0)) < 2:
         return
     most = int(np.argmax(launched))
-    many = int(launched.sum())
+    many, graphs = int(launched.sum()), int((launched > 0).sum())
     name = trace.name_of(int(at[most]))
     inside = facts.launches.event[facts.launches.launch == at[most]]
     first = int(inside[np.argmin(trace.start[inside])])
     yield Finding(
         "cuda_graphs",
         "info",
-        f"{plural(int((launched > 0).sum()), 'graph launch', 'graph launches')}: {many:,} kernels and copies",
-        f"{name} hands a recorded sequence to the device in one call: {launched[most]:,} kernels and copies "
-        "in the largest. Ops inside a graph do not appear on the CPU, and all its kernels carry the id of "
+        f"{plural(graphs, 'graph launch')} {verb(graphs, 'run')} {many:,} kernels, copies and memsets",
+        f"{name} hands a recorded sequence to the device in one call, up to {launched[most]:,} of "
+        "them. Ops inside a graph do not appear on the CPU, and all its kernels carry the id of "
         "the op around the launch.",
         "Read the device lanes: the CPU lane does not show what runs. Per-op tables cannot divide a graph's "
         "time.",

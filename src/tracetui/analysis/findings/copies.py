@@ -1,4 +1,4 @@
-"""Rules on copies: the bias before a product, pageable memory."""
+"""Rules on copies: the bias before a product, pageable memory, copies that nothing hides."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracetui.analysis.alone import host_copies, host_copies_alone
 from tracetui.analysis.findings.model import Facts, Finding, first_of
+from tracetui.analysis.intervals import union
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, rate, share, size, verb
 
+EXPOSED_SHARE = 0.05
 PAGEABLE_NS = 50_000
 PAGEABLE_SHARE = 0.01
 MOST_READ = 256
@@ -40,17 +43,24 @@ def copy_before_product(facts: Facts) -> Iterator[Finding]:
     longest = np.argsort(-trace.duration[copy], kind="stable")
     name = trace.name_of(int(ops[longest[0]]))
     count = trace.args_of(copy[longest[:1]])[0].get("bytes")
-    moved = f" of {size(count)}" if isinstance(count, int) and count > 0 else ""
+    moved = f" ({size(count)} in the longest)" if isinstance(count, int) and _is_count(count) else ""
+    added = "addmm" in name or "baddbmm" in name
     yield Finding(
         "copy_before_product",
         "medium" if copied > 0.05 * facts.work_time else "low",
         f"{name} copies on the device before it multiplies",
         f"{plural(len(copy), 'copy', 'copies')}{moved} {verb(len(copy), 'take')} {duration(copied)} before "
         f"products that take {duration(multiplied)}: {share(copied / (copied + multiplied))} of the two. "
-        "The product writes C = A·B + C, so that what is to be added must lie in the result first. A bias "
-        "of one row would be added by the kernel's epilogue, without a copy.",
+        + (
+            "The product writes C = A·B + C, so that what is to be added must lie in the result first. A "
+            "bias of one row would be added by the kernel's epilogue, without a copy."
+            if added
+            else "Both belong to the same op: the copy prepares what the product reads or writes."
+        ),
         "Where the whole matrix is to be added, compare with mm and add (a separate kernel), or add in "
-        "place (addmm_, or out= of a buffer that already holds it).",
+        "place (addmm_, or out= of a buffer that already holds it)."
+        if added
+        else "Look at the layout of the op's inputs: one that the product can read as it lies needs no copy.",
         first_of(np.stack([copy[longest], product[longest]], axis=1).ravel()),
         {"copy_ns": float(copied), "product_ns": float(multiplied), "calls": float(len(copy))},
     )
@@ -73,14 +83,58 @@ def pageable_memory(facts: Facts) -> Iterator[Finding]:
         "medium" if time > 0.05 * span else "low",
         f"Copies from or to pageable memory take {duration(time)}",
         f"{plural(len(at), 'copy', 'copies')} ({' and '.join(ways)})"
-        + (f", the largest at {achieved}" if achieved else "")
+        + (f", {'the longest ' if len(at) > MOST_READ else ''}at {achieved} on average" if achieved else "")
         + ". The driver moves pageable memory in pieces through a pinned buffer of its own: slower than the "
-        "bus allows, and the CPU waits for it, non_blocking=True or not.",
+        "bus allows, and the CPU mostly waits for it, non_blocking=True or not.",
         "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(); then copy with "
         "non_blocking=True.",
         first_of(longest),
         {"copy_ns": float(time), "copies": float(len(at)), "share": time / span if span else 0.0},
     )
+
+
+def exposed_copies(facts: Facts) -> Iterator[Finding]:
+    """Copies from and to the host take more than a twentieth of a step while nothing computes."""
+    trace = facts.trace
+    alone = host_copies_alone(trace)
+    if not alone.devices:
+        return
+    low, high, what = _stretches(facts)
+    time = int(alone.within(low, high).sum())
+    whole = int((high - low).sum()) * len(facts.gaps)
+    if not whole or time < EXPOSED_SHARE * whole:
+        return
+    at = facts.work[host_copies(trace)[facts.work]]
+    at = at[union(low, high).touching(trace.start[at], trace.start[at] + 1) > 0]
+    spent = alone.within(trace.start[at], trace.start[at] + trace.duration[at])
+    at, spent = at[spent > 0], spent[spent > 0]
+    if not len(at):
+        return
+    longest = at[np.argsort(-spent, kind="stable")]
+    ways = sorted({" ".join(facts.decoded(int(i)).short.split()[1:]) for i in longest[:1000].tolist()})
+    yield Finding(
+        "exposed_copies",
+        "medium" if time > 0.2 * whole else "low",
+        f"Copies while nothing computes take {share(time / whole)} of {what}",
+        f"{plural(len(at), 'copy', 'copies')} ({', '.join(ways)}) {verb(len(at), 'run')} for "
+        f"{duration(time)} while no kernel runs on the device, the longest for {duration(spent.max())}. "
+        "Copies from and to the host have engines of their own: kernels of another stream can run at the "
+        "same time.",
+        "Copy the next batch while this one computes: from pinned memory, with non_blocking=True, on a "
+        "stream of its own. Or copy less: smaller types, or make the data on the device.",
+        first_of(longest),
+        {"exposed_ns": float(time), "copies": float(len(at)), "share": time / whole},
+    )
+
+
+def _stretches(facts: Facts) -> tuple[I64, I64, str]:
+    """What the scope is made of: (starts, ends) of the steps' windows or of the one stretch, in words."""
+    rows = facts.summary.rows if facts.whole else ()
+    if facts.scope.kind == "step":
+        rows = (facts.summary.rows[facts.scope.step],)
+    windows = [row.window for row in rows] or [facts.span]
+    low, high = np.array(windows, dtype=np.int64).T
+    return low, high, "the time" if not rows else "the steps" if facts.whole else "the step"
 
 
 def _rate(trace: Trace, at: I64) -> str:

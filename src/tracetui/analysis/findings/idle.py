@@ -8,6 +8,7 @@ import numpy as np
 
 from tracetui.analysis.causes import CauseTotal, cause_totals, is_synchronising
 from tracetui.analysis.climb import climb_to
+from tracetui.analysis.findings.kernels import SHORT_EVENTS
 from tracetui.analysis.findings.model import Facts, Finding, first_of
 from tracetui.analysis.gaps import DeviceGaps, device_of
 from tracetui.analysis.intervals import Union, union
@@ -15,6 +16,7 @@ from tracetui.analysis.kinds import is_communication
 from tracetui.analysis.launches import short_kernels
 from tracetui.analysis.meanings import CAUSES
 from tracetui.analysis.scope import step_of
+from tracetui.analysis.verdict import busy_text
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb
@@ -45,10 +47,10 @@ def overhead_bound(facts: Facts) -> Iterator[Finding]:
     if verdict.verdict != "overhead-bound":
         return
     short = short_kernels(facts.trace, facts.launches)
-    text = "A faster device or a faster kernel would change nothing: the CPU sets the pace."
-    if short.events:
-        launches = f"{short.events:,} of {plural(short.of, 'launch', 'launches')}"
-        text = f"{launches} cost the CPU more time than the device needs for the work. {text}"
+    text = "A faster device or faster kernels would change little: the CPU sets the pace."
+    if 0 < short.events < SHORT_EVENTS:  # more of them are a finding of their own
+        events = f"{short.events:,} of {short.of:,} kernels, copies and memsets"
+        text = f"{events} {verb(short.events, 'take')} less time than their launch on the CPU. {text}"
     for gaps, busy, totals in _little_used(facts):
         # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
         cause = "dispatch" if 2 * short.events > short.of and totals[0].cause == "host" else totals[0].cause
@@ -58,7 +60,7 @@ def overhead_bound(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "overhead_bound",
             "high",
-            f"Overhead-bound: {_device(facts, gaps)} is busy {share(busy)} of the time",
+            f"Overhead-bound: {_device(facts, gaps)} is busy {busy_text(busy)} of the time",
             f"{_idle_text(gaps, totals)} {text}",
             _ADVICE[cause],
             first_of(gaps.after[gaps.longest()[:5]]),
@@ -74,7 +76,7 @@ def little_use(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "little_use",
             "high",
-            f"{_device(facts, gaps).capitalize()} is busy only {share(busy)} of the time",
+            f"{_device(facts, gaps).capitalize()} is busy only {busy_text(busy)} of the time",
             _idle_text(gaps, totals),
             _ADVICE[totals[0].cause],
             first_of(gaps.after[gaps.longest()[:5]]),
@@ -97,12 +99,12 @@ def _device(facts: Facts, gaps: DeviceGaps) -> str:
 
 def _idle_text(gaps: DeviceGaps, totals: list[CauseTotal]) -> str:
     causes = "; ".join(
-        f"for {duration(total.duration)} in {plural(total.gaps, 'gap')} {CAUSES[total.cause]}"
+        f"in {duration(total.duration)} ({plural(total.gaps, 'gap')}) {CAUSES[total.cause]}"
         for total in totals[:2]
     )
     return (
-        f"Of {duration(gaps.span)} from its first to its last event the device runs {duration(gaps.busy)}. "
-        f"While it is idle, {causes}."
+        f"Of the {duration(gaps.span)} from its first to its last event the device is busy for "
+        f"{duration(gaps.busy)}. Of its idle time, {causes}."
     )
 
 
@@ -124,10 +126,9 @@ def waiting_at_the_end(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         "waiting_at_the_end",
         "info",
-        f"{trace.name_of(last)} waits {duration(length)} for work that is still queued",
-        f"While the CPU is in {trace.name_of(last)}, the device runs for {duration(busy)}: it works off "
-        "what was launched before. The call is not slow by itself. Its CPU time is the device's time seen "
-        "from the other side.",
+        f"{trace.name_of(last)} waits {duration(length)} for the device to finish",
+        f"The device is busy for {duration(busy)} of that: it works off what was launched before. The call "
+        "is not slow by itself. Its CPU time is the device's time seen from the other side.",
         "Do not count it as overhead. It shows how far ahead of the device the CPU was.",
         first_of([last, *running[:3].tolist()]),
         {"wait_ns": float(length), "busy_ns": float(busy)},
@@ -158,9 +159,9 @@ def blocking_calls(facts: Facts) -> Iterator[Finding]:
         "CPU until the device has caught up, under "
         f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. "
         + (
-            "The device has enough in its queue to stay busy all the while: here the waiting costs little."
+            "The device stays busy for most of the time all the same: here the waiting costs little."
             if kept_busy
-            else "Meanwhile nothing is launched, and the device runs dry afterwards."
+            else "Meanwhile this thread launches nothing, so that the device may run out of work."
         ),
         "Read values back less often and later: collect losses on the device, copy with non_blocking=True "
         "to pinned memory, avoid .item(), .tolist() and boolean indexing in the loop.",
@@ -199,18 +200,29 @@ def data_loading(facts: Facts) -> Iterator[Finding]:
     if not len(at) or not whole or total < LOADING_SHARE * whole:
         return
     order = np.argsort(-trace.duration[at], kind="stable")
+    longest = f", the longest {duration(trace.duration[at[order[0]]])}" if len(at) > 1 else ""
+    idle = "" if _launches_within(facts, at) else " The loop launches nothing while it waits for its batch."
     yield Finding(
         "data_loading",
         "high" if total > 0.3 * whole else "medium",
         f"Data loading takes {share(total / whole)} of "
         f"{'the steps' if len(steps) and facts.whole else 'the time'}",
         f"{plural(len(at), 'call')} of {trace.name_of(int(at[order[0]]))} {verb(len(at), 'take')} "
-        f"{duration(total)}, the longest {duration(trace.duration[at[order[0]]])}. While the loop waits for "
-        "its batch, nothing is launched.",
+        f"{duration(total)}{longest}.{idle}",
         "Raise num_workers, set pin_memory=True and persistent_workers=True, prefetch, or do less per "
         "sample.",
         first_of(at[order]),
         {"loading_ns": float(total), "share": total / whole},
+    )
+
+
+def _launches_within(facts: Facts, at: I64) -> bool:
+    """Whether anything is launched by the threads of these slices while they run."""
+    trace, launch = facts.trace, np.unique(facts.launches.launch)
+    return any(
+        bool(_union(trace, at[lane == trace.lane[at]]).touching(start, start + 1).any())
+        for lane in np.unique(trace.lane[at])
+        if len(start := trace.start[launch[trace.lane[launch] == lane]])
     )
 
 
@@ -236,10 +248,10 @@ def _communication_of(facts: Facts, gaps: DeviceGaps) -> Iterator[Finding]:
     yield Finding(
         "communication",
         "high" if exposed > 0.3 * span else "medium",
-        f"Exposed communication takes {share(exposed / span)} of device {gaps.device}'s time",
+        f"Communication alone takes {share(exposed / span)} of {_device(facts, gaps)}'s time",
         f"Collectives ({', '.join(sorted(shorts)[:3])}) run for {duration(talking.total)}, "
         f"{duration(exposed)} of it while no other kernel runs. A collective also waits in its kernel for "
-        "the slowest rank: a long one is not always a slow network.",
+        "the slowest rank: a long one does not have to mean a slow network.",
         "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket "
         "sizes, prefetching of FSDP), or send less.",
         first_of(at[order]),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.causes import cause_totals
+from tracetui.analysis.device_work import has_tf32
 from tracetui.analysis.efficiency import efficiency, peak_of
 from tracetui.analysis.findings.model import Facts, Finding, first_of
 from tracetui.analysis.flops import work_of
@@ -65,8 +66,7 @@ def hotspot(facts: Facts) -> Iterator[Finding]:
         "low" if name.kind in ("gemm", "conv", "attention") else "medium",
         f"{name.short} takes {share(part)} of the device's time",
         f"{plural(len(at), 'call')} of {duration(mean)} on average, {duration(time[top])} in all. "
-        f"{reached}What makes this one faster makes the whole faster; all the rest together is "
-        f"{duration(facts.work_time - time[top])}.",
+        f"{reached}All other work of the device together takes {duration(facts.work_time - time[top])}.",
         _hotspot_advice(numbers.get("compute_share")),
         first_of(at[order]),
         numbers,
@@ -134,10 +134,10 @@ def short_calls(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         "short_calls",
         "medium",
-        f"{short.events:,} of {short.of:,} kernels, copies and memsets run shorter than their launch",
+        f"{short.events:,} of {short.of:,} kernels, copies and memsets take less time than their launch",
         f"They keep the device busy for {duration(device_time)} and cost the CPU {duration(launch_time)} in "
         f"launches alone. Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} of "
-        f"{duration(short.device_time[0] / max(1, short.count[0]))}.",
+        f"{duration(short.device_time[0] / max(1, short.count[0]))} on average.",
         "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every kernel, "
         "CUDA graphs make the launches cheap; in training, foreach or fused optimizers batch parameters.",
         first_of(at),
@@ -174,7 +174,7 @@ def spread(facts: Facts) -> Iterator[Finding]:
         f"{name.short} takes {duration(low)} in one step and {duration(high)} in another",
         "It is the same kernel at the same place of the step, so that the work should be the same; "
         f"{len(wide):,} of {plural(table.shape[1], 'kernel')} per step "
-        f"{verb(len(wide), 'vary').replace('varys', 'varies')} by {SPREAD_RATIO:g} times or more. Clocks, "
+        f"{'varies' if len(wide) == 1 else 'vary'} by {SPREAD_RATIO:g} times or more. Clocks, "
         "power limits, kernels that run at the same time (collectives above all), other processes on the "
         "device, and what lies in the caches can do that.",
         "Read the trace, not the mean. Look at the clocks (nvidia-smi -q -d CLOCK,POWER), profile more "
@@ -199,17 +199,14 @@ def fp32_products(facts: Facts) -> Iterator[Finding]:
     time = int(trace.duration[at].sum())
     if not len(at) or time < FP32_SHARE * facts.work_time:
         return
-    device = next(iter(facts.trace.info.devices), {})
-    major = device.get("computeMajor")
-    old = [name for name in facts.names.values() if name.arch in ("volta", "turing")]
-    has_tf32 = (isinstance(major, int) and major >= 8) or (major is None and not old)
+    modern = has_tf32(trace, facts.names.values())
     order = np.argsort(-trace.duration[at], kind="stable")
     name = facts.decoded(int(at[order[0]]))
     peak, _ = peak_of(trace)
     text = f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'take')} {duration(time)}, "
     text += f"{share(time / facts.work_time)} of "
     text += "the device's time, on the plain fp32 units. "
-    faster = "tf32" if has_tf32 else "fp16"
+    faster = "tf32" if modern else "fp16"
     if peak and peak.tflops_for(faster) and peak.tflops_for("fp32"):
         text += (
             f"The {peak.label} does {peak.tflops['fp32']:g} TFLOP/s there and {peak.tflops[faster]:g} in "
@@ -221,7 +218,7 @@ def fp32_products(facts: Facts) -> Iterator[Finding]:
         f"Products in fp32 without tensor cores take {share(time / facts.work_time)} of the device's time",
         text.strip(),
         'torch.set_float32_matmul_precision("high") lets them run as TF32; autocast runs them in bf16.'
-        if has_tf32
+        if modern
         else "Run them under autocast in fp16: this device's tensor cores take no fp32.",
         first_of(at[order]),
         {"share": time / facts.work_time, "device_ns": float(time), "kernels": float(len(at))},
@@ -241,15 +238,16 @@ def unaligned_products(facts: Facts) -> Iterator[Finding]:
     name = facts.decoded(longest)
     op = _op_of(facts, longest)
     work = work_of(trace.name_of(op), trace.args(op)) if op >= 0 else None
-    shape = f" The longest is {trace.name_of(op)} of {work.shape}." if work else ""
+    shape = f" The longest does {trace.name_of(op)}, {work.shape}." if work else ""
     part = share(time / facts.work_time)
     yield Finding(
         "unaligned_products",
         "medium" if time > 0.2 * facts.work_time else "low",
         f"Products of unaligned operands take {part} of the device's time",
-        f"{plural(len(at), 'kernel')} such as {name.short} load one element at a time (align1 in the name), "
+        f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'load')} one element at a time "
+        "(align1 in the name), "
         "because the rows of an operand do not start at multiples of 16 bytes: some dimension is no "
-        f"multiple of 8.{shape} Kernels for aligned operands are several times as fast.",
+        f"multiple of 8.{shape} Kernels for aligned operands load up to eight at a time.",
         "Pad that dimension to a multiple of 8 (better 64): vocabulary, sequence length, number of classes.",
         first_of(at[order]),
         {"share": time / facts.work_time, "device_ns": float(time), "kernels": float(len(at))},

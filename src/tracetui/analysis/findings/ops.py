@@ -12,7 +12,7 @@ from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.trace import Kind
 from tracetui.trace.model import I64, Bool
-from tracetui.units import duration, plural, share
+from tracetui.units import duration, plural, share, verb
 
 CHILDREN_SHARE = 0.3
 OWN_SHARE = 0.2
@@ -45,21 +45,23 @@ def look_at_the_children(facts: Facts) -> Iterator[Finding]:
     if not total or time[first] < CHILDREN_SHARE * total or own[first] > OWN_SHARE * time[first]:
         return
     mine = outer[which == first]
-    longest = int(mine[np.argmax(trace.duration[mine])])
-    children = trace.children(longest)
-    if not len(children):
+    below = np.flatnonzero(np.isin(trace.parent, mine))
+    if not len(below):
         return
-    child = int(children[np.argmax(trace.duration[children])])
+    called, which = np.unique(trace.name[below], return_inverse=True)
+    most = below[which == np.argmax(sum_into(which, trace.duration[below], len(called)))]
+    child = int(most[np.argmax(trace.duration[most])])
+    inside = 1 - int(own[first]) / int(time[first])
     name = short_name(trace.names[int(names[first])], "cpu_op")
     yield Finding(
         "look_at_the_children",
         "info",
-        f"{name} spends {share(int(own[first]) / int(time[first]))} of its CPU time in itself",
-        f"{name} takes {duration(time[first])} in {plural(len(mine), 'call')}, the most of all outermost "
-        f"ops, and {duration(own[first])} of it is its own. The rest is in what it calls, above all "
+        f"{name} spends {share(inside)} of its CPU time in what it calls",
+        f"{name} takes {duration(time[first])} in {plural(len(mine), 'call')}, more than any other outermost "
+        f"op, and {duration(own[first])} of it is its own. The rest is in what it calls, most of that in "
         f"{short_name(trace.name_of(child), 'cpu_op')}. Total counts the children, self does not.",
         "Sort the table by self time, or go down into the op's children.",
-        first_of([longest, child]),
+        first_of([int(trace.parent[child]), child]),
         {"total_ns": float(time[first]), "self_ns": float(own[first])},
     )
 
@@ -78,15 +80,17 @@ def metadata_only(facts: Facts) -> Iterator[Finding]:
     calls = np.bincount(which, minlength=len(names))
     order = np.argsort(-calls, kind="stable")
     most = ", ".join(f"{trace.names[int(names[i])]} ({calls[i]:,})" for i in order[:4])
+    most += " and others" if len(order) > 4 else ""
     ops = facts.slices(Kind.CPU_OP, lambda _: True)
     part = float(own.sum()) / max(1.0, float(facts.own_time[ops].sum()))
     first = [int(at[trace.name[at] == names[i]][0]) for i in order]
     yield Finding(
         "metadata_only",
         "info",
-        f"{plural(len(at), 'call')} of view ops launch no kernel",
-        f"{most} only make a new view of the same memory: other sizes and strides, no data moved. They cost "
-        f"the CPU {duration(own.sum())}, {share(part)} of the self time of all ops, and the device nothing.",
+        f"{plural(len(at), 'call')} of view ops {verb(len(at), 'start')} no kernel",
+        f"{most}: they only make a new view of the same memory, with other sizes and strides, and move no "
+        f"data. They cost the CPU {duration(own.sum())}, {share(part)} of the self time of all ops, and the "
+        "device nothing.",
         "Nothing to gain on the device. A transposed operand is not copied either: the product reads it as "
         "it lies.",
         first_of(first),
@@ -128,12 +132,13 @@ def planned_launches(facts: Facts) -> Iterator[Finding]:
     planned = np.unique(after)
     total = int(trace.duration[at].sum())
     query = trace.name_of(int(at[-1]))
+    such = f" such as {query}" if len(at) > 1 else f" ({query})"
     yield Finding(
         "planned_launches",
         "info",
         f"{plural(len(planned), 'launch is', 'launches are')} planned by asking for the occupancy first",
         f"Under {ops} the library asks how many blocks of a kernel fit on a multiprocessor before it "
-        f"launches: {plural(len(at), 'query', 'queries')} such as {query}, {duration(total)} in all. It "
+        f"launches: {plural(len(at), 'query', 'queries')}{such}, {duration(total)} in all. It "
         "chooses its grid for this device at run time. Elementwise kernels are launched without asking.",
         "Nothing to change: it explains why such an op takes the CPU longer than an elementwise one.",
         first_of(np.stack([at, after], axis=1).ravel()),

@@ -13,7 +13,7 @@ from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.trace import Kind
 from tracetui.trace.model import F64, I64
-from tracetui.units import duration, plural, share
+from tracetui.units import duration, plural, share, significant
 
 COLD_RATIO = 2.0
 COLD_NS = 20_000
@@ -33,13 +33,14 @@ def cold_start(facts: Facts) -> Iterator[Finding]:
     if width is None or not _is_cold(width):
         return
     number, ratio, text, evidence, numbers = _first_step(facts, width)
+    others = "others" if len(width) > 2 else "other"
     after = width[1] / max(1.0, float(np.median(width[2:]))) if len(width) > 2 else 0.0
     if after >= STILL_COLD:
-        text += f"The step after it still takes {after:.1f} times as long as those that follow. "
+        text += f"The step after it still takes {significant(after, 2)} times as long as those that follow. "
     yield Finding(
         "cold_start",
         "low",
-        f"Cold start: the first step is {ratio:.1f} times as wide as the rest",
+        f"Cold start: the first step takes {significant(ratio, 2)} times as long as the {others}",
         f"{text}What runs for the first time builds handles, loads kernels, fills caches and asks for "
         "memory.",
         f"Leave step {number} out when you read the trace. Let the schedule run warm-up steps before the "
@@ -55,12 +56,13 @@ def wide_first_step(facts: Facts) -> Iterator[Finding]:
     if width is None or _is_cold(width):
         return
     number, ratio, text, evidence, numbers = _first_step(facts, width)
-    reason = "The next step is like the others, so that the program was warm" if len(width) > 2 else ""
-    reason = reason or "There is only one other step to compare with, so that the program may have been cold"
+    others = "others" if len(width) > 2 else "other"
+    reason = "The next step is like the others, so the program was warm" if len(width) > 2 else ""
+    reason = reason or "There is only one other step to compare with, so the program may have been cold"
     yield Finding(
         "wide_first_step",
         "info",
-        f"The first recorded step is {ratio:.1f} times as wide as the rest",
+        f"The first recorded step takes {significant(ratio, 2)} times as long as the {others}",
         f"{text}{reason}. The first calls under the profiler are slow in any process.",
         f"Read the steps after step {number}.",
         evidence,
@@ -93,10 +95,12 @@ def _first_step(facts: Facts, width: F64) -> tuple[int, float, str, tuple[int, .
     usual = float(np.median(width[1:]))
     whole = float(steps.end[0] - steps.start[0])
     profiler = whole - float(width[0])
-    others = plural(len(steps) - 1, "other step")
-    text = f"Step {number} takes {duration(whole)} on the CPU, the {others} {duration(usual)} in the median"
+    many = len(steps) > 2
+    others = f"{len(steps) - 1:,} other steps take {duration(usual)} in the median"
+    others = others if many else f"other step takes {duration(usual)}"
+    text = f"Step {number} takes {duration(whole)} on the CPU, the {others}"
     if profiler:
-        text += f"; {duration(profiler)} of it is the profiler's own work, which is not counted here"
+        text += f". Of the first, {duration(profiler)} is the profiler's own work, which is not counted here"
     text += ". "
     dearer = _dearer(facts)
     if dearer:
@@ -172,7 +176,7 @@ def before_the_first_op(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         "before_the_first_op",
         "low",
-        f"{duration(stretch[0])} pass in {name} before its first op",
+        f"{duration(stretch[0])} pass in {name} before anything in it is recorded",
         f"{name} runs for {duration(trace.duration[at[0]])}, of which {duration(stretch[0])} ({part}) pass "
         f"before {first} begins. {others}In that time the thread is in no op, no launch and no other "
         "annotation: it is Python, or a wait that is not recorded.",
