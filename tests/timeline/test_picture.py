@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -280,3 +281,66 @@ def test_any_size(make: Make, make_scene: MakeScene, size: tuple[int, int]) -> N
 def test_an_empty_trace(make: Make, make_scene: MakeScene) -> None:
     scene = make_scene(make([]), fit(0, 1, 20))
     assert paint(scene, 5).height == 5
+
+
+def test_without_colours_what_is_lit_has_textures(make: Make, make_scene: MakeScene) -> None:
+    trace = make(
+        [(0, 0, 1000, "two words"), (0, 1000, 1000, "b"), (0, 2000, 1000, "b"), (0, 3500, 2, "b")],
+        streams=[1],
+    )
+    scene = make_scene(trace, Viewport(0.0, 100.0, 40), theme=PLAIN)
+    plain_names = canvas_attributes(scene)
+    assert not plain_names[:9].any()  # no line runs through the words of a name
+    assert plain_names[9]
+    mask = np.array([False, True, False, True])
+    lit = replace(scene, matches=mask, selected=2, same=1, band=(3600, 3900))
+    canvas = paint(lit, 6)
+    row = lane(canvas, lit)
+    assert set(row[12:20]) == {"▒"}
+    assert set(row[22:30]) == {"═"}
+    assert row[35] == "║"
+    assert row[36:39] == "···"
+    assert (canvas.paper[TOP, scene.labels + 12 : scene.labels + 30] == PAPER).all()
+    overview = slice(scene.labels, scene.labels + 40)
+    assert (canvas.paper[0, overview] == INK).nonzero()[0].tolist() == [11, 22, 39]
+    assert canvas.text(0)[overview][22] == "▼"
+    assert set(lane(paint(replace(lit, matches=None), 6), lit)[12:20]) == {"░"}
+    plain_ascii = replace(lit, fixed=replace(lit.fixed, palette=Palette(trace, replace(PLAIN, ascii=True))))
+    assert "".join(paint(plain_ascii, 6).text(y) for y in range(6)).isascii()
+
+
+def canvas_attributes(scene: Scene) -> np.ndarray:
+    return paint(scene, 6).attributes[TOP, scene.labels :]
+
+
+def test_lengths_of_gaps_can_be_read_on_any_background(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(0, 0, 100, "k"), (0, 3000, 100, "k")], streams=[0])
+    scene = make_scene(trace, Viewport(0.0, 100.0, 40))
+    scene = replace(scene, gaps={0: Idle(np.array([100]), np.array([3000]))}, band=(0, 4000))
+    canvas = paint(scene, 6)
+    at = lane(canvas, scene).index("2.90 µs") + scene.labels
+    assert canvas.ink[TOP, at] == DARK.text
+    chosen = paint(replace(scene, gap=(0, 0)), 6)
+    assert (chosen.ink[TOP, at], chosen.paper[TOP, at]) == (DARK.paper, DARK.gap)
+
+
+def test_names_in_other_scripts_keep_their_cells_in_ascii(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(0, 0, 2000, "層norm"), (0, 2000, 2000, "層norm")])
+    scene = make_scene(trace, Viewport(0.0, 100.0, 40), theme=replace(DARK, ascii=True))
+    row = lane(paint(scene, 4), scene)
+    assert row.startswith("??norm")
+    assert row[20] == "|"  # where two bars of one colour touch
+    assert row.isascii()
+    assert len(row) == 40
+
+
+def test_gaps_at_the_ends_of_time(make: Make, make_scene: MakeScene) -> None:
+    far = 2**62
+    trace = make([(0, 0, 100, "k")], streams=[0])
+    scene = make_scene(trace, Viewport(-float(far), far / 30, 40))
+    gaps = {0: Idle(np.array([-far - far // 2]), np.array([far + far // 2]))}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        row = lane(paint(replace(scene, gaps=gaps), 4), scene)
+    assert row.startswith("╱")
+    assert " 13,835,058,055 s " in row

@@ -98,9 +98,10 @@ class Canvas:
             self.attributes[line, cells] = attributes
 
     def to_ascii(self) -> None:
-        """Replace the two characters of ordinary text that some fonts lack."""
-        self.glyph[self.glyph == ord("…")] = ord("~")
-        self.glyph[self.glyph == ord("µ")] = ord("u")
+        """Replace what is not ASCII: the cells of names in other scripts become question marks."""
+        for character, twin in (("…", "~"), ("µ", "u"), ("┊", "|")):
+            self.glyph[self.glyph == ord(character)] = ord(twin)
+        self.glyph[self.glyph > 126] = ord("?")
 
     def styles(self) -> npt.NDArray[np.int32]:
         """One number per cell for its colours and attributes; see `unpack`. Shape (height, width)."""
@@ -149,7 +150,7 @@ def runs(cells: Packed) -> list[Run]:
     return [(t.replace(chr(WIDE), ""), s) for t, s in found] if chr(WIDE) in text else found
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def code_points(text: str) -> Codes:
     """A text's code points by cell: WIDE after a character of two cells, none for one of no cell. uint32."""
     if text.isascii():
@@ -164,7 +165,7 @@ def code_points(text: str) -> Codes:
     return np.array(cells, dtype=np.uint32)
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=4096)
 def cut(text: str, width: int) -> str:
     """A text in at most `width` cells, the last one an ellipsis where it had to be cut."""
     if width <= 0:

@@ -21,7 +21,7 @@ def paint_counter(scene: Scene, line: Line, field: Canvas, y: int) -> None:
     eighths = np.ceil(np.nan_to_num(share, nan=0.0) * 8 * height).astype(np.int64)
     eighths = np.clip(eighths - 8 * (height - 1 - line.depth), 0, 8)
     field.glyph[y] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[eighths]
-    field.ink[y] = theme.busy
+    field.ink[y] = theme.area
 
 
 def cursor(scene: Scene) -> int:

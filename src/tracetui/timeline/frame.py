@@ -11,9 +11,18 @@ from tracetui.timeline.gaps import paint_gaps
 from tracetui.timeline.labels import paint_labels
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.overview import paint_overview
-from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW, Cells, Colours, paint_rows, put_cells
+from tracetui.timeline.paint import (
+    ASCII_SHARES,
+    FROM_BELOW,
+    Cells,
+    Colours,
+    paint_names,
+    paint_rows,
+    put_cells,
+)
 from tracetui.timeline.ruler_line import paint_ruler
 from tracetui.timeline.scene import EDGE, TOP, Scene
+from tracetui.timeline.uncoloured import dot_range, tell_bars_apart
 
 
 def paint(scene: Scene, height: int) -> Canvas:
@@ -33,6 +42,9 @@ def paint(scene: Scene, height: int) -> Canvas:
     shown = [line for line in lines if line.of is Of.LANE]
     if shown:
         cells, shares = paint_rows(scene, shown, papers)
+        if theme.plain:
+            tell_bars_apart(scene, shares, cells)
+        paint_names(scene, shares, cells)
         headed = frozenset(line.ref for line in lines if line.of is Of.DEVICE)
         paint_gaps(scene, shown, cells, shares.count == 0, headed)
         put_cells(cells, field, where)
@@ -41,6 +53,8 @@ def paint(scene: Scene, height: int) -> Canvas:
             _paint_device(scene, line, field, y, papers)
         elif line.of is Of.COUNTER:
             paint_counter(scene, line, field, y)
+    if theme.plain:
+        dot_range(scene, field)
     _paint_marks(scene, field)
     paint_flows(scene, lines, field)
     paint_labels(scene, canvas, lines)

@@ -69,19 +69,23 @@ def paint_gaps(
             cells.paper[y][chosen] = theme.gap
             cells.attributes[y][chosen] |= BOLD
         if named:
-            _write_lengths(idle, np.where(here, gap, -1), cells, y)
+            chosen_gap = scene.gap[1] if scene.gap is not None and scene.gap[0] == device else -1
+            _write_lengths(idle, np.where(here, gap, -1), cells, y, theme.text, chosen_gap)
 
 
-def _write_lengths(idle: Idle, gap: I64, cells: Cells, y: int) -> None:
+def _write_lengths(idle: Idle, gap: I64, cells: Cells, y: int, ink: int, chosen: int) -> None:
+    """`gap`: which gap each cell shows, -1 for none. The chosen gap has colours of its own."""
     cuts = np.flatnonzero(np.diff(gap, prepend=-2, append=-2))
     for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
         which = int(gap[begin])
         if which < 0 or end - begin < 5:
             continue
-        text = _length(int(idle.end[which] - idle.start[which]))
+        text = _length(int(idle.end[which]) - int(idle.start[which]))
         if len(text) <= end - begin:
             at = begin + (end - begin - len(text)) // 2
             cells.glyph[y, at : at + len(text)] = code_points(text)
+            if which != chosen:
+                cells.ink[y, at : at + len(text)] = ink
 
 
 @lru_cache(maxsize=4096)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracetui.timeline.canvas import BOLD, Canvas, cut
+from tracetui.timeline.canvas import BOLD, INK, PAPER, Canvas, cut
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW
 from tracetui.timeline.scene import EDGE, Scene
 from tracetui.trace.model import I64
@@ -33,12 +33,16 @@ def _eighths(scene: Scene, borders: I64) -> I64:
     return found
 
 
-def _point(scene: Scene, canvas: Canvas, cell: int, colour: int) -> None:
-    """Colour a cell of the overview, with a stroke where it would be empty."""
+def _point(scene: Scene, canvas: Canvas, cell: int, colour: int, plain: int) -> None:
+    """Colour a cell of the overview, with a stroke where it would be empty. Without colours it is reversed,
+    and shows `plain`."""
     x = scene.labels + cell
     if scene.labels <= x < canvas.width - EDGE:
         canvas.ink[0, x] = colour
-        if canvas.glyph[0, x] == ord(" "):
+        if scene.fixed.theme.plain:
+            canvas.ink[0, x], canvas.paper[0, x] = PAPER, INK
+            canvas.glyph[0, x] = plain
+        elif canvas.glyph[0, x] == ord(" "):
             canvas.glyph[0, x] = ord("|" if scene.fixed.theme.ascii else "╵")
 
 
@@ -54,20 +58,21 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
     cells = slice(scene.labels, scene.labels + width)
     canvas.glyph[0, cells] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[eighths]
     canvas.ink[0, cells] = theme.busy
-    if scene.matches is not None:
-        trace = scene.fixed.trace
-        hits = np.unique(np.searchsorted(borders, trace.start[scene.matches], side="right") - 1)
-        for hit in hits.tolist():
-            _point(scene, canvas, hit, theme.match)
-    if scene.selected >= 0:
-        start = int(scene.fixed.trace.start[scene.selected])
-        _point(scene, canvas, int(np.searchsorted(borders, start, side="right")) - 1, theme.selected)
     low, high = scene.span
     first = (scene.view.start_ns - low) * width // max(1, high - low)
     last = -(-(scene.view.end_ns - low) * width // max(1, high - low))
     first, last = max(0, min(width - 1, first)), max(1, min(width, max(first + 1, last)))
     window = slice(scene.labels + first, scene.labels + last)
     canvas.paper[0, window] = theme.window
+    if scene.matches is not None:
+        trace = scene.fixed.trace
+        hits = np.unique(np.searchsorted(borders, trace.start[scene.matches], side="right") - 1)
+        for hit in hits.tolist():
+            _point(scene, canvas, hit, theme.match, ord(" "))
+    if scene.selected >= 0:
+        start = int(scene.fixed.trace.start[scene.selected])
+        cell = int(np.searchsorted(borders, start, side="right")) - 1
+        _point(scene, canvas, cell, theme.selected, ord("v" if theme.ascii else "▼"))
     if theme.plain:
         canvas.put(0, scene.labels + first, "[")
         canvas.put(0, scene.labels + last - 1, "]")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tracetui.timeline.canvas import BOLD, UNDERLINE, Canvas, code_points, cut
+from tracetui.timeline.canvas import BOLD, Canvas, code_points, cut
 from tracetui.timeline.layout import Line
 from tracetui.timeline.raster import Raster, raster
 from tracetui.timeline.rows import Row
@@ -37,7 +37,10 @@ class Cells:
 
 
 def paint_rows(scene: Scene, lines: list[Line], papers: Colours) -> tuple[Cells, Raster]:
-    """The cells of lines that show slices. `papers`: the background of every column, shape (width,)."""
+    """The cells of lines that show slices, without names.
+
+    `papers`: the background of every column, shape (width,).
+    """
     fixed, view = scene.fixed, scene.view
     rows = [fixed.rows.row(line.ref, line.depth) for line in lines]
     shares = raster(rows, view)
@@ -51,9 +54,6 @@ def paint_rows(scene: Scene, lines: list[Line], papers: Colours) -> tuple[Cells,
     )
     first = _colours(scene, shares.first)
     _paint_shares(scene, shares, rows, cells, first, paper)
-    _paint_names(scene, shares, cells)
-    if fixed.theme.plain:
-        _tell_rows_apart(scene, shares, cells)
     return cells, shares
 
 
@@ -149,14 +149,6 @@ def _paint_shares(
     cells.paper[rest] = paper[rest]
 
 
-def _tell_rows_apart(scene: Scene, shares: Raster, cells: Cells) -> None:
-    """Without colours: bars are underlined (but not their names), and the selected one is not reversed."""
-    solid = (shares.eighths == 8) & (shares.count != 2)
-    cells.attributes[solid & (cells.glyph == ord(" "))] |= UNDERLINE
-    chosen = solid & (shares.first == scene.selected)
-    cells.ink[chosen], cells.paper[chosen] = cells.paper[chosen], cells.ink[chosen]
-
-
 def _mixed(scene: Scene, rows: list[Row]) -> Colours:
     """The colour of each row's crowded cells in which no name prevails. Shape (rows,)."""
     lanes, theme = scene.fixed.trace.lanes, scene.fixed.theme
@@ -218,7 +210,7 @@ def _light(colour: Colours, here: Bool, hits: I32, low: I32, high: I32, value: i
     colour[at] = value
 
 
-def _paint_names(scene: Scene, shares: Raster, cells: Cells) -> None:
+def paint_names(scene: Scene, shares: Raster, cells: Cells) -> None:
     """Names into the bars that have room for them, beginning where the bar begins on the screen."""
     inner = (shares.count == 1) & (shares.eighths == 8)
     if not inner.any():
@@ -237,12 +229,13 @@ def _paint_names(scene: Scene, shares: Raster, cells: Cells) -> None:
     paper, glyph, eighths = cells.paper.ravel(), cells.glyph.ravel(), shares.eighths.ravel()
     seam = (column > 0) & (eighths[left] == 8) & (paper[left] == paper[begins]) & (glyph[left] != SEAM)
     glyph[begins[seam]] = SEAM
-    trace, short = scene.fixed.trace, scene.fixed.short
+    trace, short, attributes = scene.fixed.trace, scene.fixed.short, cells.attributes.ravel()
     names = trace.name[shares.first.ravel()[begins]].tolist()
     for begin, end, name, offset in zip(begins.tolist(), ends.tolist(), names, seam.tolist(), strict=True):
         at = begin + offset
         codes = code_points(cut(short(name), end - at))
         glyph[at : at + len(codes)] = codes
+        attributes[at : at + len(codes)] = 0
     if scene.selected >= 0:
         cells.attributes[(shares.first == scene.selected) & inner] |= BOLD
 

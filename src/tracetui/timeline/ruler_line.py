@@ -53,6 +53,9 @@ def paint_ruler(scene: Scene, canvas: Canvas) -> None:
             line.put(0, tick.column, sign, ink=theme.line)
         elif free.take(tick.column, tick.column + 1):
             line.put(0, tick.column, sign, ink=theme.line)
+    # Text that lies on the range must be read there, too.
+    on_range = (line.paper[0] == theme.band) & (line.ink[0] == theme.text)
+    line.ink[0, on_range] = scene.fixed.palette.text_on(line.paper[0, on_range])
     left = f" {base_label(base)} +" if base is not None else f" {span_label(scene.view)}"
     canvas.put(1, 0, cut(left, scene.labels - 1), ink=theme.text if base is not None else theme.dim)
 
@@ -67,7 +70,7 @@ def _put_range(scene: Scene, line: Canvas, free: Free) -> None:
     text = f" {duration(scene.band[1] - scene.band[0])} "
     at = first + (end - first - len(text)) // 2
     if len(text) <= end - first and free.take(at + 1, at + len(text) - 1):
-        line.put(0, at, text, ink=scene.fixed.theme.mark, attributes=BOLD)
+        line.put(0, at, text, ink=scene.fixed.theme.text, attributes=BOLD)
 
 
 def _put_marks(scene: Scene, line: Canvas, free: Free) -> None:

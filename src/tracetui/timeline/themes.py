@@ -252,7 +252,7 @@ SIXTEEN = Theme(
         **dict.fromkeys(Kind, (6,)),
         Kind.CPU_OP: (4, 12),
         Kind.OTHER: (4, 12),
-        Kind.KERNEL: (10,),
+        Kind.KERNEL: (10, 2),
         Kind.RUNTIME: (6,),
         Kind.MEMCPY: (5,),
         Kind.MEMSET: (5,),

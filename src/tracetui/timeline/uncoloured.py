@@ -1,0 +1,55 @@
+"""Without colours: what is lit in a picture is told by texture.
+
+Bars are reversed, and underlined so that one row does not run into the next. The selection, its namesakes and
+search matches are not reversed but filled, each with a texture of its own; a selected range is dotted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracetui.timeline.canvas import INK, PAPER, UNDERLINE, Canvas
+from tracetui.timeline.paint import ASCII_HAIRLINE, HAIRLINE, Cells
+from tracetui.timeline.raster import Raster
+from tracetui.timeline.scene import Scene
+
+SELECTED, ASCII_SELECTED = ord("═"), ord("=")
+MATCH, ASCII_MATCH = ord("▒"), ord(":")
+SAME, ASCII_SAME = ord("░"), ord("-")
+MATCH_HAIRLINE, ASCII_MATCH_HAIRLINE = ord("║"), ord("!")
+RANGE, ASCII_RANGE = ord("·"), ord(".")
+
+
+def tell_bars_apart(scene: Scene, shares: Raster, cells: Cells) -> None:
+    """Fill the bars that are lit, and underline the others; before the names are written."""
+    ascii, trace = scene.fixed.theme.ascii, scene.fixed.trace
+    some = shares.count > 0
+    solid = (shares.eighths == 8) & (shares.count != 2)
+    blank = solid & (cells.glyph == ord(" "))
+    cells.attributes[blank] |= UNDERLINE
+    if not len(trace):
+        return
+    same = some & (trace.name[shares.first] == scene.same) if scene.same >= 0 else np.zeros_like(some)
+    match = some & scene.matches[shares.first] if scene.matches is not None else np.zeros_like(some)
+    chosen = some & (shares.first == scene.selected)
+    for lit, texture in (
+        (same & ~match & ~chosen, ASCII_SAME if ascii else SAME),
+        (match & ~chosen, ASCII_MATCH if ascii else MATCH),
+        (chosen, ASCII_SELECTED if ascii else SELECTED),
+    ):
+        here = lit & blank
+        cells.glyph[here] = texture
+        cells.ink[here], cells.paper[here] = INK, PAPER
+        cells.attributes[here] = 0
+    hair = match & (cells.glyph == (ASCII_HAIRLINE if ascii else HAIRLINE))
+    cells.glyph[hair] = ASCII_MATCH_HAIRLINE if ascii else MATCH_HAIRLINE
+
+
+def dot_range(scene: Scene, field: Canvas) -> None:
+    """Dot the empty cells of the selected range."""
+    if scene.band is None:
+        return
+    first, last = scene.view.column(scene.band[0]), scene.view.column(max(scene.band[0], scene.band[1] - 1))
+    part = field.part(0, field.height, max(0, first), max(0, last + 1))
+    free = (part.glyph == ord(" ")) & (part.paper == PAPER)
+    part.glyph[free] = ASCII_RANGE if scene.fixed.theme.ascii else RANGE
