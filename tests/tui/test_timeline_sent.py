@@ -16,6 +16,7 @@ from textual.widgets import Static
 
 from tracetui.timeline.canvas import Canvas, Packed
 from tracetui.trace import Trace
+from tracetui.tui.sent import SentLines
 from tracetui.tui.timeline import GapId, SelectionBar, TimelineView
 from tracetui.tui.timeline.strips import Board, LeanStrip
 
@@ -104,13 +105,16 @@ class Watched(App[None]):
         self.trace = trace
         self.terminal = Terminal(*size)
         self.ansi = Console(color_system="truecolor", force_terminal=True)
+        self.sent = SentLines()
 
     def on_mount(self) -> None:
         self.push_screen(Main(self.trace))
 
     def _display(self, screen: Any, renderable: Any) -> None:
         if isinstance(renderable, CompositorUpdate) and not self._batch_count:
-            self.terminal.feed(renderable.render_segments(self.ansi))
+            changed = self.sent.only_new(renderable, screen.size.width)
+            assert isinstance(changed, CompositorUpdate)
+            self.terminal.feed(changed.render_segments(self.ansi))
         super()._display(screen, renderable)
 
     def fresh(self) -> Terminal:
@@ -187,6 +191,27 @@ async def test_a_step_sends_little(small: Trace) -> None:
         main.view.move("down")
         await pilot.pause(0.05)
         assert 0 < app.terminal.bytes - before < 2500
+
+
+async def test_what_is_there_is_not_sent_again(small: Trace) -> None:
+    size = (200, 50)
+    app = Watched(small, size)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause(0.1)
+        before = app.terminal.bytes
+        app.screen.refresh(layout=True)
+        await pilot.pause(0.1)
+        assert app.terminal.bytes - before < 200
+        app.push_screen(Over())
+        await pilot.pause(0.1)
+        before = app.terminal.bytes
+        app.screen.refresh(layout=True)
+        await pilot.pause(0.1)
+        assert app.terminal.bytes - before < 200
+        app.sent.forget()
+        app.screen.refresh(layout=True)
+        await pilot.pause(0.1)
+        assert app.terminal.bytes - before > 200 * 50
 
 
 def test_the_terminal_of_these_tests() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, SystemCommand
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.theme import Theme
 
@@ -14,6 +14,7 @@ from tracetui.tui.bindings import rebound
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.requests import NextTrace, OpenTrace, WantCapture
 from tracetui.tui.screens.loading import LoadingScreen
+from tracetui.tui.sent import SentLines
 from tracetui.tui.settings import Settings
 from tracetui.tui.themes import SIXTEEN, THEMES, default_theme, palette_of
 
@@ -27,7 +28,7 @@ class TracetuiApp(App[None]):
     """tracetui, on a trace that is being loaded, or with a choice of what to look at."""
 
     TITLE = "tracetui"
-    BINDINGS: ClassVar[list[BindingType]] = []
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+l", "redraw", "Redraw", show=False)]
     CSS = "* { scrollbar-size-vertical: 1; }"
     DEFAULT_MODE: ClassVar[str] = "first"
     ALLOW_SELECT: ClassVar[bool] = False
@@ -38,6 +39,7 @@ class TracetuiApp(App[None]):
         self.traces: list[TraceScreen] = []
         """The traces of this session, each in a mode of its own."""
         self.settings = settings or Settings()
+        self.sent = SentLines()
         self.actions = rebound(self.settings.keys)
         for theme in THEMES.values():
             self.register_theme(theme)
@@ -55,6 +57,7 @@ class TracetuiApp(App[None]):
 
     def on_mount(self) -> None:
         self.set_keymap(self.settings.keys)
+        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         if self.settings.ascii:
             from tracetui.tui.plain_glyphs import AsciiFilter
 
@@ -109,12 +112,27 @@ class TracetuiApp(App[None]):
 
     def _trace_screen(self, task: LoadTask) -> TraceScreen:
         from tracetui.tui.screens.trace import TraceScreen
+        from tracetui.tui.timeline.pace import Pace, frame_limit
 
         assert task.trace is not None
         pane = None if self.settings.pane == "none" else self.settings.pane
         self.traces.append(TraceScreen(task.trace, pane, self.palette))
         self.traces[-1].minimum_gap = self.settings.minimum_gap
+        self.traces[-1].timeline.pace = Pace(frame_limit(self.settings.frames_per_second))
         return self.traces[-1]
+
+    # What is sent
+
+    def _display(self, screen: Screen[Any], renderable: Any) -> None:
+        super()._display(screen, self.sent.only_new(renderable, screen.size.width))
+
+    def on_resize(self) -> None:
+        self.sent.forget()  # a terminal moves its lines about
+
+    def action_redraw(self) -> None:
+        """Send every line: something else has written to the terminal, or it was put to sleep."""
+        self.sent.forget()
+        self.screen.refresh(layout=True)
 
     # Traces
 

@@ -56,10 +56,10 @@ def row(
     return Strip([*segments, Segment(mark + cell(words, width - 1 - chip), style), bar], width)
 
 
-def message(text: str, y: int, width: int, style: Style) -> Strip:
-    """Line y of what is said in place of rows, broken where it is too long."""
+def message(text: str, y: int, width: int, style: Style) -> Strip | None:
+    """Line y of what is said in place of rows, broken where it is too long; None below its last line."""
     lines = [line for part in text.split("\n") for line in wrap(part, max(1, width - 2))]
-    return Strip([Segment(cell(" " + (lines[y] if y < len(lines) else ""), width), style)], width)
+    return Strip([Segment(cell(" " + lines[y], width), style)], width) if y < len(lines) else None
 
 
 def scroll_mark(y: int, top: int, page: int, rows: int) -> str:

@@ -272,10 +272,14 @@ class TableView(Widget, can_focus=True):
             self._fitted = (width, fit(self.table.columns, width))
         return self._fitted[1]
 
+    def _blank(self) -> Strip:
+        """An empty line: always the same one, so that a repaint need not send it again."""
+        return Strip.blank(self.size.width, self.rich_style)
+
     def render_line(self, y: int) -> Strip:
         width, style = self.size.width, self.get_component_rich_style
         if self.table is None:
-            return drawing.message(self.waiting, y, width, style("table--dim"))
+            return drawing.message(self.waiting, y, width, style("table--dim")) or self._blank()
         if y < HEADER:
             order = (self.sort, self.descending)
             return drawing.header(
@@ -283,12 +287,12 @@ class TableView(Widget, can_focus=True):
             )
         if not len(self.order):
             nothing = f"no row contains “{self.needle}”" if self.needle else self.table.empty
-            return drawing.message(nothing, y - HEADER, width, style("table--dim"))
-        mark = drawing.scroll_mark(y - HEADER, self.top, self.page, len(self.order))
-        bar = Segment(mark, style("table--bar") if mark != " " else self.rich_style)
+            return drawing.message(nothing, y - HEADER, width, style("table--dim")) or self._blank()
         at = self.top + y - HEADER
         if at >= len(self.order):
-            return Strip([Segment(" " * (width - 1), self.rich_style), bar], width)
+            return self._blank()
+        mark = drawing.scroll_mark(y - HEADER, self.top, self.page, len(self.order))
+        bar = Segment(mark, style("table--bar") if mark != " " else self.rich_style)
         row, here = int(self.order[at]), at == self.cursor
         faint = self.table.dim is not None and self.table.dim(row)
         look = style("table--cursor" if here else "table--dim" if faint else "table--row")
