@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.kineto import cpu, run, trace_of
 
 from tracetui.analysis.chain import MOST_EVENTS, launch_chain, launched_by
 from tracetui.analysis.efficiency import efficiency
 from tracetui.analysis.explain import Explanation, explain
-from tracetui.trace import Trace, load
+from tracetui.trace import Kind, Trace, load
 
 DATA = Path(__file__).parent.parent / "data"
 SAMPLE_TRACES = DATA.parent.parent / "sample_traces"
@@ -286,3 +287,32 @@ def test_hostile_args_are_explained(tmp_path: Path) -> None:
     for i in range(len(trace)):
         assert explain(trace, i).what
     assert efficiency(trace).ops == ()
+
+
+def test_the_largest_part_is_that_of_all_calls_of_a_name(tmp_path: Path) -> None:
+    inner = [cpu("aten::view", 1, 30), *(cpu("aten::narrow", 40 + 20 * n, 18) for n in range(3))]
+    trace = trace_of(tmp_path, cpu("CatBackward0", 0, 100), *inner)
+    told = explain(trace, 0)
+    assert "the largest part goes to aten::narrow (3 calls, 54.0 µs)." in " ".join(told.why)
+
+
+def test_a_meaning_is_not_said_twice(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, cpu("aten::empty", 0, 10), *run(30, 10, 1))
+    assert [text for text in explain(trace, 0).what if "launches nothing" in text] == [
+        "Takes memory from the caching allocator. It launches nothing."
+    ]
+
+
+@pytest.mark.parametrize(("major", "said"), [(7, "fp16 would use"), (9, "TF32 or bf16 would use")])
+def test_what_would_use_the_tensor_cores_depends_on_the_device(tmp_path: Path, major: int, said: str) -> None:
+    device = {"id": 0, "name": "a GPU", "computeMajor": major}
+    trace = trace_of(tmp_path, *run(30, 10, 1, "sgemm_128x64_nn"), deviceProperties=[device])
+    kernel = int(np.flatnonzero(trace.kind == Kind.KERNEL)[0])
+    assert said in " ".join(explain(trace, kernel).why)
+
+
+def test_the_pace_of_the_device_is_no_gap(tmp_path: Path) -> None:
+    for pause, told in ((0.05, False), (0.1, True)):
+        trace = trace_of(tmp_path, *run(30, 10, 1), *run(40 + pause, 10, 2))
+        last = int(np.flatnonzero(trace.kind == Kind.KERNEL)[-1])
+        assert ("stood idle" in " ".join(explain(trace, last).why)) is told

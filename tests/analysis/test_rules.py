@@ -295,3 +295,49 @@ def test_spread(tmp_path: Path, lengths: tuple[float, ...], fires: bool) -> None
 
 def test_no_spread_between_steps_that_run_other_things(tmp_path: Path) -> None:
     assert found(trace_of(tmp_path, *steps((50, 50, 66), "bmm")), "spread") is None
+
+
+# What else a sentence claims.
+
+
+def test_the_children_named_are_those_that_take_most_over_all_calls(tmp_path: Path) -> None:
+    events = []
+    for n in range(3):
+        events.append(cpu("aten::linear", 100 * n, 90))
+        events += [cpu("aten::t", 100 * n + 1, 30), cpu("aten::mm", 100 * n + 40, 31)]
+    events.append(cpu("aten::t", 172, 15))
+    trace = trace_of(tmp_path, *events)
+    finding = found(trace, "look_at_the_children")
+    assert finding is None  # 27% of it is its own
+    trace = trace_of(tmp_path, *events, *(cpu("aten::add", 100 * n + 72, 17) for n in (0, 2)))
+    finding = found(trace, "look_at_the_children")
+    assert finding is not None
+    assert finding.title == "aten::linear spends 86% of its CPU time in what it calls"
+    assert "most of that in aten::t." in finding.text  # mm is the longest child of each call but one
+    assert evidence(trace, finding) == ["aten::linear", "aten::t"]
+
+
+def test_the_advice_on_compiled_code_knows_its_graphs(tmp_path: Path) -> None:
+    call = [cpu("Torch-Compiled Region: 0/0", 100, 100), cpu("TorchDynamo Cache Lookup", 50, 20)]
+    finding = found(trace_of(tmp_path, *call), "compiled_overhead")
+    assert finding is not None
+    assert "CUDA graph" in finding.advice
+    graph = cpu("cudaGraphLaunch", 150, 10, "cuda_runtime", correlation=1)
+    finding = found(trace_of(tmp_path, *call, graph), "compiled_overhead")
+    assert finding is not None
+    assert "CUDA graph" not in finding.advice
+
+
+def test_one_call_is_one_call(tmp_path: Path) -> None:
+    events = [cpu("aten::view", 0, 3), *run(10, 100, 1)]
+    finding = found(trace_of(tmp_path, *events), "metadata_only")
+    assert finding is not None
+    assert finding.title == "1 call of view ops starts no kernel"
+
+
+def test_a_first_step_against_one_other(tmp_path: Path) -> None:
+    events = [step(0, 0, 2600), step(1, 3000, 100), *run(10, 5, 1), *run(3010, 5, 2)]
+    finding = found(trace_of(tmp_path, *events), "cold_start")
+    assert finding is not None
+    assert finding.title == "Cold start: the first step takes 26 times as long as the other"
+    assert "Step 0 takes 2.60 ms on the CPU, the other step takes 100 µs." in finding.text

@@ -75,6 +75,26 @@ def test_without_a_terminal_the_summary_is_printed() -> None:
     assert "overhead-bound" in run.stdout.casefold()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "encoding"),
+    [(["open", "--ascii"], "utf-8"), (["gaps"], "ascii"), (["findings"], "ascii"), (["gaps"], "utf-8")],
+)
+def test_micro_is_written_where_it_can_be_shown(arguments: list[str], encoding: str) -> None:
+    told = subprocess.run(
+        [sys.executable, "-m", "tracetui", *arguments, str(LLAMA)],
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        stdout=subprocess.PIPE,
+        check=True,
+    ).stdout
+    if encoding == "utf-8" and "--ascii" not in arguments:
+        assert "736 µs" in told.decode()
+        assert " us" not in told.decode()
+    else:
+        assert told.isascii()
+        assert b" us" in told
+        assert b"?" not in told
+
+
 def test_demo_lists_its_samples() -> None:
     found = samples()
     if not found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from rich.cells import cell_len
 
 from tracetui.report import markdown
 from tracetui.report.jsonable import dumps
-from tracetui.report.lines import bar, columns, fit, plain_text
+from tracetui.report.lines import bar, columns, fit, plain_text, wrap
 from tracetui.report.pytorch_table import format_share, format_time
 
 
@@ -33,6 +34,17 @@ def test_fit_keeps_both_ends() -> None:
 )
 def test_bar(share: float, text: str) -> None:
     assert bar(share, 4) == text
+
+
+@given(st.lists(st.sampled_from(["the", "step", "12.3 µs", "1.06 TB/s", "3 calls", "reduce-overhead"])))
+def test_wrapped_text_keeps_numbers_with_their_units(words: list[str]) -> None:
+    text = " ".join(words)
+    lines = wrap(text, 20)
+    assert " ".join(lines) == text
+    assert all(len(line) <= 20 for line in lines)
+    for line in lines:
+        assert not re.search(r"12\.3$|1\.06$|reduce-$", line)
+        assert not re.match(r"µs|TB/s|overhead", line)
 
 
 def test_columns_line_up() -> None:

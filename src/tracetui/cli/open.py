@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -55,6 +56,8 @@ def open_trace(path: str, theme: str | None = None, ascii: bool = False) -> None
     """
     check(path)
     if not sys.stdout.isatty():
+        if ascii and isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="ascii")  # what it lacks is written as its twin
         print_summary(path)
         return
     if path == "-" and sys.stdin.isatty():

@@ -160,9 +160,8 @@ def lead_in_line(report: GapReport) -> str | None:
     if report.lead_in is None:
         return None
     cause = CAUSES[int(report.lead_in.cause[0])]
-    return (
-        f"its first event starts {duration(report.gaps.lead_in)} after the CPU ({cause}: {CAUSE_TEXT[cause]})"
-    )
+    begun = f"first event {duration(report.gaps.lead_in)} after the CPU's"
+    return f"{begun} ({cause}: {CAUSE_TEXT[cause]})"
 
 
 def cause_lines(totals: list[CauseTotal], idle: int, width: int) -> list[Line]:
