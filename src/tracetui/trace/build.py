@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tracetui.trace.columns import Array
 from tracetui.trace.lanes import Plan, plan_lanes, read_labels
 from tracetui.trace.links import FlowEnds, count_before_launch, link_flows, link_launches, link_ops
 from tracetui.trace.model import (
@@ -23,7 +24,7 @@ from tracetui.trace.model import (
 from tracetui.trace.nesting import nest, sort_slices
 from tracetui.trace.odd import first_view, mark_odd
 from tracetui.trace.pairs import pair_async, pair_threads
-from tracetui.trace.store import LAUNCH_FLOWS, Array, Store
+from tracetui.trace.store import LAUNCH_FLOWS, Store
 from tracetui.trace.text import plain
 from tracetui.trace.times import NO_TIME
 from tracetui.units import exact

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.trace.model import CATEGORY_KINDS, DEVICE_WORK, I8, I32, Kind, Lane, Process
+from tracetui.trace.categories import CATEGORY_KINDS
+from tracetui.trace.model import DEVICE_WORK, I8, I32, Kind, Lane, Process
 from tracetui.trace.rows import Head
 from tracetui.trace.text import plain
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tracetui.trace.columns import Array
 from tracetui.trace.model import NO_ID
 from tracetui.trace.rows import Tables
-from tracetui.trace.store import POINT_COLUMNS, SLICE_COLUMNS, Array, AsyncEvent
+from tracetui.trace.store import POINT_COLUMNS, SLICE_COLUMNS, AsyncEvent
 from tracetui.trace.times import NO_TIME
 from tracetui.trace.trouble import Trouble
 

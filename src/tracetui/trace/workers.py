@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracetui.trace.chunks import Ending, Reader
-from tracetui.trace.store import Array, Store
+from tracetui.trace.columns import Array
+from tracetui.trace.store import Store
 from tracetui.trace.stretches import Stretch, Supply
 from tracetui.trace.worker import LENGTHS, read_stretch, write_all
 
