@@ -60,7 +60,7 @@ def test_a_kernel_before_its_launch_is_said(
     trace = trace_of([launch(10, 1), kernel(7.5, 1), launch(20, 2), kernel(20, 2)])
     (notice,) = trace.notices
     assert (notice.kind, notice.level, notice.count) == ("before_launch", "odd", 1)
-    assert "2.500 us" in notice.text
+    assert "2.500 µs" in notice.text
     # It is kept, linked, and no other number depends on it.
     assert not trace.odd.any()
 

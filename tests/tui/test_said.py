@@ -1,0 +1,47 @@
+"""What panes say of a trace in words: what the CPU was in during a gap, and what the verdict is."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from tests.kineto import cpu, kernel, launch, run, trace_of
+
+from tracetui.analysis.activity import small_ops
+from tracetui.tui.gaps import list_causes, list_gaps
+from tracetui.tui.panes.findings import FindingsPane
+from tracetui.tui.panes.gaps import gaps_table
+from tracetui.tui.panes.steps import StepsPane
+from tracetui.tui.results import Results
+
+NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def test_the_gaps_table_says_when_many_small_ops_fill_a_gap(tmp_path: Path) -> None:
+    ops = [cpu("aten::add" if n % 3 else "aten::mul", 105 + 20 * n, 15) for n in range(9)]
+    one = [cpu("aten::mm", 320, 90), launch(400, 3), kernel(410, 10, 3)]
+    trace = trace_of(
+        tmp_path, launch(0, 1), kernel(10, 90, 1), *ops, launch(290, 2), kernel(300, 10, 2), *one
+    )
+    gaps = list_gaps(trace)
+    causes = list_causes(trace, gaps)
+    table = gaps_table(trace, gaps, causes, small_ops(trace, gaps.before, causes))
+    (column,) = [c for c in table.columns if c.key == "activity"]
+    assert [column.text(row) for row in range(len(gaps))] == ["9 ops, most in aten::add", "aten::mm"]
+    assert column.values is not None
+    assert list(column.values()) == ["9 ops, most in aten::add", "aten::mm"]
+
+
+def test_the_verdict_in_the_app_says_how_much_is_communication(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, *run(100, 300, 1), *run(400, 500, 2, NCCL, stream=13), *run(900, 200, 3))
+    (show,) = FindingsPane(Results(trace), "findings").work_out()
+    assert isinstance(show, partial)
+    note = show.args[1]
+    assert note.endswith("verdict: compute-bound, communication alone 50.0% of busy")
+    quiet = trace_of(tmp_path, *run(100, 300, 1), *run(400, 20, 2, NCCL, stream=13), *run(420, 200, 3))
+    (show,) = FindingsPane(Results(quiet), "findings").work_out()
+    assert isinstance(show, partial)
+    assert show.args[1].endswith("verdict: compute-bound")
+    (show,) = StepsPane(Results(trace), "steps").work_out()
+    assert isinstance(show, partial)
+    assert "50.0% of its busy time is communication" in show.args[0].whole.verdict.reason
