@@ -7,8 +7,9 @@ call has makes a row of its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from tracetui.trace.model import I64, Bool
 if TYPE_CHECKING:
     from tracetui.analysis.averages import Averages
 
-__all__ = ["MemoryUse", "Records", "memory_records", "memory_rows", "memory_use"]
+__all__ = ["MemoryUse", "Records", "change", "memory_records", "memory_rows", "memory_use", "moment"]
 
 RECORD, OUT_OF_MEMORY = "[memory]", "[OutOfMemory]"
 HOST_TYPES, DEVICE_TYPES = (0, 2, 5), (1, 6, 12, 20)
@@ -37,6 +38,11 @@ class Records:
     host: I64
     """Bytes allocated, negative where freed; 0 for a record of the other kind of memory."""
     device: I64
+    where: I64
+    """The device's number, -1 for the host."""
+    allocated: I64
+    """Bytes of all that is allocated there after this record, -1 where the file does not tell."""
+    reserved: I64
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +60,41 @@ def memory_records(trace: Trace) -> Records | None:
     at = _named(trace, RECORD)
     if not len(at):
         return None
-    host, device = np.zeros(len(at), dtype=np.int64), np.zeros(len(at), dtype=np.int64)
+    columns = np.zeros((5, len(at)), dtype=np.int64)
+    host, device, where, allocated, reserved = columns
     for i, args in enumerate(trace.args_of_sources(trace.instants.source[at].tolist())):
-        size, kind = args.get("Bytes"), args.get("Device Type")
-        if isinstance(size, int) and abs(size) < 1 << 62:
-            if kind in HOST_TYPES:
-                host[i] = size
-            elif kind in DEVICE_TYPES:
-                device[i] = size
-    return Records(trace.instants.start[at], host, device)
+        kind = args.get("Device Type")
+        if kind in HOST_TYPES:
+            host[i] = _bytes(args, "Bytes", 0)
+        elif kind in DEVICE_TYPES:
+            device[i] = _bytes(args, "Bytes", 0)
+        where[i] = max(-1, _bytes(args, "Device Id", -1)) if kind in DEVICE_TYPES else -1
+        allocated[i], reserved[i] = (_bytes(args, f"Total {what}", -1) for what in ("Allocated", "Reserved"))
+    return Records(trace.instants.start[at], host, device, where, allocated, reserved)
+
+
+def _bytes(args: Mapping[str, Any], key: str, otherwise: int) -> int:
+    value = args.get(key)
+    return value if isinstance(value, int) and abs(value) < 1 << 62 else otherwise
+
+
+def moment(records: Records, time: int) -> list[tuple[int, int, int]]:
+    """(where, bytes allocated, bytes reserved) at an instant, for each device and the host (-1), as far as
+    the records tell: what the last one up to it says."""
+    found = []
+    until = int(np.searchsorted(records.time, time, side="right"))
+    for where in np.unique(records.where).tolist():
+        mine = np.flatnonzero((records.where[:until] == where) & (records.allocated[:until] >= 0))
+        if len(mine):
+            last = int(mine[-1])
+            found.append((where, int(records.allocated[last]), int(records.reserved[last])))
+    return found
+
+
+def change(records: Records, start: int, end: int) -> tuple[int, int]:
+    """(host, device) bytes allocated less freed from `start` to `end`, both included, by any thread."""
+    first, last = np.searchsorted(records.time, start), np.searchsorted(records.time, end, side="right")
+    return int(records.host[first:last].sum()), int(records.device[first:last].sum())
 
 
 def memory_use(trace: Trace, calls: Calls, table: Averages, records: Records) -> MemoryUse:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.calls import Calls
     from tracetui.analysis.causes import Causes
     from tracetui.analysis.findings import Finding
+    from tracetui.analysis.memory import MemoryUse, Records
     from tracetui.analysis.scope import Scope
     from tracetui.analysis.steps import Steps
     from tracetui.analysis.verdict import Verdict
@@ -62,6 +63,19 @@ class Results:
 
         # Only the whole trace is kept: ranges come and go.
         return self._once(("averages", group), make) if scope is None or scope.kind == "whole" else make()
+
+    def memory(self) -> Records | None:
+        """What was allocated and freed; None where that was not recorded."""
+        from tracetui.analysis.memory import memory_records
+
+        return self._once("memory", lambda: memory_records(self.trace))
+
+    def memory_use(self, averages: Averages) -> MemoryUse | None:
+        """The memory of each row of `averages`."""
+        from tracetui.analysis.memory import memory_use
+
+        records = self.memory()
+        return None if records is None else memory_use(self.trace, self.calls(), averages, records)
 
     def gaps(self) -> GapList:
         """The gaps of every device, in one list."""

@@ -9,13 +9,14 @@ import numpy as np
 
 from tracetui.analysis.averages import GROUPS, Averages
 from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.memory import MemoryUse
 from tracetui.analysis.scope import Scope
 from tracetui.trace.model import I64, Trace
 from tracetui.tui.panes.base import Jump
 from tracetui.tui.panes.scoped import ScopedPane, scope_text
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
-from tracetui.units import fixed, plural, share_of
+from tracetui.units import fixed, memory_size, plural, share_of
 
 
 def time_text(ns: float) -> str:
@@ -24,7 +25,10 @@ def time_text(ns: float) -> str:
 
 
 def averages_table(
-    trace: Trace, averages: Averages, colour: Callable[[int], str | None] | None = None
+    trace: Trace,
+    averages: Averages,
+    colour: Callable[[int], str | None] | None = None,
+    memory: MemoryUse | None = None,
 ) -> Table:
     """The averages as columns. `colour` maps a name's index to its colour in the timeline."""
     a = averages
@@ -84,6 +88,18 @@ def averages_table(
         ),
         Column("calls", "Calls", lambda r: f"{int(a.calls[r]):,}", lambda: a.calls, 8),
     ]
+    if memory is not None:
+        at = len(columns) - 1
+        columns[at:at] = [
+            _memory_column(key, title, values, drop)
+            for key, title, values, drop in (
+                ("self_device_memory", "Self GPU mem", memory.self_device, 3),
+                ("device_memory", "GPU mem", memory.device, 10),
+                ("self_cpu_memory", "Self CPU mem", memory.self_host, 7),
+                ("cpu_memory", "CPU mem", memory.host, 11),
+            )
+            if values.any()
+        ]
     return Table(
         tuple(columns),
         len(a),
@@ -91,6 +107,16 @@ def averages_table(
         (lambda r: colour(int(trace.name[a.first[r]])) if a.first[r] >= 0 else None) if colour else None,
         empty="no events here",
     )
+
+
+def _memory_column(key: str, title: str, values: I64, drop: int) -> Column:
+    """Bytes allocated less freed."""
+
+    def text(row: int) -> str:
+        count = int(values[row])
+        return f"{'-' if count < 0 else ''}{memory_size(abs(count))}" if count else "-"
+
+    return Column(key, title, text, lambda: values, 12, True, drop)
 
 
 def instances(trace: Trace, averages: Averages, row: int) -> I64:
@@ -121,12 +147,19 @@ class AveragesPane(ScopedPane):
         averages = self.results.averages(self.scope, group)
         by = "" if group == "name" else f"by {group}"
         note = ", ".join(t for t in (by, scope_text(self.results, averages.scope)) if t)
-        yield partial(self.show_averages, averages, note)
+        if not self.results.ready("memory"):  # its records are read from the file, which may take a while
+            yield partial(self.show_averages, averages, note)
+        try:
+            memory = self.results.memory_use(averages)
+        except (OSError, ValueError):  # the file is gone, or is another one by now
+            return
+        if memory is not None or self.averages is not averages:
+            yield partial(self.show_averages, averages, note, memory)
 
-    def show_averages(self, averages: Averages, note: str) -> None:
+    def show_averages(self, averages: Averages, note: str, memory: MemoryUse | None = None) -> None:
         before = self._told()
         self.averages = averages
-        table = averages_table(self.results.trace, averages, self._colour)
+        table = averages_table(self.results.trace, averages, self._colour, memory)
         device = table.column("self_device") is not None
         self.set_table(table, "self_device" if device else "self_cpu")
         if before is not None:
