@@ -10,7 +10,10 @@ share that is not the whole is never `100%`, and one of something is never `0%`.
 
 from __future__ import annotations
 
+import re
+
 __all__ = [
+    "BEFORE_UNIT",
     "duration",
     "exact",
     "fixed",
@@ -26,6 +29,9 @@ __all__ = [
     "tick",
     "verb",
 ]
+
+BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|[kMGT]i?B|[kMGT]?B(?:/s)?|[kMGT]?FLOP/s)\b)")
+"""The space between a number and its unit, where no line is to be broken."""
 
 _UNITS = ((1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (1_000_000_000, "s"))
 

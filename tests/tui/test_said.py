@@ -13,6 +13,7 @@ from tracetui.tui.panes.findings import FindingsPane
 from tracetui.tui.panes.gaps import gaps_table
 from tracetui.tui.panes.steps import StepsPane
 from tracetui.tui.results import Results
+from tracetui.tui.text import wrap
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
@@ -45,3 +46,12 @@ def test_the_verdict_in_the_app_says_how_much_is_communication(tmp_path: Path) -
     (show,) = StepsPane(Results(trace), "steps").work_out()
     assert isinstance(show, partial)
     assert "50.0% of its busy time is communication" in show.args[0].whole.verdict.reason
+
+
+def test_wrapped_sentences_keep_numbers_with_their_units() -> None:
+    text = "It waits (2.04 ms) at 1.06 TB/s, 873 µs of it in 3 calls."
+    for width in range(10, 60):
+        lines = wrap(text, width)
+        assert " ".join(lines) == text
+        assert not any(line.endswith(("2.04", "1.06", "873")) for line in lines)
+    assert wrap("12345 ms", 4) == ["1234", "5 ms"]

@@ -5,11 +5,12 @@ Texts in spans are plain: nothing in them is ever read as markup.
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len, set_cell_size
+
+from tracetui.units import BEFORE_UNIT
 
 __all__ = ["STYLES", "Line", "Span", "bar", "columns", "fit", "plain_text", "wrap"]
 
@@ -46,12 +47,9 @@ def fit(text: str, width: int) -> str:
     return set_cell_size(text, width - 1 - cell_len(tail)) + "…" + tail
 
 
-_UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|[kMGT]?B|[kMGT]?B/s|[kMGT]?FLOP/s)\b)")
-
-
 def wrap(text: str, width: int) -> list[str]:
     """`text` in lines of at most `width` characters, broken between words: a number keeps its unit."""
-    kept = textwrap.wrap(_UNIT.sub("\u00a0", text), width, break_on_hyphens=False)
+    kept = textwrap.wrap(BEFORE_UNIT.sub("\u00a0", text), width, break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in kept]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from rich.cells import cell_len, set_cell_size
 
+from tracetui.units import BEFORE_UNIT
+
 
 def _head(text: str, width: int) -> str:
     """A start of the text that overflows `width` cells, or all of it, found without a look at the rest."""
@@ -41,7 +43,8 @@ def cell(text: str, width: int, right: bool = False) -> str:
 
 
 def wrap(text: str, width: int, limit: int = 1000) -> list[str]:
-    """Lines of at most `width` cells, broken at spaces where there are any; at most `limit` lines."""
+    """Lines of at most `width` cells, broken at spaces where there are any, but not between a number and its
+    unit; at most `limit` lines."""
     width = max(1, width)
     lines: list[str] = []
     at = 0
@@ -54,6 +57,8 @@ def wrap(text: str, width: int, limit: int = 1000) -> list[str]:
             continue
         room = len(set_cell_size(piece, width).rstrip()) or 1
         cut = piece.rfind(" ", 0, room + 1)
+        while cut > 0 and BEFORE_UNIT.match(text, at + cut):
+            cut = piece.rfind(" ", 0, cut)
         if cut <= 0:
             cut = room
         lines.append(piece[:cut].rstrip())
