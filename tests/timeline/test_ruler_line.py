@@ -60,8 +60,9 @@ def test_nothing_on_the_ruler_is_cut_into(
     first, end = max(0, view.column(low)), min(WIDTH, view.column(high + 1) + 1)
     if len(length) <= end - first:
         assert found(first + (end - first - len(length)) // 2, length)
+    shared = [f"{n} marks" for n in range(2, len(placed) + 1)]
     for time, label in placed:
-        any(found(view.column(time), form) for form in forms(label))
+        any(found(view.column(time), form) for text in (label, *shared) for form in forms(text))
     for tick in ticks(view)[1]:
         any(found(tick.column, "╷" + text) for text in (tick.label, ""))
     assert not "".join(blank).strip(), line
@@ -78,3 +79,11 @@ def test_a_range_s_length_and_a_mark_take_the_place_of_a_tick_s_label() -> None:
     first, rest = marked[:40], marked[40:]
     assert first == f"{'╷0':10}{'╷1 µs':8}{'▾a step':12}{'╷3 µs':10}"
     assert rest == f"{'╷4 µs':6}{'▾anothe…':9}{'▾b':5}{'╷6 µs':10}{'╷7 µs':10}"
+
+
+def test_marks_side_by_side_share_a_label() -> None:
+    view = Viewport(0.0, 100.0, WIDTH)
+    marks = ((1_210, "a"), (1_290, "b"), (1_400, "c"), (2_500, "d"))
+    assert ruler(replace(scene_at(view), marks=marks))[10:32] == f"{'╷':2}{'▾3 marks':13}{'▾d':5}╷3"
+    near = ((1_210, "a"), (1_500, "b"))
+    assert ruler(replace(scene_at(view), marks=near))[10:20] == f"{'╷':2}{'▾':3}{'▾b':5}"

@@ -15,6 +15,8 @@ from tracetui.units import duration
 
 LABEL = 16
 """Cells of a mark's label at most."""
+CLOSE = 3
+"""Marks nearer than so many cells share a label: the first one's would have no room."""
 
 
 class Free:
@@ -74,15 +76,20 @@ def _put_range(scene: Scene, line: Canvas, free: Free) -> None:
 
 
 def _put_marks(scene: Scene, line: Canvas, free: Free) -> None:
-    """The marks' labels, cut where the next mark comes."""
+    """The marks' labels, cut where the next mark comes; of marks side by side their number."""
     theme, view = scene.fixed.theme, scene.view
     sign = "v" if theme.ascii else "▾"
-    seen = [(view.column(time), label) for time, label in scene.marks]
-    seen = [(column, label) for column, label in seen if 0 <= column < view.width]
-    columns = [column for column, _ in seen]
-    for n, (column, label) in enumerate(seen):
-        most = min([LABEL, *(c - column - 1 for c in columns[n + 1 : n + 2])])
-        room = free.room(column, max(1, most))
+    groups: list[tuple[int, list[str]]] = []
+    for time, label in scene.marks:
+        column = view.column(time)
+        if groups and column - groups[-1][0] < CLOSE:
+            groups[-1][1].append(label)
+        elif 0 <= column < view.width:
+            groups.append((column, [label]))
+    for n, (column, labels) in enumerate(groups):
+        most = min([LABEL, *(c - column - 1 for c, _ in groups[n + 1 : n + 2])])
+        room = free.room(column, most)
+        label = labels[0] if len(labels) == 1 else f"{len(labels)} marks"
         text = cut(sign + label, room) if room > 2 else sign
         if free.take(column, column + cell_len(text)):
             line.put(0, column, text, ink=theme.mark, attributes=BOLD)
