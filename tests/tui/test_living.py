@@ -18,7 +18,6 @@ from tracetui.tui.app import TracetuiApp
 from tracetui.tui.export import ExportError, as_csv, as_json, as_markdown, table_text, write_new
 from tracetui.tui.hint import LINES
 from tracetui.tui.loading import LoadTask
-from tracetui.tui.marks import Mark, load_marks, next_mark, save_marks, with_mark
 from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.gaps import GapsPane
 from tracetui.tui.plain_glyphs import to_ascii
@@ -75,35 +74,6 @@ async def test_averages_group_by_what_one_wants() -> None:
         await pilot.press("b")
         await until(pilot, lambda: pane.averages is not None and pane.averages.grouped_by == "shape")
         assert "by shape" in pane.note
-
-
-async def test_marks_are_there_at_the_next_opening(state: Path) -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
-        await pilot.press("right", "m", *"here it is [b]", "enter")
-        screen = screen_of(app)
-        await until(pilot, lambda: len(screen.marks) == 1)
-        time = int(screen.trace.start[screen.timeline.selected or 0])
-        assert screen.marks == [Mark(time, "here it is [b]")]
-    again = app_of(MLP)
-    async with again.run_test(size=SIZE) as pilot:
-        screen = screen_of(again)
-        assert [m.label for m in screen.marks] == ["here it is [b]"]
-        await pilot.press("w", "w", "M")
-        assert "here it is [b]" in screen.footer.message
-        assert screen.timeline.viewport.contains(time)
-
-
-def test_marks_are_kept_by_file_and_an_empty_label_takes_one_away(tmp_path: Path) -> None:
-    marks = with_mark(with_mark([], 20, " two "), 10, "one\x1b[2J")
-    assert marks == [Mark(10, "one␛[2J"), Mark(20, "two")]
-    assert save_marks("a.json", marks, tmp_path)
-    assert load_marks("a.json", tmp_path) == marks
-    assert load_marks("b.json", tmp_path) == []
-    assert not save_marks("-", marks, tmp_path)
-    assert with_mark(marks, 20, "") == [marks[0]]
-    assert [next_mark(marks, t) for t in (0, 10, 20)] == [marks[0], marks[1], marks[0]]
-    assert next_mark([], 0) is None
 
 
 VALUES = np.array([1500, 2], dtype=np.int64)

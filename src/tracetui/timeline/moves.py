@@ -55,6 +55,18 @@ def brought_up(scene: Scene, lane: int, depth: int, height: int) -> Scene:
     return scrolled(scene, min(max(scene.top, line - room + 1), line), height)
 
 
+def lane_in_view(scene: Scene, lane: int, height: int) -> Scene:
+    """Scroll just so far that a lane's first row and, where there is room, its others are on the screen."""
+    layout = scene.layout
+    track = layout.track_of(Of.LANE, lane)
+    first = layout.place(track, 0) if track >= 0 else -1
+    if first < 0:
+        return scene
+    last = layout.place(track, int(layout.shown[track]) - 1)
+    room = max(1, height - TOP - layout.pinned_height)
+    return scrolled(scene, min(max(scene.top, last - room + 1), first), height)
+
+
 def revealed(scene: Scene, slice_index: int, height: int, *, closer: bool) -> Scene:
     """Move just so far that a slice is in view; `closer`: zoom in where it is too small to be seen."""
     trace, view = scene.fixed.trace, scene.view

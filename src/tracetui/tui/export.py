@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tracetui.report import markdown
 from tracetui.tui.tables.model import I64, Table
 
 TABLE_ENDINGS = (".csv", ".json", ".md")
@@ -61,8 +62,11 @@ def as_markdown(table: Table, order: I64) -> str:
     titles, rows = shown(table, order)
     sides = ["--:" if c.right else ":--" for c in table.columns]
 
-    def line(words: list[str]) -> str:
-        return "| " + " | ".join(w.replace("\\", "\\\\").replace("|", "\\|") or " " for w in words) + " |"
+    def words(text: str) -> str:
+        return "<br>".join(markdown.cell(part) for part in text.split("\n")) or " "
+
+    def line(texts: list[str]) -> str:
+        return "| " + " | ".join(map(words, texts)) + " |"
 
     return "\n".join([line(titles), "|" + "|".join(sides) + "|", *map(line, rows)]) + "\n"
 

@@ -1,70 +1,219 @@
-"""Marks: labelled instants of a trace, kept in the user's state directory and there at the next opening."""
+"""Marks: labelled instants of a trace with notes, kept in the user's state directory.
+
+The labels and notes of the file are not trusted more than names in a trace: anyone may have written them.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from tracetui.trace.model import Trace
 from tracetui.trace.text import plain
-from tracetui.tui.recent import state_folder
+from tracetui.tui.state import read_state, state_file, write_state
+from tracetui.units import instant
 
 LABEL_LIMIT = 60
+NAME_LIMIT = 2000
+NOTE_LIMIT = 8000
+NOTE_LINES = 400
+MOST = 10_000
+"""Marks of one trace."""
+FAR = 1 << 62
+"""Nanoseconds; no event lies beyond."""
 
 
 class Mark(NamedTuple):
-    """A labelled instant."""
+    """A labelled instant. All texts are safe to show; `note` may have several lines."""
 
     time: int
     """Nanoseconds from the trace's zero."""
     label: str
+    note: str = ""
+    name: str = ""
+    """The event that was selected: its name, lane and duration; "" and -1 where none was."""
+    lane: str = ""
+    duration: int = -1
+    zero: int | None = None
+    """The zero on the clock (ns) of the trace that it was made on; None: not known."""
+
+    @property
+    def on(self) -> str:
+        """What it is on: `aten::mm, thread 426`."""
+        return f"{self.name}, {self.lane}" if self.name and self.lane else self.name
 
 
-def marks_file(path: str, folder: Path | None = None) -> Path | None:
-    """Where the marks of a trace are kept; None for standard input, which has no next opening."""
-    if path == "-":
-        return None
-    key = hashlib.sha256(os.fsencode(Path(path).resolve())).hexdigest()[:24]
-    return (folder or state_folder()) / "marks" / f"{key}.json"
+def told(mark: Mark) -> str:
+    """A mark in one line: its label, and its note or else its time."""
+    note = " / ".join(line.strip() for line in mark.note.split("\n") if line.strip())
+    if not note:
+        return f"{mark.label}, at {instant(mark.time)}"
+    return note if note.startswith(mark.label.removesuffix("…")) else f"{mark.label}: {note}"
+
+
+def note_text(text: str) -> str:
+    """Several lines made safe, without empty ones at either end."""
+    return "\n".join(line.rstrip() for line in safe_lines(text)[:NOTE_LINES]).strip("\n")
+
+
+def safe_lines(text: str) -> list[str]:
+    """The lines of a text as they can be shown; tabs become spaces."""
+    return [plain(line.replace("\t", "    ")) for line in text[:NOTE_LIMIT].splitlines()]
+
+
+def made(mark: Mark) -> Mark:
+    """A mark with its texts made safe and cut; without a label it takes the note's first line."""
+    note = note_text(mark.note)
+    label = mark.label.strip() or next((line for line in note.split("\n") if line.strip()), "").strip()
+    return mark._replace(
+        label=plain(label, LABEL_LIMIT),
+        note=note,
+        name=plain(mark.name, NAME_LIMIT),
+        lane=plain(mark.lane, NAME_LIMIT),
+    )
+
+
+# The file
 
 
 def load_marks(path: str, folder: Path | None = None) -> list[Mark]:
-    """The marks of a trace by time; none where they cannot be read."""
-    file = marks_file(path, folder)
-    if file is None:
-        return []
-    try:
-        entries = json.loads(file.read_text(encoding="utf-8"))["marks"]
-        return sorted(Mark(int(e["time_ns"]), plain(str(e["label"]), LABEL_LIMIT)) for e in entries)
-    except (OSError, ValueError, TypeError, KeyError):
-        return []
+    """The marks of a trace by time, with those of earlier traces at its path; what cannot be read is left."""
+    entries = read_state(state_file("marks", path, folder)).get("marks")
+    found = [_mark(e) for e in entries[:MOST]] if isinstance(entries, list) else []
+    return _sorted(m for m in found if m is not None)
 
 
-def save_marks(path: str, marks: list[Mark], folder: Path | None = None) -> bool:
+def _mark(entry: Any) -> Mark | None:
+    if not isinstance(entry, Mapping):
+        return None
+    on = entry.get("on")
+    on = on if isinstance(on, Mapping) else {}
+    time, duration, zero = _time(entry.get("time_ns")), _time(on.get("duration_ns")), entry.get("zero_ns")
+    if time is None:
+        return None
+    mark = made(
+        Mark(
+            time,
+            _text(entry.get("label")),
+            _text(entry.get("note")),
+            _text(on.get("name")),
+            _text(on.get("lane")),
+            -1 if duration is None else duration,
+            zero if isinstance(zero, int) else None,
+        )
+    )
+    return mark if mark.label else None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _time(value: Any) -> int | None:
+    good = isinstance(value, int) and not isinstance(value, bool) and -FAR < value < FAR
+    return value if good else None
+
+
+def save_marks(path: str, marks: Iterable[Mark], folder: Path | None = None) -> bool:
     """Keep the marks of a trace. False where they could not be written."""
-    file = marks_file(path, folder)
-    if file is None:
-        return False
-    entries = [{"time_ns": m.time, "label": m.label} for m in marks]
-    with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        whole = file.with_suffix(f".{os.getpid()}.tmp")
-        whole.write_text(json.dumps({"path": str(Path(path).resolve()), "marks": entries}), encoding="utf-8")
-        whole.replace(file)
-        return True
-    return False
+    file = state_file("marks", path, folder)
+    entries = [
+        {
+            "time_ns": m.time,
+            "label": m.label,
+            "note": m.note,
+            "on": {"name": m.name, "lane": m.lane, "duration_ns": m.duration} if m.name else None,
+            "zero_ns": m.zero,
+        }
+        for m in marks
+    ]
+    return write_state(file, {"path": str(Path(path).resolve()), "marks": entries})
 
 
-def with_mark(marks: list[Mark], time: int, label: str) -> list[Mark]:
-    """The marks with one more, or another label for the one at that instant; an empty label takes it away."""
-    kept = [m for m in marks if m.time != time]
-    label = plain(label.strip(), LABEL_LIMIT)
-    return sorted([*kept, Mark(time, label)]) if label else kept
+# Lists of marks
+
+
+def _sorted(marks: Iterable[Mark]) -> list[Mark]:
+    return sorted(marks, key=lambda m: m.time)
+
+
+def without(marks: Iterable[Mark], mark: Mark) -> list[Mark]:
+    """The marks but for the one at that instant of that trace."""
+    return [m for m in marks if m.time != mark.time or m.zero not in (None, mark.zero)]
+
+
+def with_mark(marks: Iterable[Mark], mark: Mark) -> list[Mark]:
+    """The marks with one more, or another one in its place; one without label and note takes it away."""
+    mark = made(mark)
+    kept = without(marks, mark)
+    return _sorted([*kept, mark]) if mark.label else kept
 
 
 def next_mark(marks: list[Mark], time: float) -> Mark | None:
     """The first mark after an instant, around the end."""
     return next((m for m in marks if m.time > time), marks[0] if marks else None)
+
+
+class Marks:
+    """The marks of one trace. Each change is made to what the file holds now: another session may have it
+    open, too."""
+
+    def __init__(self, path: str, zero: int | None = None, folder: Path | None = None) -> None:
+        self.path, self.zero, self.folder = path, zero, folder
+        self.kept = state_file("marks", path, folder) is not None
+        """Whether the last change was written (before the first: whether there is a place for it)."""
+        self.all = load_marks(path, folder)
+
+    @property
+    def here(self) -> list[Mark]:
+        """The marks of this trace, by time."""
+        return [m for m in self.all if self.is_here(m)]
+
+    def is_here(self, mark: Mark) -> bool:
+        """Whether a mark was made on this trace, and not on an earlier one at its path."""
+        return mark.zero is None or self.zero is None or mark.zero == self.zero
+
+    def at(self, time: int) -> Mark | None:
+        """The mark at an instant of this trace."""
+        return next((m for m in self.all if m.time == time and self.is_here(m)), None)
+
+    def put(self, mark: Mark) -> None:
+        """Add a mark, or change the one at its instant; one without label and note takes it away."""
+        self._keep(with_mark(self._fresh(), mark))
+
+    def drop(self, mark: Mark) -> None:
+        """Take a mark away."""
+        self._keep(without(self._fresh(), mark))
+
+    def _fresh(self) -> list[Mark]:
+        return load_marks(self.path, self.folder) if self.kept else self.all
+
+    def _keep(self, marks: list[Mark]) -> None:
+        self.all = marks
+        self.kept = save_marks(self.path, marks, self.folder)
+
+
+# Marks and events
+
+
+def mark_on(trace: Trace, event: int | None, time: int, label: str = "", note: str = "") -> Mark:
+    """A mark at an event's start that remembers the event; without one, at an instant."""
+    zero = trace.info.zero_ns
+    if event is None:
+        return made(Mark(time, label, note, zero=zero))
+    lane = trace.lanes[int(trace.lane[event])].name
+    name, duration = trace.name_of(event), int(trace.duration[event])
+    return made(Mark(int(trace.start[event]), label, note, name, lane, duration, zero))
+
+
+def event_of(trace: Trace, mark: Mark) -> int | None:
+    """The slice that a mark was made on; None where it was made on none, or the trace has no such slice."""
+    if not mark.name:
+        return None
+    there = np.flatnonzero((trace.start == mark.time) & (trace.duration == mark.duration))
+    named = [int(i) for i in there if plain(trace.name_of(int(i)), NAME_LIMIT) == mark.name]
+    same = [i for i in named if trace.lanes[int(trace.lane[i])].name == mark.lane]
+    return next(iter(same or named), None)

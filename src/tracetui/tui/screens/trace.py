@@ -18,11 +18,14 @@ from tracetui.trace.model import Trace
 from tracetui.tui.bindings import ACTIONS
 from tracetui.tui.footer import Footer
 from tracetui.tui.hint import Hint, remember_seen, wanted
+from tracetui.tui.marks import Marks
 from tracetui.tui.panes.area import PaneArea
 from tracetui.tui.panes.base import Pane, failure
 from tracetui.tui.recent import remember
 from tracetui.tui.requests import NextTrace, WantCapture
 from tracetui.tui.results import Results
+from tracetui.tui.screens.parts.arranging import Arranging
+from tracetui.tui.screens.parts.marking import Marking
 from tracetui.tui.screens.parts.moving import Moving
 from tracetui.tui.screens.parts.paning import Paning
 from tracetui.tui.screens.parts.ranges import Ranges
@@ -32,7 +35,7 @@ from tracetui.tui.timeline import SelectionBar, TimelineView
 from tracetui.tui.topline import TopLine, trace_name
 
 
-class TraceScreen(Moving, Walking, Ranges, Taking, Paning):
+class TraceScreen(Moving, Arranging, Walking, Ranges, Marking, Taking, Paning):
     """One trace."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -53,7 +56,7 @@ class TraceScreen(Moving, Walking, Ranges, Taking, Paning):
         self.trace = trace
         self.results = Results(trace)
         self.gap = None
-        self.marks = []
+        self.marks = Marks("-")
         self._categories = np.zeros(len(trace.names), dtype=np.int64)
         self._categories[trace.name[::-1]] = trace.category[::-1]
         self.timeline = TimelineView(trace, short=self._short, theme=palette)
@@ -75,6 +78,7 @@ class TraceScreen(Moving, Walking, Ranges, Taking, Paning):
 
     def on_mount(self) -> None:
         self.timeline.focus()
+        self.restore_lanes()
         self.show_marks()
         # The picture first; then what takes longer.
         self.call_after_refresh(self.find_gaps)
@@ -133,10 +137,12 @@ class TraceScreen(Moving, Walking, Ranges, Taking, Paning):
 
     def action_clear(self) -> None:
         """One thing at a time, the most passing first."""
-        if hints := self.query(Hint):
+        if not self.query_one("#picture").display:
+            self.action_pane_maximise()
+        elif hints := self.query(Hint):
             hints.remove()
             remember_seen()
-        elif self.focused is not self.timeline and self.query_one("#picture").display:
+        elif self.focused is not self.timeline:
             self.timeline.focus()
         elif self.searching:
             self.search.clear()

@@ -1,8 +1,8 @@
 """The timeline as Textual widgets: `TimelineView` (overview, ruler, lanes) and `SelectionBar`.
 
 The screen around it composes both, hands `view.bar = bar` over, calls the view's methods and listens to its
-messages: `SelectionChanged`, `ViewportChanged`, `RangeChanged`, `GapClicked`. All drawing is done by
-`tracetui.timeline`.
+messages: `SelectionChanged`, `ViewportChanged`, `RangeChanged`, `GapClicked`, `LanesArranged`. All
+drawing is done by `tracetui.timeline`.
 """
 
 from tracetui.tui.timeline.bar import SelectionBar
@@ -10,6 +10,7 @@ from tracetui.tui.timeline.messages import (
     GapClicked,
     GapId,
     Gaps,
+    LanesArranged,
     Mark,
     RangeChanged,
     SelectionChanged,
@@ -21,6 +22,7 @@ __all__ = [
     "GapClicked",
     "GapId",
     "Gaps",
+    "LanesArranged",
     "Mark",
     "RangeChanged",
     "SelectionBar",

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tracetui.timeline import arrangement, moves
 from tracetui.timeline.layout import Layout, Of
+from tracetui.timeline.scene import TOP
+from tracetui.timeline.series import Series
+from tracetui.tui.timeline.messages import LanesArranged
 
 if TYPE_CHECKING:
     from tracetui.tui.timeline.view import TimelineView
@@ -14,6 +17,9 @@ if TYPE_CHECKING:
 
 class Lanes:
     """Calls for `TimelineView`. A lane that is not given is the selection's."""
+
+    _kept: Sequence[Mapping[str, Any]] = ()
+    """The arrangement that was restored: series come later than the lanes, and find their places in it."""
 
     def _track(self: TimelineView, lane: int | None) -> int:  # type: ignore[misc]
         if lane is None:
@@ -23,6 +29,7 @@ class Lanes:
 
     def _arrange(self: TimelineView, layout: Layout) -> None:  # type: ignore[misc]
         self._go(moves.arranged(self.scene, layout, self.size.height))
+        self.post_message(LanesArranged())
 
     def toggle_track(self: TimelineView, track: int) -> None:  # type: ignore[misc]
         """Fold a track to its top row, or unfold it."""
@@ -49,6 +56,16 @@ class Lanes:
         """Show every row of every lane."""
         self._arrange(self.scene.layout.with_all(1 << 30))
 
+    @property
+    def all_folded(self: TimelineView) -> bool:  # type: ignore[misc]
+        """Whether no lane shows more than its top row."""
+        return bool((self.scene.layout.shown <= 1).all())
+
+    def is_hidden(self: TimelineView, lane: int | None = None) -> bool:  # type: ignore[misc]
+        """Whether a lane was taken off the screen."""
+        track = self._track(lane)
+        return track >= 0 and not self.scene.layout.shown[track]
+
     def hide_lane(self: TimelineView, lane: int | None = None) -> None:  # type: ignore[misc]
         """Take a lane off the screen."""
         if (track := self._track(lane)) >= 0:
@@ -63,15 +80,44 @@ class Lanes:
         if (track := self._track(lane)) >= 0:
             self._arrange(self.scene.layout.toggle_pin(track))
 
-    def arrangement(self: TimelineView) -> list[dict[str, Any]]:  # type: ignore[misc]
+    def move_lane(self: TimelineView, by: int, lane: int | None = None) -> bool:  # type: ignore[misc]
+        """Move a lane one place up (-1) or down (1) among those on the screen. False where there is none."""
+        track = self._track(lane)
+        layout = self.scene.layout.moved(track, by) if track >= 0 else None
+        if layout is None:
+            return False
+        ref = int(self.scene.layout.ref[track])
+        self._arrange(layout)
+        self._go(moves.lane_in_view(self.scene, ref, self.size.height))
+        return True
+
+    def arrangement(self: TimelineView) -> arrangement.Kept:  # type: ignore[misc]
         """How the lanes are arranged, as JSON-ready data for `set_arrangement`."""
-        return arrangement.arrangement(self.trace, self.scene.layout)
+        scene = self.scene
+        now = arrangement.arrangement(self.trace, scene.layout, scene.series)
+        # Of a series that has not been worked out yet, what was kept stays.
+        return arrangement.merged(now, [e for e in self._kept if str(e.get("track")).startswith("counter ")])
 
     def set_arrangement(self: TimelineView, kept: Sequence[Mapping[str, Any]]) -> None:  # type: ignore[misc]
         """Order, fold, hide and pin the lanes as they were."""
-        self._arrange(arrangement.arranged(self.trace, self.scene.layout, kept))
+        self._kept = kept
+        layout = arrangement.arranged(self.trace, self.scene.layout, kept, self.scene.series)
+        self._go(moves.arranged(self.scene, layout, self.size.height))
 
-    def move_lane(self: TimelineView, by: int, lane: int | None = None) -> None:  # type: ignore[misc]
-        """Move a lane up (negative) or down past its neighbours."""
-        if (track := self._track(lane)) >= 0:
-            self._arrange(self.scene.layout.reorder(track, by))
+    def with_series(self: TimelineView, series: Sequence[Series]) -> Layout:  # type: ignore[misc]
+        """The layout with tracks for so many series: new ones where they were kept, or at the end."""
+        scene = self.scene
+        layout = scene.layout.with_counters(len(series), self.size.height - TOP)
+        if not self._kept:
+            return layout
+        return arrangement.arranged(self.trace, layout, self.arrangement(), series)
+
+    def as_opened(self: TimelineView) -> None:  # type: ignore[misc]
+        """The lanes as the trace opens without an arrangement."""
+        self._kept = ()
+        self._go(moves.arranged(self.scene, self._opening_layout(self.scene.series), self.size.height))
+        self._arranged = False
+        if self.selected is not None:
+            lane = int(self.trace.lane[self.selected])
+            self._go(moves.lane_in_view(self.scene, lane, self.size.height))
+        self.post_message(LanesArranged(own=False))

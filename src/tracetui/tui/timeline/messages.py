@@ -64,3 +64,11 @@ class GapClicked(Message):
     def __init__(self, gap: GapId) -> None:
         self.gap = gap
         super().__init__()
+
+
+class LanesArranged(Message):
+    """The user folded, hid, pinned or moved a lane. `own`: False where all were put back instead."""
+
+    def __init__(self, own: bool = True) -> None:
+        self.own = own
+        super().__init__()

@@ -226,7 +226,7 @@ class TimelineView(Mouse, Lanes, Widget, can_focus=True):
     def set_series(self, series: Sequence[Series]) -> None:
         """The values over time to draw below the lanes, in order."""
         if self._arranged:
-            layout = self._scene.layout.with_counters(len(series), self.size.height - TOP)
+            layout = self.with_series(series)
         else:
             layout = self._opening_layout(series)
         self._change(series=tuple(series), layout=layout)

@@ -1,4 +1,4 @@
-"""Keys that move the view, and keys that arrange the lanes."""
+"""Keys that move the view."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ ENDS = {
 
 
 class Moving(TracePart):
-    """Zoom, pan, history, and lanes."""
-
-    all_folded = False
+    """Zoom, pan and history."""
 
     def action_zoom(self, factor: float) -> None:
         self.timeline.zoom(factor if factor > 0 else -1 / factor)
@@ -45,38 +43,3 @@ class Moving(TracePart):
             self.follow_at_once()
         else:
             self.say(ENDS[direction])
-
-    def action_fold(self) -> None:
-        if self.timeline.selected is None:
-            self.say("select an event in the lane first")
-        else:
-            self.timeline.toggle_fold()
-
-    def action_fold_all(self) -> None:
-        self.all_folded = not self.all_folded
-        if self.all_folded:
-            self.timeline.collapse_all()
-        else:
-            self.timeline.expand_all()
-
-    def action_hide_lane(self) -> None:
-        if self.timeline.selected is None:
-            self.say("select an event in the lane first")
-        else:
-            self.timeline.hide_lane()
-            self.say("lane hidden; X brings hidden lanes back")
-
-    def action_show_lanes(self) -> None:
-        self.timeline.show_hidden()
-
-    def action_pin_lane(self) -> None:
-        if self.timeline.selected is None:
-            self.say("select an event in the lane first")
-        else:
-            self.timeline.pin_lane()
-
-    def action_lane_move(self, by: int) -> None:
-        if self.timeline.selected is None:
-            self.say("select an event in the lane first")
-        else:
-            self.timeline.move_lane(by)

@@ -1,0 +1,277 @@
+"""The marks of a trace and their notes as a table: a sheet over the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from tracetui.trace.model import Trace
+from tracetui.trace.text import plain
+from tracetui.tui.export import TABLE_ENDINGS, ExportError, table_text, write_new
+from tracetui.tui.footer import Footer
+from tracetui.tui.marks import Mark, Marks
+from tracetui.tui.prompt import Prompt
+from tracetui.tui.screens.once import LeaveOnce
+from tracetui.tui.tables.model import Column, Table
+from tracetui.tui.tables.view import TableView
+from tracetui.units import instant, plural
+
+HINTS = (
+    ("Enter", "go there", ""),
+    ("e", "edit", ""),
+    ("d", "remove", ""),
+    ("u", "undo", ""),
+    ("E", "export", ""),
+    ("< >", "sort", ""),
+    ("Esc", "close", ""),
+)
+EARLIER = "an earlier trace"
+"""What a mark is on that was made before the file was written anew: its time means nothing here."""
+
+
+def marks_table(marks: Sequence[Mark], width: int, here: Callable[[Mark], bool]) -> Table:
+    """The marks as columns, for a table of `width` cells."""
+    times = [instant(m.time) for m in marks]
+    first = max([8, *map(len, times)])
+    rest = max(30, width - first - 6)
+    label, on = min(30, rest * 3 // 10), min(44, rest * 3 // 10)
+
+    def told(mark: Mark) -> str:
+        return (mark.on or "-") if here(mark) else EARLIER
+
+    def words(key: str, title: str, text: Callable[[Mark], str], width: int, drop: int = 0) -> Column:
+        return Column(
+            key,
+            title,
+            lambda r: text(marks[r]),
+            lambda: [text(m) for m in marks],
+            width,
+            False,
+            drop,
+            False,
+        )
+
+    when = np.array([m.time for m in marks], dtype=np.int64)
+    return Table(
+        (
+            Column("time", "Time", times.__getitem__, lambda: when, first, True, 0, False),
+            words("label", "Label", lambda m: m.label, label),
+            words("on", "On", told, on, 1),
+            words("note", "Note", rest_of_note, 0),
+        ),
+        len(marks),
+        dim=lambda r: not here(marks[r]),
+        empty="no marks yet: m sets one on the selected event, T writes a note on it",
+    )
+
+
+def rest_of_note(mark: Mark) -> str:
+    """A note in one line, less what the label says already."""
+    lines = [line.strip() for line in mark.note.split("\n") if line.strip()]
+    return " / ".join(lines[1:] if lines and lines[0] == mark.label else lines) or "-"
+
+
+def export_table(marks: Sequence[Mark]) -> Table:
+    """All there is to a mark, with the lines of its note; times in ns."""
+
+    def words(key: str, text: Callable[[Mark], str]) -> Column:
+        return Column(key, key.capitalize(), lambda r: text(marks[r]), None, 0, False)
+
+    when = np.array([m.time for m in marks], dtype=np.int64)
+    return Table(
+        (
+            Column("time_ns", "Time", lambda r: instant(marks[r].time), lambda: when),
+            words("label", lambda m: m.label),
+            words("event", lambda m: m.name),
+            words("lane", lambda m: m.lane),
+            words("note", lambda m: m.note),
+        ),
+        len(marks),
+    )
+
+
+class MarksScreen(LeaveOnce, ModalScreen[Mark]):
+    """All marks, with the whole note of the one under the cursor; its result is a mark to go to."""
+
+    DEFAULT_CSS = """
+    MarksScreen { background: $background; }
+    MarksScreen > TableView { height: 1fr; min-height: 4; }
+    MarksScreen > .title {
+        height: 1; background: $panel; color: $foreground; padding: 0 1; text-style: bold;
+    }
+    MarksScreen > VerticalScroll { height: 35%; min-height: 3; padding: 0 1; }
+    MarksScreen > VerticalScroll > Static { height: auto; color: $foreground; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,l", "leave", "Close", show=False),
+        Binding("e,T", "edit", "Edit", show=False),
+        Binding("d,delete", "remove", "Remove", show=False),
+        Binding("u", "undo", "Undo", show=False),
+        Binding("E", "export", "Export", show=False),
+        Binding("greater_than_sign", "sort(1)", "Sort", show=False),
+        Binding("less_than_sign", "sort(-1)", "Sort", show=False),
+        Binding("R", "reverse", "Reverse", show=False),
+    ]
+
+    def __init__(self, trace: Trace, marks: Marks, changed: Callable[[], None]) -> None:
+        """`changed` is called after each change to the marks."""
+        super().__init__()
+        self.trace, self.marks, self._changed = trace, marks, changed
+        self.rows: list[Mark] = []
+        self.removed: list[Mark] = []
+        self.prompt: Prompt | None = None
+        self.list = TableView()
+        self.title_line = Static(markup=False, classes="title")
+        self.note = Static(markup=False)
+        self.footer = Footer(HINTS)
+
+    def compose(self) -> ComposeResult:
+        yield self.list
+        yield self.title_line
+        with VerticalScroll():
+            yield self.note
+        yield self.footer
+
+    def on_mount(self) -> None:
+        self.list.focus()
+
+    def on_resize(self) -> None:
+        self.show_marks(self.here)
+
+    # What is shown
+
+    @property
+    def here(self) -> Mark | None:
+        """The mark under the cursor."""
+        row = self.list.row
+        return self.rows[row] if row is not None and row < len(self.rows) else None
+
+    def show_marks(self, at: Mark | None = None) -> None:
+        """Show the marks as they are now, with the cursor on one of them, or where it stood."""
+        place = self.list.cursor
+        self.rows = list(self.marks.all)
+        table = marks_table(self.rows, self.size.width - 3, self.marks.is_here)
+        self.list.set_table(table, "time", False)
+        found = next((r for r, m in enumerate(self.rows) if at is not None and same(m, at)), None)
+        if found is None and len(self.list.order):
+            found = int(self.list.order[min(place, len(self.list.order) - 1)])
+        if found is not None:
+            self.list.show_row(found)
+        self.show_note()
+
+    def show_note(self) -> None:
+        """The note of the mark under the cursor, in full."""
+        mark = self.here
+        if mark is None:
+            title, text = plural(len(self.rows), "mark"), ""
+        else:
+            title = mark.label + (f", on {mark.on}" if mark.on else "")
+            title += "" if self.marks.is_here(mark) else f" ({EARLIER} at this path)"
+            text = mark.note or "no note: e writes one"
+        self.title_line.update(Content(title))
+        self.note.update(Content(text))
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+
+    def on_table_view_highlighted(self, message: TableView.Highlighted) -> None:
+        message.stop()
+        self.show_note()
+
+    # What one does
+
+    def on_table_view_chosen(self, message: TableView.Chosen) -> None:
+        message.stop()
+        mark = self.rows[message.row]
+        if self.marks.is_here(mark):
+            self.dismiss(mark)
+        else:
+            self.footer.say("made on an earlier trace at this path: its time means nothing in this one")
+
+    def action_edit(self) -> None:
+        from tracetui.tui.screens.note import NoteScreen
+
+        if self.here is not None:
+            self.app.push_screen(NoteScreen(self.here), self._edited)
+
+    def _edited(self, mark: Mark | None) -> None:
+        if mark is not None:
+            self.marks.put(mark)
+            self._told(mark, "kept" if self.marks.kept else "not kept: there is no place to write to")
+
+    def action_remove(self) -> None:
+        mark = self.here
+        if mark is not None:
+            self.marks.drop(mark)
+            self.removed.append(mark)
+            self._told(None, f"removed “{mark.label}”; u brings it back")
+
+    def action_undo(self) -> None:
+        if self.removed:
+            mark = self.removed.pop()
+            self.marks.put(mark)
+            self._told(mark, f"“{mark.label}” is back")
+        else:
+            self.footer.say("nothing was removed")
+
+    def _told(self, at: Mark | None, said: str) -> None:
+        self._changed()
+        self.show_marks(at)
+        self.footer.say(said)
+
+    def action_sort(self, step: int) -> None:
+        self.list.sort_next(step)
+        self.show_note()
+
+    def action_reverse(self) -> None:
+        self.list.reverse()
+        self.show_note()
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+    # Export
+
+    def action_export(self) -> None:
+        if self.prompt is None:
+            stem = Path(self.trace.info.path).name.removesuffix(".gz").removesuffix(".json") or "trace"
+            name = plain(f"{stem}-marks.md", 120)
+            self.prompt = Prompt("export to:", name, " ".join(TABLE_ENDINGS))
+            self.footer.display = False
+            self.mount(self.prompt)
+
+    def _answered(self) -> None:
+        if self.prompt is not None:
+            self.prompt.remove()
+            self.prompt = None
+        self.footer.display = True
+        self.list.focus()
+
+    def on_prompt_typed(self, message: Prompt.Typed) -> None:
+        message.stop()
+
+    def on_prompt_left(self, message: Prompt.Left) -> None:
+        message.stop()
+        self._answered()
+
+    def on_prompt_entered(self, message: Prompt.Entered) -> None:
+        message.stop()
+        self._answered()
+        try:
+            order = np.array([r for r in self.list.order.tolist() if self.marks.is_here(self.rows[r])], int)
+            text = table_text(export_table(self.rows), order, Path(message.value).suffix.lower())
+            self.footer.say(f"wrote {plain(str(write_new(message.value, text)))}")
+        except ExportError as error:
+            self.footer.say(plain(str(error)))
+
+
+def same(a: Mark, b: Mark) -> bool:
+    """Whether two are the same mark, whatever is written on them."""
+    return a.time == b.time and a.zero == b.zero

@@ -1,0 +1,74 @@
+"""What is kept about a trace from one opening to the next: a small JSON file of each kind, per trace.
+
+A trace is known by its path alone. Size and time of the file would tell a trace that was written anew at the
+same path from the one before, but a copy, a `touch` or another compression would lose all that a person has
+written about it. What goes with the contents says so itself: a mark remembers the trace's zero on the clock,
+and an arrangement names its lanes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tracetui.tui.recent import state_folder
+
+SIZE_LIMIT = 8 << 20
+"""Bytes; nothing that tracetui writes comes near it."""
+
+
+def state_file(kind: str, path: str, folder: Path | None = None) -> Path | None:
+    """Where something about a trace is kept; None for standard input and pipes: they have no next opening."""
+    if path == "-" or _is_stream(path):
+        return None
+    key = hashlib.sha256(os.fsencode(Path(path).resolve())).hexdigest()[:24]
+    return (folder or state_folder()) / kind / f"{key}.json"
+
+
+def _is_stream(path: str) -> bool:
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+def read_state(file: Path | None) -> dict[str, Any]:
+    """What is kept in a file; {} where there is none, or none that tracetui wrote."""
+    if file is None:
+        return {}
+    try:
+        if file.stat().st_size > SIZE_LIMIT:
+            return {}
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write_state(file: Path | None, data: object) -> bool:
+    """Keep something, whole or not at all. False where it could not be written."""
+    if file is None:
+        return False
+    part = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}.tmp")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(data), encoding="utf-8")
+        part.replace(file)
+    except OSError:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        return False
+    return True
+
+
+def forget_state(file: Path | None) -> None:
+    """Keep it no longer."""
+    if file is not None:
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
