@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.kineto import cpu, kernel, launch, trace_of
 
-from tracetui.analysis.activity import activity_text, small_ops
+from tracetui.analysis.activity import activity_text, activity_texts, small_ops
 from tracetui.analysis.causes import CAUSES, gap_causes
 from tracetui.analysis.gaps import find_gaps
 from tracetui.report.gaps import gap_report, gaps_json, gaps_lines
@@ -71,6 +71,9 @@ def test_against_a_loop_over_all_ops() -> None:
     (gaps,) = find_gaps(trace)
     causes = gap_causes(trace, gaps)
     small = small_ops(trace, gaps.before, causes)
+    texts = [activity_text(trace, causes, small, i) for i in range(len(gaps))]
+    assert activity_texts(trace, causes, small) == texts
+    assert {"no op", "-"} < set(texts)
     is_op = trace.kind == Kind.CPU_OP
     outer = [i for i in np.flatnonzero(is_op).tolist() if not _in_an_op(trace, i)]
     lane = trace.lane[outer]

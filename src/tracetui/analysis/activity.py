@@ -12,7 +12,7 @@ from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64, Bool
 from tracetui.units import plural
 
-__all__ = ["MOST", "SmallOps", "activity_text", "small_ops"]
+__all__ = ["MOST", "SmallOps", "activity_text", "activity_texts", "small_ops"]
 
 MOST = ", most in "
 
@@ -79,12 +79,33 @@ def _overlaps(trace: Trace, ops: I64, low: I64, high: I64) -> tuple[I64, I64, I6
 
 
 def activity_text(trace: Trace, causes: Causes, small: SmallOps, i: int) -> str:
-    """What the CPU was in during stretch i: its short name, `7 ops, most in aten::add`, `no op`,
-    or `-`."""
+    """What the CPU was in during stretch i: its short name, `7 ops, most in aten::add`, `no op`, or `-`."""
     at = int(causes.activity[i])
-    if at >= 0:
-        return short_name(trace.name_of(at), trace.categories[int(trace.category[at])])
-    if small.count[i]:
-        name = short_name(trace.names[int(small.name[i])], "cpu_op")
-        return f"{plural(int(small.count[i]), 'op')}{MOST}{name}"
-    return "no op" if CAUSES[int(causes.cause[i])] == "host" else "-"
+    name, category = (int(trace.name[at]), int(trace.category[at])) if at >= 0 else (-1, -1)
+    host = CAUSES[int(causes.cause[i])] == "host"
+    return _text(trace, name, category, int(small.count[i]), int(small.name[i]), host)
+
+
+def activity_texts(trace: Trace, causes: Causes, small: SmallOps) -> list[str]:
+    """`activity_text` of every stretch, each distinct one made once."""
+    inside, at = causes.activity >= 0, np.maximum(causes.activity, 0)
+    if not len(at):
+        return []
+    keys = zip(
+        np.where(inside, trace.name[at], -1).tolist(),
+        np.where(inside, trace.category[at], -1).tolist(),
+        small.count.tolist(),
+        small.name.tolist(),
+        (causes.cause == CAUSES.index("host")).tolist(),
+        strict=True,
+    )
+    made: dict[tuple[int, int, int, int, bool], str] = {}
+    return [made[key] if key in made else made.setdefault(key, _text(trace, *key)) for key in keys]
+
+
+def _text(trace: Trace, name: int, category: int, count: int, most: int, host: bool) -> str:
+    if name >= 0:
+        return short_name(trace.names[name], trace.categories[category])
+    if count:
+        return f"{plural(count, 'op')}{MOST}{short_name(trace.names[most], 'cpu_op')}"
+    return "no op" if host else "-"
