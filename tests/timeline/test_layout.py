@@ -185,7 +185,9 @@ def test_what_is_not_there_yet_keeps_its_place() -> None:
     def kept(*tracks: str) -> list[dict[str, object]]:
         return [{"track": t} for t in tracks]
 
-    assert merged(kept("b", "a"), kept("x", "a", "y", "z", "b")) == kept("x", "b", "a", "y", "z")
+    x, y, z = "counter x", "counter y", "counter z"
+    assert merged(kept("b", "a"), kept(x, "a", "lane gone", y, z, "b")) == kept(x, "b", "a", y, z)
+    assert merged(kept("b", x, "a"), kept("a", x)) == kept("b", x, "a")
     assert merged(kept("b", "a"), []) == kept("b", "a")
 
 

@@ -14,6 +14,8 @@ from tracetui.trace.model import Trace
 
 Kept = list[dict[str, Any]]
 """For each track in order: its key, the rows shown (None: all; 0: hidden), and whether it is pinned."""
+SERIES = "counter "
+"""How the keys of series begin."""
 
 
 def keys(trace: Trace, layout: Layout, series: Sequence[Series] = ()) -> list[str]:
@@ -29,7 +31,7 @@ def keys(trace: Trace, layout: Layout, series: Sequence[Series] = ()) -> list[st
         elif of == Of.PROCESS:
             key = f"process {trace.processes[ref].pid}"
         elif of == Of.COUNTER:
-            key = f"counter {series[ref].name if ref < len(series) else ref}"
+            key = f"{SERIES}{series[ref].name if ref < len(series) else ref}"
         else:
             key = f"device {ref}"
         number = often[key] = often.get(key, 0) + 1
@@ -99,9 +101,9 @@ def _inserted(order: list[int], new: set[int], layout: Layout) -> list[int]:
 
 
 def merged(now: Kept, before: Sequence[Mapping[str, Any]]) -> Kept:
-    """What is arranged now, with what was kept before of the tracks that are not there (yet).
+    """What is arranged now, with what was kept before of series that have not been worked out yet.
 
-    Each of those comes below the one that it was kept below.
+    Each of those comes below the track that it was kept below.
     """
     known = {str(one["track"]) for one in now}
     after: dict[str | None, Kept] = {}
@@ -110,7 +112,7 @@ def merged(now: Kept, before: Sequence[Mapping[str, Any]]) -> Kept:
         key = str(one.get("track"))
         if key in known:
             place = key
-        else:
+        elif key.startswith(SERIES):
             after.setdefault(place, []).append(dict(one))
     found = after.get(None, [])
     for entry in now:

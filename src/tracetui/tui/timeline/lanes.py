@@ -95,8 +95,7 @@ class Lanes:
         """How the lanes are arranged, as JSON-ready data for `set_arrangement`."""
         scene = self.scene
         now = arrangement.arrangement(self.trace, scene.layout, scene.series)
-        # Of a series that has not been worked out yet, what was kept stays.
-        return arrangement.merged(now, [e for e in self._kept if str(e.get("track")).startswith("counter ")])
+        return arrangement.merged(now, self._kept)
 
     def set_arrangement(self: TimelineView, kept: Sequence[Mapping[str, Any]]) -> None:  # type: ignore[misc]
         """Order, fold, hide and pin the lanes as they were."""

@@ -1,0 +1,246 @@
+"""Lanes in the order, folds and pins that a person left them in."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tracetui.timeline.arrangement import keys
+from tracetui.timeline.layout import Of
+from tracetui.tui.lanes import load_lanes, save_lanes
+from tracetui.tui.screens.parts import arranging
+from tracetui.tui.screens.trace import TraceScreen
+from tracetui.tui.state import state_file
+
+from .conftest import DATA, app_of, screen_of, slice_event, until, write_trace
+from .test_app import text
+
+MLP = DATA / "mlp_eager.json.gz"
+SIZE = (80, 24)
+
+
+def threads(path: Path, count: int, first: int = 1) -> Path:
+    events = [
+        slice_event(f"op {tid}", 100 + depth, 1000 - 2 * depth, tid)
+        for tid in range(first, first + count)
+        for depth in range(3)
+    ]
+    return write_trace(path, events)
+
+
+def order(screen: TraceScreen) -> list[str]:
+    """The lanes from top to bottom, with their rows and pins."""
+    layout = screen.timeline.scene.layout
+    return [
+        f"{key.split(' ')[2]} {rows}{' pinned' if n in layout.pinned else ''}"
+        for n, (key, rows) in enumerate(zip(keys(screen.trace, layout), layout.shown.tolist(), strict=True))
+        if layout.of[n] == Of.LANE
+    ]
+
+
+async def arrange(path: Path, *acts: str) -> list[str]:
+    """The lanes after some acts: a key, with a lane's `tid:` before it to be selected first."""
+    app = app_of(path)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        for act in acts:
+            tid, colon, key = act.rpartition(":")
+            if colon:
+                lane = next(lane for lane in screen.trace.lanes if lane.tid == tid)
+                screen.timeline.select(lane.first, reveal=False)
+            await pilot.press(key)
+        await pilot.pause()
+        return order(screen)
+
+
+async def test_lanes_move_fold_hide_and_pin_and_stay_so(tmp_path: Path) -> None:
+    path = threads(tmp_path / "t.json", 4)
+    opened = ["1 3", "2 3", "3 3", "4 3"]
+    assert await arrange(path) == opened
+    left = await arrange(path, "1:J", "J", "z", "2:p", "4:x", "3:J")
+    assert left == ["2 3 pinned", "1 1", "3 3", "4 0"]
+    assert await arrange(path) == left
+    assert await arrange(path, "O") == opened
+    assert await arrange(path) == opened
+
+
+async def test_a_lane_comes_back_up_and_the_ends_are_told(tmp_path: Path) -> None:
+    app = app_of(threads(tmp_path / "t.json", 2))
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("J")
+        assert "select an event" in screen.footer.message
+        await pilot.press("right", "K")
+        assert screen.footer.message == "no lane above to move past"
+        await pilot.press("J", "J")
+        assert screen.footer.message == "no lane below to move past"
+        assert order(screen) == ["2 3", "1 3"]
+        await pilot.press("K")
+        assert order(screen) == ["1 3", "2 3"]
+        await pilot.press("x", "J")
+        assert "hidden" in screen.footer.message
+
+
+async def test_a_moved_lane_stays_on_the_screen(tmp_path: Path) -> None:
+    app = app_of(threads(tmp_path / "t.json", 30))
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("right", *"J" * 29)
+        await pilot.pause()
+        assert order(screen)[-1].startswith("1 ")
+        lane = int(screen.trace.lane[screen.timeline.selected or 0])
+        shown = screen.timeline.scene.lines(screen.timeline.size.height - 2)
+        assert lane in [line.ref for line in shown]
+
+
+async def test_it_is_written_once_the_lanes_rest_or_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = threads(tmp_path / "t.json", 3)
+    written: list[int] = []
+
+    def count(*given: Any) -> bool:
+        written.append(threading.get_ident())
+        return save_lanes(*given)
+
+    monkeypatch.setattr(arranging, "save_lanes", count)
+    monkeypatch.setattr(arranging, "RESTS", 0.2)
+    app = app_of(path)
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("right", "J", "J", "K", "z", "z")
+        await until(pilot, lambda: written != [])
+        await pilot.pause(0.4)
+        assert len(written) == 1
+        assert written[0] != threading.get_ident()
+        await pilot.press("J")
+    assert len(written) == 2
+    assert [e["track"] for e in load_lanes(str(path))][-1] == "lane 1 1 thread"
+
+
+async def test_looking_alone_writes_nothing(tmp_path: Path, state: Path) -> None:
+    path = threads(tmp_path / "t.json", 3)
+    await arrange(path, "right", "down", "down", "down", "down", "w", "w", "f", "f")
+    assert not (state / "lanes").exists()
+
+
+async def test_counters_that_come_later_find_their_places(tmp_path: Path) -> None:
+    events = [slice_event("op", 100, 1000), slice_event("op", 100, 1000, 2)]
+    for name in ("first", "second"):
+        events += [{"ph": "C", "pid": 1, "name": name, "ts": 100 + t, "args": {"v": t}} for t in range(5)]
+    path = write_trace(tmp_path / "t.json", events)
+    app = app_of(path)
+    async with app.run_test(size=SIZE) as pilot:
+        timeline = screen_of(app).timeline
+        await until(pilot, lambda: len(timeline.scene.series) == 2)
+        tracks = timeline.scene.layout
+        counter = tracks.track_of(Of.COUNTER, 1)
+        timeline.toggle_track(counter)  # as a click on its label does
+        name = timeline.scene.series[1].name
+        timeline._arrange(timeline.scene.layout.reorder(counter, -2))
+        await pilot.pause()
+    again = app_of(path)
+    async with again.run_test(size=SIZE) as pilot:
+        timeline = screen_of(again).timeline
+        await until(pilot, lambda: len(timeline.scene.series) == 2)
+        layout = timeline.scene.layout
+        assert [Of(o) for o in layout.of.tolist()] == [Of.LANE, Of.COUNTER, Of.LANE, Of.COUNTER]
+        assert timeline.scene.series[int(layout.ref[1])].name == name
+        assert int(layout.shown[1]) == 4
+
+
+async def test_what_was_kept_of_counters_is_not_lost_before_they_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = threads(tmp_path / "t.json", 2)
+    kept = [
+        {"track": "lane 1 2 thread", "rows": None, "pinned": False},
+        {"track": "counter memory", "rows": 0, "pinned": False},
+        {"track": "lane 7 7 thread", "rows": 0, "pinned": False},
+        {"track": "lane 1 1 thread", "rows": None, "pinned": False},
+    ]
+    save_lanes(str(path), kept)
+    await arrange(path, "1:z")
+    found = load_lanes(str(path))
+    assert [e["track"] for e in found] == ["lane 1 2 thread", "counter memory", "lane 1 1 thread"]
+    assert found[1] == kept[1]
+
+
+async def test_of_another_trace_at_the_path_what_fits_is_taken(tmp_path: Path) -> None:
+    path = threads(tmp_path / "t.json", 4)
+    await arrange(path, "1:J", "z")  # 2, 1 (folded), 3, 4
+    threads(path, 3, first=0)  # no 3 and 4 any more, but a 0
+    assert await arrange(path) == ["2 3", "1 1", "0 3"]  # which stood below 1
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        b"\xff",
+        b"{",
+        b"[1]",
+        b'{"lanes": {"track": 1}}',
+        b'{"lanes": [7, null, {"track": 5}, {"rows": 0}, {"track": "x", "rows": "y", "pinned": []}]}',
+        b'{"lanes": [{"track": "lane 1 1 thread", "rows": -5e999, "pinned": 0}]}',
+        b'{"lanes": [{"track": "lane 1 1 thread", "rows": 1' + b"0" * 30 + b"}]}",
+        b'{"lanes": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+    ],
+)
+async def test_a_spoilt_file_is_as_good_as_none(tmp_path: Path, spoilt: bytes) -> None:
+    path = threads(tmp_path / "t.json", 2)
+    file = state_file("lanes", str(path))
+    assert file is not None
+    file.parent.mkdir(parents=True)
+    file.write_bytes(spoilt)
+    assert sorted(await arrange(path)) == ["1 3", "2 3"]
+
+
+async def test_a_hidden_everything_can_be_brought_back(tmp_path: Path) -> None:
+    path = threads(tmp_path / "t.json", 2)
+    save_lanes(str(path), [{"track": f"lane 1 {n} thread", "rows": 0} for n in (1, 2)])
+    assert await arrange(path, "X") == ["1 1", "2 1"]
+
+
+def test_standard_input_and_pipes_keep_nothing(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in ("-", str(pipe)):
+        assert state_file("lanes", path, tmp_path) is None
+        assert save_lanes(path, [{"track": "lane"}], tmp_path)
+        assert load_lanes(path, tmp_path) == []
+    assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_lanes("t.json", [{"track": "a"}], tmp_path)
+    file = state_file("lanes", "t.json", tmp_path)
+    assert file is not None
+    assert json.loads(file.read_text())["lanes"] == [{"track": "a"}]
+
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "replace", full)
+    assert not save_lanes("t.json", [{"track": "b"}], tmp_path)
+    assert load_lanes("t.json", tmp_path) == [{"track": "a"}]
+    assert [p.name for p in file.parent.iterdir()] == [file.name]  # nothing half-written lies about
+
+
+async def test_a_maximised_pane_is_left_before_anything_is_cleared() -> None:
+    app = app_of(MLP)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("right", "r", "slash", *"mm", "enter", "v")
+        picture = screen.query_one("#picture")
+        assert not picture.display
+        selected = screen.timeline.selected
+        await pilot.press("escape")
+        assert picture.display
+        assert screen.searching
+        assert screen.timeline.range_ns is not None
+        assert screen.timeline.selected == selected
+        assert "ProfilerStep" in text(app)
