@@ -11,6 +11,8 @@ from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
 from tracetui.analysis.findings import RULES, Finding, find_findings
 from tracetui.analysis.scope import range_scope, step_scope
+from tracetui.report.findings import findings_lines
+from tracetui.report.lines import plain_text
 from tracetui.trace import Trace
 from tracetui.units import share
 
@@ -341,3 +343,10 @@ def test_a_first_step_against_one_other(tmp_path: Path) -> None:
     assert finding is not None
     assert finding.title == "Cold start: the first step takes 26 times as long as the other"
     assert "Step 0 takes 2.60 ms on the CPU, the other step takes 100 µs." in finding.text
+
+
+def test_evidence_is_listed_by_short_names(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, *products(UNALIGNED, 300))
+    text = plain_text(findings_lines(trace, find_findings(trace), 100))
+    assert "  > gemm bf16 256x128 tn at 5.000 µs, 300 µs" in text
+    assert "cutlass" not in text

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracetui.analysis.findings import Finding
+from tracetui.analysis.kernel_names import short_name
 from tracetui.report import markdown
 from tracetui.report.lines import Line, fit, wrap
 from tracetui.trace import Trace
@@ -44,10 +45,10 @@ def findings_json(trace: Trace, findings: Sequence[Finding]) -> list[dict[str, A
 
 
 def _evidence(trace: Trace, finding: Finding) -> list[str]:
-    shown = [
-        f"{trace.name_of(int(i))} at {instant(int(trace.start[i]))}, {duration(int(trace.duration[i]))}"
-        for i in finding.evidence[:SHOWN]
-    ]
+    shown = []
+    for i in finding.evidence[:SHOWN]:
+        name = short_name(trace.name_of(i), trace.categories[int(trace.category[i])])
+        shown.append(f"{name} at {instant(int(trace.start[i]))}, {duration(int(trace.duration[i]))}")
     more = len(finding.evidence) - SHOWN
     return [*shown, f"and {more} more"] if more > 0 else shown
 

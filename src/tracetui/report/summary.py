@@ -282,7 +282,7 @@ def summary_markdown(summary: Summary) -> str:
         device = bool(table.device[i])
         own = int((table.self_device if device else table.self_cpu)[i])
         total = table.total_self_device if device else table.total_self_cpu
-        name = markdown.code(table.names[i])
+        name = markdown.code(decode(table.names[i]).short if device else table.names[i])
         rows.append([share(own / total) if total else "", duration(own), f"{int(table.calls[i]):,}", name])
     if rows:
         text += "\n" + markdown.heading("Where the time goes", 3) + "\n"
