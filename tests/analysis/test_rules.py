@@ -350,3 +350,8 @@ def test_evidence_is_listed_by_short_names(tmp_path: Path) -> None:
     text = plain_text(findings_lines(trace, find_findings(trace), 100))
     assert "  > gemm bf16 256x128 tn at 5.000 µs, 300 µs" in text
     assert "cutlass" not in text
+
+
+def test_a_stretch_within_one_kernel_has_no_findings(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, *run(100, 1000, 1, "Memcpy DtoD (Device -> Device)", cat="gpu_memcpy"))
+    assert find_findings(trace, range_scope(200_000, 300_000)) == ()

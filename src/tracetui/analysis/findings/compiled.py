@@ -65,7 +65,7 @@ def fused_kernels(facts: Facts) -> Iterator[Finding]:
         if len(fused) == 1
         else f"{len(fused)} fused kernels, above all {top.short}",
         f"{_sentence('; '.join(parts))}. {plural(len(at), 'call')}, {duration(time)}, "
-        f"{share(time / facts.work_time)} of the device's time. What these operators hand to one another "
+        f"{share(time / max(1, facts.work_time))} of the device's time. What these operators hand to one another "
         "stays in registers instead of going to memory and back.",
         "Compare with the eager kernels of the same operators. Views in the list move nothing by themselves.",
         first_of(first),

@@ -38,7 +38,7 @@ def copy_before_product(facts: Facts) -> Iterator[Finding]:
     if not len(copy):
         return
     copied, multiplied = int(trace.duration[copy].sum()), int(trace.duration[product].sum())
-    if copied < 0.01 * facts.work_time:
+    if not copied or copied < 0.01 * facts.work_time:
         return
     longest = np.argsort(-trace.duration[copy], kind="stable")
     name = trace.name_of(int(ops[longest[0]]))

@@ -49,8 +49,9 @@ def overhead_bound(facts: Facts) -> Iterator[Finding]:
     short = short_kernels(facts.trace, facts.launches)
     text = "A faster device or faster kernels would change little: the CPU sets the pace."
     if 0 < short.events < SHORT_EVENTS:  # more of them are a finding of their own
+        whose = "its" if short.events == 1 else "their"
         events = f"{short.events:,} of {short.of:,} kernels, copies and memsets"
-        text = f"{events} {verb(short.events, 'take')} less time than their launch on the CPU. {text}"
+        text = f"{events} {verb(short.events, 'take')} less time than {whose} launch on the CPU. {text}"
     for gaps, busy, totals in _little_used(facts):
         # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
         cause = "dispatch" if 2 * short.events > short.of and totals[0].cause == "host" else totals[0].cause

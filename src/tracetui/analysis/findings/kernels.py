@@ -92,7 +92,7 @@ def memory_bound(facts: Facts) -> Iterator[Finding]:
         return
     at = facts.work_of_kind("elementwise", "copy", "softmax", "norm", "reduction", "memcpy")
     time = int(trace.duration[at].sum())
-    if time < MEMORY_SHARE * facts.work_time:
+    if not time or time < MEMORY_SHARE * facts.work_time:
         return
     names, which = np.unique(trace.name[at], return_inverse=True)
     spent = sum_into(which, trace.duration[at], len(names))
@@ -197,7 +197,7 @@ def fp32_products(facts: Facts) -> Iterator[Finding]:
     plain = [i for i, name in facts.names.items() if name.tensor_cores is False and name.dtype == "fp32"]
     at = facts.work[np.isin(trace.name[facts.work], plain)]
     time = int(trace.duration[at].sum())
-    if not len(at) or time < FP32_SHARE * facts.work_time:
+    if not time or time < FP32_SHARE * facts.work_time:
         return
     modern = has_tf32(trace, facts.names.values())
     order = np.argsort(-trace.duration[at], kind="stable")
@@ -231,7 +231,7 @@ def unaligned_products(facts: Facts) -> Iterator[Finding]:
     slow = [i for i, name in facts.names.items() if UNALIGNED in name.notes and name.tensor_cores]
     at = facts.work[np.isin(trace.name[facts.work], slow)]
     time = int(trace.duration[at].sum())
-    if not len(at) or time < UNALIGNED_SHARE * facts.work_time:
+    if not time or time < UNALIGNED_SHARE * facts.work_time:
         return
     order = np.argsort(-trace.duration[at], kind="stable")
     longest = int(at[order[0]])
