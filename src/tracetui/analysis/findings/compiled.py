@@ -65,8 +65,8 @@ def fused_kernels(facts: Facts) -> Iterator[Finding]:
         if len(fused) == 1
         else f"{len(fused)} fused kernels, above all {top.short}",
         f"{_sentence('; '.join(parts))}. {plural(len(at), 'call')}, {duration(time)}, "
-        f"{share(time / max(1, facts.work_time))} of the device's time. What these operators hand to one another "
-        "stays in registers instead of going to memory and back.",
+        f"{share(time / max(1, facts.work_time))} of the device's time. What these operators hand to one "
+        "another stays in registers instead of going to memory and back.",
         "Compare with the eager kernels of the same operators. Views in the list move nothing by themselves.",
         first_of(first),
         {"kernels": float(len(fused)), "calls": float(len(at)), "device_ns": float(time)},
