@@ -154,8 +154,17 @@ class TableView(Widget, can_focus=True):
         found = np.flatnonzero(self.order == row)
         if not len(found):
             return False
-        self._to(int(found[0]), tell=False)
+        at = int(found[0])
+        seen = self.top <= at < self.top + self.page
+        if self.page and not seen and abs(at - self.cursor) != 1:
+            self._to_middle(at)
+        self._to(at, tell=False)
         return True
+
+    def _to_middle(self, at: int) -> None:
+        """Scroll so that a position is in the middle: at an edge it would look like the first or the last."""
+        self.top = scrolled(at - self.page // 2, at, self.page, len(self.order))
+        self.refresh()
 
     def _arrange(self, keep: int | None) -> None:
         self._fitted = None
@@ -255,7 +264,12 @@ class TableView(Widget, can_focus=True):
 
     def on_resize(self) -> None:
         self._fitted = None
-        self.top = scrolled(self.top, self.cursor, self.page, len(self.order))
+        top = scrolled(self.top, self.cursor, self.page, len(self.order))
+        if abs(top - self.top) > self.page > 0:  # the cursor moved while there was no room for it
+            self._to_middle(self.cursor)
+        elif top != self.top:
+            self.top = top
+            self.refresh()  # the picture may have been made before this message came
 
     # Drawing
 
