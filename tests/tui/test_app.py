@@ -206,7 +206,7 @@ async def test_details_are_read_off_the_file_and_lead_on(llama: Trace) -> None:
         labels = {f.label: f for f in pane.facts}
         assert labels["launch"].event == int(llama.launch[kernel])
         assert labels["correlation"].value == str(int(llama.correlation[kernel]))
-        assert {"registers per thread", "step", "op", "self time"} <= set(labels)
+        assert {"occupancy", "step", "op", "duration"} <= set(labels)
         row = next(n for n, line in enumerate(pane.lines) if line.label == "launch")
         pane.show_row(row)
         await pilot.press("enter")

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from tracetui.analysis.memory import memory_records
 from tracetui.trace import Kind, Trace, load
 from tracetui.tui import flow
 from tracetui.tui.gaps import gap_order, list_causes, list_gaps, next_gap
+from tracetui.tui.panes.device_facts import device_facts
 from tracetui.tui.panes.facts import event_facts, histogram, self_time, trace_facts, value_text, wrapped
 from tracetui.tui.topline import device_names, warning
 from tracetui.units import exact
+
+from .conftest import slice_event, write_trace
 
 
 def test_self_time_and_children_add_up(llama: Trace) -> None:
@@ -26,12 +31,51 @@ def test_self_time_and_children_add_up(llama: Trace) -> None:
 
 def test_the_facts_of_a_kernel_lead_to_its_launch_its_op_and_its_step(llama: Trace) -> None:
     kernel = int(np.flatnonzero((llama.launch >= 0) & llama.is_kind(Kind.KERNEL))[200])
-    facts = {f.label: f for f in event_facts(llama, kernel, {"grid": [1, 2, 3]})}
+    facts = {f.label: f for f in event_facts(llama, kernel, {"grid": [1, 2, 3], "block": 7})}
     assert facts["launch"].event == int(llama.launch[kernel])
     assert facts["op"].event == int(llama.op[kernel])
     assert llama.name_of(facts["step"].event).startswith("ProfilerStep#")
-    assert facts["grid"].value == "[1, 2, 3]"
+    assert (facts["grid"].value, facts["block"].value) == ("[1, 2, 3]", "7")
+    assert "self time" not in facts  # it is the duration
     assert f"{int(np.count_nonzero(llama.name == llama.name[kernel])):,} event" in facts["same name"].value
+
+
+def test_how_a_kernel_was_launched_comes_first(llama: Trace) -> None:
+    kernel = int(np.flatnonzero((llama.launch >= 0) & llama.is_kind(Kind.KERNEL))[200])
+    args = {
+        "External id": 7,
+        "registers per thread": 32,
+        "shared memory": 49_152,
+        "warps per SM": 15.515152,
+        "grid": [1024, 1, 1],
+        "block": [64, 2, 1],
+        "est. achieved occupancy %": 24,
+    }
+    facts = event_facts(llama, kernel, args)
+    assert [f.label for f in facts[:5]] == ["name", "duration", "grid", "occupancy", "launch"]
+    assert facts[2].value == "1024 × 1 × 1 blocks of 64 × 2 × 1 threads"
+    assert facts[3].value == "24% (est.), 32 registers per thread, 49,152 B shared memory"
+    assert len(facts[3].value) <= 60  # one line at 80 columns
+    rest = [f.label for f in facts[5:]]
+    assert {"External id", "warps per SM"} <= set(rest)
+    assert not {"grid", "block", "registers per thread", "shared memory"} & set(rest)
+
+
+@pytest.mark.parametrize(
+    ("args", "facts"),
+    [
+        (
+            {"bytes": 2_097_152, "memory bandwidth (GB/s)": 1489.454},
+            [("moves", "2,097,152 bytes at 1,489 GB/s")],
+        ),
+        ({"bytes": 4}, [("moves", "4 bytes")]),
+        ({"bytes": 4, "memory bandwidth (GB/s)": "fast"}, [("moves", "4 bytes")]),
+        ({"registers per thread": 80}, [("takes", "80 registers per thread")]),
+        ({"grid": [1, "2", 3], "block": [1], "bytes": True, "shared memory": "lots"}, []),
+    ],
+)
+def test_what_a_device_event_took(args: dict[str, Any], facts: list[tuple[str, str]]) -> None:
+    assert device_facts(args)[0] == facts
 
 
 def test_the_facts_of_an_op_list_what_it_ran_on_the_gpu(llama: Trace) -> None:
@@ -140,3 +184,33 @@ def test_histogram_hides_nothing() -> None:
     assert bars[0] == "█"
     assert sum(c != "·" for c in bars) == 3
     assert histogram(np.array([2.0, 2.0])) == "all alike"
+
+
+def test_memory_at_an_events_start_and_what_it_changes(tmp_path: Path) -> None:
+    def record(ts: float, size: int, total: int, device: int) -> dict[str, Any]:
+        args = {"Device Type": int(device >= 0), "Device Id": device, "Bytes": size, "Total Allocated": total}
+        more = {"cat": "cpu_instant_event", "s": "t", "args": args | {"Total Reserved": 4 * 2**20}}
+        return {"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": ts} | more
+
+    mib = 2**20
+    path = write_trace(
+        tmp_path / "m.json",
+        [
+            slice_event("f", 0, 5),
+            slice_event("g", 10, 10),
+            record(2, mib, 3 * mib, 0),
+            record(15, mib // 2, 3 * mib + mib // 2, 0),
+            record(16, -mib, 0, -1),
+            record(18, -mib, 2 * mib + mib // 2, 0),
+        ],
+    )
+    trace = load(path)
+    records = memory_records(trace)
+    assert records is not None
+    facts = {f.label: f.value for f in event_facts(trace, 1, {}, records)}
+    assert facts["memory, GPU 0"] == "3.00 MiB allocated, 4.00 MiB reserved, at its start"
+    assert facts["allocates"] == "-1.00 MiB CPU, -512 KiB GPU, until its end"
+    first = {f.label: f.value for f in event_facts(trace, 0, {}, records)}
+    assert "memory, GPU 0" not in first, "no record before it"
+    assert first["allocates"] == "+1.00 MiB GPU, until its end"
+    assert "allocates" not in {f.label for f in event_facts(trace, 0, {})}

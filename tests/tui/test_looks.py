@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+from rich.style import Style
 from textual.theme import Theme
 
 from tracetui.timeline import themes as palette
+from tracetui.tui.tables import drawing
+from tracetui.tui.tables.model import Column
+from tracetui.tui.tables.times import time_column
 from tracetui.tui.themes import PALETTES, SIXTEEN, THEMES, palette_of
 
 
@@ -49,3 +54,26 @@ def contrast(a: str, b: str) -> float:
 
     low, high = sorted((luminance(a), luminance(b)))
     return (high + 0.05) / (low + 0.05)
+
+
+# Tables
+
+
+def test_times_of_a_column_have_one_unit_and_line_up() -> None:
+    values = np.array([1_234_567, 0, 999, 60_000_000_001], dtype=np.int64)
+    column = time_column("t", "Self GPU", lambda r: int(values[r]), lambda: values)
+    assert [column.text(r) for r in range(4)] == ["1,234.567", "-", "0.999", "60,000,000.001"]
+    assert (column.title, column.width) == ("Self GPU µs", len("60,000,000.001"))
+    longer = time_column("t", "T", lambda r: int(values[r]) * 2, lambda: values * 2)
+    assert [longer.title, longer.text(0), longer.text(3)] == ["T ms", "2.469", "120,000.000"]
+    averages = time_column("t", "T", lambda r: 1234.5678, lambda: np.array([1234.5678]), zero="0")
+    assert averages.text(0) == "1.235"
+    nothing = time_column("t", "T", lambda r: 0, lambda: np.zeros(0, dtype=np.int64))
+    assert nothing.width == len("0.000")
+
+
+def test_the_sign_of_the_order_takes_nothing_from_a_title() -> None:
+    columns = [(Column("a", "Word", str, None, 8, False), 8), (Column("b", "Number", str, None, 6), 6)]
+    plain = Style.null()
+    assert drawing.header(columns, ("b", True), 1, 18, plain, plain).text == " Word    ▼Number  "
+    assert drawing.header(columns, ("a", False), 2, 18, plain, plain).text == "  Word ▲   Number "

@@ -16,12 +16,8 @@ from tracetui.tui.panes.base import Jump
 from tracetui.tui.panes.scoped import ScopedPane, scope_text
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
-from tracetui.units import fixed, memory_size, plural, share_of
-
-
-def time_text(ns: float) -> str:
-    """A time; nothing at all is a dash, in line with the digits."""
-    return fixed(ns) if ns else "-   "
+from tracetui.tui.tables.times import time_column
+from tracetui.units import memory_size, plural, share_of
 
 
 def averages_table(
@@ -46,13 +42,16 @@ def averages_table(
         return f"{shorts[row]}  {a.groups[row]}" if a.groups[row] else shorts[row]
 
     def times(key: str, title: str, values: I64, drop: int) -> Column:
-        return Column(key, title, lambda r: time_text(int(values[r])), lambda: values, 12, True, drop)
+        return time_column(key, title, lambda r: int(values[r]), lambda: values, drop)
 
-    def shares(key: str, values: I64, total: int, drop: int) -> Column:
+    def average(key: str, title: str, values: I64, drop: int) -> Column:
+        return time_column(key, title, lambda r: int(values[r]) / int(calls[r]), lambda: values / calls, drop)
+
+    def shares(key: str, title: str, values: I64, total: int, drop: int) -> Column:
         def text(row: int) -> str:
             return share_of(int(values[row]), total) if values[row] else "-"
 
-        return Column(key, "%", text, lambda: values, 8, True, drop)
+        return Column(key, title, text, lambda: values, 8, True, drop)
 
     columns = [
         Column("name", "Name", name, lambda: list(a.names), 0, False, 0, False),
@@ -61,32 +60,16 @@ def averages_table(
     if device:
         columns += [
             times("self_device", "Self GPU", a.self_device, 0),
-            shares("self_device_share", a.self_device, a.total_self_device, 4),
+            shares("self_device_share", "GPU %", a.self_device, a.total_self_device, 4),
             times("device_total", "GPU total", a.device_total, 2),
-            Column(
-                "device_average",
-                "GPU avg",
-                lambda r: time_text(int(a.device_total[r]) / int(calls[r])),
-                lambda: a.device_total / calls,
-                12,
-                True,
-                9,
-            ),
+            average("device_average", "GPU avg", a.device_total, 9),
         ]
     columns += [
         times("self_cpu", "Self CPU", a.self_cpu, 1),
-        shares("self_cpu_share", a.self_cpu, a.total_self_cpu, 6),
+        shares("self_cpu_share", "CPU %", a.self_cpu, a.total_self_cpu, 6),
         times("cpu_total", "CPU total", a.cpu_total, 5),
-        Column(
-            "cpu_average",
-            "CPU avg",
-            lambda r: time_text(int(a.cpu_total[r]) / int(calls[r])),
-            lambda: a.cpu_total / calls,
-            12,
-            True,
-            8,
-        ),
-        Column("calls", "Calls", lambda r: f"{int(a.calls[r]):,}", lambda: a.calls, 8),
+        average("cpu_average", "CPU avg", a.cpu_total, 8),
+        Column("calls", "Calls", lambda r: f"{int(a.calls[r]):,}", lambda: a.calls, 7),
     ]
     if memory is not None:
         at = len(columns) - 1

@@ -47,7 +47,11 @@ class DetailsPane(Pane):
                 args = trace.args(event)
             except (OSError, ValueError) as error:
                 args = {"not readable any more": str(error)}
-            facts = event_facts(trace, event, args)
+            try:
+                memory = self.results.memory()
+            except (OSError, ValueError):  # the file is gone: `args` says so
+                memory = None
+            facts = event_facts(trace, event, args, memory)
         if not worker.is_cancelled:
             self.app.call_from_thread(self.show_facts, facts)
 

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.memory import Records, change, moment
 from tracetui.analysis.scope import find_steps, launch_times, step_of
 from tracetui.trace.model import DEVICE_WORK, Kind, Trace
 from tracetui.trace.text import plain
 from tracetui.tui.flow import backward, device_events, forward_of, is_device, launches_within, path
+from tracetui.tui.panes.device_facts import device_facts
 from tracetui.tui.text import wrap
 from tracetui.units import exact, fixed, instant, memory_size, plural, share_of, size
 
@@ -29,19 +31,23 @@ class Fact(NamedTuple):
     event: int = -1
 
 
-def event_facts(trace: Trace, i: int, args: Mapping[str, Any] | None) -> list[Fact]:
+def event_facts(
+    trace: Trace, i: int, args: Mapping[str, Any] | None, memory: Records | None = None
+) -> list[Fact]:
     """All there is to say about slice i. `args`: its arguments, None while they are being read."""
-    # A kernel's name may fill the pane: what is short comes first.
+    # What is looked for most comes first, a kernel's full name last: it may fill the pane.
     name = trace.name_of(i)
     short_form = short(trace, i)
     whole = [Fact("full name", name)] if short_form != name else []
-    facts = [Fact("name", short_form), *_itself(trace, i), *_links(trace, i), *_kin(trace, i)]
+    launched, told = device_facts(args) if args and is_device(trace, i) else ([], frozenset())
+    facts = [Fact("name", short_form), *_itself(trace, i), *(Fact(*fact) for fact in launched)]
+    facts += [*_memory(trace, i, memory), *_links(trace, i), *_place(trace, i), *_kin(trace, i)]
     if args is None:
         facts.append(Fact("args", "reading …"))
     elif not args:
         facts.append(Fact("args", "none"))
     else:
-        facts += [Fact(plain(str(k), 40), value_text(v)) for k, v in args.items()]
+        facts += [Fact(plain(str(k), 40), value_text(v)) for k, v in args.items() if k not in told]
     return facts + whole
 
 
@@ -57,17 +63,37 @@ def self_time(trace: Trace, i: int) -> int:
 
 
 def _itself(trace: Trace, i: int) -> list[Fact]:
-    lane = trace.lanes[int(trace.lane[i])]
-    category = trace.categories[int(trace.category[i])]
     begin, length = int(trace.start[i]), int(trace.duration[i])
-    facts = [
-        Fact("duration", exact(length)),
-        Fact("self time", f"{exact(self_time(trace, i))}  ({share_of(self_time(trace, i), length)})"),
-        Fact("start", instant(begin)),
-        Fact("category", f"{category or 'none'}  on {lane.name}"),
-    ]
+    facts = [Fact("duration", f"{exact(length)}, from {instant(begin)} on")]
+    if len(trace.children(i)):
+        own = self_time(trace, i)
+        facts.append(Fact("self time", f"{exact(own)}, {share_of(own, length)} of it"))
     if bool(trace.odd[i]):
         facts.append(Fact("odd", "cannot be as the file says; left out of the averages"))
+    return facts
+
+
+def _place(trace: Trace, i: int) -> list[Fact]:
+    lane = trace.lanes[int(trace.lane[i])]
+    category = trace.categories[int(trace.category[i])]
+    return [Fact("category", f"{category or 'none'}, on {lane.name}")]
+
+
+def _memory(trace: Trace, i: int, records: Records | None) -> list[Fact]:
+    """What was allocated when slice i began, and what it changed."""
+    if records is None:
+        return []
+    begin, end = int(trace.start[i]), int(trace.start[i]) + int(trace.duration[i])
+    facts = []
+    for where, allocated, reserved in moment(records, begin):
+        if where >= 0 or allocated > 0:
+            kept = f", {memory_size(reserved)} reserved" if reserved > 0 else ""
+            told = f"{memory_size(allocated)} allocated{kept}, at its start"
+            facts.append(Fact(f"memory, GPU {where}" if where >= 0 else "memory, CPU", told))
+    if not is_device(trace, i):
+        changes = zip(("CPU", "GPU"), change(records, begin, end), strict=True)
+        told = ", ".join(f"{'+' if n > 0 else '-'}{memory_size(abs(n))} {what}" for what, n in changes if n)
+        facts += [Fact("allocates", f"{told}, until its end")] if told else []
     return facts
 
 
@@ -80,9 +106,6 @@ def _step(trace: Trace, i: int) -> int:
 
 def _links(trace: Trace, i: int) -> list[Fact]:
     facts = []
-    step = _step(trace, i)
-    if step >= 0:
-        facts.append(Fact("step", trace.name_of(step), step))
     launch, op = int(trace.launch[i]), int(trace.op[i])
     if launch >= 0:
         delay = int(trace.start[i]) - int(trace.start[launch])
@@ -91,6 +114,9 @@ def _links(trace: Trace, i: int) -> list[Fact]:
         facts.append(Fact("op", trace.name_of(op), op))
     elif launch >= 0 and int(trace.op[launch]) >= 0:
         facts.append(Fact("op", trace.name_of(int(trace.op[launch])), int(trace.op[launch])))
+    step = _step(trace, i)
+    if step >= 0:
+        facts.append(Fact("step", trace.name_of(step), step))
     around = path(trace, launch if launch >= 0 else i)[:-1]
     for depth, j in enumerate(around):
         label = ("launched in" if launch >= 0 else "path") if depth == 0 else ""

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from tracetui.analysis.activity import SmallOps, activity_text, small_ops
+from tracetui.analysis.activity import SmallOps, activity_text, activity_texts, small_ops
 from tracetui.analysis.causes import CAUSES, Causes, totals_by
 from tracetui.analysis.scope import Scope
 from tracetui.trace.model import I64, Trace
@@ -17,7 +17,8 @@ from tracetui.tui.panes.facts import short
 from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
-from tracetui.units import exact, fixed, instant, share, share_of
+from tracetui.tui.tables.times import time_column
+from tracetui.units import exact, share, share_of
 
 
 def gaps_table(trace: Trace, gaps: GapList, causes: Causes | None, small: SmallOps | None) -> Table:
@@ -31,15 +32,15 @@ def gaps_table(trace: Trace, gaps: GapList, causes: Causes | None, small: SmallO
         return short(trace, event) if event >= 0 else "-"
 
     columns = [
-        Column("duration", "Gap", lambda r: fixed(int(gaps.duration[r])), lambda: gaps.duration, 12),
+        time_column("duration", "Gap", lambda r: int(gaps.duration[r]), lambda: gaps.duration),
         Column("share", "of idle", of_idle, lambda: gaps.duration, 8, drop=3),
-        Column(
+        time_column(
             "start",
             "Start",
-            lambda r: instant(int(gaps.start[r])),
+            lambda r: int(gaps.start[r]),
             lambda: gaps.start,
-            16 if not len(gaps) or int(gaps.start.max()) < 1e9 else 18,
             drop=2,
+            zero="0",
             descending=False,
         ),
         Column(
@@ -72,7 +73,7 @@ def gaps_table(trace: Trace, gaps: GapList, causes: Causes | None, small: SmallO
                 "activity",
                 "Meanwhile on the CPU",
                 meanwhile,
-                lambda: [meanwhile(r) for r in range(len(gaps))],
+                lambda: activity_texts(trace, causes, small),
                 26,
                 right=False,
                 drop=4,

@@ -14,7 +14,8 @@ from tracetui.tui.panes.base import Jump, ShowSpan
 from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
-from tracetui.units import fixed, plural, share_of
+from tracetui.tui.tables.times import time_column
+from tracetui.units import plural, share_of
 
 
 def table_rows(steps: Steps) -> tuple[StepRow, ...]:
@@ -30,10 +31,8 @@ def steps_table(steps: Steps) -> Table:
         return row.window[1] - row.window[0]
 
     def time(key: str, title: str, value: Callable[[StepRow], int], drop: int) -> Column:
-        def text(r: int) -> str:
-            return fixed(value(rows[r])) if value(rows[r]) else "-   "
-
-        return Column(key, title, text, lambda: np.array([value(r) for r in rows]), 12, True, drop)
+        every = np.array([value(r) for r in rows], dtype=np.int64)
+        return time_column(key, title, lambda r: int(every[r]), lambda: every, drop)
 
     def count(key: str, title: str, value: Callable[[StepRow], int], drop: int) -> Column:
         return Column(

@@ -9,7 +9,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from tracetui.tui.tables.model import Column, Table
-from tracetui.tui.text import cell, wrap
+from tracetui.tui.text import cell, clip, wrap
 
 Columns = Sequence[tuple[Column, int]]
 """The columns that are shown, with their cells."""
@@ -23,16 +23,16 @@ def header(
 ) -> Strip:
     """The titles, the one marked that the rows are sorted by. `order`: its key, whether largest first."""
     sort, descending = order
-    segments = [Segment(" " * chip, plain)]
-    for i, (column, size) in enumerate(columns):
-        if i:
-            segments.append(Segment(" ", plain))
-        if column.key == sort:
-            arrow = "▼" if descending else "▲"
-            title = f"{arrow}{column.title}" if column.right else f"{column.title} {arrow}"
-            segments.append(Segment(cell(title, size, column.right), marked))
+    arrow = "▼" if descending else "▲"
+    segments = [Segment(" " * (chip - 1), plain)]
+    for column, size in columns:
+        # With the cell before the column, so that the sign never takes one from the title.
+        if column.key != sort:
+            segments.append(Segment(" " + cell(column.title, size, column.right), plain))
+        elif column.right:
+            segments.append(Segment(cell(arrow + clip(column.title, size), size + 1, True), marked))
         else:
-            segments.append(Segment(cell(column.title, size, column.right), plain))
+            segments.append(Segment(" " + cell(f"{column.title} {arrow}", size), marked))
     return Strip(segments).adjust_cell_length(width, plain)
 
 
