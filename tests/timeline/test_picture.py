@@ -344,3 +344,17 @@ def test_gaps_at_the_ends_of_time(make: Make, make_scene: MakeScene) -> None:
         row = lane(paint(replace(scene, gaps=gaps), 4), scene)
     assert row.startswith("╱")
     assert " 13,835,058,055 s " in row
+
+
+def test_the_busy_share_in_the_corner_is_never_cut_nor_rounded_to_all_or_nothing(
+    make: Callable[..., Trace], make_scene: Callable[..., Scene]
+) -> None:
+    scene = make_scene(make([(0, 0, 9, "k")], streams=[0]))
+    for busy, told in (
+        (0.5, "GPU 50% busy"),
+        (4e-4, "GPU <0.1%"),
+        (0.9999, "GPU 99.9%"),
+        (1.0, "GPU 100%"),
+    ):
+        shown = replace(scene, fixed=replace(scene.fixed, busy=busy))
+        assert paint(shown, 10).text(0)[: scene.labels].strip() == told

@@ -78,4 +78,6 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
         canvas.put(0, scene.labels + last - 1, "]")
     what = "GPU" if any(d >= 0 for d in devices) else "CPU"
     busy = f" {what} {share(scene.fixed.busy)} busy"
+    if len(busy) > scene.labels - 1:
+        busy = busy.removesuffix(" busy")
     canvas.put(0, 0, cut(busy, scene.labels - 1), theme.text, None, BOLD)
