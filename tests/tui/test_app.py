@@ -264,7 +264,7 @@ async def test_help_and_palette_open_and_close() -> None:
         assert isinstance(app.screen, TraceScreen)
         await pilot.press("ctrl+p", *"next gap")
         await pilot.pause(0.3)
-        await pilot.press("down", "enter")
+        await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
         await until(pilot, lambda: screen_of(app).gap is not None)
 

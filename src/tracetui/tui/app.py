@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.app import App, SystemCommand
+from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.theme import Theme
@@ -83,23 +82,17 @@ class TracetuiApp(App[None]):
         for trace in self.traces:
             trace.set_palette(self.palette)
 
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        from tracetui.tui.palette import commands
-
-        yield from commands(self, screen)
-
     def action_command_palette(self) -> None:
-        from tracetui.tui.palette import Palette
+        from tracetui.tui.palette import Palette, commands
 
         if not any(isinstance(screen, Palette) for screen in self.screen_stack):
-            self.push_screen(Palette())
+            found = commands(self, self.screen, self.actions)
+            self.push_screen(Palette(found), lambda n: found[n].run() if n is not None and n >= 0 else None)
 
     def search_themes(self) -> None:
-        from textual.theme import ThemeProvider
+        from tracetui.tui.palette import ThemePalette
 
-        from tracetui.tui.palette import Palette
-
-        self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
+        self.push_screen(ThemePalette(list(self.available_themes), self.theme))
 
     def _first_screen(self) -> Screen[Any]:
         if self.load_task is None:

@@ -76,9 +76,8 @@ class Footer(Widget):
             left = right + 2
 
     async def run_hint(self, id: str) -> None:
-        """Do what the key beside the hint does."""
+        """Do what the key beside the hint does: an action of the table of bindings, or the screen's own."""
         from tracetui.tui.bindings import find
 
         action = find(id)
-        if action is not None:
-            await self.screen.run_action(action.action)
+        await self.screen.run_action(action.action if action is not None else id)

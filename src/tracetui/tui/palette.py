@@ -2,59 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from textual import events
-from textual.app import App, ComposeResult, SystemCommand
-from textual.command import CommandList, CommandPalette
+from textual.app import App
 from textual.screen import Screen
 
-from tracetui.tui.bindings import ACTIONS, key_text
-from tracetui.tui.screens.once import LeaveOnce
+from tracetui.tui.bindings import ACTIONS, Action, key_text
+from tracetui.tui.screens.picker import Choice, Picker
+from tracetui.tui.themes import ABOUT
 
 
-class SteadyList(CommandList):
-    """Textual's list of commands, without what fails while the list is being filled or has no room."""
+class Command(NamedTuple):
+    """What the palette can do: a line of it, and what is called."""
 
-    def action_page_down(self) -> None:
-        with suppress(KeyError):  # before its lines are laid out
-            super().action_page_down()  # type: ignore[no-untyped-call]
-
-    def action_page_up(self) -> None:
-        with suppress(KeyError):
-            super().action_page_up()  # type: ignore[no-untyped-call]
-
-    def on_click(self, event: events.Click) -> None:
-        """A click on an option that was there when the picture was drawn, and is no more."""
-        if event.style.meta.get("option", 0) >= self.option_count:
-            event.prevent_default()
+    choice: Choice
+    run: Callable[[], Any]
 
 
-class Palette(LeaveOnce, CommandPalette):
-    """Textual's palette with the steady list."""
-
-    def compose(self) -> ComposeResult:
-        for child in super().compose():
-            yield SteadyList() if type(child) is CommandList else child
-
-
-def commands(app: App[Any], screen: Screen[Any]) -> Iterable[SystemCommand]:
-    """The commands that make sense on a screen."""
+def commands(app: App[Any], screen: Screen[Any], actions: Sequence[Action] = ACTIONS) -> list[Command]:
+    """The commands that make sense on a screen, in the order of the help."""
     from tracetui.tui.screens.trace import TraceScreen
 
+    found = []
     if isinstance(screen, TraceScreen):
-        for action in ACTIONS:
-            if action.palette:
-                keys = " or ".join(key_text(k) for k in action.keys)
+        for action in actions:
+            if action.palette and action.id != "quit":
+                keys = " ".join(key_text(k) for k in action.keys)
                 run = partial(screen.run_action, action.action)
-                yield SystemCommand(sentence(action.text), f"{action.group}, key {keys}", run)
-    yield SystemCommand("Theme", "Choose other colours", app.action_change_theme)
-    yield SystemCommand("Quit", "Leave tracetui", app.action_quit)
+                found.append(Command(Choice(sentence(action.text), keys, action.group), run))
+    found.append(Command(Choice("Theme: other colours", "", "The app"), app.action_change_theme))
+    found.append(Command(Choice("Quit", "q", "The app"), app.action_quit))
+    return found
 
 
 def sentence(text: str) -> str:
     """The text with a capital first letter."""
     return text[:1].upper() + text[1:]
+
+
+class Palette(Picker):
+    """The commands of the screen that it is opened over."""
+
+    def __init__(self, found: Sequence[Command]) -> None:
+        titles = ("Command", "Key", "Where")
+        super().__init__("do:", "a word of it: gap, table, export, …", titles, [c.choice for c in found])
+
+
+class ThemePalette(Picker):
+    """The themes. What lies below it shows the one under the cursor; Esc puts the first one back."""
+
+    DEFAULT_CSS = """
+    ThemePalette { background: transparent; align: left bottom; }
+    ThemePalette > PickList { height: 6; }
+    """
+
+    def __init__(self, names: Sequence[str], now: str) -> None:
+        choices = [Choice(name, "", ABOUT.get(name, "")) for name in names]
+        at = names.index(now) if now in names else 0
+        super().__init__("theme:", "", ("Theme", "", "Made for"), choices, at)
+        self.before = now
+
+    def moved(self) -> None:
+        if self.choice >= 0:
+            self.app.theme = self.choices[self.choice].text
+
+    def action_leave(self) -> None:
+        self.app.theme = self.before
+        super().action_leave()

@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from tracetui.trace.text import plain
+from tracetui.tui.text import clip
 
 
 class _Line(Input):
@@ -39,7 +40,7 @@ class Prompt(Horizontal):
     Prompt > .label { width: auto; color: $accent; text-style: bold; padding: 0 1; }
     Prompt > Input { width: 1fr; height: 1; background: $panel; border: none; padding: 0; }
     Prompt > Input:focus { background-tint: $foreground 0%; }
-    Prompt > .note { width: auto; min-width: 20; max-width: 50%; padding: 0 1; text-align: right; }
+    Prompt > .note { width: auto; max-width: 60%; padding: 0 1; text-align: right; }
     Prompt > .note.wrong { color: $error; }
     """
 
@@ -60,10 +61,12 @@ class Prompt(Horizontal):
     class Left(Message):
         """The user gave up."""
 
-    def __init__(self, label: str, value: str = "", placeholder: str = "") -> None:
+    def __init__(self, label: str, value: str = "", placeholder: str = "", keys: str = "") -> None:
+        """`placeholder` tells what may be typed, `keys` what Enter and Esc do."""
         super().__init__()
-        self._label = label
+        self._label, self._keys, self._said = label, keys, ("", False)
         self._input = _Line(value, placeholder=placeholder, compact=True, select_on_focus=False)
+        self._input.cursor_blink = False  # a blink is a frame, twice a second, over SSH as well
         self._note = Static("", markup=False, classes="note")
 
     def compose(self) -> ComposeResult:
@@ -76,7 +79,20 @@ class Prompt(Horizontal):
 
     def set_note(self, text: str, wrong: bool = False) -> None:
         """Tell beside the line what came of it (safe, plain text)."""
-        self._note.update(text)
+        self._said = text, wrong
+        self._write()
+
+    def on_resize(self) -> None:
+        self._write()
+
+    def _write(self) -> None:
+        text, wrong = self._said
+        room = self.size.width // 2
+        # What came of it goes first; the keys are left out where a word of them would be cut off.
+        both = "   ".join(part for part in (text, self._keys) if part)
+        self._note.update(
+            both if len(both) <= room and not wrong else clip(text, self.size.width * 6 // 10 - 2)
+        )
         self._note.set_class(wrong, "wrong")
 
     def on_input_changed(self, event: Input.Changed) -> None:

@@ -121,6 +121,14 @@ SIXTEEN: Mapping[str, str] = {
 }
 """What a terminal of 16 colours has, in place of any theme's: mixed shades would all become one."""
 
+ABOUT: Mapping[str, str] = {
+    "dark": "a dark terminal",
+    "light": "a light terminal, a projector",
+    "high-contrast": "eyes or screens that need strong contrast",
+    "colour-blind": "eyes that mix up red and green",
+}
+"""What each theme is for."""
+
 PALETTES: Mapping[str, Palette] = {
     "dark": palette.DARK,
     "light": palette.LIGHT,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
+from rich.cells import cell_len
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -17,8 +18,10 @@ from tracetui.tui.panes.base import failure
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.tables.view import TableView
-from tracetui.tui.text import wrap
+from tracetui.tui.text import middle, wrap
 from tracetui.units import exact
+
+HINTS = (("↑↓", "read", ""), ("Enter", "jump to a line of the chain", "choose"), ("Esc", "close", "leave"))
 
 
 class Line(NamedTuple):
@@ -45,8 +48,13 @@ def explanation_lines(told: Explanation, width: int) -> list[Line]:
         took = exact(link.duration)
         after = f", {exact(link.delay)} after its launch" if link.delay is not None else ""
         name = link.name if link.name == link.role else f"{link.role} {link.name}"
-        text = f"{branch}{name}  {took}{after}{here}"
-        lines.append(Line("chain" if n == 0 else "", text, link.slice))
+        label, facts = "chain" if n == 0 else "", f"{took}{after}{here}"
+        if cell_len(f"{branch}{name}  {facts}") <= width:
+            lines.append(Line(label, f"{branch}{name}  {facts}", link.slice))
+        else:  # the times on a line of their own rather than cut off
+            lines.append(Line(label, middle(f"{branch}{name}", width), link.slice))
+            indent = " " * max(0, min(len(branch), width - 24))
+            lines += [Line("", indent + text, link.slice) for text in wrap(facts, width - len(indent))]
     if told.chain.more:
         lines.append(Line("", f"and {told.chain.more:,} more on the device"))
     return lines
@@ -69,7 +77,7 @@ class ExplainScreen(LeaveOnce, ModalScreen[int]):
 
     def compose(self) -> ComposeResult:
         yield TableView()
-        yield Footer((("↑↓", "read", ""), ("Enter", "jump to a line of the chain", ""), ("Esc", "close", "")))
+        yield Footer(HINTS)
 
     def on_mount(self) -> None:
         self.query_one(TableView).focus()
@@ -116,6 +124,9 @@ class ExplainScreen(LeaveOnce, ModalScreen[int]):
         event = self.lines[message.row].event
         if event >= 0:
             self.dismiss(event)
+
+    def action_choose(self) -> None:
+        self.query_one(TableView).action_choose()
 
     def action_leave(self) -> None:
         self.dismiss(-1)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
+from rich.segment import Segment
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
-from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.strip import Strip
+from textual.widget import Widget
 
-from tracetui.tui.bindings import ACTIONS, Action, groups, key_text
+from tracetui.tui.bindings import ACTIONS, PANES, Action, groups, key_text
+from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
+from tracetui.tui.tables.drawing import scroll_mark
 from tracetui.tui.text import cell
 
 SIZE, KEYS = 56, 17
@@ -26,77 +29,159 @@ MOUSE: tuple[tuple[str, str], ...] = (
     ("Shift+wheel", "pan"),
     ("drag", "select a range"),
 )
+TABLE = "In a table"
 IN_TABLES: tuple[tuple[str, str], ...] = (
     ("↑ ↓ PgUp PgDn", "move the row"),
     ("Enter", "to the event; again: the next longest"),
     ("Esc", "back to the timeline"),
 )
+HINTS = (
+    ("↑↓ PgUp PgDn", "scroll", "page"),
+    ("Esc", "close", "leave"),
+    ("^p", "everything by name", "palette"),
+)
+
+Run = tuple[str, str]
+"""A text and its role: "group", "key" or "text"."""
 
 
-def sections(actions: Iterable[Action] = ACTIONS) -> list[tuple[str, list[tuple[str, str]]]]:
-    """(group, [(keys, what they do)]) for all keys and for the mouse. Twins share a line."""
+def sections(
+    actions: Iterable[Action] = ACTIONS, in_table: bool = False
+) -> list[tuple[str, list[tuple[str, str]]]]:
+    """(group, [(keys, what they do)]) for all keys and for the mouse. Twins share a line.
+
+    `in_table`: the keys go to a table, whose own come first.
+    """
     found = []
     for group, members in groups(actions).items():
         lines: dict[str, list[str]] = {}
         for action in members:
             lines.setdefault(action.line or action.text, []).extend(key_text(k) for k in action.keys)
         found.append((group, [(" ".join(keys), text) for text, keys in lines.items()]))
-    at = next((i for i, (group, _) in enumerate(found) if group == "Panes"), len(found) - 1)
-    found.insert(at + 1, ("In a table", list(IN_TABLES)))
+    at = next((i for i, (group, _) in enumerate(found) if group == PANES), len(found) - 1)
+    found.insert(at + 1, (TABLE, list(IN_TABLES)))
     found.append(("Mouse", list(MOUSE)))
+    return sorted(found, key=lambda s: s[0] not in (TABLE, PANES)) if in_table else found
+
+
+def help_lines(width: int, actions: Iterable[Action] = ACTIONS, in_table: bool = False) -> list[list[Run]]:
+    """The keys in as many columns as the width holds, read downwards; each line is `width` cells or fewer."""
+    count = max(1, (width + 2) // (SIZE + 2))
+    size = min(70, (width - 2 * (count - 1)) // count)
+    blocks: list[list[list[Run]]] = []
+    for group, lines in sections(actions, in_table):
+        block = [[(cell(group, size), "group")]]
+        for keys, text in lines:
+            block.append([(cell(f"  {keys}", KEYS), "key"), (cell(text, size - KEYS), "text")])
+        blocks.append([*block, [(" " * size, "text")]])
+    columns = _columns(blocks, count)
+    found = []
+    for y in range(max(len(c) for c in columns) - 1):
+        line: list[Run] = []
+        for n, column in enumerate(columns):
+            line += [("  ", "text")] if n else []
+            line += column[y] if y < len(column) else [(" " * size, "text")]
+        found.append(line)
     return found
 
 
-def help_text(width: int, actions: Iterable[Action] = ACTIONS) -> Content:
-    """The keys in as many columns as the width holds, read downwards."""
-    blocks: list[list[Content]] = []
-    count = max(1, (width + 2) // (SIZE + 2))
-    size = min(70, (width - 2 * (count - 1)) // count)
-    for group, lines in sections(actions):
-        block = [Content.styled(cell(group, size), "bold $accent")]
-        for keys, text in lines:
-            block.append(Content.assemble((cell(f"  {keys}", KEYS), "bold"), cell(text, size - KEYS)))
-        block.append(Content(" " * size))
-        blocks.append(block)
+def _columns(blocks: list[list[list[Run]]], count: int) -> list[list[list[Run]]]:
+    """The blocks in at most `count` columns of about the same height."""
     total = sum(len(b) for b in blocks)
-    columns: list[list[Content]] = [[]]
+    columns: list[list[list[Run]]] = [[]]
     for block in blocks:
         if len(columns) < count and len(columns[-1]) + len(block) / 2 > total / count:
             columns.append([])
         columns[-1] += block
-    height = max(len(c) for c in columns)
-    rows = []
-    for y in range(height):
-        cells = [c[y] if y < len(c) else Content(" " * size) for c in columns]
-        rows.append(Content("  ").join(cells))
-    return Content("\n").join(rows)
+    return columns
+
+
+class HelpView(Widget, can_focus=True):
+    """The lines, of which the screen shows some."""
+
+    DEFAULT_CSS = """
+    HelpView { height: 1fr; }
+    HelpView > .help--group { color: $accent; text-style: bold; }
+    HelpView > .help--key { color: $foreground; text-style: bold; }
+    HelpView > .help--text { color: $foreground; }
+    HelpView > .help--bar { color: $scrollbar; background: $scrollbar-background; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"help--group", "help--key", "help--text", "help--bar"}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "scroll_lines(-1)", "Up", show=False),
+        Binding("down,j", "scroll_lines(1)", "Down", show=False),
+        Binding("pageup,b", "page(-1)", "Page up", show=False),
+        Binding("pagedown,space", "page(1)", "Page down", show=False),
+        Binding("home", "scroll_lines(-1000)", "Top", show=False),
+        Binding("end", "scroll_lines(1000)", "Bottom", show=False),
+    ]
+
+    def __init__(self, actions: Iterable[Action], in_table: bool) -> None:
+        super().__init__()
+        self.actions, self.in_table = tuple(actions), in_table
+        self.top = 0
+        self._made: tuple[int, list[list[Run]]] = (0, [])
+
+    @property
+    def lines(self) -> list[list[Run]]:
+        width = self.size.width - 4
+        if self._made[0] != width:
+            self._made = width, help_lines(width, self.actions, self.in_table)
+        return self._made[1]
+
+    def on_resize(self) -> None:
+        self.action_scroll_lines(0)
+
+    def action_scroll_lines(self, lines: int) -> None:
+        top = max(0, min(self.top + lines, len(self.lines) - self.size.height))
+        if top != self.top:
+            self.top = top
+            self.refresh()
+
+    def action_page(self, pages: int) -> None:
+        self.action_scroll_lines(pages * max(1, self.size.height - 1))
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self.action_scroll_lines(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.action_scroll_lines(-3)
+
+    def render_line(self, y: int) -> Strip:
+        width, height = self.size
+        style = self.get_component_rich_style
+        mark = scroll_mark(y, self.top, height, len(self.lines))
+        if self.top + y >= len(self.lines):
+            return Strip.blank(width, self.rich_style)
+        segments = [Segment(text, style(f"help--{role}")) for text, role in self.lines[self.top + y]]
+        line = Strip([Segment("  ", self.rich_style), *segments])
+        bar = Segment(mark, style("help--bar") if mark != " " else self.rich_style)
+        return Strip([*line.adjust_cell_length(width - 1, self.rich_style), bar], width)
 
 
 class HelpScreen(LeaveOnce, ModalScreen[None]):
     """The keys."""
 
-    DEFAULT_CSS = """
-    HelpScreen { align: center middle; background: $background; }
-    HelpScreen > VerticalScroll { width: 100%; height: 1fr; padding: 1 2; background: $background; }
-    HelpScreen > .foot { height: 1; width: 100%; background: $panel; padding: 0 1; }
-    """
+    DEFAULT_CSS = "HelpScreen { background: $background; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,enter", "dismiss", "Close"),
+        Binding("escape,q,question_mark,enter", "leave", "Close", show=False),
     ]
 
-    def __init__(self, actions: Iterable[Action] = ACTIONS) -> None:
+    def __init__(self, actions: Iterable[Action] = ACTIONS, in_table: bool = False) -> None:
         super().__init__()
-        self.actions = tuple(actions)
+        self.view = HelpView(actions, in_table)
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll():
-            yield Static(markup=False)
-        yield Static("Esc close   ↑ ↓ scroll   Ctrl+P everything by name", markup=False, classes="foot")
+        yield self.view
+        yield Footer(HINTS)
 
     def on_mount(self) -> None:
-        self.query_one(VerticalScroll).focus()
+        self.view.focus()
 
-    def on_resize(self) -> None:
-        # A size may come before the text is mounted.
-        for text in self.query("VerticalScroll > Static").results(Static):
-            text.update(help_text(self.size.width - 5, self.actions))
+    def action_page(self) -> None:
+        self.view.action_page(1)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)

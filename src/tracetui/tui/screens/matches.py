@@ -9,6 +9,7 @@ import numpy as np
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
+from textual.widgets import Static
 
 from tracetui.trace.model import I64, Trace
 from tracetui.tui.footer import Footer
@@ -20,14 +21,14 @@ from tracetui.units import fixed, instant, plural
 
 HINTS = (
     ("↑↓", "choose", ""),
-    ("Enter", "jump", ""),
-    ("< >", "sort", ""),
-    ("R", "reverse", ""),
-    ("Esc", "close", ""),
+    ("Enter", "jump", "choose"),
+    ("< >", "sort", "sort(1)"),
+    ("R", "reverse", "reverse"),
+    ("Esc", "close", "leave"),
 )
 
 
-def matches_table(trace: Trace, found: I64, query: str) -> Table:
+def matches_table(trace: Trace, found: I64) -> Table:
     """The events that matched, by time."""
 
     def words(key: str, title: str, text: Callable[[int], str], width: int, drop: int) -> Column:
@@ -42,17 +43,17 @@ def matches_table(trace: Trace, found: I64, query: str) -> Table:
 
     start, length = trace.start[found], trace.duration[found]
     columns = (
-        Column("start", "Start", lambda r: instant(int(start[r])), lambda: start, 18, True, 3, False),
+        Column("start", "Start", lambda r: instant(int(start[r])), lambda: start, 18, True, 1, False),
         Column("duration", "Duration", lambda r: fixed(int(length[r])), lambda: length, 12),
         words(
             "name",
-            f"{plural(len(found), 'match')} for “{query}”",
+            "Name",
             lambda r: short(trace, int(found[r])),
             0,
             0,
         ),
-        words("category", "Category", lambda r: trace.categories[int(trace.category[found[r]])], 16, 1),
-        words("lane", "Lane", lambda r: trace.lanes[int(trace.lane[found[r]])].name, 26, 2),
+        words("category", "Category", lambda r: trace.categories[int(trace.category[found[r]])], 16, 2),
+        words("lane", "Lane", lambda r: trace.lanes[int(trace.lane[found[r]])].name, 26, 3),
     )
     return Table(columns, len(found), empty="nothing matches")
 
@@ -60,7 +61,10 @@ def matches_table(trace: Trace, found: I64, query: str) -> Table:
 class MatchesScreen(LeaveOnce, ModalScreen[int]):
     """All matches; its result is an event to jump to, -1 for none."""
 
-    DEFAULT_CSS = "MatchesScreen { background: $background; }"
+    DEFAULT_CSS = """
+    MatchesScreen { background: $background; }
+    MatchesScreen > Static { height: 1; padding: 0 1; color: $accent; text-style: bold; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,L", "leave", "Close", show=False),
         Binding("greater_than_sign", "sort(1)", "Sort", show=False),
@@ -71,10 +75,12 @@ class MatchesScreen(LeaveOnce, ModalScreen[int]):
     def __init__(self, trace: Trace, found: I64, query: str) -> None:
         super().__init__()
         self.found = found
-        self.table = matches_table(trace, found, query)
+        self.table = matches_table(trace, found)
         self.list = TableView()
+        self.title_line = Static(f"{plural(len(found), 'match')} for “{query}”", markup=False)
 
     def compose(self) -> ComposeResult:
+        yield self.title_line
         yield self.list
         yield Footer(HINTS)
 
@@ -91,6 +97,9 @@ class MatchesScreen(LeaveOnce, ModalScreen[int]):
 
     def action_reverse(self) -> None:
         self.list.reverse()
+
+    def action_choose(self) -> None:
+        self.list.action_choose()
 
     def action_leave(self) -> None:
         self.dismiss(-1)

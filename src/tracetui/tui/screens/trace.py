@@ -159,7 +159,8 @@ class TraceScreen(Moving, Arranging, Walking, Ranges, Marking, Taking, Paning):
     def action_help(self) -> None:
         from tracetui.tui.screens.help import HelpScreen
 
-        self.app.push_screen(HelpScreen(getattr(self.app, "actions", ACTIONS)))
+        in_table = self.focused is not self.timeline
+        self.app.push_screen(HelpScreen(getattr(self.app, "actions", ACTIONS), in_table))
 
     # Captures and other traces
 

@@ -38,6 +38,7 @@ class Search:
             self.entered,
             self.query,
             "name, /regex/, cat:kernel, dur>100us, -word",
+            keys="Enter go  Esc clear",
             typed=self.typed,
             left=self.clear,
         )

@@ -71,6 +71,8 @@ def _word(trace: Trace, word: str, shorts: Sequence[str]) -> Bool:
     timed = _DURATION.fullmatch(word.casefold())
     if timed is not None:
         return _compare(trace.duration if timed[1] == "dur" else trace.start, timed[2], timed[3], timed[4])
+    if re.match(r"(dur|at)[<>=]", word.casefold()):
+        raise QueryError("a time looks like dur>100us or at<1.5ms")
     field, colon, value = word.partition(":")
     # `aten::mm` holds colons and is a name, not a field.
     if colon and field in ("cat", "name", "lane") and not value.startswith(":"):
@@ -101,8 +103,10 @@ def _texts(texts: Sequence[str], part: str) -> Bool:
             raise QueryError("this regular expression is too long")
         try:
             search = re.compile(pattern, re.IGNORECASE).search
-        except (re.error, OverflowError) as error:
-            raise QueryError(f"not a regular expression: {error}") from None
+        except re.error as error:
+            raise QueryError(f"not a regular expression: {error.msg.partition(',')[0]}") from None
+        except OverflowError:
+            raise QueryError("not a regular expression: a number in it is too large") from None
         return np.fromiter((search(t) is not None for t in texts), np.bool_, len(texts))
     folded = part.casefold()
     return np.fromiter((folded in t.casefold() for t in texts), np.bool_, len(texts))

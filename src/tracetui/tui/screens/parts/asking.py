@@ -29,17 +29,19 @@ class Asking(TracePart):
         value: str = "",
         placeholder: str = "",
         *,
+        keys: str = "Enter done  Esc back",
         typed: Told | None = None,
         left: Callable[[], None] | None = None,
     ) -> None:
         """Put a line to type into at the place of the footer.
 
         `entered` is called with the text once it stands, `typed` with each change, `left` on giving up.
+        `keys` says beside the line what Enter and Esc do.
         """
         from tracetui.tui.prompt import Prompt
 
         self.answered()
-        self.prompt = Prompt(label, value, placeholder)
+        self.prompt = Prompt(label, value, placeholder, keys)
         self._entered, self._typed, self._left = entered, typed, left
         self.footer.display = False
         self.mount(self.prompt)
@@ -120,7 +122,8 @@ class Asking(TracePart):
             f"filter {pane.id}:",
             lambda _: focus(pane),
             pane.needle,
-            "a part of the name; Esc: all rows",
+            "a part of the name",
+            keys="Enter keep  Esc all rows",
             typed=pane.set_filter,
             left=all_rows,
         )
@@ -128,7 +131,9 @@ class Asking(TracePart):
     # Time
 
     def action_time(self) -> None:
-        self.ask("go to:", self._go_to_time, "", "a time from the trace's zero: 250us, 1.5ms, 2s")
+        self.ask(
+            "go to:", self._go_to_time, "", "time from the start: 250us, 1.5ms, 2s", keys="Enter go  Esc back"
+        )
 
     def _go_to_time(self, text: str) -> None:
         from tracetui.tui.search.query import QueryError, parse_time

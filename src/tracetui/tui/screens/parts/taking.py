@@ -18,7 +18,7 @@ class Taking(Asking):
     def action_export(self) -> None:
         stem = Path(self.trace.info.path).name.removesuffix(".gz").removesuffix(".json") or "trace"
         name = plain(f"{stem}-{self.area.tabs.open or 'picture'}{'.csv' if self.area.open else '.svg'}", 120)
-        self.ask("export to:", self._export, name, "table: .csv .json .md; picture: .svg .txt")
+        self.ask("export to:", self._export, name, keys="table .csv .json .md  picture .svg .txt")
 
     def _export(self, path: str) -> None:
         ending = Path(path).suffix.lower()

@@ -1,0 +1,172 @@
+"""A list to pick from by typing: a sheet with one line to type into, the choices, and the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+
+from tracetui.tui.footer import Footer
+from tracetui.tui.prompt import Prompt
+from tracetui.tui.screens.once import LeaveOnce
+from tracetui.tui.tables.model import Column, Table
+from tracetui.tui.tables.view import HEADER, TableView
+
+HINTS = (("↑↓", "choose", ""), ("Enter", "do it", "choose"), ("Esc", "close", "leave"))
+
+
+class Choice(NamedTuple):
+    """A line. All of it is plain text that is safe to show."""
+
+    text: str
+    keys: str = ""
+    """The key that does the same."""
+    about: str = ""
+
+
+def fitting(choices: Sequence[Choice], typed: str) -> list[int]:
+    """The choices that hold every word that was typed, and after them those that hold its letters in order.
+
+    The best first: a text that begins with it, a word that does, any other place. Equals stay in their order.
+    """
+    wanted = typed.casefold().split()
+    if not wanted:
+        return list(range(len(choices)))
+    found = []
+    for n, choice in enumerate(choices):
+        text = choice.text.casefold()
+        every = f"{text} {choice.about.casefold()} {choice.keys.casefold()}"
+        if all(word in every for word in wanted):
+            first = wanted[0]
+            begins = any(part.startswith(first) for part in text.split())
+            rank = 0 if text.startswith(" ".join(wanted)) else 1 if begins else 2 if first in text else 3
+        elif _in_order("".join(wanted), text):
+            rank = 4
+        else:
+            continue
+        found.append((rank, n))
+    return [n for _, n in sorted(found)]
+
+
+def _in_order(letters: str, text: str) -> bool:
+    at = 0
+    for letter in letters:
+        at = text.find(letter, at) + 1
+        if not at:
+            return False
+    return True
+
+
+class PickList(TableView, can_focus=False):
+    """The choices. The keys stay with the line above it, and one click is enough."""
+
+    DEFAULT_CSS = """
+    PickList > .table--cursor {
+        background: $block-cursor-background; color: $block-cursor-foreground; text-style: bold;
+    }
+    """
+
+    def on_click(self, event: events.Click) -> None:
+        super().on_click(event)
+        if event.y >= HEADER and self.top + event.y - HEADER < len(self.order) and event.chain == 1:
+            self.action_choose()
+
+
+class Picker(LeaveOnce, ModalScreen[int]):
+    """Its result is the number of a choice, -1 for none."""
+
+    DEFAULT_CSS = "Picker { background: $background; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(-1)", "Up", show=False),
+        Binding("down", "move(1)", "Down", show=False),
+        Binding("shift+tab", "move(-1)", "Up", show=False, priority=True),
+        Binding("tab", "move(1)", "Down", show=False, priority=True),
+        Binding("pageup", "page(-1)", "Page up", show=False),
+        Binding("pagedown", "page(1)", "Page down", show=False),
+    ]
+
+    def __init__(
+        self,
+        label: str,
+        placeholder: str,
+        titles: tuple[str, str, str],
+        choices: Sequence[Choice],
+        chosen: int = 0,
+    ) -> None:
+        super().__init__()
+        self.choices, self.titles = choices, titles
+        self.shown = list(range(len(choices)))
+        self.prompt = Prompt(label, placeholder=placeholder)
+        self.list = PickList()
+        self._first = chosen
+
+    def compose(self) -> ComposeResult:
+        yield self.prompt
+        yield self.list
+        yield Footer(HINTS)
+
+    def on_mount(self) -> None:
+        self._fill()
+        self.list.show_row(self._first)
+
+    def _fill(self) -> None:
+        choices, shown = self.choices, self.shown
+
+        def column(title: str, texts: list[str], width: int, drop: int) -> Column:
+            return Column(title, title, lambda r: texts[shown[r]], None, width, False, drop)
+
+        widest = max((len(c.text) for c in choices), default=0)
+        keys = max((len(c.keys) for c in choices), default=0)
+        columns = [column(self.titles[0], [c.text for c in choices], widest + 2, 0)]
+        if keys:
+            columns.append(column(self.titles[1], [c.keys for c in choices], max(keys, 4) + 2, 0))
+        columns.append(column(self.titles[2], [c.about for c in choices], 0, 1))
+        self.list.set_table(Table(tuple(columns), len(shown), empty="nothing is called so"))
+
+    @property
+    def choice(self) -> int:
+        """The choice under the cursor; -1 where nothing fits."""
+        row = self.list.row
+        return -1 if row is None else self.shown[row]
+
+    def on_prompt_typed(self, message: Prompt.Typed) -> None:
+        message.stop()
+        self.shown = fitting(self.choices, message.value)
+        self._fill()
+        self.prompt.set_note(f"{len(self.shown)} of {len(self.choices)}" if message.value.strip() else "")
+        self.moved()
+
+    def moved(self) -> None:
+        """The cursor stands on another choice."""
+
+    def on_table_view_highlighted(self, message: TableView.Highlighted) -> None:
+        message.stop()
+        self.moved()
+
+    def on_table_view_chosen(self, message: TableView.Chosen) -> None:
+        message.stop()
+        self.dismiss(self.choice)
+
+    def on_prompt_entered(self, message: Prompt.Entered) -> None:
+        message.stop()
+        self.action_choose()
+
+    def on_prompt_left(self, message: Prompt.Left) -> None:
+        message.stop()
+        self.action_leave()
+
+    def action_move(self, step: int) -> None:
+        self.list.action_move(step)
+
+    def action_page(self, pages: int) -> None:
+        self.list.action_page(pages)
+
+    def action_choose(self) -> None:
+        self.list.action_choose()
+
+    def action_leave(self) -> None:
+        self.dismiss(-1)

@@ -1,0 +1,148 @@
+"""The sheets over the trace: the palette, the themes, help, the matches, and the line to type into."""
+
+from __future__ import annotations
+
+from tracetui.trace.model import Kind
+from tracetui.tui.app import TracetuiApp
+from tracetui.tui.footer import Footer
+from tracetui.tui.loading import LoadTask
+from tracetui.tui.palette import Palette, ThemePalette
+from tracetui.tui.screens.explain import ExplainScreen
+from tracetui.tui.screens.help import HelpScreen, sections
+from tracetui.tui.screens.matches import MatchesScreen
+from tracetui.tui.screens.picker import Choice, PickList, fitting
+from tracetui.tui.screens.trace import TraceScreen
+from tracetui.tui.settings import Settings
+
+from .conftest import DATA, app_of, screen_of, until
+from .test_app import text
+
+MLP = DATA / "mlp_compile.json.gz"
+SIZE = (80, 24)
+
+
+def lines(app: TracetuiApp) -> list[str]:
+    return text(app).split("\n")
+
+
+def test_what_was_typed_finds_the_nearest_choice_first() -> None:
+    choices = [
+        Choice("Averages, gaps"),
+        Choice("Next gap", "g"),
+        Choice("Gap order"),
+        Choice("Quit", about="gap"),
+    ]
+    assert fitting(choices, "") == [0, 1, 2, 3]
+    assert fitting(choices, "gap") == [2, 0, 1, 3]
+    assert fitting(choices, "next gap") == [1]
+    assert fitting(choices, "ngp") == [1]
+    assert fitting(choices, "zz") == []
+
+
+async def test_the_palette_tells_keys_as_they_are_bound_and_does_what_is_chosen() -> None:
+    task = LoadTask(MLP).start()
+    assert task.finished.wait(30)
+    app = TracetuiApp(task, Settings(keys={"help": "f1"}))
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("ctrl+p", *"all keys")
+        await pilot.pause()
+        assert isinstance(app.screen, Palette)
+        assert "F1" in lines(app)[2] or "f1" in lines(app)[2]
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+
+
+async def test_a_click_on_a_command_does_it_and_esc_does_nothing() -> None:
+    app = app_of(MLP)
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("ctrl+p", *"all keys")
+        await pilot.pause()
+        await pilot.click(PickList, offset=(5, 1))
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        await pilot.press("escape", "ctrl+p", "down", "escape")
+        assert isinstance(app.screen, TraceScreen)
+        await pilot.press("ctrl+p", *"zzzz", "enter")
+        assert isinstance(app.screen, Palette)  # nothing to do
+
+
+async def test_a_theme_is_shown_while_one_chooses() -> None:
+    app = app_of(MLP)
+    async with app.run_test(size=SIZE) as pilot:
+        trace, first = screen_of(app), app.theme
+        app.action_change_theme()
+        await pilot.pause()
+        assert isinstance(app.screen, ThemePalette)
+        await pilot.press("down")
+        await pilot.pause()
+        second = app.theme
+        assert second != first
+        assert trace.timeline.scene.fixed.palette.theme.name == app.palette.name
+        await pilot.press("escape")
+        assert app.theme == first
+        app.action_change_theme()
+        await pilot.pause()
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen))
+        assert app.theme == second
+
+
+async def test_help_begins_with_the_table_where_the_keys_go_there_and_scrolls_to_its_end() -> None:
+    assert [group for group, _ in sections(in_table=True)][:2] == ["Panes", "In a table"]
+    app = app_of(MLP)
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert lines(app)[0].split()[0] == "Moving"
+        await pilot.press("end")
+        await pilot.pause()
+        assert "select a range" in lines(app)[-2]
+        await pilot.press("escape", "tab", "question_mark")
+        await pilot.pause()
+        assert lines(app)[0].split()[0] == "Panes"
+        before = text(app)
+        await pilot.press("pagedown")
+        await pilot.pause()
+        assert text(app) != before
+
+
+async def test_matches_show_their_time_on_a_small_screen_and_the_hints_can_be_clicked() -> None:
+    app = app_of(MLP)
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("slash", *"aten", "enter", "L")
+        await pilot.pause()
+        assert isinstance(app.screen, MatchesScreen)
+        assert "matches for “aten”" in lines(app)[0]
+        assert lines(app)[1].split()[:4] == ["▲Start", "Duration", "Name", "Category"]
+        foot = lines(app)[-1]
+        await pilot.click(Footer, offset=(foot.index("Esc"), 0))
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen))
+
+
+async def test_the_chain_of_an_explanation_is_never_cut_off() -> None:
+    app = app_of(MLP)
+    async with app.run_test(size=(60, 60)) as pilot:
+        trace = screen_of(app).trace
+        kernel = int(trace.is_kind(Kind.KERNEL).argmax())
+        screen_of(app).timeline.select(kernel)
+        await pilot.press("e")
+        sheet = app.screen
+        assert isinstance(sheet, ExplainScreen)
+        await until(pilot, lambda: bool(sheet.lines))
+        chain = [line for line in sheet.lines if line.event == kernel]
+        assert len(chain) > 1
+        shown = " ".join(" ".join(row[14:].split()) for row in lines(app))
+        assert "after its launch ◀ this event" in shown
+
+
+async def test_the_line_to_type_into_tells_what_enter_and_esc_do_and_what_is_wrong() -> None:
+    app = app_of(MLP)
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("slash")
+        await pilot.pause()
+        assert "Enter go  Esc clear" in lines(app)[-1]
+        await pilot.press(*"dur>abc")
+        await until(
+            pilot, lambda: lines(app)[-1].rstrip().endswith("a time looks like dur>100us or at<1.5ms")
+        )
+        await pilot.press("ctrl+u", *"/a(/")
+        await until(pilot, lambda: lines(app)[-1].rstrip().endswith("not a regular expression: missing )"))
