@@ -172,13 +172,19 @@ class MarksScreen(LeaveOnce, ModalScreen[Mark]):
         """The note of the mark under the cursor, in full."""
         mark = self.here
         if mark is None:
-            title, text = plural(len(self.rows), "mark"), ""
+            self.title_line.update(Content(plural(len(self.rows), "mark")))
+            self.note.update(Content(""))
+            return
+        on = mark.on or "on no event"
+        where = "" if self.marks.is_here(mark) else f" of {EARLIER} at this path"
+        self.title_line.update(Content(f"{instant(mark.time)}{where}, {on}"))
+        parts = [Content.styled(mark.label, "bold")]
+        if mark.note:
+            own = mark.note.split("\n")[0].strip() == mark.label
+            parts = [Content(mark.note)] if own else [*parts, Content(mark.note)]
         else:
-            title = mark.label + (f", on {mark.on}" if mark.on else "")
-            title += "" if self.marks.is_here(mark) else f" ({EARLIER} at this path)"
-            text = mark.note or "no note: e writes one"
-        self.title_line.update(Content(title))
-        self.note.update(Content(text))
+            parts.append(Content.styled("no note: e writes one", "$text-muted"))
+        self.note.update(Content("\n").join(parts))
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
     def on_table_view_highlighted(self, message: TableView.Highlighted) -> None:

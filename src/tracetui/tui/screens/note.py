@@ -12,12 +12,13 @@ from textual.widgets import Input, Static, TextArea
 from textual.widgets.text_area import Edit, EditResult
 
 from tracetui.trace.text import plain
+from tracetui.tui.footer import Footer
 from tracetui.tui.marks import LABEL_LIMIT, NOTE_LIMIT, Mark, made, safe_lines
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.text import clip
 from tracetui.units import instant
 
-KEYS = "Ctrl+S keep   Tab label, note   Esc leave"
+HINTS = (("Ctrl+S", "keep", ""), ("Tab", "label, note", ""), ("Esc", "leave", ""))
 
 
 class Label(Input):
@@ -45,7 +46,6 @@ class NoteScreen(LeaveOnce, ModalScreen[Mark]):
     NoteScreen > Vertical { height: 11; max-height: 100%; background: $panel; }
     NoteScreen Static { height: 1; width: 1fr; padding: 0 1; color: $foreground; }
     NoteScreen .title { text-style: bold; color: $accent; }
-    NoteScreen .keys { color: $text-muted; }
     NoteScreen Horizontal { height: 1; }
     NoteScreen Horizontal.text { height: 1fr; min-height: 1; }
     NoteScreen .word { width: 8; color: $text-muted; }
@@ -66,10 +66,17 @@ class NoteScreen(LeaveOnce, ModalScreen[Mark]):
     def __init__(self, mark: Mark) -> None:
         super().__init__()
         self.mark = mark
-        self.label = Label(mark.label, max_length=LABEL_LIMIT, compact=True, select_on_focus=False)
+        self.label = Label(
+            mark.label,
+            "without one, the note's first line",
+            max_length=LABEL_LIMIT,
+            compact=True,
+            select_on_focus=False,
+        )
         self.note = Note(mark.note, tab_behavior="focus", compact=True, soft_wrap=True)
         self.label.cursor_blink = self.note.cursor_blink = False  # nothing is sent while nobody types
-        self._warned = False
+        self.footer = Footer(HINTS)
+        self._warned = ""
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -80,7 +87,7 @@ class NoteScreen(LeaveOnce, ModalScreen[Mark]):
             with Horizontal(classes="text"):
                 yield Static("Note", markup=False, classes="word")
                 yield self.note
-            yield Static(KEYS, markup=False, classes="keys")
+            yield self.footer
 
     def on_mount(self) -> None:
         self.note.focus()
@@ -105,9 +112,9 @@ class NoteScreen(LeaveOnce, ModalScreen[Mark]):
 
     def action_leave(self) -> None:
         """Nothing that was typed is lost by one key."""
-        changed = self.written != made(self.mark)
-        if changed and not self._warned:
-            self._warned = True
-            self.query_one(".keys", Static).update("Not kept yet: Ctrl+S keeps it, Esc again drops it")
-        else:
+        typed = f"{self.label.value}\n{self.note.text}"
+        if self.written == made(self.mark) or typed == self._warned:
             self.dismiss(None)
+        else:
+            self._warned = typed
+            self.footer.say("not kept yet: Ctrl+S keeps it, Esc again drops it")
