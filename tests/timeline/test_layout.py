@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.timeline.arrangement import arranged, arrangement, keys, merged
-from tracetui.timeline.layout import COUNTER_ROWS, Layout, Of, lay_out
+from tracetui.timeline.layout import COUNTER_ROWS, Layout, Of, fitted, lay_out
 from tracetui.trace.model import Lane, Trace
 
 Make = Callable[..., Trace]
@@ -153,10 +153,24 @@ def test_an_arrangement_survives(make: Make) -> None:
     first = lay_out(trace, 50).with_counters(1, 50)
     mine = first.with_shown(0, 2).with_shown(1, 0).toggle_pin(3).reorder(4, -4)
     kept = json.loads(json.dumps(arrangement(trace, mine)))
+    assert [one["rows"] for one in kept] == [None, 2, 0, None, None, None]
     again = arranged(trace, lay_out(trace, 9).with_counters(1, 9), kept)
     for name in ("of", "ref", "rows", "shown"):
         assert getattr(again, name).tolist() == getattr(mine, name).tolist(), name
     assert again.pinned == mine.pinned
+
+
+def test_what_a_person_did_not_fold_goes_by_the_room_there_is(make: Make) -> None:
+    trace = make([*deep(0, 30), *deep(1, 30), *deep(2, 8), (3, 0, 9, "k")], streams=[3])
+    tall = lay_out(trace, 60).reorder(0, 1).with_shown(2, 3)
+    again = fitted(trace, arranged(trace, lay_out(trace, 20), arrangement(trace, tall)), 20)
+    assert again.ref.tolist() == [1, 0, 2, 3]
+    assert again.shown.tolist() == [8, 8, 3, 1]
+    every = tall.with_shown(0, 99)
+    again = fitted(trace, arranged(trace, lay_out(trace, 20), arrangement(trace, every)), 20)
+    assert again.shown.tolist() == [30, 1, 3, 1]
+    # Lines that came by themselves, as by a jump to a deep event, are not a person's wish.
+    assert arrangement(trace, tall.with_shown(1, 30, chosen=False)) == arrangement(trace, tall)
 
 
 def test_what_is_new_stays_below_what_it_was_below(make: Make) -> None:

@@ -13,7 +13,8 @@ from tracetui.timeline.series import Series
 from tracetui.trace.model import Trace
 
 Kept = list[dict[str, Any]]
-"""For each track in order: its key, the rows shown (None: all; 0: hidden), and whether it is pinned."""
+"""For each track in order: its key, the rows that a person wants of it ("all"; 0: hidden; None: as many as
+fit), and whether it is pinned."""
 SERIES = "counter "
 """How the keys of series begin."""
 
@@ -41,8 +42,11 @@ def keys(trace: Trace, layout: Layout, series: Sequence[Series] = ()) -> list[st
 
 def arrangement(trace: Trace, layout: Layout, series: Sequence[Series] = ()) -> Kept:
     """How the tracks are arranged, as JSON-ready data for `arranged`."""
-    rows = [s if s != r else None for s, r in zip(layout.shown.tolist(), layout.rows.tolist(), strict=True)]
     pinned = set(layout.pinned)
+    rows: list[int | str | None] = [None] * len(layout)
+    for track in layout.chosen:
+        shown = int(layout.shown[track])
+        rows[track] = shown if shown < layout.rows[track] else "all"
     named = enumerate(keys(trace, layout, series))
     return [{"track": key, "rows": rows[i], "pinned": i in pinned} for i, key in named]
 
@@ -50,7 +54,7 @@ def arrangement(trace: Trace, layout: Layout, series: Sequence[Series] = ()) -> 
 def arranged(
     trace: Trace, layout: Layout, kept: Sequence[Mapping[str, Any]], series: Sequence[Series] = ()
 ) -> Layout:
-    """A layout put into the order and folds of `kept`.
+    """A layout put into the order, folds and pins of `kept`.
 
     A lane that is not named there stays below the one that it stood below, a counter at the end; what is
     named but not there is passed over.
@@ -59,27 +63,23 @@ def arranged(
     order: list[int] = []
     shown = layout.shown.copy()
     pinned: set[int] = set()
+    chosen: set[int] = set()
     for one in kept:
-        place = at.pop(str(one.get("track")), None)
-        if place is None:
+        track = at.pop(str(one.get("track")), None)
+        if track is None:
             continue
-        order.append(place)
-        rows = one.get("rows")
-        every = int(layout.rows[place])
-        shown[place] = max(0, min(every, rows)) if isinstance(rows, int) else every
+        order.append(track)
+        rows, every = one.get("rows"), int(layout.rows[track])
+        if rows == "all" or isinstance(rows, int):
+            shown[track] = every if rows == "all" else max(0, min(every, rows))
+            chosen.add(track)
         if one.get("pinned"):
-            pinned.add(place)
+            pinned.add(track)
     new = set(at.values())
     pinned |= new.intersection(layout.pinned)
-    index = np.array(_inserted(order, new, layout), dtype=np.int64)
-    return replace(
-        layout,
-        of=layout.of[index],
-        ref=layout.ref[index],
-        rows=layout.rows[index],
-        shown=shown[index],
-        pinned=tuple(i for i, track in enumerate(index.tolist()) if track in pinned),
-    )
+    chosen |= new.intersection(layout.chosen)
+    mine = replace(layout, shown=shown, pinned=tuple(sorted(pinned)), chosen=frozenset(chosen))
+    return mine.ordered(np.array(_inserted(order, new, layout), dtype=np.int64))
 
 
 def _inserted(order: list[int], new: set[int], layout: Layout) -> list[int]:

@@ -52,6 +52,8 @@ class Layout:
     """Lines that it takes now; 0: hidden."""
     pinned: tuple[int, ...] = ()
     """Tracks that stay on the screen, in order."""
+    chosen: frozenset[int] = frozenset()
+    """Tracks whose lines a person decided on; those of the others go by the room that there is."""
 
     def __len__(self) -> int:
         return len(self.of)
@@ -104,20 +106,24 @@ class Layout:
         first = int(self.bottoms[track] - self.shown[track])
         return first + min(depth, int(self.shown[track]) - 1)
 
-    def with_shown(self, track: int, lines: int) -> Layout:
-        """Fold or unfold a track; 0 hides it."""
+    def with_shown(self, track: int, lines: int, *, chosen: bool = True) -> Layout:
+        """Fold or unfold a track; 0 hides it. `chosen`: a person wants it so."""
         shown = self.shown.copy()
         shown[track] = max(0, min(lines, int(self.rows[track])))
-        return replace(self, shown=shown)
+        return replace(self, shown=shown, chosen=self.chosen | {track} if chosen else self.chosen)
 
     def with_all(self, lines: int) -> Layout:
         """Show so many rows of each track that is not hidden."""
         shown = np.where(self.shown > 0, np.minimum(self.rows, max(1, lines)), 0)
-        return replace(self, shown=shown.astype(np.int32))
+        return replace(self, shown=shown.astype(np.int32), chosen=self._chosen_too(self.shown > 0))
 
     def with_hidden(self) -> Layout:
         """Bring back what was hidden, folded."""
-        return replace(self, shown=np.maximum(self.shown, 1).astype(np.int32))
+        shown = np.maximum(self.shown, 1).astype(np.int32)
+        return replace(self, shown=shown, chosen=self._chosen_too(self.shown == 0))
+
+    def _chosen_too(self, tracks: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> frozenset[int]:
+        return self.chosen.union(np.flatnonzero(tracks).tolist())
 
     def with_counters(self, count: int, height: int) -> Layout:
         """With tracks for so many series below the lanes: folded; hidden where they do not fit."""
@@ -142,8 +148,15 @@ class Layout:
         to = max(0, min(len(self) - 1, track + by))
         order = [t for t in range(len(self)) if t != track]
         order.insert(to, track)
-        pinned = tuple(sorted(order.index(t) for t in self.pinned))
-        return Layout(self.of[order], self.ref[order], self.rows[order], self.shown[order], pinned)
+        return self.ordered(np.array(order, dtype=np.int64))
+
+    def ordered(self, order: I64) -> Layout:
+        """The tracks in another order; `order` has each once."""
+        place = np.empty(len(self), dtype=np.int64)
+        place[order] = np.arange(len(self))
+        pinned = tuple(sorted(place[list(self.pinned)].tolist()))
+        chosen = frozenset(place[list(self.chosen)].tolist())
+        return Layout(self.of[order], self.ref[order], self.rows[order], self.shown[order], pinned, chosen)
 
     def moved(self, track: int, step: int) -> Layout | None:
         """Move a track past the next one above (-1) or below (1) that is on the screen with it, among the
@@ -203,16 +216,34 @@ def lay_out(trace: Trace, height: int) -> Layout:
     return _opened(trace, layout, height)
 
 
-def _opened(trace: Trace, layout: Layout, height: int) -> Layout:
+def fitted(trace: Trace, layout: Layout, height: int) -> Layout:
+    """As many rows of each lane as fit into `height` lines; where a person decided, that stays."""
     lane = layout.of == Of.LANE
-    thread = np.zeros(len(layout), dtype=np.bool_)
-    thread[lane] = [trace.lanes[r].device < 0 for r in layout.ref[lane].tolist()]
-    shown = layout.rows.copy()
+    thread = _threads(trace, layout, lane)
+    free = np.ones(len(layout), dtype=np.bool_)
+    free[list(layout.chosen)] = False
+    shown = np.where(free & lane, layout.rows, layout.shown).astype(np.int32)
     # Deep threads first: the largest depth that lets everything fit; then deep device lanes.
-    for part in (thread, lane):
+    for part in (thread & free, lane & free):
         depth = _deepest(shown, part, height)
         shown[part] = np.minimum(shown[part], depth)
-    layout = replace(layout, shown=shown)
+    return replace(layout, shown=shown)
+
+
+def _threads(
+    trace: Trace, layout: Layout, lane: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Which tracks are lanes of the CPU."""
+    thread = np.zeros(len(layout), dtype=np.bool_)
+    thread[lane] = [trace.lanes[r].device < 0 for r in layout.ref[lane].tolist()]
+    return thread
+
+
+def _opened(trace: Trace, layout: Layout, height: int) -> Layout:
+    layout = fitted(trace, layout, height)
+    lane = layout.of == Of.LANE
+    thread = _threads(trace, layout, lane)
+    shown = layout.shown
     device = [
         t for t in np.flatnonzero(lane & ~thread).tolist() if trace.lanes[int(layout.ref[t])].kind == "stream"
     ]

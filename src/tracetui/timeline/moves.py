@@ -46,7 +46,7 @@ def brought_up(scene: Scene, lane: int, depth: int, height: int) -> Scene:
     if track < 0:
         return scene
     if depth >= int(layout.shown[track]):
-        layout = layout.with_shown(track, int(layout.rows[track]))
+        layout = layout.with_shown(track, int(layout.rows[track]), chosen=False)
     line = layout.place(track, depth)
     scene = arranged(scene, layout, height)
     if line < 0:

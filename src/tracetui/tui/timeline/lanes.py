@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tracetui.timeline import arrangement, moves
-from tracetui.timeline.layout import Layout, Of
+from tracetui.timeline.layout import Layout, Of, fitted, lay_out
 from tracetui.timeline.scene import TOP
 from tracetui.timeline.series import Series
 from tracetui.tui.timeline.messages import LanesArranged
@@ -98,15 +98,24 @@ class Lanes:
         return arrangement.merged(now, self._kept)
 
     def set_arrangement(self: TimelineView, kept: Sequence[Mapping[str, Any]]) -> None:  # type: ignore[misc]
-        """Order, fold, hide and pin the lanes as they were."""
+        """Open with the lanes in this order, with these folds and pins."""
         self._kept = kept
-        layout = arrangement.arranged(self.trace, self.scene.layout, kept, self.scene.series)
-        self._go(moves.arranged(self.scene, layout, self.size.height))
+        self._go(moves.arranged(self.scene, self._opening_layout(self.scene.series), self.size.height))
+        self._arranged = False
+
+    def _opening_layout(self: TimelineView, series: Sequence[Series]) -> Layout:  # type: ignore[misc]
+        """The lanes as they were left, or else as they fit into the screen."""
+        room = max(1, self.size.height - TOP)
+        layout = lay_out(self.trace, room).with_counters(len(series), room)
+        if not self._kept:
+            return layout
+        return fitted(self.trace, arrangement.arranged(self.trace, layout, self._kept, series), room)
 
     def with_series(self: TimelineView, series: Sequence[Series]) -> Layout:  # type: ignore[misc]
-        """The layout with tracks for so many series: new ones where they were kept, or at the end."""
-        scene = self.scene
-        layout = scene.layout.with_counters(len(series), self.size.height - TOP)
+        """The layout with tracks for so many series: new ones where they were left, or at the end."""
+        if not self._arranged:
+            return self._opening_layout(series)
+        layout = self.scene.layout.with_counters(len(series), self.size.height - TOP)
         if not self._kept:
             return layout
         return arrangement.arranged(self.trace, layout, self.arrangement(), series)

@@ -17,8 +17,8 @@ from tracetui.timeline import moves, viewport
 from tracetui.timeline.canvas import Packed
 from tracetui.timeline.frame import paint
 from tracetui.timeline.labels import label_width
-from tracetui.timeline.layout import Layout, lay_out
-from tracetui.timeline.scene import EDGE, TOP, Idle, Scene
+from tracetui.timeline.layout import lay_out
+from tracetui.timeline.scene import EDGE, Idle, Scene
 from tracetui.timeline.series import Series
 from tracetui.timeline.themes import Theme
 from tracetui.timeline.viewport import Viewport
@@ -225,11 +225,7 @@ class TimelineView(Mouse, Lanes, Widget, can_focus=True):
 
     def set_series(self, series: Sequence[Series]) -> None:
         """The values over time to draw below the lanes, in order."""
-        if self._arranged:
-            layout = self.with_series(series)
-        else:
-            layout = self._opening_layout(series)
-        self._change(series=tuple(series), layout=layout)
+        self._change(series=tuple(series), layout=self.with_series(series))
 
     def set_theme(self, theme: Theme | None) -> None:
         """Other colours; None follows the app's theme."""
@@ -325,7 +321,3 @@ class TimelineView(Mouse, Lanes, Widget, can_focus=True):
         layout = scene.layout if self._arranged else self._opening_layout(scene.series)
         self._change(view=view, labels=labels, layout=layout)
         self._scene = moves.scrolled(self._scene, self._scene.top, event.size.height)
-
-    def _opening_layout(self, series: Sequence[Series]) -> Layout:
-        room = max(1, self.size.height - TOP)
-        return lay_out(self.trace, room).with_counters(len(series), room)
