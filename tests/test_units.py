@@ -133,6 +133,11 @@ def test_ticks(ns: int, step: int, text: str) -> None:
     assert units.tick(ns, step) == text
 
 
+def test_columns_of_one_unit() -> None:
+    assert [units.column_unit(ns) for ns in (0, 99e9, 100e9)] == ["µs", "µs", "ms"]
+    assert (units.in_unit(1_234_567), units.in_unit(123_456_789_012, "ms")) == ("1,234.567", "123,456.789")
+
+
 def test_the_others() -> None:
     assert [units.fixed(v) for v in (0, 999, 999_999, 1_000_000, 2_500_000_000)] == [
         "0.000 µs",

@@ -14,9 +14,11 @@ import re
 
 __all__ = [
     "BEFORE_UNIT",
+    "column_unit",
     "duration",
     "exact",
     "fixed",
+    "in_unit",
     "instant",
     "memory_size",
     "percent",
@@ -33,6 +35,8 @@ __all__ = [
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|[kMGT]i?B|[kMGT]?B(?:/s)?|[kMGT]?FLOP/s)\b)")
 """The space between a number and its unit, where no line is to be broken."""
 
+SECONDS_EXACT = 100
+"""Columns of times below so many seconds are told in microseconds."""
 _UNITS = ((1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (1_000_000_000, "s"))
 
 
@@ -70,6 +74,16 @@ def fixed(ns: float) -> str:
 def exact(ns: float) -> str:
     """Like `fixed`, for a sentence: without what only lines it up."""
     return fixed(ns).rstrip()
+
+
+def column_unit(longest_ns: float) -> str:
+    """The unit of a column whose longest time this is: µs, to the nanosecond; ms from `SECONDS_EXACT` on."""
+    return "µs" if longest_ns < SECONDS_EXACT * 1e9 else "ms"
+
+
+def in_unit(ns: float, unit: str = "µs") -> str:
+    """A time as a number of `unit`s (µs or ms), for a column that names its unit: `1,234.567`."""
+    return f"{ns / (1e3 if unit == 'µs' else 1e6):,.3f}"
 
 
 def instant(ns: int) -> str:

@@ -21,8 +21,7 @@ from tracetui.tui.panes.gaps import GapsPane
 from tracetui.tui.panes.steps import StepsPane
 from tracetui.tui.results import Results
 from tracetui.tui.screens.trace import TraceScreen
-from tracetui.tui.tables.times import number
-from tracetui.units import exact
+from tracetui.units import exact, in_unit
 
 from .conftest import DATA, app_of, screen_of, slice_event, until, write_trace
 from .test_app import text
@@ -72,7 +71,7 @@ async def test_the_averages_follow_the_view(llama: Trace) -> None:
         length = exact(view.end_ns - view.start_ns)
         await until(pilot, lambda: f"view of {length}, GPU busy" in text(app))
         longest = int(expected.self_device.max())
-        assert number(longest) in text(app)
+        assert in_unit(longest) in text(app)
         assert longest < int(averages(llama).self_device.max())
 
 

@@ -7,19 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tracetui.tui.tables.model import Column, Values
-
-SECONDS_EXACT = 100
-"""Times below so many seconds are told in microseconds, to the nanosecond; longer ones in milliseconds."""
-
-
-def number(ns: float, unit: str = "µs") -> str:
-    """A time as a number of `unit`s (µs or ms): `1,234.567`."""
-    return f"{ns / (1e3 if unit == 'µs' else 1e6):,.3f}"
-
-
-def unit_of(longest_ns: float) -> str:
-    """The unit of a column whose longest time this is."""
-    return "µs" if longest_ns < SECONDS_EXACT * 1e9 else "ms"
+from tracetui.units import column_unit, in_unit
 
 
 def time_column(
@@ -38,12 +26,12 @@ def time_column(
     """
     every = np.asarray(values(), dtype=np.float64)
     longest = float(np.abs(every).max(initial=0.0))
-    unit = unit_of(longest)
+    unit = column_unit(longest)
     heading = f"{title} {unit}"
 
     def text(row: int) -> str:
         ns = value(row)
-        return number(ns, unit) if ns else zero
+        return in_unit(ns, unit) if ns else zero
 
-    least = len(number(-longest if every.min(initial=0.0) < 0 else longest, unit))
+    least = len(in_unit(-longest if every.min(initial=0.0) < 0 else longest, unit))
     return Column(key, heading, text, values, max(len(heading), least), True, drop, descending)
