@@ -154,7 +154,7 @@ def test_an_arrangement_survives(make: Make) -> None:
     mine = first.with_shown(0, 2).with_shown(1, 0).toggle_pin(3).reorder(4, -4)
     kept = json.loads(json.dumps(arrangement(trace, mine)))
     assert [one["rows"] for one in kept] == [None, 2, 0, None, None, None]
-    again = arranged(trace, lay_out(trace, 9).with_counters(1, 9), kept)
+    again = arranged(trace, lay_out(trace, 12).with_counters(1, 12), kept)
     for name in ("of", "ref", "rows", "shown"):
         assert getattr(again, name).tolist() == getattr(mine, name).tolist(), name
     assert again.pinned == mine.pinned

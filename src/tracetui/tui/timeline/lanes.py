@@ -106,10 +106,12 @@ class Lanes:
     def _opening_layout(self: TimelineView, series: Sequence[Series]) -> Layout:  # type: ignore[misc]
         """The lanes as they were left, or else as they fit into the screen."""
         room = max(1, self.size.height - TOP)
-        layout = lay_out(self.trace, room).with_counters(len(series), room)
+        layout = lay_out(self.trace, room)
         if not self._kept:
-            return layout
-        return fitted(self.trace, arrangement.arranged(self.trace, layout, self._kept, series), room)
+            return layout.with_counters(len(series), room)
+        layout = fitted(self.trace, arrangement.arranged(self.trace, layout, self._kept), room)
+        layout = layout.with_counters(len(series), room)
+        return arrangement.arranged(self.trace, layout, self._kept, series)
 
     def with_series(self: TimelineView, series: Sequence[Series]) -> Layout:  # type: ignore[misc]
         """The layout with tracks for so many series: new ones where they were left, or at the end."""
