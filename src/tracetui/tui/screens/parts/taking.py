@@ -44,7 +44,8 @@ class Taking(Asking):
         if event is None:
             self.say("select an event first")
             return
-        facts = event_facts(self.trace, event, self.trace.args(event))
+        memory = self.results.memory() if self.results.ready("memory") else None
+        facts = event_facts(self.trace, event, self.trace.args(event), memory)
         self.app.copy_to_clipboard(
             "\n".join(f"{f.label}: {f.value}" if f.label else f"  {f.value}" for f in facts)
         )
