@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tracetui.analysis.efficiency import efficiency
 from tracetui.report import markdown
+from tracetui.report.efficiency import efficiency_lines
+from tracetui.report.findings import findings_lines
+from tracetui.report.gaps import gaps_lines
 from tracetui.report.jsonable import dumps
 from tracetui.report.lines import bar, columns, fit, plain_text, wrap
 from tracetui.report.pytorch_table import format_share, format_time
+from tracetui.report.steps import steps_lines
+from tracetui.report.summary import summarize, summary_lines
+from tracetui.trace import load
+
+SAMPLES = sorted((Path(__file__).parent.parent.parent / "sample_traces").glob("*.json.gz"))
 
 
 @given(st.text(max_size=30), st.integers(0, 20))
@@ -79,3 +89,19 @@ def test_times_as_pytorch_writes_them(us: float, text: str) -> None:
 def test_shares_as_pytorch_writes_them() -> None:
     assert format_share(1, 3) == "33.33%"
     assert format_share(0, 0) == "NaN"
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.name.split(".")[0])
+def test_no_line_is_wider_than_the_terminal(path: Path, width: int) -> None:
+    trace = load(path)
+    summary = summarize(trace)
+    lines = [
+        *summary_lines(summary, width),
+        *gaps_lines(trace, summary.gaps, width),
+        *steps_lines(summary.steps, width),
+        *findings_lines(trace, summary.findings, width),
+        *efficiency_lines(efficiency(trace), width),
+    ]
+    for line in plain_text(lines).splitlines():
+        assert cell_len(line) <= width, line

@@ -17,7 +17,7 @@ from tracetui.units import duration, share, significant
 
 __all__ = ["efficiency_json", "efficiency_lines", "efficiency_markdown", "measure"]
 
-NO_SHAPES = "The shapes were not recorded (record_shapes=True), so the work done is not known."
+NO_SHAPES = "No shapes were recorded (record_shapes=True), so the work done is not known."
 CACHED = "A share of the bandwidth above 100%: some of the data was still in a cache."
 SAMPLED = "Of very many operators, evenly spread ones were read: calls and times are a part of all."
 
@@ -117,7 +117,7 @@ def efficiency_lines(table: EfficiencyTable, width: int, limit: int = 20) -> lis
     narrow = width < 100
     keep = [i for i, header in enumerate(HEADERS) if not (narrow and header == "GFLOP")]
     headers = [("%" if narrow and HEADERS[i] == "of peak" else HEADERS[i], "dim") for i in keep]
-    room = max(16, min(width, 132) - (46 if narrow else 66))
+    room = max(16, min(width, 132) - (48 if narrow else 66))
     for title, rows in (("Operators", table.ops), ("Kernels", table.kernels)):
         if not rows:
             continue

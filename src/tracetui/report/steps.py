@@ -106,8 +106,8 @@ def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
     """One line per step, then what lies outside, then the whole; `limit`: steps shown, 0 for all."""
     # Narrow terminals do without the columns that say least.
     left_out = {"launches", "comm", "copies"} if width < 100 else set()
-    if any(row.communication for row in steps.rows):
-        left_out -= {"comm"}
+    if left_out and any(row.communication for row in steps.rows):
+        left_out = left_out - {"comm"} | {"kernels"}
     if steps.whole.busy == 0:  # a trace of the CPU alone
         left_out = set(HEADERS) - {"", "window"}
     keep = [i for i, header in enumerate(HEADERS) if header not in left_out]
