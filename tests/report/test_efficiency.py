@@ -55,6 +55,6 @@ def test_lines_fit(samples: Path, width: int) -> None:
 
 def test_without_shapes_it_says_so(samples: Path) -> None:
     recorded = Path(__file__).parent.parent / "data" / "mlp_eager.json.gz"
-    assert "shapes were not recorded" in run(str(recorded))
+    assert "No shapes were recorded" in run(str(recorded))
     assert json.loads(run(str(recorded), "--json"))["recorded"] is False
-    assert "shapes were not recorded" in run(str(recorded), "--markdown")
+    assert "No shapes were recorded" in run(str(recorded), "--markdown")
