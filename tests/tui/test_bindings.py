@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+import pytest
 from textual.binding import Binding
 
 from tracetui.tui.bindings import ACTIONS, HINTS, find, footer, groups, key_text, rebound
-from tracetui.tui.screens.help import KEYS, SIZE, help_lines, sections
+from tracetui.tui.screens.help import IN_TABLES, KEYS, MOUSE, SIZE, HelpScreen, help_lines, sections
 from tracetui.tui.screens.trace import TraceScreen
+
+from .conftest import DATA, app_of, until
+from .test_app import text as shown
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_no_key_means_two_things() -> None:
@@ -52,6 +59,47 @@ def test_the_help_names_every_key_and_cuts_nothing() -> None:
         assert max(len(line) for line in lines) <= width
         text = "\n".join(lines)
         assert all(group in text for group in groups())
+
+
+def test_the_help_has_every_key_once() -> None:
+    told = [key for _, lines in sections() for keys, _ in lines for key in keys.split(" ")]
+    bound = {key_text(k) for a in ACTIONS for k in a.keys}
+    # A table of its own says what they do there.
+    elsewhere = {key for keys, _ in (*IN_TABLES, *MOUSE) for key in keys.split(" ")}
+    assert [key for key in bound if told.count(key) != 1 + (key in elsewhere)] == []
+    texts = [text for _, lines in sections() for _, text in lines]
+    assert len(texts) == len(set(texts))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
+async def test_nothing_of_the_help_is_clipped(size: tuple[int, int]) -> None:
+    app = app_of(DATA / "mlp_eager.json.gz")
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("question_mark")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        seen = ""
+        for _ in range(6):
+            await pilot.pause()
+            seen += shown(app) + "\n"
+            await pilot.press("pagedown")
+        for _, lines in sections():
+            for keys, what in lines:
+                assert re.search(rf"{re.escape(keys)} +{re.escape(what)} ", seen), keys
+        assert "…" not in seen
+
+
+def test_the_readme_has_every_key() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = readme.split("## Keys")[1].split("The mouse:")[0]
+    told = re.findall(r"`([^`]+)`", table)
+    assert "with Shift, faster" in table
+    missing = {key_text(k) for a in ACTIONS for k in a.keys} - set(told) - set("WSAD") - set("234")
+    assert missing == set()
+    assert "`1` … `5`" in table
+    keys = re.findall(
+        r"`([^`]+)`", "".join(row.split("|")[1] for row in table.split("\n") if row[:3] == "| `")
+    )
+    assert len(keys) == len(set(keys))
 
 
 def test_keys_can_be_changed_by_id() -> None:
