@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from tracetui.capture import CaptureOptions, Failed, Phase, Progress
 from tracetui.trace.model import Kind
 from tracetui.tui.app import TracetuiApp
+from tracetui.tui.capture.capture_screen import CaptureScreen
+from tracetui.tui.capture.form_screen import FormScreen
+from tracetui.tui.capture.progress import capture_lines
 from tracetui.tui.footer import Footer
+from tracetui.tui.hint import LINES, fitted
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.palette import Palette, ThemePalette
+from tracetui.tui.samples import ABOUT, samples
 from tracetui.tui.screens.explain import ExplainScreen
 from tracetui.tui.screens.help import HelpScreen, sections
 from tracetui.tui.screens.matches import MatchesScreen
 from tracetui.tui.screens.picker import Choice, PickList, fitting
+from tracetui.tui.screens.start import NAME
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
 
@@ -146,3 +157,69 @@ async def test_the_line_to_type_into_tells_what_enter_and_esc_do_and_what_is_wro
         )
         await pilot.press("ctrl+u", *"/a(/")
         await until(pilot, lambda: lines(app)[-1].rstrip().endswith("not a regular expression: missing )"))
+
+
+def test_the_hint_leaves_out_what_does_not_fit() -> None:
+    for width in (40, 60, 80, 200):
+        shown = [fitted(parts, width) for parts in LINES]
+        assert all(len(line) <= width for line in shown)
+        assert "Esc hides this" in shown[-1]
+    assert fitted(LINES[0], 40) == " New here?  w s zoom, a d pan"
+
+
+async def test_a_small_screen_has_no_room_for_the_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracetui.tui.screens.trace.wanted", lambda: True)
+    app = app_of(MLP)
+    async with app.run_test(size=(40, 12)) as pilot:
+        await pilot.pause()
+        assert "New here?" not in text(app)
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: "New here?" in text(app))
+
+
+async def test_the_palette_on_a_narrow_screen_cuts_off_nothing() -> None:
+    app = app_of(MLP)
+    async with app.run_test(size=(56, 14)) as pilot:
+        await pilot.press("ctrl+p")
+        await pilot.pause()
+        assert not [line for line in lines(app)[1:-1] if "…" in line]
+        await pilot.resize_terminal(120, 30)
+        await until(pilot, lambda: "Where" in lines(app)[1])
+
+
+def test_every_sample_says_what_it_is() -> None:
+    assert set(samples()) == set(ABOUT)
+    assert max(len(told) for told in ABOUT.values()) <= 80 - 8 - NAME - 5
+
+
+async def test_the_first_screen_opens_a_file_by_its_path(tmp_path: Path) -> None:
+    app = TracetuiApp()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("o", *"/nope", "enter")
+        await until(pilot, lambda: "/nope: no such file" in lines(app)[-1])
+        assert not [line for line in lines(app) if "…" in line]
+        await pilot.press("o", "escape", "o", *str(MLP), "enter")
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen))
+
+
+async def test_a_failed_capture_goes_back_to_the_form_as_it_was() -> None:
+    options = CaptureOptions("mlp", active=7, python="/bin/false")
+    app = app_of(MLP)
+    async with app.run_test(size=SIZE) as pilot:
+        app._capture(options)
+        await pilot.pause()
+        assert isinstance(app.screen, CaptureScreen)
+        await until(pilot, lambda: "change and try again" in lines(app)[-1])
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, FormScreen))
+        assert isinstance(app.screen, FormScreen)
+        assert app.screen.form.options == options
+
+
+def test_a_failure_s_log_is_told_in_full() -> None:
+    tail = tuple(f"line {n} " + "long " * 30 for n in range(40))
+    started = Progress(0.0, Phase.STARTING)
+    shown = capture_lines([started, Failed(1.0, "killed", "it failed", tail)], "x", 1.0, True, 60, 20)
+    told = " ".join(line.text for line in shown if line.role == "output")
+    assert "line 0 " in told
+    assert told.count("long") == 40 * 30

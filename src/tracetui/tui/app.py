@@ -159,12 +159,16 @@ class TracetuiApp(App[None]):
     async def on_want_capture(self, message: WantCapture) -> None:
         from tracetui.capture import WORKLOADS, CaptureOptions
         from tracetui.tui.capture.form import earlier_options
-        from tracetui.tui.capture.form_screen import FormScreen
 
         shown = next((t for t in self.traces if t in self.screen_stack), None)
         options = earlier_options(shown.trace.info.path) if shown is not None else None
         options = options or self.capture_options or CaptureOptions(next(iter(WORKLOADS)))
-        await self.push_screen(FormScreen(options), self._capture)
+        self._form(options)
+
+    def _form(self, options: CaptureOptions) -> None:
+        from tracetui.tui.capture.form_screen import FormScreen
+
+        self.push_screen(FormScreen(options), self._capture)
 
     def _capture(self, options: CaptureOptions | None) -> None:
         from tracetui.tui.capture.capture_screen import CaptureScreen
@@ -173,6 +177,10 @@ class TracetuiApp(App[None]):
             self.capture_options = options
             self.push_screen(CaptureScreen(options), self._captured)
 
-    def _captured(self, result: CaptureResult | None) -> None:
-        if result is not None:
+    def _captured(self, result: CaptureResult | CaptureOptions | None) -> None:
+        from tracetui.capture import CaptureOptions
+
+        if isinstance(result, CaptureOptions):
+            self._form(result)
+        elif result is not None:
             self.post_message(OpenTrace(result.trace))

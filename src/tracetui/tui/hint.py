@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
 from rich.segment import Segment
+from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -14,10 +16,24 @@ from tracetui.tui.recent import state_folder
 from tracetui.tui.text import cell
 
 LINES = (
-    " New here?  w s zoom, a d pan;  ← → ↑ ↓ go from event to event;  0 shows all.",
-    " g goes to the longest gap;  / searches;  e explains the selected event.",
-    " 1 to 5 open tables, Enter there shows the event;  ? all keys;  Esc hides this.",
+    ("New here?", "w s zoom, a d pan;", "← → ↑ ↓ go from event to event;", "0 shows all."),
+    ("g goes to the longest gap;", "/ searches;", "e explains the selected event."),
+    ("? all keys;", "Esc hides this;", "1 to 5 open tables, Enter there shows the event."),
 )
+"""What is said, line by line; the last parts of a line go first where there is no room."""
+
+MIN_HEIGHT = 18
+"""Lines of a screen that can spare three."""
+
+
+def fitted(parts: Sequence[str], width: int) -> str:
+    """As many of the parts as the width holds whole."""
+    text = f" {parts[0]}"
+    for part in parts[1:]:
+        if len(text) + len(part) + 2 > width:
+            break
+        text += f"  {part}"
+    return text.rstrip(";")
 
 
 def seen_file(folder: Path | None = None) -> Path:
@@ -45,11 +61,15 @@ class Hint(Widget):
     """The lines."""
 
     DEFAULT_CSS = """
-    Hint { height: 3; width: 1fr; background: $panel; }
+    Hint { height: auto; width: 1fr; background: $panel; }
     Hint > .hint--text { color: $foreground; background: $panel; text-style: bold; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"hint--text"}
 
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(LINES) if viewport.height >= MIN_HEIGHT else 0
+
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        return Strip([Segment(cell(LINES[y], width), self.get_component_rich_style("hint--text"))], width)
+        text = cell(fitted(LINES[y], width), width)
+        return Strip([Segment(text, self.get_component_rich_style("hint--text"))], width)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rich.segment import Segment
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
@@ -16,10 +17,11 @@ from tracetui.capture import Canceled, CaptureEvent, CaptureOptions, CaptureResu
 from tracetui.tui.capture.progress import Line, capture_lines
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
+from tracetui.tui.tables.drawing import scroll_mark
 from tracetui.tui.text import cell
 
-RUNNING = (("Esc", "cancel", ""),)
-FAILED = (("Esc", "back", ""), ("Enter", "back to the form", ""))
+RUNNING = (("Esc", "cancel", "cancel"),)
+FAILED = (("Enter", "change and try again", "again"), ("Esc", "back", "cancel"), ("↑↓", "read on", ""))
 
 
 class CaptureView(Widget):
@@ -33,36 +35,61 @@ class CaptureView(Widget):
     CaptureView > .capture--note { color: $warning; }
     CaptureView > .capture--output { color: $text-muted; }
     CaptureView > .capture--error { color: $error; text-style: bold; }
+    CaptureView > .capture--bar { color: $scrollbar; background: $scrollbar-background; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"capture--{role}" for role in ("title", "done", "now", "note", "output", "error")
+        f"capture--{role}" for role in ("title", "done", "now", "note", "output", "error", "bar")
     }
 
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[Line] = []
+        self.top = 0
 
     def show(self, lines: list[Line]) -> None:
         if lines != self.lines:
             self.lines = lines
+            self.scroll_lines(0)
             self.refresh()
 
+    def scroll_lines(self, lines: int) -> None:
+        """Move the picture, where there is more than the screen holds."""
+        top = max(0, min(self.top + lines, len(self.lines) + 1 - self.size.height))
+        if top != self.top:
+            self.top = top
+            self.refresh()
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self.scroll_lines(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.scroll_lines(-3)
+
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
-        if not 1 <= y <= len(self.lines):
-            return Strip.blank(width, self.rich_style)
-        line = self.lines[y - 1]
-        return Strip(
-            [Segment(cell(f"  {line.text}", width), self.get_component_rich_style(f"capture--{line.role}"))]
-        )
+        width, height = self.size
+        at = self.top + y - 1
+        mark = scroll_mark(y, self.top, height, len(self.lines) + 1)
+        bar = Segment(mark, self.get_component_rich_style("capture--bar") if mark != " " else self.rich_style)
+        if not 0 <= at < len(self.lines):
+            return Strip([Segment(" " * (width - 1), self.rich_style), bar], width)
+        line = self.lines[at]
+        style = self.get_component_rich_style(f"capture--{line.role}")
+        return Strip([Segment(cell(f"  {line.text}", width - 1), style), bar], width)
 
 
-class CaptureScreen(LeaveOnce, Screen[CaptureResult | None]):
-    """Its result is what was captured; None where it was cancelled or did not work."""
+class CaptureScreen(LeaveOnce, Screen[CaptureResult | CaptureOptions | None]):
+    """Its result is what was captured, the options to try again, or None to go back."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "cancel", "Cancel", show=False, priority=True),
-        Binding("enter,q", "leave", "Back", show=False),
+        Binding("enter", "again", "Again", show=False),
+        Binding("q", "leave", "Back", show=False),
+        Binding("up", "read(-1)", "Up", show=False),
+        Binding("down", "read(1)", "Down", show=False),
+        Binding("pageup", "read(-10)", "Page up", show=False),
+        Binding("pagedown", "read(10)", "Page down", show=False),
     ]
 
     class News(Message):
@@ -118,6 +145,14 @@ class CaptureScreen(LeaveOnce, Screen[CaptureResult | None]):
             self.cancelling = True
             self.capture.cancel()
             self.footer.say("ending the capture and everything that it started …")
+
+    def action_again(self) -> None:
+        """Back to the form, as it was filled in."""
+        if self.capture.end is not None:
+            self.dismiss(self.options)
+
+    def action_read(self, lines: int) -> None:
+        self.view.scroll_lines(lines)
 
     def action_leave(self) -> None:
         if self.capture.end is not None:

@@ -17,6 +17,7 @@ from tracetui.trace.text import plain
 from tracetui.tui.capture.form import Field, form_fields, problem, rubbed, stepped, text_of, typed
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
+from tracetui.tui.tables.drawing import scroll_mark
 from tracetui.tui.tables.model import scrolled
 from tracetui.tui.text import cell, clip, wrap
 
@@ -37,6 +38,7 @@ class Form(Widget, can_focus=True):
         background: $block-cursor-background; color: $block-cursor-foreground; text-style: bold;
     }
     Form > .form--error { color: $error; text-style: bold; }
+    Form > .form--bar { color: $scrollbar; background: $scrollbar-background; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "form--title",
@@ -44,6 +46,7 @@ class Form(Widget, can_focus=True):
         "form--help",
         "form--cursor",
         "form--error",
+        "form--bar",
     }
 
     def __init__(self, options: CaptureOptions) -> None:
@@ -127,7 +130,10 @@ class Form(Widget, can_focus=True):
         at = self.top + y - 2
         if y < 2 or y - 2 >= room or at >= len(self.fields):
             return Strip.blank(width, self.rich_style)
-        return self._field(self.fields[at], at == self.cursor, width, text)
+        mark = scroll_mark(y - 2, self.top, room, len(self.fields))
+        bar = Segment(mark, self.get_component_rich_style("form--bar") if mark != " " else self.rich_style)
+        shown = self._field(self.fields[at], at == self.cursor, width - 1, text)
+        return Strip([*shown, bar], width)
 
     def _field(self, field: Field, here: bool, width: int, text: object) -> Strip:
         shown = plain(text_of(self.options, field))
@@ -157,11 +163,11 @@ class FormScreen(LeaveOnce, Screen[CaptureOptions | None]):
         self.form = Form(options)
         self.footer = Footer(
             (
+                ("Enter", "capture", "capture"),
+                ("Esc", "back", "leave"),
                 ("↑↓", "option", ""),
                 ("←→", "change", ""),
                 ("0-9 a-z", "type", ""),
-                ("Enter", "capture", ""),
-                ("Esc", "back", ""),
             )
         )
 

@@ -54,9 +54,8 @@ def capture_lines(
     if isinstance(end, Failed):
         lines += [Line("error", text) for text in wrap(end.message, width)]
         lines += [Line("done", "")]
-        lines += [
-            Line("output", clip(plain(text), width)) for text in end.tail[-max(3, height - len(lines)) :]
-        ]
+        # All of it, and broken rather than cut off: the reason may stand anywhere.
+        lines += [Line("output", part) for text in end.tail for part in wrap(plain(text), width, 4)]
     else:
         printed = [e.text for e in events if isinstance(e, Output) and e.text.strip()]
         room = max(0, height - len(lines))

@@ -21,7 +21,7 @@ from tracetui.tui.tables.view import TableView
 from tracetui.tui.text import middle, wrap
 from tracetui.units import exact
 
-HINTS = (("↑↓", "read", ""), ("Enter", "jump to a line of the chain", "choose"), ("Esc", "close", "leave"))
+HINTS = (("↑↓", "read", ""), ("Esc", "close", "leave"), ("Enter", "jump to a line of the chain", "choose"))
 
 
 class Line(NamedTuple):

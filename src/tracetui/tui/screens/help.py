@@ -17,7 +17,7 @@ from tracetui.tui.bindings import ACTIONS, PANES, Action, groups, key_text
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.drawing import scroll_mark
-from tracetui.tui.text import cell
+from tracetui.tui.text import cell, wrap
 
 SIZE, KEYS = 56, 17
 """Cells of a column at least, and of the keys in it."""
@@ -72,7 +72,9 @@ def help_lines(width: int, actions: Iterable[Action] = ACTIONS, in_table: bool =
     for group, lines in sections(actions, in_table):
         block = [[(cell(group, size), "group")]]
         for keys, text in lines:
-            block.append([(cell(f"  {keys}", KEYS), "key"), (cell(text, size - KEYS), "text")])
+            for n, part in enumerate(wrap(text, size - KEYS)):
+                head = cell(f"  {keys}" if n == 0 else "", KEYS)
+                block.append([(head, "key"), (cell(part, size - KEYS), "text")])
         blocks.append([*block, [(" " * size, "text")]])
     columns = _columns(blocks, count)
     found = []

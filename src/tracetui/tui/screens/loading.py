@@ -49,13 +49,22 @@ class Progress(Widget):
         task = self.load_task
         if task.error is not None:
             told = wrap(task.error, width)
+            advice = "`tracetui check FILE` says what is wrong with a file, and can repair some."
             return [
                 *((line, "error") for line in told),
                 ("", "text"),
-                ("Esc  back", "hint") if self.back else ("q  quit", "hint"),
+                *((line, "text") for line in wrap(advice, width)),
+                ("", "text"),
+                ("Esc  back" if self.back else "Esc  quit", "hint"),
             ]
         if not task.total:
-            return [(f"reading {task.name}", "text"), ("", "bar"), ("", "text"), ("Esc  cancel", "hint")]
+            done = f", {size(task.done)} so far" if task.done else ""
+            return [
+                (f"reading {task.name}{done}", "text"),
+                ("", "bar"),
+                ("", "text"),
+                ("Esc  cancel", "hint"),
+            ]
         done = f"{size(task.done)} of {size(task.total)}"
         bar = width - 6
         eighths = round(task.share * bar * 8)

@@ -22,9 +22,9 @@ from tracetui.units import fixed, instant, plural
 HINTS = (
     ("↑↓", "choose", ""),
     ("Enter", "jump", "choose"),
+    ("Esc", "close", "leave"),
     ("< >", "sort", "sort(1)"),
     ("R", "reverse", "reverse"),
-    ("Esc", "close", "leave"),
 )
 
 

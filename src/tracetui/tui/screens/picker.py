@@ -116,15 +116,17 @@ class Picker(LeaveOnce, ModalScreen[int]):
     def _fill(self) -> None:
         choices, shown = self.choices, self.shown
 
-        def column(title: str, texts: list[str], width: int, drop: int) -> Column:
-            return Column(title, title, lambda r: texts[shown[r]], None, width, False, drop)
+        def column(part: int, width: int) -> Column:
+            texts = [c[part] for c in choices]
+            return Column(self.titles[part], self.titles[part], lambda r: texts[shown[r]], None, width, False)
 
-        widest = max((len(c.text) for c in choices), default=0)
-        keys = max((len(c.keys) for c in choices), default=0)
-        columns = [column(self.titles[0], [c.text for c in choices], widest + 2, 0)]
+        text, keys, about = (max((len(c[part]) for c in choices), default=0) for part in range(3))
+        room = self.size.width - 4  # the cursor's mark, the scroll bar
+        columns = [column(0, max(1, min(text + 1, room - (keys + 2 if keys else 0))))]
         if keys:
-            columns.append(column(self.titles[1], [c.keys for c in choices], max(keys, 4) + 2, 0))
-        columns.append(column(self.titles[2], [c.about for c in choices], 0, 1))
+            columns.append(column(1, keys + 1))
+        if room >= text + keys + min(about, 16) + 4:  # else it would be cut off, or cut off what matters more
+            columns.append(column(2, 0))
         self.list.set_table(Table(tuple(columns), len(shown), empty="nothing is called so"))
 
     @property
@@ -132,6 +134,12 @@ class Picker(LeaveOnce, ModalScreen[int]):
         """The choice under the cursor; -1 where nothing fits."""
         row = self.list.row
         return -1 if row is None else self.shown[row]
+
+    def on_resize(self) -> None:
+        at = self.list.row
+        self._fill()
+        if at is not None:
+            self.list.show_row(at)
 
     def on_prompt_typed(self, message: Prompt.Typed) -> None:
         message.stop()

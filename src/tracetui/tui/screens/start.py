@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.segment import Segment
 from textual.app import ComposeResult
@@ -19,13 +19,24 @@ from tracetui.trace.text import plain
 from tracetui.tui.footer import Footer
 from tracetui.tui.recent import Recent, ago, recent_traces
 from tracetui.tui.requests import OpenTrace, WantCapture
-from tracetui.tui.samples import samples
+from tracetui.tui.samples import ABOUT, samples
 from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.tables.view import TableView
-from tracetui.tui.text import cell
+from tracetui.tui.text import cell, middle
 from tracetui.units import size
 
-HINTS = (("↑↓", "choose", ""), ("Enter", "open", ""), ("c", "capture", ""), ("q", "quit", ""))
+if TYPE_CHECKING:
+    from tracetui.tui.prompt import Prompt
+
+HINTS = (
+    ("↑↓", "choose", ""),
+    ("Enter", "open", "choose"),
+    ("o", "open a file", "open_file"),
+    ("c", "capture", "capture"),
+    ("q", "quit", "app.quit"),
+)
+NAME = 27
+"""Cells of a name."""
 
 
 class Choice(NamedTuple):
@@ -39,14 +50,13 @@ class Choice(NamedTuple):
 
 def choices(recent: Sequence[Recent], bundled: dict[str, Path], now: float) -> list[Choice]:
     """Capturing, then the recent traces, then the samples."""
-    found = [
-        Choice("capture", "a workload, your function or your script", "runs it under torch.profiler", None)
-    ]
+    found = [Choice("capture", "a workload or your own code", "under torch.profiler", None)]
     for r in recent:
         where = plain(str(r.path.parent), 200)
         found.append(Choice("recent", plain(r.path.name, 100), f"{ago(now - r.opened)}  {where}", r.path))
     for name, path in bundled.items():
-        found.append(Choice("sample", plain(name, 100), size(path.stat().st_size), path))
+        told = ABOUT.get(name) or size(path.stat().st_size)
+        found.append(Choice("sample", plain(name, 100), told, path))
     return found
 
 
@@ -73,6 +83,7 @@ class StartScreen(Screen[None]):
     """What to look at."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o", "open_file", "Open a file", show=False),
         Binding("c", "capture", "Capture", show=False),
         Binding("q,ctrl+c", "app.quit", "Quit", show=False),
     ]
@@ -81,20 +92,21 @@ class StartScreen(Screen[None]):
         super().__init__()
         self.choices = choices(recent_traces(), samples(), time.time())
         self.list = TableView()
+        self.footer = Footer(HINTS)
 
     def compose(self) -> ComposeResult:
         yield Welcome()
         yield self.list
-        yield Footer(HINTS)
+        yield self.footer
 
     def on_mount(self) -> None:
         found = self.choices
         self.list.set_table(
             Table(
                 (
-                    Column("kind", "", lambda r: found[r].kind, None, 9, False),
-                    Column("name", "Name", lambda r: found[r].name, None, 46, False),
-                    Column("about", "", lambda r: found[r].about, None, 0, False),
+                    Column("kind", "What", lambda r: found[r].kind, None, 8, False, 1),
+                    Column("name", "Name", lambda r: middle(found[r].name, NAME), None, NAME, False),
+                    Column("about", "About", lambda r: found[r].about, None, 0, False, 2),
                 ),
                 len(found),
             )
@@ -110,6 +122,35 @@ class StartScreen(Screen[None]):
             self.action_capture()
         else:
             self.post_message(OpenTrace(path))
+
+    def action_choose(self) -> None:
+        self.list.action_choose()
+
+    def action_open_file(self) -> None:
+        """Ask for a path, at the place of the footer."""
+        from tracetui.tui.prompt import Prompt
+
+        if not self.query(Prompt):
+            self.footer.display = False
+            self.mount(Prompt("open:", placeholder="a trace: .json or .json.gz", keys="Enter open  Esc back"))
+
+    def _asked(self) -> None:
+        self.query("Prompt").remove()
+        self.footer.display = True
+        self.list.focus()
+
+    def on_prompt_left(self, message: Prompt.Left) -> None:
+        message.stop()
+        self._asked()
+
+    def on_prompt_entered(self, message: Prompt.Entered) -> None:
+        message.stop()
+        self._asked()
+        path = Path(message.value.strip()).expanduser()
+        if path.is_file():
+            self.post_message(OpenTrace(path))
+        elif message.value.strip():
+            self.footer.say(f"{plain(str(path))}: no such file")
 
     def action_capture(self) -> None:
         self.post_message(WantCapture())
