@@ -7,10 +7,15 @@ from rich.style import Style
 from textual.theme import Theme
 
 from tracetui.timeline import themes as palette
+from tracetui.trace import Kind, Trace
 from tracetui.tui.tables import drawing
 from tracetui.tui.tables.model import Column
 from tracetui.tui.tables.times import time_column
+from tracetui.tui.text import clauses, clip
 from tracetui.tui.themes import PALETTES, SIXTEEN, THEMES, palette_of
+from tracetui.tui.timeline.bar import describe
+
+from .conftest import DATA, app_of, screen_of, until
 
 
 def test_every_theme_has_the_timeline_colours_that_go_with_it() -> None:
@@ -75,5 +80,52 @@ def test_times_of_a_column_have_one_unit_and_line_up() -> None:
 def test_the_sign_of_the_order_takes_nothing_from_a_title() -> None:
     columns = [(Column("a", "Word", str, None, 8, False), 8), (Column("b", "Number", str, None, 6), 6)]
     plain = Style.null()
-    assert drawing.header(columns, ("b", True), 1, 18, plain, plain).text == " Word    ▼Number  "
-    assert drawing.header(columns, ("a", False), 2, 18, plain, plain).text == "  Word ▲   Number "
+    assert drawing.header(columns, ("b", True), 1, 18, plain, plain).text == " Word     ▼Number "
+    assert drawing.header(columns, ("a", False), 2, 19, plain, plain).text == "  Word ▲    Number "
+
+
+def test_sentences_lose_whole_clauses() -> None:
+    told = "idle 24.947 ms: dispatch 85%, host 14%, launch 0.8%"
+    assert clauses(told, 60) == told
+    assert clauses(told, 45) == "idle 24.947 ms: dispatch 85%, host 14%…"
+    assert clauses(told, 20) == "idle 24.947 ms…"
+    assert clauses(told, 8) == clip(told, 8)
+    assert clauses("onewordthatislong", 9) == "onewordt…"
+    for width in range(30):
+        assert len(clauses(told, width)) <= width
+
+
+def test_the_selected_event_s_line_gives_way_in_whole_parts(llama: Trace) -> None:
+    kernel = int(np.flatnonzero((llama.launch >= 0) & llama.is_kind(Kind.KERNEL))[200])
+    op = int(llama.op[kernel])
+    lane = llama.lanes[int(llama.lane[kernel])].name
+
+    def line(event: int, width: int) -> str:
+        return "".join(text for text, _ in describe(llama, event, width, lambda n: llama.names[n]))
+
+    assert line(kernel, 250).endswith(f" before  {lane}")
+    assert line(kernel, 80).endswith(" before")
+    assert line(kernel, 60).endswith(" before")
+    assert "  at " not in line(kernel, 50)
+    assert " self " in line(op, 120)
+    for width in range(60, 160):
+        for event in (kernel, op):
+            assert len(line(event, width)) <= width - 2
+            assert "  for " in line(event, width)
+
+
+async def test_the_tabs_tell_where_the_keys_go() -> None:
+    app = app_of(DATA / "mlp_eager.json.gz")
+    async with app.run_test(size=(80, 24)) as pilot:
+        tabs = screen_of(app).area.tabs
+
+        def look() -> Style | None:
+            return next(s.style for s in tabs.render_line(0) if "averages" in s.text)
+
+        away = look()
+        await pilot.press("tab")
+        await until(pilot, lambda: tabs.keys)
+        assert look() != away
+        await pilot.press("escape")
+        await until(pilot, lambda: not tabs.keys)
+        assert look() == away

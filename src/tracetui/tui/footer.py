@@ -11,7 +11,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tracetui.tui.bindings import HINTS, footer
-from tracetui.tui.text import cell
+from tracetui.tui.text import cell, clauses
 
 MESSAGE_SECONDS = 4.0
 
@@ -59,7 +59,7 @@ class Footer(Widget):
         word = self.get_component_rich_style("footer--word")
         if self.message:
             style = self.get_component_rich_style("footer--message")
-            return Strip([Segment(cell(" " + self.message, width), style)], width)
+            return Strip([Segment(cell(" " + clauses(self.message, width - 1), width), style)], width)
         key = self.get_component_rich_style("footer--key")
         segments = [Segment(" ", word)]
         for keys, text, _ in footer(self.hints, width):

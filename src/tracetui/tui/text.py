@@ -25,6 +25,15 @@ def clip(text: str, width: int) -> str:
     return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"
 
 
+def clauses(text: str, width: int) -> str:
+    """At most `width` cells of a sentence: where it is too long, its last clauses are left out whole."""
+    if cell_len(text) <= width:
+        return text
+    head = set_cell_size(text, max(0, width - 1))  # the ellipsis comes after the clause
+    ends = [head.rfind(sign) for sign in (", ", "; ", ": ")]
+    return head[: max(ends)] + "…" if max(ends) >= width // 3 else clip(text, width)
+
+
 def middle(text: str, width: int) -> str:
     """Like `clip`, but both ends of the text stay: file names differ at either."""
     if cell_len(text) <= width or width < 5:

@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from tracetui.trace.model import DEVICE_WORK, Trace
 from tracetui.trace.text import plain
-from tracetui.tui.text import cell, clip, middle
+from tracetui.tui.text import cell, clauses, middle
 
 
 def trace_name(trace: Trace) -> str:
@@ -85,7 +85,7 @@ class TopLine(Widget):
         name = middle(self._title, max(12, width // 2))
         left = cell_len(name) + 2
         # The warning keeps its words before the facts do.
-        warning = clip(f"⚠ {self._warning} ", max(0, width - left - 2)) if self._warning else ""
+        warning = clauses(f"⚠ {self._warning}", max(0, width - left - 3)) + " " if self._warning else ""
         room = max(0, width - left - cell_len(warning))
         facts = self._facts if cell_len(self._facts) + 2 <= room else ""
         strip = Strip(

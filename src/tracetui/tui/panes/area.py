@@ -14,7 +14,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.tui.panes.base import Noted, Pane
-from tracetui.tui.text import cell, clip
+from tracetui.tui.text import cell, clauses
 
 TITLES: Mapping[str, str] = {
     "details": "details",
@@ -32,9 +32,10 @@ class PaneTabs(Widget):
     PaneTabs { height: 1; background: $panel; }
     PaneTabs > .tabs--tab { color: $text-muted; background: $panel; }
     PaneTabs > .tabs--open { color: $accent; background: $surface; text-style: bold; }
+    PaneTabs > .tabs--keys { color: $panel; background: $accent; text-style: bold; }
     PaneTabs > .tabs--note { color: $text-muted; background: $panel; }
     """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"tabs--tab", "tabs--open", "tabs--note"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"tabs--tab", "tabs--open", "tabs--keys", "tabs--note"}
 
     class Picked(Message):
         """A tab was clicked."""
@@ -46,12 +47,19 @@ class PaneTabs(Widget):
     def __init__(self) -> None:
         super().__init__()
         self.open: str | None = None
+        self.keys = False
+        """Whether the keys go to the open pane."""
         self.note = ""
         self.counts: dict[str, str] = {}
 
     def set_open(self, pane: str | None) -> None:
         if pane != self.open:
             self.open = pane
+            self.refresh()
+
+    def set_keys(self, keys: bool) -> None:
+        if keys != self.keys:
+            self.keys = keys
             self.refresh()
 
     def set_note(self, note: str) -> None:
@@ -78,11 +86,11 @@ class PaneTabs(Widget):
 
     def render_line(self, y: int) -> Strip:
         tab = self.get_component_rich_style("tabs--tab")
-        marked = self.get_component_rich_style("tabs--open")
+        marked = self.get_component_rich_style("tabs--keys" if self.keys else "tabs--open")
         labels = self.labels()
         segments = [Segment(text, marked if key == self.open else tab) for key, text in labels]
         room = self.size.width - sum(len(text) for _, text in labels)
-        note = clip(self.note, room - 2) if room >= 14 else ""
+        note = clauses(self.note, room - 2) if room >= 14 else ""
         segments.append(
             Segment(cell(f"{note} ", max(0, room), True), self.get_component_rich_style("tabs--note"))
         )
@@ -126,6 +134,12 @@ class PaneArea(Vertical):
         if key not in self.panes:
             self.panes[key] = self._make[key]()
         return self.panes[key]
+
+    def on_descendant_focus(self) -> None:
+        self.tabs.set_keys(True)
+
+    def on_descendant_blur(self) -> None:
+        self.tabs.set_keys(False)
 
     def grow(self, by: int) -> None:
         """Make the area larger, or smaller where negative: by lines, or beside the timeline by cells."""

@@ -13,7 +13,7 @@ from tracetui.tui.panes.facts import Fact, event_facts, trace_facts, wrapped
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
 
-LABEL = 14
+LABEL = 12
 
 
 class DetailsPane(Pane):
@@ -64,7 +64,7 @@ class DetailsPane(Pane):
             self._wrap()
 
     def _wrap(self) -> None:
-        width = self.size.width - LABEL - 6
+        width = self.size.width - LABEL - 7
         if width < 8:
             return
         lines = self.lines = wrapped(self.facts, width)
@@ -76,7 +76,7 @@ class DetailsPane(Pane):
             Table(
                 (
                     Column("label", "Details", lambda r: lines[r].label, None, width_label, False),
-                    Column("jump", "", lambda r: "↵" if lines[r].event >= 0 else "", None, 1, False),
+                    Column("jump", "", lambda r: "↵" if lines[r].event >= 0 else "", None, 1, False, after=1),
                     Column("value", f"of {title}", lambda r: lines[r].value, None, 0, False),
                 ),
                 len(lines),

@@ -15,7 +15,7 @@ from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.tables.times import time_column
-from tracetui.units import plural, share_of
+from tracetui.units import plural, share, share_of
 
 
 def table_rows(steps: Steps) -> tuple[StepRow, ...]:
@@ -51,7 +51,7 @@ def steps_table(steps: Steps) -> Table:
 
     def idle_cause(r: int) -> str:
         row = rows[r]
-        parts = [f"{t.cause} {share_of(t.duration, row.idle)}" for t in row.idle_by_cause if t.duration]
+        parts = [f"{t.cause} {share(t.duration / row.idle)}" for t in row.idle_by_cause if t.duration]
         return ", ".join(parts[:3]) or "-"
 
     # What there is none of gives way first.
@@ -84,7 +84,7 @@ def steps_table(steps: Steps) -> Table:
         count("kernels", "Kernels", lambda r: r.kernels, 4),
         count("launches", "Launches", lambda r: r.launches, 5),
         Column("verdict", "Verdict", lambda r: rows[r].verdict.verdict, None, 14, False, 3),
-        Column("cause", "Idle because of", idle_cause, None, 0, False),
+        Column("cause", "Idle because of", idle_cause, None, 0, False, clauses=True),
     )
     return Table(
         columns,

@@ -9,7 +9,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from tracetui.tui.tables.model import Column, Table
-from tracetui.tui.text import cell, clip, wrap
+from tracetui.tui.text import cell, clauses, clip, wrap
 
 Columns = Sequence[tuple[Column, int]]
 """The columns that are shown, with their cells."""
@@ -24,15 +24,17 @@ def header(
     """The titles, the one marked that the rows are sorted by. `order`: its key, whether largest first."""
     sort, descending = order
     arrow = "▼" if descending else "▲"
-    segments = [Segment(" " * (chip - 1), plain)]
+    segments = [Segment(" " * chip, plain)]
+    before = 0  # cells to the column on the left: the sign takes one of those, none of the title's
     for column, size in columns:
-        # With the cell before the column, so that the sign never takes one from the title.
+        room = size + before
         if column.key != sort:
-            segments.append(Segment(" " + cell(column.title, size, column.right), plain))
+            segments.append(Segment(cell(column.title, size, column.right).rjust(room), plain))
         elif column.right:
-            segments.append(Segment(cell(arrow + clip(column.title, size), size + 1, True), marked))
+            segments.append(Segment(cell(arrow + clip(column.title, size), room, True), marked))
         else:
-            segments.append(Segment(" " + cell(f"{column.title} {arrow}", size), marked))
+            segments.append(Segment(cell(f"{column.title} {arrow}", size).rjust(room), marked))
+        before = column.after
     return Strip(segments).adjust_cell_length(width, plain)
 
 
@@ -52,8 +54,14 @@ def row(
     mark = CURSOR if here else " "
     segments = [Segment(lead, style + Style(color=colour) if colour else style)] if chip > 1 else []
     # One run of one style for all cells: little to write on a slow link.
-    words = " ".join(cell(c.text(row), size, c.right) for c, size in columns)
+    words = "".join(_cell(c, row, size) + " " * c.after for c, size in columns[:-1])
+    words += "".join(_cell(c, row, size) for c, size in columns[-1:])
     return Strip([*segments, Segment(mark + cell(words, width - 1 - chip), style), bar], width)
+
+
+def _cell(column: Column, row: int, size: int) -> str:
+    text = column.text(row)
+    return cell(clauses(text, size) if column.clauses else text, size, column.right)
 
 
 def message(text: str, y: int, width: int, style: Style) -> Strip | None:

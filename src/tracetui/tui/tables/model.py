@@ -31,6 +31,10 @@ class Column:
     """Where the table is too narrow, the column with the largest `drop` goes first. 0: never goes."""
     descending: bool = True
     """The order in which a first click sorts: numbers largest first, words from A."""
+    clauses: bool = False
+    """Text too long for its cells loses its last clauses whole."""
+    after: int = 2
+    """Cells between it and the next column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ def _holding(table: Table, text: Callable[[int], str], folded: str) -> npt.NDArr
 
 
 def fit(columns: Sequence[Column], width: int, minimum: int = 0) -> list[tuple[Column, int]]:
-    """The columns that fit into `width` cells, with the cells of each; one cell lies between two columns.
+    """The columns that fit into `width` cells, with the cells of each.
 
     The flexible column gets what is left, at least `minimum` (0: a third): before that, columns are dropped.
     """
@@ -94,14 +98,14 @@ def fit(columns: Sequence[Column], width: int, minimum: int = 0) -> list[tuple[C
     shown = list(columns)
 
     def needed() -> int:
-        return sum(c.width or minimum for c in shown) + len(shown) - 1
+        return sum((c.width or minimum) + c.after for c in shown) - shown[-1].after
 
     while needed() > width:
         droppable = [c for c in shown if c.drop]
         if not droppable:
             break
         shown.remove(max(droppable, key=lambda c: c.drop))
-    spare = width - (sum(c.width for c in shown) + len(shown) - 1)
+    spare = width - sum(c.width + c.after for c in shown) + sum(c.after for c in shown[-1:])
     return [(c, c.width or max(1, spare)) for c in shown]
 
 

@@ -251,9 +251,9 @@ class TableView(Widget, can_focus=True):
     def _column_at(self, x: int) -> str | None:
         left = self._chip
         for column, width in self._columns():
-            if left <= x <= left + width:
+            if left <= x < left + width + column.after:
                 return column.key
-            left += width + 1
+            left += width + column.after
         return None
 
     def fail(self, message: str) -> None:

@@ -18,6 +18,8 @@ from tracetui.units import duration, tick
 
 Part = tuple[str, bool]
 """Text, and whether it stands out."""
+LEAST_NAME = 24
+"""Cells that the name keeps before anything else gives way."""
 
 
 class SelectionBar(Widget):
@@ -56,30 +58,35 @@ class SelectionBar(Widget):
 
 
 def describe(trace: Trace, slice_index: int, width: int, short: Callable[[int], str]) -> list[Part]:
-    """The selected event's line, at most `width` cells: a long name is shortened, then cut."""
+    """The selected event's line, at most `width` cells.
+
+    Where it is too long the name is shortened; then the lane gives way, the self time and the start, each as a
+    whole; in the end the name is cut.
+    """
     i = slice_index
     start, length = int(trace.start[i]), int(trace.duration[i])
-    children = trace.children(i)
-    own = length - int(np.maximum(trace.duration[children], 0).sum())
-    parts: list[Part] = [
-        ("  at ", False),
-        (tick(start, max(1, length // 1000)), False),
-        ("  for ", False),
-        (duration(length, 4), True),
-    ]
+    children, launch = trace.children(i), int(trace.launch[i])
+    groups: dict[str, list[Part]] = {
+        "at": [("  at ", False), (tick(start, max(1, length // 1000)), False)],
+        "for": [("  for ", False), (duration(length, 4), True)],
+    }
     if len(children):
-        parts += [("  self ", False), (duration(own, 4), False)]
-    launch = int(trace.launch[i])
+        own = length - int(np.maximum(trace.duration[children], 0).sum())
+        groups["self"] = [("  self ", False), (duration(own, 4), False)]
     if launch >= 0:
-        parts += [
-            ("  launched ", False),
-            (duration(start - int(trace.start[launch])), True),
-            (" before", False),
-        ]
-    parts.append((f"  {trace.lanes[int(trace.lane[i])].name}", False))
-    rest = sum(len(text) for text, _ in parts)
-    room = max(16, width - rest - 2)
+        delay = duration(start - int(trace.start[launch]))
+        groups["launch"] = [("  launched ", False), (delay, True), (" before", False)]
+    groups["lane"] = [(f"  {trace.lanes[int(trace.lane[i])].name}", False)]
+
+    def room() -> int:
+        return width - 2 - sum(cell_len(text) for parts in groups.values() for text, _ in parts)
+
+    brief = short(int(trace.name[i]))
+    wanted = min(cell_len(brief), LEAST_NAME)
+    for way in ("lane", "self", "at"):
+        if room() < wanted:
+            groups.pop(way, None)
     name = trace.name_of(i)
-    if cell_len(name) > room:
-        name = short(int(trace.name[i]))
-    return [(cut(name, room), True), *parts]
+    if cell_len(name) > room():
+        name = brief
+    return [(cut(name, max(1, room())), True), *(part for parts in groups.values() for part in parts)]
