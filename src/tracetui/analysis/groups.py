@@ -14,6 +14,8 @@ from tracetui.trace.text import plain
 __all__ = ["GROUPS", "annotation_above", "group_labels", "shape_text"]
 
 GROUPS = ("name", "shape", "annotation", "kernel", "op")
+AT_ONCE = 2048
+"""Events whose arguments are decoded at once."""
 
 
 def group_labels(
@@ -81,8 +83,11 @@ def _shapes(trace: Trace, calls: Calls, cpu_at: I64, size: int) -> tuple[I64, li
     label = np.zeros(size, dtype=np.int64)
     ops = np.flatnonzero(trace.kind[calls.cpu[cpu_at]] == Kind.CPU_OP)
     labels: dict[str, int] = {"": 0}
-    for start in range(0, len(ops), 65536):  # a bounded number of decoded events at a time
-        part = ops[start : start + 65536]
+    # In the order of the file, so that each part of it is decoded once; few at a time, as each is some twenty
+    # objects, and the memory of all at once would not be given back.
+    ops = ops[np.argsort(trace.source[calls.cpu[cpu_at[ops]]], kind="stable")]
+    for start in range(0, len(ops), AT_ONCE):
+        part = ops[start : start + AT_ONCE]
         texts = [
             shape_text(a["Input Dims"]) if "Input Dims" in a else ""
             for a in trace.args_of(calls.cpu[cpu_at[part]])

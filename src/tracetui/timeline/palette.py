@@ -18,7 +18,7 @@ from tracetui.timeline.themes import Theme
 from tracetui.trace.model import Kind, Trace
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=4096)
 def colour_of_name(name: str, kind: Kind, theme: Theme) -> int:
     """The colour of a name: the same in every run, every trace and every table."""
     family = theme.families[kind]

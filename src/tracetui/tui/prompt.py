@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from tracetui.trace.text import plain
+from tracetui.tui.drawn import let_go
 from tracetui.tui.text import clip
 
 
@@ -76,6 +77,9 @@ class Prompt(Horizontal):
 
     def on_mount(self) -> None:
         self._input.focus()
+
+    def on_unmount(self) -> None:
+        let_go()
 
     def set_note(self, text: str, wrong: bool = False) -> None:
         """Tell beside the line what came of it (safe, plain text)."""

@@ -13,6 +13,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tracetui.tui.drawn import let_go
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.text import cell, wrap
 from tracetui.units import size
@@ -115,6 +116,9 @@ class LoadingScreen(Screen[None]):
     def on_mount(self) -> None:
         self._timer = self.set_interval(1 / 10, self._tick)
         self.load_task.when_done(self._ended)
+
+    def on_unmount(self) -> None:
+        let_go()
 
     def _ended(self) -> None:
         """Called from the loading thread."""

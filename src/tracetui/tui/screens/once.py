@@ -6,6 +6,8 @@ from typing import Any
 
 from textual.await_complete import AwaitComplete
 
+from tracetui.tui.drawn import let_go
+
 
 class LeaveOnce:
     """For screens. Textual's `dismiss` takes away the screen on top, whichever it is: here only this one."""
@@ -17,3 +19,6 @@ class LeaveOnce:
             self.app.pop_screen()  # what lies over it goes with it
         left: AwaitComplete = super().dismiss(result)  # type: ignore[misc]
         return left
+
+    def on_unmount(self) -> None:
+        let_go()

@@ -1,0 +1,133 @@
+"""What was closed is let go, and nothing that is kept grows without bound."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import importlib
+import pkgutil
+import sys
+import weakref
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual import events
+from textual._styles_cache import StylesCache
+from textual.pilot import Pilot
+from textual.widget import Widget
+from textual.widgets import Input
+
+import tracetui
+from tracetui.timeline.viewport import Viewport
+from tracetui.tui.requests import OpenTrace
+from tracetui.tui.screens.trace import TraceScreen
+from tracetui.tui.timeline.history import LONGEST, History
+
+from .conftest import DATA, app_of, screen_of, until
+
+TIMES = 30
+LEFT = 4
+"""That may still be alive: the last ones, in a context that asyncio has yet to drop."""
+
+KEYS = {"question_mark": "?", "slash": "/", "colon": ":"}
+Sheet = Callable[[Pilot[Any]], Awaitable[object]]
+
+
+async def press(pilot: Pilot[Any], key: str) -> None:
+    """As Pilot's `press`, without its sleep after every key."""
+    pilot.app.post_message(events.Key(key, KEYS.get(key, key if len(key) == 1 else None)))
+    await pilot.pause(0)
+
+
+def open_trace(pilot: Pilot[Any]) -> TraceScreen | None:
+    """The trace's screen, where nothing is on top of it and nothing asked."""
+    screen = pilot.app.screen
+    return screen if isinstance(screen, TraceScreen) and screen.prompt is None else None
+
+
+def by_key(key: str) -> Sheet:
+    """A sheet that a key opens."""
+
+    async def opened(pilot: Pilot[Any]) -> object:
+        await press(pilot, key)
+        await until(pilot, lambda: not isinstance(pilot.app.screen, TraceScreen))
+        return pilot.app.screen
+
+    return opened
+
+
+async def prompt(pilot: Pilot[Any]) -> object:
+    await press(pilot, "colon")
+    await until(pilot, lambda: isinstance(pilot.app.focused, Input))
+    return screen_of(pilot.app).prompt  # type: ignore[arg-type]
+
+
+async def loading(pilot: Pilot[Any]) -> object:
+    pilot.app.post_message(OpenTrace(Path("there-is-none.json")))
+    await until(pilot, lambda: not isinstance(pilot.app.screen, TraceScreen))
+    return pilot.app.screen
+
+
+SHEETS: dict[str, Sheet] = {
+    "help": by_key("question_mark"),
+    "explain": by_key("e"),
+    "matches": by_key("L"),
+    "palette": by_key("ctrl+p"),
+    "capture": by_key("c"),
+    "prompt": prompt,
+    "loading": loading,
+}
+
+
+@pytest.mark.parametrize("name", SHEETS)
+async def test_what_is_closed_is_let_go(name: str) -> None:
+    app = app_of(DATA / "matmul_add_64_cold_eager.json.gz")
+    alive: weakref.WeakSet[Any] = weakref.WeakSet()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("right", "slash", "m", "m", "enter")
+        for _ in range(TIMES):
+            await until(pilot, lambda: open_trace(pilot) is not None)
+            alive.add(await SHEETS[name](pilot))
+            await press(pilot, "escape")
+        await until(pilot, lambda: open_trace(pilot) is not None)
+        await pilot.pause(0.1)
+        gc.collect()
+        assert len(alive) <= LEFT
+        widgets = sum(isinstance(thing, Widget) for thing in gc.get_objects())
+        drawn = sum(isinstance(thing, StylesCache) for thing in gc.get_objects())
+        assert drawn <= widgets + LEFT, "lines of widgets that are gone"
+
+
+def caches() -> Iterator[tuple[str, Any]]:
+    """Every function of ours that remembers its results."""
+    for module in pkgutil.walk_packages(tracetui.__path__, "tracetui."):
+        if module.name.startswith("tracetui.capture.") or module.name.endswith("__main__"):
+            continue  # another process, with torch
+        importlib.import_module(module.name)
+    for name, module in [(n, m) for n, m in sys.modules.items() if n.split(".")[0] == "tracetui"]:
+        for key, value in vars(module).items():
+            if isinstance(value, functools._lru_cache_wrapper) and value.__module__ == name:
+                yield f"{name}.{key}", value
+
+
+def test_what_is_remembered_has_a_bound() -> None:
+    found = dict(caches())
+    assert len(found) > 8
+    few = {"tracetui.analysis.peaks.known_peaks", "tracetui.trace.schema.decoder"}  # one, and six, at most
+    for name, cache in found.items():
+        most = cache.cache_parameters()["maxsize"]
+        assert most is not None or name in few, name
+        assert most is None or most <= 4096, name
+
+
+def test_the_history_of_views_has_an_end() -> None:
+    history = History()
+    views = [Viewport(n, n + 10, 100) for n in range(5 * LONGEST)]
+    for view in views:
+        history.leave(view)
+    count, now = 0, views[-1]
+    while (before := history.back(now)) is not None:
+        count, now = count + 1, before
+    assert count == LONGEST + 1
