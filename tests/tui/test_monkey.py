@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
+import importlib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,15 +20,11 @@ EVENTS = 400
 
 
 @pytest.fixture(scope="module")
-def monkey() -> ModuleType:
-    """The script, as a module."""
-    spec = importlib.util.spec_from_file_location("monkey", ROOT / "benchmarks" / "monkey.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclasses look for it there
-    spec.loader.exec_module(module)
-    return module
+def monkey() -> Iterator[ModuleType]:
+    """The script, as a module, which finds its neighbours as if it had been started."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        yield importlib.import_module("monkey")
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +70,7 @@ async def test_the_monkey_tells_of_what_fails(monkey: ModuleType, monkeypatch: p
         raise ValueError("planted")
 
     monkeypatch.setattr(TraceScreen, "action_clear", broken)
-    told = await monkey.rampage(ROOT / "sample_traces" / "linear.json.gz", 120, 3, (80, 24))
+    told = await monkey.rampage(ROOT / "sample_traces" / "linear.json.gz", 120, 3, (80, 24), warm=False)
     assert told.events >= 120
     assert told.failures
     assert all("planted" in failure for failure in told.failures)
@@ -89,3 +85,25 @@ def test_the_same_seed_does_the_same(monkey: ModuleType) -> None:
     assert first(4) != first(5)
     kinds = {act.split()[0] for act in first(4)}
     assert {"keys", "click", "drag", "wheel", "resize", "move"} <= kinds
+
+
+def test_memory_is_held_only_if_it_does_not_go_on_growing(monkey: ModuleType) -> None:
+    def held(*mib: int) -> bool:
+        samples = [monkey.Sample(n * 1000, m << 20, 0) for n, m in enumerate(mib)]
+        return bool(monkey.growth(samples).held)
+
+    assert held(100, 104, 106, 106, 107)
+    assert held(100, 120, 106, 106, 106)  # a screen that came and went
+    assert not held(100, 104, 108, 110, 111)
+    assert not held(100, 102, 104, 106, 108), "half as much again, and it is over"
+
+
+def test_all_is_done_once_before_memory_is_measured(monkey: ModuleType) -> None:
+    memory = importlib.import_module("monkey_memory")
+    done = list(memory.everything())
+    sizes = {act.size for act in done if act.kind == "resize"}
+    assert sizes == set(memory.SIZES)
+    assert {key for act in done for key in act.keys} >= {*memory.KEYS, *memory.MORE_KEYS, *memory.OPENERS}
+    random = monkey.acts(1)
+    kinds = {next(random).kind for _ in range(500)}
+    assert {act.kind for act in done} >= kinds - {"pause"}
