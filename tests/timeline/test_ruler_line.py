@@ -62,7 +62,13 @@ def test_nothing_on_the_ruler_is_cut_into(
         assert found(first + (end - first - len(length)) // 2, length)
     shared = [f"{n} marks" for n in range(2, len(placed) + 1)]
     for time, label in placed:
-        any(found(view.column(time), form) for text in (label, *shared) for form in forms(text))
+        column = view.column(time)
+        # On the right, or on the left of where it is.
+        any(
+            found(column, form) or found(column + 1 - len(form), form[1:] + form[0])
+            for text in (label, *shared)
+            for form in forms(text)
+        )
     for tick in ticks(view)[1]:
         any(found(tick.column, "╷" + text) for text in (tick.label, ""))
     assert not "".join(blank).strip(), line
@@ -87,3 +93,11 @@ def test_marks_side_by_side_share_a_label() -> None:
     assert ruler(replace(scene_at(view), marks=marks))[10:32] == f"{'╷':2}{'▾3 marks':13}{'▾d':5}╷3"
     near = ((1_210, "a"), (1_500, "b"))
     assert ruler(replace(scene_at(view), marks=near))[10:20] == f"{'╷':2}{'▾':3}{'▾b':5}"
+
+
+def test_a_mark_at_the_edge_has_its_label_on_the_left() -> None:
+    view = Viewport(0.0, 100.0, WIDTH)
+    line = ruler(replace(scene_at(view), marks=((7_650, "the last step"),)))
+    assert line[60:] == "╷  the last step▾   "
+    line = ruler(replace(scene_at(view), marks=((5_000, "a label that is far too long"),)))
+    assert line[50:70] == "▾a label that i…    "

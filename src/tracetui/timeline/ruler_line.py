@@ -90,6 +90,19 @@ def _put_marks(scene: Scene, line: Canvas, free: Free) -> None:
         most = min([LABEL, *(c - column - 1 for c, _ in groups[n + 1 : n + 2])])
         room = free.room(column, most)
         label = labels[0] if len(labels) == 1 else f"{len(labels)} marks"
-        text = cut(sign + label, room) if room > 2 else sign
-        if free.take(column, column + cell_len(text)):
-            line.put(0, column, text, ink=theme.mark, attributes=BOLD)
+        whole = sign + label
+        edge = most == LABEL and room < min(LABEL, cell_len(whole))
+        if not (edge and _put_left(line, free, column, label, sign, theme.mark)):
+            text = cut(whole, room) if room > 2 else sign
+            if free.take(column, column + cell_len(text)):
+                line.put(0, column, text, ink=theme.mark, attributes=BOLD)
+
+
+def _put_left(line: Canvas, free: Free, column: int, label: str, sign: str, ink: int) -> bool:
+    """A mark's label on its left: near the right edge there is no room for it on the right."""
+    text = cut(label, LABEL - 1) + sign
+    first = column + 1 - cell_len(text)
+    if not free.take(first, column + 1):
+        return False
+    line.put(0, first, text, ink=ink, attributes=BOLD)
+    return True

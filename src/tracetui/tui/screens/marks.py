@@ -249,7 +249,7 @@ class MarksScreen(LeaveOnce, ModalScreen[Mark]):
         if self.prompt is None:
             stem = Path(self.trace.info.path).name.removesuffix(".gz").removesuffix(".json") or "trace"
             name = plain(f"{stem}-marks.md", 120)
-            self.prompt = Prompt("export to:", name, " ".join(TABLE_ENDINGS))
+            self.prompt = Prompt("export to:", name, keys=f"Enter write {' '.join(TABLE_ENDINGS)}  Esc back")
             self.footer.display = False
             self.mount(self.prompt)
 

@@ -54,6 +54,7 @@ class Marking(Asking):
             lambda label: self._put(mark._replace(label=label.strip())),
             mark.label,
             "a label; none takes the mark away",
+            keys="Enter mark  Esc back",
         )
 
     def action_note(self) -> None:
