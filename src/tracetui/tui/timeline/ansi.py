@@ -53,11 +53,18 @@ def _attributes(attributes: int, reverse: bool) -> str:
     return ";".join([*codes, "7"] if reverse else codes)
 
 
-def ansi(runs: Sequence[Run]) -> str:
-    """Runs as text with the fewest colour changes; ends with everything reset."""
+def ansi(runs: Sequence[Run | int]) -> str:
+    """Runs as text with the fewest colour changes; ends with everything reset.
+
+    A number stands for so many cells that stay as they are: the cursor jumps over them.
+    """
     parts: list[str] = []
     ink_now, paper_now, other_now = -1, -1, (0, False)
-    for text, style in runs:
+    for run in runs:
+        if isinstance(run, int):
+            parts.append(f"\x1b[{run}C")
+            continue
+        text, style = run
         ink, paper, attributes = unpack(style)
         codes = []
         other = (attributes, paper == INK)

@@ -60,8 +60,8 @@ class SelectionBar(Widget):
 def describe(trace: Trace, slice_index: int, width: int, short: Callable[[int], str]) -> list[Part]:
     """The selected event's line, at most `width` cells.
 
-    Where it is too long the name is shortened; then the lane gives way, the self time and the start, each as a
-    whole; in the end the name is cut.
+    Where it is too long the name is shortened; then the lane gives way, the self time and the start, each
+    as a whole; in the end the name is cut.
     """
     i = slice_index
     start, length = int(trace.start[i]), int(trace.duration[i])

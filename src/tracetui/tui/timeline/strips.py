@@ -69,14 +69,14 @@ class LeanStrip(Strip):
         self._board.lines[self._line] = self._cells
         if shown is None or len(shown) != len(self._cells):
             return ansi(runs(self._cells))
-        parts: list[str] = []
+        parts: list[Run | int] = []
         at = 0
         for begin, end in spans(shown != self._cells):
             if begin > at:
-                parts.append(f"\x1b[{begin - at}C")
-            parts.append(ansi(runs(self._cells[begin:end])))
+                parts.append(begin - at)
+            parts += runs(self._cells[begin:end])
             at = end
-        return "".join(parts)
+        return ansi(parts) if parts else ""
 
 
 class _Patch(Strip):
