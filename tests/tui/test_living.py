@@ -250,7 +250,7 @@ async def test_keys_from_the_settings_work_and_are_in_the_help() -> None:
 # Whatever is pressed
 
 KEYS = [
-    *"wsadWSAD0BgGonN12345ermMRFbvVzZxXptyYhi7",
+    *"wsadWSAD0BgGonN12345ermMTlRFbvVzZxXpKJOtyYhi7",
     *("left", "right", "up", "down", "home", "end", "pageup", "pagedown", "tab", "enter", "escape", "escape"),
     *(
         "backspace",
