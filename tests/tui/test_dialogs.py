@@ -25,7 +25,7 @@ from tracetui.tui.screens.start import NAME
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
 
-from .conftest import DATA, app_of, screen_of, until
+from .conftest import DATA, app_of, screen_of, until, write_trace
 from .test_app import text
 
 MLP = DATA / "mlp_compile.json.gz"
@@ -107,7 +107,12 @@ async def test_help_begins_with_the_table_where_the_keys_go_there_and_scrolls_to
         await pilot.press("end")
         await pilot.pause()
         assert "select a range" in lines(app)[-2]
-        await pilot.press("escape", "tab", "question_mark")
+        await pilot.press("ctrl+p", *"next gap")
+        await pilot.pause()
+        assert "Next gap" in text(app)  # the trace's commands, not the help's
+        await pilot.press("escape")
+        assert isinstance(app.screen, TraceScreen)
+        await pilot.press("tab", "question_mark")
         await pilot.pause()
         assert lines(app)[0].split()[0] == "Panes"
         before = text(app)
@@ -189,7 +194,7 @@ async def test_the_palette_on_a_narrow_screen_cuts_off_nothing() -> None:
 
 def test_every_sample_says_what_it_is() -> None:
     assert set(samples()) == set(ABOUT)
-    assert max(len(told) for told in ABOUT.values()) <= 80 - 8 - NAME - 5
+    assert max(len(name) for name in ABOUT) <= NAME
 
 
 async def test_the_first_screen_opens_a_file_by_its_path(tmp_path: Path) -> None:
@@ -223,3 +228,30 @@ def test_a_failure_s_log_is_told_in_full() -> None:
     told = " ".join(line.text for line in shown if line.role == "output")
     assert "line 0 " in told
     assert told.count("long") == 40 * 30
+
+
+async def test_ctrl_c_leaves_from_a_dialog() -> None:
+    for keys in (("question_mark",), ("slash", "a"), ("ctrl+p",)):
+        app = app_of(MLP)
+        async with app.run_test(size=SIZE) as pilot:
+            await pilot.press(*keys, "ctrl+c")
+            await until(pilot, lambda app=app: app._exit)  # type: ignore[misc]
+
+
+async def test_a_file_without_events_says_so(tmp_path: Path) -> None:
+    app = app_of(write_trace(tmp_path / "none.json", []))
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "there is no event in this file" in lines(app)[0])
+
+
+async def test_a_file_that_is_no_trace_tells_where_more_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "text.json"
+    path.write_text("not a trace")
+    task = LoadTask(path).start()
+    assert task.finished.wait(30)
+    app = TracetuiApp(task)
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "tracetui check FILE" in text(app))
+        assert "Esc  quit" in text(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: app._exit)

@@ -27,7 +27,7 @@ class TracetuiApp(App[None]):
     """tracetui, on a trace that is being loaded, or with a choice of what to look at."""
 
     TITLE = "tracetui"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+l", "redraw", "Redraw", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+l", "redraw", "Redraw", show=False, priority=True)]
     CSS = "* { scrollbar-size-vertical: 1; }"
     DEFAULT_MODE: ClassVar[str] = "first"
     ALLOW_SELECT: ClassVar[bool] = False
@@ -83,11 +83,9 @@ class TracetuiApp(App[None]):
             trace.set_palette(self.palette)
 
     def action_command_palette(self) -> None:
-        from tracetui.tui.palette import Palette, commands
+        from tracetui.tui.palette import open_palette
 
-        if not any(isinstance(screen, Palette) for screen in self.screen_stack):
-            found = commands(self, self.screen, self.actions)
-            self.push_screen(Palette(found), lambda n: found[n].run() if n is not None and n >= 0 else None)
+        open_palette(self, self.actions)
 
     def search_themes(self) -> None:
         from tracetui.tui.palette import ThemePalette
@@ -121,6 +119,10 @@ class TracetuiApp(App[None]):
 
     def on_resize(self) -> None:
         self.sent.forget()  # a terminal moves its lines about
+
+    def action_help_quit(self) -> None:
+        """Ctrl+C leaves, wherever the keys go."""
+        self.exit()
 
     def action_redraw(self) -> None:
         """Send every line: something else has written to the terminal, or it was put to sleep."""

@@ -67,7 +67,7 @@ ACTIONS: tuple[Action, ...] = (
         "back",
         ("backspace",),
         "back",
-        "the view before the last jump",
+        "back to the last view",
         MOVE,
         line="to the last view, and forward again",
     ),
@@ -75,7 +75,7 @@ ACTIONS: tuple[Action, ...] = (
         "forward",
         ("B",),
         "forward",
-        "the view that `back` left",
+        "forward again, after going back",
         MOVE,
         line="to the last view, and forward again",
     ),
@@ -200,6 +200,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("copy_table", ("Y",), "copy_table", "copy the table, as Markdown", FILES),
     Action("help", ("question_mark",), "help", "all keys", APP),
     Action("palette", ("ctrl+p",), "app.command_palette", "everything, by name", APP, False),
+    Action("redraw", ("ctrl+l",), "app.redraw", "draw the screen anew", APP),
     Action("quit", ("q", "ctrl+c"), "app.quit", "quit", APP),
 )
 

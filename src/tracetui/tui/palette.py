@@ -10,6 +10,7 @@ from textual.app import App
 from textual.screen import Screen
 
 from tracetui.tui.bindings import ACTIONS, Action, key_text
+from tracetui.tui.screens.help import HelpScreen
 from tracetui.tui.screens.picker import Choice, Picker
 from tracetui.tui.themes import ABOUT
 
@@ -47,7 +48,17 @@ class Palette(Picker):
 
     def __init__(self, found: Sequence[Command]) -> None:
         titles = ("Command", "Key", "Where")
-        super().__init__("do:", "a word of it: gap, table, export, …", titles, [c.choice for c in found])
+        super().__init__("do:", "a word of a command: gap, table, export", titles, [c.choice for c in found])
+
+
+def open_palette(app: App[Any], actions: Sequence[Action]) -> None:
+    """Show the commands of the screen; those of the trace in place of its help."""
+    if any(isinstance(screen, Palette) for screen in app.screen_stack):
+        return
+    if isinstance(app.screen, HelpScreen):
+        app.pop_screen()
+    found = commands(app, app.screen, actions)
+    app.push_screen(Palette(found), lambda n: found[n].run() if n is not None and n >= 0 else None)
 
 
 class ThemePalette(Picker):

@@ -42,7 +42,8 @@ class Prompt(Horizontal):
     Prompt > Input { width: 1fr; height: 1; background: $panel; border: none; padding: 0; }
     Prompt > Input:focus { background-tint: $foreground 0%; }
     Prompt > .note { width: auto; max-width: 60%; padding: 0 1; text-align: right; }
-    Prompt > .note.wrong { color: $error; }
+    Prompt > .note.wrong { color: $error; text-style: bold; }
+    Prompt > Input > .input--placeholder, Prompt > Input:focus > .input--placeholder { color: $text-muted; }
     """
 
     class Typed(Message):
@@ -94,9 +95,9 @@ class Prompt(Horizontal):
         room = self.size.width // 2
         # What came of it goes first; the keys are left out where a word of them would be cut off.
         both = "   ".join(part for part in (text, self._keys) if part)
-        self._note.update(
-            both if len(both) <= room and not wrong else clip(text, self.size.width * 6 // 10 - 2)
-        )
+        if wrong or len(both) > room:
+            both = clip(f"⚠ {text}" if wrong else text, self.size.width * 6 // 10 - 2)
+        self._note.update(both)
         self._note.set_class(wrong, "wrong")
 
     def on_input_changed(self, event: Input.Changed) -> None:

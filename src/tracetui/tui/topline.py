@@ -60,6 +60,8 @@ def warning(trace: Trace) -> str:
         count = f" ({first.count:,}×)" if first.count > 1 else ""
         more = f", {len(notices) - 1} more" if len(notices) > 1 else ""
         return f"{first.level}: {first.text}{count}{more}"
+    if not len(trace):
+        return "there is no event in this file"
     if not bool(trace.is_kind(*DEVICE_WORK).any()):
         return "no GPU lane: only the CPU was recorded"
     return ""

@@ -67,7 +67,10 @@ class ExplainScreen(LeaveOnce, ModalScreen[int]):
     ExplainScreen { background: $background; }
     ExplainScreen > TableView { padding: 0; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,e", "leave", "Close", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,e", "leave", "Close", show=False),
+        Binding("ctrl+c", "app.quit", "Quit", show=False),
+    ]
 
     def __init__(self, trace: Trace, event: int) -> None:
         super().__init__()

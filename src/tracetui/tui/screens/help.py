@@ -169,6 +169,7 @@ class HelpScreen(LeaveOnce, ModalScreen[None]):
     DEFAULT_CSS = "HelpScreen { background: $background; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,enter", "leave", "Close", show=False),
+        Binding("ctrl+c", "app.quit", "Quit", show=False),
     ]
 
     def __init__(self, actions: Iterable[Action] = ACTIONS, in_table: bool = False) -> None:

@@ -50,7 +50,7 @@ class Progress(Widget):
         task = self.load_task
         if task.error is not None:
             told = wrap(task.error, width)
-            advice = "`tracetui check FILE` says what is wrong with a file, and can repair some."
+            advice = "tracetui check FILE tells more, and repairs what can be repaired."
             return [
                 *((line, "error") for line in told),
                 ("", "text"),

@@ -67,6 +67,7 @@ class MatchesScreen(LeaveOnce, ModalScreen[int]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,L", "leave", "Close", show=False),
+        Binding("ctrl+c", "app.quit", "Quit", show=False),
         Binding("greater_than_sign", "sort(1)", "Sort", show=False),
         Binding("less_than_sign", "sort(-1)", "Sort", show=False),
         Binding("R", "reverse", "Reverse", show=False),

@@ -81,6 +81,7 @@ class Picker(LeaveOnce, ModalScreen[int]):
 
     DEFAULT_CSS = "Picker { background: $background; }"
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "app.quit", "Quit", show=False),
         Binding("up", "move(-1)", "Up", show=False),
         Binding("down", "move(1)", "Down", show=False),
         Binding("shift+tab", "move(-1)", "Up", show=False, priority=True),

@@ -35,7 +35,7 @@ HINTS = (
     ("c", "capture", "capture"),
     ("q", "quit", "app.quit"),
 )
-NAME = 27
+NAME = 25
 """Cells of a name."""
 
 
@@ -50,7 +50,7 @@ class Choice(NamedTuple):
 
 def choices(recent: Sequence[Recent], bundled: dict[str, Path], now: float) -> list[Choice]:
     """Capturing, then the recent traces, then the samples."""
-    found = [Choice("capture", "a workload or your own code", "under torch.profiler", None)]
+    found = [Choice("capture", "a workload, or your code", "under torch.profiler", None)]
     for r in recent:
         where = plain(str(r.path.parent), 200)
         found.append(Choice("recent", plain(r.path.name, 100), f"{ago(now - r.opened)}  {where}", r.path))
