@@ -49,7 +49,7 @@ class NoteScreen(LeaveOnce, ModalScreen[Mark]):
     NoteScreen Horizontal { height: 1; }
     NoteScreen Horizontal.text { height: 1fr; min-height: 1; }
     NoteScreen .word { width: 8; color: $text-muted; }
-    NoteScreen Input {
+    NoteScreen Input, NoteScreen Input.-textual-compact {
         width: 1fr; height: 1; border: none; padding: 0 1; background: $surface; color: $foreground;
     }
     NoteScreen TextArea {
