@@ -122,6 +122,18 @@ async def test_it_is_written_once_the_lanes_rest_or_at_the_end(
     assert [e["track"] for e in load_lanes(str(path))][-1] == "lane 1 1 thread"
 
 
+async def test_where_nothing_can_be_written_one_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TRACETUI_STATE", str(tmp_path / "file"))
+    monkeypatch.setattr(arranging, "RESTS", 0.05)
+    app = app_of(threads(tmp_path / "t.json", 2))
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("right", "J")
+        await until(pilot, lambda: "the lanes are not kept" in screen_of(app).footer.message)
+
+
 async def test_looking_alone_writes_nothing(tmp_path: Path, state: Path) -> None:
     path = threads(tmp_path / "t.json", 3)
     await arrange(path, "right", "down", "down", "down", "down", "w", "w", "f", "f")

@@ -79,14 +79,19 @@ class Arranging(TracePart):
 
     def _keep_in_thread(self) -> None:
         self._rests = None
-        self.run_worker(self.keep_lanes, thread=True, exit_on_error=False, group="keep lanes")
 
-    def keep_lanes(self) -> None:
-        """Write what is not written yet; from any thread, one at a time."""
+        def keep() -> None:
+            if not self.keep_lanes():
+                self.app.call_from_thread(self.say, "the lanes are not kept: there is no place to write to")
+
+        self.run_worker(keep, thread=True, exit_on_error=False, group="keep lanes")
+
+    def keep_lanes(self) -> bool:
+        """Write what is not written yet; from any thread, one at a time. False where that failed."""
         with self._writing:
             own, self._own = self._own, None
-            if own is not None:
-                save_lanes(self.trace.info.path, self.timeline.arrangement() if own else None)
+            lanes = self.timeline.arrangement() if own else None
+            return own is None or save_lanes(self.trace.info.path, lanes)
 
     def on_unmount(self) -> None:
         """The last change may be younger than the timer."""
