@@ -8,12 +8,11 @@ import numpy as np
 from rich.segment import Segment
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 
 from tracetui.tui.tables import drawing
+from tracetui.tui.tables.lean import LeanLines
 from tracetui.tui.tables.model import I64, Column, Table, arrange, fit, next_sort, scrolled
 
 HEADER = 1
@@ -21,7 +20,7 @@ HEADER = 1
 EMPTY = np.zeros(0, dtype=np.int64)
 
 
-class TableView(Widget, can_focus=True):
+class TableView(LeanLines, can_focus=True):
     """A table with a cursor row, sorted by key or by a click on a title, filtered by a text."""
 
     DEFAULT_CSS = """
@@ -164,7 +163,7 @@ class TableView(Widget, can_focus=True):
     def _to_middle(self, at: int) -> None:
         """Scroll so that a position is in the middle: at an edge it would look like the first or the last."""
         self.top = scrolled(at - self.page // 2, at, self.page, len(self.order))
-        self.refresh()
+        self.redraw()
 
     def _arrange(self, keep: int | None) -> None:
         self._fitted = None
@@ -175,7 +174,7 @@ class TableView(Widget, can_focus=True):
         self.cursor = int(found[0]) if len(found) else 0
         self._again = 0
         self.top = scrolled(0, self.cursor, self.page, len(self.order))
-        self.refresh()
+        self.redraw()
 
     # Moving
 
@@ -188,19 +187,11 @@ class TableView(Widget, can_focus=True):
         at = max(0, min(at, len(self.order) - 1))
         if not len(self.order) or at == self.cursor:
             return
-        before, self.cursor, self._again = self.cursor, at, 0
-        top = scrolled(self.top, at, self.page, len(self.order))
-        if top != self.top:
-            self.top = top
-            self.refresh()
-        else:
-            self._refresh_rows(before, at)
+        self.cursor, self._again = at, 0
+        self.top = scrolled(self.top, at, self.page, len(self.order))
+        self.redraw()
         if tell:
             self.post_message(self.Highlighted(self, int(self.order[at])))
-
-    def _refresh_rows(self, *positions: int) -> None:
-        regions = [Region(0, HEADER + p - self.top, self.size.width, 1) for p in positions]
-        self.refresh(*regions)
 
     def action_move(self, step: int) -> None:
         self._to(self.cursor + step)
@@ -223,9 +214,8 @@ class TableView(Widget, can_focus=True):
     def scroll_rows(self, rows: int) -> None:
         """Move the picture, not the cursor."""
         top = max(0, min(self.top + rows, len(self.order) - self.page))
-        if top != self.top:
-            self.top = top
-            self.refresh()
+        self.top = top
+        self.redraw()
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()
@@ -260,7 +250,7 @@ class TableView(Widget, can_focus=True):
         """Say in the table's place why there is none."""
         self.table = None
         self.waiting = message
-        self.refresh()
+        self.redraw()
 
     def on_resize(self) -> None:
         self._fitted = None
@@ -269,7 +259,7 @@ class TableView(Widget, can_focus=True):
             self._to_middle(self.cursor)
         elif top != self.top:
             self.top = top
-            self.refresh()  # the picture may have been made before this message came
+            self.redraw()  # the picture may have been made before this message came
 
     # Drawing
 

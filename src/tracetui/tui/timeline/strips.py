@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.segment import Segment
 from textual.strip import Strip
 
-from tracetui.timeline.canvas import Packed, Run, runs
+from tracetui.timeline.canvas import WIDE, Packed, Run, runs
 from tracetui.tui.timeline.ansi import ansi, rich_style
 
 SKIP = 6
@@ -71,7 +71,7 @@ class LeanStrip(Strip):
             return ansi(runs(self._cells))
         parts: list[Run | int] = []
         at = 0
-        for begin, end in spans(shown != self._cells):
+        for begin, end in spans(changed(shown, self._cells)):
             if begin > at:
                 parts.append(begin - at)
             parts += runs(self._cells[begin:end])
@@ -92,11 +92,22 @@ class _Patch(Strip):
         return self._whole.patch()
 
 
+def changed(shown: Packed, cells: Packed) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Which cells differ; both of a wide character where one does, for it is sent as one."""
+    different: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = shown != cells
+    second = np.flatnonzero(cells >> 24 == WIDE)
+    if len(second):
+        second = second[second > 0]
+        either = different[second] | different[second - 1]
+        different[second] = different[second - 1] = either
+    return different
+
+
 def changed_end(shown: Packed | None, cells: Packed) -> int:
     """The cell after the last that differs; all of them where what is shown is not known."""
     if shown is None or len(shown) != len(cells):
         return len(cells)
-    different = np.flatnonzero(shown != cells)
+    different = np.flatnonzero(changed(shown, cells))
     return int(different[-1]) + 1 if len(different) else 0
 
 
