@@ -318,7 +318,7 @@ async def test_loading_shows_progress_and_can_be_cancelled(tmp_path: Path) -> No
     async with app.run_test(size=(80, 24)) as pilot:
         assert isinstance(app.screen, LoadingScreen)
         await pilot.pause(0.1)
-        assert "reading big.json, 3.00 MiB of 12.00 MiB" in text(app)
+        assert "reading big.json, 3.15 MB of 12.6 MB" in text(app)
         assert "25%" in text(app)
         await pilot.press("escape")
         assert task.cancelled
@@ -342,7 +342,7 @@ async def test_a_file_that_is_no_trace_becomes_a_message(tmp_path: Path) -> None
     async with app.run_test(size=(80, 24)) as pilot:
         task.start()
         await until(pilot, lambda: task.error is not None)
-        await until(pilot, lambda: (task.error or "?")[-12:] in text(app) and "q  quit" in text(app))
+        await until(pilot, lambda: (task.error or "?")[-12:] in text(app) and "Esc  quit" in text(app))
         assert app.screen.query_one(Progress)
         await pilot.press("q")
     assert app.return_code == 1

@@ -255,3 +255,24 @@ async def test_a_file_that_is_no_trace_tells_where_more_is_said(tmp_path: Path) 
         assert "Esc  quit" in text(app)
         await pilot.press("escape")
         await until(pilot, lambda: app._exit)
+
+
+async def test_what_was_entered_wrongly_can_be_put_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = app_of(MLP)
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("colon", *"abc", "enter")
+        await until(pilot, lambda: "⚠ a time looks like" in lines(app)[-1])
+        await pilot.press("ctrl+u", *"9s", "enter")
+        await until(pilot, lambda: "⚠ the trace goes from" in lines(app)[-1])
+        await pilot.press("ctrl+u", *"100us", "enter")
+        await until(pilot, lambda: screen_of(app).prompt is None)
+        view = screen_of(app).timeline.viewport
+        assert abs(view.start_ns + view.span_ns / 2 - 100_000) <= view.span_ns / 50
+        await pilot.press("E", "ctrl+u", *"no/x.md", "enter")
+        await until(pilot, lambda: "⚠ no/x.md: No such file or directory" in lines(app)[-1])
+        await pilot.press("ctrl+u", *"x.md", "enter")
+        await until(pilot, lambda: "wrote x.md" in lines(app)[-1])
+        assert (tmp_path / "x.md").read_text().startswith("| Name")

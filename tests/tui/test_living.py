@@ -119,7 +119,8 @@ async def test_export_and_copy_by_keys(tmp_path: Path, monkeypatch: pytest.Monke
         table = list(csv.DictReader(written.read_text().splitlines()))
         assert any(row["name"] == "aten::mm" for row in table)
         await pilot.press("E", "enter")
-        await until(pilot, lambda: "there already" in screen.footer.message)
+        await until(pilot, lambda: "mlp_eager-averages.csv is there already" in text(app))
+        await pilot.press("escape")
         for name in ("picture.svg", "picture.txt"):
             screen._export(name)
         assert "<svg" in (tmp_path / "picture.svg").read_text()
@@ -161,7 +162,7 @@ async def test_a_time_to_go_to() -> None:
         await pilot.press("w", "w", "w", "w", "colon", *"100ms", "enter")
         await until(pilot, lambda: screen.timeline.viewport.contains(100_000_000))
         await pilot.press("colon", *"soon", "enter")
-        await until(pilot, lambda: "a time looks like" in screen.footer.message)
+        await until(pilot, lambda: "a time looks like" in text(app))
 
 
 # Themes, ASCII, settings

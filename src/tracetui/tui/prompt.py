@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -41,7 +42,7 @@ class Prompt(Horizontal):
     Prompt > .label { width: auto; color: $accent; text-style: bold; padding: 0 1; }
     Prompt > Input { width: 1fr; height: 1; background: $panel; border: none; padding: 0; }
     Prompt > Input:focus { background-tint: $foreground 0%; }
-    Prompt > .note { width: auto; max-width: 60%; padding: 0 1; text-align: right; }
+    Prompt > .note { width: auto; padding: 0 1; text-align: right; }
     Prompt > .note.wrong { color: $error; text-style: bold; }
     Prompt > Input > .input--placeholder, Prompt > Input:focus > .input--placeholder { color: $text-muted; }
     """
@@ -96,7 +97,9 @@ class Prompt(Horizontal):
         # What came of it goes first; the keys are left out where a word of them would be cut off.
         both = "   ".join(part for part in (text, self._keys) if part)
         if wrong or len(both) > room:
-            both = clip(f"⚠ {text}" if wrong else text, self.size.width * 6 // 10 - 2)
+            typed = len(self._label) + cell_len(self._input.value) + 5
+            room = max(room, self.size.width - typed - 2)
+            both = clip(f"⚠ {text}" if wrong else text, room)
         self._note.update(both)
         self._note.set_class(wrong, "wrong")
 

@@ -68,8 +68,7 @@ class Progress(Widget):
             ]
         done = f"{size(task.done)} of {size(task.total)}"
         bar = width - 6
-        eighths = round(task.share * bar * 8)
-        filled = "█" * (eighths // 8) + (" ▏▎▍▌▋▊▉"[eighths % 8] if eighths % 8 else "")
+        filled = "█" * round(task.share * bar)
         return [
             (f"reading {task.name}, {done}", "text"),
             (f"{filled.ljust(bar, '░')} {task.share:4.0%}", "bar"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual.widget import Widget
 
 from tracetui.tui.screens.parts.base import TracePart
+from tracetui.units import instant
 
 if TYPE_CHECKING:
     from tracetui.tui.prompt import Prompt
@@ -32,10 +33,12 @@ class Asking(TracePart):
         keys: str = "Enter done  Esc back",
         typed: Told | None = None,
         left: Callable[[], None] | None = None,
+        wrong: Callable[[str], str] | None = None,
     ) -> None:
         """Put a line to type into at the place of the footer.
 
         `entered` is called with the text once it stands, `typed` with each change, `left` on giving up.
+        `wrong` tells what is wrong with a text that was entered; as long as it does, the line stays open.
         `keys` says beside the line what Enter and Esc do.
         """
         from tracetui.tui.prompt import Prompt
@@ -43,6 +46,7 @@ class Asking(TracePart):
         self.answered()
         self.prompt = Prompt(label, value, placeholder, keys)
         self._entered, self._typed, self._left = entered, typed, left
+        self._wrong = wrong
         self.footer.display = False
         self.mount(self.prompt)
 
@@ -62,6 +66,10 @@ class Asking(TracePart):
     def on_prompt_entered(self, message: Prompt.Entered) -> None:
         message.stop()
         if self.prompt is not None:
+            problem = self._wrong(message.value) if self._wrong is not None else ""
+            if problem:
+                self.prompt.set_note(problem, wrong=True)
+                return
             self.answered()
             self._entered(message.value)
 
@@ -132,21 +140,27 @@ class Asking(TracePart):
 
     def action_time(self) -> None:
         self.ask(
-            "go to:", self._go_to_time, "", "time from the start: 250us, 1.5ms, 2s", keys="Enter go  Esc back"
+            "go to:",
+            self._go_to_time,
+            placeholder="time from the start: 250us, 1.5ms, 2s",
+            keys="Enter go  Esc back",
+            wrong=self._wrong_time,
         )
 
-    def _go_to_time(self, text: str) -> None:
+    def _wrong_time(self, text: str) -> str:
         from tracetui.tui.search.query import QueryError, parse_time
 
         try:
             time = parse_time(text)
         except QueryError as error:
-            self.say(str(error))
-            return
+            return str(error)
         low, high = self.trace.span
-        if not low <= time <= high:
-            self.say("that time lies outside of the trace")
-            return
+        return "" if low <= time <= high else f"the trace goes from {instant(low)} to {instant(high)}"
+
+    def _go_to_time(self, text: str) -> None:
+        from tracetui.tui.search.query import parse_time
+
+        time = parse_time(text)
         half = self.timeline.viewport.span_ns / 2
         self.timeline.show(int(time - half), int(time + half))
 

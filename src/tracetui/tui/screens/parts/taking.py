@@ -18,9 +18,14 @@ class Taking(Asking):
     def action_export(self) -> None:
         stem = Path(self.trace.info.path).name.removesuffix(".gz").removesuffix(".json") or "trace"
         name = plain(f"{stem}-{self.area.tabs.open or 'picture'}{'.csv' if self.area.open else '.svg'}", 120)
-        self.ask("export to:", self._export, name, keys="table .csv .json .md  picture .svg .txt")
+        kinds = "table .csv .json .md  picture .svg .txt"
+        self.ask("export to:", self._exported, name, keys=kinds, wrong=self._export)
 
-    def _export(self, path: str) -> None:
+    def _exported(self, path: str) -> None:
+        self.say(f"wrote {plain(str(Path(path).expanduser()))}")
+
+    def _export(self, path: str) -> str:
+        """Write the file; what stands in the way, "" for nothing."""
         ending = Path(path).suffix.lower()
         pane = self.area.open
         try:
@@ -30,9 +35,10 @@ class Taking(Asking):
                 raise ExportError("no table is open: 1 to 5 open one; the picture goes into .svg or .txt")
             else:
                 text = table_text(pane.table, pane.order, ending)
-            self.say(f"wrote {plain(str(write_new(path, text)))}")
+            write_new(path, text)
         except ExportError as error:
-            self.say(plain(str(error)))
+            return plain(str(error))
+        return ""
 
     def picture(self) -> str:
         """The screen as text."""
