@@ -19,8 +19,8 @@ from typing import Any
 
 from tracetui.tui.recent import state_folder
 
-SIZE_LIMIT = 8 << 20
-"""Bytes; nothing that tracetui writes comes near it."""
+SIZE_LIMIT = 64 << 20
+"""Bytes. Half a million lanes come to half of it."""
 
 
 def state_file(kind: str, path: str, folder: Path | None = None) -> Path | None:
