@@ -276,3 +276,20 @@ async def test_what_was_entered_wrongly_can_be_put_right(
         await pilot.press("ctrl+u", *"x.md", "enter")
         await until(pilot, lambda: "wrote x.md" in lines(app)[-1])
         assert (tmp_path / "x.md").read_text().startswith("| Name")
+
+
+async def test_the_palette_of_the_first_screen() -> None:
+    app = TracetuiApp()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("ctrl+p", *"open", "enter")
+        await until(pilot, lambda: "a trace: .json or .json.gz" in lines(app)[-1])
+
+
+async def test_a_click_cancels_the_loading(tmp_path: Path) -> None:
+    task = LoadTask(tmp_path / "big.json")  # never started
+    app = TracetuiApp(task)
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "Esc  cancel" in text(app))
+        at = next(y for y, line in enumerate(lines(app)) if "Esc  cancel" in line)
+        await pilot.click(offset=(lines(app)[at].index("Esc"), at))
+        await until(pilot, lambda: task.cancelled)

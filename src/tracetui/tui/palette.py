@@ -24,6 +24,7 @@ class Command(NamedTuple):
 
 def commands(app: App[Any], screen: Screen[Any], actions: Sequence[Action] = ACTIONS) -> list[Command]:
     """The commands that make sense on a screen, in the order of the help."""
+    from tracetui.tui.screens.start import StartScreen
     from tracetui.tui.screens.trace import TraceScreen
 
     found = []
@@ -33,6 +34,9 @@ def commands(app: App[Any], screen: Screen[Any], actions: Sequence[Action] = ACT
                 keys = " ".join(key_text(k) for k in action.keys)
                 run = partial(screen.run_action, action.action)
                 found.append(Command(Choice(sentence(action.text), keys, action.group), run))
+    elif isinstance(screen, StartScreen):
+        found.append(Command(Choice("Open a file", "o", "Files"), screen.action_open_file))
+        found.append(Command(Choice("Capture", "c", "Files"), screen.action_capture))
     found.append(Command(Choice("Theme: other colours", "", "The app"), app.action_change_theme))
     found.append(Command(Choice("Quit", "q", "The app"), app.action_quit))
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rich.segment import Segment
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.geometry import Region
@@ -80,14 +81,28 @@ class Progress(Widget):
         """Draw the two lines that tell how far it is."""
         self.refresh(Region(0, (self.size.height - 4) // 2, self.size.width, 2))
 
-    def render_line(self, y: int) -> Strip:
-        width = self.size.width
-        inner = max(10, min(72, width - 4))
+    def line_at(self, y: int, inner: int) -> tuple[str, str] | None:
+        """(text, style) of a line of the screen."""
         lines = self.lines(inner)
         at = y - (self.size.height - len(lines)) // 2
-        if not 0 <= at < len(lines):
+        return lines[at] if 0 <= at < len(lines) else None
+
+    async def on_click(self, event: events.Click) -> None:
+        line = self.line_at(event.y, self.inner)
+        if line is not None and line[1] == "hint":
+            await self.screen.run_action("cancel")
+
+    @property
+    def inner(self) -> int:
+        """Cells of the text."""
+        return max(10, min(72, self.size.width - 4))
+
+    def render_line(self, y: int) -> Strip:
+        width, inner = self.size.width, self.inner
+        line = self.line_at(y, inner)
+        if line is None:
             return Strip.blank(width, self.rich_style)
-        text, kind = lines[at]
+        text, kind = line
         left = (width - inner) // 2
         style = self.get_component_rich_style(f"progress--{kind}")
         return Strip([Segment(" " * left, style), Segment(cell(text, width - left), style)], width)
