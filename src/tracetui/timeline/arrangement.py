@@ -23,9 +23,10 @@ def keys(trace: Trace, layout: Layout, series: Sequence[Series] = ()) -> list[st
     """What names each track in another opening of the same trace, or of one like it. No two are equal."""
     found = [""] * len(layout)
     often: dict[str, int] = {}
+    ofs, refs = layout.of.tolist(), layout.ref.tolist()
     # Equal ones are numbered in the trace's order, not in that of the screen.
     for track in np.argsort(layout.ref, kind="stable").tolist():
-        of, ref = layout.of[track], int(layout.ref[track])
+        of, ref = ofs[track], refs[track]
         if of == Of.LANE:
             lane = trace.lanes[ref]
             key = f"lane {trace.processes[lane.process].pid} {lane.tid} {lane.kind}"
