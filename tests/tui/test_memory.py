@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 from textual import events
 from textual._styles_cache import StylesCache
+from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.widget import Widget
 from textual.widgets import Input
 
 import tracetui
 from tracetui.timeline.viewport import Viewport
+from tracetui.trace import Trace
 from tracetui.tui.requests import OpenTrace
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.timeline.history import LONGEST, History
@@ -98,6 +100,16 @@ async def test_what_is_closed_is_let_go(name: str) -> None:
         widgets = sum(isinstance(thing, Widget) for thing in gc.get_objects())
         drawn = sum(isinstance(thing, StylesCache) for thing in gc.get_objects())
         assert drawn <= widgets + LEFT, "lines of widgets that are gone"
+
+
+async def test_where_things_were_is_forgotten_with_the_size(small: Trace) -> None:
+    app = app_of(small.info.path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.resize_terminal(81, 24)
+        once = Region.intersection.cache_info().currsize
+        for width in range(82, 112):
+            await pilot.resize_terminal(width, 24)
+        assert 0 < Region.intersection.cache_info().currsize <= 3 * once
 
 
 def caches() -> Iterator[tuple[str, Any]]:

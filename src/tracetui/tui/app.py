@@ -10,6 +10,7 @@ from textual.screen import Screen
 from textual.theme import Theme
 
 from tracetui.tui.bindings import rebound
+from tracetui.tui.drawn import forget_places
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.requests import NextTrace, OpenTrace, WantCapture
 from tracetui.tui.screens.loading import LoadingScreen
@@ -119,6 +120,7 @@ class TracetuiApp(App[None]):
 
     def on_resize(self) -> None:
         self.sent.forget()  # a terminal moves its lines about
+        forget_places()
 
     def action_help_quit(self) -> None:
         """Ctrl+C leaves, wherever the keys go."""

@@ -1,8 +1,10 @@
-"""What Textual keeps of widgets that are gone, and letting go of it."""
+"""What Textual keeps of what is gone, and letting go of it."""
 
 from __future__ import annotations
 
 from textual._styles_cache import StylesCache
+from textual.css.scalar import Scalar
+from textual.geometry import Region
 
 
 def let_go() -> None:
@@ -12,6 +14,19 @@ def let_go() -> None:
     and so keeps the lines of the last thousand widgets: of whole screens, closed long ago. The styles of
     those that are still there are made again when they are next drawn.
     """
-    clear = getattr(StylesCache.get_inner_outer, "cache_clear", None)
+    _clear(StylesCache.get_inner_outer)
+
+
+def forget_places() -> None:
+    """Forget where things were: called when the terminal has another size.
+
+    Textual remembers what it worked out about some 20,000 regions. Those of another size are of no use.
+    """
+    for function in (*vars(Region).values(), Scalar.resolve):
+        _clear(function)
+
+
+def _clear(function: object) -> None:
+    clear = getattr(function, "cache_clear", None)
     if clear is not None:
         clear()
