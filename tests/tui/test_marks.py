@@ -244,6 +244,17 @@ async def test_a_note_is_not_lost_by_one_escape() -> None:
         assert screen_of(app).marks.all == []
 
 
+async def test_a_mark_with_a_note_outlives_its_label() -> None:
+    app = app_of(MLP)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("right")
+        screen.marks.put(mark_on(screen.trace, screen.timeline.selected, 0, "label", "a note"))
+        await pilot.press("m", *["backspace"] * 5, "enter")
+        await until(pilot, lambda: "its note keeps the mark" in screen.footer.message)
+        assert [(m.label, m.note) for m in screen.marks.here] == [("a note", "a note")]
+
+
 async def test_a_note_ends_at_its_limit() -> None:
     app = app_of(MLP)
     async with app.run_test(size=SIZE) as pilot:
