@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
+
 from tracetui.timeline.frame import paint
+from tracetui.timeline.labels import shortened
 from tracetui.timeline.layout import Of, lay_out
 from tracetui.timeline.scene import TOP, Scene
 from tracetui.trace.model import Process, Trace
@@ -50,3 +53,21 @@ def test_a_thread_away_from_its_process_says_whose_it_is(make: Make, make_scene:
     up = scene.layout.moved(4, -1)
     assert up is not None
     assert labels(replace(scene, layout=up))[3] == "loader thread 2"
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "shown"),
+    [
+        ("thread 1887 (python3)", 30, "thread 1887 (python3)"),
+        ("thread 1887 (python3)", 14, "1887 (python3)"),
+        ("thread 1887 (python3)", 12, "1887 python3"),
+        ("thread 2919752 (pt_autograd_0)", 17, "2919752 pt_a…ad_0"),
+        ("thread 2919752 (pt_autograd_0)", 11, "2919752 pt…"),
+        ("stream 7 annotations", 15, "s7 annotations"),
+        ("stream 7 annotations", 13, "s7 annot."),
+        ("profiler overhead", 9, "profiler…"),
+    ],
+)
+def test_long_names_of_lanes_keep_what_tells_them_apart(name: str, width: int, shown: str) -> None:
+    assert shortened(name, width) == shown
+    assert len(shown) <= width

@@ -127,6 +127,10 @@ def test_counters_come_last_and_give_way(make: Make) -> None:
     assert layout.with_counters(3, 10).shown.tolist() == [5, 1, 1, 1]
     assert layout.with_counters(7, 10).shown.tolist() == [5, 1, 1, 1, 0, 0, 0, 0]  # no room for so many
     assert len(layout.with_counters(1, 10)) == 4
+    # Where there is room, counters are as high as they can be.
+    roomy = lay_out(trace, 30)
+    assert roomy.with_counters(2, 30).shown.tolist()[-2:] == [4, 4]
+    assert roomy.with_counters(2, int(roomy.shown.sum()) + 5).shown.tolist()[-2:] == [2, 2]
 
 
 @pytest.mark.parametrize("lanes", [100_000])
@@ -154,7 +158,7 @@ def test_an_arrangement_survives(make: Make) -> None:
     mine = first.with_shown(0, 2).with_shown(1, 0).toggle_pin(3).reorder(4, -4)
     kept = json.loads(json.dumps(arrangement(trace, mine)))
     assert [one["rows"] for one in kept] == [None, 2, 0, None, None, None]
-    again = arranged(trace, lay_out(trace, 12).with_counters(1, 12), kept)
+    again = arranged(trace, lay_out(trace, 12).with_counters(1, 50), kept)
     for name in ("of", "ref", "rows", "shown"):
         assert getattr(again, name).tolist() == getattr(mine, name).tolist(), name
     assert again.pinned == mine.pinned

@@ -120,6 +120,7 @@ def test_a_counter_as_an_area(make: Make, make_scene: MakeScene) -> None:
     counters = [("mem", 100 * i, float(i % 9)) for i in range(30)]
     trace = make([(0, 0, 3000, "op")], counters=[*counters, ("odd", 0, float("nan"))])
     scene = make_scene(trace, Viewport(0.0, 100.0, 30), width=30)
+    scene = replace(scene, layout=scene.layout.with_shown(1, 1))
     canvas = paint(scene, 10)
     assert canvas.text(TOP + 1)[scene.labels : -EDGE] == "".join(" ▁▂▃▄▅▆▇█"[i % 9] for i in range(30))
     assert "mem" in canvas.text(TOP + 1)

@@ -10,6 +10,7 @@ from tracetui.timeline.canvas import BOLD, Canvas, cut
 from tracetui.timeline.counters import values_at_cursor
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.scene import TOP, Scene
+from tracetui.units import plural
 
 BRIEF = (("GPU ", ""), ("allocated", "alloc"), ("reserved", "resvd"))
 """How the name of a series gives way where the screen is narrow."""
@@ -19,7 +20,7 @@ LEAST = 5
 
 def label_width(width: int) -> int:
     """Cells of the column on a screen of `width` cells."""
-    return max(8, min(26, 14 + max(0, width - 80) // 10))
+    return max(8, min(26, 16 + max(0, width - 80) // 10))
 
 
 def paint_labels(scene: Scene, canvas: Canvas, lines: list[Line]) -> None:
@@ -36,7 +37,7 @@ def paint_labels(scene: Scene, canvas: Canvas, lines: list[Line]) -> None:
         if line.depth == 0:
             put_label(scene, canvas, y, line)
         elif line.more:
-            canvas.put(y, 0, cut(f"   +{line.more} rows", width - 1))
+            canvas.put(y, 0, cut(f"   +{plural(line.more, 'row')}", width - 1))
 
 
 def put_label(scene: Scene, canvas: Canvas, y: int, line: Line) -> None:
@@ -96,8 +97,15 @@ def beside(name: str, values: tuple[str, ...], width: int) -> tuple[str, str]:
 
 def shortened(text: str, width: int) -> str:
     """A lane's name in at most `width` cells; the words that all lanes share go first."""
-    for long, short in (("thread ", ""), ("stream ", "s"), (" annotations", " annot.")):
+    for long, short in (("thread ", ""), (" (", " "), ("stream ", "s"), (" annotations", " annot.")):
         if cell_len(text) <= width:
             break
         text = text.replace(long, short, 1)
+        if short == " ":
+            text = text.removesuffix(")")
+    number, _, name = text.partition(" ")
+    room = width - cell_len(number) - 2
+    if cell_len(text) > width and number.isdigit() and room >= 4 and name.isascii():
+        # Threads of a pool differ in the end of their name.
+        return f"{number} {name[: room - room // 2]}…{name[-(room // 2) :]}"
     return cut(text, width)

@@ -126,10 +126,11 @@ class Layout:
         return self.chosen.union(np.flatnonzero(tracks).tolist())
 
     def with_counters(self, count: int, height: int) -> Layout:
-        """With tracks for so many series below the lanes: folded; hidden where they do not fit."""
+        """With tracks for so many series below the lanes: as high as there is room for, or hidden."""
         have = int((self.of == Of.COUNTER).sum())
         new = max(0, count - have)
-        fits = count <= ROOM_FOR_COUNTERS and int(self.shown.sum()) + new <= height
+        rows = min(COUNTER_ROWS, (height - int(self.shown.sum())) // new) if new else 0
+        fits = max(0, rows) if count <= ROOM_FOR_COUNTERS else 0
         parts = (
             (self.of, np.full(new, int(Of.COUNTER))),
             (self.ref, np.arange(have, have + new)),
