@@ -129,13 +129,13 @@ class Layout:
         """With tracks for so many series below the lanes: as high as there is room for, or hidden."""
         have = int((self.of == Of.COUNTER).sum())
         new = max(0, count - have)
-        rows = min(COUNTER_ROWS, (height - int(self.shown.sum())) // new) if new else 0
-        fits = max(0, rows) if count <= ROOM_FOR_COUNTERS else 0
+        room = min(COUNTER_ROWS, (height - int(self.shown.sum())) // new) if new else 0
+        fits = max(0, room) if count <= ROOM_FOR_COUNTERS else 0
         parts = (
             (self.of, np.full(new, int(Of.COUNTER))),
             (self.ref, np.arange(have, have + new)),
             (self.rows, np.full(new, COUNTER_ROWS)),
-            (self.shown, np.full(new, int(fits))),
+            (self.shown, np.full(new, fits)),
         )
         of, ref, rows, shown = (np.concatenate(p).astype(np.int32) for p in parts)
         return replace(self, of=of, ref=ref, rows=rows, shown=shown)
