@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from tracetui.tui.capture.progress import capture_lines
 from tracetui.tui.footer import Footer
 from tracetui.tui.hint import LINES, fitted
 from tracetui.tui.loading import LoadTask
-from tracetui.tui.palette import Palette, ThemePalette
+from tracetui.tui.palette import Palette, ThemePalette, commands
 from tracetui.tui.samples import ABOUT, samples
 from tracetui.tui.screens.explain import ExplainScreen
 from tracetui.tui.screens.help import HelpScreen, sections
@@ -128,7 +129,7 @@ async def test_matches_show_their_time_on_a_small_screen_and_the_hints_can_be_cl
         await pilot.pause()
         assert isinstance(app.screen, MatchesScreen)
         assert "matches for “aten”" in lines(app)[0]
-        assert lines(app)[1].split()[:4] == ["▲Start", "Duration", "Name", "Category"]
+        assert lines(app)[1].split()[:4] == ["▲Start", "Duration", "Category", "Name"]
         foot = lines(app)[-1]
         await pilot.click(Footer, offset=(foot.index("Esc"), 0))
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
@@ -190,6 +191,13 @@ async def test_the_palette_on_a_narrow_screen_cuts_off_nothing() -> None:
         assert not [line for line in lines(app)[1:-1] if "…" in line]
         await pilot.resize_terminal(120, 30)
         await until(pilot, lambda: "Where" in lines(app)[1])
+
+
+async def test_the_palette_keeps_the_groups_of_the_help_together() -> None:
+    app = app_of(MLP)
+    async with app.run_test(size=SIZE):
+        where = [c.choice.about for c in commands(app, screen_of(app))]
+        assert [g for g, _ in groupby(where)] == list(dict.fromkeys(where))
 
 
 def test_every_sample_says_what_it_is() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 from textual.app import App
 from textual.screen import Screen
 
-from tracetui.tui.bindings import ACTIONS, Action, key_text
+from tracetui.tui.bindings import ACTIONS, Action, groups, key_text
 from tracetui.tui.screens.help import HelpScreen
 from tracetui.tui.screens.picker import Choice, Picker
 from tracetui.tui.themes import ABOUT
@@ -29,7 +30,7 @@ def commands(app: App[Any], screen: Screen[Any], actions: Sequence[Action] = ACT
 
     found = []
     if isinstance(screen, TraceScreen):
-        for action in actions:
+        for action in chain.from_iterable(groups(actions).values()):
             if action.palette and action.id != "quit":
                 keys = " ".join(key_text(k) for k in action.keys)
                 run = partial(screen.run_action, action.action)

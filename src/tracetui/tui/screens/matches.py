@@ -45,6 +45,8 @@ def matches_table(trace: Trace, found: I64) -> Table:
     columns = (
         Column("start", "Start", lambda r: instant(int(start[r])), lambda: start, 18, True, 1, False),
         Column("duration", "Duration", lambda r: fixed(int(length[r])), lambda: length, 12),
+        words("category", "Category", lambda r: trace.categories[int(trace.category[found[r]])], 16, 2),
+        words("lane", "Lane", lambda r: trace.lanes[int(trace.lane[found[r]])].name, 26, 3),
         words(
             "name",
             "Name",
@@ -52,8 +54,6 @@ def matches_table(trace: Trace, found: I64) -> Table:
             0,
             0,
         ),
-        words("category", "Category", lambda r: trace.categories[int(trace.category[found[r]])], 16, 2),
-        words("lane", "Lane", lambda r: trace.lanes[int(trace.lane[found[r]])].name, 26, 3),
     )
     return Table(columns, len(found), empty="nothing matches")
 
