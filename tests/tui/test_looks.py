@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 from rich.style import Style
 from textual.theme import Theme
 
+from tracetui.analysis.steps import summarize_steps
 from tracetui.timeline import themes as palette
-from tracetui.trace import Kind, Trace
+from tracetui.trace import Kind, Trace, load
+from tracetui.tui.panes.steps import steps_table
 from tracetui.tui.tables import drawing
 from tracetui.tui.tables.model import Column
 from tracetui.tui.tables.times import time_column
 from tracetui.tui.text import clauses, clip
 from tracetui.tui.themes import PALETTES, SIXTEEN, THEMES, palette_of
 from tracetui.tui.timeline.bar import describe
+from tracetui.tui.topline import fitting
 
 from .conftest import DATA, app_of, screen_of, until
 
@@ -81,6 +87,8 @@ def test_the_sign_of_the_order_takes_nothing_from_a_title() -> None:
     columns = [(Column("a", "Word", str, None, 8, False), 8), (Column("b", "Number", str, None, 6), 6)]
     plain = Style.null()
     assert drawing.header(columns, ("b", True), 1, 18, plain, plain).text == " Word     ▼Number "
+    alone = [(Column("b", "Number", str, None, 6), 6)]
+    assert drawing.header(alone, ("b", True), 1, 9, plain, plain).text == "▼Number  "
     assert drawing.header(columns, ("a", False), 2, 19, plain, plain).text == "  Word ▲    Number "
 
 
@@ -90,6 +98,7 @@ def test_sentences_lose_whole_clauses() -> None:
     assert clauses(told, 45) == "idle 24.947 ms: dispatch 85%, host 14%…"
     assert clauses(told, 20) == "idle 24.947 ms…"
     assert clauses(told, 8) == clip(told, 8)
+    assert clauses("5 steps; ! differs from the others", 22) == "5 steps…"
     assert clauses("onewordthatislong", 9) == "onewordt…"
     for width in range(30):
         assert len(clauses(told, width)) <= width
@@ -129,3 +138,29 @@ async def test_the_tabs_tell_where_the_keys_go() -> None:
         await pilot.press("escape")
         await until(pilot, lambda: not tabs.keys)
         assert look() == away
+
+
+def test_the_top_line_keeps_whole_facts() -> None:
+    told = "40,573 events · 8 lanes · NVIDIA A100"
+    assert fitting(told, 37) == told
+    assert fitting(told, 36) == "40,573 events · 8 lanes"
+    assert fitting(told, 9) == ""
+
+
+def test_steps_without_a_device_say_nothing_of_one(tmp_path: Path) -> None:
+    events = [
+        {
+            "ph": "X",
+            "name": f"ProfilerStep#{i}",
+            "cat": "user_annotation",
+            "pid": 1,
+            "tid": 1,
+            "ts": 9 * i,
+            "dur": 8,
+        }
+        for i in range(3)
+    ]
+    (tmp_path / "t.json").write_text(json.dumps(events))
+    table = steps_table(summarize_steps(load(tmp_path / "t.json")))
+    assert [c.key for c in table.columns] == ["label", "window", "duration"]
+    assert table.columns[1].text(0) == "8.000"

@@ -6,6 +6,9 @@ from rich.cells import cell_len, set_cell_size
 
 from tracetui.units import BEFORE_UNIT
 
+SHORTEST_CLAUSE = 5
+"""Cells of a sentence's beginning that say something."""
+
 
 def _head(text: str, width: int) -> str:
     """A start of the text that overflows `width` cells, or all of it, found without a look at the rest."""
@@ -31,7 +34,7 @@ def clauses(text: str, width: int) -> str:
         return text
     head = set_cell_size(text, max(0, width - 1))  # the ellipsis comes after the clause
     ends = [head.rfind(sign) for sign in (", ", "; ", ": ")]
-    return head[: max(ends)] + "…" if max(ends) >= width // 3 else clip(text, width)
+    return head[: max(ends)] + "…" if max(ends) >= SHORTEST_CLAUSE else clip(text, width)
 
 
 def middle(text: str, width: int) -> str:

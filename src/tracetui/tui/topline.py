@@ -51,6 +51,14 @@ def facts(trace: Trace) -> str:
     return f"{trace.events:,} events · {lanes} · {device_names(trace)}"
 
 
+def fitting(facts: str, width: int) -> str:
+    """As many of the facts as fit whole."""
+    parts = facts.split(" · ")
+    while parts and cell_len(" · ".join(parts)) > width:
+        parts.pop()
+    return " · ".join(parts)
+
+
 def warning(trace: Trace) -> str:
     """What to know first: what was lost, or that no GPU was recorded; "" where all is well."""
     levels = {"lost": 0, "repaired": 1, "odd": 2}
@@ -89,7 +97,7 @@ class TopLine(Widget):
         # The warning keeps its words before the facts do.
         warning = clauses(f"⚠ {self._warning}", max(0, width - left - 3)) + " " if self._warning else ""
         room = max(0, width - left - cell_len(warning))
-        facts = self._facts if cell_len(self._facts) + 2 <= room else ""
+        facts = fitting(self._facts, room - 2)
         strip = Strip(
             [
                 Segment(f" {name} ", self.get_component_rich_style("top--name")),

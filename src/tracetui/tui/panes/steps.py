@@ -86,6 +86,8 @@ def steps_table(steps: Steps) -> Table:
         Column("verdict", "Verdict", lambda r: rows[r].verdict.verdict, None, 14, False, 3),
         Column("cause", "Idle because of", idle_cause, None, 0, False, clauses=True),
     )
+    if not any(r.busy + r.idle for r in rows):  # no device: there is nothing to say of one
+        columns = tuple(c for c in columns if c.key in ("label", "window", "duration"))
     return Table(
         columns,
         len(rows),

@@ -24,8 +24,8 @@ def header(
     """The titles, the one marked that the rows are sorted by. `order`: its key, whether largest first."""
     sort, descending = order
     arrow = "▼" if descending else "▲"
-    segments = [Segment(" " * chip, plain)]
-    before = 0  # cells to the column on the left: the sign takes one of those, none of the title's
+    segments = [Segment(" " * (chip - 1), plain)]
+    before = 1  # cells to the column on the left: the sign takes one of those, none of the title's
     for column, size in columns:
         room = size + before
         if column.key != sort:
