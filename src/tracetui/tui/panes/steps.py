@@ -56,7 +56,7 @@ def steps_table(steps: Steps) -> Table:
 
     # What there is none of gives way first.
     communicates = any(r.communication for r in rows)
-    columns = (
+    columns: tuple[Column, ...] = (
         Column(
             "label",
             "Step",
