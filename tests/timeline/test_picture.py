@@ -358,3 +358,12 @@ def test_the_busy_share_in_the_corner_is_never_cut_nor_rounded_to_all_or_nothing
     ):
         shown = replace(scene, fixed=replace(scene.fixed, busy=busy))
         assert paint(shown, 10).text(0)[: scene.labels].strip() == told
+
+
+def test_a_narrow_view_stands_between_its_brackets(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(0, 0, 100, "k"), (0, 99_900, 100, "k")], streams=[0])
+    near = replace(make_scene(trace, Viewport(50_000.0, 1.0, 40), theme=PLAIN), selected=1)
+    assert "[▁]" in paint(near, 4).text(0) or "[ ]" in paint(near, 4).text(0)
+    whole = replace(near, view=Viewport(0.0, 2500.0, 40))
+    assert paint(whole, 4).text(0)[near.labels] == "["
+    assert paint(whole, 4).text(0)[near.labels + 39] == "]"

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+SIXTEEN = (
+    *((0, 0, 0), (205, 0, 0), (0, 205, 0), (205, 205, 0)),
+    *((0, 0, 238), (205, 0, 205), (0, 205, 205), (229, 229, 229)),
+    *((127, 127, 127), (255, 0, 0), (0, 255, 0), (255, 255, 0)),
+    *((92, 92, 255), (255, 0, 255), (0, 255, 255), (255, 255, 255)),
+)
+"""The first sixteen as xterm has them; a terminal may have others."""
+
 
 def rgb(colour: int) -> tuple[int, int, int]:
     """Red, green and blue (0..255) of a number of the xterm palette."""
     if colour < 16:
-        if colour == 7:
-            return (192, 192, 192)
-        if colour == 8:
-            return (128, 128, 128)
-        level = 255 if colour > 8 else 128
-        return tuple(level if colour >> bit & 1 else 0 for bit in range(3))  # type: ignore[return-value]
+        return SIXTEEN[colour]
     if colour >= 232:
         grey = 8 + 10 * (colour - 232)
         return (grey, grey, grey)

@@ -74,8 +74,9 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
         cell = int(np.searchsorted(borders, start, side="right")) - 1
         _point(scene, canvas, cell, theme.selected, ord("v" if theme.ascii else "▼"))
     if theme.plain:
-        canvas.put(0, scene.labels + first, "[")
-        canvas.put(0, scene.labels + last - 1, "]")
+        out = int(last - first < 3)  # a narrow window stands between its brackets
+        canvas.put(0, scene.labels + max(0, first - out), "[")
+        canvas.put(0, scene.labels + min(width, last + out) - 1, "]")
     what = "GPU" if any(d >= 0 for d in devices) else "CPU"
     busy = f" {what} {share(scene.fixed.busy)} busy"
     if len(busy) > scene.labels - 1:

@@ -107,7 +107,7 @@ SIXTEEN: Mapping[str, str] = {
     "foreground": "#c0c0c0",
     "background": "#000000",
     "surface": "#000000",
-    "panel": "#000080",
+    "panel": "#000000",
     "accent": "#ffff00",
     "warning": "#ffff00",
     "error": "#ffff00",
@@ -119,7 +119,8 @@ SIXTEEN: Mapping[str, str] = {
     "scrollbar": "#c0c0c0",
     "scrollbar-background": "#000000",
 }
-"""What a terminal of 16 colours has, in place of any theme's: mixed shades would all become one."""
+"""What a terminal of 16 colours has, in place of any theme's: mixed shades would all become one. Black lies
+behind all text: what the other dark colours are is up to the terminal."""
 
 ABOUT: Mapping[str, str] = {
     "dark": "a dark terminal",
