@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 from textual import events, messages
 from textual.geometry import Region
 from textual.strip import Strip
@@ -18,29 +17,27 @@ from tracetui.timeline.canvas import Packed
 from tracetui.timeline.frame import paint
 from tracetui.timeline.labels import label_width
 from tracetui.timeline.layout import lay_out
-from tracetui.timeline.scene import EDGE, Idle, Scene
-from tracetui.timeline.series import Series
+from tracetui.timeline.scene import EDGE, Scene
 from tracetui.timeline.themes import Theme
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Trace
 from tracetui.tui.timeline.bar import SelectionBar, describe
 from tracetui.tui.timeline.history import History
 from tracetui.tui.timeline.lanes import Lanes
+from tracetui.tui.timeline.marking import Marking
 from tracetui.tui.timeline.messages import (
-    GapId,
     Gaps,
-    Mark,
     RangeChanged,
     SelectionChanged,
     ViewportChanged,
 )
 from tracetui.tui.timeline.mouse import Mouse
 from tracetui.tui.timeline.pace import Pace, frame_limit
-from tracetui.tui.timeline.setup import fixed_of, series_of, theme_of, themed
+from tracetui.tui.timeline.setup import fixed_of, series_of, theme_of
 from tracetui.tui.timeline.strips import Board, LeanStrip
 
 
-class TimelineView(Mouse, Lanes, Widget, can_focus=True):
+class TimelineView(Mouse, Lanes, Marking, Widget, can_focus=True):
     """Overview, ruler and lanes of a trace over one stretch of time.
 
     Methods change what is shown at once and draw it with the next frame; many calls cost one frame.
@@ -193,44 +190,6 @@ class TimelineView(Mouse, Lanes, Widget, can_focus=True):
             self._change(band=band)
             if not quiet:
                 self.post_message(RangeChanged(band))
-
-    # Marking
-
-    def set_gaps(self, gaps: Sequence[Gaps]) -> None:
-        """The gaps to draw on the devices' lanes."""
-        self._change(gaps={g.device: Idle(g.start, g.end) for g in gaps})
-
-    def set_gap(self, gap: GapId | None, *, reveal: bool = True) -> None:
-        """Highlight one gap."""
-        self._change(gap=None if gap is None else (gap.device, gap.index))
-        if gap is not None and reveal:
-            self._go(moves.gap_shown(self._scene, gap.device, gap.index, self.size.height))
-
-    def set_matches(self, slices: npt.NDArray[np.generic] | None) -> None:
-        """Search matches, as sorted slice indices or a mask; highlighted here and in the overview."""
-        mask: npt.NDArray[np.bool_] | None = None
-        if slices is not None:
-            mask = np.zeros(len(self.trace), dtype=np.bool_)
-            mask[slices] = True
-        self._change(matches=mask)
-
-    def highlight_name(self, name: int | None) -> None:
-        """Light up all events of a name (by default those named like the selection; None: that again)."""
-        self._lit = name
-        self._go(moves.chosen(self._scene, self._scene.selected, name))
-
-    def set_marks(self, marks: Sequence[Mark]) -> None:
-        """Labelled instants, drawn in the ruler and down the lanes."""
-        self._change(marks=tuple((m.time_ns, m.label) for m in marks))
-
-    def set_series(self, series: Sequence[Series]) -> None:
-        """The values over time to draw below the lanes, in order."""
-        self._change(series=tuple(series), layout=self.with_series(series))
-
-    def set_theme(self, theme: Theme | None) -> None:
-        """Other colours; None follows the app's theme."""
-        self._given_theme = theme
-        self._change(fixed=themed(self._scene.fixed, theme or theme_of(self.app)))
 
     # Drawing
 
