@@ -1,4 +1,4 @@
-"""What is drawn over the lanes: gaps, matches, names that light up, marks and series; and in which colours."""
+"""What is drawn over the lanes: gaps, matches, names that light up, marks, series; and in which colours."""
 
 from __future__ import annotations
 
