@@ -65,7 +65,9 @@ def test_a_thread_away_from_its_process_says_whose_it_is(make: Make, make_scene:
         ("thread 2919752 (pt_autograd_0)", 11, "2919752 pt…"),
         ("stream 7 annotations", 15, "s7 annotations"),
         ("stream 7 annotations", 13, "s7 annot."),
-        ("profiler overhead", 9, "profiler…"),
+        ("profiler overhead", 13, "overhead"),
+        ("something(else)", 9, "somethin…"),
+        ("a lane(x)", 8, "a lane(…"),
     ],
 )
 def test_long_names_of_lanes_keep_what_tells_them_apart(name: str, width: int, shown: str) -> None:

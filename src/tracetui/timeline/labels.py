@@ -97,12 +97,18 @@ def beside(name: str, values: tuple[str, ...], width: int) -> tuple[str, str]:
 
 def shortened(text: str, width: int) -> str:
     """A lane's name in at most `width` cells; the words that all lanes share go first."""
-    for long, short in (("thread ", ""), (" (", " "), ("stream ", "s"), (" annotations", " annot.")):
+    for long, short in (
+        ("thread ", ""),
+        (" (", " "),
+        ("stream ", "s"),
+        (" annotations", " annot."),
+        ("profiler ", ""),
+    ):
         if cell_len(text) <= width:
             break
-        text = text.replace(long, short, 1)
-        if short == " ":
+        if long == " (" and long in text:
             text = text.removesuffix(")")
+        text = text.replace(long, short, 1)
     number, _, name = text.partition(" ")
     room = width - cell_len(number) - 2
     if cell_len(text) > width and number.isdigit() and room >= 4 and name.isascii():
