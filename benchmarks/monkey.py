@@ -141,6 +141,9 @@ async def rampage(path: Path, count: int, seed: int, size: tuple[int, int], warm
                         told.events += act.events
                         if told.events // 20 != (told.events - act.events) // 20:
                             wrong = wrong_picture(app)
+                            if wrong:  # between two layouts, perhaps, where nothing is painted
+                                await pilot.pause(0.05)
+                                wrong = wrong_picture(app)
                             if wrong:
                                 told.failures.append(f"{wrong}\nthe last acts: {said(last)}")
                         if told.events >= len(told.memory) * count / PARTS:
