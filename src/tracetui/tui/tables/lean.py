@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.color import Color, ColorSystem
@@ -19,6 +19,9 @@ from tracetui.timeline.canvas import BOLD, DIM, INK, ITALIC, PAPER, UNDERLINE, P
 from tracetui.timeline.colour import rgb
 from tracetui.tui.plain_glyphs import AsciiFilter
 from tracetui.tui.timeline.strips import Board, LeanStrip
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _NUMBERS = {rgb(number): number for number in range(16, 256)}
 
@@ -69,6 +72,14 @@ class LeanLines(Widget):
     """A widget without borders whose `render_line` gives its lines; call `redraw` where one has changed."""
 
     _board: Board | None = None
+    _made: list[LeanStrip] | None = None
+    """The lines as `redraw` made them, until anything asks for a repaint."""
+
+    def refresh(
+        self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
+    ) -> Self:
+        self._made = None
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def redraw(self) -> None:
         """Send what has changed of the lines."""
@@ -76,16 +87,21 @@ class LeanLines(Widget):
         if not self.is_attached or not width or not can_be_lean(self.app):
             self.refresh()
             return
-        ends = [self._lean(y, width, height).end for y in range(height)]
-        regions = [Region(0, y, end, 1) for y, end in enumerate(ends) if end]
+        made = [self._lean(y, width, height) for y in range(height)]
+        regions = [Region(0, y, strip.end, 1) for y, strip in enumerate(made) if strip.end]
         if regions:
             self.refresh(*regions)
+        self._made = made
 
     def render_lines(self, crop: Region) -> list[Strip]:
         if not can_be_lean(self.app):
             return super().render_lines(crop)
         width, height = self.size
-        strips = [self._lean(y, width, height) for y in range(crop.y, min(crop.bottom, height))]
+        made = self._made
+        if made is not None and len(made) == height and made[0].cell_length == width:
+            strips = made[crop.y : crop.bottom]
+        else:
+            strips = [self._lean(y, width, height) for y in range(crop.y, min(crop.bottom, height))]
         if crop.x == 0 and crop.width >= width:
             return list(strips)
         return [strip.piece(crop.x, crop.right) for strip in strips]

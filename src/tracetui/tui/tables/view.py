@@ -157,13 +157,14 @@ class TableView(LeanLines, can_focus=True):
         seen = self.top <= at < self.top + self.page
         if self.page and not seen and abs(at - self.cursor) != 1:
             self._to_middle(at)
+            if at == self.cursor:
+                self.redraw()
         self._to(at, tell=False)
         return True
 
     def _to_middle(self, at: int) -> None:
         """Scroll so that a position is in the middle: at an edge it would look like the first or the last."""
         self.top = scrolled(at - self.page // 2, at, self.page, len(self.order))
-        self.redraw()
 
     def _arrange(self, keep: int | None) -> None:
         self._fitted = None
@@ -257,6 +258,7 @@ class TableView(LeanLines, can_focus=True):
         top = scrolled(self.top, self.cursor, self.page, len(self.order))
         if abs(top - self.top) > self.page > 0:  # the cursor moved while there was no room for it
             self._to_middle(self.cursor)
+            self.redraw()
         elif top != self.top:
             self.top = top
             self.redraw()  # the picture may have been made before this message came
