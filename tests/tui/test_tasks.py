@@ -1,4 +1,4 @@
-"""Twenty things that a person does with a trace, each in the keys that it takes: six at most.
+"""More of what a person does with a trace (see test_tasks_on_screen), told by the app: six keys at most.
 
 A typed word counts as one key, and so do the arrow keys held to get to a line that one sees.
 """
@@ -7,14 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-import numpy as np
 import pytest
 from textual.pilot import Pilot
 
-from tracetui.analysis.causes import CAUSES
-from tracetui.trace import Kind
-from tracetui.tui.panes.details import DetailsPane
-from tracetui.tui.screens.explain import ExplainScreen
 from tracetui.tui.screens.trace import TraceScreen
 
 from .conftest import DATA, app_of, screen_of, until
@@ -63,38 +58,9 @@ class Person:
         await until(self.pilot, true)
 
 
-async def longest_gap_and_its_cause(p: Person) -> None:
-    await p.press("g")
-    gaps, causes = p.screen.results.gaps(), p.screen.results.causes()
-    longest = int(gaps.duration.argmax())
-    assert p.screen.gap == longest
-    assert CAUSES[int(causes.cause[longest])] in p.screen.footer.message
-
-
 async def where_idle_time_goes(p: Person) -> None:
     await p.press("3")
     await p.see(lambda: "idle" in p.screen.area.tabs.note and "dispatch" in p.screen.area.tabs.note)
-
-
-async def which_op_launched_a_kernel(p: Person) -> None:
-    p.screen.timeline.select(int(np.flatnonzero(p.screen.trace.is_kind(Kind.KERNEL))[40]))
-    await p.press("left_square_bracket", "left_square_bracket")
-    assert p.selected.startswith("aten::")
-
-
-async def a_kernel_s_grid(p: Person) -> None:
-    p.screen.timeline.select(int(np.flatnonzero(p.screen.trace.is_kind(Kind.KERNEL))[40]))
-    await p.press("1")
-    pane = p.screen.area.open
-    assert isinstance(pane, DetailsPane)
-    await p.see(lambda: any(f.label == "grid" for f in pane.facts))
-
-
-async def the_most_expensive_name_on_the_gpu(p: Person) -> None:
-    pane = p.screen.area.open
-    await p.see(lambda: pane is not None and pane.table is not None)
-    await p.press("tab", "enter")
-    await p.see(lambda: p.selected != "")
 
 
 async def the_name_called_most_often(p: Person) -> None:
@@ -133,24 +99,6 @@ async def how_busy_the_gpu_is_in_step_3(p: Person) -> None:
     await p.see(lambda: "step 3" in p.shown and "34.54%" in p.shown)
 
 
-async def compare_two_steps(p: Person) -> None:
-    await p.press("4")
-    await p.see(lambda: "step 2" in p.shown and "step 3" in p.shown)
-
-
-async def zoom_to_a_step(p: Person) -> None:
-    await p.press("4")
-    await p.see(lambda: "step 3" in p.shown)
-    await p.press("down", "enter")
-    await p.see(lambda: p.selected == "ProfilerStep#3")
-
-
-async def the_averages_of_one_step(p: Person) -> None:
-    await zoom_to_a_step(p)
-    await p.press("r", "2")
-    await p.see(lambda: "range of" in p.screen.area.tabs.note)
-
-
 async def what_to_do_about_it(p: Person) -> None:
     await p.press("5")
     await p.see(lambda: "larger batches" in p.shown)
@@ -163,39 +111,6 @@ async def the_evidence_of_a_finding(p: Person) -> None:
     await p.see(lambda: p.selected != "")
 
 
-async def why_an_event_is_slow(p: Person) -> None:
-    await p.press("g", "e")
-    await p.see(lambda: isinstance(p.pilot.app.screen, ExplainScreen) and "what it is" in p.shown)
-
-
-async def the_backward_op_of_a_forward_op(p: Person) -> None:
-    p.screen.timeline.select(int(p.screen.trace.flow_from[0]))
-    await p.press("right_curly_bracket")
-    assert p.screen.timeline.selected == int(p.screen.trace.flow_to[0])
-
-
-async def back_to_where_one_was(p: Person) -> None:
-    before = p.screen.timeline.viewport
-    await p.press("g", "backspace")
-    assert p.screen.timeline.viewport == before
-
-
-async def measure_what_an_op_costs_on_the_gpu(p: Person) -> None:
-    trace = p.screen.trace
-    p.screen.timeline.select(int(trace.op[int(np.flatnonzero(trace.op >= 0)[-1])]))
-    await p.press("1")
-    pane = p.screen.area.open
-    assert isinstance(pane, DetailsPane)
-    await p.see(lambda: any(f.label == "on the GPU" and "in all" in f.value for f in pane.facts))
-
-
-async def keep_a_place_for_later(p: Person) -> None:
-    await p.press("g", "m")
-    await p.type("look here")
-    await p.press("enter")
-    await p.see(lambda: [m.label for m in p.screen.marks] == ["look here"])
-
-
 async def paste_a_table_into_a_chat(p: Person) -> None:
     pane = p.screen.area.open
     await p.see(lambda: pane is not None and pane.table is not None)
@@ -204,26 +119,14 @@ async def paste_a_table_into_a_chat(p: Person) -> None:
 
 
 TASKS: tuple[Callable[[Person], Awaitable[None]], ...] = (
-    longest_gap_and_its_cause,
     where_idle_time_goes,
-    which_op_launched_a_kernel,
-    a_kernel_s_grid,
-    the_most_expensive_name_on_the_gpu,
     the_name_called_most_often,
     the_second_longest_instance,
     an_event_by_name,
     long_kernels_only,
     how_busy_the_gpu_is_in_step_3,
-    compare_two_steps,
-    zoom_to_a_step,
-    the_averages_of_one_step,
     what_to_do_about_it,
     the_evidence_of_a_finding,
-    why_an_event_is_slow,
-    the_backward_op_of_a_forward_op,
-    back_to_where_one_was,
-    measure_what_an_op_costs_on_the_gpu,
-    keep_a_place_for_later,
     paste_a_table_into_a_chat,
 )
 

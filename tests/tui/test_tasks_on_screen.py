@@ -25,7 +25,6 @@ from tracetui.tui.app import TracetuiApp
 from .conftest import app_of, screen_of
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
-WILD = Path(__file__).resolve().parents[3] / "shared" / "traces" / "wild"
 SIZE = (120, 36)
 MOST = 6
 UNITS = {"ns": 1e-3, "µs": 1.0, "ms": 1e3, "s": 1e6}
@@ -142,9 +141,9 @@ def us(number: str, unit: str) -> float:
     return float(number.replace(",", "")) * UNITS[unit]
 
 
-def times(line: str) -> list[float]:
-    """All lengths of time in a line."""
-    return [us(*found) for found in re.findall(AMOUNT, line)]
+def in_table(line: str) -> list[float]:
+    """All lengths of time in a row of a table, whose titles say µs."""
+    return [us(found, "µs") for found in re.findall(r"([\d,]+\.\d{3})(?!\d|%)", line)]
 
 
 @asynccontextmanager
@@ -208,27 +207,57 @@ async def test_which_op_launched_this_kernel() -> None:
         await p.reads(rf"(?m)^ op +↵ {re.escape(op['name'])}\s")
 
 
-@pytest.mark.skipif(not WILD.is_dir(), reason="the collection of traces is not here")
 async def test_how_much_of_a_step_is_communication() -> None:
-    path = WILD / "a100_nccl_rank0of2_2024.json.gz"
-    file = File(path)
-    nccl = [w for w in file.work if "nccl" in w["name"].lower()]
-    step = file.step(5)
-    app = app_of(path)
-    async with app.run_test(size=SIZE) as pilot:
-        p = Person(app, pilot, file)
-        launched = [w for w in nccl if within(file.launches[w["args"]["correlation"]], step)]
-        spans = sorted((w["ts"], w["ts"] + w["dur"]) for w in launched)
+    async with person("train_ddp") as p:
+        step = p.file.step(3)
+        nccl = [w for w in p.file.work if "nccl" in w["name"].lower()]
+        known = [w for w in nccl if w["args"]["correlation"] in p.file.launches]
+        launched = [w for w in known if within(launch_of(p.file, w), step)]
+        assert len(launched) > 3
         total, reached = 0.0, 0.0
-        for low, high in spans:
+        for low, high in sorted((w["ts"], ends(w)) for w in launched):
             total += max(0.0, high - max(low, reached))
             reached = max(reached, high)
         await p.press("4")
         await p.reads(r"Step ▲.*Comm\.")
-        await p.reads("step 5 ")
-        title, line = row(p.screen, r"Step ▲"), row(p.screen, "step 5 ")
+        await p.reads("step 3 ")
+        title, line = row(p.screen, r"Step ▲"), row(p.screen, "step 3 ")
         right = title.index("Comm.") + len("Comm.")
-        assert times(line[right - 12 : right])[0] == pytest.approx(total, rel=1e-3)
+        right += len(" µs")
+        assert in_table(line[right - 12 : right])[0] == pytest.approx(total, rel=1e-3)
+
+
+def allocated(file: File, time: float) -> int:
+    """Bytes allocated on the GPU at a time: what the last record before it says."""
+    records = [e for e in file.all if e["name"] == "[memory]" and e["args"]["Device Type"] == 1]
+    return int(max((e for e in records if e["ts"] <= time), key=lambda e: e["ts"])["args"]["Total Allocated"])
+
+
+async def test_how_much_memory_was_allocated_at_a_moment() -> None:
+    async with person("train_memory", longest_kernel) as p:
+        await p.press("1")
+        found = await p.reads(r"memory, GPU 0 +([\d.]+) MiB allocated, ([\d.]+) MiB reserved")
+        assert float(found[1]) == pytest.approx(
+            allocated(p.file, longest_kernel(p.file)["ts"]) / 2**20, rel=5e-3
+        )
+
+
+async def test_which_op_keeps_most_memory() -> None:
+    async with person("train_memory") as p:
+        sizes: dict[str, int] = {}
+        for record in p.file.all:
+            if record["name"] == "[memory]" and record["args"]["Device Type"] == 1:
+                around = [o for o in p.file.ops if o["ts"] <= record["ts"] <= ends(o)]
+                name = max(around, key=lambda o: o["ts"])["name"] if around else ""
+                sizes[name] = sizes.get(name, 0) + record["args"]["Bytes"]
+        await p.reads("▼Self GPU")
+        await p.reads("Self GPU mem")
+        await p.press(*["greater_than_sign"] * 4)
+        await p.reads("▼Self GPU mem")
+        lines = p.screen.split("\n")
+        first = lines[next(n for n, line in enumerate(lines) if "▼Self GPU mem" in line) + 1]
+        assert first.split()[0].lstrip("▌▸") in ("", max(sizes, key=lambda n: sizes[n]))
+        assert f" {sizes[max(sizes, key=lambda n: sizes[n])] / 2**20:.1f} MiB " in first
 
 
 async def test_compare_two_steps() -> None:
@@ -239,7 +268,7 @@ async def test_compare_two_steps() -> None:
             line = row(p.screen, f"step {number} ")
             step = p.file.step(number)
             kernels = [w for w in p.file.of("kernel") if within(launch_of(p.file, w), step)]
-            assert times(line)[0] == pytest.approx(step["dur"], rel=1e-2)
+            assert in_table(line)[0] == pytest.approx(step["dur"], rel=1e-2)
             assert f" {len(kernels):,} " in line
 
 
@@ -250,7 +279,9 @@ def launch_of(file: File, work: Event) -> Event:
 async def test_read_a_kernels_grid() -> None:
     async with person("train", longest_kernel) as p:
         await p.press("1", "v")
-        await p.reads(rf"grid +{re.escape(json.dumps(longest_kernel(p.file)['args']['grid']))}")
+        args = longest_kernel(p.file)["args"]
+        grid, block = (" × ".join(map(str, args[key])) for key in ("grid", "block"))
+        await p.reads(rf"grid +{grid} blocks of {block} threads")
 
 
 async def test_the_self_time_of_an_op() -> None:
@@ -267,9 +298,9 @@ async def test_the_total_time_of_all_calls_of_a_name() -> None:
     async with person("train") as p:
         calls = [o for o in p.file.ops if o["name"] == "aten::mm"]
         await p.press("F", Word("aten::mm"), "enter")
-        await p.reads("(?m)^▌ aten::mm ")
-        line = row(p.screen, "^▌ aten::mm ")
-        assert times(line)[-1] == pytest.approx(sum(o["dur"] for o in calls), rel=1e-3)
+        await p.reads("(?m)^▌.aten::mm ")
+        line = row(p.screen, "^▌.aten::mm ")
+        assert in_table(line)[-1] == pytest.approx(sum(o["dur"] for o in calls), rel=1e-3)
         assert f" {len(calls):,} " in line
 
 
@@ -285,7 +316,7 @@ async def test_the_most_expensive_kernel() -> None:
         await p.reads(r"(?m)^ +Name .*▼Self GPU.*\n(?!.*forward ).* GPU ")
         lines = p.screen.split("\n")
         first = lines[next(n for n, line in enumerate(lines) if "▼Self GPU" in line) + 1]
-        assert times(first)[0] == pytest.approx(sums[worst], rel=1e-4)
+        assert in_table(first)[0] == pytest.approx(sums[worst], rel=1e-4)
         assert f" {count:,} " in first
 
 
@@ -363,7 +394,7 @@ async def test_sort_the_averages_by_cpu_total() -> None:
         await p.reads("▼CPU total")
         lines = p.screen.split("\n")
         rows = lines[next(n for n, line in enumerate(lines) if "▼CPU total" in line) + 1 :]
-        totals = [times(line)[-1] for line in rows if re.match(r"▌ ", line) and times(line)]
+        totals = [in_table(line)[-1] for line in rows if re.match(r"▌[ ▸]", line) and in_table(line)]
         assert len(totals) > 5
         assert totals == sorted(totals, reverse=True)
         assert totals[0] >= max(e["dur"] for e in p.file.slices if e["name"].startswith("ProfilerStep"))
@@ -377,7 +408,7 @@ async def test_the_averages_of_a_range() -> None:
         await p.press("4", "down", "enter", "r", "2")
         await p.reads("range of .*, GPU busy")
         await p.press("home")
-        await p.reads(rf"(?m)^▌ aten::mm .* {len(calls):,} ")
+        await p.reads(rf"(?m)^▌.aten::mm .* {len(calls):,} ")
 
 
 def ends(event: Event) -> float:
