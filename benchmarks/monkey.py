@@ -5,7 +5,7 @@
 14,400 events on each trace are what a person does in two hours at two per second. Each trace has a process of
 its own, so that its memory is its own. First, all that there is to do is done once, at every size that the
 terminal is given (`monkey_memory.py`). From there to the end resident memory may grow by a tenth, and it may
-not be on its way to more: told is what as many events again would come to, at the pace of the second half.
+not be on its way to more: told is what as many events again would come to, should it go on like that.
 It is measured eight times, with the app at rest on the trace's screen. Told as well: which acts take long
 until the app has come to rest.
 """

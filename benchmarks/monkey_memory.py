@@ -96,7 +96,7 @@ class Growth(NamedTuple):
     most: float
     """From the warm-up to the largest measurement."""
     twice: float
-    """To the end of as many events again, should it go on as it did in the second half."""
+    """To the end of as many events again, if it goes on as from the first half to the second."""
 
     @property
     def held(self) -> bool:
@@ -107,8 +107,10 @@ def growth(samples: list[Sample]) -> Growth:
     """What the measurements say; the first is the one after the warm-up."""
     first, last = samples[0], samples[-1]
     middle = next(s for s in samples if s.events >= last.events / 2)
-    rest = last.events - middle.events
-    pace = (last.resident - middle.resident) / rest if rest else 0.0
+    early, late = middle.resident - first.resident, last.resident - middle.resident
+    # Caches fill ever more slowly: half as much in the second half as in the first, then a quarter, ...
+    ratio = min(1.0, late / early) if early > 0 else 1.0
+    more = late * (ratio + ratio**2) if late > 0 else 0.0
 
     def share(resident: float) -> float:
         return resident / first.resident - 1
@@ -116,5 +118,5 @@ def growth(samples: list[Sample]) -> Growth:
     return Growth(
         share(last.resident),
         share(max(s.resident for s in samples)),
-        share(last.resident + pace * last.events),
+        share(last.resident + more),
     )

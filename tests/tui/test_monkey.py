@@ -95,7 +95,7 @@ def test_memory_is_held_only_if_it_does_not_go_on_growing(monkey: ModuleType) ->
     assert held(100, 104, 106, 106, 107)
     assert held(100, 120, 106, 106, 106)  # a screen that came and went
     assert not held(100, 104, 108, 110, 111)
-    assert not held(100, 102, 104, 106, 108), "half as much again, and it is over"
+    assert not held(100, 102, 104, 106, 108), "twice as much, and it is over"
 
 
 def test_all_is_done_once_before_memory_is_measured(monkey: ModuleType) -> None:
