@@ -377,3 +377,10 @@ def test_loaded_traces_know_their_zero() -> None:
     """The marks rest on it."""
     zeros = {loaded(name).info.zero_ns for name in ("mlp_eager", "mlp_compile", "llama_train")}
     assert len(zeros) == 3
+
+
+def test_a_mark_on_a_kernel_says_so_in_short() -> None:
+    fill = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, int>(int)"
+    assert Mark(1, "", name=fill, lane="GPU 1 stream 7").on == "fill fp32 vec4, GPU 1 stream 7"
+    assert Mark(1, "", name="forward", lane="stream 7 annotations").on == "forward, stream 7 annotations"
+    assert Mark(1, "").on == ""

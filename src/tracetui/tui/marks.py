@@ -5,12 +5,14 @@ The labels and notes of the file are not trusted more than names in a trace: any
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracetui.analysis.kernel_names import short_name
 from tracetui.trace.model import Trace
 from tracetui.trace.text import plain
 from tracetui.tui.state import read_state, state_file, write_state
@@ -24,6 +26,8 @@ MOST = 10_000
 """Marks of one trace."""
 FAR = 1 << 62
 """Nanoseconds; no event lies beyond."""
+
+_DEVICE_LANE = re.compile(r"\bstream \d+$")
 
 
 class Mark(NamedTuple):
@@ -42,8 +46,9 @@ class Mark(NamedTuple):
 
     @property
     def on(self) -> str:
-        """What it is on: `aten::mm, thread 426`."""
-        return f"{self.name}, {self.lane}" if self.name and self.lane else self.name
+        """What it is on, in short: `aten::mm, thread 426`."""
+        name = short_name(self.name, "kernel" if _DEVICE_LANE.search(self.lane) else "")
+        return f"{name}, {self.lane}" if name and self.lane else name
 
 
 def told(mark: Mark) -> str:
