@@ -317,7 +317,7 @@ async def test_the_list_has_room_for_every_column(size: tuple[int, int]) -> None
         assert all(word in head for word in ("Time", "Label", "On", "Note"))
         assert row.index("a label") == head.index("Label")
         assert row.index("a note") == head.index("Note")
-        assert screen.trace.name_of(kernel)[:8] in row
+        assert "gemm bf16" in row
 
 
 @pytest.mark.parametrize("ending", [".md", ".csv", ".json"])
