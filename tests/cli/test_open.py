@@ -204,7 +204,7 @@ def test_a_trace_from_standard_input_leaves_the_keyboard_to_the_app() -> None:
 
 def test_a_file_that_is_no_trace_on_a_real_terminal(tmp_path: Path) -> None:
     terminal = Terminal("open", str(bad_files(tmp_path)["picture"]))
-    terminal.read("q  quit")
+    terminal.read("Esc  quit")
     terminal.press("q")
     assert terminal.wait() == 1
     assert "Traceback" not in terminal.written.decode("utf-8", "replace")

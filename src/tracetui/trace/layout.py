@@ -71,7 +71,7 @@ def _damaged_beginning(window: Window, text: bytes, shown: str, trouble: Trouble
         return Beginning(False, salvage(text[: match.start()]))
     found = take_apart(text, "more")
     if not found.events:
-        raise TraceError(f"{shown}: {_verdict(text) if window.ended else 'is no trace'}")
+        raise TraceError(f"{shown}: {_verdict(text) if window.ended else 'is not a trace'}")
     begin = found.places[0][0]
     trouble.note("bad_header", 0)
     head = text[:begin]
@@ -83,7 +83,7 @@ def _verdict(text: bytes) -> str:
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return "is no trace"
+        return "is not a trace"
     kept = isinstance(value, dict) and "traceEvents" in value
     return f"is JSON, but {'its traceEvents is no array' if kept else 'has no traceEvents'}"
 
