@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tracetui.analysis.memory import memory_records
 from tracetui.trace import Kind, Trace, load
 from tracetui.tui import flow
 from tracetui.tui.gaps import gap_order, list_causes, list_gaps, next_gap
+from tracetui.tui.panes.details import args_of
 from tracetui.tui.panes.device_facts import device_facts
 from tracetui.tui.panes.facts import event_facts, histogram, self_time, trace_facts, value_text, wrapped
 from tracetui.tui.topline import device_names, warning
@@ -214,3 +216,16 @@ def test_memory_at_an_events_start_and_what_it_changes(tmp_path: Path) -> None:
     assert "memory, GPU 0" not in first, "no record before it"
     assert first["allocates"] == "+1.00 MiB GPU, until its end"
     assert "allocates" not in {f.label for f in event_facts(trace, 0, {})}
+
+
+def test_arguments_of_a_file_that_was_overwritten(tmp_path: Path) -> None:
+    path = write_trace(tmp_path / "o.json", [slice_event("f", 0, 5), slice_event("g", 10, 10, args={"a": 1})])
+    trace = load(path)
+    assert args_of(trace, 0) == {}
+    path.write_text(path.read_text().replace("cpu_op", "cpu_ip") + " ")
+    os.utime(path, ns=(1, 1))
+    again = load(path)
+    path.write_text("{}")
+    told = args_of(again, 1)
+    assert "not readable any more" in told["arguments"]
+    assert memory_records(again) is None

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
+from tracetui.trace.memory import HOST, memory_records
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Trace
 from tracetui.units import duration, memory_size
 
 BLOCK = 256
 """Samples per block of the coarse maxima."""
-BATCH = 500
-"""Memory events that are read from the file at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,45 +85,20 @@ def counters(trace: Trace) -> list[Series]:
 
 
 def memory(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> list[Series]:
-    """Allocated and reserved bytes of each device, from the `[memory]` instants.
-
-    Their values lie in the file, which is read again in batches; `going_on` is called between two of them,
-    and stops the reading with False.
-    """
-    wanted = [i for i, name in enumerate(trace.names) if name == "[memory]"]
-    at = np.flatnonzero(np.isin(trace.instants.name, wanted))
-    samples: dict[tuple[str, str], tuple[list[int], list[float]]] = {}
-    for first in range(0, len(at), BATCH):
-        batch = at[first : first + BATCH]
-        read = trace.args_of_sources(trace.instants.source[batch].tolist())
-        for start, args in zip(trace.instants.start[batch].tolist(), read, strict=True):
-            _sample(samples, start, args)
-        if not going_on():
-            return []
-    several = len({where for where, _ in samples if where != "CPU"}) > 1
-    found = [
-        series(
-            what if where != "CPU" and not several else f"{where} {what}",
-            np.array(times, np.int64),
-            np.array(values),
-            "bytes",
-        )
-        for (where, what), (times, values) in sorted(samples.items(), reverse=True)
-    ]
+    """Allocated and reserved bytes of each device. `going_on`: see `memory_records`, which reads the file."""
+    records = memory_records(trace, going_on)
+    if records is None:
+        return []
+    places = np.unique(records.where).tolist()
+    several = sum(where != HOST for where in places) > 1
+    found = []
+    for what, total in (("reserved", records.reserved), ("allocated", records.allocated)):
+        for where in reversed(places):
+            at = np.flatnonzero((records.where == where) & (total >= 0))
+            name = "CPU " if where == HOST else f"GPU {where} " if several else ""
+            found.append(series(name + what, records.time[at], total[at].astype(np.float64), "bytes"))
+    found.sort(key=lambda one: one.name.startswith("CPU"))
     return [one for one in found if one.high > 0]
-
-
-def _sample(
-    samples: dict[tuple[str, str], tuple[list[int], list[float]]], start: int, args: Mapping[str, Any]
-) -> None:
-    device = args.get("Device Id")
-    where = f"GPU {device}" if isinstance(device, int) and device >= 0 else "CPU"
-    for what, key in (("allocated", "Total Allocated"), ("reserved", "Total Reserved")):
-        value = args.get(key)
-        if isinstance(value, int | float):
-            times, values = samples.setdefault((where, what), ([], []))
-            times.append(start)
-            values.append(float(value))
 
 
 def launches(trace: Trace) -> list[Series]:

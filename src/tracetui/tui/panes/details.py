@@ -8,12 +8,22 @@ from typing import Any
 from textual import work
 from textual.worker import get_current_worker
 
+from tracetui.trace.model import Trace
 from tracetui.tui.panes.base import Jump, Pane
 from tracetui.tui.panes.facts import Fact, event_facts, trace_facts, wrapped
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
 
 LABEL = 12
+
+
+def args_of(trace: Trace, event: int) -> Mapping[str, Any]:
+    """The arguments of a slice, read from the file again; where that cannot be, they say so."""
+    read = trace.reader.read([int(trace.source[event])])[0]
+    if not read:  # even an event without arguments has a name
+        return {"arguments": "not readable any more: the file has changed since it was opened"}
+    args = read.get("args")
+    return args if isinstance(args, dict) else {}
 
 
 class DetailsPane(Pane):
@@ -42,16 +52,7 @@ class DetailsPane(Pane):
         if event is None:
             facts = trace_facts(trace)
         else:
-            args: Mapping[str, Any]
-            try:
-                args = trace.args(event)
-            except (OSError, ValueError) as error:
-                args = {"not readable any more": str(error)}
-            try:
-                memory = self.results.memory()
-            except (OSError, ValueError):  # the file is gone: `args` says so
-                memory = None
-            facts = event_facts(trace, event, args, memory)
+            facts = event_facts(trace, event, args_of(trace, event), self.results.memory())
         if not worker.is_cancelled:
             self.app.call_from_thread(self.show_facts, facts)
 

@@ -1,0 +1,91 @@
+"""The `[memory]` records of a trace: what was allocated and freed where, and what was allocated in all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tracetui.trace.model import I64, Trace
+
+__all__ = ["RECORD", "Records", "memory_records", "moment", "named_instants"]
+
+RECORD = "[memory]"
+HOST_TYPES, DEVICE_TYPES = (0, 2, 5), (1, 6, 12, 20)
+"""`Device Type` of a record, by c10::DeviceType: CPU, MKLDNN, IDEEP; CUDA, HIP, XPU, PrivateUse1."""
+BATCH = 500
+"""Records that are read from the file at a time."""
+HOST = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records sorted by time. Arrays of one length."""
+
+    time: I64
+    """Nanoseconds."""
+    size: I64
+    """Bytes allocated, negative where freed."""
+    where: I64
+    """The device's number, `HOST` for the host."""
+    allocated: I64
+    """Bytes of all that is allocated there after this record, -1 where the file does not tell."""
+    reserved: I64
+
+
+def memory_records(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> Records | None:
+    """The records with their sizes; None where there are none, or none that can be read any more.
+
+    The sizes lie in the file, which is read again in batches; `going_on` is called between two of them, and
+    stops the reading with False: the answer is None then, too.
+    """
+    at = named_instants(trace, RECORD)
+    rows: list[tuple[int, int, int, int, int]] = []
+    for first in range(0, len(at), BATCH):
+        batch = at[first : first + BATCH]
+        times = trace.instants.start[batch].tolist()
+        for time, args in zip(
+            times, trace.args_of_sources(trace.instants.source[batch].tolist()), strict=True
+        ):
+            if args:  # else it cannot be read any more
+                totals = (_bytes(args, f"Total {what}", -1) for what in ("Allocated", "Reserved"))
+                rows.append((time, *_size_and_place(args), *totals))
+        if not going_on():
+            return None
+    return Records(*np.array(rows, dtype=np.int64).T.copy()) if rows else None
+
+
+def _size_and_place(args: Mapping[str, Any]) -> tuple[int, int]:
+    """(bytes, device or `HOST`) of a record; 0 bytes of memory that PyTorch's table does not count."""
+    kind, number = args.get("Device Type"), _bytes(args, "Device Id", HOST)
+    if kind in HOST_TYPES:
+        return _bytes(args, "Bytes", 0), HOST
+    if kind in DEVICE_TYPES:
+        return _bytes(args, "Bytes", 0), max(number, 0)
+    return 0, max(number, HOST)
+
+
+def _bytes(args: Mapping[str, Any], key: str, otherwise: int) -> int:
+    value = args.get(key)
+    return int(value) if isinstance(value, int | float) and abs(value) < 1 << 62 else otherwise
+
+
+def named_instants(trace: Trace, wanted: str) -> I64:
+    """Positions of the instants of a name, by time."""
+    names = [i for i, name in enumerate(trace.names) if name == wanted]
+    return np.flatnonzero(np.isin(trace.instants.name, names)) if names else np.zeros(0, dtype=np.int64)
+
+
+def moment(records: Records, time: int) -> list[tuple[int, int, int]]:
+    """(where, bytes allocated, bytes reserved) at an instant, for each device and the host, as far as the
+    records tell: what the last one up to it says."""
+    found = []
+    until = int(np.searchsorted(records.time, time, side="right"))
+    for where in np.unique(records.where).tolist():
+        mine = np.flatnonzero((records.where[:until] == where) & (records.allocated[:until] >= 0))
+        if len(mine):
+            last = int(mine[-1])
+            found.append((where, int(records.allocated[last]), int(records.reserved[last])))
+    return found
