@@ -30,7 +30,12 @@ __all__ = ["StepRow", "Steps", "step_windows", "summarize_steps"]
 
 @dataclass(frozen=True, slots=True)
 class StepRow:
-    """One step, or what lies outside of all steps, or the whole trace. Times in nanoseconds."""
+    """One step, or what lies outside of all steps, or the whole trace. Times in nanoseconds.
+
+    `busy`, `idle` and the verdict speak of the window, whoever launched what ran in it; `compute`,
+    `communication`, `copy`, `set`, what of them is exposed, and the counts speak of what the step launched,
+    whenever it ran. Work queued before the recording is in a window, but no step's.
+    """
 
     label: str
     """E.g. "step 3", "outside", "whole". Safe to show."""
