@@ -9,6 +9,7 @@ import numpy as np
 from tracetui.trace import Trace
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
+from tracetui.tui.palette import Palette
 from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.details import DetailsPane
 from tracetui.tui.panes.findings import FindingsPane
@@ -332,6 +333,22 @@ async def test_a_trace_that_arrives_later_replaces_the_progress() -> None:
         assert isinstance(app.screen, LoadingScreen)
         task.start()
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
+
+
+async def test_a_trace_that_arrives_under_the_palette_is_shown_when_that_has_left() -> None:
+    task = LoadTask(LLAMA)
+    app = TracetuiApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.push_screen(LoadingScreen(task))
+        await pilot.press("ctrl+p")
+        await until(pilot, lambda: isinstance(app.screen, Palette))
+        task.start()
+        await until(pilot, task.finished.is_set)
+        await pilot.pause(0.2)  # its end is told to the app, which must leave the palette as it is
+        assert isinstance(app.screen, Palette)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen))
+        assert len(app.traces) == 1
 
 
 async def test_a_file_that_is_no_trace_becomes_a_message(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ class TracetuiApp(App[None]):
     async def on_loading_screen_ended(self, message: LoadingScreen.Ended) -> None:
         task, screen = message.load_task, self.screen
         if not isinstance(screen, LoadingScreen) or screen.load_task is not task:
-            return
+            return  # it tells once more when what lies over it has left
         if task.trace is None:
             screen.failed()
             return

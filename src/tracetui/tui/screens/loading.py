@@ -131,6 +131,11 @@ class LoadingScreen(Screen[None]):
         self._timer = self.set_interval(1 / 10, self._tick)
         self.load_task.when_done(self._ended)
 
+    def on_screen_resume(self) -> None:
+        """The app leaves an end alone that comes while something lies over this screen (the palette)."""
+        if self.load_task.finished.is_set():
+            self._ended()
+
     def on_unmount(self) -> None:
         let_go()
 
