@@ -32,9 +32,11 @@ class Footer(Widget):
         self.hints = hints
         self.message = ""
         self._timer: Timer | None = None
+        self._old = False
 
     def say(self, message: str) -> None:
         """Show one line for some seconds (plain text; it must be safe to show)."""
+        self._old = False
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
@@ -48,6 +50,17 @@ class Footer(Widget):
         self._timer = None
         self.message = ""
         self.refresh()
+
+    def grow_old(self) -> bool:
+        """Something else is about to be done: unless a message comes of it, the one that is shown goes with
+        `drop_old`. False where none is shown."""
+        self._old = bool(self.message)
+        return self._old
+
+    def drop_old(self) -> None:
+        """Take away a message that has grown old."""
+        if self._old:
+            self.say("")
 
     def set_hints(self, hints: tuple[tuple[str, str, str], ...]) -> None:
         if hints != self.hints:

@@ -29,6 +29,18 @@ class TracePart(Screen[None]):
         self.footer.say(message)
         self.draw_soon(self.footer)
 
+    def on_key(self) -> None:
+        """A message speaks of the key before: it goes with the next one, in that one's frame.
+
+        This key's action runs in the app, once the key has come up there; what is called later from here
+        reaches the app behind it.
+        """
+        if self.footer.grow_old():
+            self.call_later(self.app.call_later, self.footer.drop_old)
+
+    def on_mouse_down(self) -> None:
+        self.on_key()
+
     def jump(self, event: int, said: str = "") -> None:
         """Select an event and bring it into view."""
         self.timeline.select(event)

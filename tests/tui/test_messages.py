@@ -1,0 +1,46 @@
+"""What the last line says of a key, and for how long."""
+
+from __future__ import annotations
+
+from tests.tui.conftest import DATA, app_of, screen_of, until
+
+SIZE = (120, 36)
+LLAMA = DATA / "llama_train.json.gz"
+
+
+async def test_a_message_goes_with_the_next_key() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        footer = screen_of(app).footer
+        await pilot.press("g")
+        assert "gap 1 of" in footer.message
+        await pilot.press("d")
+        await until(pilot, lambda: footer.message == "", 2)
+
+
+async def test_a_key_that_says_something_replaces_the_message() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("g", "g")
+        assert "gap 2 of" in screen.footer.message
+        # The same again stays, too.
+        await pilot.press("n")
+        await pilot.pause()
+        assert "press /" in screen.footer.message
+        await pilot.press("n")
+        await pilot.pause()
+        assert "press /" in screen.footer.message
+
+
+async def test_a_message_that_came_by_itself_waits_for_a_key() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("d")
+        await pilot.pause()
+        screen.say("something was found")
+        await pilot.pause(0.1)
+        assert screen.footer.message == "something was found"
+        await pilot.click("#picture", offset=(60, 12))
+        await until(pilot, lambda: screen.footer.message != "something was found", 2)
