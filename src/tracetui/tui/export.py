@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracetui.report import markdown
+from tracetui.tui.paths import typed_path
 from tracetui.tui.tables.model import I64, Table
 
 TABLE_ENDINGS = (".csv", ".json", ".md")
@@ -23,7 +24,11 @@ class ExportError(ValueError):
 
 
 def cells(table: Table, order: I64) -> tuple[list[str], list[list[Any]]]:
-    """(titles, rows): numbers where the column has some (times in ns), else the text that is shown."""
+    """(titles, rows) for a program: a table's records where it has some, else its columns, in numbers where
+    they sort by numbers."""
+    if table.records is not None:
+        records = table.records(order)
+        return list(records[0]) if records else [], [list(record.values()) for record in records]
     columns = [c for c in table.columns if c.title or c.values is not None]
     raw = [c.values() if c.values is not None else None for c in columns]
 
@@ -37,8 +42,16 @@ def cells(table: Table, order: I64) -> tuple[list[str], list[list[Any]]]:
 
 
 def shown(table: Table, order: I64) -> tuple[list[str], list[list[str]]]:
-    """(titles, rows) as they stand on the screen."""
+    """(titles, rows) as they stand on the screen; where those are lines of something, what they are of."""
+    if table.lines:
+        titles, rows = cells(table, order)
+        return titles, [["" if value is None else str(value) for value in row] for row in rows]
     return [c.title for c in table.columns], [[c.text(int(r)).strip() for c in table.columns] for r in order]
+
+
+def row_count(table: Table, order: I64) -> int:
+    """How many rows a file gets."""
+    return len(cells(table, order)[1]) if table.lines else len(order)
 
 
 def as_csv(table: Table, order: I64) -> str:
@@ -60,7 +73,7 @@ def as_json(table: Table, order: I64) -> str:
 def as_markdown(table: Table, order: I64) -> str:
     """A table to paste into an issue or a chat, as it stands on the screen."""
     titles, rows = shown(table, order)
-    sides = ["--:" if c.right else ":--" for c in table.columns]
+    sides = [":--"] * len(titles) if table.lines else ["--:" if c.right else ":--" for c in table.columns]
 
     def words(text: str) -> str:
         return "<br>".join(markdown.cell(part) for part in text.split("\n")) or " "
@@ -78,21 +91,24 @@ def table_text(table: Table, order: I64, ending: str) -> str:
         raise ExportError(
             f"a table goes into {', '.join(TABLE_ENDINGS)}, the picture into {', '.join(PICTURE_ENDINGS)}"
         )
+    if not len(order):
+        raise ExportError("the table has no row to export")
     return formats[ending](table, order)
 
 
 def write_new(path: str, text: str) -> Path:
     """Write a file that was not there before, whole or not at all. Raises ExportError."""
-    target = Path(path).expanduser()
+    target = typed_path(path)
     try:
         with open(target, "x", encoding="utf-8") as file:
             try:
                 file.write(text)
-            except OSError:
+            except (OSError, ValueError):
                 os.unlink(target)
                 raise
     except FileExistsError:
         raise ExportError(f"{target} is there already: choose another name") from None
-    except OSError as error:
-        raise ExportError(f"{target}: {error.strerror or 'cannot be written'}") from None
+    except (OSError, ValueError) as error:
+        told = error.strerror if isinstance(error, OSError) else None
+        raise ExportError(f"{target}: {told or 'cannot be written'}") from None
     return target

@@ -13,6 +13,7 @@ from tracetui.analysis.memory import MemoryUse
 from tracetui.analysis.scope import Scope
 from tracetui.trace.model import I64, Trace
 from tracetui.tui.panes.base import Jump
+from tracetui.tui.panes.records import averages_records
 from tracetui.tui.panes.scoped import ScopedPane, scope_text
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
@@ -89,6 +90,7 @@ def averages_table(
         lambda r: f"{name(r)} {a.names[r]} {category(r)}",
         (lambda r: colour(int(trace.name[a.first[r]])) if a.first[r] >= 0 else None) if colour else None,
         empty="no events here",
+        records=lambda order: averages_records(a, order, memory),
     )
 
 
@@ -132,10 +134,7 @@ class AveragesPane(ScopedPane):
         note = ", ".join(t for t in (by, scope_text(self.results, averages.scope)) if t)
         if not self.results.ready("memory"):  # its records are read from the file, which may take a while
             yield partial(self.show_averages, averages, note)
-        try:
-            memory = self.results.memory_use(averages)
-        except (OSError, ValueError):  # the file is gone, or is another one by now
-            return
+        memory = self.results.memory_use(averages)
         if memory is not None or self.averages is not averages:
             yield partial(self.show_averages, averages, note, memory)
 

@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+
 from tracetui.analysis.findings import Finding
 from tracetui.analysis.scope import Scope
 from tracetui.analysis.verdict import communication_text
+from tracetui.trace.model import I64
 from tracetui.tui.panes.base import Jump
+from tracetui.tui.panes.records import Record, findings_records
 from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
@@ -92,9 +96,15 @@ class FindingsPane(ScopedPane):
                 lambda r: lines[r].text,
                 dim=lambda r: not lines[r].title,
                 empty=self._nothing,
+                records=partial(self._records, self.findings, lines),
+                lines=True,
             )
         )
         self.cursor = min(at, max(0, len(lines) - 1))
+
+    def _records(self, findings: tuple[Finding, ...], lines: Sequence[Line], order: I64) -> list[Record]:
+        of = np.array([lines[int(row)].finding for row in order], dtype=np.int64)
+        return findings_records(self.results.trace, findings, of)
 
     def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
         message.stop()

@@ -14,6 +14,7 @@ from tracetui.trace.model import I64, Trace
 from tracetui.tui.gaps import GapList, gaps_within
 from tracetui.tui.panes.base import JumpToGap
 from tracetui.tui.panes.facts import short
+from tracetui.tui.panes.records import gaps_records
 from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
@@ -108,6 +109,7 @@ def gaps_table(trace: Trace, gaps: GapList, causes: Causes | None, small: SmallO
         searched,
         empty="no gaps: no device ran anything here, or it never paused",
         same_text=same_text,
+        records=lambda order: gaps_records(trace, gaps, causes, small, order),
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from tracetui.analysis.scope import Scope
 from tracetui.analysis.steps import StepRow, Steps
 from tracetui.tui.panes.base import Jump, ShowSpan
+from tracetui.tui.panes.records import steps_records
 from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
@@ -94,6 +95,7 @@ def steps_table(steps: Steps) -> Table:
         lambda r: rows[r].label,
         dim=lambda r: rows[r].event < 0,
         empty="no steps",
+        records=lambda order: steps_records(rows, order),
     )
 
 

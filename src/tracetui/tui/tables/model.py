@@ -22,7 +22,7 @@ class Column:
     text: Callable[[int], str]
     """What is shown: safe, plain, one line."""
     values: Callable[[], Values] | None = None
-    """One value per row, to sort and to export by. None: cannot be sorted."""
+    """One value per row, to sort by. None: cannot be sorted."""
     width: int = 0
     """Cells. 0: takes what the others leave; one column of a table may."""
     right: bool = True
@@ -53,6 +53,11 @@ class Table:
     """Said where there are no rows."""
     same_text: Callable[[], I64] | None = None
     """One number per row, equal where `search_text` is: a filter then asks once for each number."""
+
+    records: Callable[[I64], list[dict[str, Any]]] | None = None
+    """What a file gets of rows, in their order: flat, the same fields in each. None: the columns' values."""
+    lines: bool = False
+    """Whether a row is but a line of what `records` gives as a whole."""
 
     def column(self, key: str) -> Column | None:
         return next((c for c in self.columns if c.key == key), None)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tracetui.trace.text import plain
-from tracetui.tui.export import PICTURE_ENDINGS, ExportError, as_markdown, table_text, write_new
+from tracetui.tui.export import PICTURE_ENDINGS, ExportError, as_markdown, row_count, table_text, write_new
 from tracetui.tui.panes.facts import event_facts
+from tracetui.tui.paths import trace_stem, typed_path
 from tracetui.tui.screens.parts.asking import Asking
+from tracetui.units import plural
 
 COPIED_ROWS = 200
 
@@ -16,17 +16,17 @@ class Taking(Asking):
     """Export and copy."""
 
     def action_export(self) -> None:
-        stem = Path(self.trace.info.path).name.removesuffix(".gz").removesuffix(".json") or "trace"
+        stem = trace_stem(self.trace.info.path) or "trace"
         name = plain(f"{stem}-{self.area.tabs.open or 'picture'}{'.csv' if self.area.open else '.svg'}", 120)
         kinds = "table .csv .json .md  picture .svg .txt"
         self.ask("export to:", self._exported, name, keys=kinds, wrong=self._export)
 
     def _exported(self, path: str) -> None:
-        self.say(f"wrote {plain(str(Path(path).expanduser()))}")
+        self.say(f"wrote {plain(str(typed_path(path)))}")
 
     def _export(self, path: str) -> str:
         """Write the file; what stands in the way, "" for nothing."""
-        ending = Path(path).suffix.lower()
+        ending = typed_path(path).suffix.lower()
         pane = self.area.open
         try:
             if ending in PICTURE_ENDINGS:
@@ -62,6 +62,10 @@ class Taking(Asking):
         if pane is None or pane.table is None:
             self.say("no table is open: 1 to 5 open one")
             return
-        self.app.copy_to_clipboard(as_markdown(pane.table, pane.order[:COPIED_ROWS]))
-        rows = min(COPIED_ROWS, len(pane.order))
-        self.say(f"{rows} of {len(pane.order):,} rows are in the clipboard, as Markdown")
+        if not len(pane.order):
+            self.say("the table has no row to copy")
+            return
+        some = pane.order[:COPIED_ROWS]
+        self.app.copy_to_clipboard(as_markdown(pane.table, some))
+        rows, of = (row_count(pane.table, order) for order in (some, pane.order))
+        self.say(f"{rows} of {plural(of, 'row')} {'is' if of == 1 else 'are'} in the clipboard, as Markdown")

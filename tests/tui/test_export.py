@@ -1,0 +1,111 @@
+"""What files get of the panes' tables: the numbers of the trace, with their units, and whole names."""
+
+from __future__ import annotations
+
+import csv
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tracetui.analysis.activity import small_ops
+from tracetui.analysis.averages import averages
+from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.findings import find_findings
+from tracetui.analysis.steps import summarize_steps
+from tracetui.report.findings import findings_json
+from tracetui.report.gaps import gap_report, gaps_json
+from tracetui.trace import Trace
+from tracetui.tui.export import ExportError, as_csv, as_json, as_markdown, table_text
+from tracetui.tui.gaps import list_causes, list_gaps
+from tracetui.tui.panes.averages import averages_table
+from tracetui.tui.panes.findings import FindingsPane
+from tracetui.tui.panes.gaps import gaps_table
+from tracetui.tui.panes.steps import steps_table
+from tracetui.tui.tables.model import Table
+
+from .conftest import DATA, app_of, screen_of, until
+
+
+def read(table: Table) -> list[dict[str, Any]]:
+    """The records of a JSON file; a CSV file says the same."""
+    order = np.arange(table.rows)
+    records: list[dict[str, Any]] = json.loads(as_json(table, order))
+    lines = list(csv.DictReader(as_csv(table, order).splitlines(True)))
+    expected = [{key: "" if value is None else str(value) for key, value in r.items()} for r in records]
+    assert lines == expected
+    return records
+
+
+def test_averages_have_shares_units_and_whole_names(llama: Trace) -> None:
+    found = averages(llama)
+    records = read(averages_table(llama, found))
+    assert [r["name"] for r in records] == list(found.names)
+    assert {r["device"] for r in records} == {"CPU", "CUDA"}
+    assert [r["self_device_us"] for r in records] == [ns / 1000 for ns in found.self_device.tolist()]
+    assert sum(r["self_cpu_share"] for r in records) == pytest.approx(1)
+    annotated = (
+        r["self_device_share"] for r in records if r["device"] == "CUDA" and not r["user_annotation"]
+    )
+    assert sum(annotated) == pytest.approx(1)
+    row = next(r for r in records if r["name"] == "aten::mm")
+    assert row["cpu_average_us"] == pytest.approx(row["cpu_total_us"] / row["calls"])
+
+
+def test_averages_by_op_say_the_op(llama: Trace) -> None:
+    found = averages(llama, group="op")
+    groups = [r["group"] for r in read(averages_table(llama, found))]
+    assert groups == list(found.groups)
+    assert any("aten::" in group for group in groups)
+
+
+def test_gaps_are_those_of_the_command(llama: Trace) -> None:
+    gaps = list_gaps(llama)
+    causes = list_causes(llama, gaps)
+    records = read(gaps_table(llama, gaps, causes, small_ops(llama, gaps.before, causes)))
+    (device,) = gaps_json(llama, gap_report(llama))["devices"]
+    assert sum(r.pop("share_of_idle") for r in records) == pytest.approx(1)
+    assert [{k: v for k, v in r.items() if k != "device"} for r in records] == device["gaps"]
+    assert "duration_ns" in read(gaps_table(llama, gaps, None, None))[0]
+
+
+def test_steps_have_their_names_and_every_cause(llama: Trace) -> None:
+    steps = summarize_steps(llama)
+    rows = (*steps.rows, steps.outside, steps.whole)
+    records = read(steps_table(steps))
+    assert [r["label"] for r in records] == [row.label for row in rows]
+    assert [r["busy_share"] for r in records] == [row.busy_share for row in rows]
+    for record, row in zip(records, rows, strict=True):
+        assert sum(record[f"idle_{cause}_ns"] for cause in CAUSES) == record["idle_ns"] == row.idle
+
+
+async def test_a_finding_is_one_row_whatever_the_width() -> None:
+    app = app_of(DATA / "llama_train.json.gz")
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = screen_of(app)
+        await pilot.press("5")
+        pane = screen.area.open
+        assert isinstance(pane, FindingsPane)
+        await until(pilot, lambda: pane.findings is not None and pane.table is not None)
+        assert pane.table is not None
+        assert len(pane.order) > 2 * len(pane.findings or ())
+        records = json.loads(as_json(pane.table, pane.order))
+        expected = findings_json(screen.trace, find_findings(screen.trace))
+        keys = ("rule", "severity", "title", "text", "advice")
+        assert [[r[k] for k in keys] for r in records] == [[e[k] for k in keys] for e in expected]
+        assert [r["evidence_start_ns"] for r in records] == [e["evidence"][0]["start_ns"] for e in expected]
+        assert len(as_markdown(pane.table, pane.order).splitlines()) == 2 + len(expected)
+        # Of a filtered table those of which a line is left.
+        pane.set_filter(expected[1]["title"][:20])
+        assert expected[1]["rule"] in [r["rule"] for r in json.loads(as_json(pane.table, pane.order))]
+        assert len(json.loads(as_json(pane.table, pane.order))) < len(expected)
+        pane.set_filter("")
+        await pilot.press("Y")
+        assert f"{len(expected)} of {len(expected)} rows are in the clipboard" in screen.footer.message
+
+
+def test_a_table_without_rows_makes_no_file(llama: Trace) -> None:
+    table = averages_table(llama, averages(llama))
+    with pytest.raises(ExportError, match="no row"):
+        table_text(table, np.zeros(0, dtype=np.int64), ".csv")
