@@ -172,9 +172,29 @@ async def test_a_wrong_search_says_so_and_escape_takes_it_away() -> None:
         screen = screen_of(app)
         await pilot.press("slash", "slash", "left_parenthesis")
         await until(pilot, lambda: "not a regular expression" in text(app))
+        await pilot.press("enter")
+        await pilot.pause()
+        assert screen.prompt is not None
+        assert "not a regular expression" in text(app)
         await pilot.press("escape")
         await until(pilot, lambda: not screen.query(Prompt))
         assert screen.focused is screen.timeline
+
+
+async def test_a_wrong_search_entered_at_once_stays_open_until_it_is_right() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("slash")
+        prompt = screen.query_one(Prompt)
+        prompt._input.value = "dur>"
+        await pilot.press("enter")  # before the typing has paused
+        await until(pilot, lambda: "a time looks like dur>100us" in text(app))
+        assert screen.prompt is prompt
+        await pilot.press(*"1ms", "enter")
+        await until(pilot, lambda: screen.prompt is None)
+        assert screen.search.query == "dur>1ms"
+        assert "match 1 of" in screen.footer.message
 
 
 async def test_brackets_follow_the_flow_from_op_to_kernel_and_back(llama: Trace) -> None:

@@ -30,6 +30,8 @@ class Search:
         self._timer: Timer | None = None
         self._shorts: list[str] = []
         self._pending: str | None = None
+        self._problem = ""
+        """What is wrong with the query that was searched for last."""
 
     def ask(self) -> None:
         """Let the user type."""
@@ -41,6 +43,7 @@ class Search:
             keys="Enter go  Esc clear",
             typed=self.typed,
             left=self.clear,
+            wrong=self._wrong,
         )
         if self.query:
             self._note()
@@ -59,14 +62,13 @@ class Search:
         query, self._pending = self._pending, None
         if query is None:
             return
-        prompt = self.screen.prompt
+        self._problem = ""
         try:
             mask = matches(self.screen.trace, query, self._short_names())
         except QueryError as error:
-            if prompt is not None:
-                prompt.set_note(str(error), wrong=True)
-            else:
-                self.screen.say(str(error))
+            self._problem = str(error)
+            if self.screen.prompt is not None:
+                self.screen.prompt.set_note(self._problem, wrong=True)
             return
         self.query = query
         self.found = by_time(self.screen.trace, mask)
@@ -90,10 +92,14 @@ class Search:
         if self.screen.prompt is not None:
             self.screen.prompt.set_note(plural(len(self.found), "match") if self.query.strip() else "")
 
-    def entered(self, query: str) -> None:
-        """The query stands: go to its first match from here on."""
+    def _wrong(self, query: str) -> str:
+        """What is wrong with a query that was entered, perhaps before it was searched for."""
         if self._pending is not None:
             self._run()
+        return self._problem
+
+    def entered(self, query: str) -> None:
+        """The query stands: go to its first match from here on."""
         if not query.strip():
             self.clear()
         elif query == self.query:
@@ -116,6 +122,7 @@ class Search:
     def clear(self) -> None:
         """Forget the search."""
         self._pending = None
+        self._problem = ""
         self.query = ""
         self.found = self.found[:0]
         self.screen.timeline.set_matches(None)
