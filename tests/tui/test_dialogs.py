@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
+from textual.widgets import Input
 
 from tracetui.capture import CaptureOptions, Failed, Phase, Progress
 from tracetui.trace.model import Kind
@@ -209,9 +210,13 @@ async def test_the_first_screen_opens_a_file_by_its_path(tmp_path: Path) -> None
     app = TracetuiApp()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("o", *"/nope", "enter")
-        await until(pilot, lambda: "/nope: no such file" in lines(app)[-1])
+        await until(pilot, lambda: "⚠ /nope: no such file" in lines(app)[-1])
         assert not [line for line in lines(app) if "…" in line]
-        await pilot.press("o", "escape", "o", *str(MLP), "enter")
+        for odd in ("~nosuchuser/x.json", "x" * 300):
+            app.screen.query_one(Input).value = odd
+            await pilot.press("enter")
+            await until(pilot, lambda odd=odd: f"⚠ {odd[:18]}" in lines(app)[-1])  # type: ignore[misc]
+        await pilot.press("escape", "o", *str(MLP), "enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
 
 
@@ -281,6 +286,8 @@ async def test_what_was_entered_wrongly_can_be_put_right(
         assert abs(view.start_ns + view.span_ns / 2 - 100_000) <= view.span_ns / 50
         await pilot.press("E", "ctrl+u", *"no/x.md", "enter")
         await until(pilot, lambda: "⚠ no/x.md: No such file or directory" in lines(app)[-1])
+        await pilot.press("ctrl+u", *"~nosuchuser/x.md", "enter")
+        await until(pilot, lambda: "⚠ ~nosuchuser/x.md: No such file or directory" in lines(app)[-1])
         await pilot.press("ctrl+u", *"x.md", "enter")
         await until(pilot, lambda: "wrote x.md" in lines(app)[-1])
         assert (tmp_path / "x.md").read_text().startswith("| Name")

@@ -329,7 +329,9 @@ async def test_marks_are_exported(ending: str, tmp_path: Path, monkeypatch: pyte
         screen.marks.put(mark_on(screen.trace, 0, 0, "a | b", "one\ntwo <b>"))
         screen.marks.put(mark_on(screen.trace, None, 77, "bare"))
         screen.marks.put(Mark(5, "of another trace", zero=1))
-        await pilot.press("l", "E", *["backspace"] * 3, *ending, "enter")
+        await pilot.press("l", "E", *["backspace"] * 3, *".xyz", "enter")
+        await until(pilot, lambda: "⚠ a table goes into .csv" in text(app))
+        await pilot.press(*["backspace"] * 4, *ending, "enter")
         file = tmp_path / f"mlp_eager-marks{ending}"
         await until(pilot, file.exists)
         await until(pilot, lambda: "wrote" in listed(app).footer.message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,6 +13,7 @@ from textual.widget import Widget
 
 from tracetui.trace.model import DEVICE_WORK, Trace
 from tracetui.trace.text import plain
+from tracetui.tui.paths import meta_file
 from tracetui.tui.text import cell, clauses, middle
 
 
@@ -21,8 +23,7 @@ def trace_name(trace: Trace) -> str:
     if trace.info.path == "-":
         return "standard input"
     # A capture's name tells its options only; the folder tells what was captured.
-    stem = path.name.removesuffix(".gz").removesuffix(".json")
-    captured = path.with_name(f"{stem}.meta.json").exists()
+    captured = os.path.exists(meta_file(path))  # unlike Path's own, False where the name is too long
     return plain(f"{path.parent.name}/{path.name}" if captured else path.name, 80)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 from tracetui.capture import DTYPES, MODES, WORKLOADS, CaptureOptions, OptionError, Param
+from tracetui.tui.paths import meta_file
 
 DEVICES = ("auto", "cuda", "cpu", "xpu")
 TARGET = "target"
@@ -184,10 +184,8 @@ def options_from(meta: Mapping[str, Any]) -> CaptureOptions | None:
 
 def earlier_options(trace: str) -> CaptureOptions | None:
     """The options that a trace was captured with, from the .meta.json beside it; None where there is none."""
-    path = Path(trace)
-    stem = path.name.removesuffix(".gz").removesuffix(".json")
     try:
-        meta = json.loads(path.with_name(f"{stem}.meta.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        meta = json.loads(meta_file(trace).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return None
     return options_from(meta) if isinstance(meta, dict) else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +18,7 @@ from tracetui.trace.text import plain
 from tracetui.tui.export import TABLE_ENDINGS, ExportError, table_text, write_new
 from tracetui.tui.footer import Footer
 from tracetui.tui.marks import Mark, Marks
+from tracetui.tui.paths import trace_stem, typed_path
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.model import Column, Table
@@ -247,7 +247,7 @@ class MarksScreen(LeaveOnce, ModalScreen[Mark]):
 
     def action_export(self) -> None:
         if self.prompt is None:
-            stem = Path(self.trace.info.path).name.removesuffix(".gz").removesuffix(".json") or "trace"
+            stem = trace_stem(self.trace.info.path) or "trace"
             name = plain(f"{stem}-marks.md", 120)
             self.prompt = Prompt("export to:", name, keys=f"Enter write {' '.join(TABLE_ENDINGS)}  Esc back")
             self.footer.display = False
@@ -269,13 +269,17 @@ class MarksScreen(LeaveOnce, ModalScreen[Mark]):
 
     def on_prompt_entered(self, message: Prompt.Entered) -> None:
         message.stop()
-        self._answered()
+        if self.prompt is None:
+            return
+        order = np.array([r for r in self.list.order.tolist() if self.marks.is_here(self.rows[r])], int)
         try:
-            order = np.array([r for r in self.list.order.tolist() if self.marks.is_here(self.rows[r])], int)
-            text = table_text(export_table(self.rows), order, Path(message.value).suffix.lower())
-            self.footer.say(f"wrote {plain(str(write_new(message.value, text)))}")
+            text = table_text(export_table(self.rows), order, typed_path(message.value).suffix.lower())
+            written = write_new(message.value, text)
         except ExportError as error:
-            self.footer.say(plain(str(error)))
+            self.prompt.set_note(plain(str(error)), wrong=True)
+            return
+        self._answered()
+        self.footer.say(f"wrote {plain(str(written))}")
 
 
 def same(a: Mark, b: Mark) -> bool:

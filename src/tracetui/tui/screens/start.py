@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from textual.widget import Widget
 from tracetui import __version__
 from tracetui.trace.text import plain
 from tracetui.tui.footer import Footer
+from tracetui.tui.paths import typed_path
 from tracetui.tui.recent import Recent, ago, recent_traces
 from tracetui.tui.requests import OpenTrace, WantCapture
 from tracetui.tui.samples import ABOUT, samples
@@ -144,13 +146,16 @@ class StartScreen(Screen[None]):
         self._asked()
 
     def on_prompt_entered(self, message: Prompt.Entered) -> None:
+        from tracetui.tui.prompt import Prompt
+
         message.stop()
+        path = typed_path(message.value)
+        if message.value.strip() and not os.path.isfile(path):
+            self.query_one(Prompt).set_note(f"{plain(str(path))}: no such file", wrong=True)
+            return
         self._asked()
-        path = Path(message.value.strip()).expanduser()
-        if path.is_file():
+        if message.value.strip():
             self.post_message(OpenTrace(path))
-        elif message.value.strip():
-            self.footer.say(f"{plain(str(path))}: no such file")
 
     def action_capture(self) -> None:
         self.post_message(WantCapture())

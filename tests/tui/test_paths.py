@@ -1,0 +1,48 @@
+"""Paths that people type, and names of traces of any length."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tracetui.tui.export import ExportError, write_new
+from tracetui.tui.paths import meta_file, trace_stem, typed_path
+from tracetui.tui.topline import trace_name
+
+from .conftest import app_of, screen_of, slice_event, until, write_trace
+from .test_app import text
+
+
+def test_a_home_is_found_and_one_of_nobody_stays_as_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert typed_path(" ~/x.svg ") == Path("/home/ann/x.svg")
+    assert typed_path("~nosuchuser/x.svg") == Path("~nosuchuser/x.svg")
+
+
+@pytest.mark.parametrize("name", ["a.json.gz", "a.json", "a"])
+def test_a_trace_s_stem_and_what_lies_beside_it(name: str) -> None:
+    assert trace_stem(f"dir/{name}") == "a"
+    assert meta_file(f"dir/{name}") == Path("dir/a.meta.json")
+
+
+@pytest.mark.parametrize("path", ["~nosuchuser/x.svg", "x" * 300, "no/x.svg", "a\0b", "."])
+def test_what_cannot_be_written_is_told(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ExportError):
+        write_new(path, "text")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_encoded_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match="cannot be written"):
+        write_new(str(tmp_path / "x.txt"), "\ud800")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_name_as_long_as_can_be_is_shown(tmp_path: Path) -> None:
+    path = write_trace(tmp_path / ("n" * 250 + ".json"), [slice_event("a", 0, 5)])
+    app = app_of(path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "nnnn" in text(app).split("\n")[0])
+        assert trace_name(screen_of(app).trace) == "n" * 79 + "…"
