@@ -57,6 +57,18 @@ def test_narrow_tables_lose_their_least_columns_first(width: int, keys: list[str
     assert sum(size for _, size in columns) + 2 * (len(columns) - 1) == width
 
 
+def test_a_narrow_column_comes_back_where_a_wide_one_made_room() -> None:
+    widths = {"on": (3, 3), "memory": (12, 3), "average": (6, 9)}
+    columns = [Column("name", "Name", str, None, 0, False)]
+    columns += [Column(key, key, str, None, width, drop=drop) for key, (width, drop) in widths.items()]
+    shown = {width: [c.key for c, _ in fit(columns, width)] for width in (45, 35, 28, 21, 20)}
+    assert shown[45] == ["name", *widths]
+    assert shown[35] == ["name", "on", "memory"]
+    assert shown[28] == ["name", "on"]
+    assert shown[21] == ["name", "on"]
+    assert shown[20] == ["name"]
+
+
 def test_the_sort_moves_on_over_columns_that_cannot_be_sorted() -> None:
     columns = small_table().columns
     steps = [next_sort(columns, "word", 1), next_sort(columns, "number", 1), next_sort(columns, "word", -1)]

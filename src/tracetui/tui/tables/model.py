@@ -98,18 +98,26 @@ def fit(columns: Sequence[Column], width: int, minimum: int = 0) -> list[tuple[C
     """The columns that fit into `width` cells, with the cells of each.
 
     The flexible column gets what is left, at least `minimum` (0: a third): before that, columns are dropped.
+    Of those, the ones come back for which a wider one has made room.
     """
     minimum = minimum or max(16, width * 3 // 10)
-    shown = list(columns)
+    left_out: list[Column] = []
 
-    def needed() -> int:
-        return sum((c.width or minimum) + c.after for c in shown) - shown[-1].after
+    def without(some: Sequence[Column]) -> list[Column]:
+        return [c for c in columns if c not in some]
 
-    while needed() > width:
-        droppable = [c for c in shown if c.drop]
-        if not droppable:
+    def too_wide(shown: Sequence[Column]) -> bool:
+        return sum((c.width or minimum) + c.after for c in shown) - shown[-1].after > width
+
+    for column in sorted((c for c in columns if c.drop), key=lambda c: -c.drop):
+        if not too_wide(without(left_out)):
             break
-        shown.remove(max(droppable, key=lambda c: c.drop))
+        left_out.append(column)
+    for column in reversed(left_out[:]):
+        back = [c for c in left_out if c is not column]
+        if not too_wide(without(back)):
+            left_out = back
+    shown = without(left_out)
     spare = width - sum(c.width + c.after for c in shown) + sum(c.after for c in shown[-1:])
     return [(c, c.width or max(1, spare)) for c in shown]
 
