@@ -266,7 +266,7 @@ def test_little_use(tmp_path: Path, busy: float, fires: bool) -> None:
     if finding:
         assert finding.severity == "high"
         assert finding.numbers["busy_share"] == pytest.approx(491 / 1001)
-        assert finding.title == "The device is busy only 49.1% of the time"
+        assert finding.title == "The device is busy only 49.1% of its span"
         assert "queued and waited for other work" in finding.text
     assert found(trace, "overhead_bound") is None
 

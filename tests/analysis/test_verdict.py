@@ -9,13 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
-from tracetui.analysis.findings import Facts
+from tracetui.analysis.findings import Facts, find_findings
+from tracetui.analysis.gaps import find_gaps
 from tracetui.analysis.scope import range_scope, step_scope
 from tracetui.analysis.steps import summarize_steps
 from tracetui.analysis.verdict import communication_text, judge
 from tracetui.report.lines import plain_text
 from tracetui.report.summary import summarize, summary_json, summary_lines
-from tracetui.trace import load
+from tracetui.trace import Trace, load
+from tracetui.units import duration
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
@@ -43,7 +45,7 @@ def test_the_share_is_that_of_communication_with_no_computation_beside_it(tmp_pa
     assert steps.outside.verdict.communication_share is None
     assert "50.0% of its busy time is communication while nothing computes" in first.verdict.reason
     assert "communication" not in second.verdict.reason
-    assert communication_text(first.verdict) == "communication alone 50.0% of busy"
+    assert communication_text(first.verdict) == "communication alone 50.0% of its busy time"
     assert communication_text(second.verdict) == communication_text(steps.outside.verdict) == ""
 
 
@@ -65,6 +67,65 @@ def test_text_and_json_say_it(tmp_path: Path) -> None:
     told = summary_json(summary)
     assert told["communication_share"] == pytest.approx(220 / 920)
     assert [s["communication_share"] for s in told["step_list"]] == pytest.approx([0.5, 20 / 520])
+
+
+def gap_between_steps(tmp_path: Path) -> Trace:
+    """Two steps of 1,000 us in which the device runs for 100, and 10,000 us of nothing between them."""
+    events = []
+    for n, begin in enumerate((0, 11_000)):
+        events += [step(n, begin, 1000), cpu("aten::mm", begin + 10, 980)]
+        for at, correlation in ((begin + 20, 4 * n), (begin + 940, 4 * n + 1)):
+            events += [launch(at, correlation, 5), kernel(at + 10, 50, correlation)]
+    return trace_of(tmp_path, *events)
+
+
+def test_the_headline_and_what_explains_it_share_one_base(tmp_path: Path) -> None:
+    trace = gap_between_steps(tmp_path)
+    steps = summarize_steps(trace)
+    busy, idle = (sum(getattr(row, name) for row in steps.rows) for name in ("busy", "idle"))
+    (finding,) = [f for f in find_findings(trace) if f.rule == "overhead_bound"]
+    within = f"{busy / (busy + idle):.1%} of the time within the steps"
+    assert finding.title == f"Overhead-bound: the device is busy {within}"
+    assert steps.whole.verdict.reason.startswith(f"The device is busy {within}, and nothing is queued")
+    assert finding.text.startswith(
+        f"Of the {duration(busy + idle)} within the steps the device is busy for {duration(busy)}. "
+        f"Of its idle time, in 1.74 ms (2 gaps) the CPU was busy inside ops"
+    )
+    (gaps,) = find_gaps(trace)
+    assert f"From its first to its last event, {duration(gaps.span)}, it is busy 1.7%." in finding.text
+    assert finding.numbers["busy_share"] == pytest.approx(busy / (busy + idle))
+    assert finding.numbers["idle_ns"] == idle == sum(t.duration for r in steps.rows for t in r.idle_by_cause)
+    assert finding.numbers["span_busy_share"] == pytest.approx(gaps.busy / gaps.span)
+    # The long gap between the steps comes last, with the little of it that lies within the second.
+    assert trace.start[list(finding.evidence)].tolist() == [950_000, 11_950_000, 11_030_000]
+
+
+def test_of_a_step_and_of_a_range_the_base_is_said_too(tmp_path: Path) -> None:
+    trace = gap_between_steps(tmp_path)
+    for scope, base in (
+        (step_scope(trace, 1), "of the step"),
+        (range_scope(0, 2_000_000), "of the range"),
+        (range_scope(0, 2_000_000, "viewport"), "of the view"),
+    ):
+        facts = Facts(trace, scope)
+        assert f"% {base}, and nothing" in facts.verdict.reason
+        (finding,) = [f for f in find_findings(trace, scope) if f.rule == "overhead_bound"]
+        assert finding.title.endswith(base)
+        assert f" {base} the device is busy for 100 µs." in finding.text
+    plain = trace_of(tmp_path, *run(100, 300, 1))
+    assert "100.0% of its span: it sets the pace" in summarize_steps(plain).whole.verdict.reason
+
+
+def test_where_the_device_ran_nothing_the_verdict_is_not_known(tmp_path: Path) -> None:
+    trace = gap_between_steps(tmp_path)
+    outside = summarize_steps(trace).outside
+    assert (outside.kernels, outside.busy, outside.busy_share) == (0, 0, 0.0)
+    assert outside.idle > 9_000_000
+    assert (outside.verdict.verdict, outside.verdict.reason) == ("not known", "The device runs nothing here.")
+    assert outside.verdict.busy_share == 0.0  # as in the table
+    between = Facts(trace, range_scope(2_000_000, 9_000_000)).verdict
+    assert between.verdict == "not known"
+    assert judge(0.0, 8_000).verdict == "overhead-bound"
 
 
 def test_no_device_no_share(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tracetui.analysis.causes import CAUSES, CauseTotal, cause_table, gap_causes
 from tracetui.analysis.gaps import DeviceGaps, clip, find_gaps, work_of_devices
 from tracetui.analysis.kinds import time_by_kind
 from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times, step_of
-from tracetui.analysis.verdict import Verdict, judge
+from tracetui.analysis.verdict import OF_SPAN, OF_STEPS, Verdict, judge
 from tracetui.trace import Trace
 from tracetui.trace.model import I64, Bool
 
@@ -88,6 +88,12 @@ class Steps:
     outside: StepRow
     whole: StepRow
 
+    @property
+    def busy_share(self) -> float | None:
+        """The devices' busy share within all steps; None where no device had to do with any."""
+        time = sum(row.busy + row.idle for row in self.rows)
+        return sum(row.busy for row in self.rows) / time if time > 0 else None
+
 
 def step_windows(trace: Trace, steps: StepTable) -> tuple[I64, I64]:
     """(starts, ends) of each step's window, in ns. Empty where another step's window covers it."""
@@ -135,7 +141,13 @@ def summarize_steps(
     unusual = _unusual(high - low)
 
     def row(
-        label: str, at: int, number: int, event: int, time: tuple[int, int], window: tuple[int, int]
+        label: str,
+        at: int,
+        number: int,
+        event: int,
+        time: tuple[int, int],
+        window: tuple[int, int],
+        base: str = "of the step",
     ) -> StepRow:
         if at == count:  # outside
             ran, stood, why = (
@@ -166,7 +178,7 @@ def summarize_steps(
             int(kinds.launches[at]),
             int(kinds.kernels[at]),
             int(kinds.copies[at]),
-            judge(share, delay, float(talked / ran) if ran else 0.0),
+            judge(share, delay, float(talked / ran) if ran else 0.0, base),
             at < count and bool(unusual[at]),
         )
 
@@ -182,14 +194,15 @@ def summarize_steps(
         for i in range(count)
     )
     begin, end = trace.span
-    outside = row("outside", count, NO_STEP, -1, (0, 0), (0, 0))
-    whole = row("whole", count + 1, NO_STEP, -1, (begin, end - begin), (begin, end))
-    in_steps = int((busy[:-1] + idle[:-1]).sum())
-    if in_steps > 0:  # the verdict on the trace rests on its steps, where it has any
-        share = float(busy[:-1].sum() / in_steps)
+    outside = row("outside", count, NO_STEP, -1, (0, 0), (0, 0), "of the time outside of the steps")
+    whole = row("whole", count + 1, NO_STEP, -1, (begin, end - begin), (begin, end), OF_SPAN)
+    steps = Steps(table, rows, outside, whole)
+    if (share := steps.busy_share) is not None:  # the verdict on the trace rests on its steps
         talked = float(talk[:count].sum() / max(1, busy[:-1].sum()))
-        whole = replace(whole, verdict=judge(share, whole.verdict.launch_delay, talked))
-    return Steps(table, rows, outside, whole)
+        delay = whole.verdict.launch_delay
+        verdict = judge(share, delay, talked, OF_STEPS)
+        steps = replace(steps, whole=replace(whole, verdict=verdict))
+    return steps
 
 
 def _unusual(length: I64) -> Bool:

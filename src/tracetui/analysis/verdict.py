@@ -21,6 +21,8 @@ __all__ = [
     "BUSY_SHARE",
     "COMMUNICATION_SHARE",
     "IDLE_SHARE",
+    "OF_SPAN",
+    "OF_STEPS",
     "QUEUED_NS",
     "Verdict",
     "busy_text",
@@ -36,6 +38,8 @@ QUEUED_NS = 50_000
 """Several times the latency of a launch: with a lower median delay hardly anything is queued."""
 COMMUNICATION_SHARE = 0.1
 """From this share of the busy time on, communication alone is worth a sentence."""
+OF_THE_TIME, OF_SPAN, OF_STEPS = "of the time", "of its span", "of the time within the steps"
+"""What a busy share is a share of. The span is the time from a device's first to its last event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,8 @@ class Verdict:
     communication_share: float | None = None
     """Of the busy time, 0 to 1: communication kernels while no other kernel runs. None without device events.
     """
+    base: str = OF_THE_TIME
+    """What the busy share is a share of, to be said behind it: "of the time within the steps"."""
 
 
 def busy_text(busy_share: float) -> str:
@@ -61,28 +67,35 @@ def busy_text(busy_share: float) -> str:
 
 
 def communication_text(verdict: Verdict) -> str:
-    """`communication alone 76.3% of busy`; "" where that is little."""
+    """`communication alone 76.3% of its busy time`; "" where that is little."""
     if (verdict.communication_share or 0) < COMMUNICATION_SHARE:
         return ""
-    return f"communication alone {busy_text(verdict.communication_share or 0)} of busy"
+    return f"communication alone {busy_text(verdict.communication_share or 0)} of its busy time"
 
 
-def judge(busy_share: float | None, launch_delay: int | None, communication_share: float = 0.0) -> Verdict:
-    """The verdict on a trace or a step."""
+def judge(
+    busy_share: float | None,
+    launch_delay: int | None,
+    communication_share: float = 0.0,
+    base: str = OF_THE_TIME,
+) -> Verdict:
+    """The verdict on a trace or a part of it. `base`: what the busy share is a share of (`Verdict.base`)."""
     if busy_share is None:
-        return Verdict("not known", None, None, "The trace has no device events.")
-    verdict = _judge(busy_share, launch_delay)
+        return Verdict("not known", None, None, "There are no device events here.", base=base)
+    if not busy_share and launch_delay is None:
+        return Verdict("not known", busy_share, None, "The device runs nothing here.", base=base)
+    verdict = _judge(busy_share, launch_delay, base)
     reason = verdict.reason
     if communication_share >= COMMUNICATION_SHARE:
         reason += (
             f" {busy_text(communication_share)} of its busy time is communication while nothing computes, "
             "which includes waiting for other ranks."
         )
-    return replace(verdict, reason=reason, communication_share=communication_share)
+    return replace(verdict, reason=reason, communication_share=communication_share, base=base)
 
 
-def _judge(busy_share: float, launch_delay: int | None) -> Verdict:
-    busy = f"The device is busy {busy_text(busy_share)} of the time"
+def _judge(busy_share: float, launch_delay: int | None, base: str) -> Verdict:
+    busy = f"The device is busy {busy_text(busy_share)} {base}"
     if busy_share >= BUSY_SHARE:
         return Verdict("compute-bound", busy_share, launch_delay, f"{busy}: it sets the pace, not the CPU.")
     if launch_delay is None:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.causes import CauseTotal, cause_totals, is_synchronising
+from tracetui.analysis.causes import CAUSES, CauseTotal, cause_table, is_synchronising
 from tracetui.analysis.climb import climb_to
 from tracetui.analysis.findings.kernels import SHORT_EVENTS
 from tracetui.analysis.findings.model import Facts, Finding, first_of
-from tracetui.analysis.gaps import DeviceGaps, device_of
+from tracetui.analysis.gaps import DeviceGaps, clip, device_of
 from tracetui.analysis.intervals import Union, union
 from tracetui.analysis.kinds import is_communication
 from tracetui.analysis.launches import short_kernels
-from tracetui.analysis.meanings import CAUSES
+from tracetui.analysis.meanings import CAUSES as WORDS
 from tracetui.analysis.scope import step_of
-from tracetui.analysis.verdict import busy_text
+from tracetui.analysis.verdict import OF_SPAN, OF_STEPS, busy_text
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb
@@ -52,19 +53,20 @@ def overhead_bound(facts: Facts) -> Iterator[Finding]:
         whose = "its" if short.events == 1 else "their"
         events = f"{short.events:,} of {short.of:,} kernels, copies and memsets"
         text = f"{events} {verb(short.events, 'take')} less time than {whose} launch on the CPU. {text}"
-    for gaps, busy, totals in _little_used(facts):
+    for idle in _little_used(facts):
+        totals = idle.causes
         # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
         cause = "dispatch" if 2 * short.events > short.of and totals[0].cause == "host" else totals[0].cause
-        numbers = {"busy_share": busy, "idle_ns": float(gaps.idle), "short_launches": float(short.events)}
+        numbers = {**idle.numbers, "short_launches": float(short.events)}
         if verdict.launch_delay is not None:
             numbers["launch_delay_ns"] = float(verdict.launch_delay)
         yield Finding(
             "overhead_bound",
             "high",
-            f"Overhead-bound: {_device(facts, gaps)} is busy {busy_text(busy)} of the time",
-            f"{_idle_text(gaps, totals)} {text}",
+            f"Overhead-bound: {_device(facts, idle.gaps)} is busy {busy_text(idle.busy_share)} {idle.base}",
+            f"{_idle_text(idle)} {text}",
             _ADVICE[cause],
-            first_of(gaps.after[gaps.longest()[:5]]),
+            first_of(idle.ended_by),
             numbers,
         )
 
@@ -73,40 +75,96 @@ def little_use(facts: Facts) -> Iterator[Finding]:
     """A device that is idle for more than half of its time, though not for overhead."""
     if facts.verdict.verdict == "overhead-bound":
         return
-    for gaps, busy, totals in _little_used(facts):
+    for idle in _little_used(facts):
+        device = _device(facts, idle.gaps).capitalize()
         yield Finding(
             "little_use",
             "high",
-            f"{_device(facts, gaps).capitalize()} is busy only {busy_text(busy)} of the time",
-            _idle_text(gaps, totals),
-            _ADVICE[totals[0].cause],
-            first_of(gaps.after[gaps.longest()[:5]]),
-            {"busy_share": busy, "idle_ns": float(gaps.idle)},
+            f"{device} is busy only {busy_text(idle.busy_share)} {idle.base}",
+            _idle_text(idle),
+            _ADVICE[idle.causes[0].cause],
+            first_of(idle.ended_by),
+            idle.numbers,
         )
 
 
-def _little_used(facts: Facts) -> Iterator[tuple[DeviceGaps, float, list[CauseTotal]]]:
-    """The devices that are busy for less than half of their time, with the causes of that, largest first."""
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    """How a device was used in the time that the verdict speaks of: within the steps where there are any."""
+
+    gaps: DeviceGaps
+    """Those of the scope, whatever lies outside of the steps included."""
+    base: str
+    """As `Verdict.base`."""
+    busy: int
+    idle: int
+    causes: list[CauseTotal]
+    """Of `idle`, largest first."""
+    ended_by: I64
+    """The slices that ended the longest gaps, longest first."""
+
+    @property
+    def busy_share(self) -> float:
+        return self.busy / (self.busy + self.idle) if self.busy + self.idle > 0 else 0.0
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        return {
+            "busy_share": self.busy_share,
+            "idle_ns": float(self.idle),
+            "span_busy_share": self.gaps.busy_share,
+        }
+
+
+def _little_used(facts: Facts) -> Iterator[_Idle]:
+    """The devices that are busy for less than half of the time, with the causes of that."""
+    in_steps = facts.whole and facts.summary.busy_share is not None
     for gaps, causes in zip(facts.gaps, facts.causes, strict=True):
-        alone = len(facts.gaps) == 1 and facts.verdict.busy_share is not None
-        busy = facts.verdict.busy_share if alone else gaps.busy_share
-        if busy is not None and busy < LITTLE_USE and len(gaps):
-            yield gaps, busy, cause_totals(gaps, causes)
+        windows = [row.window for row in facts.summary.rows] if in_steps else [(gaps.first, gaps.last)]
+        parts = [clip(gaps, *window) for window in windows]
+        # Positions in `gaps`; a gap that a step's border cuts is in two parts, and ends in the second.
+        at = np.concatenate([_positions(gaps, part) for part in parts])
+        length = np.concatenate([part.duration for part in parts])
+        ends = np.concatenate([part.end for part in parts]) == gaps.end[at]
+        count, time = np.zeros(len(CAUSES), np.int64), np.zeros(len(CAUSES), np.int64)
+        np.add.at(count, causes.cause[at[ends]], 1)
+        np.add.at(time, causes.cause[at], length)
+        longest = np.argsort(-length, kind="stable")[:5]
+        idle = _Idle(
+            gaps,
+            facts.verdict.base,
+            sum(part.busy for part in parts),
+            sum(part.idle for part in parts),
+            cause_table(count, time),
+            gaps.after[at[longest]],
+        )
+        if len(at) and idle.busy_share < LITTLE_USE:
+            yield idle
+
+
+def _positions(gaps: DeviceGaps, part: DeviceGaps) -> I64:
+    """Which of `gaps` those of a clipped part of it are."""
+    return part.whole - gaps.whole[0] if len(gaps) else part.whole
 
 
 def _device(facts: Facts, gaps: DeviceGaps) -> str:
     return f"device {gaps.device}" if len(facts.gaps) > 1 else "the device"
 
 
-def _idle_text(gaps: DeviceGaps, totals: list[CauseTotal]) -> str:
+def _idle_text(idle: _Idle) -> str:
     causes = "; ".join(
-        f"in {duration(total.duration)} ({plural(total.gaps, 'gap')}) {CAUSES[total.cause]}"
-        for total in totals[:2]
+        f"in {duration(total.duration)} ({plural(total.gaps, 'gap')}) {WORDS[total.cause]}"
+        for total in idle.causes[:2]
     )
-    return (
-        f"Of the {duration(gaps.span)} from its first to its last event the device is busy for "
-        f"{duration(gaps.busy)}. Of its idle time, {causes}."
+    said = {OF_STEPS: "within the steps", OF_SPAN: "from its first to its last event"}.get(
+        idle.base, idle.base
     )
+    text = f"Of the {duration(idle.busy + idle.idle)} {said} the device is busy for {duration(idle.busy)}. "
+    text += f"Of its idle time, {causes}."
+    overall = busy_text(idle.gaps.busy_share)
+    if overall != busy_text(idle.busy_share):  # the tables of gaps tell this one
+        text += f" From its first to its last event, {duration(idle.gaps.span)}, it is busy {overall}."
+    return text
 
 
 def waiting_at_the_end(facts: Facts) -> Iterator[Finding]:

@@ -116,7 +116,8 @@ class Facts:
         low, high = (np.array([time], dtype=np.int64) for time in self.span)
         talk = int(communication_alone(self.trace).within(low, high)[0])
         busy = sum(gaps.busy for gaps in self.gaps)
-        return judge(self.busy_share, self.launches.median_delay, talk / busy if busy else 0.0)
+        base = "of the view" if self.scope.kind == "viewport" else "of the range"
+        return judge(self.busy_share, self.launches.median_delay, talk / busy if busy else 0.0, base)
 
     @cached_property
     def work(self) -> I64:
