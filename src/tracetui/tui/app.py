@@ -8,6 +8,7 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.theme import Theme
+from textual.timer import Timer
 
 from tracetui.tui.bindings import rebound
 from tracetui.tui.drawn import forget_places
@@ -16,12 +17,15 @@ from tracetui.tui.requests import NextTrace, OpenTrace, WantCapture
 from tracetui.tui.screens.loading import LoadingScreen
 from tracetui.tui.sent import SentLines
 from tracetui.tui.settings import Settings
-from tracetui.tui.themes import SIXTEEN, THEMES, default_theme, palette_of
+from tracetui.tui.themes import NONE, SIXTEEN, THEMES, default_theme, palette_of
 
 if TYPE_CHECKING:
     from tracetui.capture import CaptureOptions, CaptureResult
     from tracetui.timeline.themes import Theme as Palette
     from tracetui.tui.screens.trace import TraceScreen
+
+SETTLED = 0.05
+"""Seconds after the last change of the terminal's size until all of it is sent anew."""
 
 
 class TracetuiApp(App[None]):
@@ -40,6 +44,11 @@ class TracetuiApp(App[None]):
         """The traces of this session, each in a mode of its own."""
         self.settings = settings or Settings()
         self.sent = SentLines()
+        if self.no_color:
+            from tracetui.tui.colourless import Colourless
+
+            self._filters = [Colourless()]
+        self._settling: Timer | None = None
         self.actions = rebound(self.settings.keys)
         for theme in THEMES.values():
             self.register_theme(theme)
@@ -75,7 +84,7 @@ class TracetuiApp(App[None]):
         return palette_of(self.theme, self.colours, self.settings.ascii)
 
     def get_css_variables(self) -> dict[str, str]:
-        few = SIXTEEN if self.colours == 16 and not self.is_headless else {}
+        few = SIXTEEN if self.colours == 16 and not self.is_headless else NONE if self.no_color else {}
         return {**super().get_css_variables(), **few}
 
     def _watch_theme(self, theme_name: str) -> None:
@@ -121,6 +130,12 @@ class TracetuiApp(App[None]):
     def on_resize(self) -> None:
         self.sent.forget()  # a terminal moves its lines about
         forget_places()
+        if self._settling is not None:
+            self._settling.stop()
+        if self.sent.width:
+            # Until the layout has followed, lines of the old one are sent; and a terminal that went there and
+            # back within a frame has the layout's size, but not its lines.
+            self._settling = self.set_timer(SETTLED, self.action_redraw)
 
     def action_help_quit(self) -> None:
         """Ctrl+C leaves, wherever the keys go."""
