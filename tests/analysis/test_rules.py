@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.analysis.test_findings import RECORDED, SAMPLES
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
@@ -68,10 +69,32 @@ def test_communication(tmp_path: Path, alone: float, severity: str) -> None:
     finding = found(trace, "communication")
     assert (finding.severity if finding else "") == severity
     if finding:
-        assert finding.title == f"Communication alone takes {alone / 10:.0f}% of the device's time"
+        assert finding.title == f"Communication alone takes {alone / 10:.0f}% of the device's span"
         assert finding.numbers["exposed_ns"] == alone * 1000
         assert finding.numbers["communication_ns"] == (50 + alone) * 1000
+        assert finding.numbers["share_of_busy"] == pytest.approx(alone / 1000)
         assert evidence(trace, finding) == [NCCL]
+        told = f"{alone / 10:.0f}% of the 1.00 ms from the device's first to its last event, "
+        assert f"while no other kernel runs: {told}{alone / 10:.0f}% of its busy time." in finding.text
+
+
+def test_communication_in_a_range_is_cut_at_its_end(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, *rank(500))  # alone from 500 to 1,000 us
+    begin = int(trace.start[np.flatnonzero([trace.name_of(i) == NCCL for i in range(len(trace))])[0]])
+    part = range_scope(begin - 10_000, begin + 150_000)  # 60 us of computation, 100 us without
+    (finding,) = [f for f in find_findings(trace, part) if f.rule == "communication"]
+    assert finding.numbers["share"] == pytest.approx(100 / 160)
+    assert "62% of the 160 µs of the range, 62% of its busy time" in finding.text
+
+
+def test_the_share_of_a_kernel_is_one_of_kernel_and_copy_time(tmp_path: Path) -> None:
+    # Two streams at once: 600 us of work in 300 us of time.
+    trace = trace_of(
+        tmp_path, *run(100, 300, 1, "big"), *run(100, 300, 2, "big", stream=9), *run(400, 100, 3)
+    )
+    finding = found(trace, "hotspot")
+    assert finding is not None
+    assert finding.title == f"big takes {share(600 / 700)} of kernel and copy time"
 
 
 # Data loading: two steps of 1,000 us, with `wait` in each.

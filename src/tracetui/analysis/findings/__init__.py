@@ -6,7 +6,7 @@ does not fire says nothing: there is no finding without evidence.
 
 from __future__ import annotations
 
-from tracetui.analysis.findings import compiled, copies, idle, kernels, ops, start
+from tracetui.analysis.findings import compiled, copies, idle, kernels, ops, start, use
 from tracetui.analysis.findings.model import SEVERITIES, Facts, Finding, Rule
 from tracetui.analysis.scope import WHOLE, Scope
 from tracetui.analysis.steps import Steps
@@ -15,8 +15,8 @@ from tracetui.trace import Trace
 __all__ = ["RULES", "SEVERITIES", "Facts", "Finding", "find_findings"]
 
 RULES: dict[str, Rule] = {
-    "overhead_bound": idle.overhead_bound,
-    "little_use": idle.little_use,
+    "overhead_bound": use.overhead_bound,
+    "little_use": use.little_use,
     "cold_start": start.cold_start,
     "profiler_overhead": start.profiler_overhead,
     "before_the_first_op": start.before_the_first_op,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.findings.model import Facts, Finding, first_of
+from tracetui.analysis.findings.model import WORK_TIME, Facts, Finding, first_of
 from tracetui.analysis.kernels.inductor import METADATA
 from tracetui.trace import Kind
 from tracetui.units import duration, plural, share, verb
@@ -65,7 +65,7 @@ def fused_kernels(facts: Facts) -> Iterator[Finding]:
         if len(fused) == 1
         else f"{len(fused)} fused kernels, above all {top.short}",
         f"{_sentence('; '.join(parts))}. {plural(len(at), 'call')}, {duration(time)}, "
-        f"{share(time / max(1, facts.work_time))} of the device's time. What these operators hand to one "
+        f"{share(time / max(1, facts.work_time))} of {WORK_TIME}. What these operators hand to one "
         "another stays in registers instead of going to memory and back.",
         "Compare with the eager kernels of the same operators. Views in the list move nothing by themselves.",
         first_of(first),

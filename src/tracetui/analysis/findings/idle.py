@@ -3,168 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES, CauseTotal, cause_table, is_synchronising
+from tracetui.analysis.causes import is_synchronising
 from tracetui.analysis.climb import climb_to
-from tracetui.analysis.findings.kernels import SHORT_EVENTS
 from tracetui.analysis.findings.model import Facts, Finding, first_of
-from tracetui.analysis.gaps import DeviceGaps, clip, device_of
+from tracetui.analysis.gaps import DeviceGaps, work_of_devices
 from tracetui.analysis.intervals import Union, union
 from tracetui.analysis.kinds import is_communication
-from tracetui.analysis.launches import short_kernels
-from tracetui.analysis.meanings import CAUSES as WORDS
-from tracetui.analysis.scope import step_of
-from tracetui.analysis.verdict import OF_SPAN, OF_STEPS, busy_text
+from tracetui.analysis.scope import members, step_of
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb
 
-LITTLE_USE = 0.5
 LOADING_SHARE = 0.05
 COMMUNICATION_SHARE = 0.1
 WAIT_NS = 50_000
 WAIT_SHARE = 0.01
 BLOCKING_NS = 20_000
-
-_ADVICE = {
-    "dispatch": "Give the device more work per launch: larger batches, torch.compile, CUDA graphs (mode="
-    '"reduce-overhead"); in training also fused optimizers.',
-    "host": "Look at what Python does between the ops: data loading, logging, .item(), printing.",
-    "sync": "Take out what makes the CPU wait in between: .item(), .cpu(), nonzero, printing a tensor.",
-    "allocation": "Let the caching allocator keep its memory: no empty_cache() in the loop, stable shapes.",
-    "profiler": "That is the profiler's own work: record fewer steps, or without stacks and memory.",
-    "launch": "Many launches one after another: fuse small kernels, or use CUDA graphs.",
-    "dependency": "Look at what the device waits for: another stream, an event, a copy.",
-    "unlinked": "The trace lacks the launches: record CPU activity as well.",
-}
-
-
-def overhead_bound(facts: Facts) -> Iterator[Finding]:
-    """The device waits for the CPU: the verdict, with the largest causes of its idle time."""
-    verdict = facts.verdict
-    if verdict.verdict != "overhead-bound":
-        return
-    short = short_kernels(facts.trace, facts.launches)
-    text = "A faster device or faster kernels would change little: the CPU sets the pace."
-    if 0 < short.events < SHORT_EVENTS:  # more of them are a finding of their own
-        whose = "its" if short.events == 1 else "their"
-        events = f"{short.events:,} of {short.of:,} kernels, copies and memsets"
-        text = f"{events} {verb(short.events, 'take')} less time than {whose} launch on the CPU. {text}"
-    for idle in _little_used(facts):
-        totals = idle.causes
-        # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
-        cause = "dispatch" if 2 * short.events > short.of and totals[0].cause == "host" else totals[0].cause
-        numbers = {**idle.numbers, "short_launches": float(short.events)}
-        if verdict.launch_delay is not None:
-            numbers["launch_delay_ns"] = float(verdict.launch_delay)
-        yield Finding(
-            "overhead_bound",
-            "high",
-            f"Overhead-bound: {_device(facts, idle.gaps)} is busy {busy_text(idle.busy_share)} {idle.base}",
-            f"{_idle_text(idle)} {text}",
-            _ADVICE[cause],
-            first_of(idle.ended_by),
-            numbers,
-        )
-
-
-def little_use(facts: Facts) -> Iterator[Finding]:
-    """A device that is idle for more than half of its time, though not for overhead."""
-    if facts.verdict.verdict == "overhead-bound":
-        return
-    for idle in _little_used(facts):
-        device = _device(facts, idle.gaps).capitalize()
-        yield Finding(
-            "little_use",
-            "high",
-            f"{device} is busy only {busy_text(idle.busy_share)} {idle.base}",
-            _idle_text(idle),
-            _ADVICE[idle.causes[0].cause],
-            first_of(idle.ended_by),
-            idle.numbers,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Idle:
-    """How a device was used in the time that the verdict speaks of: within the steps where there are any."""
-
-    gaps: DeviceGaps
-    """Those of the scope, whatever lies outside of the steps included."""
-    base: str
-    """As `Verdict.base`."""
-    busy: int
-    idle: int
-    causes: list[CauseTotal]
-    """Of `idle`, largest first."""
-    ended_by: I64
-    """The slices that ended the longest gaps, longest first."""
-
-    @property
-    def busy_share(self) -> float:
-        return self.busy / (self.busy + self.idle) if self.busy + self.idle > 0 else 0.0
-
-    @property
-    def numbers(self) -> dict[str, float]:
-        return {
-            "busy_share": self.busy_share,
-            "idle_ns": float(self.idle),
-            "span_busy_share": self.gaps.busy_share,
-        }
-
-
-def _little_used(facts: Facts) -> Iterator[_Idle]:
-    """The devices that are busy for less than half of the time, with the causes of that."""
-    in_steps = facts.whole and facts.summary.busy_share is not None
-    for gaps, causes in zip(facts.gaps, facts.causes, strict=True):
-        windows = [row.window for row in facts.summary.rows] if in_steps else [(gaps.first, gaps.last)]
-        parts = [clip(gaps, *window) for window in windows]
-        # Positions in `gaps`; a gap that a step's border cuts is in two parts, and ends in the second.
-        at = np.concatenate([_positions(gaps, part) for part in parts])
-        length = np.concatenate([part.duration for part in parts])
-        ends = np.concatenate([part.end for part in parts]) == gaps.end[at]
-        count, time = np.zeros(len(CAUSES), np.int64), np.zeros(len(CAUSES), np.int64)
-        np.add.at(count, causes.cause[at[ends]], 1)
-        np.add.at(time, causes.cause[at], length)
-        longest = np.argsort(-length, kind="stable")[:5]
-        idle = _Idle(
-            gaps,
-            facts.verdict.base,
-            sum(part.busy for part in parts),
-            sum(part.idle for part in parts),
-            cause_table(count, time),
-            gaps.after[at[longest]],
-        )
-        if len(at) and idle.busy_share < LITTLE_USE:
-            yield idle
-
-
-def _positions(gaps: DeviceGaps, part: DeviceGaps) -> I64:
-    """Which of `gaps` those of a clipped part of it are."""
-    return part.whole - gaps.whole[0] if len(gaps) else part.whole
-
-
-def _device(facts: Facts, gaps: DeviceGaps) -> str:
-    return f"device {gaps.device}" if len(facts.gaps) > 1 else "the device"
-
-
-def _idle_text(idle: _Idle) -> str:
-    causes = "; ".join(
-        f"in {duration(total.duration)} ({plural(total.gaps, 'gap')}) {WORDS[total.cause]}"
-        for total in idle.causes[:2]
-    )
-    said = {OF_STEPS: "within the steps", OF_SPAN: "from its first to its last event"}.get(
-        idle.base, idle.base
-    )
-    text = f"Of the {duration(idle.busy + idle.idle)} {said} the device is busy for {duration(idle.busy)}. "
-    text += f"Of its idle time, {causes}."
-    overall = busy_text(idle.gaps.busy_share)
-    if overall != busy_text(idle.busy_share):  # the tables of gaps tell this one
-        text += f" From its first to its last event, {duration(idle.gaps.span)}, it is busy {overall}."
-    return text
 
 
 def waiting_at_the_end(facts: Facts) -> Iterator[Finding]:
@@ -286,35 +143,46 @@ def _launches_within(facts: Facts, at: I64) -> bool:
 
 
 def communication(facts: Facts) -> Iterator[Finding]:
-    """Collectives that no computation hides take more than a tenth of the device's time."""
+    """Collectives that no computation hides take more than a tenth of the device's span."""
     for gaps in facts.gaps:
         yield from _communication_of(facts, gaps)
 
 
 def _communication_of(facts: Facts, gaps: DeviceGaps) -> Iterator[Finding]:
     trace = facts.trace
-    kernels = facts.work[trace.kind[facts.work] == Kind.KERNEL]
-    kernels = kernels[device_of(trace)[trace.lane[kernels]] == gaps.device]
+    kernels = work_of_devices(trace)[gaps.device]
+    kernels = kernels[trace.kind[kernels] == Kind.KERNEL]
     collective = facts.named(is_communication)[trace.name[kernels]]
-    at, others = kernels[collective], kernels[~collective]
-    talking, computing = _union(trace, at), _union(trace, others)
-    exposed = talking.total - int(computing.within(talking.start, talking.end).sum())
-    span = gaps.span
+    at = kernels[collective]
+    # Cut at the borders of the scope, as the span is: so the shares add up, as those of the verdict do.
+    low, high = np.array([gaps.first]), np.array([gaps.last])
+    ran, talked, computed = (
+        int(_union(trace, of).within(low, high)[0]) for of in (kernels, at, kernels[~collective])
+    )
+    exposed, span = ran - computed, gaps.span
+    at = at[members(trace, facts.scope, at)]
     if not len(at) or not span or exposed < COMMUNICATION_SHARE * span:
         return
     order = np.argsort(-trace.duration[at], kind="stable")
     shorts = {facts.decoded(int(i)).short for i in at[order][:50].tolist()}
+    where = "from the device's first to its last event" if facts.whole else facts.verdict.base
     yield Finding(
         "communication",
         "high" if exposed > 0.3 * span else "medium",
-        f"Communication alone takes {share(exposed / span)} of {_device(facts, gaps)}'s time",
-        f"Collectives ({', '.join(sorted(shorts)[:3])}) run for {duration(talking.total)}, "
-        f"{duration(exposed)} of it while no other kernel runs. A collective also waits in its kernel for "
-        "the slowest rank: a long one does not have to mean a slow network.",
+        f"Communication alone takes {share(exposed / span)} of {facts.device(gaps)}'s span",
+        f"Collectives ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}, "
+        f"{duration(exposed)} of it while no other kernel runs: {share(exposed / span)} of the "
+        f"{duration(span)} {where}, {share(exposed / gaps.busy)} of its busy time. A collective also waits in "
+        "its kernel for the slowest rank: a long one does not have to mean a slow network.",
         "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket "
         "sizes, prefetching of FSDP), or send less.",
         first_of(at[order]),
-        {"exposed_ns": float(exposed), "communication_ns": float(talking.total), "share": exposed / span},
+        {
+            "exposed_ns": float(exposed),
+            "communication_ns": float(talked),
+            "share": exposed / span,
+            "share_of_busy": exposed / gaps.busy,
+        },
     )
 
 

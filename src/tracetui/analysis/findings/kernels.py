@@ -9,7 +9,7 @@ import numpy as np
 from tracetui.analysis.causes import cause_totals
 from tracetui.analysis.device_work import has_tf32
 from tracetui.analysis.efficiency import efficiency, peak_of
-from tracetui.analysis.findings.model import Facts, Finding, first_of
+from tracetui.analysis.findings.model import WORK_TIME, Facts, Finding, first_of
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.kernels.gemm import UNALIGNED
 from tracetui.analysis.launches import short_kernels
@@ -35,7 +35,7 @@ UNALIGNED_SHARE = 0.05
 
 
 def hotspot(facts: Facts) -> Iterator[Finding]:
-    """One name takes most of the device's time, on a device that has something to do."""
+    """One name takes most of the device's work, on a device that has something to do."""
     trace = facts.trace
     names, which = np.unique(trace.name[facts.work], return_inverse=True)
     if len(names) < 2 or facts.busy_share is None or facts.busy_share < 0.3:
@@ -64,7 +64,7 @@ def hotspot(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         "hotspot",
         "low" if name.kind in ("gemm", "conv", "attention") else "medium",
-        f"{name.short} takes {share(part)} of the device's time",
+        f"{name.short} takes {share(part)} of {WORK_TIME}",
         f"{plural(len(at), 'call')} of {duration(mean)} on average, {duration(time[top])} in all. "
         f"{reached}All other work of the device together takes {duration(facts.work_time - time[top])}.",
         _hotspot_advice(numbers.get("compute_share")),
@@ -101,7 +101,7 @@ def memory_bound(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         "memory_bound",
         "medium",
-        f"{share(time / facts.work_time)} of the device's time goes to kernels that move memory",
+        f"{share(time / facts.work_time)} of {WORK_TIME} goes to kernels that move memory",
         f"The device is the bottleneck, and of the device its memory: {listed}. Each of these reads its "
         "inputs from memory, writes its result back, and does next to no arithmetic on the way.",
         "Fuse them: torch.compile for chains of elementwise ops, scaled_dot_product_attention for "
@@ -204,8 +204,7 @@ def fp32_products(facts: Facts) -> Iterator[Finding]:
     name = facts.decoded(int(at[order[0]]))
     peak, _ = peak_of(trace)
     text = f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'take')} {duration(time)}, "
-    text += f"{share(time / facts.work_time)} of "
-    text += "the device's time, on the plain fp32 units. "
+    text += f"{share(time / facts.work_time)} of {WORK_TIME}, on the plain fp32 units. "
     faster = "tf32" if modern else "fp16"
     if peak and peak.tflops_for(faster) and peak.tflops_for("fp32"):
         text += (
@@ -215,7 +214,7 @@ def fp32_products(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         "fp32_products",
         "medium",
-        f"Products in fp32 without tensor cores take {share(time / facts.work_time)} of the device's time",
+        f"Products in fp32 without tensor cores take {share(time / facts.work_time)} of {WORK_TIME}",
         text.strip(),
         'torch.set_float32_matmul_precision("high") lets them run as TF32; autocast runs them in bf16.'
         if modern
@@ -243,7 +242,7 @@ def unaligned_products(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         "unaligned_products",
         "medium" if time > 0.2 * facts.work_time else "low",
-        f"Products of unaligned operands take {part} of the device's time",
+        f"Products of unaligned operands take {part} of {WORK_TIME}",
         f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'load')} one element at a time "
         "(align1 in the name), "
         "because the rows of an operand do not start at multiples of 16 bytes: some dimension is no "

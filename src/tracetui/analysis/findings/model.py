@@ -21,11 +21,13 @@ from tracetui.analysis.verdict import Verdict, judge
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64, Bool
 
-__all__ = ["EVIDENCE", "SEVERITIES", "Facts", "Finding", "Rule", "first_of"]
+__all__ = ["EVIDENCE", "SEVERITIES", "WORK_TIME", "Facts", "Finding", "Rule", "first_of"]
 
 SEVERITIES = ("high", "medium", "low", "info")
 """High: most of the time goes here. Info: worth knowing to read the trace, costs nothing that could be saved.
 """
+
+WORK_TIME = "kernel and copy time"
 
 EVIDENCE = 20
 """The most slices that a finding lists."""
@@ -127,7 +129,7 @@ class Facts:
 
     @cached_property
     def work_time(self) -> int:
-        """Durations of all device work together, ns."""
+        """Durations of all device work together, ns: `WORK_TIME` in sentences. What overlaps counts twice."""
         return int(self.trace.duration[self.work].sum())
 
     @cached_property
@@ -152,6 +154,10 @@ class Facts:
     def decoded(self, i: int) -> KernelName:
         """The decoded name of a slice of `work`."""
         return self.names[int(self.trace.name[i])]
+
+    def device(self, gaps: DeviceGaps) -> str:
+        """What a sentence calls a device."""
+        return f"device {gaps.device}" if len(self.gaps) > 1 else "the device"
 
     def named(self, wanted: Callable[[str], bool]) -> Bool:
         """Mask over ``trace.names``."""
