@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.kineto import cpu, run, trace_of
 
 from tracetui.analysis.memory import memory_records
-from tracetui.trace import Kind, Trace, load
+from tracetui.analysis.scope import members, step_scope
+from tracetui.analysis.steps import summarize_steps
+from tracetui.trace import DEVICE_WORK, Kind, Trace, load
 from tracetui.tui import flow
 from tracetui.tui.gaps import gap_order, list_causes, list_gaps, next_gap
 from tracetui.tui.panes.details import args_of
@@ -89,6 +92,37 @@ def test_the_facts_of_an_op_list_what_it_ran_on_the_gpu(llama: Trace) -> None:
     assert told.value.startswith(f"{len(work)} event")
     assert exact(int(llama.duration[work].sum())) in told.value
     assert facts[-1].value == "reading …"
+
+
+def test_a_step_counts_what_any_thread_launched_in_it_as_the_table_of_steps_does(llama: Trace) -> None:
+    rows = summarize_steps(llama).rows
+    assert len(rows) == 2
+    for row in rows:
+        lane = llama.lane[row.event]
+        facts = event_facts(llama, row.event, None)
+        at = next(n for n, f in enumerate(facts) if f.label == "on the GPU")
+        told = facts[at].value
+        assert told.startswith(f"{row.kernels:,} kernels, {row.copies:,} copies and sets, ")
+        work = np.flatnonzero(llama.is_kind(*DEVICE_WORK))
+        mine = work[members(llama, step_scope(llama, row.number), work)]
+        assert len(mine) == row.kernels + row.copies
+        assert told.endswith(f", {exact(int(llama.duration[mine].sum()))} in all")
+        assert (llama.lane[llama.launch[mine]] != lane).any(), "the backward pass has a thread of its own"
+        first = mine[np.argsort(llama.start[mine], kind="stable")]
+        assert [f.event for f in facts[at : at + 10]] == [first[0], *first[:8], first[8]]
+
+
+def test_an_annotation_says_what_other_threads_launched_meanwhile(tmp_path: Path) -> None:
+    events = [cpu("train", 0, 100, "user_annotation"), *run(15, 20, 1), *run(55, 20, 2), *run(150, 5, 3)]
+    events[3]["tid"] = 10  # the second launch
+    facts = event_facts(trace_of(tmp_path, *events), 0, {})
+    told = next(f.value for f in facts if f.label == "on the GPU")
+    assert told == f"1 event, {exact(20_000)} in all; while it lasts other threads launch 1 more"
+    alone = event_facts(trace_of(tmp_path, events[0], *events[3:]), 0, {})
+    told = next(f.value for f in alone if f.label == "on the GPU")
+    assert told == "nothing; while it lasts other threads launch 1 more"
+    quiet = event_facts(trace_of(tmp_path, *events[:3]), 0, {})
+    assert next(f.value for f in quiet if f.label == "on the GPU") == f"1 event, {exact(20_000)} in all"
 
 
 def test_follow_and_unfollow_are_each_other(llama: Trace) -> None:

@@ -172,8 +172,8 @@ def _communication_of(facts: Facts, gaps: DeviceGaps) -> Iterator[Finding]:
         f"Communication alone takes {share(exposed / span)} of {facts.device(gaps)}'s span",
         f"Collectives ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}, "
         f"{duration(exposed)} of it while no other kernel runs: {share(exposed / span)} of the "
-        f"{duration(span)} {where}, {share(exposed / gaps.busy)} of its busy time. A collective also waits in "
-        "its kernel for the slowest rank: a long one does not have to mean a slow network.",
+        f"{duration(span)} {where}, {share(exposed / gaps.busy)} of its busy time. A collective also waits "
+        "in its kernel for the slowest rank: a long one does not have to mean a slow network.",
         "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket "
         "sizes, prefetching of FSDP), or send less.",
         first_of(at[order]),

@@ -11,9 +11,9 @@ import numpy as np
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.memory import Records, change, moment
 from tracetui.analysis.scope import find_steps, launch_times, step_of
-from tracetui.trace.model import DEVICE_WORK, Kind, Trace
+from tracetui.trace.model import DEVICE_WORK, I32, Kind, Trace
 from tracetui.trace.text import plain
-from tracetui.tui.flow import backward, device_events, forward_of, is_device, launches_within, path
+from tracetui.tui.flow import backward, forward_of, is_device, launches_within, path
 from tracetui.tui.panes.device_facts import device_facts
 from tracetui.tui.text import wrap
 from tracetui.units import exact, fixed, instant, memory_size, plural, share_of, size
@@ -132,25 +132,48 @@ def _links(trace: Trace, i: int) -> list[Fact]:
 def _launched(trace: Trace, i: int) -> list[Fact]:
     if is_device(trace, i) or trace.lanes[int(trace.lane[i])].device >= 0:
         return []
-    if int(trace.kind[i]) == Kind.RUNTIME:
-        work = device_events(trace, i)
-    else:
-        inside = launches_within(trace, i)
-        mask = np.zeros(len(trace) + 1, dtype=np.bool_)
-        mask[inside] = True
-        work = [int(j) for j in np.flatnonzero(mask[trace.launch])]
-    work = [j for j in work if int(trace.kind[j]) in {int(k) for k in DEVICE_WORK}]
-    if not work:
+    on_devices = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.odd)
+    if not len(on_devices):
         return []
-    work.sort(key=lambda j: int(trace.start[j]))
-    total = int(trace.duration[np.array(work)].sum())
-    facts = [Fact("on the GPU", f"{plural(len(work), 'event')}, {exact(total)} in all", work[0])]
+    step = np.flatnonzero((steps := find_steps(trace)).event == i)
+    others = 0
+    if len(step):  # whichever thread launched it: the numbers of the table of steps
+        work = on_devices[step_of(steps, launch_times(trace, on_devices)) == step[0]]
+        kernels = int(np.count_nonzero(trace.kind[work] == Kind.KERNEL))
+        copies = len(work) - kernels
+        what = [
+            plural(n, *word)
+            for n, *word in ((kernels, "kernel"), (copies, "copy or set", "copies and sets"))
+            if n
+        ]
+    else:
+        mask = np.zeros(len(trace) + 1, dtype=np.bool_)
+        mask[[i] if int(trace.kind[i]) == Kind.RUNTIME else launches_within(trace, i)] = True
+        work = on_devices[mask[trace.launch[on_devices]]]
+        what = [plural(len(work), "event")]
+        if int(trace.kind[i]) == Kind.ANNOTATION:
+            others = _launched_by_others(trace, i, trace.launch[on_devices])
+    meanwhile = f"; while it lasts other threads launch {others:,} more" if others else ""
+    if not len(work):
+        return [Fact("on the GPU", f"nothing{meanwhile}")] if others else []
+    work = work[np.argsort(trace.start[work], kind="stable")]
+    total = exact(int(trace.duration[work].sum()))
+    facts = [Fact("on the GPU", f"{', '.join(what)}, {total} in all{meanwhile}", int(work[0]))]
     facts += [
-        Fact("", f"  {fixed(int(trace.duration[j])):>10}  {short(trace, j)}", j) for j in work[:SHOWN_EVENTS]
+        Fact("", f"  {fixed(int(trace.duration[j])):>10}  {short(trace, j)}", j)
+        for j in work[:SHOWN_EVENTS].tolist()
     ]
     if len(work) > SHOWN_EVENTS:
-        facts.append(Fact("", f"  … and {len(work) - SHOWN_EVENTS:,} more", work[SHOWN_EVENTS]))
+        facts.append(Fact("", f"  … and {len(work) - SHOWN_EVENTS:,} more", int(work[SHOWN_EVENTS])))
     return facts
+
+
+def _launched_by_others(trace: Trace, i: int, launch: I32) -> int:
+    """How much was launched from other lanes while slice i lasted; `launch`: those of all device work."""
+    launch = launch[launch >= 0]
+    begin, end = int(trace.start[i]), int(trace.start[i]) + int(trace.duration[i])
+    during = (trace.start[launch] >= begin) & (trace.start[launch] < end)
+    return int(np.count_nonzero(during & (trace.lane[launch] != trace.lane[i])))
 
 
 def _kin(trace: Trace, i: int) -> list[Fact]:
