@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +95,67 @@ def test_a_spoilt_file_is_as_good_as_none(tmp_path: Path, spoilt: bytes) -> None
     file.write_bytes(spoilt)
     assert load_marks("a.json", tmp_path) == []
     marks = Marks("a.json", None, tmp_path)
+    assert not marks.whole
     marks.put(Mark(1, "new"))
     assert load_marks("a.json", tmp_path) == [Mark(1, "new")]
+    aside = file.with_suffix(".bad")
+    assert aside.read_bytes() == spoilt
+    assert aside.name in marks.trouble
+    marks.put(Mark(2, "newer"))
+    assert (marks.trouble, len(list(file.parent.iterdir()))) == ("", 2)
+
+
+def test_every_file_that_cannot_be_read_is_put_aside_and_none_written_over(tmp_path: Path) -> None:
+    file = state_file("marks", "a.json", tmp_path)
+    assert file is not None
+    marks = Marks("a.json", None, tmp_path)
+    for n, spoilt in enumerate(("one", "two")):
+        marks.put(Mark(n, f"mark {n}"))
+        file.write_text(spoilt)
+        marks.put(Mark(n + 10, f"mark {n + 10}"))
+        assert marks.kept
+    assert [p.read_text() for p in sorted(file.parent.glob("*.bad"))] == ["two", "one"]
+    assert [m.time for m in load_marks("a.json", tmp_path)] == [0, 1, 10, 11]
+
+
+def test_a_file_that_can_be_neither_read_nor_moved_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = state_file("marks", "a.json", tmp_path)
+    assert file is not None
+    file.parent.mkdir()
+    file.write_text("{")
+
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "rename", refused)
+    marks = Marks("a.json", None, tmp_path)
+    marks.put(Mark(1, "one"))
+    marks.put(Mark(2, "two"))
+    assert [m.label for m in marks.here] == ["one", "two"]
+    assert (marks.kept, marks.trouble[:8], file.read_text()) == (False, "not kept", "{")
+
+
+def test_one_more_than_can_be_kept_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracetui.tui.marks.MOST", 3)
+    marks = Marks("a.json", None, tmp_path)
+    for n in range(4):
+        assert marks.trouble == ""
+        marks.put(Mark(n, f"mark {n}"))
+    assert marks.trouble == "not made: there are 3 marks already"
+    marks.put(Mark(0, "changed"))
+    assert marks.trouble == ""
+    assert [m.label for m in marks.here] == ["changed", "mark 1", "mark 2"]
+    assert load_marks("a.json", tmp_path) == marks.all
+
+
+def test_a_mark_of_an_older_version_becomes_one_of_the_trace_when_it_is_changed(tmp_path: Path) -> None:
+    save_marks("a.json", [Mark(5, "old"), Mark(5, "another's", zero=7)], tmp_path)
+    marks = Marks("a.json", 8, tmp_path)
+    marks.put(Mark(5, "mine", zero=8))
+    marks.put(Mark(5, "changed"))
+    assert [(m.label, m.zero) for m in marks.all] == [("another's", 7), ("changed", 8)]
 
 
 def test_what_can_be_read_of_a_file_is_read_and_made_harmless(tmp_path: Path) -> None:
@@ -188,6 +248,39 @@ async def test_marks_are_there_at_the_next_opening() -> None:
         await pilot.press("m", *["backspace"] * 20, "enter")
         await until(pilot, lambda: not screen.marks.all)
         assert screen.timeline.scene.marks == ()
+
+
+async def test_marks_that_cannot_be_read_are_put_aside_and_that_is_said(state: Path) -> None:
+    file = state_file("marks", str(MLP))
+    assert file is not None
+    file.parent.mkdir()
+    file.write_text('{"marks": [{"time_ns": 5, "lab')
+    app = app_of(MLP)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: "not all marks of this trace can be read" in text(app))
+        await pilot.press("right", "m", "x", "enter")
+        await until(pilot, lambda: f"is now marks/{file.stem}.bad" in text(app))
+    assert [m["label"] for m in kept_in(state)["marks"]] == ["x"]
+
+
+async def test_marks_and_lanes_are_kept_where_the_working_directory_goes(
+    tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    write_trace(folder / "t.json", [slice_event("a", 0, 5), slice_event("b", 0, 5, tid=2)])
+    with monkeypatch.context() as at:
+        at.chdir(folder)
+        app = app_of("t.json")
+        async with app.run_test(size=SIZE) as pilot:
+            await until(pilot, lambda: "t.json" in text(app))
+            shutil.rmtree(folder)
+            assert state_file("marks", "t.json", state) is None
+            await pilot.press("right", "z", "m", "x", "enter")
+            await until(pilot, lambda: "marked at" in screen_of(app).footer.message)
+    found = [json.loads(file.read_text()) for file in state.glob("*/*.json")]
+    assert sorted(f["path"] for f in found) == [str(folder / "t.json")] * 2
+    assert {next(iter(f.keys() - {"path"})) for f in found} == {"lanes", "marks"}
 
 
 async def test_m_reaches_marks_that_share_a_cell() -> None:

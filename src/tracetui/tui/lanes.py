@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tracetui.tui.state import forget_state, read_state, state_file, write_state
+from tracetui.tui.state import forget_state, read_state, resolved, state_file, write_state
 
 
 def load_lanes(path: str, folder: Path | None = None) -> list[Mapping[str, Any]]:
@@ -27,4 +27,4 @@ def save_lanes(path: str, lanes: Sequence[Mapping[str, Any]] | None, folder: Pat
     if lanes is None or file is None:
         forget_state(file)
         return True
-    return write_state(file, {"path": str(Path(path).resolve()), "lanes": list(lanes)})
+    return write_state(file, {"path": resolved(path), "lanes": list(lanes)})

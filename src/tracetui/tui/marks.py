@@ -15,7 +15,7 @@ import numpy as np
 from tracetui.analysis.kernel_names import short_name
 from tracetui.trace.model import Trace
 from tracetui.trace.text import plain
-from tracetui.tui.state import read_state, state_file, write_state
+from tracetui.tui.state import readable_state, resolved, set_aside, state_file, write_state
 from tracetui.units import instant
 
 LABEL_LIMIT = 60
@@ -84,11 +84,30 @@ def made(mark: Mark) -> Mark:
 # The file
 
 
+class Loaded(NamedTuple):
+    """What a file of marks holds."""
+
+    marks: list[Mark]
+    """By time, with those of earlier traces at the path."""
+    whole: bool
+    """Whether there is nothing else in it: nothing that cannot be read, and not too many."""
+
+
+def read_marks(file: Path | None) -> Loaded:
+    """The marks of a file, as far as it can be read."""
+    state = readable_state(file)
+    if not state:
+        return Loaded([], state is not None)
+    entries = state.get("marks")
+    if not isinstance(entries, list):
+        return Loaded([], False)
+    found = [m for m in map(_mark, entries[:MOST]) if m is not None]
+    return Loaded(_sorted(found), len(found) == len(entries))
+
+
 def load_marks(path: str, folder: Path | None = None) -> list[Mark]:
     """The marks of a trace by time, with those of earlier traces at its path; what cannot be read is left."""
-    entries = read_state(state_file("marks", path, folder)).get("marks")
-    found = [_mark(e) for e in entries[:MOST]] if isinstance(entries, list) else []
-    return _sorted(m for m in found if m is not None)
+    return read_marks(state_file("marks", path, folder)).marks
 
 
 def _mark(entry: Any) -> Mark | None:
@@ -135,7 +154,7 @@ def save_marks(path: str, marks: Iterable[Mark], folder: Path | None = None) -> 
         }
         for m in marks
     ]
-    return write_state(file, {"path": str(Path(path).resolve()), "marks": entries})
+    return write_state(file, {"path": resolved(path), "marks": entries})
 
 
 # Lists of marks
@@ -167,10 +186,12 @@ class Marks:
     open, too."""
 
     def __init__(self, path: str, zero: int | None = None, folder: Path | None = None) -> None:
-        self.path, self.zero, self.folder = path, zero, folder
-        self.kept = state_file("marks", path, folder) is not None
+        self.path, self.zero, self.folder = resolved(path), zero, folder
+        self.kept = self._file is not None
         """Whether the last change was written (before the first: whether there is a place for it)."""
-        self.all = load_marks(path, folder)
+        self.trouble = ""
+        """What became of the last change other than that it was made and kept: a clause to show."""
+        self.all, self.whole = read_marks(self._file)
 
     @property
     def here(self) -> list[Mark]:
@@ -186,19 +207,47 @@ class Marks:
         return next((m for m in self.all if m.time == time and self.is_here(m)), None)
 
     def put(self, mark: Mark) -> None:
-        """Add a mark, or change the one at its instant; one without label and note takes it away."""
-        self._keep(with_mark(self._fresh(), mark))
+        """Add a mark, or change the one at its instant; one without label and note takes it away.
+
+        There are at most `MOST`: one more is not made, and `trouble` says so.
+        """
+        if mark.zero is None:
+            mark = mark._replace(zero=self.zero)
+        before = self._fresh()
+        after = with_mark(before, mark)
+        if len(after) > max(MOST, len(before)):
+            self.all, self.trouble = before, f"not made: there are {MOST:,} marks already"
+            return
+        self._keep(after)
 
     def drop(self, mark: Mark) -> None:
         """Take a mark away."""
         self._keep(without(self._fresh(), mark))
 
+    @property
+    def _file(self) -> Path | None:
+        return state_file("marks", self.path, self.folder)
+
     def _fresh(self) -> list[Mark]:
-        return load_marks(self.path, self.folder) if self.kept else self.all
+        if self.kept:
+            found = read_marks(self._file)
+            self.whole = found.whole
+            if found.whole or found.marks:  # a file that was spoilt since takes no mark along
+                self.all = found.marks
+        return self.all
 
     def _keep(self, marks: list[Mark]) -> None:
+        """Write the marks; a file that was not read as a whole is put aside first, never written over."""
         self.all = marks
-        self.kept = save_marks(self.path, marks, self.folder)
+        file, aside = self._file, None
+        if file is not None and not self.whole:
+            aside = set_aside(file)
+            self.whole = aside is not None
+        self.kept = self.whole and save_marks(self.path, marks, self.folder)
+        told = [] if self.kept else ["not kept: there is no place to write to"]
+        if aside is not None:
+            told.append(f"the file that could not be read is now marks/{aside.name}")
+        self.trouble = "; ".join(told)
 
 
 # Marks and events

@@ -24,11 +24,27 @@ SIZE_LIMIT = 64 << 20
 
 
 def state_file(kind: str, path: str, folder: Path | None = None) -> Path | None:
-    """Where something about a trace is kept; None for standard input and pipes: they have no next opening."""
+    """Where something about a trace is kept; None for standard input and pipes: they have no next opening.
+
+    None, too, for a path whose folder cannot be told."""
     if path == "-" or _is_stream(path):
         return None
-    key = hashlib.sha256(os.fsencode(Path(path).resolve())).hexdigest()[:24]
+    whole = resolved(path)
+    if not os.path.isabs(whole):
+        return None
+    key = hashlib.sha256(os.fsencode(whole)).hexdigest()[:24]
     return (folder or state_folder()) / kind / f"{key}.json"
+
+
+def resolved(path: str) -> str:
+    """A trace's path from the root on: asked for at the opening, it holds where the working directory is gone
+    later. "-" and what cannot be resolved stay as they are."""
+    if path == "-":
+        return path
+    try:
+        return str(Path(path).resolve())
+    except (OSError, RuntimeError, ValueError):  # RuntimeError: links that lead around in a circle
+        return path
 
 
 def _is_stream(path: str) -> bool:
@@ -40,15 +56,34 @@ def _is_stream(path: str) -> bool:
 
 def read_state(file: Path | None) -> dict[str, Any]:
     """What is kept in a file; {} where there is none, or none that tracetui wrote."""
+    return readable_state(file) or {}
+
+
+def readable_state(file: Path | None) -> dict[str, Any] | None:
+    """What is kept in a file; {} where there is none, None where there is one that cannot be read."""
     if file is None:
         return {}
     try:
         if file.stat().st_size > SIZE_LIMIT:
-            return {}
+            return None
         found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+    except (FileNotFoundError, NotADirectoryError):
         return {}
-    return found if isinstance(found, dict) else {}
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def set_aside(file: Path) -> Path | None:
+    """Give a file a free name that ends in .bad: someone may still want it. None where that failed."""
+    for number in range(1, 100):
+        aside = file.with_suffix(".bad" if number == 1 else f".{number}.bad")
+        try:
+            if not aside.exists():
+                return file.rename(aside)
+        except OSError:
+            return None
+    return None
 
 
 def write_state(file: Path | None, data: object) -> bool:

@@ -210,7 +210,7 @@ class MarksScreen(LeaveOnce, ModalScreen[Mark]):
     def _edited(self, mark: Mark | None) -> None:
         if mark is not None:
             self.marks.put(mark)
-            self._told(mark, "kept" if self.marks.kept else "not kept: there is no place to write to")
+            self._told(mark, self.marks.trouble or "kept")
 
     def action_remove(self) -> None:
         mark = self.here
@@ -228,6 +228,8 @@ class MarksScreen(LeaveOnce, ModalScreen[Mark]):
             self.footer.say("nothing was removed")
 
     def _told(self, at: Mark | None, said: str) -> None:
+        if self.marks.trouble and self.marks.trouble != said:
+            said = f"{said}; {self.marks.trouble}"
         self._changed()
         self.show_marks(at)
         self.footer.say(said)

@@ -9,6 +9,7 @@ from textual.timer import Timer
 
 from tracetui.tui.lanes import load_lanes, save_lanes
 from tracetui.tui.screens.parts.base import TracePart
+from tracetui.tui.state import resolved
 from tracetui.tui.timeline import LanesArranged
 
 RESTS = 1.0
@@ -20,6 +21,7 @@ class Arranging(TracePart):
 
     _own: bool | None = None
     """What is to be written: an arrangement, or that there is none any more; None: nothing."""
+    _path = "-"
     _rests: Timer | None = None
     _writing: ClassVar[Lock] = Lock()
 
@@ -66,7 +68,8 @@ class Arranging(TracePart):
 
     def restore_lanes(self) -> None:
         """Arrange the lanes as they were left."""
-        kept = load_lanes(self.trace.info.path)
+        self._path = resolved(self.trace.info.path)
+        kept = load_lanes(self._path)
         if kept:
             self.timeline.set_arrangement(kept)
 
@@ -91,7 +94,7 @@ class Arranging(TracePart):
         with self._writing:
             own, self._own = self._own, None
             lanes = self.timeline.arrangement() if own else None
-            return own is None or save_lanes(self.trace.info.path, lanes)
+            return own is None or save_lanes(self._path, lanes)
 
     def on_unmount(self) -> None:
         """The last change may be younger than the timer."""

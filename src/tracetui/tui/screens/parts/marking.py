@@ -21,7 +21,9 @@ class Marking(Asking):
         if here:
             self.draw_marks()
         earlier = len(self.marks.all) - len(here)
-        if earlier:
+        if not self.marks.whole:
+            self.say("not all marks of this trace can be read: their file is put aside at the next change")
+        elif earlier:
             self.say(f"{plural(earlier, 'mark')} of an earlier trace at this path: l lists them")
 
     def draw_marks(self) -> None:
@@ -44,8 +46,8 @@ class Marking(Asking):
         done = "marked" if there is not None else "no mark"
         if there is not None and not mark.label:
             done = "its note keeps the mark; l, then d removes it:"
-        kept = "" if self.marks.kept else ", not kept"
-        self.say(f"{done} at {instant(mark.time)}{kept}")
+        trouble = f"; {self.marks.trouble}" if self.marks.trouble else ""
+        self.say(f"{done} at {instant(mark.time)}{trouble}")
 
     def action_mark(self) -> None:
         mark = self.mark_here()
