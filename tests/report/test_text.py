@@ -10,17 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from tests.kineto import cpu, trace_of
 
 from tracetui.analysis.efficiency import efficiency
 from tracetui.report import markdown
 from tracetui.report.efficiency import efficiency_lines
-from tracetui.report.findings import findings_lines
+from tracetui.report.findings import findings_lines, findings_markdown
 from tracetui.report.gaps import gaps_lines
 from tracetui.report.jsonable import dumps
 from tracetui.report.lines import bar, columns, fit, plain_text, wrap
 from tracetui.report.pytorch_table import format_share, format_time
 from tracetui.report.steps import steps_lines
-from tracetui.report.summary import summarize, summary_lines
+from tracetui.report.summary import summarize, summary_lines, summary_markdown
 from tracetui.trace import load
 
 SAMPLES = sorted((Path(__file__).parent.parent.parent / "sample_traces").glob("*.json.gz"))
@@ -55,6 +56,21 @@ def test_wrapped_text_keeps_numbers_with_their_units(words: list[str]) -> None:
     for line in lines:
         assert not re.search(r"12\.3$|1\.06$|reduce-$", line)
         assert not re.match(r"µs|TB/s|overhead", line)
+
+
+def test_a_trace_of_nothing_that_pytorch_records_says_so(tmp_path: Path) -> None:
+    strange = trace_of(tmp_path, cpu("paint", 0, 10, "blink"), cpu("layout", 20, 10, "devtools"))
+    told = "Nothing could be analysed: no event is of a kind that PyTorch records"
+    summary = summarize(strange)
+    assert told in plain_text(findings_lines(strange, (), 120))
+    assert told in " ".join(plain_text(summary_lines(summary, 120)).split())
+    assert told in findings_markdown(strange, ())
+    assert told in summary_markdown(summary)
+    known = trace_of(tmp_path, cpu("aten::mm", 0, 10))
+    assert (
+        plain_text(findings_lines(known, (), 120)).strip() == "No rule has anything to say about this trace."
+    )
+    assert "Nothing could be analysed" not in plain_text(summary_lines(summarize(known), 120))
 
 
 def test_columns_line_up() -> None:

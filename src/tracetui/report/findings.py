@@ -5,16 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracetui.analysis.findings import Finding
+from tracetui.analysis.findings import Finding, analysable
 from tracetui.analysis.kernel_names import short_name
 from tracetui.report import markdown
 from tracetui.report.lines import Line, fit, wrap
 from tracetui.trace import Trace
 from tracetui.units import duration, instant
 
-__all__ = ["SEVERITY_STYLE", "finding_titles", "findings_json", "findings_lines", "findings_markdown"]
+__all__ = [
+    "SEVERITY_STYLE",
+    "UNKNOWN_EVENTS",
+    "finding_titles",
+    "findings_json",
+    "findings_lines",
+    "findings_markdown",
+]
 
 SEVERITY_STYLE = {"high": "bad", "medium": "warn", "low": "accent", "info": "dim"}
+UNKNOWN_EVENTS = (
+    "Nothing could be analysed: no event is of a kind that PyTorch records (ops, annotations, launches, "
+    "GPU work)."
+)
 SHOWN = 3
 """Pieces of evidence in text; JSON has all that the finding lists."""
 
@@ -44,6 +55,10 @@ def findings_json(trace: Trace, findings: Sequence[Finding]) -> list[dict[str, A
     ]
 
 
+def _nothing(trace: Trace) -> str:
+    return "No rule has anything to say about this trace." if analysable(trace) else UNKNOWN_EVENTS
+
+
 def _evidence(trace: Trace, finding: Finding) -> list[str]:
     shown = []
     for i in finding.evidence[:SHOWN]:
@@ -69,7 +84,7 @@ def findings_lines(trace: Trace, findings: Sequence[Finding], width: int) -> lis
     """Each finding with its explanation, what to try, and the first of its evidence."""
     width = min(width, 100)
     if not findings:
-        return [[("No rule has anything to say about this trace.", "")]]
+        return [[(part, "")] for part in wrap(_nothing(trace), width)]
     lines: list[Line] = []
     for f in findings:
         lines += [[]] if lines else []
@@ -87,7 +102,7 @@ def findings_lines(trace: Trace, findings: Sequence[Finding], width: int) -> lis
 
 def findings_markdown(trace: Trace, findings: Sequence[Finding]) -> str:
     if not findings:
-        return "No rule has anything to say about this trace.\n"
+        return f"{_nothing(trace)}\n"
     text = ""
     for f in findings:
         text += f"- **{f.severity}: {markdown.cell(f.title)}**. {markdown.cell(f.text)}\n"

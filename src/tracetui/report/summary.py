@@ -10,14 +10,14 @@ import numpy as np
 
 from tracetui.analysis.averages import Averages, averages
 from tracetui.analysis.causes import CauseTotal, totals_by
-from tracetui.analysis.findings import Facts, Finding, find_findings
+from tracetui.analysis.findings import Facts, Finding, analysable, find_findings
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.launches import ShortKernels, find_launches, short_kernels
 from tracetui.analysis.scope import WHOLE, Scope
 from tracetui.analysis.steps import StepRow, Steps, summarize_steps
 from tracetui.analysis.verdict import Verdict, busy_text
 from tracetui.report import markdown
-from tracetui.report.findings import finding_titles, findings_json, findings_markdown
+from tracetui.report.findings import UNKNOWN_EVENTS, finding_titles, findings_json, findings_markdown
 from tracetui.report.gaps import GapReport, cause_lines, causes_markdown, gap_report, headline, lead_in_line
 from tracetui.report.jsonable import share as json_share
 from tracetui.report.jsonable import us
@@ -194,7 +194,8 @@ def _verdict(summary: Summary) -> tuple[str, str, str]:
         numbers.append(f"GPU busy {busy_text(verdict.busy_share)} {where}")
     if verdict.launch_delay is not None:
         numbers.append(f"launch to start {duration(verdict.launch_delay)} (median)")
-    return verdict.verdict, ", ".join(numbers), verdict.reason
+    reason = verdict.reason if analysable(summary.trace) else UNKNOWN_EVENTS
+    return verdict.verdict, ", ".join(numbers), reason
 
 
 def summary_lines(summary: Summary, width: int) -> list[Line]:

@@ -6,13 +6,15 @@ does not fire says nothing: there is no finding without evidence.
 
 from __future__ import annotations
 
+import numpy as np
+
 from tracetui.analysis.findings import compiled, copies, idle, kernels, ops, start, use
 from tracetui.analysis.findings.model import SEVERITIES, Facts, Finding, Rule
-from tracetui.analysis.scope import WHOLE, Scope
+from tracetui.analysis.scope import WHOLE, Scope, members
 from tracetui.analysis.steps import Steps
-from tracetui.trace import Trace
+from tracetui.trace import DEVICE_WORK, Kind, Trace
 
-__all__ = ["RULES", "SEVERITIES", "Facts", "Finding", "find_findings"]
+__all__ = ["RULES", "SEVERITIES", "Facts", "Finding", "analysable", "find_findings"]
 
 RULES: dict[str, Rule] = {
     "overhead_bound": use.overhead_bound,
@@ -42,6 +44,12 @@ RULES: dict[str, Rule] = {
     "planned_launches": ops.planned_launches,
 }
 """Every rule, by name, in the order in which findings of one severity are shown."""
+
+
+def analysable(trace: Trace, scope: Scope | None = None) -> bool:
+    """Whether a trace, or a part of it, has what the rules are about: ops, annotations, launches, work."""
+    at = np.flatnonzero(trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, *DEVICE_WORK))
+    return bool(members(trace, scope, at).any())
 
 
 def find_findings(
