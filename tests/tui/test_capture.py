@@ -143,6 +143,30 @@ def test_recent_traces_are_kept_newest_first_and_only_while_they_are_there(tmp_p
     assert [ago(s) for s in (5, 125, 7300, 200_000)] == ["just now", "2 min ago", "2 h ago", "2 d ago"]
 
 
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        "5",
+        "[" * 100_000,
+        '{"traces": 5}',
+        '{"traces": [5, {}, {"path": 5, "opened": 1}, {"path": "/", "opened": "1"}]}',
+        '{"traces": [{"path": "/%s", "opened": 1}, {"path": "a\\u0000b", "opened": 1}]}' % ("a" * 300),
+        '{"traces": [{"path": "FILE", "opened": -Infinity}, {"path": "FILE", "opened": NaN}]}',
+        '{"traces": [{"path": "FILE", "opened": 1%s}]}' % ("0" * 400),
+    ],
+)
+async def test_a_spoilt_list_of_recent_traces_costs_only_what_is_spoilt(spoilt: str, state: Path) -> None:
+    mlp = DATA / "mlp_eager.json.gz"
+    (state / "recent.json").write_text(spoilt.replace("FILE", str(mlp)))
+    assert recent_traces() == []
+    app = TracetuiApp()
+    async with app.run_test(size=(100, 30)) as pilot:
+        assert isinstance(app.screen, StartScreen)
+        await until(pilot, lambda: "a workload, or your code" in text(app))
+    remember(mlp)
+    assert [r.path for r in recent_traces()] == [mlp]
+
+
 async def test_the_start_screen_offers_recent_traces_samples_and_captures() -> None:
     remember(DATA / "mlp_eager.json.gz")
     app = TracetuiApp()

@@ -12,7 +12,7 @@ from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.tui.recent import state_folder
+from tracetui.tui.state import state_folder
 from tracetui.tui.text import cell
 
 LINES = (

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from tracetui.tui.state import read_state, resolved, state_folder, write_state
 
 KEPT = 30
+LATEST = 1e12
+"""Seconds since the epoch; nothing was opened after, or so long before."""
 
 
 class Recent(NamedTuple):
@@ -20,40 +22,37 @@ class Recent(NamedTuple):
     """Seconds since the epoch."""
 
 
-def state_folder() -> Path:
-    """Where tracetui keeps what it remembers; `TRACETUI_STATE` names another place."""
-    named = os.environ.get("TRACETUI_STATE")
-    if named:
-        return Path(named)
-    from platformdirs import user_state_path
-
-    return user_state_path("tracetui", appauthor=False)
+def recent_file(folder: Path | None = None) -> Path:
+    """Where they are kept."""
+    return (folder or state_folder()) / "recent.json"
 
 
 def recent_traces(folder: Path | None = None) -> list[Recent]:
     """The traces opened lately that are still there, the last one first."""
-    file = (folder or state_folder()) / "recent.json"
-    try:
-        entries = json.loads(file.read_text(encoding="utf-8"))
-        found = [Recent(Path(e["path"]), float(e["opened"])) for e in entries]
-    except (OSError, ValueError, TypeError, KeyError):
-        return []
-    return [r for r in found if r.path.is_file()]
+    entries = read_state(recent_file(folder)).get("traces")
+    found = [_recent(e) for e in entries[:KEPT]] if isinstance(entries, list) else []
+    # Unlike Path's own, this is False where a path is too long or may not be looked at.
+    return [r for r in found if r is not None and os.path.isfile(r.path)]
+
+
+def _recent(entry: Any) -> Recent | None:
+    """What a file that anyone may have written says of one trace; None where that makes no sense."""
+    if not isinstance(entry, dict):
+        return None
+    path, opened = entry.get("path"), entry.get("opened")
+    if isinstance(path, str) and isinstance(opened, int | float) and abs(opened) < LATEST:
+        return Recent(Path(path), float(opened))
+    return None
 
 
 def remember(path: str | Path, folder: Path | None = None) -> None:
     """Put a trace at the head of the list."""
-    if str(path) == "-":
+    here = Path(resolved(str(path)))
+    if str(path) == "-" or not here.is_absolute():
         return
-    folder = folder or state_folder()
-    with suppress(OSError):
-        here = Path(path).resolve()
-        kept = [r for r in recent_traces(folder) if r.path != here][: KEPT - 1]
-        entries = [{"path": str(r.path), "opened": r.opened} for r in (Recent(here, time.time()), *kept)]
-        folder.mkdir(parents=True, exist_ok=True)
-        whole = folder / f"recent.{os.getpid()}.tmp"
-        whole.write_text(json.dumps(entries), encoding="utf-8")
-        whole.replace(folder / "recent.json")
+    kept = [r for r in recent_traces(folder) if r.path != here][: KEPT - 1]
+    entries = [{"path": str(r.path), "opened": r.opened} for r in (Recent(here, time.time()), *kept)]
+    write_state(recent_file(folder), {"traces": entries})
 
 
 def ago(seconds: float) -> str:

@@ -17,10 +17,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tracetui.tui.recent import state_folder
-
 SIZE_LIMIT = 64 << 20
 """Bytes. Half a million lanes come to half of it."""
+
+
+def state_folder() -> Path:
+    """Where tracetui keeps what it remembers; `TRACETUI_STATE` names another place."""
+    named = os.environ.get("TRACETUI_STATE")
+    if named:
+        return Path(named)
+    from platformdirs import user_state_path
+
+    return user_state_path("tracetui", appauthor=False)
 
 
 def state_file(kind: str, path: str, folder: Path | None = None) -> Path | None:
