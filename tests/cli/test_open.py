@@ -208,3 +208,36 @@ def test_a_file_that_is_no_trace_on_a_real_terminal(tmp_path: Path) -> None:
     terminal.press("q")
     assert terminal.wait() == 1
     assert "Traceback" not in terminal.written.decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_without_colours_none_is_sent(monkeypatch: pytest.MonkeyPatch, theme: str) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    terminal = Terminal("open", "--theme", theme, str(LLAMA))
+    terminal.read("aten::mm")
+    # A table's cursor row, a search with matches, a selection, a note, the help, the palette, details.
+    for keys, until in (
+        ("\x1b", "Self CPU"),  # the hint of the first opening leaves
+        ("\t", "Self CPU"),
+        ("\x1b[B", "▸aten::mm"),
+        ("/", "cat:kernel"),
+        ("silu", "144 matches"),
+        ("\r", "match 1 of"),
+        ("T", "Ctrl+S"),
+        ("\x1b", "wasd move"),
+        ("?", "Moving"),
+        ("q", "wasd move"),
+        ("\x10", "Command"),
+        ("\x1b", "wasd move"),
+        ("1", "self time"),
+    ):
+        terminal.press(keys)
+        terminal.read(until)
+    codes = set()
+    for found in re.findall(rb"\x1b\[([\d;]*)m", terminal.written):
+        codes |= set(found.split(b";"))
+    # Bold, dim, underlined, reversed; "39" and "49" are the terminal's own text and background.
+    assert codes <= {b"", b"0", b"1", b"2", b"4", b"7", b"39", b"49"}
+    assert b"\x1b[1;7m\xe2\x96\xb8" in terminal.written, "the row under the cursor is not reversed"
+    terminal.press("q")
+    assert terminal.wait() == 0

@@ -122,6 +122,23 @@ SIXTEEN: Mapping[str, str] = {
 """What a terminal of 16 colours has, in place of any theme's: mixed shades would all become one. Black lies
 behind all text: what the other dark colours are is up to the terminal."""
 
+NONE: Mapping[str, str] = {
+    **{
+        name: "#ffffff"
+        for name in ("primary", "foreground", "accent", "warning", "error", "text-muted", "scrollbar")
+    },
+    **{
+        name: "#000000"
+        for name in ("background", "surface", "surface-lighten-1", "panel", "scrollbar-background")
+    },
+    "block-cursor-background": "#ffffff",
+    "block-cursor-foreground": "#000000",
+    "block-cursor-blurred-background": "#000000",
+    "block-cursor-blurred-foreground": "#ffffff",
+    "input-selection-background": "#ffffff",
+}
+"""Where no colours are wanted, in place of any theme's: what has white behind it is sent reversed."""
+
 ABOUT: Mapping[str, str] = {
     "dark": "a dark terminal",
     "light": "a light terminal, a projector",
