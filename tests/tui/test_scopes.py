@@ -15,6 +15,7 @@ from tracetui.analysis.scope import Scope, range_scope, step_scope
 from tracetui.analysis.steps import summarize_steps
 from tracetui.report.gaps import gap_report
 from tracetui.trace import Kind, Trace
+from tracetui.tui.panes.area import PaneTabs
 from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.findings import FindingsPane
 from tracetui.tui.panes.gaps import GapsPane
@@ -69,7 +70,7 @@ async def test_the_averages_follow_the_view(llama: Trace) -> None:
         await until(pilot, lambda: same(pane.averages, expected))
         view = screen.timeline.viewport
         length = exact(view.end_ns - view.start_ns)
-        await until(pilot, lambda: f"view of {length}, GPU busy" in text(app))
+        await until(pilot, lambda: f"view of {length}: GPU busy" in text(app))
         longest = int(expected.self_device.max())
         assert in_unit(longest) in text(app)
         assert longest < int(averages(llama).self_device.max())
@@ -88,7 +89,7 @@ async def test_a_step_is_that_of_the_selection_and_the_third_press_is_the_whole_
         row = next(r for r in summarize_steps(llama).rows if r.number == 3)
         length = exact(row.window[1] - row.window[0])
         assert row.busy_share is not None
-        await until(pilot, lambda: f"step 3 of {length}, GPU busy {row.busy_share:.2%}" in text(app))
+        await until(pilot, lambda: f"step 3 of {length}: GPU busy {row.busy_share:.2%}" in text(app))
         await pilot.press("u")
         await until(pilot, lambda: same(pane.averages, averages(llama)))
         assert pane.note == ""
@@ -260,3 +261,43 @@ async def test_the_gaps_pane_opens_on_the_gap_that_is_selected() -> None:
         assert pane.gaps is not None
         assert pane.row is not None
         assert int(pane.gaps.index[pane.row]) == int(screen.results.gaps().index[screen.gap or 0])
+
+
+async def test_a_kept_filter_and_the_scope_stay_in_view() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = screen_of(app)
+        tabs, pane = screen.area.tabs, screen.area.open
+        assert isinstance(pane, AveragesPane)
+        await until(pilot, lambda: pane.averages is not None and "gaps" in line_of(tabs))
+        assert [text.strip() for _, text in tabs.labels()][3:] == ["4 steps", "5 findings"]
+        await pilot.press("F", *"mm", "enter")
+        await until(pilot, lambda: "filter" in tabs.note)
+        assert pane.table is not None
+        told = f"filter “mm”: {len(pane.order)} of {pane.table.rows} rows"
+        assert 0 < len(pane.order) < pane.table.rows
+        await until(pilot, lambda: f" {told} " in line_of(tabs))
+        assert [text.strip() for _, text in tabs.labels()] == ["1", "2 averages", "3", "4", "5"]
+        # With the scope, which comes first; the filter's count is of the rows there are now.
+        await pilot.press("W", "W", "u")
+        await until(pilot, lambda: tabs.note.startswith("view of") and "GPU busy" in tabs.note)
+        now = f"filter “mm”: {len(pane.order)} of {pane.table.rows} rows"
+        await until(pilot, lambda: f"{now}" in line_of(tabs) and " view of " in line_of(tabs))
+        # All rows again.
+        await pilot.press("F", "escape")
+        await until(pilot, lambda: "filter" not in tabs.note)
+
+
+async def test_narrow_tabs_end_in_no_torn_word() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=(120, 36)) as pilot:
+        tabs = screen_of(app).area.tabs
+        await pilot.press("V")
+        await until(pilot, lambda: tabs.size.width == 50)
+        assert "".join(text for _, text in tabs.labels()) == " 1  2 averages  3  4  5 "
+        await pilot.press("u")
+        await until(pilot, lambda: " view of " in line_of(tabs))
+
+
+def line_of(tabs: PaneTabs) -> str:
+    return tabs.render_line(0).text

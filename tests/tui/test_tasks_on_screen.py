@@ -406,7 +406,7 @@ async def test_the_averages_of_a_range() -> None:
         calls = [o for o in p.file.ops if o["name"] == "aten::mm" and step["ts"] <= o["ts"] < ends(step)]
         assert 0 < len(calls) < sum(o["name"] == "aten::mm" for o in p.file.ops)
         await p.press("4", "down", "enter", "r", "2")
-        await p.reads("range of .*, GPU busy")
+        await p.reads("range of .*: GPU busy")
         await p.press("home")
         await p.reads(rf"(?m)^▌.aten::mm .* {len(calls):,} ")
 

@@ -49,7 +49,7 @@ class PaneTabs(Widget):
         self.open: str | None = None
         self.keys = False
         """Whether the keys go to the open pane."""
-        self.note = ""
+        self.note = self.needed = ""
         self.counts: dict[str, str] = {}
 
     def set_open(self, pane: str | None) -> None:
@@ -62,10 +62,10 @@ class PaneTabs(Widget):
             self.keys = keys
             self.refresh()
 
-    def set_note(self, note: str) -> None:
-        """What the open pane speaks of, e.g. its scope."""
-        if note != self.note:
-            self.note = note
+    def set_note(self, note: str, needed: str = "") -> None:
+        """What the open pane speaks of; `needed`: the beginning for which tabs give up their titles."""
+        if (note, needed) != (self.note, self.needed):
+            self.note, self.needed = note, needed
             self.refresh()
 
     def set_count(self, pane: str, count: str) -> None:
@@ -75,14 +75,21 @@ class PaneTabs(Widget):
             self.refresh()
 
     def labels(self) -> list[tuple[str, str]]:
-        """(pane, text of its tab), shortened together where they would not fit."""
-        full = [
-            (key, f" {n} {title}{' ' + self.counts[key] if self.counts.get(key) else ''} ")
-            for n, (key, title) in enumerate(TITLES.items(), 1)
-        ]
-        if sum(len(text) for _, text in full) <= self.size.width:
-            return full
-        return [(key, f" {n} {title} ") for n, (key, title) in enumerate(TITLES.items(), 1)]
+        """(pane, text of its tab), shortened together where they, or what is needed of the note, would not
+        fit: first the counts go, then the titles of the tabs that are not open."""
+        room = self.size.width - (len(self.needed) + 3 if self.needed else 0)
+
+        def made(key: str, n: int, title: bool, count: bool) -> str:
+            texts = (str(n), TITLES[key] if title else "", self.counts.get(key, "") if count else "")
+            return f" {' '.join(filter(None, texts))} "
+
+        for titles, counts in ((True, True), (True, False), (False, False)):
+            labels = [
+                (key, made(key, n, titles or key == self.open, counts)) for n, key in enumerate(TITLES, 1)
+            ]
+            if sum(len(text) for _, text in labels) <= room:
+                break
+        return labels
 
     def render_line(self, y: int) -> Strip:
         tab = self.get_component_rich_style("tabs--tab")
@@ -181,10 +188,10 @@ class PaneArea(Vertical):
             self.mount(pane)
         pane.display = True
         pane.catch_up()
-        self.tabs.set_note(pane.note)
+        self.tabs.set_note(pane.note, pane.needed)
         return pane
 
     def on_noted(self, message: Noted) -> None:
         message.stop()
         if message.pane is self.open:
-            self.tabs.set_note(message.pane.note)
+            self.tabs.set_note(message.pane.note, message.pane.needed)

@@ -14,7 +14,7 @@ from tracetui.analysis.scope import Scope
 from tracetui.trace.model import I64, Trace
 from tracetui.tui.panes.base import Jump
 from tracetui.tui.panes.records import averages_records
-from tracetui.tui.panes.scoped import ScopedPane, scope_text
+from tracetui.tui.panes.scoped import ScopedPane, scope_texts
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.tables.times import time_column
@@ -131,14 +131,18 @@ class AveragesPane(ScopedPane):
         group = self.group
         averages = self.results.averages(self.scope, group)
         by = "" if group == "name" else f"by {group}"
-        note = ", ".join(t for t in (by, scope_text(self.results, averages.scope)) if t)
+        where, busy = scope_texts(self.results, averages.scope)
+        note = ", ".join(filter(None, (by, busy))), where
         if not self.results.ready("memory"):  # its records are read from the file, which may take a while
             yield partial(self.show_averages, averages, note)
         memory = self.results.memory_use(averages)
         if memory is not None or self.averages is not averages:
             yield partial(self.show_averages, averages, note, memory)
 
-    def show_averages(self, averages: Averages, note: str, memory: MemoryUse | None = None) -> None:
+    def show_averages(
+        self, averages: Averages, note: tuple[str, str], memory: MemoryUse | None = None
+    ) -> None:
+        """`note`: what to say of the averages, and the part of the trace that they speak of."""
         before = self._told()
         self.averages = averages
         table = averages_table(self.results.trace, averages, self._colour, memory)
@@ -149,7 +153,7 @@ class AveragesPane(ScopedPane):
             row = next((r for r in same if self._row_told(averages, r) == before), None)
             if row is not None:
                 self.show_row(row)
-        self.set_note(note)
+        self.set_note(*note)
         self.follow(self._event)
 
     def _told(self) -> tuple[str, bool, str] | None:

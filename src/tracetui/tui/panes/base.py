@@ -10,9 +10,15 @@ from textual.worker import Worker, WorkerState
 from tracetui.trace.text import plain
 from tracetui.tui.results import Results
 from tracetui.tui.tables.view import TableView
+from tracetui.tui.text import middle
+from tracetui.units import plural
 
 if TYPE_CHECKING:
     from tracetui.analysis.scope import Scope
+
+
+LONGEST_NEEDLE = 16
+"""Cells of a filter in a note."""
 
 
 class Jump(Message):
@@ -63,12 +69,31 @@ class Pane(TableView):
         super().__init__(id=id)
         self.results = results
         self.note = ""
-        """What the table speaks of, in a few words: shown beside the tabs."""
+        """What the table speaks of, in a few words: shown beside the tabs. Its part of the trace comes first,
+        then its filter."""
+        self.needed = ""
+        """The beginning of the note without which the rows would be mistaken for others."""
+        self._said = ("", "")
 
-    def set_note(self, note: str) -> None:
+    def set_note(self, note: str, where: str = "") -> None:
+        """`where`: the part of the trace that the table speaks of."""
+        self._said = (note, where)
+        self._tell()
+
+    def _tell(self) -> None:
+        said, where = self._said
+        of = f"{len(self.order):,} of {plural(self.table.rows, 'row')}" if self.table is not None else ""
+        filtered = f"filter “{middle(self.needle, LONGEST_NEEDLE)}”: {of}" if self.needle and of else ""
+        rest = "; ".join(filter(None, (filtered, said)))
+        note = ": ".join(filter(None, (where, rest)))
+        self.needed = ": ".join(filter(None, (where, filtered)))
         if note != self.note:
             self.note = note
             self.post_message(Noted(self))
+
+    def _arrange(self, keep: int | None) -> None:
+        super()._arrange(keep)
+        self._tell()
 
     def follow(self, event: int | None) -> None:
         """The selected event is another one: show it in this table. Called only while the pane is visible."""

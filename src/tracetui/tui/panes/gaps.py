@@ -141,20 +141,25 @@ class GapsPane(ScopedPane):
         else:
             gaps, causes = gaps_within(self.results.trace, self.results.gaps(), *self.results.stretch(scope))
         where, note = within(scope), totals_text(gaps, causes)
-        note = f"{where}: {note or 'no gap'}" if where else note
+        note = note or ("no gap" if where else "")
         small = small_ops(self.results.trace, gaps.before, causes)
-        yield partial(self.show_gaps, gaps, causes, small, note)
+        yield partial(self.show_gaps, gaps, causes, small, (note, where))
 
     def show_gaps(
-        self, gaps: GapList, causes: Causes | None, small: SmallOps | None, note: str | None = None
+        self,
+        gaps: GapList,
+        causes: Causes | None,
+        small: SmallOps | None,
+        note: tuple[str, str] | None = None,
     ) -> None:
+        """`note`: what to say of the gaps, and the part of the trace that they lie in."""
         before = self._wanted or (self._gap_of(self.row) if self.cursor else None)
         self.gaps = gaps
         self.set_table(gaps_table(self.results.trace, gaps, causes, small), "duration")
         if before is not None:
             self._show_gap(*before)
         if note is not None:
-            self.set_note(note)
+            self.set_note(*note)
 
     def _gap_of(self, row: int | None) -> tuple[int, int] | None:
         if self.gaps is None or row is None:

@@ -32,15 +32,15 @@ def within(scope: Scope | None) -> str:
     return {"viewport": "in view", "step": f"in {scope.label}"}.get(scope.kind, f"in the {scope.kind}")
 
 
-def scope_text(results: Results, scope: Scope) -> str:
-    """What a part of the trace is, and how busy its devices were: `range of 1.200 ms, GPU busy 76.10%`."""
+def scope_texts(results: Results, scope: Scope) -> tuple[str, str]:
+    """What a part of the trace is, and how busy its devices were: `range of 1.200 ms`, `GPU busy 76.10%`."""
     if scope.kind == "whole":
-        return ""
+        return "", ""
     start, end = results.stretch(scope)
     parts = [clip(d, start, end) for d in results.gaps().devices]
     busy, span = sum(p.busy for p in parts), sum(p.span for p in parts)
-    told = f", GPU busy {share_of(busy, span)}" if span else ""
-    return f"{scope_name(scope)} of {exact(end - start)}{told}"
+    told = f"GPU busy {share_of(busy, span)}" if span else ""
+    return f"{scope_name(scope)} of {exact(end - start)}", told
 
 
 class ScopedPane(Pane):

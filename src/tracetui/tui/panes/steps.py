@@ -117,8 +117,8 @@ def steps_text(steps: Steps, scope: Scope | None, count: int) -> str:
     """What the steps pane speaks of; `count`: the steps of the whole trace."""
     if not count:
         return "no ProfilerStep in this trace: the whole of it"
-    where = within(scope)
-    said = f"{where}: {len(steps.rows):,} of {plural(count, 'step')}" if where else plural(count, "step")
+    of = f"{len(steps.rows):,} of " if within(scope) else ""
+    said = f"{of}{plural(count, 'step')}"
     return f"{said}; ! differs from the others" if any(r.unusual for r in steps.rows) else said
 
 
@@ -134,9 +134,9 @@ class StepsPane(ScopedPane):
     def work_out(self) -> Iterator[Callable[[], None]]:
         scope, steps = self.scope, self.results.steps()
         part = steps_within(steps, scope)
-        yield partial(self.show_steps, part, steps_text(part, scope, len(steps.rows)))
+        yield partial(self.show_steps, part, steps_text(part, scope, len(steps.rows)), within(scope))
 
-    def show_steps(self, steps: Steps, note: str) -> None:
+    def show_steps(self, steps: Steps, note: str, where: str) -> None:
         row = self.row if self.cursor else None
         before = self._rows[row].label if row is not None else None
         self.steps = steps
@@ -145,7 +145,7 @@ class StepsPane(ScopedPane):
             if shown.label == before:
                 self.show_row(n)
                 break
-        self.set_note(note)
+        self.set_note(note, where)
         self.follow(self._event)
 
     @property
