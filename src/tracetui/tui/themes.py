@@ -122,15 +122,11 @@ SIXTEEN: Mapping[str, str] = {
 """What a terminal of 16 colours has, in place of any theme's: mixed shades would all become one. Black lies
 behind all text: what the other dark colours are is up to the terminal."""
 
+_INKS = ("primary", "foreground", "accent", "warning", "error", "text-muted", "scrollbar")
+_PAPERS = ("background", "surface", "surface-lighten-1", "panel", "scrollbar-background")
 NONE: Mapping[str, str] = {
-    **{
-        name: "#ffffff"
-        for name in ("primary", "foreground", "accent", "warning", "error", "text-muted", "scrollbar")
-    },
-    **{
-        name: "#000000"
-        for name in ("background", "surface", "surface-lighten-1", "panel", "scrollbar-background")
-    },
+    **dict.fromkeys(_INKS, "#ffffff"),
+    **dict.fromkeys(_PAPERS, "#000000"),
     "block-cursor-background": "#ffffff",
     "block-cursor-foreground": "#000000",
     "block-cursor-blurred-background": "#000000",
