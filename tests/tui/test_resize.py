@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 from textual import events
 from textual._compositor import CompositorUpdate
-from textual.geometry import Size
+from textual.geometry import Region, Size
+from textual.pilot import Pilot
 from textual.screen import Screen
 
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
+from tracetui.tui.panes.details import DetailsPane
+from tracetui.tui.panes.findings import FindingsPane
+from tracetui.tui.screens.explain import ExplainScreen
+from tracetui.tui.tables.view import TableView
+from tracetui.tui.text import same_place, wrap
 
-from .conftest import DATA, screen_of, until
+from .conftest import DATA, app_of, screen_of, until
 from .test_timeline_sent import Terminal
 
 WIDE, NARROW = Size(120, 36), Size(80, 24)
@@ -80,3 +87,82 @@ async def test_a_terminal_that_changes_its_size_shows_all_of_the_screen(
         app.change_terminal(*sizes)
         await pilot.press("right")
         await until(pilot, lambda: app.screen.size == sizes[-1] and app.seen() == app.meant())
+
+
+def test_the_same_place_in_a_text_that_is_broken_anew() -> None:
+    texts = ["one two three four", "", "five six seven"]
+    wide, narrow = ([line for text in texts for line in wrap(text, width)] for width in (30, 8))
+    assert narrow == ["one two", "three", "four", "", "five six", "seven"]
+    assert [same_place(narrow, row, wide) for row in range(6)] == [0, 0, 0, 2, 2, 2]
+    assert [same_place(wide, row, narrow) for row in range(3)] == [0, 4, 4]
+    assert same_place(wide, 0, []) == 0
+
+
+def drawn_at(view: TableView) -> list[str]:
+    """The lines that are drawn as the cursor's."""
+    lines = [strip.text for strip in view.render_lines(Region(0, 0, *view.size))]
+    return [line for line in lines if line.startswith("▸")]
+
+
+async def resized(pilot: Pilot[Any], width: int, height: int) -> None:
+    await pilot.resize_terminal(width, height)
+    await until(pilot, lambda: pilot.app.screen.size == (width, height))
+    await pilot.pause()
+
+
+async def test_the_cursor_stays_with_its_text_at_another_width() -> None:
+    app = app_of(DATA / "matmul_add_64_cold_eager.json.gz")
+    async with app.run_test(size=(160, 36)) as pilot:
+        screen = screen_of(app)
+        await pilot.press("5")
+        await until(pilot, lambda: isinstance(screen.area.open, FindingsPane))
+        pane = screen.area.open
+        assert isinstance(pane, FindingsPane)
+        await until(pilot, lambda: len(pane.lines) > 6)
+        pane.show_row(next(n for n, line in enumerate(pane.lines) if line.label == "try"))
+        text = pane.lines[pane.row or 0].text
+        for width in (159, 70, 160):
+            await resized(pilot, width, 36)
+            line = pane.lines[pane.row or 0]
+            assert line.label == "try"
+            assert text.startswith(line.text[:20])
+            assert len(drawn_at(pane)) == 1
+            assert line.text[:20] in drawn_at(pane)[0]
+        pane.set_filter("device")
+        row = pane.row
+        await resized(pilot, 140, 36)
+        assert "device" in pane.lines[pane.row or 0].text
+        assert row is not None
+
+
+async def test_the_sheet_and_the_details_keep_their_line_at_another_width() -> None:
+    app = app_of(DATA / "mlp_eager.json.gz")
+    async with app.run_test(size=(100, 30)) as pilot:
+        screen = screen_of(app)
+        trace = screen.trace
+        screen.timeline.select(int(np.flatnonzero(trace.launch >= 0)[0]))
+        await pilot.press("1")
+        await until(pilot, lambda: isinstance(screen.area.open, DetailsPane))
+        pane = screen.area.open
+        assert isinstance(pane, DetailsPane)
+        await until(pilot, lambda: pane.event == screen.timeline.selected and len(pane.lines) > 8)
+        await until(pilot, lambda: any(line.label == "category" for line in pane.lines))
+        pane.show_row(6)
+        told = pane.lines[6]
+        await resized(pilot, 101, 30)
+        await until(pilot, lambda: pane.row is not None and pane.lines[pane.row] == told)
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, ExplainScreen))
+        sheet = app.screen
+        assert isinstance(sheet, ExplainScreen)
+        await until(pilot, lambda: len(sheet.lines) > 6)
+        table = sheet.query_one(TableView)
+        links = [n for n, line in enumerate(sheet.lines) if line.event >= 0]
+        for row in (1, links[0], links[-1]):
+            table.show_row(row)
+            line = sheet.lines[row]
+            for width in (60, 101):
+                await resized(pilot, width, 30)
+                assert sheet.lines[table.row or 0].event == line.event
+            assert sheet.lines[table.row or 0].text.strip() == line.text.strip()
+            assert len(drawn_at(table)) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.cells import cell_len, set_cell_size
 
 from tracetui.units import BEFORE_UNIT
@@ -52,6 +54,16 @@ def cell(text: str, width: int, right: bool = False) -> str:
     text = clip(text, width)
     missing = width - (len(text) if text.isascii() else cell_len(text))
     return " " * missing + text if right else text + " " * missing
+
+
+def same_place(before: Sequence[str], row: int, after: Sequence[str]) -> int:
+    """The line that holds what line `row` began with, now that the same text is broken at another width."""
+    told = sum(len(text.replace(" ", "")) for text in before[:row])
+    for n, text in enumerate(after):
+        told -= len(text.replace(" ", ""))
+        if told < 0:
+            return n
+    return max(0, len(after) - 1)
 
 
 def wrap(text: str, width: int, limit: int = 1000) -> list[str]:

@@ -13,6 +13,7 @@ from tracetui.tui.panes.base import Jump, Pane
 from tracetui.tui.panes.facts import Fact, event_facts, trace_facts, wrapped
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
+from tracetui.tui.text import same_place
 
 LABEL = 12
 
@@ -35,6 +36,8 @@ class DetailsPane(Pane):
         super().__init__(results, id)
         self.facts: list[Fact] = []
         self.lines: list[Fact] = []
+        self._wrapped: list[Fact] | None = None
+        """The facts that the lines are of."""
         self.event: int | None = None
 
     def on_mount(self) -> None:
@@ -68,10 +71,15 @@ class DetailsPane(Pane):
         width = self.size.width - LABEL - 7
         if width < 8:
             return
+        # Of the same facts at another width the cursor stays with its text.
+        before, row = self.lines, self.row if self._wrapped is self.facts else None
+        self._wrapped = self.facts
         lines = self.lines = wrapped(self.facts, width)
         width_label = max([LABEL, *(min(26, len(f.label)) for f in lines)])
         if width_label > LABEL:
             lines = self.lines = wrapped(self.facts, max(8, width - (width_label - LABEL)))
+        if row is not None:
+            row = same_place([line.value for line in before], row, [line.value for line in lines])
         title = "this trace" if self.event is None else "the selected event"
         self.set_table(
             Table(
@@ -82,7 +90,8 @@ class DetailsPane(Pane):
                 ),
                 len(lines),
                 lambda r: f"{lines[r].label} {lines[r].value}",
-            )
+            ),
+            row=row,
         )
 
     def on_table_view_chosen(self, message: Pane.Chosen) -> None:

@@ -17,7 +17,7 @@ from tracetui.tui.panes.records import Record, findings_records
 from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.tui.results import Results
 from tracetui.tui.tables.model import Column, Table
-from tracetui.tui.text import wrap
+from tracetui.tui.text import same_place, wrap
 from tracetui.units import plural
 
 
@@ -57,15 +57,15 @@ class FindingsPane(ScopedPane):
         scope = self.scope
         findings, verdict = self.results.findings(scope), self.results.verdict(scope)
         where = within(scope)
-        note = f"{where}: {plural(len(findings), 'finding')}" if where else plural(len(findings), "finding")
+        note = plural(len(findings), "finding")
         told = ", ".join(filter(None, (verdict.verdict, communication_text(verdict))))
-        yield partial(self.show_findings, findings, f"{note}; verdict: {told}", where or "in this trace")
+        yield partial(self.show_findings, findings, f"{note}; verdict: {told}", where)
 
     def show_findings(self, findings: tuple[Finding, ...], note: str, where: str) -> None:
         row = self.row if self.cursor else None
         before = self._finding(row).rule if row is not None else None
-        self.findings, self._nothing = findings, f"nothing stands out {where}"
-        self.set_note(note)
+        self.findings, self._nothing = findings, f"nothing stands out {where or 'in this trace'}"
+        self.set_note(note, where)
         self.cursor = 0
         self._wrap()
         found = (r for r, line in enumerate(self.lines) if findings[line.finding].rule == before)
@@ -78,14 +78,17 @@ class FindingsPane(ScopedPane):
 
     def on_resize(self) -> None:
         if self.findings is not None:
-            self._wrap()
+            self._wrap(again=True)
 
-    def _wrap(self) -> None:
+    def _wrap(self, again: bool = False) -> None:
+        """`again`: the same findings at another width: the cursor stays with its text."""
         if self.findings is None:
             return
         width = max(20, self.size.width - 13)
+        before, row = self.lines, self.row if again else None
         lines = self.lines = finding_lines(self.findings, width)
-        at = self.cursor
+        if row is not None:
+            row = same_place([line.text for line in before], row, [line.text for line in lines])
         self.set_table(
             Table(
                 (
@@ -98,9 +101,9 @@ class FindingsPane(ScopedPane):
                 empty=self._nothing,
                 records=partial(self._records, self.findings, lines),
                 lines=True,
-            )
+            ),
+            row=row,
         )
-        self.cursor = min(at, max(0, len(lines) - 1))
 
     def _records(self, findings: tuple[Finding, ...], lines: Sequence[Line], order: I64) -> list[Record]:
         of = np.array([lines[int(row)].finding for row in order], dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from rich.cells import cell_len
@@ -18,7 +19,7 @@ from tracetui.tui.panes.base import failure
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.tables.view import TableView
-from tracetui.tui.text import middle, wrap
+from tracetui.tui.text import middle, same_place, wrap
 from tracetui.units import exact
 
 HINTS = (("↑↓", "read", ""), ("Esc", "close", "leave"), ("Enter", "jump to a line of the chain", "choose"))
@@ -58,6 +59,15 @@ def explanation_lines(told: Explanation, width: int) -> list[Line]:
     if told.chain.more:
         lines.append(Line("", f"and {told.chain.more:,} more on the device"))
     return lines
+
+
+def same_line(before: Sequence[Line], row: int, after: Sequence[Line]) -> int:
+    """The line that says what line `row` said, now that the sheet has another width."""
+    event = before[row].event
+    if event >= 0:  # names in the chain are cut as the width demands: the event says which line it is
+        return next((n for n, line in enumerate(after) if line.event == event), 0)
+    texts = [["" if line.event >= 0 else line.text for line in lines] for lines in (before, after)]
+    return same_place(texts[0], row, texts[1])
 
 
 class ExplainScreen(LeaveOnce, ModalScreen[int]):
@@ -111,15 +121,18 @@ class ExplainScreen(LeaveOnce, ModalScreen[int]):
         if told is None:
             return
         labels = max([12, *(min(24, len(label)) for label, _ in told.facts)])
+        table, before = self.query_one(TableView), self.lines
+        row = table.row
         lines = self.lines = explanation_lines(told, max(20, min(110, self.size.width - labels - 6)))
-        self.query_one(TableView).set_table(
+        table.set_table(
             Table(
                 (
                     Column("label", "Explain", lambda r: lines[r].label, None, labels, False),
                     Column("text", told.title, lambda r: lines[r].text, None, 0, False),
                 ),
                 len(lines),
-            )
+            ),
+            row=None if row is None else same_line(before, row, lines),
         )
 
     def on_table_view_chosen(self, message: TableView.Chosen) -> None:

@@ -103,16 +103,29 @@ class TableView(LeanLines, can_focus=True):
         self.waiting = "…"
         """Said as long as there is no table."""
         self._again = 0
+        self._put = False
+        """Whether the cursor was put onto its row, and does not just stand at the top."""
         self._fitted: tuple[int, list[tuple[Column, int]]] | None = None
 
     # What it shows
 
-    def set_table(self, table: Table, sort: str | None = None, descending: bool = True) -> None:
-        """Show another table; the order and the filter stay where they still mean something."""
+    def set_table(
+        self, table: Table, sort: str | None = None, descending: bool = True, row: int | None = None
+    ) -> None:
+        """Show another table; the order and the filter stay where they still mean something.
+
+        `row`: the one that the cursor stood on, as the new table numbers it. Where the filter hides that one,
+        the cursor goes to the nearest.
+        """
         self.table = table
         if self.sort is None or table.column(self.sort) is None:
             self.sort, self.descending = sort, descending
-        self._arrange(keep=None)
+        high, again = self.cursor - self.top, self._again
+        self._arrange(keep=row)
+        if row is not None and len(self.order):
+            self.cursor, self._again = int(np.abs(self.order - row).argmin()), again
+            self.top = scrolled(self.cursor - high, self.cursor, self.page, len(self.order))
+            self.redraw()
 
     def set_filter(self, needle: str) -> None:
         """Show only the rows whose text contains `needle`."""
@@ -128,7 +141,7 @@ class TableView(LeanLines, can_focus=True):
         if descending is None:
             descending = not self.descending if key == self.sort else column.descending
         self.sort, self.descending = key, descending
-        self._arrange(keep=None)
+        self._arrange(keep=self.row if self._put else None)
         self.post_message(self.Sorted(self, column, descending))
 
     def sort_next(self, step: int) -> None:
@@ -153,7 +166,7 @@ class TableView(LeanLines, can_focus=True):
         found = np.flatnonzero(self.order == row)
         if not len(found):
             return False
-        at = int(found[0])
+        at, self._put = int(found[0]), True
         seen = self.top <= at < self.top + self.page
         if self.page and not seen and abs(at - self.cursor) != 1:
             self._to_middle(at)
@@ -172,9 +185,12 @@ class TableView(LeanLines, can_focus=True):
             return
         self.order = arrange(self.table, self.sort, self.descending, self.needle)
         found = np.flatnonzero(self.order == keep) if keep is not None else EMPTY
+        self._put = self._put and len(found) > 0
         self.cursor = int(found[0]) if len(found) else 0
         self._again = 0
         self.top = scrolled(0, self.cursor, self.page, len(self.order))
+        if self.top:
+            self._to_middle(self.cursor)
         self.redraw()
 
     # Moving
@@ -188,7 +204,7 @@ class TableView(LeanLines, can_focus=True):
         at = max(0, min(at, len(self.order) - 1))
         if not len(self.order) or at == self.cursor:
             return
-        self.cursor, self._again = at, 0
+        self.cursor, self._again, self._put = at, 0, at > 0 or not tell
         self.top = scrolled(self.top, at, self.page, len(self.order))
         self.redraw()
         if tell:
