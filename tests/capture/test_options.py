@@ -12,6 +12,7 @@ import pytest
 
 import tracetui.cli.capture as cli
 from tracetui.capture import WORKLOADS, CaptureOptions, OptionError
+from tracetui.capture.files import make_scratch
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,7 @@ from tracetui.capture import WORKLOADS, CaptureOptions, OptionError
         (CaptureOptions("mlp", dtype="int8"), "--dtype is one of bf16, fp16, fp32"),
         (CaptureOptions("mlp", script_args=("x",)), "x: only a script.py takes arguments"),
         (CaptureOptions("nothing_here.py"), "no such script: nothing_here.py"),
+        (CaptureOptions("x" * 300 + ".py"), "no such script: xxx"),
         (CaptureOptions(__file__, compile=True), "a script compiles by itself"),
         (CaptureOptions("m:f", {"size": 3}), "--size: only the built-in workloads"),
         (CaptureOptions("../x"), "no workload '../x'"),
@@ -42,6 +44,16 @@ def test_refused_in_one_line(options: CaptureOptions, words: str) -> None:
         options.check()
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("options", [{"output": "~nosuchuser/x"}, {"target": "x" * 300 + ":f"}])
+def test_a_place_that_cannot_be_is_an_error_of_the_disk(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OSError):
+        make_scratch(CaptureOptions(**{"target": "mlp", **options}))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -32,9 +32,13 @@ class Scratch:
     def remove(self) -> None:
         """Delete the scratch directory, and the directories made for it where nothing else came into them."""
         shutil.rmtree(self.directory, ignore_errors=True)
+        _remove_empty(self.made)
+
+
+def _remove_empty(made: Sequence[Path]) -> None:
+    for path in reversed(made):
         with suppress(OSError):
-            for path in reversed(self.made):
-                path.rmdir()
+            path.rmdir()
 
 
 def make_scratch(options: CaptureOptions) -> Scratch:
@@ -43,12 +47,17 @@ def make_scratch(options: CaptureOptions) -> Scratch:
     Raises OSError: FileNotFoundError where the output directory's parent does not exist (a typing error,
     most likely), others where it cannot be written to.
     """
-    output = Path(options.output).expanduser()
+    output = Path(os.path.expanduser(options.output))  # "~nobody" stays as it is, and is not there
     folder = output / options.folder
     made = [path for path in (output, folder) if not path.exists()]
-    for path in (output, folder):
-        path.mkdir(exist_ok=True)
-    return Scratch(Path(tempfile.mkdtemp(prefix=".capture-", dir=folder)).absolute(), folder, tuple(made))
+    try:
+        for path in (output, folder):
+            path.mkdir(exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=".capture-", dir=folder)).absolute()
+    except OSError:
+        _remove_empty(made)
+        raise
+    return Scratch(scratch, folder, tuple(made))
 
 
 def publish(

@@ -103,7 +103,7 @@ class CaptureOptions:
             raise OptionError(f"{flags}: only the built-in workloads have this option")
         if self.kind == "script" and self.compile:
             raise OptionError("--compile is for workloads and module:function: a script compiles by itself")
-        if self.kind == "script" and not Path(self.target).is_file():
+        if self.kind == "script" and not os.path.isfile(self.target):
             raise OptionError(f"no such script: {self.target}")
         if self.script_args and self.kind != "script":
             raise OptionError(f"{self.script_args[0]}: only a script.py takes arguments")
