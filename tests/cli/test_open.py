@@ -66,6 +66,22 @@ def test_wrong_usage_is_exit_code_2() -> None:
     assert CliRunner().invoke(main, ["open"]).exit_code == 2
 
 
+@pytest.mark.parametrize("option", [["--ascii"], ["--theme", "light"]])
+def test_how_it_looks_is_no_matter_of_commands_that_print(option: list[str]) -> None:
+    result = CliRunner().invoke(main, [*option, "table", str(LLAMA)])
+    assert result.exit_code == 2
+    assert f"{option[0]} goes after open or demo" in result.stderr
+
+
+def test_without_a_command_it_can_be_told_how_to_look() -> None:
+    terminal = Terminal("--ascii", "--theme", "light")
+    terminal.read("q quit")
+    assert terminal.screen().isascii()
+    assert "a workload, or your code" in terminal.screen()
+    terminal.press("q")
+    assert terminal.wait() == 0
+
+
 def test_without_a_terminal_the_summary_is_printed() -> None:
     run = subprocess.run(
         [sys.executable, "-m", "tracetui", "open", str(LLAMA)], capture_output=True, text=True, timeout=60

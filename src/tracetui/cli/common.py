@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., object])
 
 UNREADABLE = 1
 INTERRUPTED = 130
@@ -134,3 +135,10 @@ def load_or_exit(path: str) -> Trace:
 
 trace_argument = click.argument("trace", metavar="TRACE", type=click.Path(path_type=str, allow_dash=True))
 """The TRACE of a command: a path, or "-" for standard input. The loader checks that it exists (code 1)."""
+
+
+def looks(command: F) -> F:
+    """The options of everything that opens the viewer: `theme` and `ascii`."""
+    themes = click.Choice(["dark", "light", "high-contrast", "colour-blind"])
+    command = click.option("--ascii", is_flag=True, help="Draw with ASCII characters only.")(command)
+    return click.option("--theme", type=themes, default=None, help="Colours of the viewer.")(command)

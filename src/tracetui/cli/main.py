@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tracetui import __version__
-from tracetui.cli.common import harmless_errors
+from tracetui.cli.common import harmless_errors, looks
 
 COMMANDS = {
     # command: (module, attribute, one line for --help)
@@ -65,8 +65,9 @@ class LazyGroup(click.Group):
     cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @click.version_option(__version__, prog_name="tracetui")
+@looks
 @click.pass_context
-def main(ctx: click.Context) -> None:
+def main(ctx: click.Context, theme: str | None, ascii: bool) -> None:
     """A terminal trace viewer for PyTorch, with live capture.
 
     Without a command: open a recent trace, capture one, or look at a sample.
@@ -76,4 +77,7 @@ def main(ctx: click.Context) -> None:
             raise click.UsageError("no command; without a terminal there is nothing to choose from", ctx)
         from tracetui.cli.open import start
 
-        start()
+        start(theme, ascii)
+    elif theme is not None or ascii:
+        option = "--ascii" if ascii else "--theme"
+        raise click.UsageError(f"{option} goes after open or demo, or stands without a command", ctx)

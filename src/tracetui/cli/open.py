@@ -5,17 +5,14 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from tracetui.cli.common import fail
+from tracetui.cli.common import fail, looks
 
 if TYPE_CHECKING:
     from tracetui.tui.settings import Settings
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def check(path: str) -> None:
@@ -77,11 +74,11 @@ def open_trace(path: str, theme: str | None = None, ascii: bool = False) -> None
     _leave(app.return_code)
 
 
-def start() -> None:
+def start(theme: str | None = None, ascii: bool = False) -> None:
     """`tracetui` alone: a recent trace, a capture or a sample."""
     from tracetui.tui.app import TracetuiApp
 
-    app = TracetuiApp(settings=_settings())
+    app = TracetuiApp(settings=_settings(theme, ascii))
     app.run()
     _leave(app.return_code)
 
@@ -108,13 +105,6 @@ def print_summary(path: str) -> None:
     from tracetui.cli.tables import summary_command
 
     summary_command.main(args=[path], prog_name="tracetui summary", standalone_mode=False)
-
-
-def looks(command: F) -> F:
-    """The options that every command has which opens the viewer."""
-    themes = click.Choice(["dark", "light", "high-contrast", "colour-blind"])
-    command = click.option("--ascii", is_flag=True, help="Draw with ASCII characters only.")(command)
-    return click.option("--theme", type=themes, default=None, help="Colours of the viewer.")(command)
 
 
 @click.command("open")
