@@ -144,6 +144,38 @@ async def test_a_click_on_a_title_sorts_and_again_reverses() -> None:
         assert view.row == 2
 
 
+async def test_the_cursor_stays_with_its_row_in_another_order() -> None:
+    values = np.arange(1000, dtype=np.int64) * 7 % 1009
+    table = Table(
+        (
+            Column("n", "N", str, lambda: np.arange(1000), 6),
+            Column("number", "Number", lambda r: str(values[r]), lambda: values, 12),
+        ),
+        len(values),
+    )
+    app = Host(table)
+    async with app.run_test(size=(40, 12)) as pilot:
+        view = app.query_one(TableView)
+        view.reverse()
+        assert view.cursor == 0  # at the top it stays there, to show what comes first
+        await pilot.press("down", "down")
+        row = view.row
+        view.reverse()
+        assert (view.row, view.cursor) == (row, 997)
+        assert f"▸{row:>6}" in lines(view)[1 + view.cursor - view.top]
+        view.sort_by("n")
+        assert view.row == row
+        assert 0 < view.cursor - view.top < view.page - 1
+        await pilot.press("home")
+        view.reverse()
+        assert view.cursor == 0
+        # The row of what is selected, too, where it came to the top.
+        view.show_row(int(view.order[0]))
+        row = view.row
+        view.reverse()
+        assert view.row == row == view.order[-1]
+
+
 async def test_a_hundred_thousand_rows_cost_the_lines_on_the_screen() -> None:
     asked: list[int] = []
     values = np.arange(100_000, dtype=np.int64) * 7 % 100_003
