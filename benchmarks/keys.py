@@ -78,7 +78,7 @@ def main() -> int:
     parser.add_argument("--size", default="200x50")
     parser.add_argument("--presses", type=int, default=25)
     parser.add_argument("--ssh", action="store_true", help="let the app know that it runs over SSH")
-    a = parser.parse_args()
+    a = parser.parse_intermixed_args()
     columns, rows = map(int, a.size.split("x"))
     with viewer(a.trace, (columns, rows), a.ssh) as fd:
         opened = answer(fd, 1.5, 60)
