@@ -73,3 +73,15 @@ def test_a_thread_away_from_its_process_says_whose_it_is(make: Make, make_scene:
 def test_long_names_of_lanes_keep_what_tells_them_apart(name: str, width: int, shown: str) -> None:
     assert shortened(name, width) == shown
     assert len(shown) <= width
+
+
+def test_the_last_line_says_how_many_lie_below_the_screen(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(lane, 0, 100, "op") for lane in range(9)])
+    scene = replace(make_scene(trace, height=40), labels=20)
+    assert "↓" not in paint(scene, 40).text(TOP + 8)
+    assert paint(scene, TOP + 4).text(TOP + 3)[:20].endswith(" ↓5 ")
+    assert paint(replace(scene, top=2), TOP + 4).text(TOP + 3)[:20].endswith("↓3 ")
+    assert "↓" not in paint(replace(scene, top=5), TOP + 4).text(TOP + 3)
+    deep = make([(0, n, 100 - 2 * n, "op") for n in range(9)])
+    scene = replace(make_scene(deep, height=40), labels=20)
+    assert paint(scene, TOP + 4).text(TOP + 3)[:20].endswith("↓5 rows ")

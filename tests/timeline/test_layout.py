@@ -125,7 +125,8 @@ def test_counters_come_last_and_give_way(make: Make) -> None:
     assert layout.shown.tolist() == [5, 1, 1, 1]
     assert layout.rows.tolist() == [5, *[COUNTER_ROWS] * 3]
     assert layout.with_counters(3, 10).shown.tolist() == [5, 1, 1, 1]
-    assert layout.with_counters(7, 10).shown.tolist() == [5, 1, 1, 1, 0, 0, 0, 0]  # no room for so many
+    assert layout.with_counters(7, 10).shown.tolist() == [5, *[1] * 7]  # the last are below the screen
+    assert layout.with_counters(9, 10).shown.tolist() == [5, 1, 1, 1, *[0] * 6]  # too many
     assert len(layout.with_counters(1, 10)) == 4
     # Where there is room, counters are as high as they can be.
     roomy = lay_out(trace, 30)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 from tests.tui.conftest import DATA, app_of, screen_of, until
+
+from tracetui.timeline.labels import lines_below
 
 SIZE = (120, 36)
 LLAMA = DATA / "llama_train.json.gz"
+MEMORY = DATA.parent.parent / "sample_traces" / "train_memory.json.gz"
 
 
 async def test_a_message_goes_with_the_next_key() -> None:
@@ -44,3 +48,26 @@ async def test_a_message_that_came_by_itself_waits_for_a_key() -> None:
         assert screen.footer.message == "something was found"
         await pilot.click("#picture", offset=(60, 12))
         await until(pilot, lambda: screen.footer.message != "something was found", 2)
+
+
+async def test_rows_below_the_screen_are_told_and_reached_by_the_down_key() -> None:
+    app = app_of(MEMORY)
+    async with app.run_test(size=(80, 24)) as pilot:
+        timeline = screen_of(app).timeline
+        await until(pilot, lambda: len(timeline.scene.series) >= 5)
+        await pilot.pause()
+        below = lines_below(timeline.scene, timeline.size.height)
+        assert below > 0
+
+        def last() -> str:
+            return "".join(segment.text for segment in timeline._strips[-1])
+
+        assert f"↓{below}" in last()[: timeline.scene.labels]
+        lane = timeline.trace.lanes.index(next(one for one in timeline.trace.lanes if one.kind == "span"))
+        timeline.select(int(np.flatnonzero(timeline.trace.lane == lane)[-1]))
+        for _ in range(below):
+            await pilot.press("down")
+        assert lines_below(timeline.scene, timeline.size.height) == 0
+        assert "↓" not in last()
+        await pilot.press("down")
+        assert screen_of(app).footer.message == "nothing below"

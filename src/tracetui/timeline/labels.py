@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from tracetui.timeline.canvas import BOLD, Canvas, cut
 from tracetui.timeline.counters import values_at_cursor
 from tracetui.timeline.layout import Line, Of
-from tracetui.timeline.scene import TOP, Scene
+from tracetui.timeline.scene import EDGE, TOP, Scene
 from tracetui.units import plural
 
 BRIEF = (("GPU ", ""), ("allocated", "alloc"), ("reserved", "resvd"))
@@ -23,43 +23,58 @@ def label_width(width: int) -> int:
     return max(8, min(26, 16 + max(0, width - 80) // 10))
 
 
+def lines_below(scene: Scene, height: int) -> int:
+    """Lines that are scrolled off the lower end of the screen (`height` lines in all)."""
+    room = max(0, height - TOP - scene.layout.pinned_height)
+    return max(0, scene.layout.height - scene.top - room)
+
+
 def paint_labels(scene: Scene, canvas: Canvas, lines: list[Line]) -> None:
     """Paint the labels of the lines below the ruler."""
     theme, width = scene.fixed.theme, scene.labels
     canvas.paper[TOP:, :width] = theme.frame
     canvas.ink[TOP:, :width] = theme.dim
     for y, line in enumerate(lines, TOP):
+        note = ""
+        if y == canvas.height - 1 and (below := lines_below(scene, canvas.height)):
+            note = plural(below, "row")
+            if line.depth == 0 or line.more:
+                note = note.partition(" ")[0]
+            note = f"{'v' if theme.ascii else '↓'}{note}"
         if line.of is Of.PROCESS:
             text = " " + scene.fixed.trace.processes[line.ref].name
             canvas.paper[y] = theme.frame
-            canvas.put(y, 0, cut(text, canvas.width), ink=theme.text, attributes=BOLD)
-            continue
-        if line.depth == 0:
-            put_label(scene, canvas, y, line)
+            canvas.put(y, 0, cut(text, canvas.width - len(note) - 2), ink=theme.text, attributes=BOLD)
+            width = canvas.width - EDGE
+        elif line.depth == 0:
+            put_label(scene, canvas, y, line, width - (len(note) + 1 if note else 0))
         elif line.more:
-            canvas.put(y, 0, cut(f"   +{plural(line.more, 'row')}", width - 1))
+            canvas.put(y, 0, cut(f"   +{plural(line.more, 'row')}", width - 2 - len(note)))
+        canvas.put(y, width - 1 - len(note), note, ink=theme.dim)
+        width = scene.labels
 
 
-def put_label(scene: Scene, canvas: Canvas, y: int, line: Line) -> None:
+def put_label(scene: Scene, canvas: Canvas, y: int, line: Line, width: int) -> None:
+    """Paint one label into the first `width` cells of a line."""
     theme = scene.fixed.theme
     rows = int(scene.layout.rows[line.track])
     folded = int(scene.layout.shown[line.track]) < rows
     sign = (("+" if folded else "-") if theme.ascii else ("▸" if folded else "▾")) if rows > 1 else " "
     if line.pinned:
         sign = "*" if theme.ascii else "•"
-    room = scene.labels - 3
+    room = width - 3
     text = label_text(scene, line)
     if line.of is Of.COUNTER and line.ref < len(scene.series):
         text, value = beside(text, values_at_cursor(scene, line.ref), room)
-        canvas.put(y, scene.labels - 1 - cell_len(value), value, ink=theme.text)
+        canvas.put(y, width - 1 - cell_len(value), value, ink=theme.text)
     else:
         text = shortened(text, room)
     canvas.put(y, 0, sign, ink=theme.dim)
     canvas.put(y, 2, text, ink=theme.text if line.of is Of.LANE else theme.dim)
     if line.more and line.depth == 0 and line.of is Of.LANE:
         more = f"+{line.more}"
-        if cell_len(text) + 3 + len(more) < scene.labels:
-            canvas.put(y, scene.labels - 1 - len(more), more, ink=theme.dim)
+        if cell_len(text) + 3 + len(more) < width:
+            canvas.put(y, width - 1 - len(more), more, ink=theme.dim)
 
 
 def label_text(scene: Scene, line: Line) -> str:

@@ -126,11 +126,14 @@ class Layout:
         return self.chosen.union(np.flatnonzero(tracks).tolist())
 
     def with_counters(self, count: int, height: int) -> Layout:
-        """With tracks for so many series below the lanes: as high as there is room for, or hidden."""
+        """With tracks for so many series below the lanes: as high as there is room for, a line at least.
+
+        Very many of them are hidden.
+        """
         have = int((self.of == Of.COUNTER).sum())
         new = max(0, count - have)
         room = min(COUNTER_ROWS, (height - int(self.shown.sum())) // new) if new else 0
-        fits = max(0, room) if count <= ROOM_FOR_COUNTERS else 0
+        fits = max(1, room) if count <= ROOM_FOR_COUNTERS else 0
         parts = (
             (self.of, np.full(new, int(Of.COUNTER))),
             (self.ref, np.arange(have, have + new)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tracetui.timeline.labels import lines_below
 from tracetui.tui.screens.parts.base import TracePart
 
 ENDS = {
@@ -10,6 +11,9 @@ ENDS = {
     "up": "nothing above",
     "down": "nothing below",
 }
+
+SCROLL = 2
+"""Lines that the last event's `down` scrolls: what is drawn below it has no events (counters)."""
 
 
 class Moving(TracePart):
@@ -41,5 +45,9 @@ class Moving(TracePart):
     def action_move(self, direction: str) -> None:
         if self.timeline.move(direction):
             self.follow_at_once()
+        elif direction == "down" and lines_below(self.timeline.scene, self.timeline.size.height):
+            self.timeline.scroll_lanes(SCROLL)
+        elif direction == "down" and not self.timeline.scene.layout.shown.all():
+            self.say("nothing below but what is hidden: X shows it")
         else:
             self.say(ENDS[direction])
