@@ -145,6 +145,79 @@ async def test_steps_and_findings_honour_the_scope(llama: Trace) -> None:
         await until(pilot, lambda: findings.findings == find_findings(llama))
 
 
+async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are(llama: Trace) -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("5", "u")
+        pane = screen.area.open
+        assert isinstance(pane, FindingsPane)
+        scope = in_view(screen)
+        expected = find_findings(llama, scope)
+        evidence = expected[0].evidence
+        assert len(evidence) > 2
+        await until(pilot, lambda: pane.findings == expected)
+        assert pane.note.startswith("in view: ")
+        for n in range(3):
+            await pilot.press("enter")
+            await until(pilot, lambda n=n: screen.timeline.selected == evidence[n])
+            assert f"evidence {n + 1} of {len(evidence)}" in screen.footer.message
+            assert in_view(screen) != scope
+            # Time for the tables to follow, if they did.
+            await until(pilot, lambda: screen.held and screen._view_settles is None)
+            assert pane.findings == expected
+            assert screen.scope == scope
+            assert pane.note.startswith("in earlier view: ")
+        # A move of one's own, and they follow again.
+        await pilot.press("d")
+        moved = in_view(screen)
+        await until(pilot, lambda: screen.scope == moved)
+        await until(pilot, lambda: pane.findings == find_findings(llama, moved))
+        assert pane.note.startswith("in view: ")
+
+
+async def test_another_table_says_that_it_speaks_of_the_view_before(llama: Trace) -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("u")
+        pane = screen.area.open
+        assert isinstance(pane, AveragesPane)
+        before = in_view(screen)
+        await until(pilot, lambda: same(pane.averages, averages(llama, before)))
+        await pilot.press("tab", "end", "enter")
+        await until(pilot, lambda: screen.held)
+        await pilot.press("5")
+        findings = screen.area.open
+        assert isinstance(findings, FindingsPane)
+        await until(pilot, lambda: findings.findings == find_findings(llama, before))
+        assert findings.note.startswith("in earlier view: ")
+        assert pane.note.startswith("earlier view of ")
+        # Asked anew, what is in view is what is shown.
+        await pilot.press("escape", "escape")
+        assert screen.scope is None
+        await until(pilot, lambda: "view" not in findings.note)
+        await pilot.press("u")
+        assert screen.scope == in_view(screen)
+        await until(pilot, lambda: findings.findings == find_findings(llama, in_view(screen)))
+        assert findings.note.startswith("in view: ")
+
+
+async def test_a_trace_of_nothing_that_pytorch_records_is_not_said_to_be_fine(tmp_path: Path) -> None:
+    events = [slice_event(f"paint{n}", n * 100, 50, cat="blink") for n in range(20)]
+    app = app_of(write_trace(tmp_path / "strange.json", events))
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await until(pilot, lambda: "averages count only those" in text(app))
+        await pilot.press("5")
+        told = "nothing could be analysed: no event in this trace is of a kind that PyTorch records"
+        await until(pilot, lambda: told in text(app))
+        assert "stands out" not in text(app)
+        await pilot.press("u")
+        await until(pilot, lambda: "no event in view is of a kind that PyTorch records" in text(app))
+        assert isinstance(screen.area.open, FindingsPane)
+
+
 async def test_a_range_comes_before_the_view_and_escape_widens(llama: Trace) -> None:
     app = app_of(LLAMA)
     async with app.run_test(size=SIZE) as pilot:

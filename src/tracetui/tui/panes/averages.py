@@ -89,7 +89,7 @@ def averages_table(
         len(a),
         lambda r: f"{name(r)} {a.names[r]} {category(r)}",
         (lambda r: colour(int(trace.name[a.first[r]])) if a.first[r] >= 0 else None) if colour else None,
-        empty="no events here",
+        empty="none of PyTorch's kinds of events here, and averages count only those",
         records=lambda order: averages_records(a, order, memory),
     )
 

@@ -80,8 +80,12 @@ class Pane(TableView):
         self._said = (note, where)
         self._tell()
 
+    def place(self) -> str:
+        """The part of the trace that the table speaks of, as its note says it."""
+        return self._said[1]
+
     def _tell(self) -> None:
-        said, where = self._said
+        said, where = self._said[0], self.place()
         of = f"{len(self.order):,} of {plural(self.table.rows, 'row')}" if self.table is not None else ""
         filtered = f"filter “{middle(self.needle, LONGEST_NEEDLE)}”: {of}" if self.needle and of else ""
         rest = "; ".join(filter(None, (filtered, said)))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracetui.analysis.findings import Finding
+from tracetui.analysis.findings import Finding, analysable
 from tracetui.analysis.scope import Scope
 from tracetui.analysis.verdict import communication_text
 from tracetui.trace.model import I64
@@ -59,12 +59,17 @@ class FindingsPane(ScopedPane):
         where = within(scope)
         note = plural(len(findings), "finding")
         told = ", ".join(filter(None, (verdict.verdict, communication_text(verdict))))
-        yield partial(self.show_findings, findings, f"{note}; verdict: {told}", where)
+        nothing = "nothing stands out {}"
+        if not findings and not analysable(self.results.trace, scope):
+            nothing = "nothing could be analysed: no event {} is of a kind that PyTorch records"
+        nothing = nothing.format(where or "in this trace")
+        yield partial(self.show_findings, findings, f"{note}; verdict: {told}", where, nothing)
 
-    def show_findings(self, findings: tuple[Finding, ...], note: str, where: str) -> None:
+    def show_findings(self, findings: tuple[Finding, ...], note: str, where: str, nothing: str) -> None:
+        """`note`: what is said of them, `where` they hold; `nothing`: what is said when there are none."""
         row = self.row if self.cursor else None
         before = self._finding(row).rule if row is not None else None
-        self.findings, self._nothing = findings, f"nothing stands out {where or 'in this trace'}"
+        self.findings, self._nothing = findings, nothing
         self.set_note(note, where)
         self.cursor = 0
         self._wrap()

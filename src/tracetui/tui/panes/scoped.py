@@ -49,6 +49,8 @@ class ScopedPane(Pane):
     def __init__(self, results: Results, id: str, scope: Scope | None = None) -> None:
         super().__init__(results, id)
         self.scope = scope
+        self.earlier = False
+        """Whether the view that it speaks of is one before the view that is shown."""
         self._working = False
         self._outdated = False
 
@@ -62,6 +64,14 @@ class ScopedPane(Pane):
     def set_scope(self, scope: Scope | None) -> None:
         self.scope = scope
         self.load()
+
+    def set_earlier(self, earlier: bool) -> None:
+        self.earlier = earlier
+        self._tell()
+
+    def place(self) -> str:
+        where = super().place()
+        return where.replace("view", "earlier view") if self.earlier else where
 
     def load(self) -> None:
         """Make the table anew: at once, or when the one under way is done, or when the pane is shown."""

@@ -6,9 +6,11 @@ from textual import messages
 from textual.screen import Screen
 from textual.widget import Widget
 
+from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Trace
 from tracetui.tui.footer import Footer
 from tracetui.tui.panes.area import PaneArea
+from tracetui.tui.panes.scoped import ScopedPane
 from tracetui.tui.results import Results
 from tracetui.tui.timeline import TimelineView
 
@@ -23,6 +25,11 @@ class TracePart(Screen[None]):
     footer: Footer
     gap: int | None
     """The gap that is highlighted, by its place in `Results.gaps`."""
+    led_to: tuple[int, int] | None = None
+    """The view that a table's own jump led to, in ns: tables of what is in view stay with the one before.
+    Else the jump to a row's first event would take away the row, and its other events with it."""
+    held: bool = False
+    """Whether they do so now."""
 
     def say(self, message: str) -> None:
         """Tell what a key did, where that is not plain to see."""
@@ -47,6 +54,12 @@ class TracePart(Screen[None]):
         self.follow_at_once()
         if said:
             self.say(said)
+
+    def led_from(self, before: Viewport) -> None:
+        """A table has asked for what is shown now; `before`: the view that it asked in."""
+        view = self.timeline.viewport
+        if view != before and isinstance(self.area.open, ScopedPane):
+            self.led_to = view.start_ns, view.end_ns
 
     def follow_at_once(self) -> None:
         """Let the open pane follow the selection in the timeline's own frame, where that is cheap.

@@ -6,6 +6,7 @@ from textual.timer import Timer
 
 from tracetui.tui.panes.area import PaneTabs
 from tracetui.tui.panes.base import Jump, ShowSpan
+from tracetui.tui.panes.scoped import ScopedPane
 from tracetui.tui.screens.parts.base import TracePart
 from tracetui.tui.timeline import SelectionChanged
 
@@ -42,6 +43,7 @@ class Paning(TracePart):
 
     def on_jump(self, message: Jump) -> None:
         message.stop()
+        before = self.timeline.viewport
         if message.show is not None:
             self.timeline.select(message.event, reveal=False)
             self.timeline.show(*message.show)
@@ -50,10 +52,13 @@ class Paning(TracePart):
             self.jump(message.event, message.said)
         else:
             self.say(message.said)
+        self.led_from(before)
 
     def on_show_span(self, message: ShowSpan) -> None:
         message.stop()
+        before = self.timeline.viewport
         self.timeline.show(message.start, message.end)
+        self.led_from(before)
         self.say(message.said)
 
     # Opening and closing
@@ -65,6 +70,8 @@ class Paning(TracePart):
             return
         pane = self.area.show_pane(key)
         if pane is not None:
+            if isinstance(pane, ScopedPane):
+                pane.set_earlier(self.held)
             pane.follow(self.timeline.selected)
             pane.focus()
 

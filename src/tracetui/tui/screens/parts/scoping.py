@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.timer import Timer
 
+from tracetui.tui.panes.scoped import ScopedPane
 from tracetui.tui.screens.parts.base import TracePart
 from tracetui.tui.timeline import ViewportChanged
 from tracetui.units import exact
@@ -34,6 +35,7 @@ class Scoping(TracePart):
 
     def set_scope(self, scope: Scope | None) -> None:
         """Let all panes speak of a scope; those that are not to be seen follow when they are opened."""
+        self._hold(False)
         if scope != self.scope:
             self.scope = scope
             for pane in self.area.panes.values():
@@ -43,6 +45,7 @@ class Scoping(TracePart):
         """The whole trace or the range → what is in view → the step → the first again."""
         if self.scoped_by == "range":
             self.scoped_by = "viewport"
+            self.led_to = None
             self._view_follows()
             view = self.timeline.viewport
             length = exact(view.end_ns - view.start_ns)
@@ -102,8 +105,21 @@ class Scoping(TracePart):
         from tracetui.analysis.scope import range_scope
 
         view = self.timeline.viewport
-        if self.scoped_by == "viewport" and view.end_ns > view.start_ns:
+        if self.scoped_by != "viewport" or view.end_ns <= view.start_ns:
+            return
+        if self.led_to == (view.start_ns, view.end_ns):
+            self._hold(True)
+        else:
+            self.led_to = None
             self.set_scope(range_scope(view.start_ns, view.end_ns, "viewport"))
+
+    def _hold(self, held: bool) -> None:
+        """Whether the tables stay with the view before the one that is shown: their notes say so."""
+        if held != self.held:
+            self.held = held
+            for pane in self.area.panes.values():
+                if isinstance(pane, ScopedPane):
+                    pane.set_earlier(held)
 
     # A step
 

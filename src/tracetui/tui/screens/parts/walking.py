@@ -117,7 +117,9 @@ class Walking(TracePart):
 
     def on_jump_to_gap(self, message: JumpToGap) -> None:
         message.stop()
+        before = self.timeline.viewport
         self.show_gap(message.gap)
+        self.led_from(before)
 
     def on_gap_clicked(self, message: GapClicked) -> None:
         message.stop()
