@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from tracetui.analysis.memory import MemoryUse
 from tracetui.analysis.scope import Scope
 from tracetui.trace.model import I64, Trace
 from tracetui.tui.panes.base import Jump
+from tracetui.tui.panes.names import told_apart
 from tracetui.tui.panes.records import averages_records
 from tracetui.tui.panes.scoped import ScopedPane, scope_texts
 from tracetui.tui.results import Results
@@ -31,16 +32,19 @@ def averages_table(
     a = averages
     device = bool(a.device.any())
     calls = np.maximum(a.calls, 1)
-    shorts: dict[int, str] = {}
 
     def category(row: int) -> str:
         first = int(a.first[row])
         return trace.categories[int(trace.category[first])] if first >= 0 else ""
 
+    @cache
+    def names() -> list[str]:
+        shorts = [short_name(a.names[row], category(row)) for row in range(len(a))]
+        apart = told_apart(shorts, a.names, list(zip(a.device.tolist(), a.groups, strict=True)))
+        return [f"{name}  {group}" if group else name for name, group in zip(apart, a.groups, strict=True)]
+
     def name(row: int) -> str:
-        if row not in shorts:
-            shorts[row] = short_name(a.names[row], category(row))
-        return f"{shorts[row]}  {a.groups[row]}" if a.groups[row] else shorts[row]
+        return names()[row]
 
     def times(key: str, title: str, values: I64, drop: int) -> Column:
         return time_column(key, title, lambda r: int(values[r]), lambda: values, drop)
@@ -55,7 +59,7 @@ def averages_table(
         return Column(key, title, text, lambda: values, 8, True, drop)
 
     columns = [
-        Column("name", "Name", name, lambda: list(a.names), 0, False, 0, False),
+        Column("name", "Name", name, names, 0, False, 0, False, ends=True),
         Column("device", "On", lambda r: "GPU" if a.device[r] else "CPU", lambda: a.device, 3, False, 3),
     ]
     if device:

@@ -14,6 +14,7 @@ from tracetui.trace.model import I64, Trace
 from tracetui.tui.gaps import GapList, gaps_within
 from tracetui.tui.panes.base import JumpToGap
 from tracetui.tui.panes.facts import short
+from tracetui.tui.panes.names import short_names
 from tracetui.tui.panes.records import gaps_records
 from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.tui.results import Results
@@ -48,9 +49,10 @@ def gaps_table(trace: Trace, gaps: GapList, causes: Causes | None, small: SmallO
             "after",
             "Ended by",
             lambda r: named(int(gaps.after[r])),
-            lambda: [trace.name_of(int(i)) for i in gaps.after],
+            lambda: short_names(trace, gaps.after),
             right=False,
             descending=False,
+            ends=True,
         ),
     ]
     if causes is not None and small is not None:
@@ -84,11 +86,12 @@ def gaps_table(trace: Trace, gaps: GapList, causes: Causes | None, small: SmallO
                 "op",
                 "Op around the launch",
                 lambda r: named(int(causes.op[r])),
-                lambda: [trace.name_of(int(i)) if i >= 0 else "" for i in causes.op],
+                lambda: short_names(trace, causes.op),
                 26,
                 right=False,
                 drop=5,
                 descending=False,
+                ends=True,
             ),
         ]
     if len(gaps.devices) > 1:

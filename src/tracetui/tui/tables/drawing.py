@@ -9,7 +9,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from tracetui.tui.tables.model import Column, Table
-from tracetui.tui.text import cell, clauses, clip, wrap
+from tracetui.tui.text import cell, clauses, clip, middle, wrap
 
 Columns = Sequence[tuple[Column, int]]
 """The columns that are shown, with their cells."""
@@ -61,6 +61,9 @@ def row(
 
 def _cell(column: Column, row: int, size: int) -> str:
     text = column.text(row)
+    if column.ends:
+        text = text if len(text) <= 8 * size else text[: 4 * size] + text[-4 * size :]
+        text = middle(text, size)
     return cell(clauses(text, size) if column.clauses else text, size, column.right)
 
 

@@ -33,6 +33,8 @@ class Column:
     """The order in which a first click sorts: numbers largest first, words from A."""
     clauses: bool = False
     """Text too long for its cells loses its last clauses whole."""
+    ends: bool = False
+    """Text too long for its cells keeps both ends: names differ at either."""
     after: int = 2
     """Cells between it and the next column."""
 
