@@ -59,7 +59,7 @@ def test_what_is_folded_is_counted() -> None:
     assert len(layout.with_all(1).lines(0, 10)) == 2
     hidden = layout.with_shown(1, 0)
     assert len(hidden.lines(0, 10)) == 3
-    assert [line.track for line in hidden.with_hidden().lines(0, 10)] == [0, 0, 0, 1]
+    assert [line.track for line in hidden.with_hidden().lines(0, 10)] == [0, 0, 0, 1, 1]
 
 
 def test_order_and_pins_move_together() -> None:
@@ -117,6 +117,19 @@ def test_the_span_of_the_recording_comes_last(make: Make) -> None:
     trace = make([(0, 0, 10, "op"), (1, 0, 10, "PyTorch Profiler (0)"), (2, 0, 10, "k")], streams=[2])
     lanes = (trace.lanes[0], replace(trace.lanes[1], kind="span"), trace.lanes[2])
     assert lay_out(replace(trace, lanes=lanes), 20).ref.tolist() == [0, 2, 1]
+
+
+def test_what_was_hidden_comes_back_as_it_was(make: Make) -> None:
+    trace = make([*deep(0, 5), *deep(1, 4), *deep(2, 3)])
+    layout = lay_out(trace, 50).with_shown(1, 2)
+    hidden = layout.with_shown(0, 0).with_shown(1, 0).reorder(1, 1)
+    assert hidden.shown.tolist() == [0, 3, 0]
+    back = hidden.with_hidden()
+    assert back.shown.tolist() == [5, 3, 2]
+    assert back.chosen == {2}  # the lines of the other still go by the room that there is
+    # Kept from an earlier session it is only known to have been hidden.
+    again = arranged(trace, lay_out(trace, 50), arrangement(trace, hidden))
+    assert again.with_hidden().shown.tolist() == [1, 3, 1]
 
 
 def test_counters_come_last_and_give_way(make: Make) -> None:

@@ -54,6 +54,8 @@ class Layout:
     """Tracks that stay on the screen, in order."""
     chosen: frozenset[int] = frozenset()
     """Tracks whose lines a person decided on; those of the others go by the room that there is."""
+    was: tuple[tuple[int, int, bool], ...] = ()
+    """Of what was hidden: the track, the lines that it took, and whether a person had decided on those."""
 
     def __len__(self) -> int:
         return len(self.of)
@@ -110,7 +112,11 @@ class Layout:
         """Fold or unfold a track; 0 hides it. `chosen`: a person wants it so."""
         shown = self.shown.copy()
         shown[track] = max(0, min(lines, int(self.rows[track])))
-        return replace(self, shown=shown, chosen=self.chosen | {track} if chosen else self.chosen)
+        was = self.was
+        if self.shown[track] and not shown[track]:
+            kept = tuple(one for one in was if one[0] != track)
+            was = (*kept, (track, int(self.shown[track]), track in self.chosen))
+        return replace(self, shown=shown, chosen=self.chosen | {track} if chosen else self.chosen, was=was)
 
     def with_all(self, lines: int) -> Layout:
         """Show so many rows of each track that is not hidden."""
@@ -118,9 +124,14 @@ class Layout:
         return replace(self, shown=shown.astype(np.int32), chosen=self._chosen_too(self.shown > 0))
 
     def with_hidden(self) -> Layout:
-        """Bring back what was hidden, folded."""
+        """Bring back what was hidden, as it was; folded, where it was hidden in an earlier session."""
         shown = np.maximum(self.shown, 1).astype(np.int32)
-        return replace(self, shown=shown, chosen=self._chosen_too(self.shown == 0))
+        chosen = self._chosen_too(self.shown == 0)
+        for track, lines, decided in self.was:
+            if not self.shown[track]:
+                shown[track] = lines
+                chosen = chosen if decided else chosen - {track}
+        return replace(self, shown=shown, chosen=chosen, was=())
 
     def _chosen_too(self, tracks: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> frozenset[int]:
         return self.chosen.union(np.flatnonzero(tracks).tolist())
@@ -160,7 +171,10 @@ class Layout:
         place[order] = np.arange(len(self))
         pinned = tuple(sorted(place[list(self.pinned)].tolist()))
         chosen = frozenset(place[list(self.chosen)].tolist())
-        return Layout(self.of[order], self.ref[order], self.rows[order], self.shown[order], pinned, chosen)
+        was = tuple((int(place[track]), lines, decided) for track, lines, decided in self.was)
+        return Layout(
+            self.of[order], self.ref[order], self.rows[order], self.shown[order], pinned, chosen, was
+        )
 
     def moved(self, track: int, step: int) -> Layout | None:
         """Move a track past the next one above (-1) or below (1) that is on the screen with it, among the
