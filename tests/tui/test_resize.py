@@ -89,6 +89,19 @@ async def test_a_terminal_that_changes_its_size_shows_all_of_the_screen(
         await until(pilot, lambda: app.screen.size == sizes[-1] and app.seen() == app.meant())
 
 
+async def test_the_app_may_close_right_after() -> None:
+    app = TracetuiApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.sent.width > 0)
+        app.post_message(events.Resize(NARROW, NARROW))
+        await pilot.pause()
+        assert app._settling is not None
+        while app.screen_stack:
+            app._screen_stack.pop()
+        app.action_redraw()
+        app.exit()
+
+
 def test_the_same_place_in_a_text_that_is_broken_anew() -> None:
     texts = ["one two three four", "", "five six seven"]
     wide, narrow = ([line for text in texts for line in wrap(text, width)] for width in (30, 8))

@@ -144,7 +144,8 @@ class TracetuiApp(App[None]):
     def action_redraw(self) -> None:
         """Send every line: something else has written to the terminal, or it was put to sleep."""
         self.sent.forget()
-        self.screen.refresh(layout=True)
+        if self.screen_stack:  # none is left while the app closes
+            self.screen.refresh(layout=True)
 
     # Traces
 
