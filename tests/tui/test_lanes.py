@@ -12,6 +12,7 @@ import pytest
 
 from tracetui.timeline.arrangement import keys
 from tracetui.timeline.layout import Of
+from tracetui.timeline.scene import TOP
 from tracetui.tui.lanes import load_lanes, save_lanes
 from tracetui.tui.screens.parts import arranging
 from tracetui.tui.screens.trace import TraceScreen
@@ -41,6 +42,28 @@ def order(screen: TraceScreen) -> list[str]:
         for n, (key, rows) in enumerate(zip(keys(screen.trace, layout), layout.shown.tolist(), strict=True))
         if layout.of[n] == Of.LANE
     ]
+
+
+async def test_an_event_that_was_unfolded_leaves_the_lanes_to_the_room_there_is(tmp_path: Path) -> None:
+    events = [slice_event("op", 100 + d, 1000 - 2 * d, tid) for tid in range(1, 6) for d in range(8)]
+    app = app_of(write_trace(tmp_path / "deep.json", events))
+    async with app.run_test(size=SIZE) as pilot:
+        view = screen_of(app).timeline
+        await until(pilot, lambda: view.scene.layout.height > 0)
+        opened = view.scene.layout.shown.tolist()
+        deepest = max(range(len(view.trace)), key=lambda i: (int(view.trace.depth[i]), -i))
+        track = view.scene.layout.track_of(Of.LANE, int(view.trace.lane[deepest]))
+        assert opened[track] < 8
+        view.select(deepest)
+        assert view.scene.layout.shown[track] == 8
+        await pilot.resize_terminal(80, 70)
+        await until(pilot, lambda: view.scene.layout.shown.tolist() == [8] * len(opened))
+        await pilot.resize_terminal(*SIZE)
+        await until(pilot, lambda: view.size.height < 30)
+        await pilot.pause()
+        assert view.scene.layout.shown.tolist() == [*opened[:track], 8, *opened[track + 1 :]]
+        lines = view.scene.lines(view.size.height - TOP)
+        assert (track, 7) in [(line.track, line.depth) for line in lines]
 
 
 async def arrange(path: Path, *acts: str) -> list[str]:

@@ -30,6 +30,17 @@ def arranged(scene: Scene, layout: Layout, height: int) -> Scene:
     return scrolled(replace(scene, layout=layout), scene.top, height)
 
 
+def refitted(scene: Scene, layout: Layout, before: int, height: int) -> Scene:
+    """Tracks for a screen of `height` lines instead of `before`. Where the selection's row was on the screen,
+    it stays there, unfolded if it must be."""
+    fitted, trace, selected = arranged(scene, layout, height), scene.fixed.trace, scene.selected
+    if selected < 0:
+        return fitted
+    at = int(trace.lane[selected]), int(trace.depth[selected])
+    seen = [(line.ref, line.depth) for line in scene.lines(max(0, before - TOP)) if line.of is Of.LANE]
+    return brought_up(fitted, *at, height) if at in seen else fitted
+
+
 def zoomed(scene: Scene, factor: float, about: float | None) -> Scene:
     """Zoom in (over 1) or out about an instant; None: the selection's middle if in view, else the centre."""
     if about is None and scene.selected >= 0:

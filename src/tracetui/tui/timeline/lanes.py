@@ -28,6 +28,7 @@ class Lanes:
         return self.scene.layout.track_of(Of.LANE, lane)
 
     def _arrange(self: TimelineView, layout: Layout) -> None:  # type: ignore[misc]
+        self._arranged = True
         self._go(moves.arranged(self.scene, layout, self.size.height))
         self.post_message(LanesArranged())
 
@@ -72,7 +73,7 @@ class Lanes:
             self._arrange(self.scene.layout.with_shown(track, 0))
 
     def show_hidden(self: TimelineView) -> None:  # type: ignore[misc]
-        """Bring all hidden lanes and series back."""
+        """Bring all hidden lanes and series back, as they were."""
         self._arrange(self.scene.layout.with_hidden())
 
     def pin_lane(self: TimelineView, lane: int | None = None) -> None:  # type: ignore[misc]

@@ -51,7 +51,9 @@ class Marking:
 
     def set_series(self: TimelineView, series: Sequence[Series]) -> None:  # type: ignore[misc]
         """The values over time to draw below the lanes, in order."""
-        self._change(series=tuple(series), layout=self.with_series(series))
+        height = self.size.height
+        scene = moves.refitted(self.scene, self.with_series(series), height, height)
+        self._change(series=tuple(series), layout=scene.layout, top=scene.top)
 
     def set_theme(self: TimelineView, theme: Theme | None) -> None:  # type: ignore[misc]
         """Other colours; None follows the app's theme."""

@@ -70,6 +70,8 @@ class TimelineView(Mouse, Lanes, Marking, Widget, can_focus=True):
         """Whether anything but the size decided what is in view."""
         self._arranged = False
         """Whether a person folded, hid, pinned or moved a lane."""
+        self._fitted = 0
+        """The height that the lanes were last fitted to."""
         self._lit: int | None = None
         self._history = History()
         self._cells: Packed | None = None
@@ -112,7 +114,6 @@ class TimelineView(Mouse, Lanes, Marking, Widget, can_focus=True):
             self._moved = True
             if jump or (jump is None and moves.is_jump(before, scene.view)):
                 self._history.leave(before)
-        self._arranged = self._arranged or scene.layout is not self._scene.layout
         self._scene = scene
         self._wake()
 
@@ -278,5 +279,6 @@ class TimelineView(Mouse, Lanes, Marking, Widget, can_focus=True):
         else:
             view = viewport.fit(*self.trace.first_view, room, margin=0.01)
         layout = scene.layout if self._arranged else self._opening_layout(scene.series)
-        self._change(view=view, labels=labels, layout=layout)
-        self._scene = moves.scrolled(self._scene, self._scene.top, event.size.height)
+        self._change(view=view, labels=labels)
+        self._scene = moves.refitted(self._scene, layout, self._fitted, event.size.height)
+        self._fitted = event.size.height
