@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tracetui.trace import load
 from tracetui.tui.export import ExportError, write_new
 from tracetui.tui.paths import meta_file, trace_stem, typed_path
 from tracetui.tui.topline import trace_name
@@ -46,3 +47,15 @@ async def test_a_name_as_long_as_can_be_is_shown(tmp_path: Path) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "nnnn" in text(app).split("\n")[0])
         assert trace_name(screen_of(app).trace) == "n" * 79 + "…"
+
+
+def test_a_capture_is_named_with_its_folder_from_wherever_it_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "mlp"
+    folder.mkdir()
+    write_trace(folder / "eager.json", [slice_event("a", 0, 5)])
+    meta_file(folder / "eager.json").write_text("{}")
+    monkeypatch.chdir(folder)
+    for path in ("eager.json", "../mlp/eager.json", str(folder / "eager.json")):
+        assert trace_name(load(path)) == "mlp/eager.json"

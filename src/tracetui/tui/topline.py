@@ -14,6 +14,7 @@ from textual.widget import Widget
 from tracetui.trace.model import DEVICE_WORK, Trace
 from tracetui.trace.text import plain
 from tracetui.tui.paths import meta_file
+from tracetui.tui.state import resolved
 from tracetui.tui.text import cell, clauses, middle
 
 
@@ -24,7 +25,8 @@ def trace_name(trace: Trace) -> str:
         return "standard input"
     # A capture's name tells its options only; the folder tells what was captured.
     captured = os.path.exists(meta_file(path))  # unlike Path's own, False where the name is too long
-    return plain(f"{path.parent.name}/{path.name}" if captured else path.name, 80)
+    folder = Path(resolved(trace.info.path)).parent.name if captured else ""
+    return plain(f"{folder}/{path.name}" if folder else path.name, 80)
 
 
 def devices(trace: Trace) -> list[int]:
