@@ -84,7 +84,10 @@ def test_communication_in_a_range_is_cut_at_its_end(tmp_path: Path) -> None:
     part = range_scope(begin - 10_000, begin + 150_000)  # 60 us of computation, 100 us without
     (finding,) = [f for f in find_findings(trace, part) if f.rule == "communication"]
     assert finding.numbers["share"] == pytest.approx(100 / 160)
-    assert "62% of the 160 µs of the range, 62% of its busy time" in finding.text
+    assert (
+        "62% of the 160 µs from the device's first to its last event in the range, 62% of its busy time"
+        in finding.text
+    )
 
 
 def test_the_share_of_a_kernel_is_one_of_kernel_and_copy_time(tmp_path: Path) -> None:

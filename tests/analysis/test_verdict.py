@@ -84,15 +84,16 @@ def test_the_headline_and_what_explains_it_share_one_base(tmp_path: Path) -> Non
     steps = summarize_steps(trace)
     busy, idle = (sum(getattr(row, name) for row in steps.rows) for name in ("busy", "idle"))
     (finding,) = [f for f in find_findings(trace) if f.rule == "overhead_bound"]
-    within = f"{busy / (busy + idle):.1%} of the time within the steps"
+    within = f"{busy / (busy + idle):.1%} of its span within the steps"
     assert finding.title == f"Overhead-bound: the device is busy {within}"
     assert steps.whole.verdict.reason.startswith(f"The device is busy {within}, and nothing is queued")
     assert finding.text.startswith(
-        f"Of the {duration(busy + idle)} within the steps the device is busy for {duration(busy)}. "
+        f"Of the {duration(busy + idle)} within the steps, from its first to its last event, "
+        f"the device is busy for {duration(busy)}. "
         f"Of its idle time, in 1.74 ms (2 gaps) the CPU was busy inside ops"
     )
     (gaps,) = find_gaps(trace)
-    assert f"From its first to its last event, {duration(gaps.span)}, it is busy 1.7%." in finding.text
+    assert f"In the whole {duration(gaps.span)} between these events it is busy 1.7%." in finding.text
     assert finding.numbers["busy_share"] == pytest.approx(busy / (busy + idle))
     assert finding.numbers["idle_ns"] == idle == sum(t.duration for r in steps.rows for t in r.idle_by_cause)
     assert finding.numbers["span_busy_share"] == pytest.approx(gaps.busy / gaps.span)
@@ -103,15 +104,15 @@ def test_the_headline_and_what_explains_it_share_one_base(tmp_path: Path) -> Non
 def test_of_a_step_and_of_a_range_the_base_is_said_too(tmp_path: Path) -> None:
     trace = gap_between_steps(tmp_path)
     for scope, base in (
-        (step_scope(trace, 1), "of the step"),
-        (range_scope(0, 2_000_000), "of the range"),
-        (range_scope(0, 2_000_000, "viewport"), "of the view"),
+        (step_scope(trace, 1), "in the step"),
+        (range_scope(0, 2_000_000), "in the range"),
+        (range_scope(0, 2_000_000, "viewport"), "in the view"),
     ):
         facts = Facts(trace, scope)
-        assert f"% {base}, and nothing" in facts.verdict.reason
+        assert f"% of its span {base}, and nothing" in facts.verdict.reason
         (finding,) = [f for f in find_findings(trace, scope) if f.rule == "overhead_bound"]
         assert finding.title.endswith(base)
-        assert f" {base} the device is busy for 100 µs." in finding.text
+        assert f" {base}, from its first to its last event, the device is busy for 100 µs." in finding.text
     plain = trace_of(tmp_path, *run(100, 300, 1))
     assert "100.0% of its span: it sets the pace" in summarize_steps(plain).whole.verdict.reason
 

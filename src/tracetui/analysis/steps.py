@@ -21,7 +21,7 @@ from tracetui.analysis.causes import CAUSES, CauseTotal, cause_table, gap_causes
 from tracetui.analysis.gaps import DeviceGaps, clip, find_gaps, work_of_devices
 from tracetui.analysis.kinds import time_by_kind
 from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times, step_of
-from tracetui.analysis.verdict import OF_SPAN, OF_STEPS, Verdict, judge
+from tracetui.analysis.verdict import OF_SPAN, Verdict, judge
 from tracetui.trace import Trace
 from tracetui.trace.model import I64, Bool
 
@@ -147,7 +147,7 @@ def summarize_steps(
         event: int,
         time: tuple[int, int],
         window: tuple[int, int],
-        base: str = "of the step",
+        base: str = f"{OF_SPAN} in the step",
     ) -> StepRow:
         if at == count:  # outside
             ran, stood, why = (
@@ -194,13 +194,13 @@ def summarize_steps(
         for i in range(count)
     )
     begin, end = trace.span
-    outside = row("outside", count, NO_STEP, -1, (0, 0), (0, 0), "of the time outside of the steps")
+    outside = row("outside", count, NO_STEP, -1, (0, 0), (0, 0), f"{OF_SPAN} outside of the steps")
     whole = row("whole", count + 1, NO_STEP, -1, (begin, end - begin), (begin, end), OF_SPAN)
     steps = Steps(table, rows, outside, whole)
     if (share := steps.busy_share) is not None:  # the verdict on the trace rests on its steps
         talked = float(talk[:count].sum() / max(1, busy[:-1].sum()))
         delay = whole.verdict.launch_delay
-        verdict = judge(share, delay, talked, OF_STEPS)
+        verdict = judge(share, delay, talked, f"{OF_SPAN} within the steps")
         steps = replace(steps, whole=replace(whole, verdict=verdict))
     return steps
 

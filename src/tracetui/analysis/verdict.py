@@ -22,7 +22,6 @@ __all__ = [
     "COMMUNICATION_SHARE",
     "IDLE_SHARE",
     "OF_SPAN",
-    "OF_STEPS",
     "QUEUED_NS",
     "Verdict",
     "busy_text",
@@ -38,8 +37,9 @@ QUEUED_NS = 50_000
 """Several times the latency of a launch: with a lower median delay hardly anything is queued."""
 COMMUNICATION_SHARE = 0.1
 """From this share of the busy time on, communication alone is worth a sentence."""
-OF_THE_TIME, OF_SPAN, OF_STEPS = "of the time", "of its span", "of the time within the steps"
-"""What a busy share is a share of. The span is the time from a device's first to its last event."""
+OF_SPAN = "of its span"
+"""What a busy share is a share of: the time from a device's first to its last event, or the part of it that
+lies in a step. The time before the first event is no idle time of the device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class Verdict:
     communication_share: float | None = None
     """Of the busy time, 0 to 1: communication kernels while no other kernel runs. None without device events.
     """
-    base: str = OF_THE_TIME
-    """What the busy share is a share of, to be said behind it: "of the time within the steps"."""
+    base: str = OF_SPAN
+    """What the busy share is a share of, to be said behind it: `OF_SPAN`, "of its span within the steps"."""
 
 
 def busy_text(busy_share: float) -> str:
@@ -77,7 +77,7 @@ def judge(
     busy_share: float | None,
     launch_delay: int | None,
     communication_share: float = 0.0,
-    base: str = OF_THE_TIME,
+    base: str = OF_SPAN,
 ) -> Verdict:
     """The verdict on a trace or a part of it. `base`: what the busy share is a share of (`Verdict.base`)."""
     if busy_share is None:

@@ -13,6 +13,7 @@ from tracetui.analysis.gaps import DeviceGaps, work_of_devices
 from tracetui.analysis.intervals import Union, union
 from tracetui.analysis.kinds import is_communication
 from tracetui.analysis.scope import members, step_of
+from tracetui.analysis.verdict import OF_SPAN
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb
@@ -165,7 +166,8 @@ def _communication_of(facts: Facts, gaps: DeviceGaps) -> Iterator[Finding]:
         return
     order = np.argsort(-trace.duration[at], kind="stable")
     shorts = {facts.decoded(int(i)).short for i in at[order][:50].tolist()}
-    where = "from the device's first to its last event" if facts.whole else facts.verdict.base
+    where = "from the device's first to its last event"
+    where += "" if facts.whole else facts.verdict.base.removeprefix(OF_SPAN)
     yield Finding(
         "communication",
         "high" if exposed > 0.3 * span else "medium",

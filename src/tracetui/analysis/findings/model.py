@@ -17,7 +17,7 @@ from tracetui.analysis.launches import Launches, find_launches
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import WHOLE, Scope, StepTable, members
 from tracetui.analysis.steps import Steps, summarize_steps
-from tracetui.analysis.verdict import Verdict, judge
+from tracetui.analysis.verdict import OF_SPAN, Verdict, judge
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64, Bool
 
@@ -118,7 +118,7 @@ class Facts:
         low, high = (np.array([time], dtype=np.int64) for time in self.span)
         talk = int(communication_alone(self.trace).within(low, high)[0])
         busy = sum(gaps.busy for gaps in self.gaps)
-        base = "of the view" if self.scope.kind == "viewport" else "of the range"
+        base = f"{OF_SPAN} in the {'view' if self.scope.kind == 'viewport' else 'range'}"
         return judge(self.busy_share, self.launches.median_delay, talk / busy if busy else 0.0, base)
 
     @cached_property

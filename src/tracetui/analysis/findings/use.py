@@ -13,7 +13,7 @@ from tracetui.analysis.findings.model import Facts, Finding, first_of
 from tracetui.analysis.gaps import DeviceGaps, clip
 from tracetui.analysis.launches import short_kernels
 from tracetui.analysis.meanings import CAUSES as WORDS
-from tracetui.analysis.verdict import OF_SPAN, OF_STEPS, busy_text
+from tracetui.analysis.verdict import OF_SPAN, busy_text
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, verb
 
@@ -142,12 +142,11 @@ def _idle_text(idle: _Idle) -> str:
         f"in {duration(total.duration)} ({plural(total.gaps, 'gap')}) {WORDS[total.cause]}"
         for total in idle.causes[:2]
     )
-    said = {OF_STEPS: "within the steps", OF_SPAN: "from its first to its last event"}.get(
-        idle.base, idle.base
-    )
-    text = f"Of the {duration(idle.busy + idle.idle)} {said} the device is busy for {duration(idle.busy)}. "
+    part = idle.base.removeprefix(OF_SPAN)
+    span = f"{part}, from its first to its last event," if part else " from its first to its last event"
+    text = f"Of the {duration(idle.busy + idle.idle)}{span} the device is busy for {duration(idle.busy)}. "
     text += f"Of its idle time, {causes}."
     overall = busy_text(idle.gaps.busy_share)
     if overall != busy_text(idle.busy_share):  # the tables of gaps tell this one
-        text += f" From its first to its last event, {duration(idle.gaps.span)}, it is busy {overall}."
+        text += f" In the whole {duration(idle.gaps.span)} between these events it is busy {overall}."
     return text
