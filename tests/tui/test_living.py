@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
 import random
 import re
@@ -121,10 +122,19 @@ async def test_export_and_copy_by_keys(tmp_path: Path, monkeypatch: pytest.Monke
         await pilot.press("E", "enter")
         await until(pilot, lambda: "mlp_eager-averages.csv is there already" in text(app))
         await pilot.press("escape")
+        before = text(app)
         for name in ("picture.svg", "picture.txt"):
-            screen._export(name)
-        assert "<svg" in (tmp_path / "picture.svg").read_text()
-        assert "ProfilerStep#2" in (tmp_path / "picture.txt").read_text()
+            await pilot.press("E", "ctrl+u", *name, "enter")
+            await until(pilot, (tmp_path / name).exists)
+        # The picture is that of before the question.
+        lines = (tmp_path / "picture.txt").read_text().splitlines()
+        assert [line for line in lines if "export to:" in line] == []
+        assert "ProfilerStep#2" in "\n".join(lines)
+        assert len(lines) == len(before.rstrip("\n").split("\n"))
+        drawn = html.unescape((tmp_path / "picture.svg").read_text()).replace("\xa0", " ")
+        assert "<svg" in drawn
+        assert "export to:" not in drawn
+        assert "Self GPU" in drawn
         await pilot.press("right", "y")
         assert app.clipboard.startswith("name: ")
         await pilot.press("Y")

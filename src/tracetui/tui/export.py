@@ -6,10 +6,13 @@ import csv
 import io
 import json
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Console
+from rich.segment import Segment, Segments
 
 from tracetui.report import markdown
 from tracetui.tui.paths import typed_path
@@ -94,6 +97,25 @@ def table_text(table: Table, order: I64, ending: str) -> str:
     if not len(order):
         raise ExportError("the table has no row to export")
     return formats[ending](table, order)
+
+
+def picture_text(lines: Sequence[Iterable[Segment]], ending: str, title: str) -> str:
+    """A screen's lines as SVG (with colours, under a title) or as text, by a file's ending."""
+    if ending == ".txt":
+        return "".join(f"{''.join(s.text for s in line).rstrip()}\n" for line in lines)
+    width = max((Segment.get_line_length(list(line)) for line in lines), default=1)
+    console = Console(
+        width=width,
+        height=len(lines),
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system="truecolor",
+        record=True,
+        legacy_windows=False,
+        _environ={},
+    )
+    console.print(Segments([segment for line in lines for segment in (*line, Segment.line())]), end="")
+    return console.export_svg(title=title)
 
 
 def write_new(path: str, text: str) -> Path:

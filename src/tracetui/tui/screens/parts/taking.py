@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
+from textual.strip import Strip
+
 from tracetui.trace.text import plain
-from tracetui.tui.export import PICTURE_ENDINGS, ExportError, as_markdown, row_count, table_text, write_new
+from tracetui.tui.export import (
+    PICTURE_ENDINGS,
+    ExportError,
+    as_markdown,
+    picture_text,
+    row_count,
+    table_text,
+    write_new,
+)
 from tracetui.tui.panes.facts import event_facts
 from tracetui.tui.paths import trace_stem, typed_path
 from tracetui.tui.screens.parts.asking import Asking
@@ -19,18 +32,19 @@ class Taking(Asking):
         stem = trace_stem(self.trace.info.path) or "trace"
         name = plain(f"{stem}-{self.area.tabs.open or 'picture'}{'.csv' if self.area.open else '.svg'}", 120)
         kinds = "table .csv .json .md  picture .svg .txt"
-        self.ask("export to:", self._exported, name, keys=kinds, wrong=self._export)
+        write = partial(self._export, picture=self._picture())  # as it was before the question
+        self.ask("export to:", self._exported, name, keys=kinds, wrong=write)
 
     def _exported(self, path: str) -> None:
         self.say(f"wrote {plain(str(typed_path(path)))}")
 
-    def _export(self, path: str) -> str:
+    def _export(self, path: str, picture: Sequence[Strip]) -> str:
         """Write the file; what stands in the way, "" for nothing."""
         ending = typed_path(path).suffix.lower()
         pane = self.area.open
         try:
             if ending in PICTURE_ENDINGS:
-                text = self.app.export_screenshot() if ending == ".svg" else self.picture()
+                text = picture_text(picture, ending, self.app.title)
             elif pane is None or pane.table is None:
                 raise ExportError("no table is open: 1 to 5 open one; the picture goes into .svg or .txt")
             else:
@@ -40,10 +54,9 @@ class Taking(Asking):
             return plain(str(error))
         return ""
 
-    def picture(self) -> str:
-        """The screen as text."""
-        lines = self._compositor.render_strips()
-        return "\n".join(strip.text.rstrip() for strip in lines) + "\n"
+    def _picture(self) -> list[Strip]:
+        """The screen's lines."""
+        return self._compositor.render_strips()
 
     def action_copy(self) -> None:
         event = self.timeline.selected
