@@ -373,6 +373,16 @@ async def test_a_trace_that_arrives_under_the_palette_is_shown_when_that_has_lef
         assert len(app.traces) == 1
 
 
+async def test_a_load_that_ends_with_the_app_costs_nothing() -> None:
+    app = TracetuiApp(LoadTask(LLAMA))
+    async with app.run_test(size=(80, 24)):
+        loading = app.screen
+        assert isinstance(loading, LoadingScreen)
+    assert not app.screen_stack
+    await app.on_loading_screen_ended(LoadingScreen.Ended(loading))
+    assert not app.traces
+
+
 async def test_a_file_that_is_no_trace_becomes_a_message(tmp_path: Path) -> None:
     path = tmp_path / "not.json"
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(200))

@@ -153,8 +153,8 @@ class TracetuiApp(App[None]):
         await self.push_screen(LoadingScreen(LoadTask(message.path).start()))
 
     async def on_loading_screen_ended(self, message: LoadingScreen.Ended) -> None:
-        task, screen = message.load_task, self.screen
-        if not isinstance(screen, LoadingScreen) or screen.load_task is not task:
+        screen, task = message.loading, message.loading.load_task
+        if self.screen_stack[-1:] != [screen]:
             return  # it tells once more when what lies over it has left
         if task.trace is None:
             screen.failed()

@@ -116,9 +116,9 @@ class LoadingScreen(Screen[None]):
     class Ended(Message):
         """The task has ended, well or not."""
 
-        def __init__(self, task: LoadTask) -> None:
+        def __init__(self, loading: LoadingScreen) -> None:
             super().__init__()
-            self.load_task = task
+            self.loading = loading
 
     def __init__(self, task: LoadTask) -> None:
         super().__init__()
@@ -141,7 +141,7 @@ class LoadingScreen(Screen[None]):
 
     def _ended(self) -> None:
         """Called from the loading thread."""
-        self.post_message(self.Ended(self.load_task))
+        self.post_message(self.Ended(self))
 
     def _tick(self) -> None:
         if self.load_task.finished.is_set():
