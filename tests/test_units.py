@@ -167,3 +167,11 @@ def test_twins_stand_in_for_what_an_encoding_lacks() -> None:
 
 def test_twins_are_one_cell_of_ascii() -> None:
     assert all(len(key) == len(twin) == 1 and twin.isascii() for key, twin in TWINS.items())
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [(0, "0 ns"), (60_000_000, "60 ms"), (-1500, "-1.5 µs"), (123_456_789, "123.456789 ms")],
+)
+def test_a_time_without_zeros_at_its_end(ns: int, text: str) -> None:
+    assert units.as_typed(ns) == text

@@ -106,6 +106,14 @@ def tick(ns: int, step: int) -> str:
     return f"{sign}{whole}.{part} {unit}" if part else f"{sign}{whole} {unit}"
 
 
+def as_typed(ns: int) -> str:
+    """A time from the trace's zero, exact, without zeros at its end: `60 ms`, `1.5 µs`."""
+    step = 1
+    while ns and ns % (10 * step) == 0:
+        step *= 10
+    return tick(ns, step)
+
+
 def percent(part: float, decimals: int) -> str:
     """A share of one with so many decimals: `34.6%`, `<0.1%`; not the whole: at most `99.9%`."""
     least = 10.0**-decimals

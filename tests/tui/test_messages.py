@@ -71,3 +71,39 @@ async def test_rows_below_the_screen_are_told_and_reached_by_the_down_key() -> N
         assert "↓" not in last()
         await pilot.press("down")
         assert screen_of(app).footer.message == "nothing below"
+
+
+async def test_a_time_that_was_gone_to_has_a_line_until_escape() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        timeline = screen.timeline
+
+        async def go(time: str) -> None:
+            await pilot.press("colon")
+            await until(pilot, lambda: screen.prompt is not None)
+            await pilot.press(*time, "enter")
+            await until(pilot, lambda: "the line is at" in screen.footer.message)
+            await pilot.pause()
+
+        await pilot.press("W", "W")
+        await go("60ms")
+        view = timeline.viewport
+        assert abs(view.start_ns + view.span_ns / 2 - 60_000_000) <= view.cell
+        column = timeline.scene.labels + view.column(60_000_000)
+        assert "▾60 ms" in timeline._strips[1].text
+        assert "┊" in [strip.text[column] for strip in timeline._strips[2:]]
+        await pilot.press("w")
+        assert timeline.viewport.column(60_000_000) == view.column(60_000_000)
+        # Nothing blank before the beginning.
+        await go("0")
+        assert timeline.viewport.start_ns == timeline.scene.span[0]
+        await pilot.press("escape")
+        assert timeline.scene.instant is None
+        await pilot.press("escape")
+        assert screen.footer.message == "nothing to clear"
+        # Another selection takes the line away, too.
+        await go("60ms")
+        await pilot.press("right")
+        assert timeline.selected is not None
+        assert timeline.scene.instant is None

@@ -10,6 +10,7 @@ from tracetui.timeline.flows import paint_flows
 from tracetui.timeline.gaps import paint_gaps
 from tracetui.timeline.labels import paint_labels
 from tracetui.timeline.layout import Line, Of
+from tracetui.timeline.mark_columns import marked_columns
 from tracetui.timeline.overview import paint_overview
 from tracetui.timeline.paint import (
     ASCII_SHARES,
@@ -92,13 +93,11 @@ def column_papers(scene: Scene) -> Colours:
 def _paint_marks(scene: Scene, field: Canvas) -> None:
     """Their lines down the lanes; the labels are in the ruler."""
     theme = scene.fixed.theme
-    for time, _ in scene.marks:
-        column = scene.view.column(time)
-        if 0 <= column < scene.view.width:
-            free = field.glyph[:, column] == ord(" ")
-            free &= (field.paper[:, column] == theme.paper) | (field.paper[:, column] == theme.band)
-            field.glyph[free, column] = ord(":" if theme.ascii else "┊")
-            field.ink[free, column] = theme.mark
+    for column, _, _ in marked_columns(scene):
+        free = field.glyph[:, column] == ord(" ")
+        free &= (field.paper[:, column] == theme.paper) | (field.paper[:, column] == theme.band)
+        field.glyph[free, column] = ord(":" if theme.ascii else "┊")
+        field.ink[free, column] = theme.mark
 
 
 def _paint_device(scene: Scene, line: Line, field: Canvas, y: int, papers: Colours) -> None:

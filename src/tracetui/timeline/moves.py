@@ -41,8 +41,18 @@ def refitted(scene: Scene, layout: Layout, before: int, height: int) -> Scene:
     return brought_up(fitted, *at, height) if at in seen else fitted
 
 
+def gone_to(scene: Scene, time_ns: int) -> Scene:
+    """An instant marked and in the middle, or as near to it as leaves no blank beyond the trace's ends."""
+    (low, high), half = scene.span, scene.view.span_ns / 2
+    middle = min(max(time_ns, low + half), high - half) if 2 * half < high - low else (low + high) / 2
+    return replace(look(scene, viewport.centre(scene.view, middle)), instant=time_ns)
+
+
 def zoomed(scene: Scene, factor: float, about: float | None) -> Scene:
-    """Zoom in (over 1) or out about an instant; None: the selection's middle if in view, else the centre."""
+    """Zoom in (over 1) or out about an instant; None: the one that was gone to or else the selection's middle
+    if in view, else the centre."""
+    if about is None and scene.instant is not None and scene.view.contains(scene.instant):
+        about = scene.instant
     if about is None and scene.selected >= 0:
         trace = scene.fixed.trace
         middle = int(trace.start[scene.selected]) + int(trace.duration[scene.selected]) // 2
@@ -143,4 +153,4 @@ def chosen(scene: Scene, slice_index: int, lit: int | None) -> Scene:
     trace = scene.fixed.trace
     same = lit if lit is not None else int(trace.name[slice_index]) if slice_index >= 0 else -1
     flows = navigate.linked(trace, slice_index) if slice_index >= 0 else ()
-    return replace(scene, selected=slice_index, same=same, flows=flows)
+    return replace(scene, selected=slice_index, same=same, flows=flows, instant=None)

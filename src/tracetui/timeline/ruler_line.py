@@ -9,6 +9,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from tracetui.timeline.canvas import BOLD, Canvas, cut
+from tracetui.timeline.mark_columns import Marked, marked_columns
 from tracetui.timeline.ruler import base_label, span_label, ticks
 from tracetui.timeline.scene import EDGE, Scene
 from tracetui.units import duration
@@ -77,19 +78,18 @@ def _put_range(scene: Scene, line: Canvas, free: Free) -> None:
 
 def _put_marks(scene: Scene, line: Canvas, free: Free) -> None:
     """The marks' labels, cut where the next mark comes; of marks side by side their number."""
-    theme, view = scene.fixed.theme, scene.view
+    theme = scene.fixed.theme
     sign = "v" if theme.ascii else "▾"
-    groups: list[tuple[int, list[str]]] = []
-    for time, label in scene.marks:
-        column = view.column(time)
-        if groups and column - groups[-1][0] < CLOSE:
-            groups[-1][1].append(label)
-        elif 0 <= column < view.width:
-            groups.append((column, [label]))
-    for n, (column, labels) in enumerate(groups):
-        most = min([LABEL, *(c - column - 1 for c, _ in groups[n + 1 : n + 2])])
+    groups: list[Marked] = []
+    for marked in marked_columns(scene):
+        if groups and marked.column - groups[-1].column < CLOSE:
+            groups[-1] = groups[-1]._replace(count=groups[-1].count + marked.count)
+        else:
+            groups.append(marked)
+    for n, (column, label, count) in enumerate(groups):
+        most = min([LABEL, *(after.column - column - 1 for after in groups[n + 1 : n + 2])])
         room = free.room(column, most)
-        label = labels[0] if len(labels) == 1 else f"{len(labels)} marks"
+        label = label if count == 1 else f"{count:,} marks"
         whole = sign + label
         edge = most == LABEL and room < min(LABEL, cell_len(whole))
         if not (edge and _put_left(line, free, column, label, sign, theme.mark)):

@@ -14,6 +14,7 @@ from tracetui.timeline.series import Series
 from tracetui.timeline.themes import Theme
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import I64, Bool, Trace
+from tracetui.units import as_typed
 
 TOP = 2
 """Lines above the lanes: overview and ruler."""
@@ -77,10 +78,20 @@ class Scene:
     band: tuple[int, int] | None = None
     """The selected range, nanoseconds."""
     marks: tuple[tuple[int, str], ...] = ()
+    """Labelled instants by time, nanoseconds."""
+    instant: int | None = None
+    """The instant that was gone to, nanoseconds: drawn like a mark until something else is selected."""
     series: tuple[Series, ...] = ()
     """What the tracks of counters show."""
     flows: tuple[tuple[int, int], ...] = ()
     """Links to draw, as (from slice, to slice)."""
+
+    @property
+    def flags(self) -> tuple[tuple[int, str], ...]:
+        """The marks, and the instant that was gone to, by time."""
+        if self.instant is None:
+            return self.marks
+        return tuple(sorted((*self.marks, (self.instant, as_typed(self.instant)))))
 
     def lines(self, height: int) -> list[Line]:
         """The lines on a screen whose lanes take `height` lines."""

@@ -144,6 +144,8 @@ class TraceScreen(Moving, Arranging, Walking, Ranges, Marking, Taking, Paning):
             remember_seen()
         elif self.focused is not self.timeline:
             self.timeline.focus()
+        elif self.timeline.scene.instant is not None:
+            self.timeline.leave_instant()
         elif self.searching:
             self.search.clear()
         elif self.timeline.range_ns is not None:
@@ -153,8 +155,10 @@ class TraceScreen(Moving, Arranging, Walking, Ranges, Marking, Taking, Paning):
         elif self.gap is not None:
             self.gap = None
             self.timeline.set_gap(None)
-        else:
+        elif self.timeline.selected is not None:
             self.timeline.select(None)
+        else:
+            self.say("nothing to clear")
 
     def action_help(self) -> None:
         from tracetui.tui.screens.help import HelpScreen

@@ -49,6 +49,14 @@ class Marking:
         """Labelled instants, drawn in the ruler and down the lanes."""
         self._change(marks=tuple((m.time_ns, m.label) for m in marks))
 
+    def go_to(self: TimelineView, time_ns: int) -> None:  # type: ignore[misc]
+        """Move to an instant and draw a line at it. Goes into the history."""
+        self._go(moves.gone_to(self._scene, time_ns), jump=True)
+
+    def leave_instant(self: TimelineView) -> None:  # type: ignore[misc]
+        """Take the line of `go_to` away."""
+        self._change(instant=None)
+
     def set_series(self: TimelineView, series: Sequence[Series]) -> None:  # type: ignore[misc]
         """The values over time to draw below the lanes, in order."""
         height = self.size.height

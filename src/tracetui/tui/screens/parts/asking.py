@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textual.widget import Widget
 
 from tracetui.tui.screens.parts.base import TracePart
-from tracetui.units import instant
+from tracetui.units import as_typed, instant
 
 if TYPE_CHECKING:
     from tracetui.tui.prompt import Prompt
@@ -160,9 +160,9 @@ class Asking(TracePart):
     def _go_to_time(self, text: str) -> None:
         from tracetui.tui.search.query import parse_time
 
-        time = parse_time(text)
-        half = self.timeline.viewport.span_ns / 2
-        self.timeline.show(int(time - half), int(time + half))
+        time = round(parse_time(text))
+        self.timeline.go_to(time)
+        self.say(f"the line is at {as_typed(time)}; Esc takes it away")
 
 
 def focus(widget: Widget) -> None:
