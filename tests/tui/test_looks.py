@@ -90,6 +90,10 @@ def test_the_sign_of_the_order_takes_nothing_from_a_title() -> None:
     alone = [(Column("b", "Number", str, None, 6), 6)]
     assert drawing.header(alone, ("b", True), 1, 9, plain, plain).text == "▼Number  "
     assert drawing.header(columns, ("a", False), 2, 19, plain, plain).text == "  Word ▲    Number "
+    narrow = [(Column("on", "On", str, None, 3, False), 3), *columns]
+    assert drawing.header(narrow, ("on", False), 1, 23, plain, plain).text == "▲On   Word      Number "
+    after = [*columns, (Column("on", "On", str, None, 3, False), 3)]
+    assert drawing.header(after, ("on", True), 1, 23, plain, plain).text == " Word      Number ▼On  "
 
 
 def test_sentences_lose_whole_clauses() -> None:

@@ -9,7 +9,7 @@ from textual.app import App, ComposeResult
 
 from tracetui.tui.tables.model import Column, Table, arrange, fit, next_sort, scrolled
 from tracetui.tui.tables.view import TableView
-from tracetui.tui.text import cell, clip, middle, wrap
+from tracetui.tui.text import cell, clauses, clip, middle, wrap
 
 NUMBERS = np.array([3, 1, 2, 3, 0], dtype=np.int64)
 WORDS = ["delta", "Alpha", "charlie", "bravo", "echo"]
@@ -226,3 +226,12 @@ def test_a_filter_asks_once_for_rows_of_the_same_text() -> None:
     table = Table((Column("n", "N", text),), len(kinds), text, same_text=lambda: kinds)
     assert arrange(table, None, True, "KIND 3").tolist() == np.flatnonzero(kinds == 3).tolist()
     assert len(asked) == 7
+
+
+def test_what_was_cut_before_gets_no_second_ellipsis() -> None:
+    assert clip("elementwise back…ward", 18) == "elementwise back…"
+    assert cell("back…ward", 6) == "back… "
+    assert clauses("host 45%…, launch 30%", 12) == "host 45%…"
+    assert middle("one two…three four", 10) == "one… four"
+    assert middle("abcd…efghijkl", 10) == "abcd…hijkl"
+    assert middle("abcdefg…ijkl", 10) == "abcd…ijkl"

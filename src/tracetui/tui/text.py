@@ -27,7 +27,12 @@ def clip(text: str, width: int) -> str:
     if text.isascii():
         return text if len(text) <= width else text[: width - 1] + "…"
     text = _head(text, width)
-    return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"
+    return text if cell_len(text) <= width else _cut(set_cell_size(text, width - 1))
+
+
+def _cut(head: str) -> str:
+    """With an ellipsis at its end, but never two: what was cut may have been cut before."""
+    return head.rstrip(" …") + "…"
 
 
 def clauses(text: str, width: int) -> str:
@@ -36,7 +41,7 @@ def clauses(text: str, width: int) -> str:
         return text
     head = set_cell_size(text, max(0, width - 1))  # the ellipsis comes after the clause
     ends = [head.rfind(sign) for sign in (", ", "; ", ": ")]
-    return head[: max(ends)] + "…" if max(ends) >= SHORTEST_CLAUSE else clip(text, width)
+    return _cut(head[: max(ends)]) if max(ends) >= SHORTEST_CLAUSE else clip(text, width)
 
 
 def middle(text: str, width: int) -> str:
@@ -46,7 +51,7 @@ def middle(text: str, width: int) -> str:
     tail = text[-(width // 2) :]
     while cell_len(tail) > width // 2:
         tail = tail[1:]
-    return set_cell_size(text, width - 1 - cell_len(tail)).rstrip() + "…" + tail
+    return _cut(set_cell_size(text, width - 1 - cell_len(tail))) + tail.lstrip("…")
 
 
 def cell(text: str, width: int, right: bool = False) -> str:

@@ -32,8 +32,10 @@ def header(
             segments.append(Segment(cell(column.title, size, column.right).rjust(room), plain))
         elif column.right:
             segments.append(Segment(cell(arrow + clip(column.title, size), room, True), marked))
-        else:
+        elif len(column.title) + 2 <= size:
             segments.append(Segment(cell(f"{column.title} {arrow}", size).rjust(room), marked))
+        else:
+            segments.append(Segment(cell(arrow + clip(column.title, size), size + 1).rjust(room), marked))
         before = column.after
     return Strip(segments).adjust_cell_length(width, plain)
 
