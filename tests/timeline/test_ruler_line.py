@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from tracetui.timeline.frame import paint
 from tracetui.timeline.ruler import ticks
-from tracetui.timeline.scene import EDGE, Scene
+from tracetui.timeline.scene import EDGE, TOP, Scene
 from tracetui.timeline.viewport import Viewport
 from tracetui.units import duration
 
@@ -93,6 +94,32 @@ def test_marks_side_by_side_share_a_label() -> None:
     assert ruler(replace(scene_at(view), marks=marks))[10:32] == f"{'╷':2}{'▾3 marks':13}{'▾d':5}╷3"
     near = ((1_210, "a"), (1_500, "b"))
     assert ruler(replace(scene_at(view), marks=near))[10:20] == f"{'╷':2}{'▾':3}{'▾b':5}"
+
+
+class Walked(tuple[tuple[int, str], ...]):
+    """Counts how often all of it is gone through."""
+
+    walks = 0
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        type(self).walks += 1
+        return super().__iter__()
+
+
+def test_a_frame_does_not_go_through_every_mark() -> None:
+    marks = Walked((10 * n, f"m{n}") for n in range(-500, 9_500))
+    scene = replace(scene_at(Viewport(0.0, 100.0, WIDTH)), marks=marks)
+    line = ruler(scene)
+    assert Walked.walks == 1
+    assert line == "▾  " * 26 + "▾ "
+    field = paint(scene, 6).part(TOP, 6, scene.labels, scene.labels + WIDTH)
+    assert (field.glyph == ord("┊")).any(axis=0).all()
+    assert ruler(replace(scene, view=Viewport(94_990.0, 100.0, WIDTH))).count("▾") == 1
+    assert ruler(replace(scene, view=Viewport(95_000.0, 100.0, WIDTH))).count("▾") == 0
+    assert ruler(replace(scene, view=Viewport(94_980.0, 0.5, WIDTH))).startswith("▾m9498 ")
+    assert Walked.walks == 1
+    far = ((-(10**30), "before"), (50, "here"), (10**30, "after"))
+    assert ruler(replace(scene, marks=far)).startswith("▾here")
 
 
 def test_a_mark_at_the_edge_has_its_label_on_the_left() -> None:

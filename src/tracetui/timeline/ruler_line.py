@@ -83,13 +83,13 @@ def _put_marks(scene: Scene, line: Canvas, free: Free) -> None:
     groups: list[Marked] = []
     for marked in marked_columns(scene):
         if groups and marked.column - groups[-1].column < CLOSE:
-            groups[-1] = groups[-1]._replace(count=groups[-1].count + marked.count)
+            groups[-1] = groups[-1]._replace(number=groups[-1].number + marked.number)
         else:
             groups.append(marked)
-    for n, (column, label, count) in enumerate(groups):
+    for n, (column, label, number) in enumerate(groups):
         most = min([LABEL, *(after.column - column - 1 for after in groups[n + 1 : n + 2])])
         room = free.room(column, most)
-        label = label if count == 1 else f"{count:,} marks"
+        label = label if number == 1 else f"{number:,} marks"
         whole = sign + label
         edge = most == LABEL and room < min(LABEL, cell_len(whole))
         if not (edge and _put_left(line, free, column, label, sign, theme.mark)):
