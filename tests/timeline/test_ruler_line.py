@@ -118,6 +118,10 @@ def test_a_frame_does_not_go_through_every_mark() -> None:
     assert ruler(replace(scene, view=Viewport(95_000.0, 100.0, WIDTH))).count("▾") == 0
     assert ruler(replace(scene, view=Viewport(94_980.0, 0.5, WIDTH))).startswith("▾m9498 ")
     assert Walked.walks == 1
+    gone = replace(scene, marks=((1_000, "a"),), instant=3_000)
+    assert ruler(gone).count("▾") == 2
+    assert ruler(replace(gone, instant=2_000)).index("▾", 11) == 20
+    assert ruler(replace(gone, instant=None)).count("▾") == 1
     far = ((-(10**30), "before"), (50, "here"), (10**30, "after"))
     assert ruler(replace(scene, marks=far)).startswith("▾here")
 
