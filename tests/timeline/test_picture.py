@@ -145,6 +145,7 @@ def test_names_are_cut_by_cells() -> None:
     assert cut("aten", 4) == "aten"
     assert cell_len(cut("漢字漢字", 5)) <= 5
     assert cut("漢字漢字", 5).endswith("…")
+    assert cut("elementwise back…ward", 18) == "elementwise back…"
     assert code_points("a漢b").tolist() == [ord("a"), ord("漢"), WIDE, ord("b")]
 
 

@@ -165,6 +165,20 @@ async def test_panes_grow_move_aside_and_fill_the_screen() -> None:
         assert screen.timeline.size.width == 160
 
 
+async def test_a_pane_beside_the_timeline_goes_below_where_it_gets_narrow() -> None:
+    app = app_of(MLP)
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = screen_of(app)
+        await pilot.press("V", "plus")
+        await until(pilot, lambda: screen.area.region.x > 60)
+        await pilot.resize_terminal(100, 30)
+        await until(pilot, lambda: screen.area.region.x == 0 and screen.area.size.width == 100)
+        assert screen.timeline.size.width == 100
+        assert screen.area.size.height < screen.timeline.size.height
+        await pilot.resize_terminal(120, 36)  # and back, as it was asked for
+        await until(pilot, lambda: screen.area.region.x > 60)
+
+
 async def test_a_time_to_go_to() -> None:
     app = app_of(LLAMA)
     async with app.run_test(size=SIZE) as pilot:

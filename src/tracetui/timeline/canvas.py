@@ -180,4 +180,4 @@ def cut(text: str, width: int) -> str:
         if used > width - 1:
             break
         kept.append(character)
-    return "".join(kept) + "…"
+    return "".join(kept).rstrip("…") + "…"  # a short name may have been cut in its middle

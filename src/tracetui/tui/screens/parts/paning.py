@@ -21,6 +21,8 @@ class Paning(TracePart):
     """Panes."""
 
     _follow: Timer | None = None
+    _aside = False
+    """Whether panes are to stand beside the timeline, where there is room for it."""
 
     # The selection, shared
 
@@ -113,8 +115,17 @@ class Paning(TracePart):
         elif self.area.open is None:
             self.say("no pane is open: 1 to 5 open one")
         else:
+            self._aside = not self._aside
+            self._set_aside()
+
+    def on_resize(self) -> None:
+        self._set_aside()
+
+    def _set_aside(self) -> None:
+        aside, body = self._aside and self.size.width >= WIDE, self.query_one("#body")
+        if aside != body.has_class("side"):
             self.area.usual_size()
-            self.query_one("#body").toggle_class("side")
+            body.set_class(aside, "side")
 
     # Order
 
@@ -122,6 +133,8 @@ class Paning(TracePart):
         pane = self.area.open
         if pane is None:
             self.say("no pane is open: 1 to 5 open one")
+        elif pane.table is None or all(column.values is None for column in pane.table.columns):
+            self.say(f"{pane.id} have no column to sort by")
         elif step:
             pane.sort_next(step)
         else:
