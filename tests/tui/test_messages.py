@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
-from tests.tui.conftest import DATA, app_of, screen_of, until
+from tests.tui.conftest import DATA, app_of, screen_of, slice_event, until, write_trace
 
 from tracetui.timeline.labels import lines_below
 
@@ -107,3 +109,27 @@ async def test_a_time_that_was_gone_to_has_a_line_until_escape() -> None:
         await pilot.press("right")
         assert timeline.selected is not None
         assert timeline.scene.instant is None
+
+
+async def test_keys_that_change_nothing_to_be_seen_say_a_word(tmp_path: Path) -> None:
+    events = [slice_event(f"op{n}", n * 10.0, 5.0 + n, tid=1 + n % 3) for n in range(12)]
+    app = app_of(write_trace(tmp_path / "t.json", events))
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+
+        async def said(*keys: str) -> str:
+            await pilot.press(*keys)
+            await pilot.pause()
+            return screen.footer.message
+
+        assert "Enter is for tables" in await said("enter")
+        assert await said("X") == "nothing is hidden"
+        assert "one row" in await said("right", "z")
+        assert await said("p") == "this lane stays at the top"
+        assert await said("p") == "this lane scrolls with the others again"
+        await said("x")
+        assert await said("X") == "1 hidden lane back"
+        for pane, name in (("5", "findings"), ("1", "details")):
+            await said(pane)
+            for key in ("greater_than_sign", "less_than_sign", "R"):
+                assert await said(key) == f"{name} have no column to sort by"

@@ -39,9 +39,13 @@ class Lanes:
             folded = int(layout.shown[track]) < int(layout.rows[track])
             self._arrange(layout.with_shown(track, int(layout.rows[track]) if folded else 1))
 
-    def toggle_fold(self: TimelineView, lane: int | None = None) -> None:  # type: ignore[misc]
-        """Fold a lane to its top row, or unfold it."""
-        self.toggle_track(self._track(lane))
+    def toggle_fold(self: TimelineView, lane: int | None = None) -> bool:  # type: ignore[misc]
+        """Fold a lane to its top row, or unfold it. False where it has but one."""
+        track = self._track(lane)
+        if track < 0 or self.scene.layout.rows[track] < 2:
+            return False
+        self.toggle_track(track)
+        return True
 
     def deepen(self: TimelineView, by: int, lane: int | None = None) -> None:  # type: ignore[misc]
         """Show so many rows of a lane more (negative: fewer); one stays."""
@@ -72,14 +76,19 @@ class Lanes:
         if (track := self._track(lane)) >= 0:
             self._arrange(self.scene.layout.with_shown(track, 0))
 
-    def show_hidden(self: TimelineView) -> None:  # type: ignore[misc]
-        """Bring all hidden lanes and series back, as they were."""
-        self._arrange(self.scene.layout.with_hidden())
+    def show_hidden(self: TimelineView) -> int:  # type: ignore[misc]
+        """Bring all hidden lanes and series back, as they were; how many those are."""
+        hidden = int((self.scene.layout.shown == 0).sum())
+        if hidden:
+            self._arrange(self.scene.layout.with_hidden())
+        return hidden
 
-    def pin_lane(self: TimelineView, lane: int | None = None) -> None:  # type: ignore[misc]
-        """Keep a lane on the screen above the others while they scroll; again: no longer."""
-        if (track := self._track(lane)) >= 0:
+    def pin_lane(self: TimelineView, lane: int | None = None) -> bool:  # type: ignore[misc]
+        """Keep a lane on the screen above the others while they scroll; again: no longer. Whether it is."""
+        track = self._track(lane)
+        if track >= 0:
             self._arrange(self.scene.layout.toggle_pin(track))
+        return track in self.scene.layout.pinned
 
     def move_lane(self: TimelineView, by: int, lane: int | None = None) -> bool:  # type: ignore[misc]
         """Move a lane one place up (-1) or down (1) among those on the screen. False where there is none."""

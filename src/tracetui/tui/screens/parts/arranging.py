@@ -11,6 +11,7 @@ from tracetui.tui.lanes import load_lanes, save_lanes
 from tracetui.tui.screens.parts.base import TracePart
 from tracetui.tui.state import resolved
 from tracetui.tui.timeline import LanesArranged
+from tracetui.units import plural
 
 RESTS = 1.0
 """Seconds that the lanes must rest before they are written: a held key moves a lane many times."""
@@ -32,8 +33,8 @@ class Arranging(TracePart):
         return self.timeline.selected is not None
 
     def action_fold(self) -> None:
-        if self._chosen_lane():
-            self.timeline.toggle_fold()
+        if self._chosen_lane() and not self.timeline.toggle_fold():
+            self.say("this lane has one row: there is nothing to fold")
 
     def action_fold_all(self) -> None:
         if self.timeline.all_folded:
@@ -47,11 +48,13 @@ class Arranging(TracePart):
             self.say("lane hidden; X brings hidden lanes back")
 
     def action_show_lanes(self) -> None:
-        self.timeline.show_hidden()
+        back = self.timeline.show_hidden()
+        self.say(f"{plural(back, 'hidden lane')} back" if back else "nothing is hidden")
 
     def action_pin_lane(self) -> None:
         if self._chosen_lane():
-            self.timeline.pin_lane()
+            pinned = self.timeline.pin_lane()
+            self.say(f"this lane {'stays at the top' if pinned else 'scrolls with the others again'}")
 
     def action_lane_move(self, by: int) -> None:
         if self._chosen_lane() and not self.timeline.move_lane(by):

@@ -42,6 +42,11 @@ class Moving(TracePart):
         if not self.timeline.forward():
             self.say("no later view")
 
+    def key_enter(self) -> None:
+        """Enter belongs to the tables: in the timeline it has nothing to do."""
+        if self.focused is self.timeline:
+            self.say("Enter is for tables, Tab goes there; here f centres the selection, e explains it")
+
     def action_move(self, direction: str) -> None:
         if self.timeline.move(direction):
             self.follow_at_once()
