@@ -210,12 +210,13 @@ async def test_the_first_screen_opens_a_file_by_its_path(tmp_path: Path) -> None
     app = TracetuiApp()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("o", *"/nope", "enter")
-        await until(pilot, lambda: "⚠ /nope: no such file" in lines(app)[-1])
+        await until(pilot, lambda: "/nope" in lines(app)[-1] and "⚠ no such file" in lines(app)[-1])
         assert not [line for line in lines(app) if "…" in line]
         for odd in ("~nosuchuser/x.json", "x" * 300):
             app.screen.query_one(Input).value = odd
             await pilot.press("enter")
-            await until(pilot, lambda odd=odd: f"⚠ {odd[:18]}" in lines(app)[-1])  # type: ignore[misc]
+            await until(pilot, lambda odd=odd: f"{odd[-17:]} " in lines(app)[-1])  # type: ignore[misc]
+            assert "⚠ no such file" in lines(app)[-1]
         await pilot.press("escape", "o", *str(MLP), "enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
 

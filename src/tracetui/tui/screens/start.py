@@ -151,7 +151,7 @@ class StartScreen(Screen[None]):
         message.stop()
         path = typed_path(message.value)
         if message.value.strip() and not os.path.isfile(path):
-            self.query_one(Prompt).set_note(f"{plain(str(path))}: no such file", wrong=True)
+            self.query_one(Prompt).set_note("no such file", wrong=True)
             return
         self._asked()
         if message.value.strip():
