@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from rich.cells import cell_len
 
 from tracetui.timeline.frame import paint
 from tracetui.timeline.labels import shortened
@@ -66,13 +67,17 @@ def test_a_thread_away_from_its_process_says_whose_it_is(make: Make, make_scene:
         ("stream 7 annotations", 15, "s7 annotations"),
         ("stream 7 annotations", 13, "s7 annot."),
         ("profiler overhead", 13, "overhead"),
-        ("something(else)", 9, "somethin…"),
-        ("a lane(x)", 8, "a lane(…"),
+        ("something(else)", 9, "some…lse)"),
+        ("a lane(x)", 8, "a la…(x)"),
+        ("a lane(x)", 4, "a l…"),
+        ("worker number twelve", 13, "worker…twelve"),
+        ("77 データローダー", 13, "77 デー…ダー"),
+        ("データローダー其の二", 12, "データ…の二"),
     ],
 )
 def test_long_names_of_lanes_keep_what_tells_them_apart(name: str, width: int, shown: str) -> None:
     assert shortened(name, width) == shown
-    assert len(shown) <= width
+    assert cell_len(shown) <= width
 
 
 def test_the_last_line_says_how_many_lie_below_the_screen(make: Make, make_scene: MakeScene) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 
 from tracetui.timeline.canvas import BOLD, Canvas, cut
 from tracetui.timeline.counters import values_at_cursor
@@ -125,8 +125,17 @@ def shortened(text: str, width: int) -> str:
             text = text.removesuffix(")")
         text = text.replace(long, short, 1)
     number, _, name = text.partition(" ")
-    room = width - cell_len(number) - 2
-    if cell_len(text) > width and number.isdigit() and room >= 4 and name.isascii():
-        # Threads of a pool differ in the end of their name.
-        return f"{number} {name[: room - room // 2]}…{name[-(room // 2) :]}"
-    return cut(text, width)
+    room = width - cell_len(number) - 1
+    if cell_len(text) > width and number.isdigit() and room > 0:
+        return f"{number} {ends(name, room)}"
+    return ends(text, width)
+
+
+def ends(text: str, width: int) -> str:
+    """At most `width` cells of a name, from both of its ends: threads of a pool differ in the last one."""
+    if cell_len(text) <= width or width < LEAST:
+        return cut(text, width)
+    tail = text[-((width - 1) // 2) :]
+    while cell_len(tail) > (width - 1) // 2:
+        tail = tail[1:]
+    return f"{set_cell_size(text, width - 1 - cell_len(tail)).rstrip()}…{tail}"
