@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from pathlib import Path
@@ -137,7 +138,8 @@ async def test_steps_and_findings_honour_the_scope(llama: Trace) -> None:
         expected = find_findings(llama, in_view(screen))
         assert expected != find_findings(llama)
         await until(pilot, lambda: findings.findings == expected)
-        await until(pilot, lambda: f"in view: {len(expected)} finding" in text(app))
+        found = f"{len(expected)} finding"
+        await until(pilot, lambda: re.search(f"in view: verdict .*; {found}", text(app)) is not None)
         await pilot.press("u")
         await until(pilot, lambda: findings.findings == find_findings(llama, step_scope(llama, 3)))
         await until(pilot, lambda: "in step 3: " in text(app))
@@ -359,6 +361,19 @@ async def test_a_kept_filter_and_the_scope_stay_in_view() -> None:
         # All rows again.
         await pilot.press("F", "escape")
         await until(pilot, lambda: "filter" not in tabs.note)
+
+
+async def test_the_verdict_is_read_at_80_columns() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=(80, 24)) as pilot:
+        tabs = screen_of(app).area.tabs
+        await pilot.press("5")
+        await until(
+            pilot,
+            lambda: "4 steps  5 findings " in line_of(tabs) and "verdict overhead-bound" in line_of(tabs),
+        )
+        await pilot.press("u")
+        await until(pilot, lambda: "in view: verdict overhead-bound; " in line_of(tabs))
 
 
 async def test_narrow_tabs_end_in_no_torn_word() -> None:

@@ -72,12 +72,13 @@ class Pane(TableView):
         """What the table speaks of, in a few words: shown beside the tabs. Its part of the trace comes first,
         then its filter."""
         self.needed = ""
-        """The beginning of the note without which the rows would be mistaken for others."""
-        self._said = ("", "")
+        """The beginning of the note that matters most: without it the rows would be mistaken for others."""
+        self._said = ("", "", "")
 
-    def set_note(self, note: str, where: str = "") -> None:
-        """`where`: the part of the trace that the table speaks of."""
-        self._said = (note, where)
+    def set_note(self, note: str, where: str = "", first: str = "") -> None:
+        """`where`: the part of the trace that the table speaks of; `first`: the beginning of the note that is
+        needed as much."""
+        self._said = (note, where, first)
         self._tell()
 
     def place(self) -> str:
@@ -88,9 +89,11 @@ class Pane(TableView):
         said, where = self._said[0], self.place()
         of = f"{len(self.order):,} of {plural(self.table.rows, 'row')}" if self.table is not None else ""
         filtered = f"filter “{middle(self.needle, LONGEST_NEEDLE)}”: {of}" if self.needle and of else ""
-        rest = "; ".join(filter(None, (filtered, said)))
-        note = ": ".join(filter(None, (where, rest)))
-        self.needed = ": ".join(filter(None, (where, filtered)))
+
+        def of_place(text: str) -> str:
+            return ": ".join(filter(None, (where, "; ".join(filter(None, (filtered, text))))))
+
+        note, self.needed = of_place(said), of_place(self._said[2])
         if note != self.note:
             self.note = note
             self.post_message(Noted(self))

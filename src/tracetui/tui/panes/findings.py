@@ -57,20 +57,20 @@ class FindingsPane(ScopedPane):
         scope = self.scope
         findings, verdict = self.results.findings(scope), self.results.verdict(scope)
         where = within(scope)
-        note = plural(len(findings), "finding")
-        told = ", ".join(filter(None, (verdict.verdict, communication_text(verdict))))
+        told = ", ".join(filter(None, (f"verdict {verdict.verdict}", communication_text(verdict))))
+        note = f"{told}; {plural(len(findings), 'finding')}"
         nothing = "nothing stands out {}"
         if not findings and not analysable(self.results.trace, scope):
             nothing = "nothing could be analysed: no event {} is of a kind that PyTorch records"
         nothing = nothing.format(where or "in this trace")
-        yield partial(self.show_findings, findings, f"{note}; verdict: {told}", where, nothing)
+        yield partial(self.show_findings, findings, note, where, nothing)
 
     def show_findings(self, findings: tuple[Finding, ...], note: str, where: str, nothing: str) -> None:
         """`note`: what is said of them, `where` they hold; `nothing`: what is said when there are none."""
         row = self.row if self.cursor else None
         before = self._finding(row).rule if row is not None else None
         self.findings, self._nothing = findings, nothing
-        self.set_note(note, where)
+        self.set_note(note, where, note.partition(",")[0].partition(";")[0])  # the verdict, bare
         self.cursor = 0
         self._wrap()
         found = (r for r, line in enumerate(self.lines) if findings[line.finding].rule == before)
