@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tracetui.timeline.canvas import Canvas
-from tracetui.timeline.layout import Line
+from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW
 from tracetui.timeline.scene import Scene
 from tracetui.timeline.series import brief_of, text_of
+from tracetui.trace.model import I64
 
 
-def paint_counter(scene: Scene, line: Line, field: Canvas, y: int) -> None:
-    """Paint one line of a series' area."""
-    if not 0 <= line.ref < len(scene.series):
-        return
-    one, theme = scene.series[line.ref], scene.fixed.theme
-    height = int(scene.layout.shown[line.track])
-    share = (one.peaks(scene.view.borders()) - one.low) / ((one.high - one.low) or 1.0)
-    eighths = np.ceil(np.nan_to_num(share, nan=0.0) * 8 * height).astype(np.int64)
-    eighths = np.clip(eighths - 8 * (height - 1 - line.depth), 0, 8)
-    field.glyph[y] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[eighths]
-    field.ink[y] = theme.area
+def paint_counters(scene: Scene, lines: Sequence[Line], field: Canvas) -> None:
+    """Paint the series' areas, of one line or more each. `lines`: those of the field, of which some are."""
+    theme, borders = scene.fixed.theme, scene.view.borders()
+    tops: dict[int, I64] = {}
+    for y, line in enumerate(lines):
+        if line.of is not Of.COUNTER or not 0 <= line.ref < len(scene.series):
+            continue
+        one, height = scene.series[line.ref], int(scene.layout.shown[line.track])
+        if line.ref not in tops:
+            share = (one.peaks(borders) - one.low) / ((one.high - one.low) or 1.0)
+            tops[line.ref] = np.ceil(np.nan_to_num(share, nan=0.0) * 8 * height).astype(np.int64)
+        eighths = np.clip(tops[line.ref] - 8 * (height - 1 - line.depth), 0, 8)
+        field.glyph[y] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[eighths]
+        field.ink[y] = theme.area
 
 
 def cursor(scene: Scene) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracetui.timeline.canvas import Canvas
-from tracetui.timeline.counters import paint_counter
+from tracetui.timeline.counters import paint_counters
 from tracetui.timeline.flows import paint_flows
 from tracetui.timeline.gaps import paint_gaps
 from tracetui.timeline.labels import paint_labels
@@ -52,8 +52,7 @@ def paint(scene: Scene, height: int) -> Canvas:
     for y, line in enumerate(lines):
         if line.of is Of.DEVICE:
             _paint_device(scene, line, field, y, papers)
-        elif line.of is Of.COUNTER:
-            paint_counter(scene, line, field, y)
+    paint_counters(scene, lines, field)
     if theme.plain:
         dot_range(scene, field)
     _paint_marks(scene, field)

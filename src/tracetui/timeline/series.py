@@ -54,8 +54,10 @@ class Series:
         some = high > low
         if not some.any():
             return held
-        padded = np.append(values, -np.inf)
-        found = np.fmax.reduceat(padded, np.stack([low, high], axis=1).ravel().clip(max=len(values)))[::2]
+        # Those in view alone: the cost goes by the screen, not by the trace.
+        first = int(low[0])
+        padded = np.append(values[first : int(high[-1])], -np.inf)
+        found = np.fmax.reduceat(padded, (np.stack([low, high], axis=1) - first).ravel())[::2]
         return np.where(some, np.fmax(held, found), held)
 
 
