@@ -246,7 +246,7 @@ class Marks:
         self.kept = self.whole and save_marks(self.path, marks, self.folder)
         told = [] if self.kept else ["not kept: there is no place to write to"]
         if aside is not None:
-            told.append(f"the file that could not be read is now marks/{aside.name}")
+            told.append(f"the old file is now marks/{aside.name}")
         self.trouble = "; ".join(told)
 
 

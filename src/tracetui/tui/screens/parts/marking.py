@@ -22,7 +22,7 @@ class Marking(Asking):
             self.draw_marks()
         earlier = len(self.marks.all) - len(here)
         if not self.marks.whole:
-            self.say("not all marks of this trace can be read: their file is put aside at the next change")
+            self.say("not all marks of this trace can be read; their file will be put aside")
         elif earlier:
             self.say(f"{plural(earlier, 'mark')} of an earlier trace at this path: l lists them")
 
