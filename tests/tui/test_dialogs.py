@@ -11,13 +11,14 @@ from textual.widgets import Input
 from tracetui.capture import CaptureOptions, Failed, Phase, Progress
 from tracetui.trace.model import Kind
 from tracetui.tui.app import TracetuiApp
+from tracetui.tui.bindings import ACTIONS
 from tracetui.tui.capture.capture_screen import CaptureScreen
 from tracetui.tui.capture.form_screen import FormScreen
 from tracetui.tui.capture.progress import capture_lines
 from tracetui.tui.footer import Footer
 from tracetui.tui.hint import LINES, fitted
 from tracetui.tui.loading import LoadTask
-from tracetui.tui.palette import Palette, ThemePalette, commands
+from tracetui.tui.palette import Palette, ThemePalette, commands, sentence
 from tracetui.tui.samples import ABOUT, samples
 from tracetui.tui.screens.explain import ExplainScreen
 from tracetui.tui.screens.help import HelpScreen, sections
@@ -48,7 +49,11 @@ def test_what_was_typed_finds_the_nearest_choice_first() -> None:
     assert fitting(choices, "") == [0, 1, 2, 3]
     assert fitting(choices, "gap") == [2, 0, 1, 3]
     assert fitting(choices, "next gap") == [1]
-    assert fitting(choices, "ngp") == [1]
+    assert fitting(choices, "nega") == [1]
+    assert fitting(choices, "ng") == [1]
+    assert fitting(choices, "nap") == []  # letters from within words are no abbreviation
+    assert fitting([Choice("Sort by the previous column")], "open") == []
+    assert fitting([Choice("a " * 20)], "a" * 40) == []  # nor does it take long to tell
     assert fitting(choices, "zz") == []
 
 
@@ -199,6 +204,18 @@ async def test_the_palette_keeps_the_groups_of_the_help_together() -> None:
     async with app.run_test(size=SIZE):
         where = [c.choice.about for c in commands(app, screen_of(app))]
         assert [g for g, _ in groupby(where)] == list(dict.fromkeys(where))
+
+
+async def test_the_palette_has_every_action_and_zooms() -> None:
+    app = app_of(MLP)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        found = {c.choice.text for c in commands(app, screen)}
+        missing = {sentence(a.text) for a in ACTIONS} - found
+        assert missing == {"Everything, by name"}
+        before = screen.timeline.viewport.span_ns
+        await pilot.press("ctrl+p", *"zoin", "enter")
+        await until(pilot, lambda: screen.timeline.viewport.span_ns < before)
 
 
 def test_every_sample_says_what_it_is() -> None:

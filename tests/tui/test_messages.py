@@ -133,3 +133,10 @@ async def test_keys_that_change_nothing_to_be_seen_say_a_word(tmp_path: Path) ->
             await said(pane)
             for key in ("greater_than_sign", "less_than_sign", "R"):
                 assert await said(key) == f"{name} have no column to sort by"
+
+
+async def test_the_only_trace_says_how_to_get_another() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("t")
+        await until(pilot, lambda: "c captures another" in screen_of(app).footer.message)

@@ -19,8 +19,6 @@ class Action:
     text: str
     """What it does, for the help and the palette."""
     group: str
-    palette: bool = True
-    """Whether the palette lists it: keys that one holds down make no sense there."""
     line: str = ""
     """What the help says where neighbours share a line; `text` without it."""
 
@@ -43,7 +41,6 @@ ACTIONS: tuple[Action, ...] = (
         "zoom(1.4)",
         "zoom in about the cursor",
         MOVE,
-        False,
         line="zoom in, out about the cursor",
     ),
     Action(
@@ -52,15 +49,14 @@ ACTIONS: tuple[Action, ...] = (
         "zoom(-1.4)",
         "zoom out about the cursor",
         MOVE,
-        False,
         line="zoom in, out about the cursor",
     ),
-    Action("pan_left", ("a",), "pan(-0.1)", "pan left", MOVE, False, line="pan left, right"),
-    Action("pan_right", ("d",), "pan(0.1)", "pan right", MOVE, False, line="pan left, right"),
-    Action("zoom_in_fast", ("W",), "zoom(4)", "zoom in, faster", MOVE, False, line="the same, faster"),
-    Action("zoom_out_fast", ("S",), "zoom(-4)", "zoom out, faster", MOVE, False, line="the same, faster"),
-    Action("pan_left_fast", ("A",), "pan(-0.5)", "pan left, faster", MOVE, False, line="the same, faster"),
-    Action("pan_right_fast", ("D",), "pan(0.5)", "pan right, faster", MOVE, False, line="the same, faster"),
+    Action("pan_left", ("a",), "pan(-0.1)", "pan left", MOVE, line="pan left, right"),
+    Action("pan_right", ("d",), "pan(0.1)", "pan right", MOVE, line="pan left, right"),
+    Action("zoom_in_fast", ("W",), "zoom(4)", "zoom in, faster", MOVE, line="the same, faster"),
+    Action("zoom_out_fast", ("S",), "zoom(-4)", "zoom out, faster", MOVE, line="the same, faster"),
+    Action("pan_left_fast", ("A",), "pan(-0.5)", "pan left, faster", MOVE, line="the same, faster"),
+    Action("pan_right_fast", ("D",), "pan(0.5)", "pan right, faster", MOVE, line="the same, faster"),
     Action("centre", ("f",), "centre", "centre the selection; again: fit it", MOVE),
     Action("fit", ("0", "home"), "fit", "fit the whole trace", MOVE),
     Action(
@@ -85,7 +81,6 @@ ACTIONS: tuple[Action, ...] = (
         "move('previous')",
         "previous event in the row",
         SELECT,
-        False,
         line="previous, next event in the row",
     ),
     Action(
@@ -94,7 +89,6 @@ ACTIONS: tuple[Action, ...] = (
         "move('next')",
         "next event in the row",
         SELECT,
-        False,
         line="previous, next event in the row",
     ),
     Action(
@@ -103,7 +97,6 @@ ACTIONS: tuple[Action, ...] = (
         "move('up')",
         "to the parent, or the row above",
         SELECT,
-        False,
         line="to the parent, a child, or the next row",
     ),
     Action(
@@ -112,7 +105,6 @@ ACTIONS: tuple[Action, ...] = (
         "move('down')",
         "to a child, or the row below",
         SELECT,
-        False,
         line="to the parent, a child, or the next row",
     ),
     Action(
@@ -199,7 +191,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("copy", ("y",), "copy", "copy the event's details", FILES),
     Action("copy_table", ("Y",), "copy_table", "copy the table, as Markdown", FILES),
     Action("help", ("question_mark",), "help", "all keys", APP),
-    Action("palette", ("ctrl+p",), "app.command_palette", "everything, by name", APP, False),
+    Action("palette", ("ctrl+p",), "app.command_palette", "everything, by name", APP),
     Action("redraw", ("ctrl+l",), "app.redraw", "draw the screen anew", APP),
     Action("quit", ("q", "ctrl+c"), "app.quit", "quit", APP),
 )

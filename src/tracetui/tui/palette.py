@@ -31,7 +31,7 @@ def commands(app: App[Any], screen: Screen[Any], actions: Sequence[Action] = ACT
     found = []
     if isinstance(screen, TraceScreen):
         for action in chain.from_iterable(groups(actions).values()):
-            if action.palette and action.id != "quit":
+            if action.id not in ("palette", "quit"):  # this list itself; the end of it
                 keys = " ".join(key_text(k) for k in action.keys)
                 run = partial(screen.run_action, action.action)
                 found.append(Command(Choice(sentence(action.text), keys, action.group), run))

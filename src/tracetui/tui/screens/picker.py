@@ -29,7 +29,8 @@ class Choice(NamedTuple):
 
 
 def fitting(choices: Sequence[Choice], typed: str) -> list[int]:
-    """The choices that hold every word that was typed, and after them those that hold its letters in order.
+    """The choices that hold every word that was typed; after them those whose words begin with pieces of it
+    (`zoin`: zoom in).
 
     The best first: a text that begins with it, a word that does, any other place. Equals stay in their order.
     """
@@ -44,7 +45,7 @@ def fitting(choices: Sequence[Choice], typed: str) -> list[int]:
             first = wanted[0]
             begins = any(part.startswith(first) for part in text.split())
             rank = 0 if text.startswith(" ".join(wanted)) else 1 if begins else 2 if first in text else 3
-        elif _in_order("".join(wanted), text):
+        elif _begin("".join(wanted), text.split()):
             rank = 4
         else:
             continue
@@ -52,13 +53,13 @@ def fitting(choices: Sequence[Choice], typed: str) -> list[int]:
     return [n for _, n in sorted(found)]
 
 
-def _in_order(letters: str, text: str) -> bool:
-    at = 0
-    for letter in letters:
-        at = text.find(letter, at) + 1
-        if not at:
-            return False
-    return True
+def _begin(letters: str, words: Sequence[str]) -> bool:
+    """Whether the letters are beginnings of some of the words, in their order."""
+    told = {0}  # so many letters are told by the words so far
+    for word in words:
+        sizes = range(1, len(word) + 1)
+        told |= {i + n for i in told for n in sizes if letters.startswith(word[:n], i)}
+    return len(letters) in told
 
 
 class PickList(TableView, can_focus=False):

@@ -177,4 +177,8 @@ class TraceScreen(Moving, Arranging, Walking, Ranges, Marking, Taking, Paning):
     def tell_place(self, place: int, count: int) -> None:
         """Say which of the session's traces this is."""
         name = trace_name(self.trace)
-        self.say(f"trace {place} of {count}: {name}" if count > 1 else "no other trace in this session yet")
+        self.say(
+            f"trace {place} of {count}: {name}"
+            if count > 1
+            else "the only trace of this session: c captures another"
+        )
