@@ -281,12 +281,11 @@ async def test_help_and_palette_open_and_close() -> None:
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("question_mark")
         assert isinstance(app.screen, HelpScreen)
-        await pilot.pause()
-        assert "next, previous gap" in text(app)
+        await until(pilot, lambda: "next, previous gap" in text(app))
         await pilot.press("escape")
         assert isinstance(app.screen, TraceScreen)
         await pilot.press("ctrl+p", *"next gap")
-        await pilot.pause(0.3)
+        await until(pilot, lambda: isinstance(app.screen, Palette) and len(app.screen.shown) < 5)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
         await until(pilot, lambda: screen_of(app).gap is not None)
@@ -340,8 +339,7 @@ async def test_loading_shows_progress_and_can_be_cancelled(tmp_path: Path) -> No
     app = TracetuiApp(task)
     async with app.run_test(size=(80, 24)) as pilot:
         assert isinstance(app.screen, LoadingScreen)
-        await pilot.pause(0.1)
-        assert "reading big.json, 3.15 MB of 12.6 MB" in text(app)
+        await until(pilot, lambda: "reading big.json, 3.15 MB of 12.6 MB" in text(app))
         assert "25%" in text(app)
         await pilot.press("escape")
         assert task.cancelled

@@ -225,8 +225,7 @@ async def test_escape_cancels_a_capture_and_nothing_is_left(tmp_path: Path) -> N
         results: list[object] = []
         await app.push_screen(screen, results.append)
         await until(pilot, lambda: screen.capture.pid is not None)
-        await pilot.pause(0.3)
-        assert "starting" in text(app)
+        await until(pilot, lambda: "starting" in text(app))
         begun = time.monotonic()
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, StartScreen))

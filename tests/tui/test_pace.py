@@ -9,7 +9,7 @@ from textual.app import App
 
 from tracetui.tui.timeline.pace import SSH_FRAMES, Pace, frame_limit
 
-from .conftest import DATA, app_of, screen_of
+from .conftest import DATA, app_of, screen_of, until
 
 
 class Clock:
@@ -51,18 +51,21 @@ async def test_keys_that_come_fast_share_a_frame(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 50000 10.0.0.2 22")
     app = app_of(DATA / "mlp_eager.json.gz")
     async with app.run_test(size=(120, 36)) as pilot:
-        await pilot.pause(0.3)
         timeline = screen_of(app).timeline
+        await until(pilot, lambda: len(timeline.scene.series) > 0 and not timeline._waiting)
         frames = []
         render = timeline._render_frame
         monkeypatch.setattr(timeline, "_render_frame", lambda: frames.append(1) or render())
         before = timeline.viewport.span_ns
         assert timeline.pace.period == 1 / SSH_FRAMES
-        timeline.pace = Pace(2)
-        for _ in range(6):
+        clock = Clock()
+        timeline.pace = Pace(SSH_FRAMES, clock)
+        timeline.zoom(1.1)
+        await until(pilot, lambda: len(frames) == 1)
+        for _ in range(5):
             timeline.zoom(1.1)
-            await pilot.pause(0.01)
-        assert len(frames) == 1, "the first at once, the others with the next"
-        await pilot.pause(0.7)
-        assert len(frames) == 2
+            await pilot.pause(0.02)
+        assert len(frames) == 1, "the others come with the next frame, and its time has not come"
+        clock.now += 1
+        await until(pilot, lambda: len(frames) == 2)
         assert timeline.viewport.span_ns == pytest.approx(before / 1.1**6, rel=0.01)

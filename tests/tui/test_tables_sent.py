@@ -23,7 +23,8 @@ from tracetui.tui.tables.times import time_column
 from tracetui.tui.tables.view import TableView
 from tracetui.tui.timeline.strips import Board, LeanStrip
 
-from .test_timeline_sent import Over, Terminal
+from .conftest import until
+from .test_timeline_sent import Over, Terminal, quiet
 
 ROWS = 200
 VALUES = np.random.default_rng(3).integers(0, 10**9, ROWS)
@@ -69,12 +70,13 @@ class Watched(App[None]):
         """A terminal that is drawn anew, in full."""
         terminal = Terminal(*SIZE)
         assert view._board is not None
-        known = list(view._board.lines)
+        known, made = list(view._board.lines), view._made
+        view._made = None  # the lines are made anew, too: what is kept of them may be stale
         stack = self._background_screens
         update = self.screen._compositor.render_update(full=True, screen_stack=stack)
         assert isinstance(update, CompositorUpdate)
         terminal.feed(update.render_segments(self.ansi))
-        view._board.lines = known
+        view._board.lines, view._made = known, made
         return terminal
 
 
@@ -97,6 +99,7 @@ async def test_the_terminal_shows_the_table(seed: int, monkeypatch: pytest.Monke
             lambda: view.sort_by(rng.choice(["time", "calls"])),
             lambda: view.set_filter(rng.choice(["", "1", "no such row"])),
             lambda: view.set_table(table(rng.randrange(9))),
+            lambda: view.set_table(table(rng.randrange(9)), row=rng.randrange(ROWS)),
             lambda: view.focus() if not view.has_focus else app.screen.set_focus(None),
             lambda: setattr(floating, "display", not floating.display),
             lambda: app.push_screen(Over()) if len(app.screen_stack) < 2 else app.pop_screen(),
@@ -109,10 +112,29 @@ async def test_the_terminal_shows_the_table(seed: int, monkeypatch: pytest.Monke
             if rng.random() < 0.4:
                 while len(app.screen_stack) > 1:
                     app.pop_screen()
-                await pilot.pause(0.05)
+                await quiet(pilot, app.terminal)
                 meant = app.fresh(view)
                 for y, (seen, want) in enumerate(zip(app.terminal.cells, meant.cells, strict=True)):
                     assert seen == want, f"line {y}"
+
+
+async def test_another_table_with_the_cursor_where_it_was_is_drawn_so() -> None:
+    app = Watched()
+    app.console._color_system = Console(color_system="truecolor", force_terminal=True)._color_system
+    async with app.run_test(size=SIZE) as pilot:
+        view = app.query_one(TableView)
+        view.show_row(int(view.order[50]))
+        view.scroll_rows(3)
+        high = view.cursor - view.top
+        view.set_table(table(1), row=int(view.order[90]))
+        assert (view.cursor, view.top) == (90, 90 - high)
+        await quiet(pilot, app.terminal)
+        assert app.terminal.cells == app.fresh(view).cells
+        view.set_filter("1")
+        view.set_table(table(2), row=2)
+        assert view.row in (1, 10)  # the nearest that the filter leaves
+        await quiet(pilot, app.terminal)
+        assert app.terminal.cells == app.fresh(view).cells
 
 
 async def test_a_step_of_the_cursor_sends_two_lines_and_a_jump_little_more_than_the_letters() -> None:
@@ -121,15 +143,14 @@ async def test_a_step_of_the_cursor_sends_two_lines_and_a_jump_little_more_than_
     async with app.run_test(size=SIZE) as pilot:
         view = app.query_one(TableView)
         app.query_one("#float").display = False
-        await pilot.pause(0.05)
-        before = app.terminal.bytes
+        before = await quiet(pilot, app.terminal)
         view.action_move(1)
-        await pilot.pause(0.05)
-        assert 0 < app.terminal.bytes - before < 2 * 160
-        before = app.terminal.bytes
+        await until(pilot, lambda: app.terminal.bytes > before)
+        moved = await quiet(pilot, app.terminal)
+        assert moved - before < 2 * 160
         view.show_row(int(view.order[120]))
-        await pilot.pause(0.05)
-        assert 0 < app.terminal.bytes - before < view.page * 110
+        await until(pilot, lambda: app.terminal.bytes > moved)
+        assert await quiet(pilot, app.terminal) - moved < view.page * 110
 
 
 def test_segments_become_cells() -> None:

@@ -11,6 +11,7 @@ from rich.cells import get_character_cell_size
 from rich.console import Console
 from textual._compositor import CompositorUpdate
 from textual.app import App, ComposeResult
+from textual.pilot import Pilot
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
@@ -19,6 +20,8 @@ from tracetui.trace import Trace
 from tracetui.tui.sent import SentLines
 from tracetui.tui.timeline import GapId, SelectionBar, TimelineView
 from tracetui.tui.timeline.strips import Board, LeanStrip
+
+from .conftest import until
 
 TOKEN = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])|([^\x1b])")
 
@@ -122,12 +125,24 @@ class Watched(App[None]):
         terminal = Terminal(self.terminal.width, self.terminal.height)
         screen = self.screen
         main = next(s for s in self.screen_stack if isinstance(s, Main))
-        known = list(main.view._board.lines)
+        view = main.view
+        known = view._board, list(view._board.lines), view._cells, list(view._strips)
+        view._cells = None  # painted anew, too: what is kept of it may be stale
         update = screen._compositor.render_update(full=True, screen_stack=self._background_screens)
         assert isinstance(update, CompositorUpdate)
         terminal.feed(update.render_segments(self.ansi))
-        main.view._board.lines = known  # this one was not for the app's own terminal
+        # This one was not for the app's own terminal.
+        view._board, view._board.lines, view._cells, view._strips = known
         return terminal
+
+
+async def quiet(pilot: Pilot[Any], terminal: Terminal) -> int:
+    """Wait until nothing more is sent; all the bytes that were."""
+    calm, sent = 0, -1
+    while calm < 5:
+        await pilot.pause(0.02)
+        calm, sent = calm + 1 if terminal.bytes == sent else 0, terminal.bytes
+    return sent
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -172,7 +187,7 @@ async def test_the_terminal_shows_what_is_meant(small: Trace, seed: int) -> None
             if rng.random() < 0.3:
                 while len(app.screen_stack) > 2:
                     app.pop_screen()
-                await pilot.pause(0.1)
+                await quiet(pilot, app.terminal)
                 meant = app.fresh()
                 for y, (seen, want) in enumerate(zip(app.terminal.cells, meant.cells, strict=True)):
                     assert seen == want, f"line {y}"
@@ -186,32 +201,26 @@ async def test_a_step_sends_little(small: Trace) -> None:
         main = app.screen
         assert isinstance(main, Main)
         main.view.move("next")
-        await pilot.pause(0.05)
-        before = app.terminal.bytes
+        before = await quiet(pilot, app.terminal)
         main.view.move("down")
-        await pilot.pause(0.05)
-        assert 0 < app.terminal.bytes - before < 2500
+        await until(pilot, lambda: app.terminal.bytes > before)
+        assert await quiet(pilot, app.terminal) - before < 2500
 
 
 async def test_what_is_there_is_not_sent_again(small: Trace) -> None:
     size = (200, 50)
     app = Watched(small, size)
     async with app.run_test(size=size) as pilot:
-        await pilot.pause(0.1)
-        before = app.terminal.bytes
+        before = await quiet(pilot, app.terminal)
         app.screen.refresh(layout=True)
-        await pilot.pause(0.1)
-        assert app.terminal.bytes - before < 200
+        assert await quiet(pilot, app.terminal) - before < 200
         app.push_screen(Over())
-        await pilot.pause(0.1)
-        before = app.terminal.bytes
+        before = await quiet(pilot, app.terminal)
         app.screen.refresh(layout=True)
-        await pilot.pause(0.1)
-        assert app.terminal.bytes - before < 200
+        assert await quiet(pilot, app.terminal) - before < 200
         app.sent.forget()
         app.screen.refresh(layout=True)
-        await pilot.pause(0.1)
-        assert app.terminal.bytes - before > 200 * 50
+        await until(pilot, lambda: app.terminal.bytes - before > 200 * 50)
 
 
 def test_the_terminal_of_these_tests() -> None:
