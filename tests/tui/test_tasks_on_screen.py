@@ -311,6 +311,7 @@ async def test_the_most_expensive_kernel() -> None:
             sums[kernel["name"]] = sums.get(kernel["name"], 0) + kernel["dur"]
         worst = max(sums, key=lambda name: sums[name])
         count = sum(k["name"] == worst for k in p.file.of("kernel"))
+        await p.reads("▼Self GPU")
         await p.press("F", Word("kernel"), "enter")
         # The first row is that of an annotation until the filter has been applied.
         await p.reads(r"(?m)^ +Name .*▼Self GPU.*\n(?!.*forward ).* GPU ")
