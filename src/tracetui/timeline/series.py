@@ -152,7 +152,8 @@ def text_of(value: float, unit: str) -> str:
 
 
 def brief_of(value: float, unit: str) -> str:
-    """Like `text_of` in at most six cells: "1.2G", "35µs", "12"."""
+    """Like `text_of` in few cells: "1.2G", "35µs", "12". Six at most for times below 10,000 s, sizes below a
+    PiB and whole numbers below 10¹²; what lies beyond, and a small fraction, may take more."""
     if value != value:
         return ""
     if unit == "ns":
