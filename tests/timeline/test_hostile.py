@@ -55,7 +55,7 @@ def test_any_times(
             cells = 50 if step == "right" else -50
             scene = moves.look(scene, replace(scene.view, start=scene.view.start + cells * scene.view.cell))
         elif (found := moves.stepped(scene, step)) is not None:
-            scene = moves.revealed(moves.chosen(scene, found, None), found, 20, closer=True)
+            scene = moves.revealed(moves.chosen(scene, found), found, 20, closer=True)
         canvas = paint(scene, 12)
         assert all(cell_len(canvas.text(y)) == canvas.width for y in range(12))
 
@@ -75,6 +75,6 @@ def test_a_million_lanes_do_not_hang(make: Make, make_scene: MakeScene) -> None:
         first_view=(0, n),
     )
     scene = replace(make_scene(trace), layout=lay_out(trace, 20))
-    scene = moves.revealed(moves.chosen(scene, n - 1, None), n - 1, 20, closer=True)
+    scene = moves.revealed(moves.chosen(scene, n - 1), n - 1, 20, closer=True)
     assert scene.top > n - 40
     assert f"t{n - 1}" in "".join(paint(scene, 20).text(y) for y in range(20))

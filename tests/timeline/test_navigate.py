@@ -102,7 +102,7 @@ def test_links(make: Make) -> None:
 def test_a_flow_is_drawn_from_row_to_row(make: Make, make_scene: MakeScene) -> None:
     slices = [(0, 0, 4000, "op"), (0, 1000, 100, "launch"), (1, 0, 50, "t"), (2, 3000, 500, "k")]
     trace = make(slices, streams=[2], launches={3: 1})
-    scene = moves.chosen(make_scene(trace, Viewport(0.0, 100.0, 40)), 3, None)
+    scene = moves.chosen(make_scene(trace, Viewport(0.0, 100.0, 40)), 3)
     canvas = paint(scene, 10)
     text = [canvas.text(y)[scene.labels :] for y in range(TOP, 10)]
     assert text[1][10] == "█" or canvas.paper[TOP + 1, scene.labels + 10] != scene.fixed.theme.paper
@@ -116,7 +116,7 @@ def test_a_flow_is_drawn_from_row_to_row(make: Make, make_scene: MakeScene) -> N
 def test_flows_reach_upwards_and_sidewards(make: Make, make_scene: MakeScene) -> None:
     slices = [(0, 3000, 500, "k"), (1, 0, 10, "x"), (2, 0, 10, "x"), (3, 1000, 100, "launch")]
     trace = make(slices, streams=[0], launches={0: 3})
-    scene = moves.chosen(make_scene(trace, Viewport(0.0, 100.0, 40)), 0, None)
+    scene = moves.chosen(make_scene(trace, Viewport(0.0, 100.0, 40)), 0)
     text = [paint(scene, 10).text(y)[scene.labels :] for y in range(TOP, 6)]
     assert text[1][30] == "▲"
     assert text[1][10] == "┌"

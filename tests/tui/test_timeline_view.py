@@ -322,12 +322,6 @@ async def test_folding(shell: Shell) -> None:
         assert view.scene.layout.height == 3
         view.expand_all()
         assert view.scene.layout.height == height
-        view.deepen(-1)
-        assert view.scene.layout.height == height - 1
-        view.deepen(-5)
-        assert view.scene.layout.height == height - 2
-        view.deepen(9)
-        assert view.scene.layout.height == height
         view.hide_lane()
         assert view.scene.layout.height == height - 3
         view.show_hidden()
@@ -410,11 +404,7 @@ async def test_lit_names(shell: Shell) -> None:
         kernel = of_name(view.trace, "kernel1")[2]
         view.select(kernel)
         assert view.scene.same == int(view.trace.name[kernel])
-        view.highlight_name(0)
-        assert view.scene.same == 0
         view.select(None)
-        assert view.scene.same == 0
-        view.highlight_name(None)
         assert view.scene.same == -1
 
 

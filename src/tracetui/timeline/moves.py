@@ -148,9 +148,9 @@ def stepped(scene: Scene, direction: str) -> int | None:
     return (navigate.above if direction == "up" else navigate.below)(rows, layout, view, i)
 
 
-def chosen(scene: Scene, slice_index: int, lit: int | None) -> Scene:
-    """Another selection (-1: none) with its flows; `lit`: the name to light up, None: the selection's."""
+def chosen(scene: Scene, slice_index: int) -> Scene:
+    """Another selection (-1: none) with its flows; the events of its name light up."""
     trace = scene.fixed.trace
-    same = lit if lit is not None else int(trace.name[slice_index]) if slice_index >= 0 else -1
+    same = int(trace.name[slice_index]) if slice_index >= 0 else -1
     flows = navigate.linked(trace, slice_index) if slice_index >= 0 else ()
     return replace(scene, selected=slice_index, same=same, flows=flows, instant=None)

@@ -120,7 +120,4 @@ def _of(column: npt.NDArray[Any], wanted: Bool) -> Bool:
 
 def _compare(values: I64, sign: str, number: str, unit: str) -> Bool:
     limit = float(number) * UNITS[unit]
-    compare = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal, "=": np.equal}[
-        sign
-    ]
-    return np.asarray(compare(values, limit), dtype=np.bool_)
+    return np.asarray(_SIGNS[sign](values, limit), dtype=np.bool_)

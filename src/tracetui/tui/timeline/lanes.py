@@ -47,12 +47,6 @@ class Lanes:
         self.toggle_track(track)
         return True
 
-    def deepen(self: TimelineView, by: int, lane: int | None = None) -> None:  # type: ignore[misc]
-        """Show so many rows of a lane more (negative: fewer); one stays."""
-        if (track := self._track(lane)) >= 0:
-            layout = self.scene.layout
-            self._arrange(layout.with_shown(track, max(1, int(layout.shown[track]) + by)))
-
     def collapse_all(self: TimelineView) -> None:  # type: ignore[misc]
         """Fold every lane to its top row."""
         self._arrange(self.scene.layout.with_all(1))

@@ -40,11 +40,6 @@ class Marking:
             mask[slices] = True
         self._change(matches=mask)
 
-    def highlight_name(self: TimelineView, name: int | None) -> None:  # type: ignore[misc]
-        """Light up all events of a name (by default those named like the selection; None: that again)."""
-        self._lit = name
-        self._go(moves.chosen(self._scene, self._scene.selected, name))
-
     def set_marks(self: TimelineView, marks: Sequence[Mark]) -> None:  # type: ignore[misc]
         """Labelled instants, drawn in the ruler and down the lanes."""
         self._change(marks=tuple((m.time_ns, m.label) for m in marks))

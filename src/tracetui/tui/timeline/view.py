@@ -72,7 +72,6 @@ class TimelineView(Mouse, Lanes, Marking, Widget, can_focus=True):
         """Whether a person folded, hid, pinned or moved a lane."""
         self._fitted = 0
         """The height that the lanes were last fitted to."""
-        self._lit: int | None = None
         self._history = History()
         self._cells: Packed | None = None
         self._board = Board(0)
@@ -169,7 +168,7 @@ class TimelineView(Mouse, Lanes, Marking, Widget, can_focus=True):
     def select(self, slice_index: int | None, *, reveal: bool = True, quiet: bool = False) -> None:
         """Select a slice. `reveal`: bring it into view; `quiet`: send no `SelectionChanged`."""
         if slice_index != self.selected:
-            self._go(moves.chosen(self._scene, -1 if slice_index is None else slice_index, self._lit))
+            self._go(moves.chosen(self._scene, -1 if slice_index is None else slice_index))
             if not quiet:
                 self.post_message(SelectionChanged(slice_index))
         if slice_index is not None and reveal:
