@@ -456,3 +456,12 @@ def test_help_of_every_command() -> None:
         result = run(command, "--help")
         assert result.exit_code == 0
         assert click.unstyle(result.output).startswith("Usage: ")
+
+
+def test_a_step_s_busy_share_is_that_of_its_own_times() -> None:
+    found = loads(run("steps", str(DATA / "llama_train.json.gz"), "--json").stdout)
+    for row in (*found["steps"], found["whole"]):
+        assert row["busy_share"] == pytest.approx(row["busy_ns"] / (row["busy_ns"] + row["idle_ns"]))
+    rest = [sum(row[key] for row in found["steps"]) for key in ("busy_ns", "idle_ns")]
+    assert found["whole"]["verdict_busy_share"] == pytest.approx(rest[0] / sum(rest))
+    assert found["whole"]["verdict_busy_share"] != found["whole"]["busy_share"]

@@ -30,7 +30,13 @@ def verdict_json(verdict: Verdict) -> dict[str, Any]:
 
 
 def step_json(row: StepRow) -> dict[str, Any]:
-    """One step. Times in ns; the sums over all steps and `outside` are those of `whole`."""
+    """One step. Times in ns; the sums over all steps and `outside` are those of `whole`.
+
+    `busy_share` is that of the row's own busy and idle time; `verdict_busy_share` what its verdict rests on,
+    which for `whole` is the share within the steps.
+    """
+    verdict = verdict_json(row.verdict)
+    verdict["verdict_busy_share"] = verdict.pop("busy_share")
     return {
         "label": row.label,
         "step": row.number if row.number >= 0 else None,
@@ -53,7 +59,7 @@ def step_json(row: StepRow) -> dict[str, Any]:
         "launches": row.launches,
         "kernels": row.kernels,
         "copies": row.copies,
-        **verdict_json(row.verdict),
+        **verdict,
         "unusual": row.unusual,
     }
 
