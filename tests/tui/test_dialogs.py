@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.widgets import Input
 
 from tracetui.capture import CaptureOptions, Failed, Phase, Progress
@@ -327,3 +328,20 @@ async def test_a_click_cancels_the_loading(tmp_path: Path) -> None:
         at = next(y for y, line in enumerate(lines(app)) if "Esc  cancel" in line)
         await pilot.click(offset=(lines(app)[at].index("Esc"), at))
         await until(pilot, lambda: task.cancelled)
+
+
+@pytest.mark.parametrize("keys", ["/gemm", "/gemm\r", ":90us\r"])
+async def test_what_is_typed_in_one_piece_goes_to_the_line(keys: str) -> None:
+    """As a slow link brings it: all letters before the line is there."""
+    names = {"/": "slash", ":": "colon", "\r": "enter"}
+    app = app_of(MLP)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.pause(0.3)
+        screen = screen_of(app)
+        for key in keys:
+            app.post_message(events.Key(names.get(key, key), key))
+        if keys.startswith("/"):
+            await until(pilot, lambda: screen.search.query == "gemm")
+        await until(pilot, lambda: (screen.prompt is None) == keys.endswith("\r"))
+        assert screen.gap is None, "g was no key"
+        assert screen.marks.all == []

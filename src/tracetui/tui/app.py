@@ -122,6 +122,12 @@ class TracetuiApp(App[None]):
         self.traces[-1].timeline.pace = Pace(frame_limit(self.settings.frames_per_second))
         return self.traces[-1]
 
+    async def _check_bindings(self, key: str, priority: bool = False) -> bool:
+        take = getattr(self.screen, "take_early", None)
+        if take is not None and not priority and take(key):
+            return True
+        return await super()._check_bindings(key, priority)
+
     # What is sent
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import time
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
 from rich.cells import cell_len
-from textual.app import ComposeResult
+from textual import events
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.keys import key_to_character
 from textual.message import Message
 from textual.widgets import Input, Static
 
 from tracetui.trace.text import plain
 from tracetui.tui.drawn import let_go
 from tracetui.tui.text import clip
+
+IN_FLIGHT = 0.3
+"""Seconds after the line has got the keys in which letters that went elsewhere before may still come up."""
 
 
 class _Line(Input):
@@ -32,6 +39,12 @@ class _Line(Input):
     def replace(self, text: str, start: int, end: int) -> None:
         """What is typed or pasted reads as names do: it is harmless, and a pasted name finds its events."""
         super().replace(plain(text), start, end)
+
+
+def _press(app: App[Any], keys: Iterable[str]) -> None:
+    """Called by the app: an event goes up only as far as to who sent it."""
+    for key in keys:
+        app.post_message(events.Key(key, key_to_character(key)))
 
 
 class Prompt(Horizontal):
@@ -68,9 +81,36 @@ class Prompt(Horizontal):
         """`placeholder` tells what may be typed, `keys` what Enter and Esc do."""
         super().__init__()
         self._label, self._keys, self._said = label, keys, ("", False)
+        self._early: list[str] = []
+        self._since: float | None = None
+        """When the line got the keys."""
         self._input = _Line(value, placeholder=placeholder, compact=True, select_on_focus=False)
         self._input.cursor_blink = False  # a blink is a frame, twice a second, over SSH as well
         self._note = Static("", markup=False, classes="note")
+
+    def take_early(self, key: str) -> bool:
+        """Take a key that was typed before the line was there; False where it is not meant for the line.
+
+        A link brings `/gemm` in one piece: the letters have gone to what had the focus until then, and come
+        up to the app while the line is only just being put up.
+        """
+        if not self._input.has_focus and self._since is None:
+            self._early.append(key)
+            return True
+        character = key_to_character(key)
+        if (
+            character is None
+            or not character.isprintable()
+            or time.monotonic() - (self._since or 0) > IN_FLIGHT
+        ):
+            return False
+        self.app.call_later(_press, self.app, [key])
+        return True
+
+    def on_descendant_focus(self) -> None:
+        if self._since is None:
+            self._since = time.monotonic()
+            self.app.call_later(_press, self.app, self._early)
 
     def compose(self) -> ComposeResult:
         yield Static(self._label, markup=False, classes="label")

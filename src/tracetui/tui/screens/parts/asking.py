@@ -50,6 +50,10 @@ class Asking(TracePart):
         self.footer.display = False
         self.mount(self.prompt)
 
+    def take_early(self, key: str) -> bool:
+        """Whether a key that has come up was typed for the line that is being put up, which takes it."""
+        return self.prompt is not None and self.prompt.take_early(key)
+
     def answered(self) -> None:
         """Take the line away again."""
         if self.prompt is not None:
