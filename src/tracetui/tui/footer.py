@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rich.segment import Segment
-from textual import events
+from textual import events, messages
 from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
@@ -61,6 +61,8 @@ class Footer(Widget):
         """Take away a message that has grown old."""
         if self._old:
             self.say("")
+            # At once: the answer to a key is over when its last line has been sent.
+            self.screen.post_message(messages.Update(self))
 
     def set_hints(self, hints: tuple[tuple[str, str, str], ...]) -> None:
         if hints != self.hints:
