@@ -69,6 +69,8 @@ def test_instants_are_exact(ns: int) -> None:
 @example(0.9996, 1)
 @example(0.0004, 1)
 @example(0.5, 1)
+@example(0.005, 0)
+@example(0.00005, 2)
 def test_shares_do_not_round_to_all_or_nothing(part: float, decimals: int) -> None:
     for text in (units.share(part), units.percent(part, decimals), units.share_of(part, 1)):
         assert (float(text.strip("<%")) == 100) <= (round(part, 3) >= 1)

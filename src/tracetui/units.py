@@ -118,9 +118,10 @@ def percent(part: float, decimals: int) -> str:
     """A share of one with so many decimals: `34.6%`, `<0.1%`; not the whole: at most `99.9%`."""
     least = 10.0**-decimals
     value = 100 * part
-    if 0 < value < least / 2:
-        return f"<{least:.{decimals}f}%"
-    return f"{min(value, 100 - least) if value < 100 else value:.{decimals}f}%"
+    text = f"{min(value, 100 - least) if value < 100 else value:.{decimals}f}"
+    if value > 0 and float(text) == 0:
+        text = f"<{least:.{decimals}f}"
+    return text + "%"
 
 
 def share(part: float) -> str:
