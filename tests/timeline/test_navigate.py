@@ -153,6 +153,11 @@ def test_gaps_are_shown_at_a_size_that_can_be_read(make: Make, make_scene: MakeS
     assert large.view.end_ns >= 900_000
     assert moves.gap_shown(large, 0, 1, 20).view == large.view
     assert moves.gap_shown(large, 3, 0, 20) is large
+    # A gap near an end of the trace: no blank beyond that end.
+    early = replace(scene, gaps={0: Idle(np.array([2005]), np.array([100_000]))})
+    shown = moves.gap_shown(replace(early, view=Viewport(0.0, 100.0, 80)), 0, 0, 20).view
+    assert shown.start_ns >= scene.span[0]
+    assert shown.end_ns >= 100_000
 
 
 def test_what_counts_as_a_jump() -> None:

@@ -43,9 +43,14 @@ def refitted(scene: Scene, layout: Layout, before: int, height: int) -> Scene:
 
 def gone_to(scene: Scene, time_ns: int) -> Scene:
     """An instant marked and in the middle, or as near to it as leaves no blank beyond the trace's ends."""
-    (low, high), half = scene.span, scene.view.span_ns / 2
-    middle = min(max(time_ns, low + half), high - half) if 2 * half < high - low else (low + high) / 2
-    return replace(look(scene, viewport.centre(scene.view, middle)), instant=time_ns)
+    return replace(look(scene, _around(scene, scene.view, time_ns)), instant=time_ns)
+
+
+def _around(scene: Scene, view: Viewport, middle: float) -> Viewport:
+    """A view with an instant in the middle, or as near to it as leaves no blank beyond the trace's ends."""
+    (low, high), half = scene.span, view.span_ns / 2
+    near = min(max(middle, low + half), high - half) if 2 * half < high - low else (low + high) / 2
+    return viewport.centre(view, near)
 
 
 def zoomed(scene: Scene, factor: float, about: float | None) -> Scene:
@@ -123,7 +128,8 @@ def gap_shown(scene: Scene, device: int, index: int, height: int) -> Scene:
     view = scene.view
     if not 4 * view.cell <= end - start <= view.span_ns:
         air = 2 * (end - start)
-        scene = look(scene, viewport.fit(start - air, end + air, view.width))
+        fitted = viewport.fit(start - air, end + air, view.width)
+        scene = look(scene, _around(scene, fitted, (start + end) / 2))
     else:
         moved = viewport.reveal(view, start, end)
         if moved != view:
