@@ -68,7 +68,7 @@ def repeat(trace: Trace, times: int) -> Trace:
         launch=link(trace.launch),
         op=link(trace.op),
         source=np.arange(n * times)[order],
-        odd=column(trace.odd),
+        odd=column(trace.implausible),
     )
 
 

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tracetui import units
-from tracetui.twins import TWINS, encodable
+from tracetui.ascii_fallback import ASCII_FALLBACKS, encodable
 
 SCALES = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
 times = st.one_of(
@@ -168,7 +168,7 @@ def test_twins_stand_in_for_what_an_encoding_lacks() -> None:
 
 
 def test_twins_are_one_cell_of_ascii() -> None:
-    assert all(len(key) == len(twin) == 1 and twin.isascii() for key, twin in TWINS.items())
+    assert all(len(key) == len(twin) == 1 and twin.isascii() for key, twin in ASCII_FALLBACKS.items())
 
 
 @pytest.mark.parametrize(

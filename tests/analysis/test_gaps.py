@@ -48,7 +48,7 @@ def by_hand(intervals: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], in
 def check_against_hand(trace: Trace) -> int:
     work: dict[int, list[tuple[int, int]]] = {}
     for i in range(len(trace)):
-        if trace.kind[i] in DEVICE_WORK and not trace.odd[i]:
+        if trace.kind[i] in DEVICE_WORK and not trace.implausible[i]:
             start = int(trace.start[i])
             device = trace.lanes[int(trace.lane[i])].device
             work.setdefault(device, []).append((start, start + int(trace.duration[i])))

@@ -93,7 +93,7 @@ def check(trace: Trace) -> None:
         outermost = (calls.cpu_parent < 0) & ~calls.removed
         assert table.total_self_cpu == int(trace.duration[calls.cpu[outermost]].sum())
         assert int(calls.self_device.sum()) == int(calls.device_total[outermost].sum())
-    work = trace.is_kind(*DEVICE_WORK) & ~trace.odd
+    work = trace.is_kind(*DEVICE_WORK) & ~trace.implausible
     found = find_gaps(trace)
     assert sum(g.events for g in found) == int(work.sum())
     for gaps in found:

@@ -53,7 +53,7 @@ def check_sums(trace: Trace, steps: Steps) -> None:
     gaps = find_gaps(trace)
     assert whole.busy == sum(g.busy for g in gaps)
     assert whole.idle == sum(g.idle for g in gaps)
-    work = trace.is_kind(*DEVICE_WORK) & ~trace.odd
+    work = trace.is_kind(*DEVICE_WORK) & ~trace.implausible
     assert whole.kernels == int((work & (trace.kind == Kind.KERNEL)).sum())
     assert whole.kernels + whole.copies == int(work.sum())
 

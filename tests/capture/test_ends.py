@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.capture.conftest import alive, wait_until
 
-from tracetui.capture import Canceled, CaptureOptions, Failed, Output, Phase, Progress, start
+from tracetui.capture import Cancelled, CaptureOptions, Failed, Output, Phase, Progress, start
 
 torch = pytest.mark.torch
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up in /proc")
@@ -98,7 +98,7 @@ def test_cancel(sleeper: str, options: Make, tmp_path: Path) -> None:
             began = time.monotonic()
             capture.cancel()
             capture.cancel()
-    assert isinstance(capture.end, Canceled)
+    assert isinstance(capture.end, Cancelled)
     assert time.monotonic() - began < 5
     assert len(told) == 3
     assert not any(map(alive, told))
@@ -110,7 +110,7 @@ def test_cancel(sleeper: str, options: Make, tmp_path: Path) -> None:
 def test_cancel_at_once(options: Make, tmp_path: Path) -> None:
     capture = start(options())
     capture.cancel()
-    assert isinstance(capture.wait(), Canceled | Failed)
+    assert isinstance(capture.wait(), Cancelled | Failed)
     assert capture.pid is None or not alive(capture.pid)
     assert not (tmp_path / "out").exists()
 

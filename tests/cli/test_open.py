@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from tracetui.cli import main
-from tracetui.tui.samples import samples
+from tracetui.session.samples import samples
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 LLAMA = DATA / "llama_train.json.gz"

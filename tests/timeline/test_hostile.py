@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tracetui.safe_text import plain
 from tracetui.timeline import moves
 from tracetui.timeline.frame import paint
 from tracetui.timeline.layout import lay_out
 from tracetui.timeline.scene import Idle, Scene
 from tracetui.timeline.viewport import fit
 from tracetui.trace.model import Lane, Trace
-from tracetui.trace.text import plain
 
 Make = Callable[..., Trace]
 MakeScene = Callable[..., Scene]

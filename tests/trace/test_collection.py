@@ -142,7 +142,7 @@ def test_columns_are_in_order_and_lanes_cover_them(path: Path) -> None:
     assert (trace.start[above] <= trace.start[inside]).all()
     assert (trace.end[above] >= trace.end[inside]).all()
     assert trace.span == (0, int(trace.end.max()))
-    assert not trace.odd.any()
+    assert not trace.implausible.any()
 
 
 @each_file

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tracetui.trace import Trace, inflate
+from tracetui.trace.diagnostics import Diagnostics
 from tracetui.trace.files import Source
 from tracetui.trace.inflate import Members
-from tracetui.trace.trouble import Trouble
 
 Event = dict[str, Any]
 
@@ -136,7 +136,7 @@ def test_members_can_be_forked(text: bytes, tmp_path: Path) -> None:
     path = tmp_path / "t.gz"
     path.write_bytes(gzip.compress(text[:70_000]) + gzip.compress(text[70_000:]))
     with path.open("rb", buffering=0) as file:
-        members = Members(file, Trouble(), block=10_000, steps=True)
+        members = Members(file, Diagnostics(), block=10_000, steps=True)
         forks = []
         made = b""
         while block := members.next():

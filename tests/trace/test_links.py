@@ -62,7 +62,7 @@ def test_a_kernel_before_its_launch_is_said(
     assert (notice.kind, notice.level, notice.count) == ("before_launch", "odd", 1)
     assert "2.500 µs" in notice.text
     # It is kept, linked, and no other number depends on it.
-    assert not trace.odd.any()
+    assert not trace.implausible.any()
 
 
 def test_ops(

@@ -29,7 +29,7 @@ def kernels(events: list[Event]) -> list[Event]:
 def check(trace: Trace, before: Trace, kind: str, count: int) -> None:
     assert {n.kind: n.count for n in trace.notices} == {kind: count}
     assert all(n.level == "odd" for n in trace.notices)
-    assert int(trace.odd.sum()) == count
+    assert int(trace.implausible.sum()) == count
     assert len(trace) == len(before)
     assert trace.first_view == before.first_view
     assert trace.info.zero_ns == before.info.zero_ns
@@ -48,7 +48,7 @@ def test_a_kernel_that_outlasts_the_trace(
         kernel["dur"] = scale
     trace = trace_of(events)
     check(trace, before, "impossible_duration", how)
-    assert int(trace.duration[trace.odd].min()) == round(scale * 1000)
+    assert int(trace.duration[trace.implausible].min()) == round(scale * 1000)
 
 
 def test_negative_durations(events: list[Event], trace_of: Callable[..., Trace]) -> None:
@@ -57,7 +57,7 @@ def test_negative_durations(events: list[Event], trace_of: Callable[..., Trace])
         kernel["dur"] = -kernel["dur"] * 1e6
     trace = trace_of(events)
     check(trace, before, "negative_duration", 3)
-    assert (trace.duration[trace.odd] == 0).all()
+    assert (trace.duration[trace.implausible] == 0).all()
 
 
 @pytest.mark.parametrize("ts", [0, 5e12, 4e15])
@@ -91,14 +91,14 @@ def test_long_waits_are_believed(trace_of: Callable[..., Trace], event: Callable
     ]
     for events in cases:
         trace = trace_of(events)
-        assert not trace.odd.any()
+        assert not trace.implausible.any()
         assert trace.notices == ()
 
 
 def test_no_recorded_trace_is_odd() -> None:
     for path in DATA.glob("*.json.gz"):
         trace = load(path)
-        assert not trace.odd.any()
+        assert not trace.implausible.any()
         assert trace.notices == ()
 
 

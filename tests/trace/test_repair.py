@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tracetui.trace import Trace
-from tracetui.trace.mend import mend
+from tracetui.trace.repair_event import mend
 
 Event = dict[str, Any]
 

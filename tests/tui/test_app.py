@@ -8,8 +8,8 @@ import numpy as np
 
 from tracetui.trace import Trace
 from tracetui.tui.app import TracetuiApp
+from tracetui.tui.command_palette import Palette
 from tracetui.tui.loading import LoadTask
-from tracetui.tui.palette import Palette
 from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.details import DetailsPane
 from tracetui.tui.panes.findings import FindingsPane

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tracetui.capture import WORKLOADS, Canceled, CaptureOptions, Failed, Note, Output, Phase, Progress
+from tracetui.capture import WORKLOADS, Cancelled, CaptureOptions, Failed, Note, Output, Phase, Progress
+from tracetui.session.recent import ago, recent_traces, remember
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.capture.capture_screen import CaptureScreen
 from tracetui.tui.capture.form import (
@@ -26,7 +27,6 @@ from tracetui.tui.capture.form import (
 )
 from tracetui.tui.capture.form_screen import FormScreen
 from tracetui.tui.capture.progress import capture_lines, phase_lines
-from tracetui.tui.recent import ago, recent_traces, remember
 from tracetui.tui.screens.start import StartScreen
 from tracetui.tui.screens.trace import TraceScreen
 
@@ -230,7 +230,7 @@ async def test_escape_cancels_a_capture_and_nothing_is_left(tmp_path: Path) -> N
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, StartScreen))
         assert time.monotonic() - begun < 8
-        assert isinstance(screen.capture.end, Canceled)
+        assert isinstance(screen.capture.end, Cancelled)
         assert results == [None]
         assert not list((tmp_path / "out").rglob("*.json"))
 

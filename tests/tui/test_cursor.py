@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tracetui.tables.model import Column, Table
 from tracetui.tui.panes.averages import AveragesPane
-from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.tables.view import TableView
 
 from .conftest import DATA, app_of, screen_of, until

@@ -10,17 +10,17 @@ from textual import events
 from textual.widgets import Input
 
 from tracetui.capture import CaptureOptions, Failed, Phase, Progress
+from tracetui.session.samples import ABOUT, samples
 from tracetui.trace.model import Kind
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.bindings import ACTIONS
 from tracetui.tui.capture.capture_screen import CaptureScreen
 from tracetui.tui.capture.form_screen import FormScreen
 from tracetui.tui.capture.progress import capture_lines
+from tracetui.tui.command_palette import Palette, ThemePalette, commands, sentence
 from tracetui.tui.footer import Footer
 from tracetui.tui.hint import LINES, fitted
 from tracetui.tui.loading import LoadTask
-from tracetui.tui.palette import Palette, ThemePalette, commands, sentence
-from tracetui.tui.samples import ABOUT, samples
 from tracetui.tui.screens.explain import ExplainScreen
 from tracetui.tui.screens.help import HelpScreen, sections
 from tracetui.tui.screens.matches import MatchesScreen

@@ -13,17 +13,17 @@ from tracetui.analysis.activity import small_ops
 from tracetui.analysis.averages import averages
 from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.findings import find_findings
+from tracetui.analysis.gap_list import list_causes, list_gaps
 from tracetui.analysis.steps import summarize_steps
 from tracetui.report.findings import findings_json
 from tracetui.report.gaps import gap_report, gaps_json
+from tracetui.tables.model import Table
 from tracetui.trace import Trace
 from tracetui.tui.export import ExportError, as_csv, as_json, as_markdown, table_text
-from tracetui.tui.gaps import list_causes, list_gaps
 from tracetui.tui.panes.averages import averages_table
 from tracetui.tui.panes.findings import FindingsPane
 from tracetui.tui.panes.gaps import gaps_table
 from tracetui.tui.panes.steps import steps_table
-from tracetui.tui.tables.model import Table
 
 from .conftest import DATA, app_of, screen_of, until
 

@@ -11,15 +11,16 @@ import numpy as np
 import pytest
 from tests.kineto import cpu, run, trace_of
 
+from tracetui.analysis import flow
+from tracetui.analysis.gap_list import list_causes, list_gaps
 from tracetui.analysis.memory import memory_records
 from tracetui.analysis.scope import members, step_scope
 from tracetui.analysis.steps import summarize_steps
+from tracetui.report.device_facts import device_facts
+from tracetui.report.facts import event_facts, histogram, self_time, trace_facts, value_text, wrapped
+from tracetui.session.gap_walk import gap_order, next_gap
 from tracetui.trace import DEVICE_WORK, Kind, Trace, load
-from tracetui.tui import flow
-from tracetui.tui.gaps import gap_order, list_causes, list_gaps, next_gap
 from tracetui.tui.panes.details import args_of
-from tracetui.tui.panes.device_facts import device_facts
-from tracetui.tui.panes.facts import event_facts, histogram, self_time, trace_facts, value_text, wrapped
 from tracetui.tui.topline import device_names, warning
 from tracetui.units import exact
 
@@ -207,7 +208,7 @@ def test_arguments_become_one_safe_line(value: object, shown: str) -> None:
 
 def test_long_arguments_are_cut_and_wrapped() -> None:
     assert len(value_text("x" * 100_000)) == 4000
-    from tracetui.tui.panes.facts import Fact
+    from tracetui.report.facts import Fact
 
     lines = wrapped([Fact("a", "one two three", 7)], 8)
     assert lines == [Fact("a", "one two", 7), Fact("", "three", 7)]

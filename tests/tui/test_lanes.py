@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from tracetui.session.lanes import load_lanes, save_lanes
+from tracetui.session.state import state_file
 from tracetui.timeline.arrangement import keys
 from tracetui.timeline.layout import Of
 from tracetui.timeline.scene import TOP
-from tracetui.tui.lanes import load_lanes, save_lanes
-from tracetui.tui.screens.parts import arranging
+from tracetui.tui.controllers import lanes as arranging
 from tracetui.tui.screens.trace import TraceScreen
-from tracetui.tui.state import state_file
 
 from .conftest import DATA, app_of, screen_of, slice_event, until, write_trace
 from .test_app import text

@@ -14,17 +14,17 @@ import pytest
 
 from tracetui.analysis.averages import averages
 from tracetui.analysis.scope import range_scope
+from tracetui.tables.model import Column, Table
 from tracetui.trace import Trace
 from tracetui.tui.app import TracetuiApp
+from tracetui.tui.ascii_filter import to_ascii
 from tracetui.tui.export import ExportError, as_csv, as_json, as_markdown, table_text, write_new
 from tracetui.tui.hint import LINES
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.gaps import GapsPane
-from tracetui.tui.plain_glyphs import to_ascii
 from tracetui.tui.screens.matches import MatchesScreen
 from tracetui.tui.settings import Settings, SettingsError, load_settings, parse
-from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.themes import THEMES, default_theme
 
 from .conftest import DATA, app_of, screen_of, until

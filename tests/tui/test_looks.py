@@ -10,13 +10,13 @@ from rich.style import Style
 from textual.theme import Theme
 
 from tracetui.analysis.steps import summarize_steps
+from tracetui.cells import clauses, clip
+from tracetui.tables.model import Column
+from tracetui.tables.times import time_column
 from tracetui.timeline import themes as palette
 from tracetui.trace import Kind, Trace, load
 from tracetui.tui.panes.steps import steps_table
 from tracetui.tui.tables import drawing
-from tracetui.tui.tables.model import Column
-from tracetui.tui.tables.times import time_column
-from tracetui.tui.text import clauses, clip
 from tracetui.tui.themes import PALETTES, SIXTEEN, THEMES, palette_of
 from tracetui.tui.timeline.bar import describe
 from tracetui.tui.topline import fitting

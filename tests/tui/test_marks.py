@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 from textual.events import Paste
 
-from tracetui.trace import Trace
-from tracetui.tui.app import TracetuiApp
-from tracetui.tui.marks import (
+from tracetui.session.marks import (
     LABEL_LIMIT,
     NOTE_LIMIT,
     Mark,
@@ -28,10 +26,12 @@ from tracetui.tui.marks import (
     told,
     with_mark,
 )
+from tracetui.session.state import state_file, write_state
+from tracetui.trace import Trace
+from tracetui.tui.app import TracetuiApp
 from tracetui.tui.screens.marks import EARLIER, MarksScreen, rest_of_note
 from tracetui.tui.screens.note import NoteScreen
 from tracetui.tui.screens.trace import TraceScreen
-from tracetui.tui.state import state_file, write_state
 
 from .conftest import DATA, app_of, loaded, screen_of, slice_event, until, write_trace
 from .test_app import text
@@ -138,7 +138,7 @@ def test_a_file_that_can_be_neither_read_nor_moved_stays(
 
 
 def test_one_more_than_can_be_kept_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.tui.marks.MOST", 3)
+    monkeypatch.setattr("tracetui.session.marks.MOST", 3)
     marks = Marks("a.json", None, tmp_path)
     for n in range(4):
         assert marks.trouble == ""

@@ -21,11 +21,11 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 import tracetui
+from tracetui.session.history import LONGEST, History
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace import Trace
 from tracetui.tui.requests import OpenTrace
 from tracetui.tui.screens.trace import TraceScreen
-from tracetui.tui.timeline.history import LONGEST, History
 
 from .conftest import DATA, app_of, screen_of, until
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from tracetui.analysis.averages import averages
+from tracetui.tables.model import Column, arrange
+from tracetui.tables.names import differences, short_names, told_apart
 from tracetui.trace import load
 from tracetui.tui.panes.averages import averages_table
-from tracetui.tui.panes.names import differences, short_names, told_apart
 from tracetui.tui.tables import drawing
-from tracetui.tui.tables.model import Column, arrange
 
 from .conftest import loaded, slice_event, write_trace
 

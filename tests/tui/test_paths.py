@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tracetui.session.paths import meta_file, trace_stem, typed_path
 from tracetui.trace import load
 from tracetui.tui.export import ExportError, write_new
-from tracetui.tui.paths import meta_file, trace_stem, typed_path
 from tracetui.tui.topline import trace_name
 
 from .conftest import app_of, screen_of, slice_event, until, write_trace

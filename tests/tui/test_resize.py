@@ -13,13 +13,13 @@ from textual.geometry import Region, Size
 from textual.pilot import Pilot
 from textual.screen import Screen
 
+from tracetui.cells import same_place, wrap
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.panes.details import DetailsPane
 from tracetui.tui.panes.findings import FindingsPane
 from tracetui.tui.screens.explain import ExplainScreen
 from tracetui.tui.tables.view import TableView
-from tracetui.tui.text import same_place, wrap
 
 from .conftest import DATA, app_of, screen_of, until
 from .test_timeline_sent import Terminal

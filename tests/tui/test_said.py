@@ -8,12 +8,12 @@ from pathlib import Path
 from tests.kineto import cpu, kernel, launch, run, trace_of
 
 from tracetui.analysis.activity import small_ops
-from tracetui.tui.gaps import list_causes, list_gaps
+from tracetui.analysis.gap_list import list_causes, list_gaps
+from tracetui.analysis.results import Results
+from tracetui.cells import wrap
 from tracetui.tui.panes.findings import FindingsPane
 from tracetui.tui.panes.gaps import gaps_table
 from tracetui.tui.panes.steps import StepsPane
-from tracetui.tui.results import Results
-from tracetui.tui.text import wrap
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 

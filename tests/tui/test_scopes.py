@@ -12,6 +12,7 @@ import pytest
 
 from tracetui.analysis.averages import Averages, averages
 from tracetui.analysis.findings import find_findings
+from tracetui.analysis.results import Results
 from tracetui.analysis.scope import Scope, range_scope, step_scope
 from tracetui.analysis.steps import summarize_steps
 from tracetui.report.gaps import gap_report
@@ -21,7 +22,6 @@ from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.findings import FindingsPane
 from tracetui.tui.panes.gaps import GapsPane
 from tracetui.tui.panes.steps import StepsPane
-from tracetui.tui.results import Results
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.units import exact, in_unit
 

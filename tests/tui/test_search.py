@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tracetui.session.match_walk import by_time, next_match
+from tracetui.session.query import QueryError, matches, parse_time, split
 from tracetui.trace import Trace, load
-from tracetui.tui.search.query import QueryError, matches, parse_time, split
-from tracetui.tui.search.walk import by_time, next_match
 
 EVENTS = (
     ("aten::mm", "cpu_op", 0, 100),

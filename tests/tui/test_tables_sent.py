@@ -15,13 +15,13 @@ from textual._compositor import CompositorUpdate
 from textual.app import App, ComposeResult
 from textual.widgets import Static
 
+from tracetui.tables.model import Column, Table
+from tracetui.tables.times import time_column
 from tracetui.timeline.canvas import BOLD, INK, PAPER, unpack
-from tracetui.tui.sent import SentLines
-from tracetui.tui.tables.lean import number_of, packed
-from tracetui.tui.tables.model import Column, Table
-from tracetui.tui.tables.times import time_column
+from tracetui.tui.sent_lines import SentLines
+from tracetui.tui.tables.delta_table import number_of, packed
 from tracetui.tui.tables.view import TableView
-from tracetui.tui.timeline.strips import Board, LeanStrip
+from tracetui.tui.timeline.delta_strips import Board, DeltaStrip
 
 from .conftest import until
 from .test_timeline_sent import Over, Terminal, quiet
@@ -167,7 +167,7 @@ def test_a_wide_character_is_sent_whole() -> None:
     board = Board(1)
     terminal = Terminal(20, 1)
     for text in ("a層bcdefghijklm層z", "a中bcdefghijklmnoz", "axxbcdefghijklm中y"):
-        strip = LeanStrip(packed([Segment(text)], 20), 0, board)
+        strip = DeltaStrip(packed([Segment(text)], 20), 0, board)
         terminal.x = 0
         terminal.feed(strip.patch())
         seen = [c for c, _ in terminal.cells[0]]

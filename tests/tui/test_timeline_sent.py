@@ -17,9 +17,9 @@ from textual.widgets import Static
 
 from tracetui.timeline.canvas import Canvas, Packed
 from tracetui.trace import Trace
-from tracetui.tui.sent import SentLines
+from tracetui.tui.sent_lines import SentLines
 from tracetui.tui.timeline import GapId, SelectionBar, TimelineView
-from tracetui.tui.timeline.strips import Board, LeanStrip
+from tracetui.tui.timeline.delta_strips import Board, DeltaStrip
 
 from .conftest import until
 
@@ -239,19 +239,19 @@ def line_of(text: str) -> Packed:
 def test_a_patch_sends_what_differs() -> None:
     console = Console()
     board = Board(1)
-    first = LeanStrip(line_of("0123456789abcdefghij"), 0, board)
+    first = DeltaStrip(line_of("0123456789abcdefghij"), 0, board)
     assert first.end == 20  # nothing is known yet: all of it
     first.render(console)
-    second = LeanStrip(line_of("0123456789aXcdefghij"), 0, board)
+    second = DeltaStrip(line_of("0123456789aXcdefghij"), 0, board)
     assert second.end == 12
     terminal = Terminal(20, 1)
     terminal.feed(first.render(console))
     terminal.feed("\x1b[1;1H" + second.crop(0, 12).render(console))
     assert "".join(c for c, _ in terminal.cells[0]) == "0123456789aXcdefghij"
     assert len(second.crop(0, 12).render(console)) == 0  # it is there now
-    third = LeanStrip(line_of("Y123456789aXcdefghiZ"), 0, board)
+    third = DeltaStrip(line_of("Y123456789aXcdefghiZ"), 0, board)
     assert len(third.patch()) < 50
-    same = LeanStrip(line_of("Y123456789aXcdefghiZ"), 0, board)
+    same = DeltaStrip(line_of("Y123456789aXcdefghiZ"), 0, board)
     assert same.end == 0
 
 
@@ -259,12 +259,12 @@ def test_what_was_covered_is_sent_in_full() -> None:
     console = Console()
     for cover in (lambda s: s.divide([5, 20]), lambda s: s.crop(3, 20), lambda s: s.crop(0, 1)):
         board = Board(1)
-        strip = LeanStrip(line_of("0123456789abcdefghij"), 0, board)
+        strip = DeltaStrip(line_of("0123456789abcdefghij"), 0, board)
         strip.render(console)
-        changed = LeanStrip(line_of("0123456789aXcdefghij"), 0, board)
+        changed = DeltaStrip(line_of("0123456789aXcdefghij"), 0, board)
         cover(changed)
         assert board.lines[0] is None
         assert "0123456789aX" in changed.crop(0, 12).render(console)
-        later = LeanStrip(line_of("0123456789aXcdefghij"), 0, board)
+        later = DeltaStrip(line_of("0123456789aXcdefghij"), 0, board)
         assert later.end == 20
         assert later.divide([20]) == [later]

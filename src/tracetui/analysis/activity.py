@@ -60,7 +60,7 @@ def _outermost(trace: Trace, lane: int, is_op: Bool) -> I64:
     """The ops of a lane that lie in no other op, by time."""
     this = trace.lanes[lane]
     at = np.arange(this.first, this.last)
-    at = at[(trace.kind[at] == Kind.CPU_OP) & ~trace.odd[at] & is_op[trace.name[at]]]
+    at = at[(trace.kind[at] == Kind.CPU_OP) & ~trace.implausible[at] & is_op[trace.name[at]]]
     reach = np.maximum.accumulate(trace.start[at] + trace.duration[at])
     outer: Bool = np.ones(len(at), dtype=np.bool_)
     outer[1:] = trace.start[at[1:]] >= reach[:-1]

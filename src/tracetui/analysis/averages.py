@@ -5,7 +5,8 @@ Known differences to PyTorch's own table, on purpose:
   Function Loading`, ...) that are not theirs, as such an event's id may equal an op's; all calls around it
   then count these kernels twice. This never does.
 - `python_function` slices are left out, as PyTorch 2.11 and 2.15 do, unless asked for (2.13 counts them).
-- Slices that cannot be as the file says (`Trace.odd`) are left out, and counted in `Averages.left_out`.
+- Slices that cannot be as the file says (`Trace.implausible`) are left out and counted in
+  `Averages.left_out`.
 """
 
 from __future__ import annotations
@@ -226,7 +227,7 @@ def averages(
         row_of,
         scope,
         group,
-        int(np.count_nonzero(trace.odd)),
+        int(np.count_nonzero(trace.implausible)),
     )
 
 

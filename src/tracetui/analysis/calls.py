@@ -113,7 +113,7 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
 
     `python_functions`: count `python_function` slices as CPU calls, as PyTorch 2.13 does.
     """
-    good = ~trace.odd
+    good = ~trace.implausible
     if trace.names:
         hidden = _named(trace, HIDDEN_NAMES)
         if hidden.any():

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.climb import climb_to, covering
+from tracetui.analysis.ancestors import climb_to, covering
 from tracetui.analysis.gaps import DeviceGaps, busy_union, work_of_devices
 from tracetui.analysis.scope import StepTable, find_steps, launch_times, step_of
 from tracetui.trace import Kind, Trace
@@ -221,7 +221,7 @@ class _Spent:
         op = np.fromiter(map(is_op_name, trace.names), np.bool_, len(trace.names))
         for i in np.unique(lane[wanted]):
             this = trace.lanes[int(i)]
-            at = np.arange(this.first, this.last)[~trace.odd[this.first : this.last]]
+            at = np.arange(this.first, this.last)[~trace.implausible[this.first : this.last]]
             runtime = at[trace.kind[at] == Kind.RUNTIME]
             name = trace.name[runtime]
             mine = np.flatnonzero(wanted & (lane == i))
@@ -233,6 +233,6 @@ class _Spent:
 
 
 def _profiler_took(trace: Trace, start: I64, end: I64) -> Bool:
-    at = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.odd)
+    at = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.implausible)
     took = busy_union(trace, at).touching(start, end)
     return np.asarray((took > 0) & (2 * took >= end - start), dtype=np.bool_)

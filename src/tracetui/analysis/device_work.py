@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tracetui.analysis.climb import climb_to
+from tracetui.analysis.ancestors import climb_to
 from tracetui.analysis.kernel_names import KernelName, decode
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64
@@ -16,7 +16,7 @@ __all__ = ["decoded_names", "device_work", "has_tf32", "op_behind"]
 
 def device_work(trace: Trace) -> I64:
     """Every kernel, copy and memset that is not odd, by time. Slice indices."""
-    at = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.odd)
+    at = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.implausible)
     return at[np.argsort(trace.start[at], kind="stable")]
 
 

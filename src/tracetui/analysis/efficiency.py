@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tracetui.analysis.climb import climb_to
+from tracetui.analysis.ancestors import climb_to
 from tracetui.analysis.device_work import decoded_names, device_work, op_behind
 from tracetui.analysis.flops import Work, counted, work_of
 from tracetui.analysis.kernel_names import KernelName
@@ -270,7 +270,7 @@ def _spread(count: int, limit: int) -> I64:
 def _on_the_cpu(trace: Trace, limit: int) -> EfficiencyTable:
     """Operators on the CPU: those that call no other counted one, with their own durations."""
     mask = np.fromiter((counted(name) for name in trace.names), np.bool_, len(trace.names))
-    is_counted = (trace.kind == Kind.CPU_OP) & mask[trace.name] & ~trace.odd
+    is_counted = (trace.kind == Kind.CPU_OP) & mask[trace.name] & ~trace.implausible
     at = np.flatnonzero(is_counted)
     around = climb_to(trace, trace.parent[at].astype(np.int64), lambda of, _: is_counted[of])
     outer = np.zeros(len(trace), dtype=np.bool_)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis import causes, meanings
+from tracetui.analysis import causes, glossary
 from tracetui.analysis.chain import Chain, launch_chain, launched_by
 from tracetui.analysis.explain_device import Parts, compared, explain_device_event
 from tracetui.analysis.findings.ops import METADATA_OPS
@@ -62,7 +62,7 @@ def explain(trace: Trace, i: int) -> Explanation:
 def _runtime(trace: Trace, i: int) -> Parts:
     name = trace.name_of(i)
     what = next(
-        (text for pattern, text in meanings.RUNTIME if pattern.search(name)),
+        (text for pattern, text in glossary.RUNTIME if pattern.search(name)),
         "A call of the device's runtime.",
     )
     facts: list[tuple[str, str]] = []
@@ -80,7 +80,7 @@ def _runtime(trace: Trace, i: int) -> Parts:
 
 def _device_time_within(trace: Trace, i: int) -> int:
     """Busy time of all devices during a slice, overlap counted once."""
-    at = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.odd)
+    at = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.implausible)
     start, end = trace.start[i : i + 1], trace.start[i : i + 1] + trace.duration[i]
     both = union(trace.start[at], trace.start[at] + trace.duration[at])
     return int(both.within(start, end)[0])
@@ -126,12 +126,12 @@ def _cpu(trace: Trace, i: int, kind: Kind) -> Parts:
 
 
 def _cpu_meaning(name: str, kind: Kind) -> str:
-    if name in meanings.OPS:
-        return meanings.OPS[name]
-    for prefix, text in meanings.OP_PREFIXES:
+    if name in glossary.OPS:
+        return glossary.OPS[name]
+    for prefix, text in glossary.OP_PREFIXES:
         if name.startswith(prefix):
             return text
-    if meanings.BACKWARD.fullmatch(name):
+    if glossary.BACKWARD.fullmatch(name):
         return "The backward of one forward op: it computes the gradients of that op's inputs."
     if kind == Kind.ANNOTATION:
         return "An annotation that the program set with record_function."
@@ -141,7 +141,7 @@ def _cpu_meaning(name: str, kind: Kind) -> str:
 
 
 def _profiler_within(trace: Trace, i: int) -> int:
-    at = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.odd)
+    at = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.implausible)
     both = union(trace.start[at], trace.start[at] + trace.duration[at])
     start = trace.start[i : i + 1]
     return int(both.within(start, start + trace.duration[i])[0])
@@ -150,7 +150,7 @@ def _profiler_within(trace: Trace, i: int) -> int:
 def _other(trace: Trace, i: int, kind: Kind) -> list[str]:
     name = trace.name_of(i)
     if kind == Kind.OVERHEAD:
-        known = next((text for key, text in meanings.OVERHEAD.items() if name.startswith(key)), "")
+        known = next((text for key, text in glossary.OVERHEAD.items() if name.startswith(key)), "")
         return [
             "The profiler's own time, which the program without a profiler does not spend.",
             *([known] if known else []),

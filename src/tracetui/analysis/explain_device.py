@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.analysis import causes, meanings
+from tracetui.analysis import causes, glossary
 from tracetui.analysis.device_work import has_tf32, op_behind
 from tracetui.analysis.efficiency import computing_type, peak_of
 from tracetui.analysis.flops import Work, work_of
@@ -34,9 +34,9 @@ def explain_device_event(trace: Trace, i: int) -> Parts:
     name = decode(trace.name_of(i))
     args = trace.args(i)
     op = int(op_behind(trace, np.array([i], dtype=np.int64))[0])
-    what = [meanings.KERNEL_KINDS.get(name.kind, "A kernel."), meanings.FAMILIES.get(name.family, "")]
+    what = [glossary.KERNEL_KINDS.get(name.kind, "A kernel."), glossary.FAMILIES.get(name.family, "")]
     if name.kind == "memcpy":
-        what = [text for way, text in meanings.COPIES.items() if way in name.short] or what
+        what = [text for way, text in glossary.COPIES.items() if way in name.short] or what
     if name.ops:
         what.append(f"Its name lists {', '.join(name.ops)}: operators that the compiler fused into it.")
     facts = _name_facts(name)
@@ -156,7 +156,9 @@ def _copying(
 
 def compared(trace: Trace, i: int) -> list[str]:
     """Against the other calls of the same name."""
-    same = trace.duration[(trace.name == trace.name[i]) & (trace.category == trace.category[i]) & ~trace.odd]
+    same = trace.duration[
+        (trace.name == trace.name[i]) & (trace.category == trace.category[i]) & ~trace.implausible
+    ]
     usual, mine = float(np.median(same)) if len(same) else 0.0, int(trace.duration[i])
     if len(same) < 3 or mine < LONGER * usual or mine - usual < SURPLUS_NS:
         return []
@@ -190,14 +192,14 @@ def _timing(trace: Trace, i: int) -> list[str]:
         gap = np.array([before], dtype=np.int64), trace.start[i : i + 1], np.array([i], dtype=np.int64)
         cause = causes.CAUSES[int(causes.explain(trace, *gap).cause[0])]
         why.append(
-            f"The device stood idle for {duration(start - before)} before it: {meanings.CAUSES[cause]}."
+            f"The device stood idle for {duration(start - before)} before it: {glossary.CAUSES[cause]}."
         )
     return why
 
 
 def _end_of_the_work_before(trace: Trace, i: int) -> int | None:
     """When all that started on the device before slice i had ended, ns; None where nothing had."""
-    at = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.odd)
+    at = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.implausible)
     device = device_of(trace)
     at = at[
         (device[trace.lane[at]] == device[trace.lane[i]]) & (trace.start[at] <= trace.start[i]) & (at != i)

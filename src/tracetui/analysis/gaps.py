@@ -1,7 +1,7 @@
 """When a device stood idle: what lies between the union, over all its streams, of kernels, copies and sets.
 
 Nothing is rounded and nothing is joined: a gap of one nanosecond is a gap. An event without length ends one
-gap and begins the next. Slices that cannot be as the file says (`Trace.odd`) are left out.
+gap and begins the next. Slices that cannot be as the file says (`Trace.implausible`) are left out.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def device_of(trace: Trace) -> I64:
 
 def work_of_devices(trace: Trace) -> dict[int, I64]:
     """Per device its kernels, copies and sets (slices), without odd ones; sorted by (lane, start)."""
-    at = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.odd)
+    at = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.implausible)
     if not len(at):
         return {}
     device = device_of(trace)[trace.lane[at]]
@@ -97,7 +97,10 @@ def busy_union(trace: Trace, at: I64) -> Union:
 
 def find_gaps(trace: Trace) -> list[DeviceGaps]:
     """The gaps of every device that ran anything, by device index; [] where none did."""
-    cpu = trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, Kind.OVERHEAD) & ~trace.odd
+    cpu = (
+        trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, Kind.OVERHEAD)
+        & ~trace.implausible
+    )
     begun = int(trace.start[cpu].min()) if cpu.any() else None
     return [_gaps_of(trace, device, at, begun) for device, at in work_of_devices(trace).items()]
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tracetui.analysis.calls import Calls
+from tracetui.safe_text import plain
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
-from tracetui.trace.text import plain
 
 __all__ = ["GROUPS", "annotation_above", "group_labels", "shape_text"]
 

@@ -62,7 +62,7 @@ class ShortKernels:
 
 def find_launches(trace: Trace, scope: Scope | None = None) -> Launches:
     """The launches of a scope's device events."""
-    at = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.odd)
+    at = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.implausible)
     at = at[members(trace, scope, at)]
     linked = trace.launch[at] >= 0
     event = at[linked]

@@ -83,7 +83,7 @@ def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
         elif name == annotation:
             numbers[index] = -1
     kinds = (Kind.ANNOTATION, Kind.CPU_OP) if annotation is None else (Kind.ANNOTATION,)
-    at = np.flatnonzero(trace.is_kind(*kinds) & ~trace.odd)
+    at = np.flatnonzero(trace.is_kind(*kinds) & ~trace.implausible)
     if numbers:
         wanted = np.zeros(len(trace.names), dtype=np.bool_)
         wanted[list(numbers)] = True

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tracetui.analysis.alone import communication_alone
 from tracetui.analysis.causes import CAUSES, CauseTotal, cause_table, gap_causes
+from tracetui.analysis.exposed_time import exposed_communication
 from tracetui.analysis.gaps import DeviceGaps, clip, find_gaps, work_of_devices
 from tracetui.analysis.kinds import time_by_kind
 from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times, step_of
@@ -136,7 +136,7 @@ def summarize_steps(
     kinds = time_by_kind(trace, table)
     # Over the whole trace at `count`, then outside of all steps.
     whole_span = np.array(trace.span, dtype=np.int64)
-    talk = communication_alone(trace).within(np.append(low, whole_span[0]), np.append(high, whole_span[1]))
+    talk = exposed_communication(trace).within(np.append(low, whole_span[0]), np.append(high, whole_span[1]))
     talk = np.append(talk, talk[-1] - talk[:-1].sum())
     unusual = _unusual(high - low)
 

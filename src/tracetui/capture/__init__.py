@@ -3,12 +3,12 @@
     options = CaptureOptions("mlp", {"batch": 8}, compile=True, device="cuda")
     capture = start(options, on_event=print)   # returns at once; OptionError for options that cannot be
     capture.cancel()                           # at any time: ends the child and everything it started
-    for event in capture:                      # or follow it here; the last is Done, Failed or Canceled
+    for event in capture:                      # or follow it here; the last is Done, Failed or Cancelled
         ...
     match capture.wait():
         case Done(result=result): result.trace, result.table, result.meta   # paths
         case Failed(message=line, tail=lines): ...
-        case Canceled(): ...
+        case Cancelled(): ...
 
 `WORKLOADS` holds the built-in workloads with their options; `CaptureOptions.command()` is the command that
 repeats a capture; `dataclasses.replace` changes one option of an earlier one. `on_event` is called from
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from tracetui.capture.catalog import WORKLOADS, Param, Value, Workload
 from tracetui.capture.events import (
-    Canceled,
+    Cancelled,
     CaptureEvent,
     CaptureResult,
     Done,
@@ -46,7 +46,7 @@ __all__ = [
     "MODES",
     "WARMUP_STEPS",
     "WORKLOADS",
-    "Canceled",
+    "Cancelled",
     "Capture",
     "CaptureEvent",
     "CaptureOptions",

@@ -121,13 +121,13 @@ class Failed:
 
 
 @dataclass(frozen=True)
-class Canceled:
+class Cancelled:
     """The last event of a capture that `Capture.cancel` ended. No file was written, no process is left."""
 
     elapsed: float
 
 
-CaptureEvent: TypeAlias = Progress | Note | Output | Done | Failed | Canceled
+CaptureEvent: TypeAlias = Progress | Note | Output | Done | Failed | Cancelled
 
 
 def phase_times(events: Iterable[CaptureEvent], now: float | None = None) -> list[tuple[Phase, float]]:

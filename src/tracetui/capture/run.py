@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import IO, Any
 
 from tracetui.capture.events import (
-    Canceled,
+    Cancelled,
     CaptureEvent,
     Done,
     Failed,
@@ -44,7 +44,7 @@ def start(options: CaptureOptions, on_event: Callable[[CaptureEvent], object] | 
 
     Raises `OptionError` for options that cannot be; all else that goes wrong is the `Failed` event.
     `on_event` is called from background threads, never twice at a time, and must not raise.
-    The last event is `Done`, `Failed` or `Canceled`; the child and all it started have ended by then.
+    The last event is `Done`, `Failed` or `Cancelled`; the child and all it started have ended by then.
     """
     options.check()
     return Capture(options, on_event)
@@ -81,10 +81,10 @@ class Capture:
             return tuple(self._events)
 
     @property
-    def end(self) -> Done | Failed | Canceled | None:
+    def end(self) -> Done | Failed | Cancelled | None:
         """The last event, or None while the capture runs."""
         last = self._events[-1] if self._events else None
-        return last if isinstance(last, Done | Failed | Canceled) else None
+        return last if isinstance(last, Done | Failed | Cancelled) else None
 
     @property
     def pid(self) -> int | None:
@@ -100,18 +100,18 @@ class Capture:
                     self._news.wait(0.5)  # not forever: Ctrl+C must get through on every system
                 event = self._events[i]
             yield event
-            if isinstance(event, Done | Failed | Canceled):
+            if isinstance(event, Done | Failed | Cancelled):
                 return
             i += 1
 
-    def wait(self) -> Done | Failed | Canceled:
+    def wait(self) -> Done | Failed | Cancelled:
         """Wait for the end and return the last event."""
         *_, end = self
-        assert isinstance(end, Done | Failed | Canceled)
+        assert isinstance(end, Done | Failed | Cancelled)
         return end
 
     def cancel(self) -> None:
-        """End the child and everything that it started. Returns at once; `Canceled` follows within seconds.
+        """End the child and everything that it started. Returns at once; `Cancelled` follows within seconds.
 
         Nothing happens to a capture that has ended.
         """
@@ -161,7 +161,7 @@ class Capture:
         if scratch is not None:
             scratch.remove()
         if isinstance(end, Failed) and self._canceled:
-            end = Canceled(self._now())
+            end = Cancelled(self._now())
         self._emit(end)
 
     def _follow(self, scratch: Scratch) -> int:
@@ -217,10 +217,10 @@ class Capture:
             self._tail.append(text)
             self._emit(Output(self._now(), text))
 
-    def _conclude(self, scratch: Scratch, status: int) -> Done | Failed | Canceled:
+    def _conclude(self, scratch: Scratch, status: int) -> Done | Failed | Cancelled:
         last = self._last or {}
         if self._canceled:
-            return Canceled(self._now())
+            return Cancelled(self._now())
         notes = tuple(event for event in self.events if isinstance(event, Note))
         if last.get("event") == "done":
             seconds = {phase.value: round(s, 3) for phase, s in phase_times(self.events, self._now())}
@@ -243,7 +243,7 @@ class Capture:
 
 
 def _safe(text: str) -> str:
-    from tracetui.trace.text import plain
+    from tracetui.safe_text import plain
 
     return plain(text.replace("\t", "    "))
 

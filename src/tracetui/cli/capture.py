@@ -18,7 +18,7 @@ from tracetui.capture import (
     MODES,
     WARMUP_STEPS,
     WORKLOADS,
-    Canceled,
+    Cancelled,
     Capture,
     CaptureEvent,
     CaptureOptions,
@@ -167,8 +167,8 @@ def _capture(options: CaptureOptions) -> CaptureResult:
     return end.result
 
 
-def _give_up(options: CaptureOptions, end: Failed | Canceled) -> NoReturn:
-    if isinstance(end, Canceled):
+def _give_up(options: CaptureOptions, end: Failed | Cancelled) -> NoReturn:
+    if isinstance(end, Cancelled):
         fail("the capture was canceled, no file was written")
     if options.kind == "workload":  # what the user's own code printed has been shown as it came
         for line in end.tail:
@@ -176,7 +176,7 @@ def _give_up(options: CaptureOptions, end: Failed | Canceled) -> NoReturn:
     fail(end.message, 2 if end.kind == "usage" else 1)
 
 
-def _follow(capture: Capture, news: queue.Queue[CaptureEvent]) -> Done | Failed | Canceled:
+def _follow(capture: Capture, news: queue.Queue[CaptureEvent]) -> Done | Failed | Cancelled:
     """Show what happens until the end: a line for each phase on a terminal, else only what must be said."""
     line = StatusLine(sys.stderr.isatty())
     own = capture.options.kind != "workload"
@@ -259,6 +259,6 @@ def _stop_signals() -> Iterator[None]:
 
 
 def _safe_text(text: str) -> str:
-    from tracetui.trace.text import plain
+    from tracetui.safe_text import plain
 
     return "\n".join(plain(line) for line in text.splitlines())

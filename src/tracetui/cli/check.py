@@ -31,8 +31,8 @@ def check_command(trace: str, out: str | None) -> None:
     What could be mended without loss, and what can be read but hardly be true, is listed as well, with exit
     code 0.
     """
+    from tracetui.safe_text import plain
     from tracetui.trace.clean import write_clean
-    from tracetui.trace.text import plain
     from tracetui.units import plural
 
     found = load_or_exit(trace)

@@ -32,7 +32,7 @@ LONGEST_MESSAGE = 1000
 
 def fail(message: str, code: int = UNREADABLE) -> NoReturn:
     """One line on standard error, then exit. What the message quotes is made harmless here."""
-    from tracetui.trace.text import plain
+    from tracetui.safe_text import plain
 
     with contextlib.suppress(OSError, ValueError):
         write(sys.stderr, f"tracetui: {plain(message, LONGEST_MESSAGE)}\n")
@@ -45,7 +45,7 @@ def harmless_errors() -> Iterator[None]:
     try:
         yield
     except click.ClickException as error:
-        from tracetui.trace.text import plain
+        from tracetui.safe_text import plain
 
         vars(error).update(message=plain(error.message, LONGEST_MESSAGE))
         raise
@@ -53,7 +53,7 @@ def harmless_errors() -> Iterator[None]:
 
 def write(stream: object, text: str) -> None:
     """Write `text` to a text stream, whatever its encoding: `µs` becomes `us` where it lacks the µ."""
-    from tracetui.twins import encodable
+    from tracetui.ascii_fallback import encodable
 
     stream.write(encodable(text, getattr(stream, "encoding", None) or "utf-8"))  # type: ignore[attr-defined]
     stream.flush()  # type: ignore[attr-defined]

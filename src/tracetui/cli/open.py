@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def check(path: str) -> None:
     """Say at once what is cheap to see: a missing file, a directory, an empty file."""
-    from tracetui.trace.text import plain
+    from tracetui.safe_text import plain
 
     if path == "-":
         return
@@ -124,7 +124,7 @@ def open_command(trace: str, theme: str | None, ascii: bool) -> None:
 @looks
 def demo_command(name: str | None, listing: bool, theme: str | None, ascii: bool) -> None:
     """Open a bundled sample trace."""
-    from tracetui.tui.samples import samples
+    from tracetui.session.samples import samples
 
     found = samples()
     if not found:

@@ -11,8 +11,8 @@ from tracetui.analysis.scope import Scope, members
 from tracetui.report import markdown
 from tracetui.report.jsonable import share as json_share
 from tracetui.report.lines import Line, Span, columns, fit, wrap
+from tracetui.safe_text import plain
 from tracetui.trace import DEVICE_WORK, Trace
-from tracetui.trace.text import plain
 from tracetui.units import duration, share, significant
 
 __all__ = ["efficiency_json", "efficiency_lines", "efficiency_markdown", "measure"]

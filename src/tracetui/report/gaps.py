@@ -25,8 +25,8 @@ from tracetui.analysis.verdict import busy_text
 from tracetui.report import markdown
 from tracetui.report.jsonable import share as json_share
 from tracetui.report.lines import Line, Span, bar, columns, fit
+from tracetui.safe_text import plain
 from tracetui.trace import Trace
-from tracetui.trace.text import plain
 from tracetui.units import duration, instant, plural, share
 
 __all__ = [

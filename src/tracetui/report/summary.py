@@ -23,9 +23,9 @@ from tracetui.report.jsonable import share as json_share
 from tracetui.report.jsonable import us
 from tracetui.report.lines import Line, Span, bar, columns, fit, wrap
 from tracetui.report.steps import select_steps, step_json, steps_lines, steps_markdown, verdict_json
+from tracetui.safe_text import plain
 from tracetui.trace import Trace
 from tracetui.trace.model import I8, I64
-from tracetui.trace.text import plain
 from tracetui.units import duration, plural, share
 
 __all__ = ["METRICS", "Summary", "metric", "summarize", "summary_json", "summary_lines", "summary_markdown"]

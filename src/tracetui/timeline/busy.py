@@ -55,13 +55,13 @@ def busy_of(trace: Trace) -> dict[int, Busy]:
     found: dict[int, Busy] = {}
     if len(trace):
         device = np.array([lane.device for lane in trace.lanes], dtype=np.int32)[trace.lane]
-        work = trace.is_kind(*DEVICE_WORK) & ~trace.odd
+        work = trace.is_kind(*DEVICE_WORK) & ~trace.implausible
         for i in np.unique(device[work]).tolist():
             mine = work & (device == i)
             start = trace.start[mine]
             found[i] = union(start, start + trace.duration[mine])
     if not any(i >= 0 for i in found):
-        top = (trace.depth == 0) & ~trace.odd
+        top = (trace.depth == 0) & ~trace.implausible
         found = {-1: union(trace.start[top], trace.start[top] + trace.duration[top])}
     return found
 

@@ -7,7 +7,7 @@ import numpy as np
 from tracetui.timeline.canvas import Canvas
 from tracetui.timeline.counters import paint_counters
 from tracetui.timeline.flows import paint_flows
-from tracetui.timeline.gaps import paint_gaps
+from tracetui.timeline.gap_cells import paint_gaps
 from tracetui.timeline.labels import paint_labels
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.mark_columns import marked_columns

@@ -113,7 +113,7 @@ def launches(trace: Trace) -> list[Series]:
     if not len(trace):
         return found
     device = np.array([lane.device for lane in trace.lanes], dtype=np.int32)[trace.lane]
-    linked = trace.is_kind(*DEVICE_WORK) & (trace.launch >= 0) & ~trace.odd
+    linked = trace.is_kind(*DEVICE_WORK) & (trace.launch >= 0) & ~trace.implausible
     used = np.unique(device[linked]).tolist()
     for one in used:
         where = f"GPU {one} " if len(used) > 1 else ""

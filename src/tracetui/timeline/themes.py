@@ -3,7 +3,7 @@
 A colour means one thing. Red is idle time, magenta a search match, white (black on white) the selection, pale
 yellow (dark grey on white) its namesakes, cyan (blue) a flow, lavender (purple) a mark, and the green of the
 overview how busy the devices were. Names take blues (operators), soft tones (annotations), tans (the runtime)
-and olive to orange (kernels): tests hold the families away from those meanings, every text at a contrast of
+and olive to orange (kernels): tests hold the families away from those glossary, every text at a contrast of
 4.5 to 1 and more to what lies behind it, and every bar at 2.5 to 1 and more to the paper.
 """
 

@@ -23,11 +23,11 @@ from typing import Any
 import msgspec
 
 from tracetui.trace.chunks import reread
+from tracetui.trace.diagnostics import Diagnostics
 from tracetui.trace.files import Source
 from tracetui.trace.inflate import Members
-from tracetui.trace.repair import lenient
+from tracetui.trace.recover_text import lenient
 from tracetui.trace.store import SOURCE_BITS, Chunk
-from tracetui.trace.trouble import Trouble
 
 _KEPT = 12
 _SPACING = 1 << 24
@@ -106,7 +106,7 @@ class InflatedText:
     """Any part of the text of a compressed file."""
 
     def __init__(self, source: Source) -> None:
-        start = Members(source.file, Trouble(), steps=True)
+        start = Members(source.file, Diagnostics(), steps=True)
         self._marks: list[tuple[int, Members]] = [(0, start)]
         self._cursor = start.fork()
         self._held = b""  # the cursor's last block

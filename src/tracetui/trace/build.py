@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tracetui.safe_text import plain
 from tracetui.trace.columns import Array
+from tracetui.trace.implausible import first_view, mark_implausible
 from tracetui.trace.lanes import Plan, plan_lanes, read_labels
 from tracetui.trace.links import FlowEnds, count_before_launch, link_flows, link_launches, link_ops
 from tracetui.trace.model import (
@@ -22,10 +24,8 @@ from tracetui.trace.model import (
     TraceInfo,
 )
 from tracetui.trace.nesting import nest, sort_slices
-from tracetui.trace.odd import first_view, mark_odd
 from tracetui.trace.pairs import pair_async, pair_threads
 from tracetui.trace.store import LAUNCH_FLOWS, Store
-from tracetui.trace.text import plain
 from tracetui.trace.times import NO_TIME
 from tracetui.units import exact
 
@@ -42,11 +42,11 @@ def build(
 ) -> Trace:
     """Everything behind the decoding. `top`: the file's top-level keys other than its events. Empties the
     store."""
-    tables, trouble = store.tables, store.trouble
+    tables, diagnostics = store.tables, store.diagnostics
     phases = {plain(phase, 8): count for phase, count in store.phases().items()}
     points = {name: store.points.take(name) for name in store.points.kinds}
-    pairs = pair_threads(points, tables, trouble)
-    asyncs, steps = pair_async(store.asyncs, tables, trouble)
+    pairs = pair_threads(points, tables, diagnostics)
+    asyncs, steps = pair_async(store.asyncs, tables, diagnostics)
     for more in (pairs, asyncs):
         if more and len(more["head"]):
             store.slices.add(0.0, **more)
@@ -61,8 +61,8 @@ def build(
     _close_open(start, duration)
     kind = plan.kind_of_head[head]
     on_device = np.array([x.device >= 0 for x in plan.lanes] or [False], dtype=np.bool_)
-    odd = mark_odd(kind, lane, start, duration, on_device, trouble)
-    zero = _zero(start, odd, points, store)
+    implausible = mark_implausible(kind, lane, start, duration, on_device, diagnostics)
+    zero = _zero(start, implausible, points, store)
     np.maximum(duration, 0, out=duration)
 
     order, begin, end = sort_slices(lane, start, duration)
@@ -72,7 +72,7 @@ def build(
     del head
     lane = lane[order]
     kind = kind[order]
-    odd = odd[order]
+    implausible = implausible[order]
     start = start[order]
     start -= zero
     duration = duration[order]
@@ -88,7 +88,7 @@ def build(
     launch = link_launches(kind, start, correlation)
     op = link_ops(kind, start, correlation, external)
     early, lead = count_before_launch(launch, start)
-    trouble.note("before_launch", count=early, detail=f"by up to {exact(lead)}")
+    diagnostics.note("before_launch", count=early, detail=f"by up to {exact(lead)}")
     flow_from, flow_to, flow_category, flow_kinds = _flows(
         points, heads, plan, start, duration, parent, firsts, zero
     )
@@ -131,10 +131,10 @@ def build(
         flow_category=flow_category.astype(np.int8),
         instants=instants,
         counters=counters,
-        notices=trouble.notices(),
-        odd=odd,
+        notices=diagnostics.notices(),
+        implausible=implausible,
         phases=phases,
-        first_view=first_view(kind, start, duration, odd),
+        first_view=first_view(kind, start, duration, implausible),
         reader=reader,
     )
 
@@ -147,10 +147,10 @@ def _close_open(start: I64, duration: I64) -> None:
         duration[opened] = last - start[opened]
 
 
-def _zero(start: I64, odd: Bool, points: Mapping[str, Array], store: Store) -> int:
+def _zero(start: I64, implausible: Bool, points: Mapping[str, Array], store: Store) -> int:
     """The trace's zero: where its first slice that can be believed starts; else, its first event."""
     if len(start):
-        return int(start[~odd].min()) if not odd.all() else int(start.min())
+        return int(start[~implausible].min()) if not implausible.all() else int(start.min())
     firsts = [
         int(times.min())
         for times in (points["start"], store.counters.arrays["start"][: len(store.counters)])

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from tracetui.trace.repair import Repaired, fits_end, is_incomplete, take_apart
+from tracetui.trace.recover_text import Repaired, fits_end, is_incomplete, take_apart
 from tracetui.trace.rows import NeedsMode, Rows, patient_rows, typed_rows
 from tracetui.trace.scan import Separator, last_boundary, learn_separator, outline
 from tracetui.trace.schema import FASTEST, RAW_EVENTS, Mode, decoder
@@ -168,7 +168,7 @@ class Reader:
         if any(b"{" in t for t in strange):
             # A bracket too many makes a list of its own out of sound events.
             raise Broken
-        self.store.trouble.note("not_an_event", chunk.offset, len(strange))
+        self.store.diagnostics.note("not_an_event", chunk.offset, len(strange))
         self.store.add(chunk, rows, lambda: objects)
 
     def _rows(self, text: bytes | memoryview) -> Rows | None:
@@ -239,7 +239,7 @@ class Reader:
         if self._passed is not None:
             if len(self.store.chunks) == self._passed[1]:
                 return Ending("closed", self._passed[0] + 1, text)
-            self.store.trouble.note("separator", self._passed[0])
+            self.store.diagnostics.note("separator", self._passed[0])
         if found.close >= 0:
             return Ending("closed", offset + found.close + 1, text[found.close + 1 :])
         left = text[found.cut :]
@@ -249,7 +249,7 @@ class Reader:
 
     def _keep(self, offset: int, found: Repaired, chunk: Chunk) -> None:
         for kind, at in found.notes:
-            self.store.trouble.note(kind, offset + at)
+            self.store.diagnostics.note(kind, offset + at)
         if found.events:
             self._decode(b"[" + b",".join(found.events) + b"]", chunk)
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracetui.trace.chunks import CHUNK, Ending, Reader
+from tracetui.trace.diagnostics import Diagnostics
 from tracetui.trace.files import Source, shown
 from tracetui.trace.inflate import Inflater
 from tracetui.trace.layout import Beginning, ending_keys, find_events, salvage
 from tracetui.trace.model import TraceError
-from tracetui.trace.repair import fits_end
+from tracetui.trace.recover_text import fits_end
 from tracetui.trace.store import Store
 from tracetui.trace.stretches import BLOCK, Supply, possible, worth
-from tracetui.trace.trouble import Trouble
 from tracetui.trace.window import Window
 from tracetui.trace.worker import read_range
 
@@ -54,7 +54,7 @@ def decode(
     text = _Text(source)
     try:
         window = text.window()
-        beginning = find_events(window, shown(source.path), store.trouble)
+        beginning = find_events(window, shown(source.path), store.diagnostics)
         reader = Reader(store, beginning.bare, size)
 
         def advance(offset: int) -> None:
@@ -79,7 +79,7 @@ def decode(
             ending = reader.read(window, True, advance)
     finally:
         text.close()
-    store.trouble.absorb(text.trouble)
+    store.diagnostics.absorb(text.diagnostics)
     top = _judge_ending(ending, beginning, store)
     if not any(phase in _KNOWN_PHASES for phase in store.phases()) and (
         beginning.bare or store.chunks_hold()
@@ -95,7 +95,7 @@ class _Text:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._inflater: Inflater | None = None
-        self.trouble = Trouble()
+        self.diagnostics = Diagnostics()
         """What is wrong with the compression, as far as the last window has come."""
 
     def window(self, offset: int = 0) -> Window:
@@ -103,8 +103,8 @@ class _Text:
         self.close()
         if not self._source.compressed:
             return Window(read_range(self._source.file.fileno(), offset, self._source.size), offset)
-        self.trouble = Trouble()
-        self._inflater = Inflater(self._source.file, self.trouble)
+        self.diagnostics = Diagnostics()
+        self._inflater = Inflater(self._source.file, self.diagnostics)
         window = Window(self._inflater.readinto, 0)
         while window.offset < offset:
             window.fill(min(BLOCK, offset - window.offset))
@@ -132,14 +132,14 @@ def _judge_ending(ending: Ending, beginning: Beginning, store: Store) -> Mapping
             top.update(ending_keys(ending.tail))
         else:
             whole = ending.tail.rstrip().endswith(b"}")
-            store.trouble.note("bad_header" if whole or beginning.bare else "truncated", ending.offset)
+            store.diagnostics.note("bad_header" if whole or beginning.bare else "truncated", ending.offset)
             for key, value in salvage(ending.tail).items():
                 top.setdefault(key, value)
     elif ending.tail or not beginning.bare:
-        if "truncated" not in store.trouble.found and "bad_gzip" not in store.trouble.found:
-            store.trouble.note("truncated", ending.offset)
+        if "truncated" not in store.diagnostics.found and "bad_gzip" not in store.diagnostics.found:
+            store.diagnostics.note("truncated", ending.offset)
         for key, value in salvage(ending.tail).items():
             top.setdefault(key, value)
     else:
-        store.trouble.note("open_array", ending.offset)
+        store.diagnostics.note("open_array", ending.offset)
     return top

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from tracetui.safe_text import plain
 from tracetui.trace.inflate import GZIP_MAGIC
 from tracetui.trace.model import TraceError
-from tracetui.trace.text import plain
 
 BLOCK = 1 << 20
 

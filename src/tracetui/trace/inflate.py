@@ -10,7 +10,7 @@ import threading
 import zlib
 from typing import IO, Any
 
-from tracetui.trace.trouble import Trouble
+from tracetui.trace.diagnostics import Diagnostics
 
 try:
     from isal import igzip_lib, isal_zlib
@@ -29,9 +29,11 @@ class Members:
     `steps` asks for zlib, whose state can be copied: see `fork`.
     """
 
-    def __init__(self, file: IO[bytes], trouble: Trouble, block: int = 1 << 20, steps: bool = False) -> None:
+    def __init__(
+        self, file: IO[bytes], diagnostics: Diagnostics, block: int = 1 << 20, steps: bool = False
+    ) -> None:
         self._file = file
-        self._trouble = trouble
+        self._trouble = diagnostics
         self._block = block
         self._steps = steps or igzip_lib is None
         self.consumed = 0
@@ -200,8 +202,8 @@ class _Zlib:
 class Inflater:
     """The text of a gzip file for a `Window`, inflated in a thread while the reader decodes."""
 
-    def __init__(self, file: IO[bytes], trouble: Trouble) -> None:
-        self._members = Members(file, trouble)
+    def __init__(self, file: IO[bytes], diagnostics: Diagnostics) -> None:
+        self._members = Members(file, diagnostics)
         self._queue: queue.Queue[bytes | BaseException | None] = queue.Queue(_AHEAD)
         self._block = memoryview(b"")
         self._over = False

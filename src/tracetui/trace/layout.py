@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
+from tracetui.trace.diagnostics import Diagnostics
 from tracetui.trace.model import TraceError
-from tracetui.trace.repair import lenient, take_apart
-from tracetui.trace.trouble import Trouble
+from tracetui.trace.recover_text import lenient, take_apart
 from tracetui.trace.window import Window
 
 _KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
@@ -34,7 +34,7 @@ class Beginning:
     """Top-level keys before the events."""
 
 
-def find_events(window: Window, shown: str, trouble: Trouble) -> Beginning:
+def find_events(window: Window, shown: str, diagnostics: Diagnostics) -> Beginning:
     """Move `window` from the start of a text to its first event. Raises TraceError where there are none."""
     want = 1 << 12
     while True:
@@ -54,7 +54,7 @@ def find_events(window: Window, shown: str, trouble: Trouble) -> Beginning:
         if window.ended or want >= _SEARCHED:
             break
         want *= 4
-    return _damaged_beginning(window, text, shown, trouble)
+    return _damaged_beginning(window, text, shown, diagnostics)
 
 
 def _object(text: bytes) -> dict[str, Any] | None:
@@ -62,18 +62,18 @@ def _object(text: bytes) -> dict[str, Any] | None:
     return found or None
 
 
-def _damaged_beginning(window: Window, text: bytes, shown: str, trouble: Trouble) -> Beginning:
+def _damaged_beginning(window: Window, text: bytes, shown: str, diagnostics: Diagnostics) -> Beginning:
     """No sound header: the events may be there all the same."""
     match = _KEY.search(text)
     if match is not None and not take_apart(text[: match.start()], "more").events:
-        trouble.note("bad_header", 0)
+        diagnostics.note("bad_header", 0)
         window.skip(match.end())
         return Beginning(False, salvage(text[: match.start()]))
     found = take_apart(text, "more")
     if not found.events:
         raise TraceError(f"{shown}: {_verdict(text) if window.ended else 'is not a trace'}")
     begin = found.places[0][0]
-    trouble.note("bad_header", 0)
+    diagnostics.note("bad_header", 0)
     head = text[:begin]
     window.skip(begin)
     return Beginning(b'"traceEvents' not in head and b'"schemaVersion"' not in head, salvage(head))

@@ -128,7 +128,7 @@ class TraceInfo:
     """What the file says about itself, outside its events."""
 
     path: str
-    """As the user gave it ("-" for standard input). NOT safe to show: see `tracetui.trace.text.plain`."""
+    """As the user gave it ("-" for standard input). NOT safe to show: see `tracetui.safe_text.plain`."""
     size: int
     """Bytes of the file as it lies on the disk (compressed where it is)."""
     text_size: int
@@ -197,7 +197,7 @@ class Trace:
     instants: Instants
     counters: Counters
     notices: tuple[Notice, ...]
-    odd: Bool
+    implausible: Bool
     """Slices that cannot be as the file says (kept, marked, and left out of `first_view` and of averages)."""
     phases: Mapping[str, int]
     """Events read, by phase letter ("X", "M", ...); their sum is the number of events in the file."""
@@ -220,8 +220,8 @@ class Trace:
 
     @property
     def span(self) -> tuple[int, int]:
-        """First start and last end over all slices that are not odd; (0, 0) where there is none."""
-        good = ~self.odd
+        """First start and last end over all slices but the implausible ones; (0, 0) where there is none."""
+        good = ~self.implausible
         if not good.any():
             return (0, 0)
         return (int(self.start[good].min()), int((self.start + self.duration)[good].max()))

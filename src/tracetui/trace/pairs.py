@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracetui.trace.columns import Array
+from tracetui.trace.diagnostics import Diagnostics
 from tracetui.trace.model import NO_ID
 from tracetui.trace.rows import Tables
 from tracetui.trace.store import POINT_COLUMNS, SLICE_COLUMNS, AsyncEvent
 from tracetui.trace.times import NO_TIME
-from tracetui.trace.trouble import Trouble
 
 _OPEN, _STEP, _END = "bS", "nT", "eF"
 
 
-def pair_threads(points: dict[str, Array], tables: Tables, trouble: Trouble) -> dict[str, Array]:
+def pair_threads(points: dict[str, Array], tables: Tables, diagnostics: Diagnostics) -> dict[str, Array]:
     """Slice columns for the `B` among the points; an unclosed one has the duration NO_TIME.
 
     An `E` closes the last open `B` of its thread, in order of time, whatever its name.
@@ -51,8 +51,8 @@ def pair_threads(points: dict[str, Array], tables: Tables, trouble: Trouble) -> 
             duration[at[opened]] = start[i] - start[opened]
         else:
             unopened += 1
-    trouble.note("unclosed", count=unclosed + len(stack))
-    trouble.note("unopened", count=unopened)
+    diagnostics.note("unclosed", count=unclosed + len(stack))
+    diagnostics.note("unopened", count=unopened)
     kept = np.flatnonzero(phases == 1)
     slices = {name: points[name][kept] for name in SLICE_COLUMNS}
     slices["duration"] = duration[kept]
@@ -60,7 +60,7 @@ def pair_threads(points: dict[str, Array], tables: Tables, trouble: Trouble) -> 
 
 
 def pair_async(
-    events: Sequence[AsyncEvent], tables: Tables, trouble: Trouble
+    events: Sequence[AsyncEvent], tables: Tables, diagnostics: Diagnostics
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """(slice columns, point columns) for asynchronous events: pairs of one category and id, and instants
     (`n`, `T`).
@@ -86,8 +86,8 @@ def pair_async(
             lengths[first] = e.start - slices[first][2]
         else:
             unopened += 1
-    trouble.note("async_unclosed", count=sum(map(len, opened.values())))
-    trouble.note("async_unopened", count=unopened)
+    diagnostics.note("async_unclosed", count=sum(map(len, opened.values())))
+    diagnostics.note("async_unopened", count=unopened)
     table = np.array(slices, dtype=np.int64).reshape(-1, 5)
     for row, length in lengths.items():
         table[row, 3] = length

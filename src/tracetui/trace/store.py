@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tracetui.trace.columns import Array, Columns
+from tracetui.trace.diagnostics import Diagnostics
 from tracetui.trace.model import I64, NO_ID
-from tracetui.trace.repair import lenient
+from tracetui.trace.recover_text import lenient
 from tracetui.trace.rows import ODD_IDS, Rows, Tables
 from tracetui.trace.times import NO_TIME, exact
-from tracetui.trace.trouble import Trouble
 
 SOURCE_BITS = 28
 """`source` = number of the chunk << SOURCE_BITS | number of the event in the chunk."""
@@ -84,7 +84,7 @@ class Store:
     """(name, pid, tid, first value of args) in the order of the file."""
     asyncs: list[AsyncEvent] = field(default_factory=list)
     chunks: list[Chunk] = field(default_factory=list)
-    trouble: Trouble = field(default_factory=Trouble)
+    diagnostics: Diagnostics = field(default_factory=Diagnostics)
     begin: int = 0
     extent: int = 0
     """Where the text that this store is for begins, and how long it is; 0 where that is not known."""
@@ -102,7 +102,7 @@ class Store:
 
     def chunks_hold(self) -> bool:
         """Whether anything stood in the array."""
-        return bool(self._counts.any()) or bool(self.trouble.found)
+        return bool(self._counts.any()) or bool(self.diagnostics.found)
 
     def add(self, chunk: Chunk, rows: Rows, texts: Callable[[], Sequence[bytes | msgspec.Raw]]) -> None:
         """Take in the rows of one chunk; `texts` gives its events' texts, should any be needed whole."""
@@ -115,7 +115,7 @@ class Store:
             counts = np.bincount(rows.head - lowest)
             self._counts[lowest : lowest + len(counts)] += counts
         if rows.wrong:
-            self.trouble.note("wrong_type", chunk.offset, rows.wrong)
+            self.diagnostics.note("wrong_type", chunk.offset, rows.wrong)
         classes = self._class_table[rows.head]
         missing = rows.duration == NO_TIME
         whole = np.flatnonzero((classes == WHOLE) | (missing & (classes == SLICE)))
@@ -123,7 +123,7 @@ class Store:
             self._add_whole(whole, rows, texts(), source)
         timeless = (rows.start == NO_TIME) & (classes <= POINT)
         if timeless.any():
-            self.trouble.note("no_time", chunk.offset, int(timeless.sum()))
+            self.diagnostics.note("no_time", chunk.offset, int(timeless.sum()))
             classes[timeless] = COUNTED
         lacking = np.flatnonzero((rows.correlation != NO_ID) & (rows.external == NO_ID))
         if len(lacking):
@@ -191,7 +191,7 @@ class Store:
                 if name in _METADATA and isinstance(args, dict) and args:
                     self.metadata.append((name, str(pid), str(tid), next(iter(args.values()))))
             elif start == NO_TIME:
-                self.trouble.note("no_time", self.chunks[-1].offset)
+                self.diagnostics.note("no_time", self.chunks[-1].offset)
             elif phase == "C":
                 for key, value in args.items() if isinstance(args, dict) else ():
                     if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300:
@@ -226,7 +226,7 @@ class Store:
             self.metadata,
             self.asyncs,
             self.chunks,
-            self.trouble,
+            self.diagnostics,
         )
         return pickle.dumps(small, protocol=pickle.HIGHEST_PROTOCOL), arrays
 
@@ -246,7 +246,7 @@ class Store:
 
         `share`: how much of the whole text has been read with it.
         """
-        heads, names, ids, series, metadata, asyncs, chunks, trouble = pickle.loads(header)
+        heads, names, ids, series, metadata, asyncs, chunks, diagnostics = pickle.loads(header)
         counts, *arrays = arrays
         head_map = np.array([self.tables.heads[h] for h in heads], dtype=np.int32)
         name_map = np.array([self.tables.names[n] for n in names], dtype=np.int32)
@@ -278,4 +278,4 @@ class Store:
                 e.phase, e.category, e.key, int(name_map[e.name]), e.pid, e.start, e.source + base
             )
             self.asyncs.append(moved_event)
-        self.trouble.absorb(trouble)
+        self.diagnostics.absorb(diagnostics)

@@ -11,12 +11,12 @@ from textual.theme import Theme
 from textual.timer import Timer
 
 from tracetui.tui.bindings import rebound
-from tracetui.tui.drawn import forget_places
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.requests import NextTrace, OpenTrace, WantCapture
 from tracetui.tui.screens.loading import LoadingScreen
-from tracetui.tui.sent import SentLines
+from tracetui.tui.sent_lines import SentLines
 from tracetui.tui.settings import Settings
+from tracetui.tui.textual_caches import forget_places
 from tracetui.tui.themes import NONE, SIXTEEN, THEMES, default_theme, palette_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class TracetuiApp(App[None]):
         self.set_keymap(self.settings.keys)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         if self.settings.ascii:
-            from tracetui.tui.plain_glyphs import AsciiFilter
+            from tracetui.tui.ascii_filter import AsciiFilter
 
             self._filters.append(AsciiFilter())
 
@@ -93,12 +93,12 @@ class TracetuiApp(App[None]):
             trace.set_palette(self.palette)
 
     def action_command_palette(self) -> None:
-        from tracetui.tui.palette import open_palette
+        from tracetui.tui.command_palette import open_palette
 
         open_palette(self, self.actions)
 
     def search_themes(self) -> None:
-        from tracetui.tui.palette import ThemePalette
+        from tracetui.tui.command_palette import ThemePalette
 
         self.push_screen(ThemePalette(list(self.available_themes), self.theme))
 

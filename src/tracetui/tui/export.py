@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.segment import Segment, Segments
 
 from tracetui.report import markdown
-from tracetui.tui.paths import typed_path
-from tracetui.tui.tables.model import I64, Table
+from tracetui.session.paths import typed_path
+from tracetui.tables.model import I64, Table
 
 TABLE_ENDINGS = (".csv", ".json", ".md")
 PICTURE_ENDINGS = (".svg", ".txt")

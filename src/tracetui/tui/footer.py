@@ -10,8 +10,8 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
+from tracetui.cells import cell, clauses
 from tracetui.tui.bindings import HINTS, footer
-from tracetui.tui.text import cell, clauses
 
 MESSAGE_SECONDS = 4.0
 

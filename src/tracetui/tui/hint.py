@@ -12,8 +12,8 @@ from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.tui.state import state_folder
-from tracetui.tui.text import cell
+from tracetui.cells import cell
+from tracetui.session.state import state_folder
 
 LINES = (
     ("New here?", "w s zoom, a d pan;", "← → ↑ ↓ go from event to event;", "0 shows all."),

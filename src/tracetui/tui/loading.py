@@ -70,7 +70,7 @@ class LoadTask:
             except MemoryError:
                 self.error = f"{self.name}: does not fit into this machine's memory"
         except Exception as error:
-            from tracetui.trace.text import plain
+            from tracetui.safe_text import plain
 
             self.error = plain(f"{self.name}: could not be loaded ({type(error).__name__}: {error})", 400)
         finally:
@@ -83,6 +83,6 @@ class LoadTask:
     @property
     def name(self) -> str:
         """The file's name, safe to show."""
-        from tracetui.trace.text import plain
+        from tracetui.safe_text import plain
 
         return "standard input" if self.path == "-" else plain(Path(self.path).name, 80)

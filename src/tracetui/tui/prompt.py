@@ -15,9 +15,9 @@ from textual.keys import key_to_character
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from tracetui.trace.text import plain
-from tracetui.tui.drawn import let_go
-from tracetui.tui.text import clip
+from tracetui.cells import clip
+from tracetui.safe_text import plain
+from tracetui.tui.textual_caches import let_go
 
 IN_FLIGHT = 0.3
 """Seconds after the line has got the keys in which letters that went elsewhere before may still come up."""

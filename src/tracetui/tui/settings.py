@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tracetui.trace.text import plain
+from tracetui.safe_text import plain
 from tracetui.tui.bindings import ACTIONS, key_text, rebound
 
 THEME_NAMES = ("dark", "light", "high-contrast", "colour-blind")
@@ -101,7 +101,7 @@ def _one_of(values: Mapping[str, Any], key: str, choices: tuple[str, ...], defau
 
 
 def _gap(value: Any) -> int:
-    from tracetui.tui.search.query import QueryError, parse_time
+    from tracetui.session.query import QueryError, parse_time
 
     try:
         return max(0, int(parse_time(str(value))))

@@ -11,11 +11,11 @@ from rich.segment import Segment
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tracetui.cells import cell, clauses, middle
+from tracetui.safe_text import plain
+from tracetui.session.paths import meta_file
+from tracetui.session.state import resolved
 from tracetui.trace.model import DEVICE_WORK, Trace
-from tracetui.trace.text import plain
-from tracetui.tui.paths import meta_file
-from tracetui.tui.state import resolved
-from tracetui.tui.text import cell, clauses, middle
 
 
 def trace_name(trace: Trace) -> str:

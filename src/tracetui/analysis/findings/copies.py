@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.alone import host_copies, host_copies_alone
+from tracetui.analysis.exposed_time import host_copies, host_copies_alone
 from tracetui.analysis.findings.model import Facts, Finding, first_of
 from tracetui.analysis.intervals import union
 from tracetui.trace import Kind, Trace

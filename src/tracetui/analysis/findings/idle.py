@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracetui.analysis.ancestors import climb_to
 from tracetui.analysis.causes import is_synchronising
-from tracetui.analysis.climb import climb_to
 from tracetui.analysis.findings.model import Facts, Finding, first_of
 from tracetui.analysis.gaps import DeviceGaps, work_of_devices
 from tracetui.analysis.intervals import Union, union

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from tracetui.analysis.alone import communication_alone
 from tracetui.analysis.causes import Causes, gap_causes
 from tracetui.analysis.device_work import decoded_names, device_work, op_behind
+from tracetui.analysis.exposed_time import exposed_communication
 from tracetui.analysis.gaps import DeviceGaps, clip, find_gaps
 from tracetui.analysis.kernel_names import KernelName
 from tracetui.analysis.launches import Launches, find_launches
@@ -116,7 +116,7 @@ class Facts:
         if self.scope.kind == "step":
             return self.summary.rows[self.scope.step].verdict
         low, high = (np.array([time], dtype=np.int64) for time in self.span)
-        talk = int(communication_alone(self.trace).within(low, high)[0])
+        talk = int(exposed_communication(self.trace).within(low, high)[0])
         busy = sum(gaps.busy for gaps in self.gaps)
         base = f"{OF_SPAN} in the {'view' if self.scope.kind == 'viewport' else 'range'}"
         return judge(self.busy_share, self.launches.median_delay, talk / busy if busy else 0.0, base)
@@ -164,9 +164,9 @@ class Facts:
         return np.fromiter(map(wanted, self.trace.names), np.bool_, len(self.trace.names))
 
     def slices(self, kind: Kind, wanted: Callable[[str], bool]) -> I64:
-        """The scope's slices of a kind whose name is wanted, without odd ones."""
+        """The scope's slices of a kind whose name is wanted, without implausible ones."""
         trace = self.trace
-        at = np.flatnonzero((trace.kind == kind) & ~trace.odd)
+        at = np.flatnonzero((trace.kind == kind) & ~trace.implausible)
         at = at[self.named(wanted)[trace.name[at]]] if len(at) else at
         return at[members(trace, self.scope, at)]
 

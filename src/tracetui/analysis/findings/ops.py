@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.climb import climb_to
+from tracetui.analysis.ancestors import climb_to
 from tracetui.analysis.findings.model import Facts, Finding, first_of
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.climb import deepest_at
+from tracetui.analysis.ancestors import deepest_at
 from tracetui.analysis.findings.model import Facts, Finding, first_of
 from tracetui.analysis.intervals import Union, union
 from tracetui.analysis.kernel_names import short_name
@@ -117,7 +117,7 @@ def _dearer(facts: Facts) -> list[tuple[str, float, int]]:
     trace, steps = facts.trace, facts.steps
     lane = int(trace.lane[steps.event[0]])
     rows = np.arange(trace.lanes[lane].first, trace.lanes[lane].last)
-    rows = rows[~trace.odd[rows] & (trace.kind[rows] != Kind.PYTHON)]
+    rows = rows[~trace.implausible[rows] & (trace.kind[rows] != Kind.PYTHON)]
     own = facts.own_time[rows] - _profiler_time(facts, rows)
     sums = []
     for i in range(min(len(steps), 20)):
@@ -151,7 +151,7 @@ def before_the_first_op(facts: Facts) -> Iterator[Finding]:
         return
     trace = facts.trace
     at = facts.slices(Kind.ANNOTATION, lambda name: not name.startswith(_NOT_ASKED))
-    recorded = np.flatnonzero((trace.kind != Kind.PYTHON) & ~trace.odd)
+    recorded = np.flatnonzero((trace.kind != Kind.PYTHON) & ~trace.implausible)
     position = np.searchsorted(recorded, at, side="right")
     at, position = at[position < len(recorded)], position[position < len(recorded)]
     inner = recorded[position]
@@ -189,7 +189,7 @@ def before_the_first_op(facts: Facts) -> Iterator[Finding]:
 def profiler_overhead(facts: Facts) -> Iterator[Finding]:
     """The profiler's own work delays the first device event, or explains a gap."""
     trace = facts.trace
-    overhead = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.odd)
+    overhead = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.implausible)
     if not len(overhead) or not facts.gaps:
         return
     spent = _overhead(facts)
@@ -247,5 +247,5 @@ def _what_it_interrupts(facts: Facts, overhead: I64, start: int, end: int) -> tu
 
 def _overhead(facts: Facts) -> Union:
     trace = facts.trace
-    at = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.odd)
+    at = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.implausible)
     return union(trace.start[at], trace.start[at] + trace.duration[at])

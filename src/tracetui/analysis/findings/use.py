@@ -11,8 +11,8 @@ from tracetui.analysis.causes import CAUSES, CauseTotal, cause_table
 from tracetui.analysis.findings.kernels import SHORT_EVENTS
 from tracetui.analysis.findings.model import Facts, Finding, first_of
 from tracetui.analysis.gaps import DeviceGaps, clip
+from tracetui.analysis.glossary import CAUSES as WORDS
 from tracetui.analysis.launches import short_kernels
-from tracetui.analysis.meanings import CAUSES as WORDS
 from tracetui.analysis.verdict import OF_SPAN, busy_text
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, verb

@@ -13,12 +13,12 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.capture import Canceled, CaptureEvent, CaptureOptions, CaptureResult, Done, Failed, start
+from tracetui.capture import Cancelled, CaptureEvent, CaptureOptions, CaptureResult, Done, Failed, start
+from tracetui.cells import cell
 from tracetui.tui.capture.progress import Line, capture_lines
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.drawing import scroll_mark
-from tracetui.tui.text import cell
 
 RUNNING = (("Esc", "cancel", "cancel"),)
 FAILED = (("Enter", "change and try again", "again"), ("Esc", "back", "cancel"), ("↑↓", "read on", ""))
@@ -132,7 +132,7 @@ class CaptureScreen(LeaveOnce, Screen[CaptureResult | CaptureOptions | None]):
         event = message.event
         if isinstance(event, Done):
             self.dismiss(event.result)
-        elif isinstance(event, Canceled):
+        elif isinstance(event, Cancelled):
             self.dismiss(None)
         elif isinstance(event, Failed):
             self.footer.set_hints(FAILED)

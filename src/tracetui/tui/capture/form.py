@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from tracetui.capture import DTYPES, MODES, WORKLOADS, CaptureOptions, OptionError, Param
-from tracetui.tui.paths import meta_file
+from tracetui.session.paths import meta_file
 
 DEVICES = ("auto", "cuda", "cpu", "xpu")
 TARGET = "target"

@@ -13,13 +13,13 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.capture import WORKLOADS, CaptureOptions
-from tracetui.trace.text import plain
+from tracetui.cells import cell, clip, wrap
+from tracetui.safe_text import plain
+from tracetui.tables.model import scrolled
 from tracetui.tui.capture.form import Field, form_fields, problem, rubbed, stepped, text_of, typed
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.drawing import scroll_mark
-from tracetui.tui.tables.model import scrolled
-from tracetui.tui.text import cell, clip, wrap
 
 LABEL, VALUE = 14, 30
 WIDE = 110

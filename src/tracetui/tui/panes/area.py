@@ -13,8 +13,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tracetui.cells import cell, clauses
 from tracetui.tui.panes.base import Noted, Pane
-from tracetui.tui.text import cell, clauses
 
 TITLES: Mapping[str, str] = {
     "details": "details",

@@ -10,15 +10,15 @@ import numpy as np
 from tracetui.analysis.averages import GROUPS, Averages
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.memory import MemoryUse
+from tracetui.analysis.results import Results
 from tracetui.analysis.scope import Scope
+from tracetui.tables.model import Column, Table
+from tracetui.tables.names import told_apart
+from tracetui.tables.records import averages_records
+from tracetui.tables.times import time_column
 from tracetui.trace.model import I64, Trace
 from tracetui.tui.panes.base import Jump
-from tracetui.tui.panes.names import told_apart
-from tracetui.tui.panes.records import averages_records
 from tracetui.tui.panes.scoped import ScopedPane, scope_texts
-from tracetui.tui.results import Results
-from tracetui.tui.tables.model import Column, Table
-from tracetui.tui.tables.times import time_column
 from tracetui.units import memory_size, plural, share_of
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 from textual.worker import Worker, WorkerState
 
-from tracetui.trace.text import plain
-from tracetui.tui.results import Results
+from tracetui.analysis.results import Results
+from tracetui.cells import middle
+from tracetui.safe_text import plain
 from tracetui.tui.tables.view import TableView
-from tracetui.tui.text import middle
 from tracetui.units import plural
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import Any
 from textual import work
 from textual.worker import get_current_worker
 
+from tracetui.analysis.results import Results
+from tracetui.cells import same_place
+from tracetui.report.facts import Fact, event_facts, trace_facts, wrapped
+from tracetui.tables.model import Column, Table
 from tracetui.trace.model import Trace
 from tracetui.tui.panes.base import Jump, Pane
-from tracetui.tui.panes.facts import Fact, event_facts, trace_facts, wrapped
-from tracetui.tui.results import Results
-from tracetui.tui.tables.model import Column, Table
-from tracetui.tui.text import same_place
 
 LABEL = 12
 

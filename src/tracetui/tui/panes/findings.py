@@ -9,15 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from tracetui.analysis.findings import Finding, analysable
+from tracetui.analysis.results import Results
 from tracetui.analysis.scope import Scope
 from tracetui.analysis.verdict import communication_text
+from tracetui.cells import same_place, wrap
+from tracetui.tables.model import Column, Table
+from tracetui.tables.records import Record, findings_records
 from tracetui.trace.model import I64
 from tracetui.tui.panes.base import Jump
-from tracetui.tui.panes.records import Record, findings_records
 from tracetui.tui.panes.scoped import ScopedPane, within
-from tracetui.tui.results import Results
-from tracetui.tui.tables.model import Column, Table
-from tracetui.tui.text import same_place, wrap
 from tracetui.units import plural
 
 

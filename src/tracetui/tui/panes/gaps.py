@@ -9,17 +9,17 @@ import numpy as np
 
 from tracetui.analysis.activity import SmallOps, activity_text, activity_texts, small_ops
 from tracetui.analysis.causes import CAUSES, Causes, totals_by
+from tracetui.analysis.gap_list import GapList, gaps_within
+from tracetui.analysis.results import Results
 from tracetui.analysis.scope import Scope
+from tracetui.report.facts import short
+from tracetui.tables.model import Column, Table
+from tracetui.tables.names import short_names
+from tracetui.tables.records import gaps_records
+from tracetui.tables.times import time_column
 from tracetui.trace.model import I64, Trace
-from tracetui.tui.gaps import GapList, gaps_within
 from tracetui.tui.panes.base import JumpToGap
-from tracetui.tui.panes.facts import short
-from tracetui.tui.panes.names import short_names
-from tracetui.tui.panes.records import gaps_records
 from tracetui.tui.panes.scoped import ScopedPane, within
-from tracetui.tui.results import Results
-from tracetui.tui.tables.model import Column, Table
-from tracetui.tui.tables.times import time_column
 from tracetui.units import exact, share, share_of
 
 

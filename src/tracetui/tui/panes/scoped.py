@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from textual.worker import Worker, WorkerState, get_current_worker
 
 from tracetui.analysis.gaps import clip
+from tracetui.analysis.results import Results
 from tracetui.analysis.scope import Scope
 from tracetui.tui.panes.base import Pane
-from tracetui.tui.results import Results
 from tracetui.units import exact, share_of
 
 LOADING = "loading"

@@ -8,14 +8,14 @@ from functools import partial
 
 import numpy as np
 
+from tracetui.analysis.results import Results
 from tracetui.analysis.scope import Scope
 from tracetui.analysis.steps import StepRow, Steps
+from tracetui.tables.model import Column, Table
+from tracetui.tables.records import steps_records
+from tracetui.tables.times import time_column
 from tracetui.tui.panes.base import Jump, ShowSpan
-from tracetui.tui.panes.records import steps_records
 from tracetui.tui.panes.scoped import ScopedPane, within
-from tracetui.tui.results import Results
-from tracetui.tui.tables.model import Column, Table
-from tracetui.tui.tables.times import time_column
 from tracetui.units import plural, share, share_of
 
 

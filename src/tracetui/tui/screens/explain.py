@@ -13,13 +13,13 @@ from textual.screen import ModalScreen
 from textual.worker import Worker, WorkerState, get_current_worker
 
 from tracetui.analysis.explain import Explanation, explain
+from tracetui.cells import middle, same_place, wrap
+from tracetui.tables.model import Column, Table
 from tracetui.trace.model import Trace
 from tracetui.tui.footer import Footer
 from tracetui.tui.panes.base import failure
 from tracetui.tui.screens.once import LeaveOnce
-from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.tables.view import TableView
-from tracetui.tui.text import middle, same_place, wrap
 from tracetui.units import exact
 
 HINTS = (("↑↓", "read", ""), ("Esc", "close", "leave"), ("Enter", "jump to a line of the chain", "choose"))

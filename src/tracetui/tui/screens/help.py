@@ -13,11 +13,11 @@ from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tracetui.cells import cell, wrap
 from tracetui.tui.bindings import ACTIONS, PANES, Action, groups, key_text
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.drawing import scroll_mark
-from tracetui.tui.text import cell, wrap
 
 SIZE, KEYS = 56, 17
 """Cells of a column at least, and of the keys in it."""

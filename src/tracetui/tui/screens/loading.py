@@ -14,9 +14,9 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.tui.drawn import let_go
+from tracetui.cells import cell, wrap
 from tracetui.tui.loading import LoadTask
-from tracetui.tui.text import cell, wrap
+from tracetui.tui.textual_caches import let_go
 from tracetui.units import size
 
 

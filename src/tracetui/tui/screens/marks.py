@@ -13,15 +13,15 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from tracetui.safe_text import plain
+from tracetui.session.marks import Mark, Marks
+from tracetui.session.paths import trace_stem, typed_path
+from tracetui.tables.model import Column, Table
 from tracetui.trace.model import Trace
-from tracetui.trace.text import plain
 from tracetui.tui.export import TABLE_ENDINGS, ExportError, table_text, write_new
 from tracetui.tui.footer import Footer
-from tracetui.tui.marks import Mark, Marks
-from tracetui.tui.paths import trace_stem, typed_path
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.once import LeaveOnce
-from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.tables.view import TableView
 from tracetui.units import instant, plural
 

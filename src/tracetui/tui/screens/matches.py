@@ -11,11 +11,11 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from tracetui.report.facts import short
+from tracetui.tables.model import Column, Table
 from tracetui.trace.model import I64, Trace
 from tracetui.tui.footer import Footer
-from tracetui.tui.panes.facts import short
 from tracetui.tui.screens.once import LeaveOnce
-from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.tables.view import TableView
 from tracetui.units import fixed, instant, plural
 

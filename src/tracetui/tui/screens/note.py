@@ -11,11 +11,11 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 from textual.widgets.text_area import Edit, EditResult
 
-from tracetui.trace.text import plain
+from tracetui.cells import clip
+from tracetui.safe_text import plain
+from tracetui.session.marks import LABEL_LIMIT, NOTE_LIMIT, Mark, made, safe_lines
 from tracetui.tui.footer import Footer
-from tracetui.tui.marks import LABEL_LIMIT, NOTE_LIMIT, Mark, made, safe_lines
 from tracetui.tui.screens.once import LeaveOnce
-from tracetui.tui.text import clip
 from tracetui.units import instant
 
 HINTS = (("Ctrl+S", "keep", ""), ("Tab", "label, note", ""), ("Esc", "leave", ""))

@@ -6,7 +6,7 @@ from typing import Any
 
 from textual.await_complete import AwaitComplete
 
-from tracetui.tui.drawn import let_go
+from tracetui.tui.textual_caches import let_go
 
 
 class LeaveOnce:

@@ -10,10 +10,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
+from tracetui.tables.model import Column, Table
 from tracetui.tui.footer import Footer
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.once import LeaveOnce
-from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.tables.view import HEADER, TableView
 
 HINTS = (("↑↓", "choose", ""), ("Enter", "do it", "choose"), ("Esc", "close", "leave"))

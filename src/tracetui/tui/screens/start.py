@@ -16,15 +16,15 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui import __version__
-from tracetui.trace.text import plain
+from tracetui.cells import cell, middle
+from tracetui.safe_text import plain
+from tracetui.session.paths import typed_path
+from tracetui.session.recent import Recent, ago, recent_traces
+from tracetui.session.samples import ABOUT, samples
+from tracetui.tables.model import Column, Table
 from tracetui.tui.footer import Footer
-from tracetui.tui.paths import typed_path
-from tracetui.tui.recent import Recent, ago, recent_traces
 from tracetui.tui.requests import OpenTrace, WantCapture
-from tracetui.tui.samples import ABOUT, samples
-from tracetui.tui.tables.model import Column, Table
 from tracetui.tui.tables.view import TableView
-from tracetui.tui.text import cell, middle
 from tracetui.units import size
 
 if TYPE_CHECKING:

@@ -13,24 +13,24 @@ from textual.containers import Container, Vertical
 from textual.worker import Worker, WorkerState
 
 from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.results import Results
+from tracetui.session.marks import Marks
+from tracetui.session.recent import remember
 from tracetui.timeline.themes import DARK, Theme
 from tracetui.trace.model import Trace
 from tracetui.tui.bindings import ACTIONS
+from tracetui.tui.controllers.export import Taking
+from tracetui.tui.controllers.lanes import Arranging
+from tracetui.tui.controllers.marks import Marking
+from tracetui.tui.controllers.moves import Moving
+from tracetui.tui.controllers.navigation import Walking
+from tracetui.tui.controllers.panes import Paning
+from tracetui.tui.controllers.ranges import Ranges
 from tracetui.tui.footer import Footer
 from tracetui.tui.hint import Hint, remember_seen, wanted
-from tracetui.tui.marks import Marks
 from tracetui.tui.panes.area import PaneArea
 from tracetui.tui.panes.base import Pane, failure
-from tracetui.tui.recent import remember
 from tracetui.tui.requests import NextTrace, WantCapture
-from tracetui.tui.results import Results
-from tracetui.tui.screens.parts.arranging import Arranging
-from tracetui.tui.screens.parts.marking import Marking
-from tracetui.tui.screens.parts.moving import Moving
-from tracetui.tui.screens.parts.paning import Paning
-from tracetui.tui.screens.parts.ranges import Ranges
-from tracetui.tui.screens.parts.taking import Taking
-from tracetui.tui.screens.parts.walking import Walking
 from tracetui.tui.timeline import SelectionBar, TimelineView
 from tracetui.tui.topline import TopLine, trace_name
 

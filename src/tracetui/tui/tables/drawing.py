@@ -8,8 +8,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tracetui.tui.tables.model import Column, Table
-from tracetui.tui.text import cell, clauses, clip, middle, wrap
+from tracetui.cells import cell, clauses, clip, middle, wrap
+from tracetui.tables.model import Column, Table
 
 Columns = Sequence[tuple[Column, int]]
 """The columns that are shown, with their cells."""

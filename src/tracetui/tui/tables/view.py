@@ -11,16 +11,16 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
+from tracetui.tables.model import I64, Column, Table, arrange, fit, next_sort, scrolled
 from tracetui.tui.tables import drawing
-from tracetui.tui.tables.lean import LeanLines
-from tracetui.tui.tables.model import I64, Column, Table, arrange, fit, next_sort, scrolled
+from tracetui.tui.tables.delta_table import DeltaLines
 
 HEADER = 1
 """Lines above the rows."""
 EMPTY = np.zeros(0, dtype=np.int64)
 
 
-class TableView(LeanLines, can_focus=True):
+class TableView(DeltaLines, can_focus=True):
     """A table with a cursor row, sorted by key or by a click on a title, filtered by a text."""
 
     DEFAULT_CSS = """

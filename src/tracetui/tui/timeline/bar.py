@@ -13,7 +13,7 @@ from textual.widget import Widget
 from tracetui.timeline.canvas import BOLD, Canvas, cut
 from tracetui.timeline.themes import DARK, Theme
 from tracetui.trace.model import Trace
-from tracetui.tui.timeline.strips import whole
+from tracetui.tui.timeline.delta_strips import whole
 from tracetui.units import duration, tick
 
 Part = tuple[str, bool]

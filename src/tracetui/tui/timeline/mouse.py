@@ -8,7 +8,7 @@ import numpy as np
 from textual import events
 
 from tracetui.timeline import navigate
-from tracetui.timeline.gaps import device_of, gap_columns
+from tracetui.timeline.gap_cells import device_of, gap_columns
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.scene import TOP
 from tracetui.tui.timeline.messages import GapClicked, GapId, RangeChanged

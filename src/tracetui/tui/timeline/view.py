@@ -12,6 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.worker import get_current_worker
 
+from tracetui.session.history import History
 from tracetui.timeline import moves, viewport
 from tracetui.timeline.canvas import Packed
 from tracetui.timeline.frame import paint
@@ -22,7 +23,7 @@ from tracetui.timeline.themes import Theme
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Trace
 from tracetui.tui.timeline.bar import SelectionBar, describe
-from tracetui.tui.timeline.history import History
+from tracetui.tui.timeline.delta_strips import Board, DeltaStrip
 from tracetui.tui.timeline.lanes import Lanes
 from tracetui.tui.timeline.marking import Marking
 from tracetui.tui.timeline.messages import (
@@ -34,7 +35,6 @@ from tracetui.tui.timeline.messages import (
 from tracetui.tui.timeline.mouse import Mouse
 from tracetui.tui.timeline.pace import Pace, frame_limit
 from tracetui.tui.timeline.setup import fixed_of, series_of, theme_of
-from tracetui.tui.timeline.strips import Board, LeanStrip
 
 
 class TimelineView(Mouse, Lanes, Marking, Widget, can_focus=True):
@@ -75,7 +75,7 @@ class TimelineView(Mouse, Lanes, Marking, Widget, can_focus=True):
         self._history = History()
         self._cells: Packed | None = None
         self._board = Board(0)
-        self._strips: list[LeanStrip] = []
+        self._strips: list[DeltaStrip] = []
         self._waiting = False
         self.pace = Pace(frame_limit(None))
         """Decides when a frame may be drawn."""
@@ -229,12 +229,12 @@ class TimelineView(Mouse, Lanes, Marking, Widget, can_focus=True):
         before = self._cells
         if before is None or before.shape != cells.shape:
             self._board = Board(height)
-            self._strips = [LeanStrip(cells[y], y, self._board) for y in range(height)]
+            self._strips = [DeltaStrip(cells[y], y, self._board) for y in range(height)]
             lines = list(range(height))
         else:
             lines = np.flatnonzero((cells != before).any(axis=1)).tolist()
             for y in lines:
-                self._strips[y] = LeanStrip(cells[y], y, self._board)
+                self._strips[y] = DeltaStrip(cells[y], y, self._board)
         self._cells = cells
         # Up to the last cell that differs from the screen's.
         return [Region(0, y, self._strips[y].end, 1) for y in lines if self._strips[y].end]

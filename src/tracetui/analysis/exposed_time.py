@@ -1,0 +1,61 @@
+"""Device time in which one kind of work runs and another does not: what is not hidden behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.analysis.gaps import busy_union, work_of_devices
+from tracetui.analysis.intervals import Union
+from tracetui.analysis.kinds import is_communication
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I64, Bool
+
+__all__ = ["Alone", "exposed_communication", "host_copies", "host_copies_alone"]
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """One kind of work against another, device by device."""
+
+    devices: tuple[tuple[Union, Union], ...]
+    """Per device the union of both kinds, and that of the other kind by itself."""
+
+    def within(self, start: I64, end: I64) -> I64:
+        """How much of each [start, end) has the one kind and not the other, in ns, over all devices."""
+        total = np.zeros(np.shape(start), dtype=np.int64)
+        for both, other in self.devices:
+            total += both.within(start, end) - other.within(start, end)
+        return total
+
+
+def exposed_communication(trace: Trace) -> Alone:
+    """Collectives while no other kernel runs on their device."""
+    collective = np.fromiter(map(is_communication, trace.names), np.bool_, len(trace.names))
+    kernel = trace.kind == Kind.KERNEL
+    talk = kernel & collective[trace.name]
+    return _alone(trace, talk, kernel & ~talk)
+
+
+def host_copies(trace: Trace) -> Bool:
+    """Mask: copies between the device and somewhere else. Those within its memory are its own work."""
+    within = [i for i, name in enumerate(trace.names) if "DtoD" in name or "DeviceToDevice" in name]
+    return np.asarray((trace.kind == Kind.MEMCPY) & ~np.isin(trace.name, within), dtype=np.bool_)
+
+
+def host_copies_alone(trace: Trace) -> Alone:
+    """Copies from and to the host or another device, while no kernel runs on their device."""
+    return _alone(trace, host_copies(trace), trace.kind == Kind.KERNEL)
+
+
+def _alone(trace: Trace, one: Bool, other: Bool) -> Alone:
+    if not one.any():
+        return Alone(())
+    return Alone(
+        tuple(
+            (busy_union(trace, at[one[at] | other[at]]), busy_union(trace, at[other[at]]))
+            for at in work_of_devices(trace).values()
+            if one[at].any()
+        )
+    )

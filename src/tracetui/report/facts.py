@@ -1,0 +1,266 @@
+"""What can be said about one event, or about the whole file, line by line. Pure functions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracetui.analysis.flow import backward, forward_of, is_device, launches_within, path
+from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.memory import Records, change, moment
+from tracetui.analysis.scope import find_steps, launch_times, step_of
+from tracetui.cells import wrap
+from tracetui.report.device_facts import device_facts
+from tracetui.safe_text import plain
+from tracetui.trace.model import DEVICE_WORK, I32, Kind, Trace
+from tracetui.units import exact, fixed, instant, memory_size, plural, share_of, size
+
+VALUE_LIMIT = 4000
+SHOWN_EVENTS = 8
+"""Of the kernels of an op, and of other lists: so many lines, then how many more there are."""
+
+
+class Fact(NamedTuple):
+    """One line. `event` is a slice that Enter jumps to, -1 for none."""
+
+    label: str
+    value: str
+    event: int = -1
+
+
+def event_facts(
+    trace: Trace, i: int, args: Mapping[str, Any] | None, memory: Records | None = None
+) -> list[Fact]:
+    """All there is to say about slice i. `args`: its arguments, None while they are being read."""
+    # What is looked for most comes first, a kernel's full name last: it may fill the pane.
+    name = trace.name_of(i)
+    short_form = short(trace, i)
+    whole = [Fact("full name", name)] if short_form != name else []
+    launched, told = device_facts(args) if args and is_device(trace, i) else ([], frozenset())
+    facts = [Fact("name", short_form), *_itself(trace, i), *(Fact(*fact) for fact in launched)]
+    facts += [*_memory(trace, i, memory), *_links(trace, i), *_place(trace, i), *_kin(trace, i)]
+    if args is None:
+        facts.append(Fact("args", "reading …"))
+    elif not args:
+        facts.append(Fact("args", "none"))
+    else:
+        facts += [Fact(plain(str(k), 40), value_text(v)) for k, v in args.items() if k not in told]
+    return facts + whole
+
+
+def short(trace: Trace, i: int) -> str:
+    """The short name of slice i."""
+    return short_name(trace.name_of(i), trace.categories[int(trace.category[i])])
+
+
+def self_time(trace: Trace, i: int) -> int:
+    """Duration less that of the children, in ns."""
+    children = trace.children(i)
+    return int(trace.duration[i]) - int(trace.duration[children].sum())
+
+
+def _itself(trace: Trace, i: int) -> list[Fact]:
+    begin, length = int(trace.start[i]), int(trace.duration[i])
+    facts = [Fact("duration", f"{exact(length)}, from {instant(begin)} on")]
+    if len(trace.children(i)):
+        own = self_time(trace, i)
+        facts.append(Fact("self time", f"{exact(own)}, {share_of(own, length)} of it"))
+    if bool(trace.implausible[i]):
+        facts.append(Fact("odd", "cannot be as the file says; left out of the averages"))
+    return facts
+
+
+def _place(trace: Trace, i: int) -> list[Fact]:
+    lane = trace.lanes[int(trace.lane[i])]
+    category = trace.categories[int(trace.category[i])]
+    return [Fact("category", f"{category or 'none'}, on {lane.name}")]
+
+
+def _memory(trace: Trace, i: int, records: Records | None) -> list[Fact]:
+    """What was allocated when slice i began, and what it changed."""
+    if records is None:
+        return []
+    begin, end = int(trace.start[i]), int(trace.start[i]) + int(trace.duration[i])
+    facts = []
+    for where, allocated, reserved in moment(records, begin):
+        if where >= 0 or allocated > 0:
+            kept = f", {memory_size(reserved)} reserved" if reserved > 0 else ""
+            told = f"{memory_size(allocated)} allocated{kept}, at its start"
+            facts.append(Fact(f"memory, GPU {where}" if where >= 0 else "memory, CPU", told))
+    if not is_device(trace, i):
+        changes = zip(("CPU", "GPU"), change(records, begin, end), strict=True)
+        told = ", ".join(f"{'+' if n > 0 else '-'}{memory_size(abs(n))} {what}" for what, n in changes if n)
+        facts += [Fact("allocates", f"{told}, until its end")] if told else []
+    return facts
+
+
+def _step(trace: Trace, i: int) -> int:
+    """The ProfilerStep slice that slice i belongs to: where it, or its launch, begins; -1 for none."""
+    steps = find_steps(trace)
+    step = int(step_of(steps, launch_times(trace, np.array([i], dtype=np.int64)))[0])
+    return int(steps.event[step]) if step >= 0 else -1
+
+
+def _links(trace: Trace, i: int) -> list[Fact]:
+    facts = []
+    launch, op = int(trace.launch[i]), int(trace.op[i])
+    if launch >= 0:
+        delay = int(trace.start[i]) - int(trace.start[launch])
+        facts.append(Fact("launch", f"{trace.name_of(launch)}, {exact(delay)} before this start", launch))
+    if op >= 0:
+        facts.append(Fact("op", trace.name_of(op), op))
+    elif launch >= 0 and int(trace.op[launch]) >= 0:
+        facts.append(Fact("op", trace.name_of(int(trace.op[launch])), int(trace.op[launch])))
+    step = _step(trace, i)
+    if step >= 0:
+        facts.append(Fact("step", trace.name_of(step), step))
+    around = path(trace, launch if launch >= 0 else i)[:-1]
+    for depth, j in enumerate(around):
+        label = ("launched in" if launch >= 0 else "path") if depth == 0 else ""
+        facts.append(Fact(label, "  " * min(depth, 12) + short(trace, j), j))
+    facts += _launched(trace, i)
+    partner = backward(trace, i)
+    if partner is not None:
+        label = "forward op" if partner in forward_of(trace, i) else "backward op"
+        facts.append(Fact(label, trace.name_of(partner), partner))
+    return facts
+
+
+def _launched(trace: Trace, i: int) -> list[Fact]:
+    if is_device(trace, i) or trace.lanes[int(trace.lane[i])].device >= 0:
+        return []
+    on_devices = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.implausible)
+    if not len(on_devices):
+        return []
+    step = np.flatnonzero((steps := find_steps(trace)).event == i)
+    others = 0
+    if len(step):  # whichever thread launched it: the numbers of the table of steps
+        work = on_devices[step_of(steps, launch_times(trace, on_devices)) == step[0]]
+        kernels = int(np.count_nonzero(trace.kind[work] == Kind.KERNEL))
+        copies = len(work) - kernels
+        what = [
+            plural(n, *word)
+            for n, *word in ((kernels, "kernel"), (copies, "copy or set", "copies and sets"))
+            if n
+        ]
+    else:
+        mask = np.zeros(len(trace) + 1, dtype=np.bool_)
+        mask[[i] if int(trace.kind[i]) == Kind.RUNTIME else launches_within(trace, i)] = True
+        work = on_devices[mask[trace.launch[on_devices]]]
+        what = [plural(len(work), "event")]
+        if int(trace.kind[i]) == Kind.ANNOTATION:
+            others = _launched_by_others(trace, i, trace.launch[on_devices])
+    meanwhile = f"; while it lasts other threads launch {others:,} more" if others else ""
+    if not len(work):
+        return [Fact("on the GPU", f"nothing{meanwhile}")] if others else []
+    work = work[np.argsort(trace.start[work], kind="stable")]
+    total = exact(int(trace.duration[work].sum()))
+    facts = [Fact("on the GPU", f"{', '.join(what)}, {total} in all{meanwhile}", int(work[0]))]
+    facts += [
+        Fact("", f"  {fixed(int(trace.duration[j])):>10}  {short(trace, j)}", j)
+        for j in work[:SHOWN_EVENTS].tolist()
+    ]
+    if len(work) > SHOWN_EVENTS:
+        facts.append(Fact("", f"  … and {len(work) - SHOWN_EVENTS:,} more", int(work[SHOWN_EVENTS])))
+    return facts
+
+
+def _launched_by_others(trace: Trace, i: int, launch: I32) -> int:
+    """How much was launched from other lanes while slice i lasted; `launch`: those of all device work."""
+    launch = launch[launch >= 0]
+    begin, end = int(trace.start[i]), int(trace.start[i]) + int(trace.duration[i])
+    during = (trace.start[launch] >= begin) & (trace.start[launch] < end)
+    return int(np.count_nonzero(during & (trace.lane[launch] != trace.lane[i])))
+
+
+def _kin(trace: Trace, i: int) -> list[Fact]:
+    """The events of the same name in the same kind of lane."""
+    same = np.flatnonzero((trace.name == trace.name[i]) & (trace.kind == trace.kind[i]))
+    if len(same) < 2:
+        return []
+    lengths = np.sort(trace.duration[same])
+    rank = int(np.count_nonzero(trace.duration[same] > trace.duration[i])) + 1
+    low, middle, high = (exact(float(v)) for v in (lengths[0], np.median(lengths), lengths[-1]))
+    longest = int(same[int(np.argmax(trace.duration[same]))])
+    return [
+        Fact("same name", f"{plural(len(same), 'event')}, {exact(int(lengths.sum()))} in all"),
+        Fact("", f"min {low}   median {middle}   max {high}", longest),
+        Fact("", f"{histogram(lengths)}  this one is number {rank:,} by duration"),
+    ]
+
+
+def histogram(values: Any, bins: int = 24) -> str:
+    """How sorted durations spread: a row of bars, the shortest left. An empty bin is a dot."""
+    low, high = float(values[0]), float(values[-1])
+    if high <= low:
+        return "all alike"
+    counts, _ = np.histogram(values, bins=bins, range=(low, high))
+    top = int(counts.max())
+    # Round up: a bin that holds something must not look empty.
+    return "".join("·" if not c else "▁▂▃▄▅▆▇█"[min(7, -(-int(c) * 8 // top) - 1)] for c in counts)
+
+
+def value_text(value: Any) -> str:
+    """An argument as one safe line."""
+    if isinstance(value, str):
+        return plain(value, VALUE_LIMIT)
+    try:
+        return plain(json.dumps(value, ensure_ascii=False), VALUE_LIMIT)
+    except (TypeError, ValueError):
+        return plain(str(value), VALUE_LIMIT)
+
+
+def trace_facts(trace: Trace) -> list[Fact]:
+    """What the file says about itself, and what was wrong with it."""
+    first, last = trace.span
+    info = trace.info
+    facts = [
+        Fact("file", "standard input" if info.path == "-" else plain(info.path, 400)),
+        Fact("size", f"{size(info.size)} on disk, {size(info.text_size)} of JSON"),
+        Fact("events", f"{trace.events:,}, of which {plural(len(trace), 'slice')}"),
+        Fact("span", exact(last - first)),
+    ]
+    for notice in trace.notices:
+        count = f" ({notice.count:,}×)" if notice.count > 1 else ""
+        facts.append(Fact(f"⚠ {notice.level}", notice.text + count))
+    if not bool(trace.is_kind(*DEVICE_WORK).any()):
+        facts.append(
+            Fact(
+                "no GPU lane",
+                "Only the CPU was recorded: the profile ran without a GPU, or without ProfilerActivity.CUDA. "
+                "Times are those of the CPU; there are no kernels, gaps or launches to see.",
+            )
+        )
+    facts += [Fact(f"device {plain(str(d.get('id', '')), 8)}", device_text(d)) for d in info.devices]
+    if info.distributed:
+        facts.append(
+            Fact("distributed", value_text({k: v for k, v in info.distributed.items() if k != "pg_config"}))
+        )
+    facts += [Fact(plain(str(k), 40), value_text(v)) for k, v in info.properties.items()]
+    facts.append(Fact("", "Select an event to see its details: click it, or use the arrow keys."))
+    return facts
+
+
+def device_text(device: Mapping[str, Any]) -> str:
+    """A device's properties in one line, e.g. "NVIDIA H200, sm_90, 132 SMs, 140 GiB"."""
+    parts = [plain(str(device.get("name", "unnamed")), 60)]
+    if "computeMajor" in device:
+        parts.append(plain(f"sm_{device.get('computeMajor')}{device.get('computeMinor', '')}", 12))
+    if "numSms" in device:
+        parts.append(plain(f"{device['numSms']} SMs", 12))
+    total = device.get("totalGlobalMem")
+    if isinstance(total, (int, float)):
+        parts.append(memory_size(total))
+    return ", ".join(parts)
+
+
+def wrapped(facts: list[Fact], width: int, lines: Callable[[str, int], list[str]] = wrap) -> list[Fact]:
+    """The facts with values broken into lines of `width` cells; the label stands at the first."""
+    found = []
+    for fact in facts:
+        for n, line in enumerate(lines(fact.value, width)):
+            found.append(Fact(fact.label if n == 0 else "", line, fact.event))
+    return found

@@ -1,0 +1,1 @@
+"""What is open: recordings, selection, search, marks, history. No Textual, no terminal."""

@@ -1,0 +1,106 @@
+"""Events that cannot be as the file says, and the stretch of time to show first without them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracetui.trace.diagnostics import Diagnostics
+from tracetui.trace.model import I8, I32, I64, Bool, Kind
+from tracetui.trace.times import TIME_LIMIT
+
+_SECOND = 1_000_000_000
+_FAR = 100_000
+"""An event that lies so many times the width of the rest of the trace (at least 10 ms) away from it is
+astray."""
+_SAMPLE = 1 << 16
+
+
+def mark_implausible(
+    kind: I8, lane: I32, start: I64, duration: I64, on_device: Bool, diagnostics: Diagnostics
+) -> Bool:
+    """Mask of the slices that cannot be. Nanoseconds as in the file; `on_device` says of each lane what it
+    is.
+
+    Marked are negative durations; events at a great distance from all others; device events that outlast all
+    that the host recorded a hundredfold (tenfold, if by a minute); host events that outlast the rest of the
+    trace a thousandfold, by a quarter of an hour and alone. A recording has pauses and long waits: what could
+    be true is left alone.
+    """
+    count = len(start)
+    implausible = duration < 0
+    diagnostics.note("negative_duration", count=int(implausible.sum()))
+    beyond = (np.abs(start) >= TIME_LIMIT) | (duration >= TIME_LIMIT)
+    diagnostics.note("impossible_time", count=int(beyond.sum()))
+    implausible |= beyond
+    if count - int(implausible.sum()) < 3:
+        return implausible
+    good = ~implausible
+    stray = _astray(start, good)
+    diagnostics.note("stray", count=int(stray.sum()))
+    implausible |= stray
+    good &= ~stray
+    if not good.any():
+        return implausible
+    first, last = int(start[good].min()), int(start[good].max())
+    end = start + duration
+    device = on_device[lane]
+    span = good & (kind == Kind.SPAN)
+    told = int(end[span].max()) if span.any() else first
+    host = good & ~device & ~span
+    long = host & (duration > 1000 * max(last - first, _SECOND)) & (end > told)
+    if int(long.sum()) > 1:
+        # Two that agree may be right: a call and what it waits for.
+        longest = np.sort(end[long] - first)
+        if longest[-1] <= 1.1 * longest[-2]:
+            long[:] = False
+    host &= ~long
+    if host.any():
+        reach = max(int(end[host].max()), told) - first
+        over = good & device & (end > told)
+        over &= (duration > 100 * max(reach, _SECOND // 1000)) | (duration > max(10 * reach, 60 * _SECOND))
+        long |= over
+    if long.any():
+        worst = int(duration[long].max())
+        diagnostics.note(
+            "impossible_duration", count=int(long.sum()), detail=f"the longest {worst / _SECOND:.6g} s"
+        )
+        implausible |= long
+    return implausible
+
+
+def _astray(start: I64, good: Bool) -> Bool:
+    """Slices far away from nearly all others, beyond a stretch in which nothing starts."""
+    times = start[good]
+    sample = (
+        times if len(times) <= _SAMPLE else times[np.linspace(0, len(times) - 1, _SAMPLE, dtype=np.int64)]
+    )
+    low, high = (int(q) for q in np.quantile(sample, (0.1, 0.9) if len(times) > 50 else (0.25, 0.75)))
+    far = _FAR * max(high - low, _SECOND // 100)
+    if int(times.min()) >= low - far and int(times.max()) <= high + far:
+        return np.zeros(len(start), dtype=np.bool_)
+    return good & _beyond_a_hole(start, times, low, high, far)
+
+
+def _beyond_a_hole(start: I64, times: I64, low: int, high: int, far: int) -> Bool:
+    """Slices on the far side of a stretch of half the distance `far` in which nothing starts."""
+    ordered = np.sort(times)
+    holes = np.flatnonzero(np.diff(ordered) > far // 2)
+    below = ordered[holes + 1][ordered[holes + 1] <= low]
+    above = ordered[holes][ordered[holes] >= high]
+    mask = np.zeros(len(start), dtype=np.bool_)
+    if len(below):
+        mask |= start < int(below.max())
+    if len(above):
+        mask |= start > int(above.min())
+    return mask
+
+
+def first_view(kind: I8, start: I64, duration: I64, implausible: Bool) -> tuple[int, int]:
+    """(start, end) of all that matters: neither what is implausible, nor spans and the profiler's own time if
+    there is more."""
+    around = (kind == Kind.SPAN) | (kind == Kind.OVERHEAD)
+    for mask in (~implausible & ~around, ~implausible, np.ones(len(implausible), dtype=np.bool_)):
+        if mask.any():
+            begin = int(start[mask].min())
+            return begin, max(begin + 1, int((start[mask] + duration[mask]).max()))
+    return 0, 1

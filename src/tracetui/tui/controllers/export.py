@@ -1,0 +1,84 @@
+"""Keys that take something along: a file of a table or of the picture, a text in the clipboard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from textual.strip import Strip
+
+from tracetui.report.facts import event_facts
+from tracetui.safe_text import plain
+from tracetui.session.paths import trace_stem, typed_path
+from tracetui.tui.controllers.prompts import Asking
+from tracetui.tui.export import (
+    PICTURE_ENDINGS,
+    ExportError,
+    as_markdown,
+    picture_text,
+    row_count,
+    table_text,
+    write_new,
+)
+from tracetui.units import plural
+
+COPIED_ROWS = 200
+
+
+class Taking(Asking):
+    """Export and copy."""
+
+    def action_export(self) -> None:
+        stem = trace_stem(self.trace.info.path) or "trace"
+        name = plain(f"{stem}-{self.area.tabs.open or 'picture'}{'.csv' if self.area.open else '.svg'}", 120)
+        kinds = "table .csv .json .md  picture .svg .txt"
+        write = partial(self._export, picture=self._picture())  # as it was before the question
+        self.ask("export to:", self._exported, name, keys=kinds, wrong=write)
+
+    def _exported(self, path: str) -> None:
+        self.say(f"wrote {plain(str(typed_path(path)))}")
+
+    def _export(self, path: str, picture: Sequence[Strip]) -> str:
+        """Write the file; what stands in the way, "" for nothing."""
+        ending = typed_path(path).suffix.lower()
+        pane = self.area.open
+        try:
+            if ending in PICTURE_ENDINGS:
+                text = picture_text(picture, ending, self.app.title)
+            elif pane is None or pane.table is None:
+                raise ExportError("no table is open: 1 to 5 open one; the picture goes into .svg or .txt")
+            else:
+                text = table_text(pane.table, pane.order, ending)
+            write_new(path, text)
+        except ExportError as error:
+            return plain(str(error))
+        return ""
+
+    def _picture(self) -> list[Strip]:
+        """The screen's lines."""
+        return self._compositor.render_strips()
+
+    def action_copy(self) -> None:
+        event = self.timeline.selected
+        if event is None:
+            self.say("select an event first")
+            return
+        memory = self.results.memory() if self.results.ready("memory") else None
+        facts = event_facts(self.trace, event, self.trace.args(event), memory)
+        self.app.copy_to_clipboard(
+            "\n".join(f"{f.label}: {f.value}" if f.label else f"  {f.value}" for f in facts)
+        )
+        self.say("the event's details are in the clipboard")
+
+    def action_copy_table(self) -> None:
+        pane = self.area.open
+        if pane is None or pane.table is None:
+            self.say("no table is open: 1 to 5 open one")
+            return
+        if not len(pane.order):
+            self.say("the table has no row to copy")
+            return
+        some = pane.order[:COPIED_ROWS]
+        self.app.copy_to_clipboard(as_markdown(pane.table, some))
+        rows, of = (row_count(pane.table, order) for order in (some, pane.order))
+        self.say(f"{rows} of {plural(of, 'row')} {'is' if of == 1 else 'are'} in the clipboard, as Markdown")

@@ -1,1 +1,0 @@
-"""Search: what a query means (`query`), and walking through its matches (`walk`)."""

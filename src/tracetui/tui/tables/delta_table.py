@@ -1,0 +1,112 @@
+"""A table's lines as strips that send only the cells that differ from what the terminal shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.color import Color, ColorSystem
+from rich.segment import Segment
+from rich.style import Style
+from textual.app import App
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tracetui.timeline.canvas import BOLD, DIM, INK, ITALIC, PAPER, UNDERLINE, Packed, code_points
+from tracetui.timeline.colour import rgb
+from tracetui.tui.ascii_filter import AsciiFilter
+from tracetui.tui.timeline.delta_strips import Board, DeltaStrip
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_NUMBERS = {rgb(number): number for number in range(16, 256)}
+
+
+def can_send_deltas(app: App[Any]) -> bool:
+    """Whether the terminal takes these strips: they know 256 colours, and pass by the app's filters."""
+    colours = app.console.color_system in ("256", "truecolor") and not app.no_color
+    return colours and not any(isinstance(f, AsciiFilter) for f in app._filters)
+
+
+def packed(segments: Iterable[Segment], width: int) -> Packed:
+    """Segments as a canvas's packed cells. Shape (width,); too few cells are filled up with blanks."""
+    cells = np.full(width, ord(" ") << 24 | number_of(Style.null()), dtype=np.int64)
+    at = 0
+    for text, style, _ in segments:
+        codes = code_points(text)[: width - at]
+        cells[at : at + len(codes)] = codes.astype(np.int64) << 24 | number_of(style or Style.null())
+        at += len(codes)
+    return cells
+
+
+@lru_cache(maxsize=1024)
+def number_of(style: Style) -> int:
+    """A Rich style as a canvas's style number."""
+    attributes = (
+        (BOLD if style.bold else 0)
+        | (UNDERLINE if style.underline else 0)
+        | (DIM if style.dim else 0)
+        | (ITALIC if style.italic else 0)
+    )
+    ink, paper = _colour(style.color, INK), _colour(style.bgcolor, PAPER)
+    return ink | paper << 9 | attributes << 18
+
+
+def _colour(colour: Color | None, default: int) -> int:
+    if colour is None or colour.is_default:
+        return default
+    if colour.number is not None:
+        return colour.number
+    red, green, blue = colour.get_truecolor()
+    found = _NUMBERS.get((red, green, blue))
+    if found is None:
+        found = colour.downgrade(ColorSystem.EIGHT_BIT).number
+    return default if found is None else found
+
+
+class DeltaLines(Widget):
+    """A widget without borders whose `render_line` gives its lines; call `redraw` where one has changed."""
+
+    _board: Board | None = None
+    _made: list[DeltaStrip] | None = None
+    """The lines as `redraw` made them, until anything asks for a repaint."""
+
+    def refresh(
+        self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
+    ) -> Self:
+        self._made = None
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+
+    def redraw(self) -> None:
+        """Send what has changed of the lines."""
+        width, height = self.size
+        if not self.is_attached or not width or not can_send_deltas(self.app):
+            self.refresh()
+            return
+        made = [self._delta(y, width, height) for y in range(height)]
+        regions = [Region(0, y, strip.end, 1) for y, strip in enumerate(made) if strip.end]
+        if regions:
+            self.refresh(*regions)
+        self._made = made
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        if not can_send_deltas(self.app):
+            return super().render_lines(crop)
+        width, height = self.size
+        made = self._made
+        if made is not None and len(made) == height and made[0].cell_length == width:
+            strips = made[crop.y : crop.bottom]
+        else:
+            strips = [self._delta(y, width, height) for y in range(crop.y, min(crop.bottom, height))]
+        if crop.x == 0 and crop.width >= width:
+            return list(strips)
+        return [strip.piece(crop.x, crop.right) for strip in strips]
+
+    def _delta(self, y: int, width: int, height: int) -> DeltaStrip:
+        if self._board is None or len(self._board.lines) != height:
+            self._board = Board(height)
+        return DeltaStrip(packed(self.render_line(y), width), y, self._board)
