@@ -61,7 +61,7 @@ async def test_every_pane_shows_it_harmlessly(kind: str, trace_file: Path) -> No
         assert named
         for lane in np.unique(trace.lane[named]).tolist():
             event = next(i for i in named if int(trace.lane[i]) == lane)
-            screen.timeline.select(event)
+            screen.walk.select(event)
             await press(f"lane {lane}", "f", "f")
             for _ in range(3):
                 await press("details", "tab", "pagedown", "tab")

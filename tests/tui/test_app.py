@@ -50,16 +50,16 @@ async def test_keys_move_the_timeline_whoever_has_the_focus() -> None:
     app = app_of(LLAMA)
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
-        start = screen.timeline.viewport
+        start = screen.walk.view
         await pilot.press("w")
-        assert screen.timeline.viewport.span_ns < start.span_ns
+        assert screen.walk.view.span_ns < start.span_ns
         await pilot.press("2", "2", "3")
         assert isinstance(screen.focused, GapsPane)
-        before = screen.timeline.viewport
+        before = screen.walk.view
         await pilot.press("d")
-        assert screen.timeline.viewport.start_ns > before.start_ns
+        assert screen.walk.view.start_ns > before.start_ns
         await pilot.press("0")
-        assert screen.timeline.viewport.span_ns >= start.span_ns
+        assert screen.walk.view.span_ns >= start.span_ns
 
 
 async def test_the_row_of_the_selected_event_comes_into_view_and_enter_jumps_to_instances(
@@ -73,15 +73,15 @@ async def test_the_row_of_the_selected_event_comes_into_view_and_enter_jumps_to_
         await until(pilot, lambda: pane.averages is not None)
         name = llama.names.index("aten::silu")
         events = np.flatnonzero(llama.name == name)
-        screen.timeline.select(int(events[0]))
+        screen.walk.select(int(events[0]))
         await until(pilot, lambda: pane.row is not None and pane.averages.names[pane.row] == "aten::silu")
         await pilot.press("tab", "enter")
         longest = events[np.argsort(-llama.duration[events], kind="stable")]
-        await until(pilot, lambda: screen.timeline.selected == int(longest[0]))
+        await until(pilot, lambda: screen.walk.selected == int(longest[0]))
         assert "the longest of" in screen.footer.message
         await pilot.press("enter")
-        await until(pilot, lambda: screen.timeline.selected == int(longest[1]))
-        view = screen.timeline.viewport
+        await until(pilot, lambda: screen.walk.selected == int(longest[1]))
+        view = screen.walk.view
         assert view.start_ns <= int(llama.start[longest[1]]) < view.end_ns
 
 
@@ -106,7 +106,7 @@ async def test_sorting_by_key_and_filtering() -> None:
         await pilot.press("R")
         assert [shown(r).casefold() for r in pane.order] == sorted(names, reverse=True)
         await pilot.press("F", *"softmax")
-        assert screen.prompt is not None
+        assert screen.prompts.prompt is not None
         await until(pilot, lambda: 0 < len(pane.order) < 12)
         await pilot.press("escape")
         await until(pilot, lambda: len(pane.order) == len(averages))
@@ -117,18 +117,18 @@ async def test_g_walks_the_gaps_longest_first_or_by_time() -> None:
     app = app_of(LLAMA)
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
-        gaps = screen.results.gaps()
+        gaps = screen.session.active.results.gaps()
         by_size = np.argsort(-gaps.duration, kind="stable")
         await pilot.press("g")
-        assert screen.gap == by_size[0]
-        assert screen.timeline.selected == int(gaps.after[by_size[0]])
+        assert screen.session.gaps.at == by_size[0]
+        assert screen.walk.selected == int(gaps.after[by_size[0]])
         assert f"gap 1 of {len(gaps):,}, longest first" in screen.footer.message
         await pilot.press("g", "g", "G")
-        assert screen.gap == by_size[1]
+        assert screen.session.gaps.at == by_size[1]
         await pilot.press("o", "g")
-        assert screen.gap == by_size[1] + 1
-        view = screen.timeline.viewport
-        assert view.start_ns <= int(gaps.start[screen.gap]) < view.end_ns
+        assert screen.session.gaps.at == by_size[1] + 1
+        view = screen.walk.view
+        assert view.start_ns <= int(gaps.start[screen.session.gaps.at]) < view.end_ns
 
 
 async def test_the_gaps_pane_names_causes_and_jumps() -> None:
@@ -141,11 +141,11 @@ async def test_the_gaps_pane_names_causes_and_jumps() -> None:
         await until(pilot, lambda: pane.table is not None and pane.table.column("cause") is not None)
         await until(pilot, lambda: "idle" in pane.note)
         await pilot.press("down", "down", "enter")
-        gaps = screen.results.gaps()
+        gaps = screen.session.active.results.gaps()
         third = int(np.argsort(-gaps.duration, kind="stable")[2])
-        await until(pilot, lambda: screen.gap == third)
+        await until(pilot, lambda: screen.session.gaps.at == third)
         assert "idle for" in screen.footer.message
-        assert screen.timeline.selected == int(gaps.after[third])
+        assert screen.walk.selected == int(gaps.after[third])
 
 
 async def test_search_counts_as_one_types_and_walks(llama: Trace) -> None:
@@ -156,14 +156,14 @@ async def test_search_counts_as_one_types_and_walks(llama: Trace) -> None:
         expected = sum("silu" in n.casefold() for n in (llama.name_of(i) for i in range(len(llama))))
         await until(pilot, lambda: f"{expected} matches" in text(app))
         await pilot.press("enter")
-        await until(pilot, lambda: screen.timeline.selected is not None)
-        found = screen.search.found
-        assert screen.timeline.selected == int(found[0])
+        await until(pilot, lambda: screen.walk.selected is not None)
+        found = screen.session.search.slice
+        assert screen.walk.selected == int(found[0])
         await pilot.press("n", "n", "N")
-        assert screen.timeline.selected == int(found[1])
+        assert screen.walk.selected == int(found[1])
         assert f"match 2 of {expected}" in screen.footer.message
         await pilot.press("escape")
-        assert screen.search.query == ""
+        assert screen.session.search.query == ""
         await pilot.press("n")
         assert "press /" in screen.footer.message
 
@@ -176,7 +176,7 @@ async def test_a_wrong_search_says_so_and_escape_takes_it_away() -> None:
         await until(pilot, lambda: "not a regular expression" in text(app))
         await pilot.press("enter")
         await pilot.pause()
-        assert screen.prompt is not None
+        assert screen.prompts.prompt is not None
         assert "not a regular expression" in text(app)
         await pilot.press("escape")
         await until(pilot, lambda: not screen.query(Prompt))
@@ -192,10 +192,10 @@ async def test_a_wrong_search_entered_at_once_stays_open_until_it_is_right() -> 
         prompt._input.value = "dur>"
         await pilot.press("enter")  # before the typing has paused
         await until(pilot, lambda: "a time looks like dur>100us" in text(app))
-        assert screen.prompt is prompt
+        assert screen.prompts.prompt is prompt
         await pilot.press(*"1ms", "enter")
-        await until(pilot, lambda: screen.prompt is None)
-        assert screen.search.query == "dur>1ms"
+        await until(pilot, lambda: screen.prompts.prompt is None)
+        assert screen.session.search.query == "dur>1ms"
         assert "match 1 of" in screen.footer.message
 
 
@@ -205,14 +205,14 @@ async def test_brackets_follow_the_flow_from_op_to_kernel_and_back(llama: Trace)
     app = app_of(LLAMA)
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
-        screen.timeline.select(kernel)
+        screen.walk.select(kernel)
         await pilot.press("left_square_bracket")
-        assert screen.timeline.selected == launch
+        assert screen.walk.selected == launch
         await pilot.press("left_square_bracket")
-        op = screen.timeline.selected
+        op = screen.walk.selected
         assert op == int(llama.op[launch])
         await pilot.press("right_square_bracket", "right_square_bracket")
-        assert screen.timeline.selected == kernel
+        assert screen.walk.selected == kernel
 
 
 async def test_details_are_read_off_the_file_and_lead_on(llama: Trace) -> None:
@@ -224,7 +224,7 @@ async def test_details_are_read_off_the_file_and_lead_on(llama: Trace) -> None:
         pane = screen.area.open
         assert isinstance(pane, DetailsPane)
         await until(pilot, lambda: any(f.label == "events" for f in pane.facts))
-        screen.timeline.select(kernel)
+        screen.walk.select(kernel)
         await until(pilot, lambda: any(f.label == "grid" for f in pane.facts))
         labels = {f.label: f for f in pane.facts}
         assert labels["launch"].event == int(llama.launch[kernel])
@@ -233,7 +233,7 @@ async def test_details_are_read_off_the_file_and_lead_on(llama: Trace) -> None:
         row = next(n for n, line in enumerate(pane.lines) if line.label == "launch")
         pane.show_row(row)
         await pilot.press("enter")
-        await until(pilot, lambda: screen.timeline.selected == int(llama.launch[kernel]))
+        await until(pilot, lambda: screen.walk.selected == int(llama.launch[kernel]))
 
 
 async def test_steps_and_findings_show_and_jump(llama: Trace) -> None:
@@ -245,17 +245,17 @@ async def test_steps_and_findings_show_and_jump(llama: Trace) -> None:
         assert isinstance(steps, StepsPane)
         await until(pilot, lambda: steps.steps is not None and "step 3" in text(app))
         await pilot.press("down", "enter")
-        await until(pilot, lambda: screen.timeline.selected is not None)
-        assert llama.name_of(screen.timeline.selected or 0) == "ProfilerStep#3"
+        await until(pilot, lambda: screen.walk.selected is not None)
+        assert llama.name_of(screen.walk.selected or 0) == "ProfilerStep#3"
         await pilot.press("5")
         findings = screen.area.open
         assert isinstance(findings, FindingsPane)
         await until(pilot, lambda: bool(findings.findings))
         await pilot.press("enter")
         first = findings.findings[0]  # type: ignore[index]
-        await until(pilot, lambda: screen.timeline.selected == first.evidence[0])
+        await until(pilot, lambda: screen.walk.selected == first.evidence[0])
         await pilot.press("enter")
-        await until(pilot, lambda: screen.timeline.selected == first.evidence[1 % len(first.evidence)])
+        await until(pilot, lambda: screen.walk.selected == first.evidence[1 % len(first.evidence)])
 
 
 async def test_a_digit_opens_and_closes_its_pane_and_tab_moves_the_arrows() -> None:
@@ -288,7 +288,7 @@ async def test_help_and_palette_open_and_close() -> None:
         await until(pilot, lambda: isinstance(app.screen, Palette) and len(app.screen.shown) < 5)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
-        await until(pilot, lambda: screen_of(app).gap is not None)
+        await until(pilot, lambda: screen_of(app).session.gaps.at is not None)
 
 
 async def test_a_trace_of_the_cpu_alone_says_what_that_means(tmp_path: Path) -> None:
@@ -410,7 +410,7 @@ async def test_e_explains_the_event_and_enter_follows_its_chain(llama: Trace) ->
         screen = screen_of(app)
         await pilot.press("e")
         assert "select an event first" in screen.footer.message
-        screen.timeline.select(kernel)
+        screen.walk.select(kernel)
         await pilot.press("e")
         sheet = app.screen
         assert isinstance(sheet, ExplainScreen)
@@ -420,10 +420,10 @@ async def test_e_explains_the_event_and_enter_follows_its_chain(llama: Trace) ->
         row = next(n for n, line in enumerate(sheet.lines) if line.event == launch)
         sheet.query_one(TableView).show_row(row)
         await pilot.press("enter")
-        await until(pilot, lambda: screen.timeline.selected == launch)
+        await until(pilot, lambda: screen.walk.selected == launch)
         await pilot.press("e", "escape")
         await until(pilot, lambda: app.screen is screen)
-        assert screen.timeline.selected == launch
+        assert screen.walk.selected == launch
 
 
 async def test_a_failed_analysis_costs_its_pane_and_not_the_app() -> None:
@@ -434,7 +434,7 @@ async def test_a_failed_analysis_costs_its_pane_and_not_the_app() -> None:
         def broken(scope: object) -> None:
             raise ValueError("[bold]no\x1b[2J")
 
-        screen.results.findings = broken  # type: ignore[method-assign, assignment]
+        screen.session.active.results.findings = broken  # type: ignore[method-assign, assignment]
         await pilot.press("5")
         await until(pilot, lambda: "could not be worked out (ValueError: [bold]no␛[2J)" in text(app))
         await pilot.press("2")

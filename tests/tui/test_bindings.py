@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from textual.binding import Binding
 
+from tracetui.trace import Trace
 from tracetui.tui.bindings import ACTIONS, HINTS, find, footer, groups, key_text, rebound
 from tracetui.tui.screens.help import IN_TABLES, KEYS, MOUSE, SIZE, HelpScreen, help_lines, sections
 from tracetui.tui.screens.trace import TraceScreen
@@ -25,12 +26,13 @@ def test_no_key_means_two_things() -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_every_action_exists_on_the_screen_or_the_app() -> None:
+def test_every_action_exists_on_the_screen_or_the_app(small: Trace) -> None:
+    screen = TraceScreen(small)
     for action in ACTIONS:
         name = re.match(r"(app\.)?(\w+)", action.action)
         assert name is not None
         if not name[1]:
-            assert hasattr(TraceScreen, f"action_{name[2]}"), action.id
+            assert hasattr(screen, f"action_{name[2]}"), action.id
 
 
 def test_every_binding_of_the_screen_comes_from_the_table() -> None:

@@ -45,14 +45,14 @@ async def test_the_averages_of_a_step_open_on_the_row_of_the_selected_event(size
         await pilot.press("4")
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
         await pilot.press("down", "enter", "r")
-        await until(pilot, lambda: screen.scope is not None)
+        await until(pilot, lambda: screen.session.scopes.scope is not None)
         await pilot.press("2")
         pane = screen.area.open
         assert isinstance(pane, AveragesPane)
         await until(pilot, lambda: "range of" in pane.note)
         await pilot.pause()
         assert pane.averages is not None
-        event = screen.timeline.selected
+        event = screen.walk.selected
         assert event is not None
         assert pane.row == int(pane.averages.row_of[event])
         assert pane.top < pane.cursor < pane.top + pane.page - 1  # among its neighbours, not at the edge

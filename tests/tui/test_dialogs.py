@@ -95,7 +95,7 @@ async def test_a_theme_is_shown_while_one_chooses() -> None:
         await pilot.pause()
         second = app.theme
         assert second != first
-        assert trace.timeline.scene.fixed.palette.theme.name == app.palette.name
+        assert trace.timeline.walk.scene.fixed.palette.theme.name == app.palette.name
         await pilot.press("escape")
         assert app.theme == first
         app.action_change_theme()
@@ -147,7 +147,7 @@ async def test_the_chain_of_an_explanation_is_never_cut_off() -> None:
     async with app.run_test(size=(60, 60)) as pilot:
         trace = screen_of(app).trace
         kernel = int(trace.is_kind(Kind.KERNEL).argmax())
-        screen_of(app).timeline.select(kernel)
+        screen_of(app).timeline.walk.select(kernel)
         await pilot.press("e")
         sheet = app.screen
         assert isinstance(sheet, ExplainScreen)
@@ -214,9 +214,9 @@ async def test_the_palette_has_every_action_and_zooms() -> None:
         found = {c.choice.text for c in commands(app, screen)}
         missing = {sentence(a.text) for a in ACTIONS} - found
         assert missing == {"Everything, by name"}
-        before = screen.timeline.viewport.span_ns
+        before = screen.walk.view.span_ns
         await pilot.press("ctrl+p", *"zoin", "enter")
-        await until(pilot, lambda: screen.timeline.viewport.span_ns < before)
+        await until(pilot, lambda: screen.walk.view.span_ns < before)
 
 
 def test_every_sample_says_what_it_is() -> None:
@@ -300,10 +300,10 @@ async def test_what_was_entered_wrongly_can_be_put_right(
         await pilot.press("ctrl+u", *"9s", "enter")
         await until(pilot, lambda: "⚠ the trace goes from" in lines(app)[-1])
         await pilot.press("ctrl+u", *"100us", "enter")
-        await until(pilot, lambda: screen_of(app).prompt is None)
-        view = screen_of(app).timeline.viewport
+        await until(pilot, lambda: screen_of(app).prompts.prompt is None)
+        view = screen_of(app).timeline.walk.view
         assert view.contains(100_000)
-        assert screen_of(app).timeline.scene.instant == 100_000
+        assert screen_of(app).timeline.walk.scene.instant == 100_000
         await pilot.press("E", "ctrl+u", *"no/x.md", "enter")
         await until(pilot, lambda: "⚠ no/x.md: No such file or directory" in lines(app)[-1])
         await pilot.press("ctrl+u", *"~nosuchuser/x.md", "enter")
@@ -341,7 +341,7 @@ async def test_what_is_typed_in_one_piece_goes_to_the_line(keys: str) -> None:
         for key in keys:
             app.post_message(events.Key(names.get(key, key), key))
         if keys.startswith("/"):
-            await until(pilot, lambda: screen.search.query == "gemm")
-        await until(pilot, lambda: (screen.prompt is None) == keys.endswith("\r"))
-        assert screen.gap is None, "g was no key"
-        assert screen.marks.all == []
+            await until(pilot, lambda: screen.session.search.query == "gemm")
+        await until(pilot, lambda: (screen.prompts.prompt is None) == keys.endswith("\r"))
+        assert screen.session.gaps.at is None, "g was no key"
+        assert screen.session.marks.marks.all == []

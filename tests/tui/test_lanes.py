@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tracetui.session import recording
 from tracetui.session.lanes import load_lanes, save_lanes
 from tracetui.session.state import state_file
 from tracetui.timeline.arrangement import keys
@@ -36,7 +37,7 @@ def threads(path: Path, count: int, first: int = 1) -> Path:
 
 def order(screen: TraceScreen) -> list[str]:
     """The lanes from top to bottom, with their rows and pins."""
-    layout = screen.timeline.scene.layout
+    layout = screen.walk.scene.layout
     return [
         f"{key.split(' ')[2]} {rows}{' pinned' if n in layout.pinned else ''}"
         for n, (key, rows) in enumerate(zip(keys(screen.trace, layout), layout.shown.tolist(), strict=True))
@@ -49,20 +50,20 @@ async def test_an_event_that_was_unfolded_leaves_the_lanes_to_the_room_there_is(
     app = app_of(write_trace(tmp_path / "deep.json", events))
     async with app.run_test(size=SIZE) as pilot:
         view = screen_of(app).timeline
-        await until(pilot, lambda: view.scene.layout.height > 0)
-        opened = view.scene.layout.shown.tolist()
-        deepest = max(range(len(view.trace)), key=lambda i: (int(view.trace.depth[i]), -i))
-        track = view.scene.layout.track_of(Of.LANE, int(view.trace.lane[deepest]))
+        await until(pilot, lambda: view.walk.scene.layout.height > 0)
+        opened = view.walk.scene.layout.shown.tolist()
+        deepest = max(range(len(view.walk.trace)), key=lambda i: (int(view.walk.trace.depth[i]), -i))
+        track = view.walk.scene.layout.track_of(Of.LANE, int(view.walk.trace.lane[deepest]))
         assert opened[track] < 8
-        view.select(deepest)
-        assert view.scene.layout.shown[track] == 8
+        view.walk.select(deepest)
+        assert view.walk.scene.layout.shown[track] == 8
         await pilot.resize_terminal(80, 70)
-        await until(pilot, lambda: view.scene.layout.shown.tolist() == [8] * len(opened))
+        await until(pilot, lambda: view.walk.scene.layout.shown.tolist() == [8] * len(opened))
         await pilot.resize_terminal(*SIZE)
         await until(pilot, lambda: view.size.height < 30)
         await pilot.pause()
-        assert view.scene.layout.shown.tolist() == [*opened[:track], 8, *opened[track + 1 :]]
-        lines = view.scene.lines(view.size.height - TOP)
+        assert view.walk.scene.layout.shown.tolist() == [*opened[:track], 8, *opened[track + 1 :]]
+        lines = view.walk.scene.lines(view.size.height - TOP)
         assert (track, 7) in [(line.track, line.depth) for line in lines]
 
 
@@ -75,7 +76,7 @@ async def arrange(path: Path, *acts: str) -> list[str]:
             tid, colon, key = act.rpartition(":")
             if colon:
                 lane = next(lane for lane in screen.trace.lanes if lane.tid == tid)
-                screen.timeline.select(lane.first, reveal=False)
+                screen.walk.select(lane.first, reveal=False)
             await pilot.press(key)
         await pilot.pause()
         return order(screen)
@@ -116,8 +117,8 @@ async def test_a_moved_lane_stays_on_the_screen(tmp_path: Path) -> None:
         await pilot.press("right", *"J" * 29)
         await pilot.pause()
         assert order(screen)[-1].startswith("1 ")
-        lane = int(screen.trace.lane[screen.timeline.selected or 0])
-        shown = screen.timeline.scene.lines(screen.timeline.size.height - 2)
+        lane = int(screen.trace.lane[screen.walk.selected or 0])
+        shown = screen.walk.scene.lines(screen.timeline.size.height - 2)
         assert lane in [line.ref for line in shown]
 
 
@@ -131,7 +132,7 @@ async def test_it_is_written_once_the_lanes_rest_or_at_the_end(
         written.append(threading.get_ident())
         return save_lanes(*given)
 
-    monkeypatch.setattr(arranging, "save_lanes", count)
+    monkeypatch.setattr(recording, "save_lanes", count)
     monkeypatch.setattr(arranging, "RESTS", 0.2)
     app = app_of(path)
     async with app.run_test(size=SIZE) as pilot:
@@ -171,21 +172,21 @@ async def test_counters_that_come_later_find_their_places(tmp_path: Path) -> Non
     app = app_of(path)
     async with app.run_test(size=SIZE) as pilot:
         timeline = screen_of(app).timeline
-        await until(pilot, lambda: len(timeline.scene.series) == 2)
-        tracks = timeline.scene.layout
+        await until(pilot, lambda: len(timeline.walk.scene.series) == 2)
+        tracks = timeline.walk.scene.layout
         counter = tracks.track_of(Of.COUNTER, 1)
-        timeline.toggle_track(counter)  # as a click on its label does
-        rows, name = int(timeline.scene.layout.shown[counter]), timeline.scene.series[1].name
+        timeline.lanes.toggle_track(counter)  # as a click on its label does
+        rows, name = int(timeline.walk.scene.layout.shown[counter]), timeline.walk.scene.series[1].name
         assert rows != int(tracks.shown[counter])
-        timeline._arrange(timeline.scene.layout.reorder(counter, -2))
+        timeline.lanes._arrange(timeline.walk.scene.layout.reorder(counter, -2))
         await pilot.pause()
     again = app_of(path)
     async with again.run_test(size=SIZE) as pilot:
         timeline = screen_of(again).timeline
-        await until(pilot, lambda: len(timeline.scene.series) == 2)
-        layout = timeline.scene.layout
+        await until(pilot, lambda: len(timeline.walk.scene.series) == 2)
+        layout = timeline.walk.scene.layout
         assert [Of(o) for o in layout.of.tolist()] == [Of.LANE, Of.COUNTER, Of.LANE, Of.COUNTER]
-        assert timeline.scene.series[int(layout.ref[1])].name == name
+        assert timeline.walk.scene.series[int(layout.ref[1])].name == name
         assert int(layout.shown[1]) == rows
 
 
@@ -273,10 +274,10 @@ async def test_a_maximised_pane_is_left_before_anything_is_cleared() -> None:
         await pilot.press("right", "r", "slash", *"mm", "enter", "v")
         picture = screen.query_one("#picture")
         assert not picture.display
-        selected = screen.timeline.selected
+        selected = screen.walk.selected
         await pilot.press("escape")
         assert picture.display
-        assert screen.searching
-        assert screen.timeline.range_ns is not None
-        assert screen.timeline.selected == selected
+        assert screen.session.search
+        assert screen.walk.range_ns is not None
+        assert screen.walk.selected == selected
         assert "ProfilerStep" in text(app)

@@ -46,7 +46,7 @@ async def test_a_range_narrows_averages_and_gaps_and_escape_widens_them_again(ll
         assert isinstance(pane, AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
         whole = pane.averages
-        screen.timeline.select(event)
+        screen.walk.select(event)
         await pilot.press("r")
         await until(pilot, lambda: pane.averages is not whole)
         expected = averages(llama, range_scope(start, end))
@@ -61,9 +61,12 @@ async def test_a_range_narrows_averages_and_gaps_and_escape_widens_them_again(ll
         assert gaps.gaps is not None
         assert int(gaps.gaps.start.min()) >= start
         await pilot.press("enter")
-        await until(pilot, lambda: screen.gap is not None)
+        await until(pilot, lambda: screen.session.gaps.at is not None)
         await pilot.press("escape", "escape")
-        await until(pilot, lambda: gaps.gaps is not None and len(gaps.gaps) == len(screen.results.gaps()))
+        await until(
+            pilot,
+            lambda: gaps.gaps is not None and len(gaps.gaps) == len(screen.session.active.results.gaps()),
+        )
 
 
 async def test_averages_group_by_what_one_wants() -> None:
@@ -184,7 +187,7 @@ async def test_a_time_to_go_to() -> None:
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
         await pilot.press("w", "w", "w", "w", "colon", *"100ms", "enter")
-        await until(pilot, lambda: screen.timeline.viewport.contains(100_000_000))
+        await until(pilot, lambda: screen.walk.view.contains(100_000_000))
         await pilot.press("colon", *"soon", "enter")
         await until(pilot, lambda: "a time looks like" in text(app))
 
@@ -205,7 +208,7 @@ async def test_themes_can_be_changed_while_it_runs() -> None:
         for name in THEMES:
             app.theme = name
             await pilot.pause()
-            assert screen.timeline.scene.fixed.palette.theme.name == app.palette.name
+            assert screen.walk.scene.fixed.palette.theme.name == app.palette.name
         assert set(app.available_themes) == set(THEMES)
 
 
@@ -261,11 +264,11 @@ async def test_keys_from_the_settings_work_and_are_in_the_help() -> None:
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
         assert screen.area.open is None
-        span = screen.timeline.viewport.span_ns
+        span = screen.walk.view.span_ns
         await pilot.press("i")
-        assert screen.timeline.viewport.span_ns < span
+        assert screen.walk.view.span_ns < span
         await pilot.press("w")
-        assert screen.timeline.viewport.span_ns < span
+        assert screen.walk.view.span_ns < span
         await pilot.press("g")
         assert "gap 1 of 2," in screen.footer.message
         await pilot.press("question_mark")
@@ -339,4 +342,4 @@ async def test_the_matches_as_a_list_that_jumps(llama: Trace) -> None:
         await pilot.press("less_than_sign")
         longest = int(sheet.found[int(np.argmax(llama.duration[sheet.found]))])
         await pilot.press("enter")
-        await until(pilot, lambda: screen.timeline.selected == longest)
+        await until(pilot, lambda: screen.walk.selected == longest)

@@ -233,21 +233,21 @@ async def test_marks_are_there_at_the_next_opening() -> None:
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("right", "m", *"here it is [b]", "enter")
         screen = screen_of(app)
-        await until(pilot, lambda: len(screen.marks.all) == 1)
-        event = screen.timeline.selected
+        await until(pilot, lambda: len(screen.session.marks.marks.all) == 1)
+        event = screen.walk.selected
         assert event is not None
-        assert screen.marks.here == [mark_on(screen.trace, event, 0, "here it is [b]")]
+        assert screen.session.marks.marks.here == [mark_on(screen.trace, event, 0, "here it is [b]")]
     again = app_of(MLP)
     async with again.run_test(size=SIZE) as pilot:
         screen = screen_of(again)
-        assert [m.label for m in screen.marks.here] == ["here it is [b]"]
+        assert [m.label for m in screen.session.marks.marks.here] == ["here it is [b]"]
         await pilot.press("w", "w", "M")
         assert "here it is [b]" in screen.footer.message
-        assert screen.timeline.selected == event
-        assert screen.timeline.viewport.contains(screen.marks.here[0].time)
+        assert screen.walk.selected == event
+        assert screen.walk.view.contains(screen.session.marks.marks.here[0].time)
         await pilot.press("m", *["backspace"] * 20, "enter")
-        await until(pilot, lambda: not screen.marks.all)
-        assert screen.timeline.scene.marks == ()
+        await until(pilot, lambda: not screen.session.marks.marks.all)
+        assert screen.walk.scene.marks == ()
 
 
 async def test_marks_that_cannot_be_read_are_put_aside_and_that_is_said(state: Path) -> None:
@@ -288,7 +288,7 @@ async def test_m_reaches_marks_that_share_a_cell() -> None:
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
         for time in (1_000, 1_001, 1_002):
-            screen.marks.put(mark_on(screen.trace, None, time, f"number {time}"))
+            screen.session.marks.marks.put(mark_on(screen.trace, None, time, f"number {time}"))
         seen = []
         for _ in range(4):
             await pilot.press("M")
@@ -304,13 +304,13 @@ async def test_a_note_is_written_read_and_changed(state: Path) -> None:
         await pilot.press("right", "T")
         sheet = app.screen
         assert isinstance(sheet, NoteScreen)
-        name = screen.trace.name_of(screen.timeline.selected or 0)
+        name = screen.trace.name_of(screen.walk.selected or 0)
         await until(pilot, lambda: f"on {name}" in text(app))
         await pilot.press(*"waits", "enter", *"ask [i]Ann[/i]")
         sheet.note.post_message(Paste("\x1b[2Jpasted\tby\r\nhand"))
         await pilot.press("ctrl+s")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
-        (mark,) = screen.marks.here
+        (mark,) = screen.session.marks.marks.here
         assert mark.label == "waits"
         assert mark.note == "waits\nask [i]Ann[/i]␛[2Jpasted    by\nhand"
         assert kept_in(state)["marks"][0]["on"]["name"] == name
@@ -318,8 +318,8 @@ async def test_a_note_is_written_read_and_changed(state: Path) -> None:
         assert screen.footer.message == "waits / ask [i]Ann[/i]␛[2Jpasted    by / hand"
         await pilot.press("T", "shift+tab", *["backspace"] * 5, *"Better", "enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
-        assert [m.label for m in screen.marks.here] == ["Better"]
-        assert screen.marks.here[0].note == mark.note
+        assert [m.label for m in screen.session.marks.marks.here] == ["Better"]
+        assert screen.session.marks.marks.here[0].note == mark.note
 
 
 async def test_a_note_is_not_lost_by_one_escape() -> None:
@@ -334,7 +334,7 @@ async def test_a_note_is_not_lost_by_one_escape() -> None:
         assert isinstance(app.screen, NoteScreen)  # and more was typed since
         await pilot.press("escape")
         assert isinstance(app.screen, TraceScreen)
-        assert screen_of(app).marks.all == []
+        assert screen_of(app).session.marks.marks.all == []
 
 
 async def test_a_mark_with_a_note_outlives_its_label() -> None:
@@ -342,10 +342,10 @@ async def test_a_mark_with_a_note_outlives_its_label() -> None:
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
         await pilot.press("right")
-        screen.marks.put(mark_on(screen.trace, screen.timeline.selected, 0, "label", "a note"))
+        screen.session.marks.marks.put(mark_on(screen.trace, screen.walk.selected, 0, "label", "a note"))
         await pilot.press("m", *["backspace"] * 5, "enter")
         await until(pilot, lambda: "its note keeps the mark" in screen.footer.message)
-        assert [(m.label, m.note) for m in screen.marks.here] == [("a note", "a note")]
+        assert [(m.label, m.note) for m in screen.session.marks.marks.here] == [("a note", "a note")]
 
 
 async def test_a_note_ends_at_its_limit() -> None:
@@ -370,21 +370,23 @@ async def test_the_list_goes_to_edits_removes_and_brings_back(state: Path) -> No
         trace = screen.trace
         events = [int(i) for i in np.flatnonzero(trace.kind == 6)[:3]]
         for n, event in enumerate(events):
-            screen.marks.put(mark_on(trace, event, 0, f"mark {n}", "line one\nline two" if n == 1 else ""))
+            screen.session.marks.marks.put(
+                mark_on(trace, event, 0, f"mark {n}", "line one\nline two" if n == 1 else "")
+            )
         await pilot.press("l", "down")
         sheet = listed(app)
         await until(pilot, lambda: "line two" in text(app))
         assert "line one / line two" in text(app)
         await pilot.press("d")
-        assert [m.label for m in screen.marks.here] == ["mark 0", "mark 2"]
+        assert [m.label for m in screen.session.marks.marks.here] == ["mark 0", "mark 2"]
         assert [m.time for _, m in zip(sheet.rows, sheet.rows, strict=True)] == [
             int(trace.start[events[0]]),
             int(trace.start[events[2]]),
         ]
         assert "u brings it back" in sheet.footer.message
-        assert len(screen.timeline.scene.marks) == 2
+        assert len(screen.walk.scene.marks) == 2
         await pilot.press("delete", "u", "u")
-        assert [m.label for m in screen.marks.here] == ["mark 0", "mark 1", "mark 2"]
+        assert [m.label for m in screen.session.marks.marks.here] == ["mark 0", "mark 1", "mark 2"]
         assert sheet.here is not None
         assert sheet.here.label == "mark 1"
         await pilot.press("e", *" More.", "ctrl+s")
@@ -392,8 +394,8 @@ async def test_the_list_goes_to_edits_removes_and_brings_back(state: Path) -> No
         assert [e["note"] for e in kept_in(state)["marks"]] == ["", "line one\nline two More.", ""]
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
-        assert screen.timeline.selected == events[1]
-        assert screen.timeline.viewport.contains(int(trace.start[events[1]]))
+        assert screen.walk.selected == events[1]
+        assert screen.walk.view.contains(int(trace.start[events[1]]))
         assert screen.footer.message == "mark 1: line one / line two More."
 
 
@@ -403,7 +405,7 @@ async def test_the_list_has_room_for_every_column(size: tuple[int, int]) -> None
     async with app.run_test(size=size) as pilot:
         screen = screen_of(app)
         kernel = int(np.flatnonzero(screen.trace.kind == 6)[0])
-        screen.marks.put(mark_on(screen.trace, kernel, 0, "a label", "a note"))
+        screen.session.marks.marks.put(mark_on(screen.trace, kernel, 0, "a label", "a note"))
         await pilot.press("l")
         await until(pilot, lambda: "a note" in text(app))
         head, row = text(app).split("\n")[:2]
@@ -419,9 +421,9 @@ async def test_marks_are_exported(ending: str, tmp_path: Path, monkeypatch: pyte
     app = app_of(MLP)
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
-        screen.marks.put(mark_on(screen.trace, 0, 0, "a | b", "one\ntwo <b>"))
-        screen.marks.put(mark_on(screen.trace, None, 77, "bare"))
-        screen.marks.put(Mark(5, "of another trace", zero=1))
+        screen.session.marks.marks.put(mark_on(screen.trace, 0, 0, "a | b", "one\ntwo <b>"))
+        screen.session.marks.marks.put(mark_on(screen.trace, None, 77, "bare"))
+        screen.session.marks.marks.put(Mark(5, "of another trace", zero=1))
         await pilot.press("l", "E", *["backspace"] * 3, *".xyz", "enter")
         await until(pilot, lambda: "⚠ a table goes into .csv" in text(app))
         await pilot.press(*["backspace"] * 4, *ending, "enter")
@@ -451,13 +453,13 @@ async def test_a_trace_written_anew_at_the_path_does_not_show_the_old_marks(tmp_
     app = app_of(file)
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("right", "m", *"look", "enter")
-        assert [m.label for m in screen_of(app).marks.here] == ["look"]
+        assert [m.label for m in screen_of(app).session.marks.marks.here] == ["look"]
     write_trace(file, [slice_event("new", 2_000_000, 50)])
     app = app_of(file)
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
         await until(pilot, lambda: "1 mark of an earlier trace at this path" in screen.footer.message)
-        assert screen.timeline.scene.marks == ()
+        assert screen.walk.scene.marks == ()
         await pilot.press("M")
         assert "no marks yet" in screen.footer.message
         await pilot.press("l")
@@ -465,7 +467,7 @@ async def test_a_trace_written_anew_at_the_path_does_not_show_the_old_marks(tmp_
         await pilot.press("enter")
         assert "earlier trace" in listed(app).footer.message
         await pilot.press("d")
-        assert screen.marks.all == []
+        assert screen.session.marks.marks.all == []
 
 
 def test_loaded_traces_know_their_zero() -> None:

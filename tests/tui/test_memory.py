@@ -46,7 +46,7 @@ async def press(pilot: Pilot[Any], key: str) -> None:
 def open_trace(pilot: Pilot[Any]) -> TraceScreen | None:
     """The trace's screen, where nothing is on top of it and nothing asked."""
     screen = pilot.app.screen
-    return screen if isinstance(screen, TraceScreen) and screen.prompt is None else None
+    return screen if isinstance(screen, TraceScreen) and screen.prompts.prompt is None else None
 
 
 def by_key(key: str) -> Sheet:
@@ -63,7 +63,7 @@ def by_key(key: str) -> Sheet:
 async def prompt(pilot: Pilot[Any]) -> object:
     await press(pilot, "colon")
     await until(pilot, lambda: isinstance(pilot.app.focused, Input))
-    return screen_of(pilot.app).prompt  # type: ignore[arg-type]
+    return screen_of(pilot.app).prompts.prompt  # type: ignore[arg-type]
 
 
 async def loading(pilot: Pilot[Any]) -> object:

@@ -45,7 +45,7 @@ async def test_a_message_that_came_by_itself_waits_for_a_key() -> None:
         screen = screen_of(app)
         await pilot.press("d")
         await pilot.pause()
-        screen.say("something was found")
+        screen.host.say("something was found")
         await pilot.pause(0.1)
         assert screen.footer.message == "something was found"
         await pilot.click("#picture", offset=(60, 12))
@@ -56,20 +56,22 @@ async def test_rows_below_the_screen_are_told_and_reached_by_the_down_key() -> N
     app = app_of(MEMORY)
     async with app.run_test(size=(80, 24)) as pilot:
         timeline = screen_of(app).timeline
-        await until(pilot, lambda: len(timeline.scene.series) >= 5)
+        await until(pilot, lambda: len(timeline.walk.scene.series) >= 5)
         await pilot.pause()
-        below = lines_below(timeline.scene, timeline.size.height)
+        below = lines_below(timeline.walk.scene, timeline.size.height)
         assert below > 0
 
         def last() -> str:
             return "".join(segment.text for segment in timeline._strips[-1])
 
-        assert f"↓{below}" in last()[: timeline.scene.labels]
-        lane = timeline.trace.lanes.index(next(one for one in timeline.trace.lanes if one.kind == "span"))
-        timeline.select(int(np.flatnonzero(timeline.trace.lane == lane)[-1]))
+        assert f"↓{below}" in last()[: timeline.walk.scene.labels]
+        lane = timeline.walk.trace.lanes.index(
+            next(one for one in timeline.walk.trace.lanes if one.kind == "span")
+        )
+        timeline.walk.select(int(np.flatnonzero(timeline.walk.trace.lane == lane)[-1]))
         for _ in range(below):
             await pilot.press("down")
-        assert lines_below(timeline.scene, timeline.size.height) == 0
+        assert lines_below(timeline.walk.scene, timeline.size.height) == 0
         assert "↓" not in last()
         await pilot.press("down")
         assert screen_of(app).footer.message == "nothing below"
@@ -83,32 +85,32 @@ async def test_a_time_that_was_gone_to_has_a_line_until_escape() -> None:
 
         async def go(time: str) -> None:
             await pilot.press("colon")
-            await until(pilot, lambda: screen.prompt is not None)
+            await until(pilot, lambda: screen.prompts.prompt is not None)
             await pilot.press(*time, "enter")
             await until(pilot, lambda: "the line is at" in screen.footer.message)
             await pilot.pause()
 
         await pilot.press("W", "W")
         await go("60ms")
-        view = timeline.viewport
+        view = timeline.walk.view
         assert abs(view.start_ns + view.span_ns / 2 - 60_000_000) <= view.cell
-        column = timeline.scene.labels + view.column(60_000_000)
+        column = timeline.walk.scene.labels + view.column(60_000_000)
         assert "▾60 ms" in timeline._strips[1].text
         assert "┊" in [strip.text[column] for strip in timeline._strips[2:]]
         await pilot.press("w")
-        assert timeline.viewport.column(60_000_000) == view.column(60_000_000)
+        assert timeline.walk.view.column(60_000_000) == view.column(60_000_000)
         # Nothing blank before the beginning.
         await go("0")
-        assert timeline.viewport.start_ns == timeline.scene.span[0]
+        assert timeline.walk.view.start_ns == timeline.walk.scene.span[0]
         await pilot.press("escape")
-        assert timeline.scene.instant is None
+        assert timeline.walk.scene.instant is None
         await pilot.press("escape")
         assert screen.footer.message == "nothing to clear"
         # Another selection takes the line away, too.
         await go("60ms")
         await pilot.press("right")
-        assert timeline.selected is not None
-        assert timeline.scene.instant is None
+        assert timeline.walk.selected is not None
+        assert timeline.walk.scene.instant is None
 
 
 async def test_keys_that_change_nothing_to_be_seen_say_a_word(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ async def test_after_random_keys_and_clicks_it_can_still_be_used(
             screen = app.screen
             assert isinstance(screen, TraceScreen)
             await pilot.press("0")
-            view, (low, high) = screen.timeline.viewport, screen.trace.span
+            view, (low, high) = screen.walk.view, screen.trace.span
             assert view.start_ns <= low < high <= view.end_ns
             app.tame = False
             await pilot.press("q")

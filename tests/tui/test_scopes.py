@@ -33,7 +33,7 @@ SIZE = (120, 36)
 
 
 def in_view(screen: TraceScreen) -> Scope:
-    view = screen.timeline.viewport
+    view = screen.walk.view
     return range_scope(view.start_ns, view.end_ns, "viewport")
 
 
@@ -69,7 +69,7 @@ async def test_the_averages_follow_the_view(llama: Trace) -> None:
         await pilot.press("d", "d", "d", "w")
         expected = averages(llama, in_view(screen))
         await until(pilot, lambda: same(pane.averages, expected))
-        view = screen.timeline.viewport
+        view = screen.walk.view
         length = exact(view.end_ns - view.start_ns)
         await until(pilot, lambda: f"view of {length}: GPU busy" in text(app))
         longest = int(expected.self_device.max())
@@ -83,7 +83,7 @@ async def test_a_step_is_that_of_the_selection_and_the_third_press_is_the_whole_
         screen = screen_of(app)
         pane = screen.area.open
         assert isinstance(pane, AveragesPane)
-        screen.timeline.select(kernel_of_step(llama, 3))
+        screen.walk.select(kernel_of_step(llama, 3))
         await pilot.press("u", "u")
         await until(pilot, lambda: same(pane.averages, averages(llama, step_scope(llama, 3))))
         await until(pilot, lambda: "the tables speak of step 3" in text(app))
@@ -112,7 +112,7 @@ async def test_gaps_of_the_view_and_of_a_step(llama: Trace) -> None:
         await until(pilot, lambda: shows(in_view(screen)))
         idle = gap_report(llama, in_view(screen))[0].gaps.idle
         await until(pilot, lambda: f"in view: idle {exact(idle)}" in text(app))
-        screen.timeline.select(kernel_of_step(llama, 3))
+        screen.walk.select(kernel_of_step(llama, 3))
         await pilot.press("u")
         await until(pilot, lambda: shows(step_scope(llama, 3)))
         idle = gap_report(llama, step_scope(llama, 3))[0].gaps.idle
@@ -128,7 +128,7 @@ async def test_steps_and_findings_honour_the_scope(llama: Trace) -> None:
         assert isinstance(steps, StepsPane)
         await until(pilot, lambda: steps.steps is not None and len(steps.steps.rows) == 2)
         row = next(r for r in summarize_steps(llama).rows if r.number == 3)
-        screen.timeline.show(row.start + row.duration // 3, row.start + row.duration // 2)
+        screen.walk.show(row.start + row.duration // 3, row.start + row.duration // 2)
         await pilot.press("u")
         await until(pilot, lambda: [r.number for r in steps.steps.rows] == [3] if steps.steps else False)
         await until(pilot, lambda: "in view: 1 of 2 steps" in text(app))
@@ -162,18 +162,18 @@ async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are
         assert pane.note.startswith("in view: ")
         for n in range(3):
             await pilot.press("enter")
-            await until(pilot, lambda n=n: screen.timeline.selected == evidence[n])
+            await until(pilot, lambda n=n: screen.walk.selected == evidence[n])
             assert f"evidence {n + 1} of {len(evidence)}" in screen.footer.message
             assert in_view(screen) != scope
             # Time for the tables to follow, if they did.
-            await until(pilot, lambda: screen.held and screen._view_settles is None)
+            await until(pilot, lambda: screen.session.scopes.frozen and screen.scopes._view_rests is None)
             assert pane.findings == expected
-            assert screen.scope == scope
+            assert screen.session.scopes.scope == scope
             assert pane.note.startswith("in earlier view: ")
         # A move of one's own, and they follow again.
         await pilot.press("d")
         moved = in_view(screen)
-        await until(pilot, lambda: screen.scope == moved)
+        await until(pilot, lambda: screen.session.scopes.scope == moved)
         await until(pilot, lambda: pane.findings == find_findings(llama, moved))
         assert pane.note.startswith("in view: ")
 
@@ -188,7 +188,7 @@ async def test_another_table_says_that_it_speaks_of_the_view_before(llama: Trace
         before = in_view(screen)
         await until(pilot, lambda: same(pane.averages, averages(llama, before)))
         await pilot.press("tab", "end", "enter")
-        await until(pilot, lambda: screen.held)
+        await until(pilot, lambda: screen.session.scopes.frozen)
         await pilot.press("5")
         findings = screen.area.open
         assert isinstance(findings, FindingsPane)
@@ -197,10 +197,10 @@ async def test_another_table_says_that_it_speaks_of_the_view_before(llama: Trace
         assert pane.note.startswith("earlier view of ")
         # Asked anew, what is in view is what is shown.
         await pilot.press("escape", "escape")
-        assert screen.scope is None
+        assert screen.session.scopes.scope is None
         await until(pilot, lambda: "view" not in findings.note)
         await pilot.press("u")
-        assert screen.scope == in_view(screen)
+        assert screen.session.scopes.scope == in_view(screen)
         await until(pilot, lambda: findings.findings == find_findings(llama, in_view(screen)))
         assert findings.note.startswith("in view: ")
 
@@ -224,19 +224,22 @@ async def test_a_range_comes_before_the_view_and_escape_widens(llama: Trace) -> 
     app = app_of(LLAMA)
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
-        screen.timeline.select(kernel_of_step(llama, 2))
+        screen.walk.select(kernel_of_step(llama, 2))
         await pilot.press("u")
-        assert screen.scope == in_view(screen)
+        assert screen.session.scopes.scope == in_view(screen)
         await pilot.press("r")
-        await until(pilot, lambda: screen.scope is not None and screen.scope.kind == "range")
+        await until(
+            pilot,
+            lambda: screen.session.scopes.scope is not None and screen.session.scopes.scope.kind == "range",
+        )
         await pilot.press("u")
-        assert screen.scope == in_view(screen)
+        assert screen.session.scopes.scope == in_view(screen)
         await pilot.press("escape")
         await pilot.pause(0.3)
-        assert screen.timeline.range_ns is None
-        assert screen.scope == in_view(screen)
+        assert screen.walk.range_ns is None
+        assert screen.session.scopes.scope == in_view(screen)
         await pilot.press("escape")
-        assert screen.scope is None
+        assert screen.session.scopes.scope is None
 
 
 async def test_without_steps_there_are_two_scopes(tmp_path: Path) -> None:
@@ -246,9 +249,9 @@ async def test_without_steps_there_are_two_scopes(tmp_path: Path) -> None:
         screen = screen_of(app)
         await pilot.press("u", "u")
         await until(pilot, lambda: "no step here" in screen.footer.message)
-        assert screen.scope is None
+        assert screen.session.scopes.scope is None
         await pilot.press("u")
-        assert screen.scope == in_view(screen)
+        assert screen.session.scopes.scope == in_view(screen)
 
 
 async def test_a_held_key_costs_nothing_and_one_table_is_made_at_a_time(
@@ -290,7 +293,7 @@ async def test_a_held_key_costs_nothing_and_one_table_is_made_at_a_time(
         made.clear()
         scopes = [range_scope(n, n + 50_000_000) for n in range(1, 9)]
         for scope in scopes:
-            screen.set_scope(scope)
+            pane.set_scope(scope)
             await pilot.pause(0.01)
         await until(pilot, lambda: pane.averages is not None and pane.averages.scope == scopes[-1])
         assert len(made) <= 4
@@ -319,7 +322,7 @@ async def test_the_gaps_pane_opens_on_the_gap_that_is_selected() -> None:
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
         await pilot.press("g", "g", "g")
-        third = screen.gap
+        third = screen.session.gaps.at
         await pilot.press("3")
         pane = screen.area.open
         assert isinstance(pane, GapsPane)
@@ -329,13 +332,15 @@ async def test_the_gaps_pane_opens_on_the_gap_that_is_selected() -> None:
         # The same where it was opened before, and hidden when the gap was chosen.
         await pilot.press("2", "g", "3")
         await pilot.pause()
-        assert pane.row == screen.gap != third
+        assert pane.row == screen.session.gaps.at != third
         # And in a part of the trace, of which the gap is one.
         await pilot.press("u")
         await until(pilot, lambda: "in view" in pane.note)
         assert pane.gaps is not None
         assert pane.row is not None
-        assert int(pane.gaps.index[pane.row]) == int(screen.results.gaps().index[screen.gap or 0])
+        assert int(pane.gaps.index[pane.row]) == int(
+            screen.session.active.results.gaps().index[screen.session.gaps.at or 0]
+        )
 
 
 async def test_a_kept_filter_and_the_scope_stay_in_view() -> None:

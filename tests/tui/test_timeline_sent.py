@@ -15,10 +15,12 @@ from textual.pilot import Pilot
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
+from tracetui.session.recording import Recording
+from tracetui.session.session import Session
 from tracetui.timeline.canvas import Canvas, Packed
 from tracetui.trace import Trace
 from tracetui.tui.sent_lines import SentLines
-from tracetui.tui.timeline import GapId, SelectionBar, TimelineView
+from tracetui.tui.timeline import SelectionBar, TimelineView
 from tracetui.tui.timeline.delta_strips import Board, DeltaStrip
 
 from .conftest import until
@@ -89,7 +91,7 @@ class Main(Screen[None]):
 
     def __init__(self, trace: Trace) -> None:
         super().__init__()
-        self.view = TimelineView(trace)
+        self.view = TimelineView(Session([Recording(trace)]))
         self.bar = self.view.bar = SelectionBar()
 
     def compose(self) -> ComposeResult:
@@ -158,16 +160,16 @@ async def test_the_terminal_shows_what_is_meant(small: Trace, seed: int) -> None
         floating = main.query_one("#float", Static)
         n = len(small)
         steps = [
-            lambda: view.pan(rng.choice([-0.5, -0.1, 0.1, 0.5])),
-            lambda: view.zoom(rng.choice([1.4, 1 / 1.4, 3.0])),
-            lambda: view.move(rng.choice(["next", "previous", "up", "down"])),
-            lambda: view.move(rng.choice(["next", "previous", "up", "down"])),
-            lambda: view.select(rng.randrange(n), reveal=rng.random() < 0.5),
-            lambda: view.select(None),
-            lambda: view.set_range(*sorted(rng.sample(range(*view.trace.span), 2))),
-            lambda: view.set_gap(GapId(0, 0), reveal=False),
-            lambda: view.toggle_fold(),
-            lambda: view.fit(),
+            lambda: view.walk.pan(rng.choice([-0.5, -0.1, 0.1, 0.5])),
+            lambda: view.walk.zoom(rng.choice([1.4, 1 / 1.4, 3.0])),
+            lambda: view.walk.move(rng.choice(["next", "previous", "up", "down"])),
+            lambda: view.walk.move(rng.choice(["next", "previous", "up", "down"])),
+            lambda: view.walk.select(rng.randrange(n), reveal=rng.random() < 0.5),
+            lambda: view.walk.select(None),
+            lambda: view.walk.set_range(*sorted(rng.sample(range(*view.walk.trace.span), 2))),
+            lambda: view.walk.change(gap=(0, 0)),
+            lambda: view.lanes.toggle_fold(),
+            lambda: view.walk.fit(),
             lambda: main.query_one("#below", Static).update(f"below {rng.random()}"),
             lambda: main.query_one("#above", Static).update(f"above {rng.random()}"),
             lambda: setattr(main.query_one("#above"), "display", rng.random() < 0.5),
@@ -200,9 +202,9 @@ async def test_a_step_sends_little(small: Trace) -> None:
         await pilot.pause()
         main = app.screen
         assert isinstance(main, Main)
-        main.view.move("next")
+        main.view.walk.move("next")
         before = await quiet(pilot, app.terminal)
-        main.view.move("down")
+        main.view.walk.move("down")
         await until(pilot, lambda: app.terminal.bytes > before)
         assert await quiet(pilot, app.terminal) - before < 2500
 

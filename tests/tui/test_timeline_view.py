@@ -15,10 +15,12 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.pilot import Pilot
 
-from tracetui.timeline.scene import TOP
+from tracetui.session.recording import Recording
+from tracetui.session.session import Session
+from tracetui.timeline.scene import TOP, Idle
 from tracetui.timeline.themes import LIGHT, PLAIN
 from tracetui.trace import Trace, load
-from tracetui.tui.timeline import GapClicked, GapId, Gaps, Mark, RangeChanged, SelectionBar, TimelineView
+from tracetui.tui.timeline import GapClicked, GapId, RangeChanged, SelectionBar, TimelineView
 from tracetui.tui.timeline.messages import SelectionChanged, ViewportChanged
 
 
@@ -48,7 +50,8 @@ class Shell(App[None]):
         super().__init__()
         kernels = np.flatnonzero(trace.category == list(trace.categories).index("kernel"))
         end = trace.start[kernels] + trace.duration[kernels]
-        self.view = TimelineView(trace, gaps=[Gaps(0, end[:-1], trace.start[kernels][1:])])
+        self.view = TimelineView(Session([Recording(trace)]))
+        self.view.walk.set_gaps({0: Idle(end[:-1], trace.start[kernels][1:])})
         self.bar = self.view.bar = SelectionBar()
         self.told: list[Message] = []
 
@@ -90,20 +93,20 @@ def text_of(view: TimelineView) -> str:
 
 def cell_of(view: TimelineView, slice_index: int) -> tuple[int, int]:
     """Where on the widget a slice's middle is drawn."""
-    trace = view.trace
+    trace = view.walk.trace
     middle = int(trace.start[slice_index]) + int(trace.duration[slice_index]) // 2
-    lines = view.scene.lines(view.size.height - TOP)
+    lines = view.walk.scene.lines(view.size.height - TOP)
     lane, depth = int(trace.lane[slice_index]), int(trace.depth[slice_index])
     y = next(i for i, line in enumerate(lines) if line.ref == lane and line.depth == depth and line.of == 0)
-    return view.scene.labels + view.viewport.column(middle), TOP + y
+    return view.walk.scene.labels + view.walk.view.column(middle), TOP + y
 
 
 async def test_opens_on_what_matters(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
-        low, high = shell.view.trace.first_view
-        assert shell.view.viewport.start_ns <= low
-        assert shell.view.viewport.end_ns >= high
+        low, high = shell.view.walk.trace.first_view
+        assert shell.view.walk.view.start_ns <= low
+        assert shell.view.walk.view.end_ns >= high
         text = text_of(shell.view)
         assert "waits" in text
         assert "╱" in text
@@ -113,90 +116,90 @@ async def test_opens_on_what_matters(shell: Shell) -> None:
 
 async def test_keys_of_selection(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
-        view, trace = shell.view, shell.view.trace
+        view, trace = shell.view, shell.view.walk.trace
         ops = [i for i in range(len(trace)) if trace.name_of(i).startswith("aten::op")]
-        view.select(ops[4])
-        assert view.move("next")
-        assert view.selected == ops[5]
-        assert view.move("previous")
-        assert view.move("down")
-        assert trace.name_of(view.selected or 0) == "aten::inner"
-        assert int(trace.parent[view.selected or 0]) == ops[4]
-        assert view.move("down")
-        assert trace.name_of(view.selected or 0) == "cudaLaunchKernel"
-        assert view.move("up")
-        assert view.move("up")
-        assert view.selected == ops[4]
-        assert not view.move("up")
+        view.walk.select(ops[4])
+        assert view.walk.move("next")
+        assert view.walk.selected == ops[5]
+        assert view.walk.move("previous")
+        assert view.walk.move("down")
+        assert trace.name_of(view.walk.selected or 0) == "aten::inner"
+        assert int(trace.parent[view.walk.selected or 0]) == ops[4]
+        assert view.walk.move("down")
+        assert trace.name_of(view.walk.selected or 0) == "cudaLaunchKernel"
+        assert view.walk.move("up")
+        assert view.walk.move("up")
+        assert view.walk.selected == ops[4]
+        assert not view.walk.move("up")
         await pilot.pause()
         assert "aten::op1" in shell.bar.render_lines(shell.bar.size.region)[0].text
         assert shell.heard(SelectionChanged)[-1].slice_index == ops[4]
-        view.select(ops[0])
-        assert not view.move("previous")
+        view.walk.select(ops[0])
+        assert not view.walk.move("previous")
         seen = set()
-        while view.move("down"):
-            seen.add(int(trace.lane[view.selected or 0]))
+        while view.walk.move("down"):
+            seen.add(int(trace.lane[view.walk.selected or 0]))
         assert len(seen) == len(trace.lanes)  # down leads through every lane
 
 
 async def test_the_first_arrow_selects_something_in_view(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
-        assert shell.view.selected is None
-        assert shell.view.move("next")
-        assert shell.view.selected is not None
+        assert shell.view.walk.selected is None
+        assert shell.view.walk.move("next")
+        assert shell.view.walk.selected is not None
 
 
 async def test_zoom_keeps_the_selection_in_place_and_returns(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        view.select(of_name(view.trace, "aten::inner")[7], reveal=False)
-        before = view.viewport
-        at = cell_of(view, view.selected or 0)
+        view.walk.select(of_name(view.walk.trace, "aten::inner")[7], reveal=False)
+        before = view.walk.view
+        at = cell_of(view, view.walk.selected or 0)
         for _ in range(5):
-            view.zoom(1.4)
-        assert abs(cell_of(view, view.selected or 0)[0] - at[0]) <= 1
+            view.walk.zoom(1.4)
+        assert abs(cell_of(view, view.walk.selected or 0)[0] - at[0]) <= 1
         for _ in range(5):
-            view.zoom(1 / 1.4)
-        assert view.viewport.cell == before.cell
-        assert abs(view.viewport.start_ns - before.start_ns) <= 1
+            view.walk.zoom(1 / 1.4)
+        assert view.walk.view.cell == before.cell
+        assert abs(view.walk.view.start_ns - before.start_ns) <= 1
 
 
 async def test_a_small_event_that_is_jumped_to_can_be_seen(shell: Shell) -> None:
     async with shell.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         view = shell.view
-        launch = of_name(view.trace, "cudaLaunchKernel")[11]
-        before = view.viewport
-        view.select(launch)
-        assert view.viewport.cell < int(view.trace.duration[launch])
+        launch = of_name(view.walk.trace, "cudaLaunchKernel")[11]
+        before = view.walk.view
+        view.walk.select(launch)
+        assert view.walk.view.cell < int(view.walk.trace.duration[launch])
         x, _ = cell_of(view, launch)
-        assert view.scene.labels <= x < 80
-        assert view.back()
-        assert view.viewport == before
-        assert view.forward()
-        assert view.viewport.cell < before.cell
-        assert not view.forward()
+        assert view.walk.scene.labels <= x < 80
+        assert view.walk.back()
+        assert view.walk.view == before
+        assert view.walk.forward()
+        assert view.walk.view.cell < before.cell
+        assert not view.walk.forward()
 
 
 async def test_centre_then_fit(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        i = of_name(view.trace, "aten::inner")[10]
-        view.zoom(3, 0)
-        view.select(i, reveal=False)
-        view.centre()
-        middle = int(view.trace.start[i]) + int(view.trace.duration[i]) // 2
-        assert abs(view.viewport.column(middle) - view.viewport.width // 2) <= 1
-        cell = view.viewport.cell
-        view.centre()
-        assert view.viewport.cell < cell
-        assert view.viewport.start_ns <= int(view.trace.start[i])
-        assert view.viewport.end_ns >= int(view.trace.start[i] + view.trace.duration[i])
-        view.fit()
-        assert view.viewport.end_ns >= view.trace.span[1]
+        i = of_name(view.walk.trace, "aten::inner")[10]
+        view.walk.zoom(3, 0)
+        view.walk.select(i, reveal=False)
+        view.walk.centre()
+        middle = int(view.walk.trace.start[i]) + int(view.walk.trace.duration[i]) // 2
+        assert abs(view.walk.view.column(middle) - view.walk.view.width // 2) <= 1
+        cell = view.walk.view.cell
+        view.walk.centre()
+        assert view.walk.view.cell < cell
+        assert view.walk.view.start_ns <= int(view.walk.trace.start[i])
+        assert view.walk.view.end_ns >= int(view.walk.trace.start[i] + view.walk.trace.duration[i])
+        view.walk.fit()
+        assert view.walk.view.end_ns >= view.walk.trace.span[1]
 
 
 async def test_click_selects_what_is_under_it(shell: Shell) -> None:
@@ -204,37 +207,37 @@ async def test_click_selects_what_is_under_it(shell: Shell) -> None:
         await pilot.pause()
         view = shell.view
         for name in ("waits", "aten::op1", "kernel1"):
-            target = of_name(view.trace, name)[-1]
+            target = of_name(view.walk.trace, name)[-1]
             await pilot.click(TimelineView, offset=cell_of(view, target))
             await pilot.pause()
-            assert view.selected == target
-        await pilot.click(TimelineView, offset=(view.scene.labels + 2, view.size.height - 1))
-        assert view.selected is None
+            assert view.walk.selected == target
+        await pilot.click(TimelineView, offset=(view.walk.scene.labels + 2, view.size.height - 1))
+        assert view.walk.selected is None
 
 
 async def test_double_click_fits(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        target = of_name(view.trace, "aten::op1")[2]
+        target = of_name(view.walk.trace, "aten::op1")[2]
         await pilot.double_click(TimelineView, offset=cell_of(view, target))
         await pilot.pause()
-        assert view.selected == target
-        assert view.viewport.span_ns < 2 * int(view.trace.duration[target])
-        assert view.back()
+        assert view.walk.selected == target
+        assert view.walk.view.span_ns < 2 * int(view.walk.trace.duration[target])
+        assert view.walk.back()
 
 
 async def test_click_on_a_gap(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        kernel = of_name(view.trace, "kernel0")[3]
+        kernel = of_name(view.walk.trace, "kernel0")[3]
         x, y = cell_of(view, kernel)
         await pilot.click(TimelineView, offset=(x + 2, y))
         await pilot.pause()
         gap = shell.heard(GapClicked)[0].gap
         assert gap == GapId(0, 6)
-        view.set_gap(gap)
+        view.walk.set_gap(gap.device, gap.index)
         await pilot.pause()
         assert "70.0 µs" in text_of(view)
 
@@ -250,37 +253,37 @@ async def test_the_wheel(shell: Shell) -> None:
     async with shell.run_test(size=(120, 6)) as pilot:
         await pilot.pause()
         view = shell.view
-        about = view.viewport.time(40)
-        await wheel(pilot, events.MouseScrollUp, view.scene.labels + 40, 4, ctrl=True)
-        assert abs(view.viewport.column(about) - 40) <= 1
-        span = view.viewport.span_ns
+        about = view.walk.view.time(40)
+        await wheel(pilot, events.MouseScrollUp, view.walk.scene.labels + 40, 4, ctrl=True)
+        assert abs(view.walk.view.column(about) - 40) <= 1
+        span = view.walk.view.span_ns
         await wheel(pilot, events.MouseScrollDown, 60, 4, ctrl=True)
-        assert view.viewport.span_ns > span
-        view.zoom(5)
-        start = view.viewport.start_ns
+        assert view.walk.view.span_ns > span
+        view.walk.zoom(5)
+        start = view.walk.view.start_ns
         await wheel(pilot, events.MouseScrollDown, 60, 4, shift=True)
-        assert view.viewport.start_ns > start
-        view.expand_all()
+        assert view.walk.view.start_ns > start
+        view.lanes.toggle_all()
         await wheel(pilot, events.MouseScrollDown, 60, 4)
-        assert view.scene.top > 0
+        assert view.walk.scene.top > 0
         for _ in range(9):
             await wheel(pilot, events.MouseScrollUp, 60, 4)
-        assert view.scene.top == 0
+        assert view.walk.scene.top == 0
 
 
 async def test_a_drag_selects_a_range(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        left = view.scene.labels
+        left = view.walk.scene.labels
         await pilot.mouse_down(TimelineView, offset=(left + 20, 5))
         await pilot.hover(TimelineView, offset=(left + 39, 9))
         await pilot.mouse_up(TimelineView, offset=(left + 39, 9))
         await pilot.pause()
-        assert view.range_ns == (view.viewport.time(20), view.viewport.time(40))
-        assert view.selected is None
-        assert shell.heard(RangeChanged)[-1].range_ns == view.range_ns
-        view.set_range(None)
+        assert view.walk.range_ns == (view.walk.view.time(20), view.walk.view.time(40))
+        assert view.walk.selected is None
+        assert shell.heard(RangeChanged)[-1].range_ns == view.walk.range_ns
+        view.walk.set_range(None)
         await pilot.pause()
         assert shell.heard(RangeChanged)[-1].range_ns is None
 
@@ -299,37 +302,38 @@ async def test_the_overview_moves_the_view(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        view.zoom(10)
+        view.walk.zoom(10)
         await pilot.click(TimelineView, offset=(118, 0))
         await pilot.pause()
-        low, high = view.trace.span
-        assert view.viewport.contains(high - (high - low) // 100)
+        low, high = view.walk.trace.span
+        assert view.walk.view.contains(high - (high - low) // 100)
 
 
 async def test_folding(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        view.set_series([])
-        height = view.scene.layout.height
+        view.lanes.set_series([])
+        height = view.walk.scene.layout.height
         await pilot.click(TimelineView, offset=(2, TOP))
         await pilot.pause()
-        assert view.scene.layout.height == height - 2
+        assert view.walk.scene.layout.height == height - 2
         assert "+2" in text_of(view).splitlines()[TOP]
-        view.select(of_name(view.trace, "cudaLaunchKernel")[0])  # a folded row is unfolded to show it
-        assert view.scene.layout.height == height
-        view.collapse_all()
-        assert view.scene.layout.height == 3
-        view.expand_all()
-        assert view.scene.layout.height == height
-        view.hide_lane()
-        assert view.scene.layout.height == height - 3
-        view.show_hidden()
-        view.expand_all()
-        assert view.scene.layout.height == height
-        view.pin_lane()
-        assert view.scene.layout.pinned_height == 3
-        assert view.scene.layout.height == height - 3
+        view.walk.select(
+            of_name(view.walk.trace, "cudaLaunchKernel")[0]
+        )  # a folded row is unfolded to show it
+        assert view.walk.scene.layout.height == height
+        view.lanes.toggle_all()
+        assert view.walk.scene.layout.height == 3
+        view.lanes.toggle_all()
+        assert view.walk.scene.layout.height == height
+        view.lanes.hide()
+        assert view.walk.scene.layout.height == height - 3
+        view.lanes.show_hidden()
+        assert view.walk.scene.layout.height == height
+        view.lanes.pin()
+        assert view.walk.scene.layout.pinned_height == 3
+        assert view.walk.scene.layout.height == height - 3
 
 
 async def test_many_calls_cost_one_frame(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,7 +343,7 @@ async def test_many_calls_cost_one_frame(shell: Shell, monkeypatch: pytest.Monke
         render = shell.view._render_frame
         monkeypatch.setattr(shell.view, "_render_frame", lambda: frames.append(1) or render())
         for _ in range(50):
-            shell.view.zoom(1.01)
+            shell.view.walk.zoom(1.01)
         await pilot.pause()
         assert len(frames) == 1
 
@@ -348,25 +352,25 @@ async def test_a_selection_step_draws_only_what_changed(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        view.select(of_name(view.trace, "kernel0")[4], reveal=False)
+        view.walk.select(of_name(view.walk.trace, "kernel0")[4], reveal=False)
         await pilot.pause()
-        view._change(selected=of_name(view.trace, "kernel0")[5])
+        view.walk.change(selected=of_name(view.walk.trace, "kernel0")[5])
         changed = view._render_frame()
         lines = [region.y for region in changed]
         # The overview points to it, and its own row.
-        assert lines == [0, cell_of(view, of_name(view.trace, "kernel0")[5])[1]]
+        assert lines == [0, cell_of(view, of_name(view.walk.trace, "kernel0")[5])[1]]
 
 
 async def test_resizing_keeps_the_stretch(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        view.zoom(4)
-        before = view.viewport
+        view.walk.zoom(4)
+        before = view.walk.view
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
-        assert view.viewport.width < before.width
-        assert view.viewport.span_ns == pytest.approx(before.span_ns, rel=0.02)
+        assert view.walk.view.width < before.width
+        assert view.walk.view.span_ns == pytest.approx(before.span_ns, rel=0.02)
         assert all(strip.cell_length == 80 for strip in view.render_lines(view.size.region))
         await pilot.resize_terminal(9, 3)
         await pilot.pause()
@@ -380,17 +384,19 @@ async def test_marks_matches_and_themes(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        view.set_marks([Mark(500_000, "half")])
-        view.set_matches(np.array(of_name(view.trace, "kernel1")))
+        view.walk.change(marks=((500_000, "half"),))
+        mask = np.zeros(len(view.walk.trace), dtype=np.bool_)
+        mask[of_name(view.walk.trace, "kernel1")] = True
+        view.walk.set_matches([mask])
         await pilot.pause()
         assert "half" in text_of(view)
-        assert view.scene.matches is not None
-        assert view.scene.matches.sum() == 10
-        view.set_matches(None)
-        assert view.scene.matches is None
+        assert view.walk.scene.matches is not None
+        assert view.walk.scene.matches.sum() == 10
+        view.walk.set_matches(None)
+        assert view.walk.scene.matches is None
         shell.theme = "textual-light"
         await pilot.pause()
-        assert view.scene.fixed.theme is LIGHT
+        assert view.walk.scene.fixed.theme is LIGHT
         view.set_theme(PLAIN)
         await pilot.pause()
         styles = {segment.style for strip in view.render_lines(view.size.region) for segment in strip}
@@ -401,11 +407,11 @@ async def test_lit_names(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        kernel = of_name(view.trace, "kernel1")[2]
-        view.select(kernel)
-        assert view.scene.same == int(view.trace.name[kernel])
-        view.select(None)
-        assert view.scene.same == -1
+        kernel = of_name(view.walk.trace, "kernel1")[2]
+        view.walk.select(kernel)
+        assert view.walk.scene.same == int(view.walk.trace.name[kernel])
+        view.walk.select(None)
+        assert view.walk.scene.same == -1
 
 
 async def test_what_is_sent_is_what_is_seen(shell: Shell) -> None:
@@ -414,7 +420,7 @@ async def test_what_is_sent_is_what_is_seen(shell: Shell) -> None:
 
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
-        shell.view.select(of_name(shell.view.trace, "kernel1")[2], reveal=False)
+        shell.view.walk.select(of_name(shell.view.walk.trace, "kernel1")[2], reveal=False)
         await pilot.pause()
         console = Console(color_system="truecolor")
         for strip in shell.view.render_lines(shell.view.size.region):

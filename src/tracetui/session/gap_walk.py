@@ -1,11 +1,18 @@
-"""Walking through the gaps of a trace, by size or by time. Pure functions."""
+"""Walking through the gaps of the active recording, the longest first or by time."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from tracetui.analysis.causes import CAUSE_TEXT, CAUSES
 from tracetui.analysis.gap_list import GapList
+from tracetui.session.recording import Recording
+from tracetui.session.walk import Walk
 from tracetui.trace.model import I64
+from tracetui.units import exact
+
+FEW = 20_000
+"""So many gaps have their causes within a frame or two; for more they are made in the background."""
 
 
 def gap_order(gaps: GapList, by_size: bool, minimum: int = 0) -> I64:
@@ -34,3 +41,56 @@ def next_gap(
         place = place if step > 0 else place - 1
     place %= len(order)
     return int(order[place]), place + 1
+
+
+class GapWalk:
+    """Which gap one stands on, and the way to the next."""
+
+    def __init__(self, recording: Recording, walk: Walk, minimum: int = 0) -> None:
+        """`minimum`: shorter gaps are passed over, ns."""
+        self._results, self._walk = recording.results, walk
+        self.minimum = minimum
+        self.by_size = True
+        self.at: int | None = None
+        """The highlighted gap, by its place in `Results.gaps`."""
+        self._order: I64 | None = None
+
+    def toggle_order(self) -> None:
+        """Walk by time instead of by size, or the other way round."""
+        self.by_size, self._order = not self.by_size, None
+
+    @property
+    def order_text(self) -> str:
+        """The order in words."""
+        return "longest first" if self.by_size else "by time"
+
+    def next(self, step: int) -> str | None:
+        """Show the next (1) or previous (-1) gap. Returns what to say of it; None where there is none."""
+        gaps = self._results.gaps()
+        view = self._walk.view
+        if self._order is None:
+            self._order = gap_order(gaps, self.by_size, self.minimum)
+        middle = (view.start_ns + view.end_ns) / 2 - self._walk.offset
+        found = next_gap(gaps, self._order, self.at, middle, step, self.by_size)
+        if found is None:
+            return None
+        gap, place = found
+        return f"gap {place:,} of {len(self._order):,}, {self.order_text}: {self.show(gap)}"
+
+    def show(self, gap: int) -> str:
+        """Highlight a gap, bring it into view and select the event that ended it. Returns its length and,
+        where that is known or quickly found, its cause."""
+        gaps = self._results.gaps()
+        self.at = gap
+        self._walk.select(int(gaps.after[gap]), reveal=False)
+        self._walk.set_gap(int(gaps.device[gap]), int(gaps.index[gap]))
+        idle = f"idle for {exact(int(gaps.duration[gap]))}"
+        if self._results.ready("causes") or len(gaps) <= FEW:
+            cause = CAUSES[int(self._results.causes().cause[gap])]
+            idle += f", {cause}: {CAUSE_TEXT[cause]}"
+        return idle
+
+    def leave(self) -> None:
+        """Highlight none."""
+        self.at = None
+        self._walk.set_gap(None)

@@ -90,7 +90,7 @@ class TracetuiApp(App[None]):
     def _watch_theme(self, theme_name: str) -> None:
         super()._watch_theme(theme_name)
         for trace in self.traces:
-            trace.set_palette(self.palette)
+            trace.timeline.set_theme(self.palette)
 
     def action_command_palette(self) -> None:
         from tracetui.tui.command_palette import open_palette
@@ -118,7 +118,7 @@ class TracetuiApp(App[None]):
         assert task.trace is not None
         pane = None if self.settings.pane == "none" else self.settings.pane
         self.traces.append(TraceScreen(task.trace, pane, self.palette))
-        self.traces[-1].minimum_gap = self.settings.minimum_gap
+        self.traces[-1].session.gaps.minimum = self.settings.minimum_gap
         self.traces[-1].timeline.pace = Pace(frame_limit(self.settings.frames_per_second))
         return self.traces[-1]
 

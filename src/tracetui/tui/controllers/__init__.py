@@ -1,1 +1,1 @@
-"""What the keys of the trace screen do, by subject: moving, walking links and gaps, asking, panes, ..."""
+"""What the keys of the trace screen do, a subject each: objects with a state of their own on one `Host`."""

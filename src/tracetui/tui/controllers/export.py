@@ -10,7 +10,8 @@ from textual.strip import Strip
 from tracetui.report.facts import event_facts
 from tracetui.safe_text import plain
 from tracetui.session.paths import trace_stem, typed_path
-from tracetui.tui.controllers.prompts import Asking
+from tracetui.tui.controllers.host import Host
+from tracetui.tui.controllers.prompts import Prompts, Question
 from tracetui.tui.export import (
     PICTURE_ENDINGS,
     ExportError,
@@ -25,18 +26,22 @@ from tracetui.units import plural
 COPIED_ROWS = 200
 
 
-class Taking(Asking):
+class ExportKeys:
     """Export and copy."""
 
+    def __init__(self, host: Host, prompts: Prompts) -> None:
+        self.host, self.prompts, self.area = host, prompts, host.area
+
     def action_export(self) -> None:
-        stem = trace_stem(self.trace.info.path) or "trace"
+        stem = trace_stem(self.host.trace.info.path) or "trace"
         name = plain(f"{stem}-{self.area.tabs.open or 'picture'}{'.csv' if self.area.open else '.svg'}", 120)
         kinds = "table .csv .json .md  picture .svg .txt"
-        write = partial(self._export, picture=self._picture())  # as it was before the question
-        self.ask("export to:", self._exported, name, keys=kinds, wrong=write)
+        picture = self.host.screen._compositor.render_strips()  # as it was before the question
+        write = partial(self._export, picture=picture)
+        self.prompts.ask(Question("export to:", self._exported, name, keys=kinds, wrong=write))
 
     def _exported(self, path: str) -> None:
-        self.say(f"wrote {plain(str(typed_path(path)))}")
+        self.host.say(f"wrote {plain(str(typed_path(path)))}")
 
     def _export(self, path: str, picture: Sequence[Strip]) -> str:
         """Write the file; what stands in the way, "" for nothing."""
@@ -44,7 +49,7 @@ class Taking(Asking):
         pane = self.area.open
         try:
             if ending in PICTURE_ENDINGS:
-                text = picture_text(picture, ending, self.app.title)
+                text = picture_text(picture, ending, self.host.screen.app.title)
             elif pane is None or pane.table is None:
                 raise ExportError("no table is open: 1 to 5 open one; the picture goes into .svg or .txt")
             else:
@@ -54,31 +59,30 @@ class Taking(Asking):
             return plain(str(error))
         return ""
 
-    def _picture(self) -> list[Strip]:
-        """The screen's lines."""
-        return self._compositor.render_strips()
+    def _copy(self, text: str, said: str) -> None:
+        self.host.screen.app.copy_to_clipboard(text)
+        self.host.say(said)
 
     def action_copy(self) -> None:
-        event = self.timeline.selected
+        event, trace = self.host.walk.selected, self.host.trace
         if event is None:
-            self.say("select an event first")
+            self.host.say("select an event first")
             return
-        memory = self.results.memory() if self.results.ready("memory") else None
-        facts = event_facts(self.trace, event, self.trace.args(event), memory)
-        self.app.copy_to_clipboard(
-            "\n".join(f"{f.label}: {f.value}" if f.label else f"  {f.value}" for f in facts)
-        )
-        self.say("the event's details are in the clipboard")
+        results = self.host.session.active.results
+        memory = results.memory() if results.ready("memory") else None
+        facts = event_facts(trace, event, trace.args(event), memory)
+        text = "\n".join(f"{f.label}: {f.value}" if f.label else f"  {f.value}" for f in facts)
+        self._copy(text, "the event's details are in the clipboard")
 
     def action_copy_table(self) -> None:
         pane = self.area.open
         if pane is None or pane.table is None:
-            self.say("no table is open: 1 to 5 open one")
+            self.host.say("no table is open: 1 to 5 open one")
             return
         if not len(pane.order):
-            self.say("the table has no row to copy")
+            self.host.say("the table has no row to copy")
             return
         some = pane.order[:COPIED_ROWS]
-        self.app.copy_to_clipboard(as_markdown(pane.table, some))
         rows, of = (row_count(pane.table, order) for order in (some, pane.order))
-        self.say(f"{rows} of {plural(of, 'row')} {'is' if of == 1 else 'are'} in the clipboard, as Markdown")
+        said = f"{rows} of {plural(of, 'row')} {'is' if of == 1 else 'are'} in the clipboard, as Markdown"
+        self._copy(as_markdown(pane.table, some), said)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracetui.timeline.labels import lines_below
-from tracetui.tui.controllers.base import TracePart
+from tracetui.tui.controllers.host import Escape, Host
 
 ENDS = {
     "next": "the last event of this row",
@@ -16,43 +16,43 @@ SCROLL = 2
 """Lines that the last event's `down` scrolls: what is drawn below it has no events (counters)."""
 
 
-class Moving(TracePart):
-    """Zoom, pan and history."""
+class Moves:
+    """Zoom, pan, history, and the arrow keys."""
+
+    def __init__(self, host: Host) -> None:
+        self.host, self.walk = host, host.walk
+        walk = host.walk
+        host.escapes.append(Escape(lambda: walk.selected is not None, lambda: walk.select(None)))
 
     def action_zoom(self, factor: float) -> None:
-        self.timeline.zoom(factor if factor > 0 else -1 / factor)
+        self.walk.zoom(factor if factor > 0 else -1 / factor)
 
     def action_pan(self, fraction: float) -> None:
-        self.timeline.pan(fraction)
+        self.walk.pan(fraction)
 
     def action_centre(self) -> None:
-        if self.timeline.selected is None:
-            self.say("nothing is selected: click an event, or use the arrow keys")
+        if self.walk.selected is None:
+            self.host.say("nothing is selected: click an event, or use the arrow keys")
         else:
-            self.timeline.centre()
+            self.walk.centre()
 
     def action_fit(self) -> None:
-        self.timeline.fit()
+        self.walk.fit()
 
     def action_back(self) -> None:
-        if not self.timeline.back():
-            self.say("no earlier view")
+        if not self.walk.back():
+            self.host.say("no earlier view")
 
     def action_forward(self) -> None:
-        if not self.timeline.forward():
-            self.say("no later view")
-
-    def key_enter(self) -> None:
-        """Enter belongs to the tables: in the timeline it has nothing to do."""
-        if self.focused is self.timeline:
-            self.say("Enter is for tables, Tab goes there; here f centres the selection, e explains it")
+        if not self.walk.forward():
+            self.host.say("no later view")
 
     def action_move(self, direction: str) -> None:
-        if self.timeline.move(direction):
-            self.follow_at_once()
-        elif direction == "down" and lines_below(self.timeline.scene, self.timeline.size.height):
-            self.timeline.scroll_lanes(SCROLL)
-        elif direction == "down" and not self.timeline.scene.layout.shown.all():
-            self.say("nothing below but what is hidden: X shows it")
+        if self.walk.move(direction):
+            self.host.follow_at_once()
+        elif direction == "down" and lines_below(self.walk.scene, self.walk.height):
+            self.walk.scroll_lanes(SCROLL)
+        elif direction == "down" and not self.walk.scene.layout.shown.all():
+            self.host.say("nothing below but what is hidden: X shows it")
         else:
-            self.say(ENDS[direction])
+            self.host.say(ENDS[direction])

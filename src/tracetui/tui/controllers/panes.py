@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from textual.timer import Timer
 
-from tracetui.tui.controllers.base import TracePart
-from tracetui.tui.panes.area import PaneTabs
+from tracetui.tui.controllers.host import Escape, Host
+from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.base import Jump, ShowSpan
 from tracetui.tui.panes.scoped import ScopedPane
-from tracetui.tui.timeline import SelectionChanged
 
 IDLE = 0.08
 """Seconds that a selection must last before a pane follows it that has to read for it."""
@@ -16,113 +15,115 @@ IDLE = 0.08
 WIDE = 120
 """Columns from which panes may stand beside the timeline."""
 
+CLOSED = "no pane is open: 1 to 5 open one"
 
-class Paning(TracePart):
-    """Panes."""
 
-    _follow: Timer | None = None
-    _aside = False
-    """Whether panes are to stand beside the timeline, where there is room for it."""
+class PaneKeys:
+    """Opening, sizing and sorting panes, and what they follow."""
+
+    def __init__(self, host: Host) -> None:
+        self.host, self.walk, self.area = host, host.walk, host.area
+        self._follow: Timer | None = None
+        self._aside = False
+        """Whether panes are to stand beside the timeline, where there is room for it."""
+        host.escapes.append(
+            Escape(lambda: not host.screen.query_one("#picture").display, self.action_pane_maximise)
+        )
 
     # The selection, shared
 
-    def on_selection_changed(self, message: SelectionChanged) -> None:
-        message.stop()
+    def selection_changed(self) -> None:
+        """Let the open pane follow: at once, or where it has to read for it, once the selection rests."""
         if self._follow is not None:
             self._follow.stop()
             self._follow = None
         pane = self.area.open
         if pane is not None and pane.eager:
-            pane.follow(self.timeline.selected)
+            pane.follow(self.walk.selected)
         elif pane is not None:
-            self._follow = self.set_timer(IDLE, self._panes_follow)
+            self._follow = self.host.after(IDLE, self._rests)
 
-    def _panes_follow(self) -> None:
+    def _rests(self) -> None:
         self._follow = None
         pane = self.area.open
         if pane is not None:
-            pane.follow(self.timeline.selected)
+            pane.follow(self.walk.selected)
 
-    def on_jump(self, message: Jump) -> None:
-        message.stop()
-        before = self.timeline.viewport
+    def jump(self, message: Jump) -> None:
+        """A pane asks for an event."""
+        before = self.walk.view
         if message.show is not None:
-            self.timeline.select(message.event, reveal=False)
-            self.timeline.show(*message.show)
-            self.say(message.said)
+            self.walk.select(message.event, reveal=False)
+            self.walk.show(*message.show)
+            self.host.say(message.said)
         elif message.event >= 0:
-            self.jump(message.event, message.said)
+            self.host.jump(message.event, message.said)
         else:
-            self.say(message.said)
-        self.led_from(before)
+            self.host.say(message.said)
+        self.host.jumped_from(before)
 
-    def on_show_span(self, message: ShowSpan) -> None:
-        message.stop()
-        before = self.timeline.viewport
-        self.timeline.show(message.start, message.end)
-        self.led_from(before)
-        self.say(message.said)
+    def show_span(self, message: ShowSpan) -> None:
+        """A pane asks for a stretch of time."""
+        before = self.walk.view
+        self.walk.show(message.start, message.end)
+        self.host.jumped_from(before)
+        self.host.say(message.said)
 
     # Opening and closing
 
     def action_pane(self, key: str) -> None:
         if self.area.tabs.open == key and self.area.open is not None:
             self.area.show_pane(None)
-            self.timeline.focus()
+            self.host.timeline.focus()
             return
         pane = self.area.show_pane(key)
         if pane is not None:
             if isinstance(pane, ScopedPane):
-                pane.set_earlier(self.held)
-            pane.follow(self.timeline.selected)
+                pane.set_earlier(self.host.session.scopes.frozen)
+            pane.follow(self.walk.selected)
             pane.focus()
-
-    def on_pane_tabs_picked(self, message: PaneTabs.Picked) -> None:
-        message.stop()
-        self.action_pane(message.pane)
 
     def action_focus_other(self) -> None:
         pane = self.area.open
-        if self.focused is self.timeline and pane is not None:
+        if self.host.screen.focused is self.host.timeline and pane is not None:
             pane.focus()
         else:
-            self.timeline.focus()
+            self.host.timeline.focus()
 
     # Size and place
 
     def action_pane_size(self, lines: int) -> None:
         if self.area.open is None:
-            self.say("no pane is open: 1 to 5 open one")
+            self.host.say(CLOSED)
         else:
             self.area.grow(lines)
 
     def action_pane_maximise(self) -> None:
         if self.area.open is None:
-            self.say("no pane is open: 1 to 5 open one")
+            self.host.say(CLOSED)
         else:
-            picture = self.query_one("#picture")
+            picture = self.host.screen.query_one("#picture")
             picture.display = not picture.display
             self.area.usual_size()
             self.area.set_class(not picture.display, "maximised")
             if picture.display:
-                self.timeline.focus()
+                self.host.timeline.focus()
             else:
                 self.area.open.focus()
 
     def action_pane_side(self) -> None:
-        if self.size.width < WIDE:
-            self.say(f"panes stand beside the timeline from {WIDE} columns on")
+        if self.host.screen.size.width < WIDE:
+            self.host.say(f"panes stand beside the timeline from {WIDE} columns on")
         elif self.area.open is None:
-            self.say("no pane is open: 1 to 5 open one")
+            self.host.say(CLOSED)
         else:
             self._aside = not self._aside
-            self._set_aside()
+            self.resized()
 
-    def on_resize(self) -> None:
-        self._set_aside()
-
-    def _set_aside(self) -> None:
-        aside, body = self._aside and self.size.width >= WIDE, self.query_one("#body")
+    def resized(self) -> None:
+        """Put the panes beside the timeline or below, as is wanted and as there is room."""
+        body = self.host.screen.query_one("#body")
+        aside = self._aside and self.host.screen.size.width >= WIDE
         if aside != body.has_class("side"):
             self.area.usual_size()
             body.set_class(aside, "side")
@@ -132,19 +133,17 @@ class Paning(TracePart):
     def action_sort(self, step: int) -> None:
         pane = self.area.open
         if pane is None:
-            self.say("no pane is open: 1 to 5 open one")
+            self.host.say(CLOSED)
         elif pane.table is None or all(column.values is None for column in pane.table.columns):
-            self.say(f"{pane.id} have no column to sort by")
+            self.host.say(f"{pane.id} have no column to sort by")
         elif step:
             pane.sort_next(step)
         else:
             pane.reverse()
 
     def action_group(self) -> None:
-        from tracetui.tui.panes.averages import AveragesPane
-
         pane = self.area.open
         if isinstance(pane, AveragesPane):
-            self.say(f"averages by {pane.next_group()}")
+            self.host.say(f"averages by {pane.next_group()}")
         else:
-            self.say("open the averages first: 2")
+            self.host.say("open the averages first: 2")

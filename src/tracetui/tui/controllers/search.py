@@ -1,59 +1,54 @@
-"""The search of a trace screen: what was typed, what matches, where one stands in it."""
+"""Keys that find: a search that follows the typing, its matches, a time."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
 from textual.timer import Timer
 
-from tracetui.session.match_walk import by_time, next_match
-from tracetui.session.query import QueryError, matches
-from tracetui.trace.model import I64
+from tracetui.session.query import QueryError
+from tracetui.tui.controllers.host import Escape, Host
+from tracetui.tui.controllers.prompts import Prompts, Question
 from tracetui.units import plural
 
-if TYPE_CHECKING:
-    from tracetui.tui.controllers.prompts import Asking
-
 PAUSE = 0.06
-"""Seconds after the last character before the trace is searched."""
+"""Seconds after the last character before the recordings are searched."""
 
 
-class Search:
-    """Searches a screen's trace as the user types, and walks the matches."""
+class SearchKeys:
+    """Searches as the user types, and walks the matches."""
 
-    def __init__(self, screen: Asking) -> None:
-        self.screen = screen
-        self.query = ""
-        self.found: I64 = np.zeros(0, dtype=np.int64)
-        """The matches by time."""
+    def __init__(self, host: Host, prompts: Prompts) -> None:
+        self.host, self.prompts, self.search = host, prompts, host.session.search
         self._timer: Timer | None = None
-        self._shorts: list[str] = []
         self._pending: str | None = None
         self._problem = ""
         """What is wrong with the query that was searched for last."""
+        host.escapes += [
+            Escape(lambda: self.search, self.clear),
+            Escape(lambda: host.walk.scene.instant is not None, host.walk.leave_instant),
+        ]
 
-    def ask(self) -> None:
-        """Let the user type."""
-        self.screen.ask(
-            "/",
-            self.entered,
-            self.query,
-            "name, /regex/, cat:kernel, dur>100us, -word",
-            keys="Enter go  Esc clear",
-            typed=self.typed,
-            left=self.clear,
-            wrong=self._wrong,
+    def action_search(self) -> None:
+        self.prompts.ask(
+            Question(
+                "/",
+                self._entered,
+                self.search.query,
+                "name, /regex/, cat:kernel, dur>100us, -word",
+                "Enter go  Esc clear",
+                self._typed,
+                self.clear,
+                self._wrong,
+            )
         )
-        if self.query:
+        if self.search.query:
             self._note()
 
-    def typed(self, query: str) -> None:
+    def _typed(self, query: str) -> None:
         """The line changed: search once the typing pauses."""
         self._pending = query
         if self._timer is not None:
             self._timer.stop()
-        self._timer = self.screen.set_timer(PAUSE, self._run)
+        self._timer = self.host.after(PAUSE, self._run)
 
     def _run(self) -> None:
         if self._timer is not None:
@@ -64,33 +59,15 @@ class Search:
             return
         self._problem = ""
         try:
-            mask = matches(self.screen.trace, query, self._short_names())
+            self.search.find(query)
         except QueryError as error:
             self._problem = str(error)
-            if self.screen.prompt is not None:
-                self.screen.prompt.set_note(self._problem, wrong=True)
-            return
-        self.query = query
-        self.found = by_time(self.screen.trace, mask)
-        self.screen.timeline.set_matches(mask if query.strip() else None)
-        self._note()
-
-    def _short_names(self) -> list[str]:
-        """The names as the timeline writes them, made when first asked for."""
-        if not self._shorts:
-            from tracetui.analysis.kernel_names import short_name
-
-            trace = self.screen.trace
-            first = np.zeros(len(trace.names), dtype=np.int64)
-            first[trace.name[::-1]] = trace.category[::-1]
-            self._shorts = [
-                short_name(name, trace.categories[c]) for name, c in zip(trace.names, first, strict=True)
-            ]
-        return self._shorts
+            self.prompts.note(self._problem, wrong=True)
+        else:
+            self._note()
 
     def _note(self) -> None:
-        if self.screen.prompt is not None:
-            self.screen.prompt.set_note(plural(len(self.found), "match") if self.query.strip() else "")
+        self.prompts.note(plural(len(self.search), "match") if self.search else "")
 
     def _wrong(self, query: str) -> str:
         """What is wrong with a query that was entered, perhaps before it was searched for."""
@@ -98,31 +75,44 @@ class Search:
             self._run()
         return self._problem
 
-    def entered(self, query: str) -> None:
+    def _entered(self, query: str) -> None:
         """The query stands: go to its first match from here on."""
         if not query.strip():
             self.clear()
-        elif query == self.query:
-            self.step(1)
-
-    def step(self, step: int) -> None:
-        """To the next (1) or previous (-1) match by time."""
-        screen = self.screen
-        if not self.query.strip():
-            screen.say("nothing is searched for yet: press /")
-            return
-        place = next_match(
-            screen.trace, self.found, screen.timeline.selected, screen.timeline.viewport.start_ns, step
-        )
-        if place is None:
-            screen.say(f"nothing matches “{self.query}”")
-            return
-        screen.jump(int(self.found[place]), f"match {place + 1:,} of {len(self.found):,} for “{self.query}”")
+        elif query == self.search.query:
+            self.action_match(1)
 
     def clear(self) -> None:
         """Forget the search."""
-        self._pending = None
-        self._problem = ""
-        self.query = ""
-        self.found = self.found[:0]
-        self.screen.timeline.set_matches(None)
+        self._pending, self._problem = None, ""
+        self.search.clear()
+
+    def action_match(self, step: int) -> None:
+        """To the next (1) or previous (-1) match by time."""
+        search = self.search
+        if not search:
+            self.host.say("nothing is searched for yet: press /")
+        elif (place := search.next(step)) is None:
+            self.host.say(f"nothing matches “{search.query}”")
+        else:
+            said = f"match {place + 1:,} of {len(search):,} for “{search.query}”"
+            self.host.jump(search.event(place).slice, said)
+
+    def action_matches(self) -> None:
+        from tracetui.tui.screens.matches import MatchesScreen
+
+        if not self.search:
+            self.host.say("nothing is searched for yet: press /")
+            return
+        sheet = MatchesScreen(self.host.trace, self.search.slice, self.search.query)
+        self.host.screen.app.push_screen(sheet, self.host.jump_if)
+
+    def action_time(self) -> None:
+        session = self.host.session
+
+        def go(text: str) -> None:
+            self.host.say(session.go_to_time(text))
+
+        hint = "time from the start: 250us, 1.5ms, 2s"
+        question = Question("go to:", go, "", hint, "Enter go  Esc back", wrong=session.wrong_time)
+        self.prompts.ask(question)

@@ -1,4 +1,4 @@
-"""The screen on which one walks a trace: the timeline, the selected event's line, and the panes."""
+"""The screen on which one walks a session: the timeline, the selected event's line, and the panes."""
 
 from __future__ import annotations
 
@@ -6,37 +6,49 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import ClassVar
 
-import numpy as np
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
+from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
-from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.results import Results
-from tracetui.session.marks import Marks
 from tracetui.session.recent import remember
+from tracetui.session.recording import Recording
+from tracetui.session.session import Session
+from tracetui.session.walk import Walk
 from tracetui.timeline.themes import DARK, Theme
 from tracetui.trace.model import Trace
 from tracetui.tui.bindings import ACTIONS
-from tracetui.tui.controllers.export import Taking
-from tracetui.tui.controllers.lanes import Arranging
-from tracetui.tui.controllers.marks import Marking
-from tracetui.tui.controllers.moves import Moving
-from tracetui.tui.controllers.navigation import Walking
-from tracetui.tui.controllers.panes import Paning
-from tracetui.tui.controllers.ranges import Ranges
+from tracetui.tui.controllers.export import ExportKeys
+from tracetui.tui.controllers.host import Escape, Host
+from tracetui.tui.controllers.lanes import LaneKeys
+from tracetui.tui.controllers.marks import MarkKeys
+from tracetui.tui.controllers.moves import Moves
+from tracetui.tui.controllers.navigation import Navigation
+from tracetui.tui.controllers.panes import PaneKeys
+from tracetui.tui.controllers.prompts import Prompts
+from tracetui.tui.controllers.scopes import ScopeKeys
+from tracetui.tui.controllers.search import SearchKeys
 from tracetui.tui.footer import Footer
 from tracetui.tui.hint import Hint, remember_seen, wanted
-from tracetui.tui.panes.area import PaneArea
-from tracetui.tui.panes.base import Pane, failure
+from tracetui.tui.panes.area import PaneArea, PaneTabs
+from tracetui.tui.panes.base import Jump, JumpToGap, Pane, ShowSpan, failure
+from tracetui.tui.prompt import Prompt
 from tracetui.tui.requests import NextTrace, WantCapture
-from tracetui.tui.timeline import SelectionBar, TimelineView
+from tracetui.tui.timeline import (
+    GapClicked,
+    RangeChanged,
+    SelectionBar,
+    SelectionChanged,
+    TimelineView,
+    ViewportChanged,
+)
 from tracetui.tui.topline import TopLine, trace_name
 
 
-class TraceScreen(Moving, Arranging, Walking, Ranges, Marking, Taking, Paning):
-    """One trace."""
+class TraceScreen(Screen[None]):
+    """One session. The widgets are here; what keys do is in the controllers: their `action_` methods become
+    the screen's."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(",".join(a.keys), a.action, a.text, id=a.id, show=False) for a in ACTIONS
@@ -53,17 +65,40 @@ class TraceScreen(Moving, Arranging, Walking, Ranges, Marking, Taking, Paning):
 
     def __init__(self, trace: Trace, pane: str | None = "averages", palette: Theme = DARK) -> None:
         super().__init__()
-        self.trace = trace
-        self.results = Results(trace)
-        self.gap = None
-        self.marks = Marks("-")
-        self._categories = np.zeros(len(trace.names), dtype=np.int64)
-        self._categories[trace.name[::-1]] = trace.category[::-1]
-        self.timeline = TimelineView(trace, short=self._short, theme=palette)
-        self.bar = SelectionBar()
-        self.timeline.bar = self.bar
+        self.session = Session([Recording(trace)], palette)
+        self.timeline = TimelineView(self.session, palette)
+        self.bar = self.timeline.bar = SelectionBar()
         self.area = PaneArea(self._panes(), pane)
         self.footer = Footer()
+        self.host = host = Host(self, self.session, self.timeline, self.area, self.footer)
+        # In this order Esc takes things back, the last one first.
+        self.prompts = Prompts(host)
+        self.lanes, self.marks = LaneKeys(host), MarkKeys(host, self.prompts)
+        moves, self.navigation = Moves(host), Navigation(host)
+        self.scopes, search = ScopeKeys(host), SearchKeys(host, self.prompts)
+        host.escapes += [
+            Escape(lambda: self.focused is not self.timeline, self.timeline.focus),
+            Escape(lambda: self.query(Hint), self._drop_hint),
+        ]
+        self.panes = PaneKeys(host)
+        exports = ExportKeys(host, self.prompts)
+        for controller in (
+            *(self.prompts, self.lanes, self.marks, moves, self.navigation),
+            *(self.scopes, search, self.panes, exports),
+        ):
+            for name in dir(controller):
+                if name.startswith("action_"):
+                    setattr(self, name, getattr(controller, name))
+
+    @property
+    def walk(self) -> Walk:
+        """Where one is in the session."""
+        return self.session.walk
+
+    @property
+    def trace(self) -> Trace:
+        """The trace of the active recording."""
+        return self.walk.trace
 
     def compose(self) -> ComposeResult:
         yield TopLine(self.trace)
@@ -78,95 +113,151 @@ class TraceScreen(Moving, Arranging, Walking, Ranges, Marking, Taking, Paning):
 
     def on_mount(self) -> None:
         self.timeline.focus()
-        self.restore_lanes()
-        self.show_marks()
+        self.lanes.restore()
+        self.marks.restore()
         # The picture first; then what takes longer.
-        self.call_after_refresh(self.find_gaps)
+        self.call_after_refresh(self.navigation.find_gaps)
         self.run_worker(partial(remember, self.trace.info.path), thread=True, exit_on_error=False)
 
-    def _short(self, name: int) -> str:
-        """The short name to write into bars; a name's category is that of its first event."""
-        return short_name(self.trace.names[name], self.trace.categories[int(self._categories[name])])
+    def on_unmount(self) -> None:
+        self.lanes.keep()  # the last change may be younger than its timer
 
     def _panes(self) -> Mapping[str, Callable[[], Pane]]:
         """How each pane is made, when it is first opened."""
+        results, scopes, gaps = self.session.active.results, self.session.scopes, self.session.gaps
 
         def details() -> Pane:
             from tracetui.tui.panes.details import DetailsPane
 
-            return DetailsPane(self.results, "details")
+            return DetailsPane(results, "details")
 
         def averages() -> Pane:
             from tracetui.tui.panes.averages import AveragesPane
 
-            return AveragesPane(self.results, "averages", self._colour, self.scope)
+            return AveragesPane(results, "averages", self._colour, scopes.scope)
 
-        def gaps() -> Pane:
+        def gaps_pane() -> Pane:
             from tracetui.tui.panes.gaps import GapsPane
 
-            pane = GapsPane(self.results, "gaps", self.scope)
-            if self.gap is not None:
-                found = self.results.gaps()
-                pane.show_gap(int(found.device[self.gap]), int(found.index[self.gap]))
+            pane = GapsPane(results, "gaps", scopes.scope)
+            if gaps.at is not None:
+                found = results.gaps()
+                pane.show_gap(int(found.device[gaps.at]), int(found.index[gaps.at]))
             return pane
 
         def steps() -> Pane:
             from tracetui.tui.panes.steps import StepsPane
 
-            return StepsPane(self.results, "steps", self.scope)
+            return StepsPane(results, "steps", scopes.scope)
 
         def findings() -> Pane:
             from tracetui.tui.panes.findings import FindingsPane
 
-            return FindingsPane(self.results, "findings", self.scope)
+            return FindingsPane(results, "findings", scopes.scope)
 
-        return {p.__name__: p for p in (details, averages, gaps, steps, findings)}
+        return {
+            "details": details,
+            "averages": averages,
+            "gaps": gaps_pane,
+            "steps": steps,
+            "findings": findings,
+        }
 
     def _colour(self, name: int) -> str | None:
         """The colour of a name in the timeline, for the tables."""
-        colour = self.timeline.scene.fixed.palette.colour_of(name)
+        colour = self.walk.scene.fixed.palette.colour_of(name)
         return f"color({colour})" if 0 <= colour < 256 else None
 
-    def set_palette(self, palette: Theme) -> None:
-        """Other colours for the timeline."""
-        self.timeline.set_theme(palette)
+    # What comes in
+
+    def on_key(self) -> None:
+        """A message speaks of the key before: it goes with the next one, in that one's frame.
+
+        This key's action runs in the app, once the key has come up there; what is called later from here
+        reaches the app behind it.
+        """
+        if self.footer.grow_old():
+            self.call_later(self.app.call_later, self.footer.drop_old)
+
+    def on_mouse_down(self) -> None:
+        self.on_key()
+
+    def key_enter(self) -> None:
+        """Enter belongs to the tables: in the timeline it has nothing to do."""
+        if self.focused is self.timeline:
+            self.host.say("Enter is for tables, Tab goes there; here f centres the selection, e explains it")
+
+    def take_early(self, key: str) -> bool:
+        """Whether a key that has come up was typed for the line that is being put up, which takes it."""
+        prompt = self.prompts.prompt
+        return prompt is not None and prompt.take_early(key)
+
+    def on_resize(self) -> None:
+        self.panes.resized()
+
+    def on_selection_changed(self, message: SelectionChanged) -> None:
+        message.stop()
+        self.panes.selection_changed()
+
+    def on_range_changed(self, message: RangeChanged) -> None:
+        message.stop()
+        self.scopes.range_changed()
+
+    def on_viewport_changed(self, message: ViewportChanged) -> None:
+        message.stop()
+        self.scopes.view_changed()
+
+    def on_gap_clicked(self, message: GapClicked) -> None:
+        message.stop()
+        self.navigation.gap_clicked(message)
+
+    def on_jump_to_gap(self, message: JumpToGap) -> None:
+        message.stop()
+        self.navigation.jump_to_gap(message)
+
+    def on_jump(self, message: Jump) -> None:
+        message.stop()
+        self.panes.jump(message)
+
+    def on_show_span(self, message: ShowSpan) -> None:
+        message.stop()
+        self.panes.show_span(message)
+
+    def on_pane_tabs_picked(self, message: PaneTabs.Picked) -> None:
+        message.stop()
+        self.panes.action_pane(message.pane)
+
+    def on_prompt_typed(self, message: Prompt.Typed) -> None:
+        message.stop()
+        self.prompts.typed(message.value)
+
+    def on_prompt_entered(self, message: Prompt.Entered) -> None:
+        message.stop()
+        self.prompts.entered(message.value)
+
+    def on_prompt_left(self, message: Prompt.Left) -> None:
+        message.stop()
+        self.prompts.left()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         if event.state is WorkerState.ERROR:
-            self.say(failure(event.worker.error))
+            self.host.say(failure(event.worker.error))
+
+    # The screen itself
 
     def action_clear(self) -> None:
-        """One thing at a time, the most passing first."""
-        if not self.query_one("#picture").display:
-            self.action_pane_maximise()
-        elif hints := self.query(Hint):
-            hints.remove()
-            remember_seen()
-        elif self.focused is not self.timeline:
-            self.timeline.focus()
-        elif self.timeline.scene.instant is not None:
-            self.timeline.leave_instant()
-        elif self.searching:
-            self.search.clear()
-        elif self.timeline.range_ns is not None:
-            self.timeline.set_range(None)
-        elif self.scoped_by != "range":
-            self.scope_by_range()
-        elif self.gap is not None:
-            self.gap = None
-            self.timeline.set_gap(None)
-        elif self.timeline.selected is not None:
-            self.timeline.select(None)
-        else:
-            self.say("nothing to clear")
+        if not self.host.escape():
+            self.host.say("nothing to clear")
+
+    def _drop_hint(self) -> None:
+        self.query(Hint).remove()
+        remember_seen()
 
     def action_help(self) -> None:
         from tracetui.tui.screens.help import HelpScreen
 
         in_table = self.focused is not self.timeline
         self.app.push_screen(HelpScreen(getattr(self.app, "actions", ACTIONS), in_table))
-
-    # Captures and other traces
 
     def action_capture(self) -> None:
         self.post_message(WantCapture())
@@ -177,7 +268,7 @@ class TraceScreen(Moving, Arranging, Walking, Ranges, Marking, Taking, Paning):
     def tell_place(self, place: int, count: int) -> None:
         """Say which of the session's traces this is."""
         name = trace_name(self.trace)
-        self.say(
+        self.host.say(
             f"trace {place} of {count}: {name}"
             if count > 1
             else "the only trace of this session: c captures another"

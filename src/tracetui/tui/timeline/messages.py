@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from textual.message import Message
 
 from tracetui.timeline.viewport import Viewport
-from tracetui.trace.model import I64
-
-
-class Gaps(NamedTuple):
-    """The gaps of one device, sorted by start. Arrays of one length, nanoseconds."""
-
-    device: int
-    start: I64
-    end: I64
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +15,6 @@ class GapId:
 
     device: int
     index: int
-
-
-class Mark(NamedTuple):
-    """A labelled instant."""
-
-    time_ns: int
-    label: str
 
 
 class SelectionChanged(Message):
@@ -63,12 +46,4 @@ class GapClicked(Message):
 
     def __init__(self, gap: GapId) -> None:
         self.gap = gap
-        super().__init__()
-
-
-class LanesArranged(Message):
-    """The user folded, hid, pinned or moved a lane. `own`: False where all were put back instead."""
-
-    def __init__(self, own: bool = True) -> None:
-        self.own = own
         super().__init__()

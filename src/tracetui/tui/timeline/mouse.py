@@ -28,7 +28,7 @@ class Mouse:
     _dragged = False
 
     def _line_at(self: TimelineView, y: int) -> Line | None:  # type: ignore[misc]
-        lines = self.scene.lines(self.size.height - TOP)
+        lines = self.walk.scene.lines(self.size.height - TOP)
         return lines[y - TOP] if 0 <= y - TOP < len(lines) else None
 
     def on_mouse_scroll_down(self: TimelineView, event: events.MouseScrollDown) -> None:  # type: ignore[misc]
@@ -39,21 +39,21 @@ class Mouse:
 
     def on_mouse_scroll_right(self: TimelineView, event: events.MouseScrollRight) -> None:  # type: ignore[misc]
         event.stop()
-        self.pan(WHEEL_PAN)
+        self.walk.pan(WHEEL_PAN)
 
     def on_mouse_scroll_left(self: TimelineView, event: events.MouseScrollLeft) -> None:  # type: ignore[misc]
         event.stop()
-        self.pan(-WHEEL_PAN)
+        self.walk.pan(-WHEEL_PAN)
 
     def _wheel(self: TimelineView, event: events.MouseEvent, step: int) -> None:  # type: ignore[misc]
         event.stop()
         if event.ctrl or event.meta:
-            about = self.viewport.time(max(0, event.x - self.scene.labels) + 0.5)
-            self.zoom(WHEEL_ZOOM if step < 0 else 1 / WHEEL_ZOOM, about)
+            about = self.walk.view.time(max(0, event.x - self.walk.scene.labels) + 0.5)
+            self.walk.zoom(WHEEL_ZOOM if step < 0 else 1 / WHEEL_ZOOM, about)
         elif event.shift:
-            self.pan(WHEEL_PAN * step)
+            self.walk.pan(WHEEL_PAN * step)
         else:
-            self.scroll_lanes(WHEEL_LINES * step)
+            self.walk.scroll_lanes(WHEEL_LINES * step)
 
     def on_mouse_down(self: TimelineView, event: events.MouseDown) -> None:  # type: ignore[misc]
         if event.button == 1:
@@ -68,54 +68,54 @@ class Mouse:
         x, y = self._pressed
         if y == 0:
             self._to_overview(event.x)
-        elif x >= self.scene.labels and (self._dragged or abs(event.x - x) > 1):
+        elif x >= self.walk.scene.labels and (self._dragged or abs(event.x - x) > 1):
             self._dragged = True
-            first, last = sorted((x, max(self.scene.labels, event.x)))
-            view = self.viewport
-            labels = self.scene.labels
-            self.set_range(view.time(first - labels), view.time(last + 1 - labels), quiet=True)
+            first, last = sorted((x, max(self.walk.scene.labels, event.x)))
+            view = self.walk.view
+            labels = self.walk.scene.labels
+            self.walk.set_range(view.time(first - labels), view.time(last + 1 - labels), quiet=True)
 
     def on_mouse_up(self: TimelineView, event: events.MouseUp) -> None:  # type: ignore[misc]
         pressed, self._pressed = self._pressed, None
         self.release_mouse()
         if pressed is not None and self._dragged:
-            self.post_message(RangeChanged(self.range_ns))
+            self.post_message(RangeChanged(self.walk.range_ns))
         elif pressed is not None and pressed[1] > 0:
             self._click(*pressed)
 
     def on_click(self: TimelineView, event: events.Click) -> None:  # type: ignore[misc]
         """A double click fits what the first one selected."""
-        if event.chain == 2 and event.y >= TOP and (i := self.selected) is not None:
-            start = int(self.trace.start[i])
-            self.show(start, start + max(10, int(self.trace.duration[i])))
+        if event.chain == 2 and event.y >= TOP and (i := self.walk.selected) is not None:
+            start = int(self.walk.trace.start[i])
+            self.walk.show(start, start + max(10, int(self.walk.trace.duration[i])))
 
     def _to_overview(self: TimelineView, x: int) -> None:  # type: ignore[misc]
-        low, high = self.scene.span
-        share = min(1.0, max(0.0, (x - self.scene.labels + 0.5) / max(1, self.viewport.width)))
-        self.centre_on(low + share * (high - low), jump=False)
+        low, high = self.walk.scene.span
+        share = min(1.0, max(0.0, (x - self.walk.scene.labels + 0.5) / max(1, self.walk.view.width)))
+        self.walk.centre_on(low + share * (high - low), jump=False)
 
     def _click(self: TimelineView, x: int, y: int) -> None:  # type: ignore[misc]
         line = self._line_at(y)
         if line is None:
-            self.select(None)
+            self.walk.select(None)
             return
-        column = x - self.scene.labels
+        column = x - self.walk.scene.labels
         if column < 0:
-            self.toggle_track(line.track)
+            self.lanes.toggle_track(line.track)
             return
         found = None
         if line.of is Of.LANE:
-            row = self.scene.fixed.rows.row(line.ref, line.depth)
-            found = navigate.hit(row, self.viewport, column)
+            row = self.walk.scene.fixed.rows.row(line.ref, line.depth)
+            found = navigate.hit(row, self.walk.view, column)
         if found is not None:
-            self.select(found, reveal=False)
+            self.walk.select(found, reveal=False)
             return
-        device = device_of(self.scene, line)
-        idle = self.scene.gaps.get(device)
+        device = device_of(self.walk.scene, line)
+        idle = self.walk.scene.gaps.get(device)
         if idle is not None:
-            start = self.viewport.time(column)
-            at = int(gap_columns(idle, np.array([start, start + self.viewport.cell], dtype=np.int64))[0])
+            start = self.walk.view.time(column)
+            at = int(gap_columns(idle, np.array([start, start + self.walk.view.cell], dtype=np.int64))[0])
             if at >= 0:
                 self.post_message(GapClicked(GapId(device, at)))
                 return
-        self.select(None)
+        self.walk.select(None)

@@ -9,9 +9,7 @@ from typing import Any
 
 from textual.app import App
 
-from tracetui.timeline.busy import busy_of, overall
 from tracetui.timeline.palette import Palette
-from tracetui.timeline.rows import Rows
 from tracetui.timeline.scene import Fixed
 from tracetui.timeline.series import Series, counters, launches, memory
 from tracetui.timeline.themes import DARK, LIGHT, PLAIN, SIXTEEN, Theme
@@ -27,26 +25,6 @@ def theme_of(app: App[Any] | None) -> Theme:
     if not app.is_headless and app.console.color_system in ("standard", "windows"):
         return SIXTEEN
     return DARK if app.current_theme.dark else LIGHT
-
-
-def fixed_of(trace: Trace, theme: Theme, short: Callable[[int], str] | None) -> Fixed:
-    """Everything about a trace that stays while one moves about."""
-    names = trace.names
-
-    def whole(name: int) -> str:
-        return names[name]
-
-    cached: dict[int, str] = {}
-    given = short or whole
-
-    def once(name: int) -> str:
-        text = cached.get(name)
-        if text is None:
-            text = cached[name] = given(name)
-        return text
-
-    devices = busy_of(trace)
-    return Fixed(trace, Rows(trace), Palette(trace, theme), once, devices, overall(devices.values()))
 
 
 def themed(fixed: Fixed, theme: Theme) -> Fixed:

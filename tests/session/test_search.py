@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tracetui.session.match_walk import by_time, next_match
 from tracetui.session.query import QueryError, matches, parse_time, split
+from tracetui.session.recording import Recording
+from tracetui.session.session import Session
 from tracetui.trace import Trace, load
 
 EVENTS = (
@@ -54,8 +55,9 @@ def trace(tmp_path: Path) -> Trace:
     ],
 )
 def test_queries(trace: Trace, query: str, names: list[str]) -> None:
-    found = by_time(trace, matches(trace, query))
-    assert [trace.name_of(int(i)) for i in found] == names
+    search = Session([Recording(trace)]).search
+    search.find(query)
+    assert [trace.name_of(search.event(place).slice) for place in range(len(search))] == names
 
 
 @pytest.mark.parametrize("query", ["/(/", "dur:100us", "/" + "a" * 300 + "/"])
@@ -78,12 +80,42 @@ def test_times() -> None:
 
 
 def test_walking_goes_around_both_ends(trace: Trace) -> None:
-    found = by_time(trace, matches(trace, "aten"))
-    first, second = (int(i) for i in found)
-    assert next_match(trace, found, None, 0, 1) == 0
-    assert next_match(trace, found, first, 0, 1) == 1
-    assert next_match(trace, found, second, 0, 1) == 0
-    assert next_match(trace, found, first, 0, -1) == 1
-    assert next_match(trace, found, None, 150_000, 1) == 1
-    assert next_match(trace, found, None, 150_000, -1) == 0
-    assert next_match(trace, np.zeros(0, dtype=np.int64), None, 0, 1) is None
+    session = Session([Recording(trace)])
+    search, walk = session.search, session.walk
+    assert search.next(1) is None
+    search.find("aten")
+    first, second = (search.event(place).slice for place in range(len(search)))
+
+    def next_from(selected: int | None, step: int) -> int | None:
+        walk.select(selected, reveal=False)
+        return search.next(step)
+
+    walk.show(0, 2_400_000)
+    assert next_from(None, 1) == 0
+    assert next_from(first, 1) == 1
+    assert next_from(second, 1) == 0
+    assert next_from(first, -1) == 1
+    other = int(np.flatnonzero(trace.start == 220_000)[0])
+    assert next_from(other, 1) == 0
+    assert next_from(other, -1) == 1
+
+
+def test_from_the_left_edge_of_the_view(trace: Trace) -> None:
+    session = Session([Recording(trace)])
+    session.search.find("aten")
+    session.walk.show(160_000, 190_000)
+    assert session.search.next(1) == 1
+    assert session.search.next(-1) == 0
+
+
+def test_a_wrong_query_leaves_the_search_as_it_was(trace: Trace) -> None:
+    session = Session([Recording(trace)])
+    session.search.find("aten")
+    with pytest.raises(QueryError):
+        session.search.find("/(/")
+    assert session.search.query == "aten"
+    assert len(session.search) == 2
+    session.search.clear()
+    assert not session.search
+    assert len(session.search) == 0
+    assert session.walk.scene.matches is None

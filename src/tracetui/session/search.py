@@ -1,0 +1,75 @@
+"""The search of a session: what matches in all of its recordings, and the way from match to match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tracetui.session.query import matches
+from tracetui.session.recording import Recording
+from tracetui.session.walk import Event, Walk
+from tracetui.trace.model import I64
+
+NONE: I64 = np.zeros(0, dtype=np.int64)
+
+
+class Search:
+    """The query and its matches, by time. Arrays of one length."""
+
+    def __init__(self, recordings: Sequence[Recording], walk: Walk) -> None:
+        self._recordings, self._walk = recordings, walk
+        self.query = ""
+        self.recording: I64 = NONE
+        """Which recording each match is in."""
+        self.slice: I64 = NONE
+        """Its slice there."""
+        self._time: I64 = NONE
+        """Its start on the session's clock, ns."""
+
+    def __len__(self) -> int:
+        return len(self.slice)
+
+    def __bool__(self) -> bool:
+        """Whether anything is searched for."""
+        return bool(self.query.strip())
+
+    def find(self, query: str) -> None:
+        """Search all recordings. Raises QueryError, and then the search before it stays."""
+        masks = [matches(r.trace, query, r.short_names) for r in self._recordings]
+        found = [np.flatnonzero(mask) for mask in masks]
+        clock = [
+            r.trace.start[at] + offset
+            for r, at, offset in zip(self._recordings, found, self._walk.offsets, strict=True)
+        ]
+        time = np.concatenate(clock)
+        order = np.argsort(time, kind="stable")
+        self.query = query
+        self._time, self.slice = time[order], np.concatenate(found)[order]
+        self.recording = np.repeat(np.arange(len(found)), [len(at) for at in found])[order]
+        self._walk.set_matches(masks if self else None)
+
+    def clear(self) -> None:
+        """Forget the search."""
+        self.query = ""
+        self.recording = self.slice = self._time = NONE
+        self._walk.set_matches(None)
+
+    def event(self, place: int) -> Event:
+        """The match at a place of the list."""
+        return Event(int(self.recording[place]), int(self.slice[place]))
+
+    def next(self, step: int) -> int | None:
+        """The place of the next (1) or previous (-1) match: after the selection, or from the left edge of the
+        view. Around the ends; None where nothing matches."""
+        if not len(self):
+            return None
+        time: int = self._walk.view.start_ns
+        at = self._walk.event
+        if at is not None:
+            here = np.flatnonzero((self.slice == at.slice) & (self.recording == at.recording))
+            if len(here):
+                return int(here[0] + step) % len(self)
+            time = self._walk.start_of(at)
+        place = int(np.searchsorted(self._time, time))
+        return (place if step > 0 else place - 1) % len(self)

@@ -1,0 +1,100 @@
+"""A session: the recordings that one walks over, on one clock, and where one is.
+
+It has no terminal and draws nothing: the app shows it, a test or a script drives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tracetui.analysis import flow
+from tracetui.session.arranging import Lanes
+from tracetui.session.gap_walk import GapWalk
+from tracetui.session.mark_walk import MarkWalk
+from tracetui.session.query import parse_time
+from tracetui.session.recording import Recording
+from tracetui.session.scopes import Scopes
+from tracetui.session.search import Search
+from tracetui.session.walk import Walk
+from tracetui.timeline.scene import Idle
+from tracetui.timeline.themes import DARK, Theme
+from tracetui.trace import Trace
+from tracetui.units import as_typed, instant
+
+
+class Session:
+    """One recording, or several on one axis. Times are ns on the session's clock."""
+
+    def __init__(self, recordings: Sequence[Recording], theme: Theme = DARK) -> None:
+        self.recordings = tuple(recordings)
+        self.walk = Walk(self.recordings, theme)
+        first = self.recordings[0]
+        self.lanes = Lanes(self.walk)
+        self.search = Search(self.recordings, self.walk)
+        self.gaps = GapWalk(first, self.walk)
+        self.marks = MarkWalk(first, self.walk)
+        self.scopes = Scopes(first, self.walk)
+
+    @classmethod
+    def open(cls, *paths: str | Path) -> Session:
+        """Load traces, in this order. Raises TraceError."""
+        return cls([Recording.open(path) for path in paths])
+
+    @property
+    def active(self) -> Recording:
+        """The recording that the selection is in."""
+        return self.recordings[self.walk.active]
+
+    def draw_gaps(self) -> int:
+        """Find the gaps and draw them. Returns how many there are."""
+        gaps = self.active.results.gaps()
+        self.walk.set_gaps({d.device: Idle(d.start, d.end) for d in gaps.devices})
+        return len(gaps)
+
+    # Links
+
+    def follow(self, step: int) -> tuple[int | None, str]:
+        """Follow the flow from the selection: op → launch → kernel (1), or back (-1). (the event to go to or
+        None, what to say)."""
+        return self._along(flow.follow if step > 0 else flow.unfollow)
+
+    def partner(self) -> tuple[int | None, str]:
+        """The backward op of the selected forward op, or the other way round. As `follow`."""
+
+        def link(trace: Trace, event: int) -> tuple[int | None, str]:
+            found = flow.backward(trace, event)
+            none = "no forward or backward op belongs to this"
+            return found, "forward ↔ backward" if found is not None else none
+
+        return self._along(link)
+
+    def _along(self, link: Callable[[Trace, int], tuple[int | None, str]]) -> tuple[int | None, str]:
+        event = self.walk.selected
+        return (None, "select an event first") if event is None else link(self.active.trace, event)
+
+    # Times
+
+    def wrong_time(self, text: str) -> str:
+        """What is wrong with a time that was typed; "" for nothing."""
+        try:
+            time = parse_time(text)
+        except ValueError as error:
+            return str(error)
+        low, high = self.walk.scene.span
+        return "" if low <= time <= high else f"the trace goes from {instant(low)} to {instant(high)}"
+
+    def go_to_time(self, text: str) -> str:
+        """Go to a time as it was typed. Returns what to say. Raises ValueError for what is none."""
+        time = round(parse_time(text))
+        self.walk.go_to(time)
+        return f"the line is at {as_typed(time)}; Esc takes it away"
+
+    def select_range(self) -> bool:
+        """The selection's stretch of time becomes the range. False without a selection."""
+        event, trace = self.walk.selected, self.active.trace
+        if event is None:
+            return False
+        start = int(trace.start[event]) + self.walk.offset
+        self.walk.set_range(start, start + max(1, int(trace.duration[event])))
+        return True
