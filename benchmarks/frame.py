@@ -101,7 +101,7 @@ def made(events: int) -> Trace:
         instants=Instants(none64, none32, np.zeros(0, np.int16), none32, none64),
         counters=Counters(none64, none32, np.zeros(0, np.float64)),
         notices=(),
-        odd=np.zeros(n, np.bool_),
+        implausible=np.zeros(n, np.bool_),
         phases={"X": n},
         first_view=(0, times * PERIOD),
         reader=_NoFile(),
