@@ -105,7 +105,8 @@ def _paint_device(scene: Scene, line: Line, field: Canvas, y: int, papers: Colou
     pieces = scene.fixed.devices.get(line.ref)
     if pieces is None:
         return
-    busy = pieces.within(view.borders())
+    borders = view.borders()
+    busy = pieces.within(borders[:-1], borders[1:])
     cells = Cells(
         np.full((1, view.width), ord(" "), dtype=np.uint32),
         np.full((1, view.width), theme.busy, dtype=np.int16),

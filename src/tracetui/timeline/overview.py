@@ -25,7 +25,10 @@ def _eighths(scene: Scene, borders: I64) -> I64:
     if found is None:
         devices = scene.fixed.devices
         used = [devices[d] for d in devices if d >= 0] or list(devices.values())
-        busy = sum((one.within(borders) for one in used), np.zeros(len(borders) - 1, dtype=np.int64))
+        busy = sum(
+            (one.within(borders[:-1], borders[1:]) for one in used),
+            np.zeros(len(borders) - 1, dtype=np.int64),
+        )
         whole = np.maximum(1, np.diff(borders) * max(1, len(used)))
         found = np.clip(-(-8 * busy // whole), 0, 8)
         found = np.where(8 * busy <= 7 * whole, np.minimum(found, 7), found)

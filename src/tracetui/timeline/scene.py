@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tracetui.timeline.busy import Busy
 from tracetui.timeline.layout import Layout, Line
 from tracetui.timeline.palette import Palette
 from tracetui.timeline.rows import Rows
 from tracetui.timeline.series import Series
 from tracetui.timeline.themes import Theme
 from tracetui.timeline.viewport import Viewport
+from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64, Bool, Trace
 from tracetui.units import as_typed
 
@@ -39,7 +39,7 @@ class Fixed:
     palette: Palette
     short: Callable[[int], str]
     """The text of a name in a bar."""
-    devices: Mapping[int, Busy]
+    devices: Mapping[int, Union]
     """When each device was busy; key -1: the CPU threads, where there is no device."""
 
     busy: float
