@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tracetui.analysis.gaps import find_gaps
 from tracetui.timeline.busy import overall
+from tracetui.timeline.frame import paint
 from tracetui.timeline.scene import Scene
 from tracetui.trace.model import Trace
 
@@ -17,4 +18,5 @@ def test_a_kernel_without_length_ends_a_gap(
     (gaps,) = find_gaps(trace)
     assert (gaps.busy, gaps.last - gaps.first) == (100_000, 1_000_000)
     scene = make_scene(trace)
-    assert overall(scene.fixed.devices.values()) == 0.1
+    assert overall(scene.source.devices.values()) == 0.1
+    assert "GPU 10%" in paint(scene, 10).text(0)

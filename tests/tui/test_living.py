@@ -205,7 +205,7 @@ async def test_themes_can_be_changed_while_it_runs() -> None:
         for name in THEMES:
             app.theme = name
             await pilot.pause()
-            assert screen.timeline.scene.fixed.palette.theme.name == app.palette.name
+            assert screen.timeline.scene.theme.name == app.palette.name
         assert set(app.available_themes) == set(THEMES)
 
 

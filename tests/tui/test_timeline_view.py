@@ -18,7 +18,7 @@ from textual.pilot import Pilot
 from tracetui.timeline.scene import TOP
 from tracetui.timeline.themes import LIGHT, PLAIN
 from tracetui.trace import Trace, load
-from tracetui.tui.timeline import GapClicked, GapId, Gaps, Mark, RangeChanged, SelectionBar, TimelineView
+from tracetui.tui.timeline import Flag, GapClicked, GapId, Gaps, RangeChanged, SelectionBar, TimelineView
 from tracetui.tui.timeline.messages import SelectionChanged, ViewportChanged
 
 
@@ -380,17 +380,17 @@ async def test_marks_matches_and_themes(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        view.set_marks([Mark(500_000, "half")])
+        view.set_marks([Flag(500_000, "half")])
         view.set_matches(np.array(of_name(view.trace, "kernel1")))
         await pilot.pause()
         assert "half" in text_of(view)
-        assert view.scene.matches is not None
-        assert view.scene.matches.sum() == 10
+        assert view.scene.source.matches is not None
+        assert view.scene.source.matches.sum() == 10
         view.set_matches(None)
-        assert view.scene.matches is None
+        assert view.scene.source.matches is None
         shell.theme = "textual-light"
         await pilot.pause()
-        assert view.scene.fixed.theme is LIGHT
+        assert view.scene.theme is LIGHT
         view.set_theme(PLAIN)
         await pilot.pause()
         styles = {segment.style for strip in view.render_lines(view.size.region) for segment in strip}
@@ -403,9 +403,9 @@ async def test_lit_names(shell: Shell) -> None:
         view = shell.view
         kernel = of_name(view.trace, "kernel1")[2]
         view.select(kernel)
-        assert view.scene.same == int(view.trace.name[kernel])
+        assert view.scene.source.same == int(view.trace.name[kernel])
         view.select(None)
-        assert view.scene.same == -1
+        assert view.scene.source.same == -1
 
 
 async def test_what_is_sent_is_what_is_seen(shell: Shell) -> None:

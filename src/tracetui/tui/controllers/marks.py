@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracetui.session.marks import Mark, Marks, event_of, mark_on, next_mark, told
 from tracetui.tui.controllers.prompts import Asking
-from tracetui.tui.timeline import Mark as Flag
+from tracetui.tui.timeline import Flag
 from tracetui.units import instant, plural
 
 

@@ -124,7 +124,7 @@ class TraceScreen(Moving, Arranging, Walking, Ranges, Marking, Taking, Paning):
 
     def _colour(self, name: int) -> str | None:
         """The colour of a name in the timeline, for the tables."""
-        colour = self.timeline.scene.fixed.palette.colour_of(name)
+        colour = self.timeline.scene.source.palette.colour_of(name)
         return f"color({colour})" if 0 <= colour < 256 else None
 
     def set_palette(self, palette: Theme) -> None:

@@ -7,11 +7,11 @@ drawing is done by `tracetui.timeline`.
 
 from tracetui.tui.timeline.bar import SelectionBar
 from tracetui.tui.timeline.messages import (
+    Flag,
     GapClicked,
     GapId,
     Gaps,
     LanesArranged,
-    Mark,
     RangeChanged,
     SelectionChanged,
     ViewportChanged,
@@ -19,11 +19,11 @@ from tracetui.tui.timeline.messages import (
 from tracetui.tui.timeline.view import TimelineView
 
 __all__ = [
+    "Flag",
     "GapClicked",
     "GapId",
     "Gaps",
     "LanesArranged",
-    "Mark",
     "RangeChanged",
     "SelectionBar",
     "SelectionChanged",

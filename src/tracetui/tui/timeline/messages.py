@@ -27,7 +27,7 @@ class GapId:
     index: int
 
 
-class Mark(NamedTuple):
+class Flag(NamedTuple):
     """A labelled instant."""
 
     time_ns: int
@@ -35,10 +35,11 @@ class Mark(NamedTuple):
 
 
 class SelectionChanged(Message):
-    """Another slice is selected (None: none is). Not sent for `select(..., quiet=True)`."""
+    """Another slice of recording `of` is selected (None: none is). Not sent for `select(..., quiet=True)`."""
 
-    def __init__(self, slice_index: int | None) -> None:
+    def __init__(self, slice_index: int | None, of: int = 0) -> None:
         self.slice_index = slice_index
+        self.of = of
         super().__init__()
 
 
@@ -59,15 +60,16 @@ class RangeChanged(Message):
 
 
 class GapClicked(Message):
-    """A gap on a device's lane was clicked."""
+    """A gap on a lane of a device of recording `of` was clicked."""
 
-    def __init__(self, gap: GapId) -> None:
+    def __init__(self, gap: GapId, of: int = 0) -> None:
         self.gap = gap
+        self.of = of
         super().__init__()
 
 
 class LanesArranged(Message):
-    """The user folded, hid, pinned or moved a lane. `own`: False where all were put back instead."""
+    """The user folded, hid, pinned or moved lanes. `own`: False where all were put back instead."""
 
     def __init__(self, own: bool = True) -> None:
         self.own = own

@@ -2,120 +2,133 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-import numpy as np
 from textual import events
+from textual.geometry import Size
+from textual.message import Message
 
-from tracetui.timeline import navigate
-from tracetui.timeline.gap_cells import device_of, gap_columns
-from tracetui.timeline.layout import Line, Of
-from tracetui.timeline.scene import TOP
+from tracetui.timeline.gap_cells import gap_at
+from tracetui.timeline.navigate import event_at
+from tracetui.timeline.scene import TOP, Scene
 from tracetui.tui.timeline.messages import GapClicked, GapId, RangeChanged
-
-if TYPE_CHECKING:
-    from tracetui.tui.timeline.view import TimelineView
 
 WHEEL_LINES = 3
 WHEEL_PAN = 0.1
 WHEEL_ZOOM = 1.25
 
 
+class Clicked(Protocol):
+    """What the mouse needs of the timeline."""
+
+    @property
+    def scene(self) -> Scene: ...
+    @property
+    def size(self) -> Size: ...
+    def capture_mouse(self) -> None: ...
+    def release_mouse(self) -> None: ...
+    def post_message(self, message: Message) -> bool: ...
+    def show(self, start_ns: int, end_ns: int) -> None: ...
+    def zoom(self, factor: float, about: float | None = None) -> None: ...
+    def pan(self, fraction: float) -> None: ...
+    def centre_on(self, time_ns: float, *, jump: bool = True) -> None: ...
+    def scroll_lanes(self, lines: int) -> None: ...
+    def select(self, slice_index: int | None, *, of: int | None = None, reveal: bool = True) -> None: ...
+    def set_range(self, start_ns: int | None, end_ns: int | None = None, *, quiet: bool = False) -> None: ...
+    def toggle_track(self, track: int) -> None: ...
+
+
 class Mouse:
-    """Handlers for `TimelineView`."""
+    """Turns the mouse's events into calls of the timeline."""
 
-    _pressed: tuple[int, int] | None = None
-    _dragged = False
+    def __init__(self, view: Clicked) -> None:
+        self._view = view
+        self._pressed: tuple[int, int] | None = None
+        self._dragged = False
 
-    def _line_at(self: TimelineView, y: int) -> Line | None:  # type: ignore[misc]
-        lines = self.scene.lines(self.size.height - TOP)
-        return lines[y - TOP] if 0 <= y - TOP < len(lines) else None
+    def handle(self, event: events.MouseEvent) -> None:
+        """Do what an event asks for."""
+        match event:
+            case events.MouseScrollDown():
+                self._wheel(event, 1)
+            case events.MouseScrollUp():
+                self._wheel(event, -1)
+            case events.MouseScrollRight():
+                event.stop()
+                self._view.pan(WHEEL_PAN)
+            case events.MouseScrollLeft():
+                event.stop()
+                self._view.pan(-WHEEL_PAN)
+            case events.MouseDown(button=1):
+                self._press(event)
+            case events.MouseMove() if self._pressed is not None:
+                self._drag(event, *self._pressed)
+            case events.MouseUp():
+                self._release()
+            case events.Click(chain=2) if event.y >= TOP:
+                self._fit_selection()
 
-    def on_mouse_scroll_down(self: TimelineView, event: events.MouseScrollDown) -> None:  # type: ignore[misc]
-        self._wheel(event, 1)
-
-    def on_mouse_scroll_up(self: TimelineView, event: events.MouseScrollUp) -> None:  # type: ignore[misc]
-        self._wheel(event, -1)
-
-    def on_mouse_scroll_right(self: TimelineView, event: events.MouseScrollRight) -> None:  # type: ignore[misc]
+    def _wheel(self, event: events.MouseEvent, step: int) -> None:
         event.stop()
-        self.pan(WHEEL_PAN)
-
-    def on_mouse_scroll_left(self: TimelineView, event: events.MouseScrollLeft) -> None:  # type: ignore[misc]
-        event.stop()
-        self.pan(-WHEEL_PAN)
-
-    def _wheel(self: TimelineView, event: events.MouseEvent, step: int) -> None:  # type: ignore[misc]
-        event.stop()
+        scene = self._view.scene
         if event.ctrl or event.meta:
-            about = self.viewport.time(max(0, event.x - self.scene.labels) + 0.5)
-            self.zoom(WHEEL_ZOOM if step < 0 else 1 / WHEEL_ZOOM, about)
+            about = scene.view.time(max(0, event.x - scene.labels) + 0.5)
+            self._view.zoom(WHEEL_ZOOM if step < 0 else 1 / WHEEL_ZOOM, about)
         elif event.shift:
-            self.pan(WHEEL_PAN * step)
+            self._view.pan(WHEEL_PAN * step)
         else:
-            self.scroll_lanes(WHEEL_LINES * step)
+            self._view.scroll_lanes(WHEEL_LINES * step)
 
-    def on_mouse_down(self: TimelineView, event: events.MouseDown) -> None:  # type: ignore[misc]
-        if event.button == 1:
-            self._pressed, self._dragged = (event.x, event.y), False
-            self.capture_mouse()
-            if event.y == 0:
-                self._to_overview(event.x)
+    def _press(self, event: events.MouseDown) -> None:
+        self._pressed, self._dragged = (event.x, event.y), False
+        self._view.capture_mouse()
+        if event.y == 0:
+            self._to_overview(event.x)
 
-    def on_mouse_move(self: TimelineView, event: events.MouseMove) -> None:  # type: ignore[misc]
-        if self._pressed is None:
-            return
-        x, y = self._pressed
+    def _drag(self, event: events.MouseMove, x: int, y: int) -> None:
+        """`x`, `y`: where the button was pressed."""
+        view, labels = self._view.scene.view, self._view.scene.labels
         if y == 0:
             self._to_overview(event.x)
-        elif x >= self.scene.labels and (self._dragged or abs(event.x - x) > 1):
+        elif x >= labels and (self._dragged or abs(event.x - x) > 1):
             self._dragged = True
-            first, last = sorted((x, max(self.scene.labels, event.x)))
-            view = self.viewport
-            labels = self.scene.labels
-            self.set_range(view.time(first - labels), view.time(last + 1 - labels), quiet=True)
+            first, last = sorted((x, max(labels, event.x)))
+            self._view.set_range(view.time(first - labels), view.time(last + 1 - labels), quiet=True)
 
-    def on_mouse_up(self: TimelineView, event: events.MouseUp) -> None:  # type: ignore[misc]
+    def _release(self) -> None:
         pressed, self._pressed = self._pressed, None
-        self.release_mouse()
+        self._view.release_mouse()
         if pressed is not None and self._dragged:
-            self.post_message(RangeChanged(self.range_ns))
+            self._view.post_message(RangeChanged(self._view.scene.band))
         elif pressed is not None and pressed[1] > 0:
             self._click(*pressed)
 
-    def on_click(self: TimelineView, event: events.Click) -> None:  # type: ignore[misc]
+    def _fit_selection(self) -> None:
         """A double click fits what the first one selected."""
-        if event.chain == 2 and event.y >= TOP and (i := self.selected) is not None:
-            start = int(self.trace.start[i])
-            self.show(start, start + max(10, int(self.trace.duration[i])))
+        source, selected = self._view.scene.source, self._view.scene.selected
+        if selected >= 0:
+            start = source.start(selected)
+            self._view.show(start, start + max(10, int(source.trace.duration[selected])))
 
-    def _to_overview(self: TimelineView, x: int) -> None:  # type: ignore[misc]
-        low, high = self.scene.span
-        share = min(1.0, max(0.0, (x - self.scene.labels + 0.5) / max(1, self.viewport.width)))
-        self.centre_on(low + share * (high - low), jump=False)
+    def _to_overview(self, x: int) -> None:
+        scene = self._view.scene
+        low, high = scene.span
+        share = min(1.0, max(0.0, (x - scene.labels + 0.5) / max(1, scene.view.width)))
+        self._view.centre_on(low + share * (high - low), jump=False)
 
-    def _click(self: TimelineView, x: int, y: int) -> None:  # type: ignore[misc]
-        line = self._line_at(y)
-        if line is None:
-            self.select(None)
+    def _click(self, x: int, y: int) -> None:
+        scene = self._view.scene
+        lines, column = scene.lines(self._view.size.height - TOP), x - scene.labels
+        if not 0 <= y - TOP < len(lines):
+            self._view.select(None)
             return
-        column = x - self.scene.labels
+        line = lines[y - TOP]
+        local = scene.local(line.source)
         if column < 0:
-            self.toggle_track(line.track)
-            return
-        found = None
-        if line.of is Of.LANE:
-            row = self.scene.fixed.rows.row(line.ref, line.depth)
-            found = navigate.hit(row, self.viewport, column)
-        if found is not None:
-            self.select(found, reveal=False)
-            return
-        device = device_of(self.scene, line)
-        idle = self.scene.gaps.get(device)
-        if idle is not None:
-            start = self.viewport.time(column)
-            at = int(gap_columns(idle, np.array([start, start + self.viewport.cell], dtype=np.int64))[0])
-            if at >= 0:
-                self.post_message(GapClicked(GapId(device, at)))
-                return
-        self.select(None)
+            self._view.toggle_track(line.track)
+        elif (found := event_at(local, line, column)) is not None:
+            self._view.select(found, of=line.source, reveal=False)
+        elif (gap := gap_at(local, line, column)) is not None:
+            self._view.post_message(GapClicked(GapId(*gap), line.source))
+        else:
+            self._view.select(None)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from textual.app import App
 
-from tracetui.timeline.busy import busy_of, overall
+from tracetui.timeline.busy import busy_of
 from tracetui.timeline.palette import Palette
 from tracetui.timeline.rows import Rows
-from tracetui.timeline.scene import Fixed
+from tracetui.timeline.scene import Idle, Source
 from tracetui.timeline.series import Series, counters, launches, memory
 from tracetui.timeline.themes import DARK, LIGHT, PLAIN, SIXTEEN, Theme
 from tracetui.trace.model import Trace
+from tracetui.tui.timeline.messages import Gaps
 
 
 def theme_of(app: App[Any] | None) -> Theme:
@@ -29,31 +31,30 @@ def theme_of(app: App[Any] | None) -> Theme:
     return DARK if app.current_theme.dark else LIGHT
 
 
-def fixed_of(trace: Trace, theme: Theme, short: Callable[[int], str] | None) -> Fixed:
-    """Everything about a trace that stays while one moves about."""
-    names = trace.names
-
-    def whole(name: int) -> str:
-        return names[name]
-
-    cached: dict[int, str] = {}
-    given = short or whole
-
-    def once(name: int) -> str:
-        text = cached.get(name)
-        if text is None:
-            text = cached[name] = given(name)
-        return text
-
-    devices = busy_of(trace)
-    return Fixed(trace, Rows(trace), Palette(trace, theme), once, devices, overall(devices.values()))
+def source_of(
+    trace: Trace,
+    theme: Theme,
+    short: Callable[[int], str] | None,
+    gaps: Sequence[Gaps] = (),
+    offset: int = 0,
+    title: str = "",
+) -> Source:
+    """A recording as the timeline draws it."""
+    text = lru_cache(maxsize=None)(short or (lambda name: trace.names[name]))
+    idle = gaps_of(gaps)
+    return Source(trace, Rows(trace), Palette(trace, theme), text, busy_of(trace), offset, title, idle)
 
 
-def themed(fixed: Fixed, theme: Theme) -> Fixed:
+def gaps_of(gaps: Sequence[Gaps]) -> dict[int, Idle]:
+    """Gaps by device."""
+    return {one.device: Idle(one.start, one.end) for one in gaps}
+
+
+def themed(source: Source, theme: Theme) -> Source:
     """The same with other colours."""
-    if theme is fixed.theme:
-        return fixed
-    return replace(fixed, palette=Palette(fixed.trace, theme))
+    if theme is source.palette.theme:
+        return source
+    return replace(source, palette=Palette(source.trace, theme))
 
 
 def series_of(trace: Trace, stopped: Callable[[], bool]) -> Iterator[list[Series]]:
