@@ -24,7 +24,7 @@ from tracetui.timeline.labels import label_width
 from tracetui.timeline.layout import lay_out
 from tracetui.timeline.palette import Palette
 from tracetui.timeline.rows import Rows
-from tracetui.timeline.scene import TOP, Fixed, Idle, Scene
+from tracetui.timeline.scene import TOP, Idle, Scene, Source
 from tracetui.timeline.themes import DARK
 from tracetui.timeline.viewport import fit, pan, zoom
 from tracetui.trace.model import NO_ID, Counters, Instants, Kind, Lane, Process, Trace, TraceInfo
@@ -101,7 +101,7 @@ def made(events: int) -> Trace:
         instants=Instants(none64, none32, np.zeros(0, np.int16), none32, none64),
         counters=Counters(none64, none32, np.zeros(0, np.float64)),
         notices=(),
-        odd=np.zeros(n, np.bool_),
+        implausible=np.zeros(n, np.bool_),
         phases={"X": n},
         first_view=(0, times * PERIOD),
         reader=_NoFile(),
@@ -143,17 +143,13 @@ def _stream_pattern(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
 
 def scene_of(trace: Trace, width: int, height: int) -> Scene:
     devices = busy_of(trace)
-    fixed = Fixed(trace, Rows(trace), Palette(trace, DARK), lambda n: trace.names[n], devices, 0.5)
+    gaps = {0: Idle(devices[0].end[:-1], devices[0].start[1:])}
+    palette = Palette(trace, DARK)
+    source = Source(trace, Rows(trace), palette, lambda n: trace.names[n], devices, gaps=gaps)
     labels = label_width(width)
     low, high = trace.first_view
-    return Scene(
-        fixed,
-        fit(low, high, width - labels),
-        lay_out(trace, height - TOP),
-        labels=labels,
-        span=(low, high),
-        gaps={0: Idle(devices[0].end[:-1], devices[0].start[1:])},
-    )
+    layout = lay_out([trace], height - TOP)
+    return Scene((source,), fit(low, high, width - labels), layout, labels=labels, span=(low, high))
 
 
 def frames(scene: Scene, height: int, step: int) -> float:
@@ -176,7 +172,7 @@ def main() -> None:
     options = parser.parse_args()
     width, height = map(int, options.size.split("x"))
     scenes = [scene_of(made(n), width, height) for n in options.events]
-    counts = [len(s.fixed.trace) for s in scenes]
+    counts = [len(s.source.trace) for s in scenes]
     worst = 0.0
     for what, share in (("whole trace", None), ("5 ms", 5_000_000), ("200 µs", 200_000)):
         views = []

@@ -6,7 +6,6 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +21,6 @@ from tracetui.analysis.causes import (
     lead_in_cause,
 )
 from tracetui.analysis.gaps import clip, find_gaps
-from tracetui.analysis.intervals import union
 from tracetui.trace import DEVICE_WORK, Trace, load
 
 DATA = Path(__file__).parent.parent / "data"
@@ -81,23 +79,6 @@ def test_wild_traces(wild: Path) -> None:
     for path in sorted([*wild.glob("*.json*"), *wild.glob("*/*.json*")]):
         devices += check_against_hand(load(path))
     assert devices >= 6
-
-
-times = st.integers(min_value=0, max_value=60)
-
-
-@given(st.lists(st.tuples(times, st.integers(min_value=0, max_value=12)), max_size=40), times, times)
-def test_union_against_a_set_of_points(intervals: list[tuple[int, int]], low: int, high: int) -> None:
-    start = np.array([s for s, _ in intervals], dtype=np.int64)
-    end = np.array([s + d for s, d in intervals], dtype=np.int64)
-    points = {p for s, d in intervals for p in range(s, s + d)}
-    made = union(start, end)
-    assert made.total == len(points)
-    assert (made.start[1:] > made.end[:-1]).all()
-    inside = sum(low <= p < high for p in points)
-    assert made.within(np.array([low]), np.array([high])).tolist() == [inside]
-    touched = sum(int(b - a) for a, b in zip(made.start, made.end, strict=True) if a < high and b > low)
-    assert made.touching(np.array([low]), np.array([high])).tolist() == [touched if high > low else 0]
 
 
 # A kernel that ends at 100 us; the gap lasts until the second one begins.

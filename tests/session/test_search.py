@@ -118,4 +118,4 @@ def test_a_wrong_query_leaves_the_search_as_it_was(trace: Trace) -> None:
     session.search.clear()
     assert not session.search
     assert len(session.search) == 0
-    assert session.walk.scene.matches is None
+    assert session.walk.scene.source.matches is None

@@ -11,7 +11,7 @@ from tracetui.timeline.busy import busy_of
 from tracetui.timeline.layout import lay_out
 from tracetui.timeline.palette import Palette
 from tracetui.timeline.rows import Rows
-from tracetui.timeline.scene import Fixed, Scene
+from tracetui.timeline.scene import Scene, Source
 from tracetui.timeline.series import counters
 from tracetui.timeline.themes import DARK, Theme
 from tracetui.timeline.viewport import Viewport, fit
@@ -118,7 +118,7 @@ def trace_of(
             tuple(0 for _ in series),
         ),
         notices=(),
-        odd=np.zeros(n, np.bool_),
+        implausible=np.zeros(n, np.bool_),
         phases={"X": n},
         first_view=(int(start.min()), int((start + duration).max())) if n else (0, 1),
         reader=NoFile(),
@@ -135,13 +135,16 @@ def scene_of(
     short: Callable[[int], str] | None = None,
 ) -> Scene:
     low, high = trace.first_view
-    fixed = Fixed(
-        trace, Rows(trace), Palette(trace, theme), short or (lambda n: trace.names[n]), busy_of(trace), 0.0
+    source = Source(
+        trace,
+        Rows(trace),
+        Palette(trace, theme),
+        short or (lambda n: trace.names[n]),
+        busy_of(trace),
+        series=tuple(counters(trace)),
     )
-    series = tuple(counters(trace))
-    layout = lay_out(trace, height).with_counters(len(series), height)
-    span = (low, max(high, low + 1))
-    return Scene(fixed, view or fit(low, high, width), layout, span=span, series=series)
+    layout = lay_out([trace], height).with_counters(len(source.series), height)
+    return Scene((source,), view or fit(low, high, width), layout, span=(low, max(high, low + 1)))
 
 
 @pytest.fixture(scope="session")

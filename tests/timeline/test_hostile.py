@@ -44,7 +44,8 @@ def test_any_times(
     trace = replace(trace, start=start, duration=np.array([d for _, d in slices], np.int64))
     low, high = int(start[0]), int(start[-1])
     gaps = {0: Idle(start[:-1], start[1:])}
-    scene = replace(make_scene(trace, fit(low, high, width)), span=(low, max(high, low + 1)), gaps=gaps)
+    scene = make_scene(trace, fit(low, high, width)).having(gaps=gaps)
+    scene = replace(scene, span=(low, max(high, low + 1)))
     scene = moves.look(scene, scene.view)
     for step in steps:
         if step in ("in", "out"):
@@ -55,7 +56,7 @@ def test_any_times(
             cells = 50 if step == "right" else -50
             scene = moves.look(scene, replace(scene.view, start=scene.view.start + cells * scene.view.cell))
         elif (found := moves.stepped(scene, step)) is not None:
-            scene = moves.revealed(moves.chosen(scene, found), found, 20, closer=True)
+            scene = moves.revealed(moves.chosen(scene, found[1]), found[1], 20, closer=True)
         canvas = paint(scene, 12)
         assert all(cell_len(canvas.text(y)) == canvas.width for y in range(12))
 
@@ -68,13 +69,13 @@ def test_a_million_lanes_do_not_hang(make: Make, make_scene: MakeScene) -> None:
         lanes=tuple(Lane(0, str(i), f"t{i}", "thread", -1, i, i + 1, 1) for i in range(n)),
         **{
             name: np.repeat(getattr(base, name), n)
-            for name in ("duration", "name", "kind", "depth", "parent", "launch", "odd", "category")
+            for name in ("duration", "name", "kind", "depth", "parent", "launch", "implausible", "category")
         },
         start=np.arange(n, dtype=np.int64),
         lane=np.arange(n, dtype=np.int32),
         first_view=(0, n),
     )
-    scene = replace(make_scene(trace), layout=lay_out(trace, 20))
+    scene = replace(make_scene(trace), layout=lay_out([trace], 20))
     scene = moves.revealed(moves.chosen(scene, n - 1), n - 1, 20, closer=True)
     assert scene.top > n - 40
     assert f"t{n - 1}" in "".join(paint(scene, 20).text(y) for y in range(20))

@@ -45,7 +45,7 @@ def test_a_thread_away_from_its_process_says_whose_it_is(make: Make, make_scene:
         processes=(Process("1", "trainer", "", 0, -1), Process("2", "loader", "", 1, -1)),
         lanes=tuple(replace(lane, process=int(i == 2)) for i, lane in enumerate(trace.lanes)),
     )
-    scene = replace(make_scene(trace), layout=lay_out(trace, 20))
+    scene = replace(make_scene(trace), layout=lay_out([trace], 20))
     assert [Of(o) for o in scene.layout.of.tolist()] == [
         *(Of.PROCESS, Of.LANE, Of.LANE),
         *(Of.PROCESS, Of.LANE),

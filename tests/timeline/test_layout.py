@@ -21,6 +21,7 @@ def layout_of(rows: list[int]) -> Layout:
     n = len(rows)
     return Layout(
         np.zeros(n, np.int32),
+        np.zeros(n, np.int32),
         np.arange(n, dtype=np.int32),
         np.array(rows, np.int32),
         np.array(rows, np.int32),
@@ -92,15 +93,15 @@ def test_a_lane_moves_past_those_that_are_seen_with_it() -> None:
 
 def test_everything_has_a_place_when_it_opens(make: Make) -> None:
     trace = make([*deep(0, 30), *deep(1, 4), *deep(2, 2)], streams=[2])
-    layout = lay_out(trace, 20)
+    layout = lay_out([trace], 20)
     assert layout.height <= 20
     assert layout.shown.tolist() == [14, 4, 2]  # the deep thread gives way, and only as far as it must
-    assert lay_out(trace, 100).shown.tolist() == [30, 4, 2]
+    assert lay_out([trace], 100).shown.tolist() == [30, 4, 2]
 
 
 def test_devices_stay_on_a_screen_full_of_threads(make: Make) -> None:
     slices = [s for lane in range(40) for s in deep(lane, 2)] + [(40, 0, 100, "kernel")]
-    layout = lay_out(make(slices, streams=[40]), 20)
+    layout = lay_out([make(slices, streams=[40])], 20)
     shown = layout.lines(0, 20)
     assert any(line.ref == 40 and line.pinned for line in shown)
     assert len(shown) == 20
@@ -108,33 +109,33 @@ def test_devices_stay_on_a_screen_full_of_threads(make: Make) -> None:
 
 def test_streams_of_one_device_get_a_heading(make: Make) -> None:
     trace = make([(0, 0, 10, "op"), (1, 0, 10, "k"), (2, 0, 10, "k")], streams=[1, 2])
-    assert [Of(o) for o in lay_out(trace, 20).of.tolist()] == [Of.LANE, Of.DEVICE, Of.LANE, Of.LANE]
+    assert [Of(o) for o in lay_out([trace], 20).of.tolist()] == [Of.LANE, Of.DEVICE, Of.LANE, Of.LANE]
     alone = make([(0, 0, 10, "op"), (1, 0, 10, "k")], streams=[1])
-    assert [Of(o) for o in lay_out(alone, 20).of.tolist()] == [Of.LANE, Of.LANE]
+    assert [Of(o) for o in lay_out([alone], 20).of.tolist()] == [Of.LANE, Of.LANE]
 
 
 def test_the_span_of_the_recording_comes_last(make: Make) -> None:
     trace = make([(0, 0, 10, "op"), (1, 0, 10, "PyTorch Profiler (0)"), (2, 0, 10, "k")], streams=[2])
     lanes = (trace.lanes[0], replace(trace.lanes[1], kind="span"), trace.lanes[2])
-    assert lay_out(replace(trace, lanes=lanes), 20).ref.tolist() == [0, 2, 1]
+    assert lay_out([replace(trace, lanes=lanes)], 20).ref.tolist() == [0, 2, 1]
 
 
 def test_what_was_hidden_comes_back_as_it_was(make: Make) -> None:
     trace = make([*deep(0, 5), *deep(1, 4), *deep(2, 3)])
-    layout = lay_out(trace, 50).with_shown(1, 2)
+    layout = lay_out([trace], 50).with_shown(1, 2)
     hidden = layout.with_shown(0, 0).with_shown(1, 0).reorder(1, 1)
     assert hidden.shown.tolist() == [0, 3, 0]
     back = hidden.with_hidden()
     assert back.shown.tolist() == [5, 3, 2]
     assert back.chosen == {2}  # the lines of the other still go by the room that there is
     # Kept from an earlier session it is only known to have been hidden.
-    again = arranged(trace, lay_out(trace, 50), arrangement(trace, hidden))
+    again = arranged(trace, lay_out([trace], 50), arrangement(trace, hidden))
     assert again.with_hidden().shown.tolist() == [1, 3, 1]
 
 
 def test_counters_come_last_and_give_way(make: Make) -> None:
     trace = make(deep(0, 5))
-    layout = lay_out(trace, 10).with_counters(3, 10)
+    layout = lay_out([trace], 10).with_counters(3, 10)
     assert layout.shown.tolist() == [5, 1, 1, 1]
     assert layout.rows.tolist() == [5, *[COUNTER_ROWS] * 3]
     assert layout.with_counters(3, 10).shown.tolist() == [5, 1, 1, 1]
@@ -142,7 +143,7 @@ def test_counters_come_last_and_give_way(make: Make) -> None:
     assert layout.with_counters(9, 10).shown.tolist() == [5, 1, 1, 1, *[0] * 6]  # too many
     assert len(layout.with_counters(1, 10)) == 4
     # Where there is room, counters are as high as they can be.
-    roomy = lay_out(trace, 30)
+    roomy = lay_out([trace], 30)
     assert roomy.with_counters(2, 30).shown.tolist()[-2:] == [4, 4]
     assert roomy.with_counters(2, int(roomy.shown.sum()) + 5).shown.tolist()[-2:] == [2, 2]
 
@@ -151,14 +152,14 @@ def test_counters_come_last_and_give_way(make: Make) -> None:
 def test_very_many_lanes(make: Make, lanes: int) -> None:
     trace = make([(0, 0, 10, "a")])
     many = replace(trace, lanes=tuple(Lane(0, str(i), "t", "thread", -1, 0, 1, 1) for i in range(lanes)))
-    layout = lay_out(many, 40)
+    layout = lay_out([many], 40)
     assert layout.height == lanes
     assert [line.ref for line in layout.lines(lanes - 3, 40)] == [lanes - 3, lanes - 2, lanes - 1]
     assert layout.place(layout.track_of(Of.LANE, lanes // 2), 0) == lanes // 2
 
 
 def test_no_lanes(make: Make) -> None:
-    layout = lay_out(make([]), 10)
+    layout = lay_out([make([])], 10)
     assert layout.lines(0, 10) == []
     assert layout.height == 0
     assert layout.track_of(Of.LANE, 0) == -1
@@ -168,11 +169,11 @@ def test_an_arrangement_survives(make: Make) -> None:
     import json
 
     trace = make([*deep(0, 5), *deep(1, 3), (2, 0, 9, "k"), (3, 0, 9, "k")], streams=[2, 3])
-    first = lay_out(trace, 50).with_counters(1, 50)
+    first = lay_out([trace], 50).with_counters(1, 50)
     mine = first.with_shown(0, 2).with_shown(1, 0).toggle_pin(3).reorder(4, -4)
     kept = json.loads(json.dumps(arrangement(trace, mine)))
     assert [one["rows"] for one in kept] == [None, 2, 0, None, None, None]
-    again = arranged(trace, lay_out(trace, 12).with_counters(1, 50), kept)
+    again = arranged(trace, lay_out([trace], 12).with_counters(1, 50), kept)
     for name in ("of", "ref", "rows", "shown"):
         assert getattr(again, name).tolist() == getattr(mine, name).tolist(), name
     assert again.pinned == mine.pinned
@@ -180,12 +181,12 @@ def test_an_arrangement_survives(make: Make) -> None:
 
 def test_what_a_person_did_not_fold_goes_by_the_room_there_is(make: Make) -> None:
     trace = make([*deep(0, 30), *deep(1, 30), *deep(2, 8), (3, 0, 9, "k")], streams=[3])
-    tall = lay_out(trace, 60).reorder(0, 1).with_shown(2, 3)
-    again = fitted(trace, arranged(trace, lay_out(trace, 20), arrangement(trace, tall)), 20)
+    tall = lay_out([trace], 60).reorder(0, 1).with_shown(2, 3)
+    again = fitted([trace], arranged(trace, lay_out([trace], 20), arrangement(trace, tall)), 20)
     assert again.ref.tolist() == [1, 0, 2, 3]
     assert again.shown.tolist() == [8, 8, 3, 1]
     every = tall.with_shown(0, 99)
-    again = fitted(trace, arranged(trace, lay_out(trace, 20), arrangement(trace, every)), 20)
+    again = fitted([trace], arranged(trace, lay_out([trace], 20), arrangement(trace, every)), 20)
     assert again.shown.tolist() == [30, 1, 3, 1]
     # Lines that came by themselves, as by a jump to a deep event, are not a person's wish.
     assert arrangement(trace, tall.with_shown(1, 30, chosen=False)) == arrangement(trace, tall)
@@ -193,7 +194,7 @@ def test_what_a_person_did_not_fold_goes_by_the_room_there_is(make: Make) -> Non
 
 def test_what_is_new_stays_below_what_it_was_below(make: Make) -> None:
     trace = make([(lane, 0, 9, "op") for lane in range(5)])
-    layout = lay_out(trace, 50).with_counters(2, 50)
+    layout = lay_out([trace], 50).with_counters(2, 50)
     names = keys(trace, layout)
     kept = [{"track": names[2]}, {"track": "lane 9 9 thread", "rows": 0}, {"track": names[0]}]
     again = arranged(trace, layout, kept)
@@ -207,7 +208,7 @@ def test_what_is_new_stays_below_what_it_was_below(make: Make) -> None:
 def test_no_two_tracks_share_a_key(make: Make) -> None:
     trace = make([(lane, 0, 9, "op") for lane in range(3)])
     trace = replace(trace, lanes=tuple(replace(lane, tid="1") for lane in trace.lanes))
-    layout = lay_out(trace, 50)
+    layout = lay_out([trace], 50)
     assert len(set(keys(trace, layout))) == 3
     moved = layout.reorder(2, -2)
     assert arranged(trace, layout, arrangement(trace, moved)).ref.tolist() == [2, 0, 1]
@@ -229,7 +230,7 @@ def test_what_is_not_there_yet_keeps_its_place() -> None:
 )
 def test_a_spoilt_arrangement_does_no_harm(make: Make, kept: list[dict[str, object]]) -> None:
     trace = make([*deep(0, 5), *deep(1, 3)])
-    layout = arranged(trace, lay_out(trace, 50), kept)
+    layout = arranged(trace, lay_out([trace], 50), kept)
     assert sorted(layout.ref.tolist()) == [0, 1]
     assert (layout.shown <= layout.rows).all()
     assert (layout.shown >= 0).all()

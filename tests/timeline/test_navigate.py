@@ -10,7 +10,7 @@ import numpy as np
 from tracetui.timeline import moves, navigate
 from tracetui.timeline.frame import paint
 from tracetui.timeline.rows import Rows
-from tracetui.timeline.scene import TOP, Idle, Scene
+from tracetui.timeline.scene import TOP, Event, Idle, Scene
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Trace
 
@@ -28,7 +28,8 @@ SLICES = [
 ]
 
 
-def named(trace: Trace, i: int | None) -> str | None:
+def named(trace: Trace, event: Event | int | None) -> str | None:
+    i = event[1] if isinstance(event, tuple) else event
     return None if i is None else trace.name_of(i)
 
 
@@ -37,57 +38,54 @@ def test_rows_and_nesting(make: Make, make_scene: MakeScene) -> None:
     rows = Rows(trace)
     scene = make_scene(trace)
     at = {trace.name_of(i): i for i in range(len(trace))}
-    layout, view = scene.layout, scene.view
     assert named(trace, navigate.neighbour(rows, at["a"], 1)) == "b"
     assert named(trace, navigate.neighbour(rows, at["b"], -1)) == "a"
     assert navigate.neighbour(rows, at["b"], 1) is None
-    assert named(trace, navigate.below(rows, layout, view, at["step"])) == "a"
-    assert named(trace, navigate.below(rows, layout, view, at["a"])) == "a1"
-    assert named(trace, navigate.above(rows, layout, view, at["a2"])) == "a"
-    assert navigate.above(rows, layout, view, at["step"]) is None
+    assert named(trace, navigate.below(scene, at["step"])) == "a"
+    assert named(trace, navigate.below(scene, at["a"])) == "a1"
+    assert named(trace, navigate.above(scene, at["a2"])) == "a"
+    assert navigate.above(scene, at["step"]) is None
     # Without a child: the nearest in the row below, then the next lane.
-    assert named(trace, navigate.below(rows, layout, view, at["b"])) == "a2"
-    assert named(trace, navigate.below(rows, layout, view, at["a2"])) == "other"
-    assert named(trace, navigate.below(rows, layout, view, at["other"])) == "kernel"
-    assert named(trace, navigate.above(rows, layout, view, at["other"])) == "a2"
-    assert navigate.below(rows, layout, view, at["kernel"]) is None
+    assert named(trace, navigate.below(scene, at["b"])) == "a2"
+    assert named(trace, navigate.below(scene, at["a2"])) == "other"
+    assert named(trace, navigate.below(scene, at["other"])) == "kernel"
+    assert named(trace, navigate.above(scene, at["other"])) == "a2"
+    assert navigate.below(scene, at["kernel"]) is None
 
 
 def test_down_prefers_a_child_in_view(make: Make, make_scene: MakeScene) -> None:
     trace = make(SLICES, streams=[2])
     scene = make_scene(trace, Viewport(450.0, 10.0, 40))
     step = next(i for i in range(len(trace)) if trace.name_of(i) == "step")
-    assert named(trace, navigate.below(scene.fixed.rows, scene.layout, scene.view, step)) == "b"
+    assert named(trace, navigate.below(scene, step)) == "b"
 
 
 def test_rows_with_nothing_in_view_are_passed_over(make: Make, make_scene: MakeScene) -> None:
     trace = make([(0, 0, 100, "here"), (1, 9000, 10, "far"), (2, 50, 10, "near"), (3, 8000, 10, "away")])
     scene = make_scene(trace, Viewport(0.0, 10.0, 20))
-    rows, layout = scene.fixed.rows, scene.layout
-    assert named(trace, navigate.below(rows, layout, scene.view, 0)) == "near"
+    assert named(trace, navigate.below(scene, 0)) == "near"
     near = next(i for i in range(len(trace)) if trace.name_of(i) == "near")
-    assert named(trace, navigate.below(rows, layout, scene.view, near)) == "away"  # there is no other
-    assert named(trace, navigate.above(rows, layout, scene.view, near)) == "here"
+    assert named(trace, navigate.below(scene, near)) == "away"  # there is no other
+    assert named(trace, navigate.above(scene, near)) == "here"
 
 
 def test_folded_and_hidden_rows_are_passed_over(make: Make, make_scene: MakeScene) -> None:
     trace = make(SLICES, streams=[2])
     scene = make_scene(trace)
-    layout = scene.layout.with_shown(0, 1).with_shown(1, 0)
+    scene = replace(scene, layout=scene.layout.with_shown(0, 1).with_shown(1, 0))
     step = next(i for i in range(len(trace)) if trace.name_of(i) == "step")
     kernel = next(i for i in range(len(trace)) if trace.name_of(i) == "kernel")
-    rows = scene.fixed.rows
-    assert named(trace, navigate.above(rows, layout, scene.view, kernel)) == "step"
-    assert named(trace, navigate.below(rows, layout, scene.view, step)) == "a"  # a child is never hidden
+    assert named(trace, navigate.above(scene, kernel)) == "step"
+    assert named(trace, navigate.below(scene, step)) == "a"  # a child is never hidden
 
 
 def test_opening_is_in_view(make: Make, make_scene: MakeScene) -> None:
     trace = make(SLICES, streams=[2])
     scene = make_scene(trace, Viewport(610.0, 1.0, 50))
-    found = navigate.opening(scene.fixed.rows, scene.layout, scene.view)
+    found = navigate.opening(scene)
     assert named(trace, found) == "step"
     empty = make_scene(make([]))
-    assert navigate.opening(empty.fixed.rows, empty.layout, empty.view) is None
+    assert navigate.opening(empty) is None
 
 
 def test_links(make: Make) -> None:
@@ -105,7 +103,7 @@ def test_a_flow_is_drawn_from_row_to_row(make: Make, make_scene: MakeScene) -> N
     scene = moves.chosen(make_scene(trace, Viewport(0.0, 100.0, 40)), 3)
     canvas = paint(scene, 10)
     text = [canvas.text(y)[scene.labels :] for y in range(TOP, 10)]
-    assert text[1][10] == "█" or canvas.paper[TOP + 1, scene.labels + 10] != scene.fixed.theme.paper
+    assert text[1][10] == "█" or canvas.paper[TOP + 1, scene.labels + 10] != scene.theme.paper
     assert text[2][10] == "└"
     assert set(text[2][11:30]) == {"─"}
     assert text[2][30] == "▼"
@@ -144,18 +142,18 @@ def test_revealing_unfolds_scrolls_and_zooms(make: Make, make_scene: MakeScene) 
 def test_gaps_are_shown_at_a_size_that_can_be_read(make: Make, make_scene: MakeScene) -> None:
     trace = make([(0, 0, 1000, "k"), (0, 1005, 1000, "k"), (0, 900_000, 1000, "k")], streams=[0])
     gaps = {0: Idle(np.array([1000, 2005]), np.array([1005, 900_000]))}
-    scene = replace(make_scene(trace, width=80), gaps=gaps)
-    small = moves.gap_shown(scene, 0, 0, 20)
+    scene = make_scene(trace, width=80).having(gaps=gaps)
+    small = moves.gap_shown(scene, 0, 0, 0, 20)
     assert 4 * small.view.cell <= 5
     assert small.view.contains(1000)
-    large = moves.gap_shown(small, 0, 1, 20)
+    large = moves.gap_shown(small, 0, 0, 1, 20)
     assert large.view.start_ns <= 2005
     assert large.view.end_ns >= 900_000
-    assert moves.gap_shown(large, 0, 1, 20).view == large.view
-    assert moves.gap_shown(large, 3, 0, 20) is large
+    assert moves.gap_shown(large, 0, 0, 1, 20).view == large.view
+    assert moves.gap_shown(large, 0, 3, 0, 20) is large
     # A gap near an end of the trace: no blank beyond that end.
-    early = replace(scene, gaps={0: Idle(np.array([2005]), np.array([100_000]))})
-    shown = moves.gap_shown(replace(early, view=Viewport(0.0, 100.0, 80)), 0, 0, 20).view
+    early = scene.having(gaps={0: Idle(np.array([2005]), np.array([100_000]))})
+    shown = moves.gap_shown(replace(early, view=Viewport(0.0, 100.0, 80)), 0, 0, 0, 20).view
     assert shown.start_ns >= scene.span[0]
     assert shown.end_ns >= 100_000
 

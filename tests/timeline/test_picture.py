@@ -41,7 +41,7 @@ def test_bars_borders_and_names(make: Make, make_scene: MakeScene) -> None:
     assert below[1] == "▌"  # starts in the middle of its first cell
     assert below[2:5] == "at…"
     assert below[5] == "▊"  # and ends at three quarters of its last
-    paper = scene.fixed.theme.paper
+    paper = scene.theme.paper
     assert canvas.paper[TOP + 1, scene.labels + 1] != paper  # colour on the right, paper's colour on the left
     assert canvas.ink[TOP + 1, scene.labels + 1] == paper
     assert canvas.paper[TOP + 1, scene.labels + 5] == paper
@@ -62,7 +62,7 @@ def test_a_gap_of_an_eighth_stays_visible(make: Make, make_scene: MakeScene) -> 
         scene = make_scene(trace, Viewport(0.0, 800.0, 24))
         canvas = paint(scene, 8)
         row = lane(canvas, scene)
-        full = canvas.paper[TOP, scene.labels :] != scene.fixed.theme.paper
+        full = canvas.paper[TOP, scene.labels :] != scene.theme.paper
         hole = [i for i in range(1, 24) if not (full[i] and row[i] not in "▏▎▍▌▋▊▉▁▂▃▄▅▆▇")]
         assert hole, offset
         assert min(hole) in ((10_000 + offset) // 800, (10_100 + offset) // 800)
@@ -81,7 +81,7 @@ def test_no_share_is_painted_over(
         at += gap + max(1, length)
     scene = make_scene(make(slices), Viewport(0.0, float(cell), 40))
     canvas = paint(scene, 6)
-    paper = scene.fixed.theme.paper
+    paper = scene.theme.paper
     seen = 0
     for x in range(scene.labels, canvas.width - EDGE):
         glyph, ink, behind = chr(canvas.glyph[TOP, x]), canvas.ink[TOP, x], canvas.paper[TOP, x]
@@ -117,21 +117,21 @@ def test_crowded_cells_show_their_share(make: Make, make_scene: MakeScene) -> No
 def test_gaps_carry_their_length(make: Make, make_scene: MakeScene) -> None:
     trace = make([(0, 0, 1000, "k"), (0, 21_000, 1000, "k"), (1, 0, 100, "op")], streams=[0])
     gaps = {0: Idle(np.array([1000]), np.array([21_000]))}
-    scene = replace(make_scene(trace, Viewport(0.0, 1000.0, 22)), gaps=gaps)
+    scene = make_scene(trace, Viewport(0.0, 1000.0, 22)).having(gaps=gaps)
     canvas = paint(scene, 8)
     row = lane(canvas, scene)
     assert "╱ 20.0 µs ╱" in row
     assert row[0] == " "
     assert row[21] == " "
     assert set(row[1:5]) == {"╱"}  # told apart without colour, too
-    chosen = paint(replace(scene, gap=(0, 0)), 8)
+    chosen = paint(replace(scene, gap=(0, 0, 0)), 8)
     assert chosen.paper[TOP, scene.labels + 2] == DARK.gap
 
 
 def test_a_gap_is_drawn_only_where_the_whole_device_is_idle(make: Make, make_scene: MakeScene) -> None:
     trace = make([(0, 0, 1000, "k"), (1, 1000, 9000, "k"), (0, 20_000, 1000, "k")], streams=[0, 1])
     gaps = {0: Idle(np.array([10_000]), np.array([20_000]))}
-    scene = replace(make_scene(trace, Viewport(0.0, 1000.0, 21)), gaps=gaps)
+    scene = make_scene(trace, Viewport(0.0, 1000.0, 21)).having(gaps=gaps)
     canvas = paint(scene, 10)
     busy, first, second = (lane(canvas, scene, i) for i in range(3))
     assert "10.0 µs" in busy  # the device's own line carries the length
@@ -169,7 +169,7 @@ def test_selection_name_and_matches_have_colours_of_their_own(make: Make, make_s
     trace = make([(0, 1000 * i, 900, "ab"[i % 2]) for i in range(4)])
     scene = make_scene(trace, Viewport(0.0, 100.0, 40))
     mask = np.array([False, True, False, False])
-    canvas = paint(replace(scene, selected=0, same=0, matches=mask), 6)
+    canvas = paint(replace(scene, selected=0).having(same=0, matches=mask), 6)
     papers = canvas.paper[TOP, scene.labels :]
     assert papers[3] == DARK.selected
     assert papers[13] == DARK.match
@@ -182,11 +182,11 @@ def test_what_is_lit_shows_in_crowded_cells(make: Make, make_scene: MakeScene) -
     trace = make([*slices, (0, 748, 1, "rare")])
     scene = make_scene(trace, Viewport(0.0, 100.0, 12))
     rare = list(trace.names).index("rare")
-    lit = paint(replace(scene, same=rare), 6)
+    lit = paint(scene.having(same=rare), 6)
     assert (lit.ink[TOP, scene.labels :] == DARK.hint).nonzero()[0].tolist() == [7]
     mask = np.zeros(len(trace), bool)
     mask[55] = True
-    found = paint(replace(scene, matches=mask), 6)
+    found = paint(scene.having(matches=mask), 6)
     assert (found.ink[TOP, scene.labels :] == DARK.match).nonzero()[0].tolist() == [5]
     chosen = paint(replace(scene, selected=42), 6)
     assert (chosen.ink[TOP, scene.labels :] == DARK.selected).nonzero()[0].tolist() == [4]
@@ -196,7 +196,7 @@ def test_the_overview_points_to_matches_and_the_selection(make: Make, make_scene
     trace = make([(0, 0, 100, "k"), (0, 5000, 100, "k"), (0, 9900, 100, "k")], streams=[0])
     scene = make_scene(trace, Viewport(0.0, 1.0, 40))
     mask = np.array([False, True, False])
-    canvas = paint(replace(scene, selected=2, matches=mask), 6)
+    canvas = paint(replace(scene, selected=2).having(matches=mask), 6)
     line = canvas.ink[0, scene.labels : -EDGE]
     assert (line == DARK.match).nonzero()[0].tolist() == [20]
     assert (line == DARK.selected).nonzero()[0].tolist() == [39]
@@ -229,7 +229,7 @@ def test_without_colours(make: Make, make_scene: MakeScene) -> None:
     trace = make([(0, 0, 900, "a"), (0, 900, 1000, "b"), (1, 0, 1000, "k"), (1, 3000, 100, "k")], streams=[1])
     gaps = {0: Idle(np.array([1000]), np.array([3000]))}
     scene = make_scene(trace, Viewport(0.0, 100.0, 40), theme=PLAIN)
-    canvas = paint(replace(scene, gaps=gaps), 10)
+    canvas = paint(scene.having(gaps=gaps), 10)
     for y in range(canvas.height):
         for _, style in canvas.runs(y):
             ink, paper, _ = unpack(style)
@@ -252,7 +252,7 @@ def test_ascii_draws_with_ascii_alone(make: Make, make_scene: MakeScene) -> None
     trace = make(slices, streams=[1], counters=[("mem", 0, 1.0), ("mem", 2000, 3.0)])
     gaps = {0: Idle(np.array([2990]), np.array([5000]))}
     scene = make_scene(trace, Viewport(0.0, 100.0, 60), theme=replace(DARK, ascii=True))
-    canvas = paint(replace(scene, gaps=gaps, flows=((0, 101),), marks=((100, "m"),)), 12)
+    canvas = paint(replace(scene, flows=((0, 101),), marks=((100, "m"),)).having(gaps=gaps), 12)
     text = "".join(canvas.text(y) for y in range(canvas.height))
     assert text.isascii()
 
@@ -294,7 +294,7 @@ def test_without_colours_what_is_lit_has_textures(make: Make, make_scene: MakeSc
     assert not plain_names[:9].any()  # no line runs through the words of a name
     assert plain_names[9]
     mask = np.array([False, True, False, True])
-    lit = replace(scene, matches=mask, selected=2, same=1, band=(3600, 3900))
+    lit = replace(scene, selected=2, band=(3600, 3900)).having(matches=mask, same=1)
     canvas = paint(lit, 6)
     row = lane(canvas, lit)
     assert set(row[12:20]) == {"▒"}
@@ -305,8 +305,8 @@ def test_without_colours_what_is_lit_has_textures(make: Make, make_scene: MakeSc
     overview = slice(scene.labels, scene.labels + 40)
     assert (canvas.paper[0, overview] == INK).nonzero()[0].tolist() == [11, 22, 39]
     assert canvas.text(0)[overview][22] == "▼"
-    assert set(lane(paint(replace(lit, matches=None), 6), lit)[12:20]) == {"░"}
-    plain_ascii = replace(lit, fixed=replace(lit.fixed, palette=Palette(trace, replace(PLAIN, ascii=True))))
+    assert set(lane(paint(lit.having(matches=None), 6), lit)[12:20]) == {"░"}
+    plain_ascii = lit.having(palette=Palette(trace, replace(PLAIN, ascii=True)))
     assert "".join(paint(plain_ascii, 6).text(y) for y in range(6)).isascii()
 
 
@@ -317,11 +317,11 @@ def canvas_attributes(scene: Scene) -> np.ndarray:
 def test_lengths_of_gaps_can_be_read_on_any_background(make: Make, make_scene: MakeScene) -> None:
     trace = make([(0, 0, 100, "k"), (0, 3000, 100, "k")], streams=[0])
     scene = make_scene(trace, Viewport(0.0, 100.0, 40))
-    scene = replace(scene, gaps={0: Idle(np.array([100]), np.array([3000]))}, band=(0, 4000))
+    scene = replace(scene, band=(0, 4000)).having(gaps={0: Idle(np.array([100]), np.array([3000]))})
     canvas = paint(scene, 6)
     at = lane(canvas, scene).index("2.90 µs") + scene.labels
     assert canvas.ink[TOP, at] == DARK.text
-    chosen = paint(replace(scene, gap=(0, 0)), 6)
+    chosen = paint(replace(scene, gap=(0, 0, 0)), 6)
     assert (chosen.ink[TOP, at], chosen.paper[TOP, at]) == (DARK.paper, DARK.gap)
 
 
@@ -342,7 +342,7 @@ def test_gaps_at_the_ends_of_time(make: Make, make_scene: MakeScene) -> None:
     gaps = {0: Idle(np.array([-far - far // 2]), np.array([far + far // 2]))}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        row = lane(paint(replace(scene, gaps=gaps), 4), scene)
+        row = lane(paint(scene.having(gaps=gaps), 4), scene)
     assert row.startswith("╱")
     assert " 13,835,058,055 s " in row
 
@@ -350,15 +350,10 @@ def test_gaps_at_the_ends_of_time(make: Make, make_scene: MakeScene) -> None:
 def test_the_busy_share_in_the_corner_is_never_cut_nor_rounded_to_all_or_nothing(
     make: Callable[..., Trace], make_scene: Callable[..., Scene]
 ) -> None:
-    scene = make_scene(make([(0, 0, 9, "k")], streams=[0]))
-    for busy, told in (
-        (0.5, "GPU 50% busy"),
-        (4e-4, "GPU <0.1%"),
-        (0.9999, "GPU 99.9%"),
-        (1.0, "GPU 100%"),
-    ):
-        shown = replace(scene, fixed=replace(scene.fixed, busy=busy))
-        assert paint(shown, 10).text(0)[: scene.labels].strip() == told
+    for busy, told in ((5_000, "GPU 50% busy"), (4, "GPU <0.1%"), (9_999, "GPU 99.9%"), (10_000, "GPU 100%")):
+        trace = make([(0, 0, busy, "k"), (0, 10_000, 0, "k")], streams=[0])
+        scene = make_scene(trace)
+        assert paint(scene, 10).text(0)[: scene.labels].strip() == told
 
 
 def test_a_narrow_view_stands_between_its_brackets(make: Make, make_scene: MakeScene) -> None:

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.timeline import navigate
-from tracetui.timeline.busy import union
 from tracetui.timeline.raster import raster
 from tracetui.timeline.rows import Rows
 from tracetui.timeline.viewport import Viewport
@@ -137,16 +136,6 @@ def test_rows_without_anything_in_view(make: Make) -> None:
     shown = raster([rows.row(0, 0), rows.row(1, 0), rows.row(1, 7)], Viewport(2000.0, 10.0, 20))
     assert shown.count.tolist() == [[0] * 20, [1] * 20, [0] * 20]
     assert shown.eighths[1].tolist() == [8] * 20
-
-
-@given(st.lists(st.tuples(st.integers(0, 200), st.integers(0, 50)), max_size=40), views)
-def test_union_of_intervals(intervals: list[tuple[int, int]], view: Viewport) -> None:
-    start = np.array([s for s, _ in intervals], dtype=np.int64)
-    end = start + np.array([d for _, d in intervals], dtype=np.int64)
-    busy = union(start, end).within(view.borders())
-    borders = view.borders().tolist()
-    covered = {t for s, d in intervals for t in range(s, s + d)}
-    assert busy.tolist() == [sum(1 for t in range(a, b) if t in covered) for a, b in pairwise(borders)]
 
 
 def test_row_arrays_hold_every_slice_once(make: Make) -> None:

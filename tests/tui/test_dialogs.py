@@ -95,7 +95,7 @@ async def test_a_theme_is_shown_while_one_chooses() -> None:
         await pilot.pause()
         second = app.theme
         assert second != first
-        assert trace.timeline.walk.scene.fixed.palette.theme.name == app.palette.name
+        assert trace.timeline.walk.scene.source.palette.theme.name == app.palette.name
         await pilot.press("escape")
         assert app.theme == first
         app.action_change_theme()

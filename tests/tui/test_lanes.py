@@ -172,21 +172,21 @@ async def test_counters_that_come_later_find_their_places(tmp_path: Path) -> Non
     app = app_of(path)
     async with app.run_test(size=SIZE) as pilot:
         timeline = screen_of(app).timeline
-        await until(pilot, lambda: len(timeline.walk.scene.series) == 2)
+        await until(pilot, lambda: len(timeline.walk.scene.source.series) == 2)
         tracks = timeline.walk.scene.layout
         counter = tracks.track_of(Of.COUNTER, 1)
         timeline.lanes.toggle_track(counter)  # as a click on its label does
-        rows, name = int(timeline.walk.scene.layout.shown[counter]), timeline.walk.scene.series[1].name
+        rows, name = int(timeline.walk.scene.layout.shown[counter]), timeline.walk.scene.source.series[1].name
         assert rows != int(tracks.shown[counter])
         timeline.lanes._arrange(timeline.walk.scene.layout.reorder(counter, -2))
         await pilot.pause()
     again = app_of(path)
     async with again.run_test(size=SIZE) as pilot:
         timeline = screen_of(again).timeline
-        await until(pilot, lambda: len(timeline.walk.scene.series) == 2)
+        await until(pilot, lambda: len(timeline.walk.scene.source.series) == 2)
         layout = timeline.walk.scene.layout
         assert [Of(o) for o in layout.of.tolist()] == [Of.LANE, Of.COUNTER, Of.LANE, Of.COUNTER]
-        assert timeline.walk.scene.series[int(layout.ref[1])].name == name
+        assert timeline.walk.scene.source.series[int(layout.ref[1])].name == name
         assert int(layout.shown[1]) == rows
 
 

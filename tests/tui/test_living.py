@@ -208,7 +208,7 @@ async def test_themes_can_be_changed_while_it_runs() -> None:
         for name in THEMES:
             app.theme = name
             await pilot.pause()
-            assert screen.walk.scene.fixed.palette.theme.name == app.palette.name
+            assert screen.walk.scene.source.palette.theme.name == app.palette.name
         assert set(app.available_themes) == set(THEMES)
 
 

@@ -56,7 +56,7 @@ async def test_rows_below_the_screen_are_told_and_reached_by_the_down_key() -> N
     app = app_of(MEMORY)
     async with app.run_test(size=(80, 24)) as pilot:
         timeline = screen_of(app).timeline
-        await until(pilot, lambda: len(timeline.walk.scene.series) >= 5)
+        await until(pilot, lambda: len(timeline.walk.scene.source.series) >= 5)
         await pilot.pause()
         below = lines_below(timeline.walk.scene, timeline.size.height)
         assert below > 0

@@ -52,7 +52,7 @@ async def test_keys_that_come_fast_share_a_frame(monkeypatch: pytest.MonkeyPatch
     app = app_of(DATA / "mlp_eager.json.gz")
     async with app.run_test(size=(120, 36)) as pilot:
         timeline = screen_of(app).timeline
-        await until(pilot, lambda: len(timeline.walk.scene.series) > 0 and not timeline._waiting)
+        await until(pilot, lambda: len(timeline.walk.scene.source.series) > 0 and not timeline._waiting)
         frames = []
         render = timeline._render_frame
         monkeypatch.setattr(timeline, "_render_frame", lambda: frames.append(1) or render())

@@ -133,7 +133,7 @@ async def test_keys_of_selection(shell: Shell) -> None:
         assert not view.walk.move("up")
         await pilot.pause()
         assert "aten::op1" in shell.bar.render_lines(shell.bar.size.region)[0].text
-        assert shell.heard(SelectionChanged)[-1].slice_index == ops[4]
+        assert shell.heard(SelectionChanged)[-1].event.slice == ops[4]
         view.walk.select(ops[0])
         assert not view.walk.move("previous")
         seen = set()
@@ -390,13 +390,13 @@ async def test_marks_matches_and_themes(shell: Shell) -> None:
         view.walk.set_matches([mask])
         await pilot.pause()
         assert "half" in text_of(view)
-        assert view.walk.scene.matches is not None
-        assert view.walk.scene.matches.sum() == 10
+        assert view.walk.scene.source.matches is not None
+        assert view.walk.scene.source.matches.sum() == 10
         view.walk.set_matches(None)
-        assert view.walk.scene.matches is None
+        assert view.walk.scene.source.matches is None
         shell.theme = "textual-light"
         await pilot.pause()
-        assert view.walk.scene.fixed.theme is LIGHT
+        assert view.walk.scene.theme is LIGHT
         view.set_theme(PLAIN)
         await pilot.pause()
         styles = {segment.style for strip in view.render_lines(view.size.region) for segment in strip}
@@ -409,9 +409,9 @@ async def test_lit_names(shell: Shell) -> None:
         view = shell.view
         kernel = of_name(view.walk.trace, "kernel1")[2]
         view.walk.select(kernel)
-        assert view.walk.scene.same == int(view.walk.trace.name[kernel])
+        assert view.walk.scene.source.same == int(view.walk.trace.name[kernel])
         view.walk.select(None)
-        assert view.walk.scene.same == -1
+        assert view.walk.scene.source.same == -1
 
 
 async def test_what_is_sent_is_what_is_seen(shell: Shell) -> None:

@@ -11,10 +11,10 @@ from tracetui.analysis.chain import Chain, launch_chain, launched_by
 from tracetui.analysis.explain_device import Parts, compared, explain_device_event
 from tracetui.analysis.findings.ops import METADATA_OPS
 from tracetui.analysis.flops import work_of
-from tracetui.analysis.intervals import union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace.intervals import union
 from tracetui.units import duration, plural, rate
 
 __all__ = ["Explanation", "explain"]

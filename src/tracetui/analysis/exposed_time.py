@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.gaps import busy_union, work_of_devices
-from tracetui.analysis.intervals import Union
 from tracetui.analysis.kinds import is_communication
 from tracetui.trace import Kind, Trace
+from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64, Bool
 
 __all__ = ["Alone", "exposed_communication", "host_copies", "host_copies_alone"]

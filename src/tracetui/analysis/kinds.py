@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.gaps import work_of_devices
-from tracetui.analysis.intervals import union
 from tracetui.analysis.launches import find_launches
 from tracetui.analysis.scope import StepTable, launch_times, step_of
 from tracetui.trace import Kind, Trace
+from tracetui.trace.intervals import union
 from tracetui.trace.model import I64
 
 __all__ = ["TimeByKind", "is_communication", "time_by_kind"]

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tracetui.session.walk import Walk, nothing
 from tracetui.timeline import arrangement, moves, viewport
 from tracetui.timeline.labels import label_width
-from tracetui.timeline.layout import Layout, Of, fitted, lay_out
-from tracetui.timeline.scene import EDGE, TOP
+from tracetui.timeline.layout import Layout, Of
+from tracetui.timeline.scene import EDGE, TOP, Scene, Source
 from tracetui.timeline.series import Series
 
 
 class Lanes:
-    """The arrangement of a walk's lanes. A lane that is not given is the selection's."""
+    """The arrangement of a walk's lanes. `of` is a recording's place in the session, None the active one's; a
+    lane that is not given is the selection's."""
 
     def __init__(self, walk: Walk) -> None:
         self.walk = walk
-        self.on_arrange: Callable[[bool], None] = nothing
+        self.on_arrange: Callable[[bool], object] = nothing
         """Called when a person arranged a lane (True), or put all of them back (False)."""
         self._arranged = False
         """Whether a person folded, hid, pinned or moved a lane."""
-        self._kept: Sequence[Mapping[str, Any]] = ()
-        """The arrangement that was restored: series come later than the lanes and find their places in it."""
         self._fitted = 0
         """The height that the lanes were last fitted to."""
 
@@ -32,12 +32,12 @@ class Lanes:
         """The tracks as they are."""
         return self.walk.scene.layout
 
-    def track(self, lane: int | None = None) -> int:
+    def track(self, lane: int | None = None, of: int | None = None) -> int:
         """The track of a lane; -1 where there is none."""
         if lane is None:
             selected = self.walk.selected
             lane = int(self.walk.trace.lane[selected]) if selected is not None else -1
-        return self.layout.track_of(Of.LANE, lane)
+        return self.layout.track_of(Of.LANE, lane, self.walk.active if of is None else of)
 
     def _arrange(self, layout: Layout) -> None:
         self._arranged = True
@@ -46,14 +46,13 @@ class Lanes:
 
     def toggle_track(self, track: int) -> None:
         """Fold a track to its top row, or unfold it."""
-        if track >= 0:
-            layout = self.layout
-            folded = int(layout.shown[track]) < int(layout.rows[track])
-            self._arrange(layout.with_shown(track, int(layout.rows[track]) if folded else 1))
+        layout = self.layout
+        folded = int(layout.shown[track]) < int(layout.rows[track])
+        self._arrange(layout.with_shown(track, int(layout.rows[track]) if folded else 1))
 
-    def toggle_fold(self, lane: int | None = None) -> bool:
+    def toggle_fold(self, lane: int | None = None, *, of: int | None = None) -> bool:
         """Fold a lane to its top row, or unfold it. False where it has but one."""
-        track = self.track(lane)
+        track = self.track(lane, of)
         if track < 0 or self.layout.rows[track] < 2:
             return False
         self.toggle_track(track)
@@ -64,14 +63,14 @@ class Lanes:
         folded = bool((self.layout.shown <= 1).all())
         self._arrange(self.layout.with_all(1 << 30 if folded else 1))
 
-    def is_hidden(self, lane: int | None = None) -> bool:
+    def is_hidden(self, lane: int | None = None, *, of: int | None = None) -> bool:
         """Whether a lane was taken off the screen."""
-        track = self.track(lane)
+        track = self.track(lane, of)
         return track >= 0 and not self.layout.shown[track]
 
-    def hide(self, lane: int | None = None) -> None:
+    def hide(self, lane: int | None = None, *, of: int | None = None) -> None:
         """Take a lane off the screen."""
-        if (track := self.track(lane)) >= 0:
+        if (track := self.track(lane, of)) >= 0:
             self._arrange(self.layout.with_shown(track, 0))
 
     def show_hidden(self) -> int:
@@ -81,75 +80,89 @@ class Lanes:
             self._arrange(self.layout.with_hidden())
         return hidden
 
-    def pin(self, lane: int | None = None) -> bool:
+    def pin(self, lane: int | None = None, *, of: int | None = None) -> bool:
         """Keep a lane above the others while they scroll; again: no longer. Returns whether it is pinned."""
-        track = self.track(lane)
+        track = self.track(lane, of)
         if track >= 0:
             self._arrange(self.layout.toggle_pin(track))
         return track in self.layout.pinned
 
-    def move(self, by: int, lane: int | None = None) -> bool:
-        """Move a lane one place up (-1) or down (1) among those on the screen. False where there is none."""
-        track = self.track(lane)
-        layout = self.layout.moved(track, by) if track >= 0 else None
+    def move(self, by: int, lane: int | None = None, *, of: int | None = None) -> bool:
+        """Move a lane one place up (-1) or down (1) among those of its recording on the screen. False where
+        there is none."""
+        track, before = self.track(lane, of), self.layout
+        layout = before.moved(track, by) if track >= 0 else None
         if layout is None:
             return False
-        ref = int(self.layout.ref[track])
         self._arrange(layout)
-        self.walk.go(moves.lane_in_view(self.walk.scene, ref, self.walk.height))
+        self._in_view(self.track(int(before.ref[track]), of))
         return True
+
+    def _in_view(self, track: int) -> None:
+        self.walk.go(moves.track_in_view(self.walk.scene, track, self.walk.height))
 
     # As they were left
 
-    def arrangement(self) -> arrangement.Kept:
-        """How the lanes are arranged, as JSON-ready data for `restore`."""
-        now = arrangement.arrangement(self.walk.trace, self.layout, self.walk.scene.series)
-        return arrangement.merged(now, self._kept)
+    def arrangement(self, of: int | None = None) -> arrangement.Kept:
+        """How the lanes of a recording are arranged, as JSON-ready data for `restore`."""
+        return arrangement.now(self.walk.scene, self.walk.active if of is None else of)
 
-    def restore(self, kept: Sequence[Mapping[str, Any]] = ()) -> None:
-        """Open with the lanes in this order, with these folds and pins; () for none."""
-        self._kept, self._arranged = kept, False
-        self.walk.go(moves.arranged(self.walk.scene, self._opening(self.walk.scene.series), self.walk.height))
+    def restore(self, kept: Sequence[Mapping[str, Any]], *, of: int | None = None) -> None:
+        """Open with the lanes of a recording in this order, with these folds and pins."""
+        self._reopen(self.walk.scene.having(of, left=kept))
 
     def reset(self) -> None:
-        """The lanes as the trace opens without an arrangement."""
-        self.restore()
-        if (selected := self.walk.selected) is not None:
-            lane = int(self.walk.trace.lane[selected])
-            self.walk.go(moves.lane_in_view(self.walk.scene, lane, self.walk.height))
+        """The lanes as they open without an arrangement."""
+        sources = tuple(replace(source, left=()) for source in self.walk.scene.sources)
+        self._reopen(replace(self.walk.scene, sources=sources))
+        self._in_view(self.track())
         self.on_arrange(False)
 
-    def _opening(self, series: Sequence[Series]) -> Layout:
-        """The lanes as they were left, or else as they fit into the screen."""
-        trace, room = self.walk.trace, max(1, self.walk.height - TOP)
-        layout = lay_out(trace, room)
-        if not self._kept:
-            return layout.with_counters(len(series), room)
-        layout = fitted(trace, arrangement.arranged(trace, layout, self._kept), room)
-        return arrangement.arranged(trace, layout.with_counters(len(series), room), self._kept, series)
+    def _reopen(self, scene: Scene) -> None:
+        """The lanes as they open with what is kept of their arrangement."""
+        self.walk.go(moves.arranged(scene, self._opening(scene), self.walk.height))
+        self._arranged = False
 
-    def set_series(self, series: Sequence[Series]) -> None:
-        """The values over time to draw below the lanes: new ones where they were left, or at the end."""
-        height = self.walk.height
-        if not self._arranged:
-            layout = self._opening(series)
+    def _opening(self, scene: Scene) -> Layout:
+        return arrangement.opened(scene.sources, max(1, self.walk.height - TOP))
+
+    def add(self, source: Source) -> int:
+        """Show another recording below the others. Returns its place."""
+        scene, of = self.walk.scene, len(self.walk.scene.sources)
+        if self._arranged:
+            for n in range(of):
+                scene = scene.having(n, left=arrangement.now(scene, n))
+        (low, high), (first, last) = scene.span, source.span
+        scene = replace(scene, sources=(*scene.sources, source), span=(min(low, first), max(high, last)))
+        # No move of the user's: nothing for the history.
+        self.walk.scene = replace(scene, view=self._view(scene, scene.view.width))
+        self._reopen(self.walk.scene)
+        return of
+
+    def set_series(self, series: Sequence[Series], *, of: int | None = None) -> None:
+        """The values over time to draw below a recording's lanes: new ones where they were left, or last."""
+        scene, height = self.walk.scene, self.walk.height
+        of = scene.active if of is None else of
+        new = scene.having(of, series=tuple(series))
+        if self._arranged:
+            layout = arrangement.with_series(scene, of, series, height - TOP)
         else:
-            layout = self.layout.with_counters(len(series), height - TOP)
-            if self._kept:
-                layout = arrangement.arranged(self.walk.trace, layout, self.arrangement(), series)
-        scene = moves.refitted(self.walk.scene, layout, height, height)
-        self.walk.change(series=tuple(series), layout=scene.layout, top=scene.top)
+            layout = self._opening(new)
+        fitted = moves.refitted(scene, layout, height, height)
+        self.walk.show_scene(replace(new, layout=fitted.layout, top=fitted.top))
+
+    def _view(self, scene: Scene, width: int) -> viewport.Viewport:
+        """What to show in `width` cells: what is in view, or what matters where nobody has moved yet."""
+        if self.walk.moved:
+            return viewport.resize(scene.view, width)
+        return viewport.fit(*scene.first_view, width, margin=0.01)
 
     def resize(self, width: int, height: int) -> None:
         """Fit view and lanes into a screen of another size, in cells."""
         walk, labels = self.walk, label_width(width)
-        room = max(1, width - labels - EDGE)
         walk.height = height
-        if walk.moved:
-            view = viewport.resize(walk.view, room)
-        else:
-            view = viewport.fit(*walk.trace.first_view, room, margin=0.01)
-        layout = self.layout if self._arranged else self._opening(walk.scene.series)
-        walk.change(view=view, labels=labels)
-        walk.scene = moves.refitted(walk.scene, layout, self._fitted, height)
+        layout = self.layout if self._arranged else self._opening(walk.scene)
+        view = self._view(walk.scene, max(1, width - labels - EDGE))
+        scene = replace(walk.scene, view=view, labels=labels)
+        walk.show_scene(moves.refitted(scene, layout, self._fitted, height))
         self._fitted = height

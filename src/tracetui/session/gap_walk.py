@@ -6,7 +6,7 @@ import numpy as np
 
 from tracetui.analysis.causes import CAUSE_TEXT, CAUSES
 from tracetui.analysis.gap_list import GapList
-from tracetui.session.recording import Recording
+from tracetui.analysis.results import Results
 from tracetui.session.walk import Walk
 from tracetui.trace.model import I64
 from tracetui.units import exact
@@ -46,18 +46,24 @@ def next_gap(
 class GapWalk:
     """Which gap one stands on, and the way to the next."""
 
-    def __init__(self, recording: Recording, walk: Walk, minimum: int = 0) -> None:
+    def __init__(self, walk: Walk, minimum: int = 0) -> None:
         """`minimum`: shorter gaps are passed over, ns."""
-        self._results, self._walk = recording.results, walk
+        self._walk = walk
         self.minimum = minimum
         self.by_size = True
         self.at: int | None = None
         """The highlighted gap, by its place in `Results.gaps`."""
-        self._order: I64 | None = None
+        self._orders: dict[int, I64] = {}
+        """The gaps of each recording in the order of the walk."""
+
+    @property
+    def _results(self) -> Results:
+        return self._walk.recording.results
 
     def toggle_order(self) -> None:
         """Walk by time instead of by size, or the other way round."""
-        self.by_size, self._order = not self.by_size, None
+        self.by_size = not self.by_size
+        self._orders.clear()
 
     @property
     def order_text(self) -> str:
@@ -68,21 +74,25 @@ class GapWalk:
         """Show the next (1) or previous (-1) gap. Returns what to say of it; None where there is none."""
         gaps = self._results.gaps()
         view = self._walk.view
-        if self._order is None:
-            self._order = gap_order(gaps, self.by_size, self.minimum)
+        order = self._orders.get(self._walk.active)
+        if order is None:
+            order = self._orders[self._walk.active] = gap_order(gaps, self.by_size, self.minimum)
         middle = (view.start_ns + view.end_ns) / 2 - self._walk.offset
-        found = next_gap(gaps, self._order, self.at, middle, step, self.by_size)
+        marked = self._walk.scene.gap
+        at = self.at if marked is not None and marked[0] == self._walk.active else None
+        found = next_gap(gaps, order, at, middle, step, self.by_size)
         if found is None:
             return None
         gap, place = found
-        return f"gap {place:,} of {len(self._order):,}, {self.order_text}: {self.show(gap)}"
+        return f"gap {place:,} of {len(order):,}, {self.order_text}: {self.show(gap)}"
 
-    def show(self, gap: int) -> str:
-        """Highlight a gap, bring it into view and select the event that ended it. Returns its length and,
-        where that is known or quickly found, its cause."""
-        gaps = self._results.gaps()
+    def show(self, gap: int, of: int | None = None) -> str:
+        """Highlight a gap of a recording (None: of the active one), bring it into view and select the event
+        that ended it. Returns its length and, where that is known or quickly found, its cause."""
+        of = self._walk.active if of is None else of
+        gaps = self._walk.recordings[of].results.gaps()
         self.at = gap
-        self._walk.select(int(gaps.after[gap]), reveal=False)
+        self._walk.select(int(gaps.after[gap]), of=of, reveal=False)
         self._walk.set_gap(int(gaps.device[gap]), int(gaps.index[gap]))
         idle = f"idle for {exact(int(gaps.duration[gap]))}"
         if self._results.ready("causes") or len(gaps) <= FEW:

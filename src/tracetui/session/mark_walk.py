@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tracetui.session.marks import Mark, Marks, event_of, mark_on, next_mark, told
-from tracetui.session.recording import Recording
 from tracetui.session.walk import Walk
 from tracetui.units import instant, plural
 
@@ -11,14 +10,14 @@ from tracetui.units import instant, plural
 class MarkWalk:
     """The marks of one recording, drawn in its walk."""
 
-    def __init__(self, recording: Recording, walk: Walk) -> None:
-        self._recording, self._walk = recording, walk
+    def __init__(self, walk: Walk) -> None:
+        self._walk = walk
         self._visited: Mark | None = None
 
     @property
     def marks(self) -> Marks:
         """The marks as they are kept."""
-        return self._recording.marks
+        return self._walk.recording.marks
 
     def draw(self) -> None:
         """Draw the marks as they are now."""
@@ -37,7 +36,11 @@ class MarkWalk:
 
     def here(self) -> Mark:
         """The mark at the selected event's start (without one: in the middle of the screen), or a new one."""
-        made = mark_on(self._recording.trace, self._walk.selected, self._walk.middle - self._walk.offset)
+        made = mark_on(
+            self._walk.recording.trace,
+            self._walk.selected,
+            self._walk.middle - self._walk.offset,
+        )
         there = self.marks.at(made.time)
         if there is None:
             return made
@@ -68,7 +71,7 @@ class MarkWalk:
         """Put a mark into the middle and select the event that it is on. Returns what it says."""
         self._visited = mark
         self._walk.centre_on(mark.time + self._walk.offset)
-        event = event_of(self._recording.trace, mark)
+        event = event_of(self._walk.recording.trace, mark)
         if event is not None:
             self._walk.select(event, reveal=False)
             self._walk.reveal(event, closer=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,9 +12,16 @@ import numpy as np
 
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.results import Results
+from tracetui.safe_text import plain
 from tracetui.session.lanes import load_lanes, save_lanes
 from tracetui.session.marks import Marks
+from tracetui.session.paths import meta_file
 from tracetui.session.state import resolved
+from tracetui.timeline.busy import busy_of
+from tracetui.timeline.palette import Palette
+from tracetui.timeline.rows import Rows
+from tracetui.timeline.scene import Source
+from tracetui.timeline.themes import Theme
 from tracetui.trace import Progress, Trace, load
 
 
@@ -58,6 +66,13 @@ class Recording:
         """The short forms of all names."""
         return [self.short(name) for name in range(len(self.trace.names))]
 
+    def source(self, theme: Theme, offset: int = 0) -> Source:
+        """The recording as the timeline draws it. `offset`: from a time in the trace to the same on the
+        session's clock, ns."""
+        trace = self.trace
+        rows, palette = Rows(trace), Palette(trace, theme)
+        return Source(trace, rows, palette, self.short, busy_of(trace), offset, trace_name(trace))
+
     def load_lanes(self) -> list[Mapping[str, Any]]:
         """The arrangement of the lanes as it was left; [] where none was kept."""
         return load_lanes(self.path)
@@ -65,3 +80,14 @@ class Recording:
     def save_lanes(self, lanes: Sequence[Mapping[str, Any]] | None) -> bool:
         """Keep an arrangement; None forgets it. False where it could not be written."""
         return save_lanes(self.path, lanes)
+
+
+def trace_name(trace: Trace) -> str:
+    """The file's name, with its folder where that tells more; safe to show."""
+    path = Path(trace.info.path)
+    if trace.info.path == "-":
+        return "standard input"
+    # A capture's name tells its options only; the folder tells what was captured.
+    captured = os.path.exists(meta_file(path))  # unlike Path's own, False where the name is too long
+    folder = Path(resolved(trace.info.path)).parent.name if captured else ""
+    return plain(f"{folder}/{path.name}" if folder else path.name, 80)

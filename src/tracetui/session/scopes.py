@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tracetui.analysis.scope import Scope, range_scope
-from tracetui.session.recording import Recording
 from tracetui.session.walk import Walk
 from tracetui.units import exact
 
@@ -11,8 +10,8 @@ from tracetui.units import exact
 class Scopes:
     """The scope of the tables, and what decides on it."""
 
-    def __init__(self, recording: Recording, walk: Walk) -> None:
-        self._recording, self._walk = recording, walk
+    def __init__(self, walk: Walk) -> None:
+        self._walk = walk
         self.scope: Scope | None = None
         """What the tables speak of; None: the whole trace."""
         self.by = "range"
@@ -59,7 +58,7 @@ class Scopes:
         """The step of the selection, or without one that in the middle of the view. Takes as long as the
         steps take to find: for a thread."""
         middle = self._walk.middle - self._walk.offset
-        return self._recording.results.step_at(middle, self._walk.selected)
+        return self._walk.recording.results.step_at(middle, self._walk.selected)
 
     def to_step(self, step: Scope | None) -> str:
         """A step decides; None: there is none here, so the range does. Returns what to say."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from tracetui.session.query import matches
-from tracetui.session.recording import Recording
-from tracetui.session.walk import Event, Walk
+from tracetui.session.walk import Walk
+from tracetui.timeline.scene import Event
 from tracetui.trace.model import I64
 
 NONE: I64 = np.zeros(0, dtype=np.int64)
@@ -17,8 +15,8 @@ NONE: I64 = np.zeros(0, dtype=np.int64)
 class Search:
     """The query and its matches, by time. Arrays of one length."""
 
-    def __init__(self, recordings: Sequence[Recording], walk: Walk) -> None:
-        self._recordings, self._walk = recordings, walk
+    def __init__(self, walk: Walk) -> None:
+        self._walk = walk
         self.query = ""
         self.recording: I64 = NONE
         """Which recording each match is in."""
@@ -36,13 +34,10 @@ class Search:
 
     def find(self, query: str) -> None:
         """Search all recordings. Raises QueryError, and then the search before it stays."""
-        masks = [matches(r.trace, query, r.short_names) for r in self._recordings]
+        masks = [matches(r.trace, query, r.short_names) for r in self._walk.recordings]
         found = [np.flatnonzero(mask) for mask in masks]
-        clock = [
-            r.trace.start[at] + offset
-            for r, at, offset in zip(self._recordings, found, self._walk.offsets, strict=True)
-        ]
-        time = np.concatenate(clock)
+        sources = self._walk.scene.sources
+        time = np.concatenate([s.trace.start[at] + s.offset for s, at in zip(sources, found, strict=True)])
         order = np.argsort(time, kind="stable")
         self.query = query
         self._time, self.slice = time[order], np.concatenate(found)[order]
@@ -65,11 +60,11 @@ class Search:
         if not len(self):
             return None
         time: int = self._walk.view.start_ns
-        at = self._walk.event
+        at = self._walk.scene.event
         if at is not None:
-            here = np.flatnonzero((self.slice == at.slice) & (self.recording == at.recording))
+            here = np.flatnonzero((self.slice == at.slice) & (self.recording == at.source))
             if len(here):
                 return int(here[0] + step) % len(self)
-            time = self._walk.start_of(at)
+            time = self._walk.scene.source.start(at.slice)
         place = int(np.searchsorted(self._time, time))
         return (place if step > 0 else place - 1) % len(self)

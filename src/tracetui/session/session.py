@@ -27,14 +27,12 @@ class Session:
     """One recording, or several on one axis. Times are ns on the session's clock."""
 
     def __init__(self, recordings: Sequence[Recording], theme: Theme = DARK) -> None:
-        self.recordings = tuple(recordings)
-        self.walk = Walk(self.recordings, theme)
-        first = self.recordings[0]
+        self.walk = Walk(recordings, theme)
         self.lanes = Lanes(self.walk)
-        self.search = Search(self.recordings, self.walk)
-        self.gaps = GapWalk(first, self.walk)
-        self.marks = MarkWalk(first, self.walk)
-        self.scopes = Scopes(first, self.walk)
+        self.search = Search(self.walk)
+        self.gaps = GapWalk(self.walk)
+        self.marks = MarkWalk(self.walk)
+        self.scopes = Scopes(self.walk)
 
     @classmethod
     def open(cls, *paths: str | Path) -> Session:
@@ -44,13 +42,20 @@ class Session:
     @property
     def active(self) -> Recording:
         """The recording that the selection is in."""
-        return self.recordings[self.walk.active]
+        return self.walk.recording
 
     def draw_gaps(self) -> int:
-        """Find the gaps and draw them. Returns how many there are."""
-        gaps = self.active.results.gaps()
-        self.walk.set_gaps({d.device: Idle(d.start, d.end) for d in gaps.devices})
-        return len(gaps)
+        """Find the gaps of all recordings and draw them. Returns how many the active one has."""
+        for of, recording in enumerate(self.walk.recordings):
+            devices = recording.results.gaps().devices
+            self.walk.set_gaps({d.device: Idle(d.start, d.end) for d in devices}, of=of)
+        return len(self.active.results.gaps())
+
+    def add(self, recording: Recording, offset: int = 0) -> int:
+        """Show another recording below the others. `offset`: from a time in its trace to the same on the
+        session's clock, ns. Returns its place."""
+        self.walk.recordings.append(recording)
+        return self.lanes.add(recording.source(self.walk.scene.theme, offset))
 
     # Links
 

@@ -5,30 +5,18 @@ Every method changes the scene at once. Whoever shows it sets the callbacks: not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracetui.session.history import History
 from tracetui.session.recording import Recording
 from tracetui.timeline import moves, viewport
-from tracetui.timeline.busy import busy_of, overall
-from tracetui.timeline.layout import lay_out
-from tracetui.timeline.palette import Palette
-from tracetui.timeline.rows import Rows
-from tracetui.timeline.scene import Fixed, Idle, Scene
+from tracetui.timeline.arrangement import opened
+from tracetui.timeline.scene import Event, Idle, Scene
 from tracetui.timeline.themes import Theme
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Bool, Trace
-
-
-class Event(NamedTuple):
-    """What names an event in a session of several recordings."""
-
-    recording: int
-    """Its place among the session's recordings."""
-    slice: int
-    """The slice of that recording's trace."""
 
 
 def nothing(*_: Any) -> None:
@@ -39,15 +27,12 @@ class Walk:
     """The scene of a session and the moves through it."""
 
     def __init__(self, recordings: Sequence[Recording], theme: Theme) -> None:
-        recording = recordings[0]
-        trace = recording.trace
-        busy = busy_of(trace)
-        fixed = Fixed(
-            trace, Rows(trace), Palette(trace, theme), recording.short, busy, overall(busy.values())
-        )
-        view = viewport.fit(*trace.first_view, 66, margin=0.01)
-        low, high = trace.span
-        self.scene = Scene(fixed, view, lay_out(trace, 20), span=(low, max(high, low + 1)))
+        self.recordings = list(recordings)
+        """One or several; the scene's sources are in the same order."""
+        sources = tuple(recording.source(theme) for recording in recordings)
+        lows, highs = zip(*(source.span for source in sources), strict=True)
+        self.scene = Scene(sources, Viewport(0.0, 1.0, 66), opened(sources, 20), span=(min(lows), max(highs)))
+        self.scene = replace(self.scene, view=viewport.fit(*self.scene.first_view, 66, margin=0.01))
         self.height = 24
         """Lines of the screen that the scene is drawn on."""
         self.moved = False
@@ -55,30 +40,30 @@ class Walk:
         self._history = History()
         self.on_change: Callable[[], object] = nothing
         """Called after each change of the scene."""
-        self.on_select: Callable[[int | None], object] = nothing
-        """Called with another selected slice, or None."""
+        self.on_select: Callable[[Event | None], object] = nothing
+        """Called with another selection, or None."""
         self.on_range: Callable[[tuple[int, int] | None], object] = nothing
         """Called with another range (ns), or None."""
 
     @property
     def trace(self) -> Trace:
-        """The trace of the active recording."""
-        return self.scene.fixed.trace
+        """The trace of the active recording: that of the selection."""
+        return self.scene.source.trace
 
     @property
     def active(self) -> int:
-        """The recording that the selection is in."""
-        return 0
+        """The recording that the selection is in, or was last, by its place in the session."""
+        return self.scene.active
 
     @property
-    def offsets(self) -> Sequence[int]:
-        """For each recording, what its time lies behind the session's clock, ns."""
-        return (0,)
+    def recording(self) -> Recording:
+        """The active recording."""
+        return self.recordings[self.active]
 
     @property
     def offset(self) -> int:
-        """That of the active recording."""
-        return self.offsets[self.active]
+        """From a time in the active recording to the same on the session's clock, ns."""
+        return self.scene.source.offset
 
     @property
     def view(self) -> Viewport:
@@ -96,15 +81,6 @@ class Walk:
         return self.scene.selected if self.scene.selected >= 0 else None
 
     @property
-    def event(self) -> Event | None:
-        """The selected event."""
-        return Event(self.active, self.scene.selected) if self.scene.selected >= 0 else None
-
-    def start_of(self, event: Event) -> int:
-        """When an event starts on the session's clock, ns."""
-        return int(self.trace.start[event.slice]) + self.offsets[event.recording]
-
-    @property
     def range_ns(self) -> tuple[int, int] | None:
         """The selected range of time, ns."""
         return self.scene.band
@@ -118,12 +94,15 @@ class Walk:
             self.moved = True
             if jump or (jump is None and moves.is_jump(before, scene.view)):
                 self._history.leave(before)
-        self.scene = scene
-        self.on_change()
+        self.show_scene(scene)
 
     def change(self, **changes: Any) -> None:
-        """Another scene, with some fields changed."""
-        self.scene = replace(self.scene, **changes)
+        """The scene with some fields changed."""
+        self.show_scene(replace(self.scene, **changes))
+
+    def show_scene(self, scene: Scene) -> None:
+        """Another scene, whatever the history."""
+        self.scene = scene
         self.on_change()
 
     def show(self, start_ns: int, end_ns: int) -> None:
@@ -153,7 +132,8 @@ class Walk:
         self.go(moves.scrolled(self.scene, self.scene.top + lines, self.height))
 
     def reveal(self, slice_index: int, *, closer: bool = True) -> None:
-        """Move, scroll and unfold just so far that a slice is in view; `closer`: zoom in if it is tiny."""
+        """Move, scroll and unfold just so far that a slice of the active recording is in view; `closer`: zoom
+        in if it is tiny."""
         self.go(moves.revealed(self.scene, slice_index, self.height, closer=closer))
 
     def centre(self) -> None:
@@ -183,11 +163,12 @@ class Walk:
 
     # Selecting
 
-    def select(self, slice_index: int | None, *, reveal: bool = True) -> None:
-        """Select a slice (None: none). `reveal`: bring it into view."""
-        if slice_index != self.selected:
-            self.go(moves.chosen(self.scene, -1 if slice_index is None else slice_index))
-            self.on_select(slice_index)
+    def select(self, slice_index: int | None, *, of: int | None = None, reveal: bool = True) -> None:
+        """Select a slice of a recording (None: of the active one). `reveal`: bring it into view."""
+        of = self.active if of is None else of
+        if (None if slice_index is None else Event(of, slice_index)) != self.scene.event:
+            self.go(moves.chosen(self.scene, -1 if slice_index is None else slice_index, of))
+            self.on_select(self.scene.event)
         if slice_index is not None and reveal:
             self.reveal(slice_index)
 
@@ -196,8 +177,9 @@ class Walk:
         found = moves.stepped(self.scene, direction)
         if found is None:
             return False
-        self.select(found, reveal=False)
-        self.reveal(found, closer=False)
+        of, slice_index = found
+        self.select(slice_index, of=of, reveal=False)
+        self.reveal(slice_index, closer=False)
         return True
 
     def set_range(self, start_ns: int | None, end_ns: int | None = None, *, quiet: bool = False) -> None:
@@ -210,16 +192,18 @@ class Walk:
 
     # What lies over the lanes
 
-    def set_gaps(self, gaps: dict[int, Idle]) -> None:
-        """The gaps to draw, by device."""
-        self.change(gaps=gaps)
+    def set_gaps(self, gaps: Mapping[int, Idle], *, of: int | None = None) -> None:
+        """The gaps to draw in a recording (None: the active one), by device."""
+        self.show_scene(self.scene.having(of, gaps=gaps))
 
     def set_gap(self, device: int | None, index: int = 0) -> None:
-        """Highlight a gap and bring it into view; None: none."""
-        self.change(gap=None if device is None else (device, index))
+        """Highlight a gap of the active recording and bring it into view; None: none."""
+        self.change(gap=None if device is None else (self.active, device, index))
         if device is not None:
-            self.go(moves.gap_shown(self.scene, device, index, self.height))
+            self.go(moves.gap_shown(self.scene, self.active, device, index, self.height))
 
     def set_matches(self, masks: Sequence[Bool] | None) -> None:
-        """What matches a search: for each recording a mask over its slices."""
-        self.change(matches=None if masks is None else masks[0])
+        """What matches a search: for each recording a mask over its slices; None: nothing is searched for."""
+        given = [None] * len(self.scene.sources) if masks is None else masks
+        sources = zip(self.scene.sources, given, strict=True)
+        self.change(sources=tuple(replace(source, matches=mask) for source, mask in sources))

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.timeline.layout import Layout, Of
+from tracetui.timeline.layout import Layout, Of, fitted, lay_out
+from tracetui.timeline.scene import Scene, Source
 from tracetui.timeline.series import Series
 from tracetui.trace.model import Trace
 
@@ -19,13 +20,18 @@ SERIES = "counter "
 """How the keys of series begin."""
 
 
-def keys(trace: Trace, layout: Layout, series: Sequence[Series] = ()) -> list[str]:
-    """What names each track in another opening of the same trace, or of one like it. No two are equal."""
+def keys(trace: Trace, layout: Layout, series: Sequence[Series] = (), source: int = 0) -> list[str]:
+    """What names each track of a recording in another opening of the same trace, or of one like it.
+
+    No two are equal. Tracks of other recordings, and the recording's heading, have "".
+    """
     found = [""] * len(layout)
     often: dict[str, int] = {}
     ofs, refs = layout.of.tolist(), layout.ref.tolist()
+    own = (layout.source == source) & (layout.of != Of.RECORDING)
     # Equal ones are numbered in the trace's order, not in that of the screen.
-    for track in np.argsort(layout.ref, kind="stable").tolist():
+    order = np.argsort(layout.ref, kind="stable")
+    for track in order[own[order]].tolist():
         of, ref = ofs[track], refs[track]
         if of == Of.LANE:
             lane = trace.lanes[ref]
@@ -41,30 +47,34 @@ def keys(trace: Trace, layout: Layout, series: Sequence[Series] = ()) -> list[st
     return found
 
 
-def arrangement(trace: Trace, layout: Layout, series: Sequence[Series] = ()) -> Kept:
-    """How the tracks are arranged, as JSON-ready data for `arranged`."""
+def arrangement(trace: Trace, layout: Layout, series: Sequence[Series] = (), source: int = 0) -> Kept:
+    """How the tracks of a recording are arranged, as JSON-ready data for `arranged`."""
     pinned = set(layout.pinned)
     rows: list[int | str | None] = [None] * len(layout)
     for track in layout.chosen:
         shown = int(layout.shown[track])
         rows[track] = shown if shown < layout.rows[track] else "all"
-    named = enumerate(keys(trace, layout, series))
-    return [{"track": key, "rows": rows[i], "pinned": i in pinned} for i, key in named]
+    named = enumerate(keys(trace, layout, series, source))
+    return [{"track": key, "rows": rows[i], "pinned": i in pinned} for i, key in named if key]
 
 
 def arranged(
-    trace: Trace, layout: Layout, kept: Sequence[Mapping[str, Any]], series: Sequence[Series] = ()
+    trace: Trace,
+    layout: Layout,
+    kept: Sequence[Mapping[str, Any]],
+    series: Sequence[Series] = (),
+    source: int = 0,
 ) -> Layout:
-    """A layout put into the order, folds and pins of `kept`.
+    """A layout with the tracks of a recording in the order, folds and pins of `kept`.
 
     A lane that is not named there stays below the one that it stood below, a counter at the end; what is
     named but not there is passed over.
     """
-    at = {key: track for track, key in enumerate(keys(trace, layout, series))}
+    at = {key: track for track, key in enumerate(keys(trace, layout, series, source)) if key}
+    own = sorted(at.values())
     order: list[int] = []
     shown = layout.shown.copy()
-    pinned: set[int] = set()
-    chosen: set[int] = set()
+    pinned, chosen = set(layout.pinned).difference(own), set(layout.chosen).difference(own)
     for one in kept:
         track = at.pop(str(one.get("track")), None)
         if track is None:
@@ -80,15 +90,17 @@ def arranged(
     pinned |= new.intersection(layout.pinned)
     chosen |= new.intersection(layout.chosen)
     mine = replace(layout, shown=shown, pinned=tuple(sorted(pinned)), chosen=frozenset(chosen))
-    return mine.ordered(np.array(_inserted(order, new, layout), dtype=np.int64))
+    every_track = np.arange(len(layout))
+    every_track[own] = _inserted(order, new, own, layout)
+    return mine.ordered(every_track)
 
 
-def _inserted(order: list[int], new: set[int], layout: Layout) -> list[int]:
-    """The order with the tracks that it lacks."""
+def _inserted(order: list[int], new: set[int], own: list[int], layout: Layout) -> list[int]:
+    """The order with the tracks that it lacks. `own`: all of them, from top to bottom."""
     after: dict[int, list[int]] = {}
     last: list[int] = []
     place = -1  # the track of the order below which the next ones come
-    for track in range(len(layout)):
+    for track in own:
         if track not in new:
             place = track
         elif layout.of[track] == Of.COUNTER:
@@ -119,3 +131,33 @@ def merged(now: Kept, before: Sequence[Mapping[str, Any]]) -> Kept:
     for entry in now:
         found += [entry, *after.get(entry["track"], ())]
     return found
+
+
+def now(scene: Scene, of: int) -> Kept:
+    """How the lanes of a source are arranged, with what was left of series that are not there yet."""
+    source = scene.sources[of]
+    return merged(arrangement(source.trace, scene.layout, source.series, of), source.left)
+
+
+def opened(sources: Sequence[Source], height: int) -> Layout:
+    """The lanes as they were left, or else as they fit into `height` lines."""
+    traces = [source.trace for source in sources]
+    left = [(of, source) for of, source in enumerate(sources) if source.left]
+    layout = lay_out(traces, height)
+    for of, source in left:
+        layout = arranged(source.trace, layout, source.left, (), of)
+    if left:
+        layout = fitted(traces, layout, height)
+    for of, source in enumerate(sources):
+        layout = layout.with_counters(len(source.series), height, of)
+    for of, source in left:
+        layout = arranged(source.trace, layout, source.left, source.series, of)
+    return layout
+
+
+def with_series(scene: Scene, of: int, series: Sequence[Series], height: int) -> Layout:
+    """A layout that a person arranged, with tracks for so many series of a source in `height` lines: new
+    ones where they were left, or at the end."""
+    source = scene.sources[of]
+    layout = scene.layout.with_counters(len(series), height, of)
+    return arranged(source.trace, layout, now(scene, of), series, of) if source.left else layout

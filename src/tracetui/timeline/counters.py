@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
 from tracetui.timeline.canvas import Canvas
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW
-from tracetui.timeline.scene import Scene
+from tracetui.timeline.scene import Local, Scene, Source
 from tracetui.timeline.series import brief_of, text_of
 from tracetui.trace.model import I64
 
 
-def paint_counters(scene: Scene, lines: Sequence[Line], field: Canvas) -> None:
-    """Paint the series' areas, of one line or more each. `lines`: those of the field, of which some are."""
-    theme, borders = scene.fixed.theme, scene.view.borders()
+def paint_counters(local: Local, lines: Iterable[tuple[int, Line]], field: Canvas) -> None:
+    """Paint the areas of a source's series, of one line or more each. `lines`: its lines of the field, with
+    their places."""
+    theme, borders, series = local.theme, local.view.borders(), local.source.series
     tops: dict[int, I64] = {}
-    for y, line in enumerate(lines):
-        if line.of is not Of.COUNTER or not 0 <= line.ref < len(scene.series):
+    for y, line in lines:
+        if line.of is not Of.COUNTER or not 0 <= line.ref < len(series):
             continue
-        one, height = scene.series[line.ref], int(scene.layout.shown[line.track])
+        one, height = series[line.ref], int(local.layout.shown[line.track])
         if line.ref not in tops:
             share = (one.peaks(borders) - one.low) / ((one.high - one.low) or 1.0)
             tops[line.ref] = np.ceil(np.nan_to_num(share, nan=0.0) * 8 * height).astype(np.int64)
@@ -33,19 +34,14 @@ def paint_counters(scene: Scene, lines: Sequence[Line], field: Canvas) -> None:
 def cursor(scene: Scene) -> int:
     """The instant that values are told for: the selection's start where it is in view, else the middle."""
     if scene.selected >= 0:
-        start = int(scene.fixed.trace.start[scene.selected])
+        start = scene.source.start(scene.selected)
         if scene.view.contains(start):
             return start
     return (scene.view.start_ns + scene.view.end_ns) // 2
 
 
-def value_text(scene: Scene, series: int) -> str:
-    """A series' value at the cursor."""
-    return values_at_cursor(scene, series)[0]
-
-
-def values_at_cursor(scene: Scene, series: int) -> tuple[str, str]:
-    """A series' value at the cursor, in full and as short as can be; "" where it has none."""
-    one = scene.series[series]
-    value = float(one.at(np.array([cursor(scene)], dtype=np.int64))[0])
+def values_at(source: Source, series: int, time_ns: int) -> tuple[str, str]:
+    """A series' value at an instant of the axis, in full and as short as can be; "" where it has none."""
+    one = source.series[series]
+    value = float(one.at(np.array([time_ns - source.offset], dtype=np.int64))[0])
     return text_of(value, one.unit), brief_of(value, one.unit)

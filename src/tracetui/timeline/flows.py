@@ -8,14 +8,14 @@ from tracetui.timeline.scene import Scene
 
 
 def position(scene: Scene, lines: list[Line], slice_index: int) -> tuple[int, int] | None:
-    """The (line, column) where a slice begins on the screen, if it does."""
-    trace = scene.fixed.trace
+    """The (line, column) where a slice of the active source begins on the screen, if it does."""
+    trace = scene.source.trace
     lane, depth = int(trace.lane[slice_index]), int(trace.depth[slice_index])
-    column = scene.view.column(int(trace.start[slice_index]))
+    column = scene.view.column(scene.source.start(slice_index))
     if not 0 <= column < scene.view.width:
         return None
     for y, line in enumerate(lines):
-        if line.of is Of.LANE and line.ref == lane and line.depth == depth:
+        if (line.source, line.of, line.ref, line.depth) == (scene.active, Of.LANE, lane, depth):
             return y, column
     return None
 
@@ -29,7 +29,7 @@ def paint_flows(scene: Scene, lines: list[Line], field: Canvas) -> None:
 
 
 def _draw(scene: Scene, field: Canvas, begin: tuple[int, int], end: tuple[int, int]) -> None:
-    theme = scene.fixed.theme
+    theme = scene.theme
     (y0, x0), (y1, x1) = begin, end
     glyphs = "|-++++v^" if theme.ascii else "│─└┘┌┐▼▲"
     upright, level, down_right, down_left, up_right, up_left, arrow_down, arrow_up = list(glyphs)
@@ -54,8 +54,8 @@ def _draw(scene: Scene, field: Canvas, begin: tuple[int, int], end: tuple[int, i
 
 def _ink(scene: Scene, field: Canvas, y: int, x: int) -> int:
     """The flow's colour on the background; over a bar, the bar's own text colour."""
-    theme = scene.fixed.theme
+    theme = scene.theme
     paper = int(field.paper[y, x])
     if paper in (theme.paper, theme.band):
         return theme.flow
-    return int(scene.fixed.palette.text_on(field.paper[y : y + 1, x])[0])
+    return int(scene.source.palette.text_on(field.paper[y : y + 1, x])[0])

@@ -22,13 +22,13 @@ from tracetui.timeline.paint import (
     put_cells,
 )
 from tracetui.timeline.ruler_line import paint_ruler
-from tracetui.timeline.scene import EDGE, TOP, Scene
+from tracetui.timeline.scene import EDGE, TOP, Local, Scene
 from tracetui.timeline.uncoloured import dot_range, tell_bars_apart
 
 
 def paint(scene: Scene, height: int) -> Canvas:
     """The picture of a scene, `height` lines high and `scene.labels + scene.view.width + EDGE` cells wide."""
-    theme = scene.fixed.theme
+    theme = scene.theme
     canvas = Canvas.blank(scene.labels + scene.view.width + EDGE, height, theme.text, theme.paper)
     if height <= 0:
         return canvas
@@ -39,20 +39,9 @@ def paint(scene: Scene, height: int) -> Canvas:
     papers = column_papers(scene)
     field = canvas.part(TOP, height, scene.labels, canvas.width - EDGE)
     field.paper[:] = papers
-    where = np.array([i for i, line in enumerate(lines) if line.of is Of.LANE], dtype=np.int64)
-    shown = [line for line in lines if line.of is Of.LANE]
-    if shown:
-        cells, shares = paint_rows(scene, shown, papers)
-        if theme.plain:
-            tell_bars_apart(scene, shares, cells)
-        paint_names(scene, shares, cells)
-        headed = frozenset(line.ref for line in lines if line.of is Of.DEVICE)
-        paint_gaps(scene, shown, cells, shares.count == 0, headed)
-        put_cells(cells, field, where)
-    for y, line in enumerate(lines):
-        if line.of is Of.DEVICE:
-            _paint_device(scene, line, field, y, papers)
-    paint_counters(scene, lines, field)
+    for of in {line.source for line in lines}:
+        own = [(y, line) for y, line in enumerate(lines) if line.source == of]
+        _paint_source(scene.local(of), own, field, papers)
     if theme.plain:
         dot_range(scene, field)
     _paint_marks(scene, field)
@@ -64,9 +53,26 @@ def paint(scene: Scene, height: int) -> Canvas:
     return canvas
 
 
+def _paint_source(local: Local, lines: list[tuple[int, Line]], field: Canvas, papers: Colours) -> None:
+    """Paint the lines of one source. `lines`: with their places in the field."""
+    shown = [line for _, line in lines if line.of is Of.LANE]
+    if shown:
+        cells, shares = paint_rows(local, shown, papers)
+        if local.theme.plain:
+            tell_bars_apart(local, shares, cells)
+        paint_names(local, shares, cells)
+        headed = frozenset(line.ref for _, line in lines if line.of is Of.DEVICE)
+        paint_gaps(local, shown, cells, shares.count == 0, headed)
+        put_cells(cells, field, np.array([y for y, line in lines if line.of is Of.LANE], dtype=np.int64))
+    for y, line in lines:
+        if line.of is Of.DEVICE:
+            _paint_device(local, line, field, y, papers)
+    paint_counters(local, lines, field)
+
+
 def _paint_edge(scene: Scene, canvas: Canvas) -> None:
     """Where the lanes are scrolled to, if they do not all fit."""
-    theme, layout = scene.fixed.theme, scene.layout
+    theme, layout = scene.theme, scene.layout
     canvas.paper[:, -EDGE:] = theme.frame
     top = TOP + layout.pinned_height
     room = canvas.height - top
@@ -79,19 +85,19 @@ def _paint_edge(scene: Scene, canvas: Canvas) -> None:
 
 def column_papers(scene: Scene) -> Colours:
     """The background of every column: the selected range has its own. Shape (width,)."""
-    papers = np.full(scene.view.width, scene.fixed.theme.paper, dtype=np.int16)
+    papers = np.full(scene.view.width, scene.theme.paper, dtype=np.int16)
     if scene.band is not None:
         first, last = (
             scene.view.column(scene.band[0]),
             scene.view.column(max(scene.band[0], scene.band[1] - 1)),
         )
-        papers[max(0, first) : max(0, last + 1)] = scene.fixed.theme.band
+        papers[max(0, first) : max(0, last + 1)] = scene.theme.band
     return papers
 
 
 def _paint_marks(scene: Scene, field: Canvas) -> None:
     """Their lines down the lanes; the labels are in the ruler."""
-    theme = scene.fixed.theme
+    theme = scene.theme
     for column, _, _ in marked_columns(scene):
         free = field.glyph[:, column] == ord(" ")
         free &= (field.paper[:, column] == theme.paper) | (field.paper[:, column] == theme.band)
@@ -99,13 +105,14 @@ def _paint_marks(scene: Scene, field: Canvas) -> None:
         field.ink[free, column] = theme.mark
 
 
-def _paint_device(scene: Scene, line: Line, field: Canvas, y: int, papers: Colours) -> None:
+def _paint_device(local: Local, line: Line, field: Canvas, y: int, papers: Colours) -> None:
     """A device's own line: how busy it is, over all its streams."""
-    theme, view = scene.fixed.theme, scene.view
-    pieces = scene.fixed.devices.get(line.ref)
+    theme, view = local.theme, local.view
+    pieces = local.source.devices.get(line.ref)
     if pieces is None:
         return
-    busy = pieces.within(view.borders())
+    borders = view.borders()
+    busy = pieces.within(borders[:-1], borders[1:])
     cells = Cells(
         np.full((1, view.width), ord(" "), dtype=np.uint32),
         np.full((1, view.width), theme.busy, dtype=np.int16),
@@ -115,5 +122,5 @@ def _paint_device(scene: Scene, line: Line, field: Canvas, y: int, papers: Colou
     eighths = np.minimum(7, -(-8 * busy // view.cell))
     eighths = np.where(busy >= view.cell, 8, eighths)
     cells.glyph[0] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[eighths]
-    paint_gaps(scene, [line], cells, (busy == 0)[np.newaxis])
+    paint_gaps(local, [line], cells, (busy == 0)[np.newaxis])
     put_cells(cells, field, np.array([y], dtype=np.int64))

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from tracetui.timeline.canvas import BOLD, code_points
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.paint import Cells
-from tracetui.timeline.scene import Idle, Scene
-from tracetui.trace.model import I64
+from tracetui.timeline.scene import Idle, Local
+from tracetui.trace.model import I64, Trace
 from tracetui.units import duration
 
 TEXTURE = ord("╱")
@@ -27,18 +27,29 @@ def gap_columns(idle: Idle, borders: I64) -> I64:
     return np.where(covered, at, -1)
 
 
-def device_of(scene: Scene, line: Line) -> int:
-    """The device whose gaps a line shows, or -1."""
+def device_of(trace: Trace, line: Line) -> int:
+    """The device whose gaps a line of a trace shows, or -1."""
     if line.of is Of.DEVICE:
         return line.ref
     if line.of is Of.LANE and line.depth == 0:
-        lane = scene.fixed.trace.lanes[line.ref]
+        lane = trace.lanes[line.ref]
         return lane.device if lane.kind == "stream" else -1
     return -1
 
 
+def gap_at(local: Local, line: Line, column: int) -> tuple[int, int] | None:
+    """The gap, as (device, index), that a cell of a source's line shows."""
+    device = device_of(local.source.trace, line)
+    idle = local.source.gaps.get(device)
+    if idle is None:
+        return None
+    start = local.view.time(column)
+    at = int(gap_columns(idle, np.array([start, start + local.view.cell], dtype=np.int64))[0])
+    return (device, at) if at >= 0 else None
+
+
 def paint_gaps(
-    scene: Scene,
+    local: Local,
     lines: list[Line],
     cells: Cells,
     empty: npt.NDArray[np.bool_],
@@ -48,12 +59,12 @@ def paint_gaps(
 
     The first line of a device carries the lengths, but for devices in `headed`: their own line does.
     """
-    theme = scene.fixed.theme
-    borders = scene.view.borders()
+    theme = local.theme
+    borders = local.view.borders()
     columns: dict[int, I64] = {}
     for y, line in enumerate(lines):
-        device = device_of(scene, line)
-        idle = scene.gaps.get(device) if device >= 0 else None
+        device = device_of(local.source.trace, line)
+        idle = local.source.gaps.get(device) if device >= 0 else None
         if idle is None:
             continue
         named = device not in columns and device not in headed
@@ -63,13 +74,13 @@ def paint_gaps(
         here = empty[y] & (gap >= 0)
         cells.glyph[y][here] = ASCII_TEXTURE if theme.ascii else TEXTURE
         cells.ink[y][here] = theme.gap
-        if scene.gap is not None and scene.gap[0] == device:
-            chosen = here & (gap == scene.gap[1])
-            cells.ink[y][chosen] = scene.fixed.theme.paper
+        if local.gap is not None and local.gap[0] == device:
+            chosen = here & (gap == local.gap[1])
+            cells.ink[y][chosen] = theme.paper
             cells.paper[y][chosen] = theme.gap
             cells.attributes[y][chosen] |= BOLD
         if named:
-            chosen_gap = scene.gap[1] if scene.gap is not None and scene.gap[0] == device else -1
+            chosen_gap = local.gap[1] if local.gap is not None and local.gap[0] == device else -1
             _write_lengths(idle, np.where(here, gap, -1), cells, y, theme.text, chosen_gap)
 
 

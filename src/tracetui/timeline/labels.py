@@ -7,7 +7,7 @@ from itertools import product
 from rich.cells import cell_len, set_cell_size
 
 from tracetui.timeline.canvas import BOLD, Canvas, cut
-from tracetui.timeline.counters import values_at_cursor
+from tracetui.timeline.counters import cursor, values_at
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.scene import EDGE, TOP, Scene
 from tracetui.units import plural
@@ -31,7 +31,7 @@ def lines_below(scene: Scene, height: int) -> int:
 
 def paint_labels(scene: Scene, canvas: Canvas, lines: list[Line]) -> None:
     """Paint the labels of the lines below the ruler."""
-    theme, width = scene.fixed.theme, scene.labels
+    theme, width = scene.theme, scene.labels
     canvas.paper[TOP:, :width] = theme.frame
     canvas.ink[TOP:, :width] = theme.dim
     for y, line in enumerate(lines, TOP):
@@ -41,8 +41,8 @@ def paint_labels(scene: Scene, canvas: Canvas, lines: list[Line]) -> None:
             if line.depth == 0 or line.more:
                 note = note.partition(" ")[0]
             note = f"{'v' if theme.ascii else '↓'}{note}"
-        if line.of is Of.PROCESS:
-            text = " " + scene.fixed.trace.processes[line.ref].name
+        if line.of is Of.PROCESS or line.of is Of.RECORDING:
+            text = " " + label_text(scene, line)
             canvas.paper[y] = theme.frame
             canvas.put(y, 0, cut(text, canvas.width - len(note) - 2), ink=theme.text, attributes=BOLD)
             width = canvas.width - EDGE
@@ -56,7 +56,7 @@ def paint_labels(scene: Scene, canvas: Canvas, lines: list[Line]) -> None:
 
 def put_label(scene: Scene, canvas: Canvas, y: int, line: Line, width: int) -> None:
     """Paint one label into the first `width` cells of a line."""
-    theme = scene.fixed.theme
+    theme = scene.theme
     rows = int(scene.layout.rows[line.track])
     folded = int(scene.layout.shown[line.track]) < rows
     sign = (("+" if folded else "-") if theme.ascii else ("▸" if folded else "▾")) if rows > 1 else " "
@@ -64,8 +64,9 @@ def put_label(scene: Scene, canvas: Canvas, y: int, line: Line, width: int) -> N
         sign = "*" if theme.ascii else "•"
     room = width - 3
     text = label_text(scene, line)
-    if line.of is Of.COUNTER and line.ref < len(scene.series):
-        text, value = beside(text, values_at_cursor(scene, line.ref), room)
+    if line.of is Of.COUNTER and line.ref < len(scene.sources[line.source].series):
+        values = values_at(scene.sources[line.source], line.ref, cursor(scene))
+        text, value = beside(text, values, room)
         canvas.put(y, width - 1 - cell_len(value), value, ink=theme.text)
     else:
         text = shortened(text, room)
@@ -79,23 +80,30 @@ def put_label(scene: Scene, canvas: Canvas, y: int, line: Line, width: int) -> N
 
 def label_text(scene: Scene, line: Line) -> str:
     """What a line's label says."""
+    source = scene.sources[line.source]
+    if line.of is Of.RECORDING:
+        return scene.title(line.source)
+    if line.of is Of.PROCESS:
+        return source.trace.processes[line.ref].name
     if line.of is Of.LANE:
-        return whose(scene, line) + scene.fixed.trace.lanes[line.ref].name
+        return whose(scene, line) + source.trace.lanes[line.ref].name
     if line.of is Of.DEVICE:
         return f"GPU {line.ref} busy"
-    return scene.series[line.ref].name if line.ref < len(scene.series) else ""
+    return source.series[line.ref].name if line.ref < len(source.series) else ""
 
 
 def whose(scene: Scene, line: Line) -> str:
     """A lane's device or process, where there are others and it stands elsewhere than below its heading."""
-    trace, layout = scene.fixed.trace, scene.layout
-    lane = trace.lanes[line.ref]
+    source, layout = scene.sources[line.source], scene.layout
+    trace, lane = source.trace, source.trace.lanes[line.ref]
+    recording = f"{scene.title(line.source)} " if line.pinned and len(scene.sources) > 1 else ""
     if lane.device >= 0:
-        alone = len(scene.fixed.devices) < 2 or layout.below_own(line.track, Of.DEVICE, lane.device)
-        return "" if alone else f"GPU {lane.device} "
-    if lane.process in layout.headed and not layout.below_own(line.track, Of.PROCESS, lane.process):
-        return f"{trace.processes[lane.process].name} "
-    return ""
+        alone = len(source.devices) < 2 or layout.below_own(line.track, Of.DEVICE, lane.device)
+        return recording + ("" if alone else f"GPU {lane.device} ")
+    heading = (line.source, lane.process) in layout.headed
+    if heading and not layout.below_own(line.track, Of.PROCESS, lane.process):
+        return f"{recording}{trace.processes[lane.process].name} "
+    return recording
 
 
 def beside(name: str, values: tuple[str, ...], width: int) -> tuple[str, str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 
 import numpy as np
 
-from tracetui.trace.model import I32, I64, Trace
+from tracetui.trace.model import I32, I64, Bool, Trace
 
 COUNTER_ROWS = 4
 """Lines of an unfolded counter."""
@@ -23,6 +24,7 @@ class Of(IntEnum):
     PROCESS = 1  # a heading
     DEVICE = 2  # the union over a device's streams
     COUNTER = 3
+    RECORDING = 4  # a heading, where there are several recordings
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class Line:
     """One line of the screen."""
 
     track: int
+    source: int
+    """The recording that it belongs to."""
     of: Of
     ref: int
     """Lane, process, device or counter series, by `of`."""
@@ -42,8 +46,9 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Tracks from top to bottom. All arrays of shape (tracks,)."""
+    """Tracks from top to bottom, those of one recording together. All arrays of shape (tracks,)."""
 
+    source: I32
     of: I32
     ref: I32
     rows: I32
@@ -94,11 +99,12 @@ class Layout:
     def _line(self, track: int, depth: int, pinned: bool) -> Line:
         shown, rows = int(self.shown[track]), int(self.rows[track])
         more = rows - shown if depth == shown - 1 else 0
-        return Line(track, Of(int(self.of[track])), int(self.ref[track]), depth, more, pinned)
+        of, ref = Of(int(self.of[track])), int(self.ref[track])
+        return Line(track, int(self.source[track]), of, ref, depth, more, pinned)
 
-    def track_of(self, of: Of, ref: int) -> int:
+    def track_of(self, of: Of, ref: int, source: int = 0) -> int:
         """The track of a lane, device or counter; -1 where there is none."""
-        at = np.flatnonzero((self.of == of) & (self.ref == ref))
+        at = np.flatnonzero((self.of == of) & (self.ref == ref) & (self.source == source))
         return int(at[0]) if len(at) else -1
 
     def place(self, track: int, depth: int) -> int:
@@ -133,26 +139,26 @@ class Layout:
                 chosen = chosen if decided else chosen - {track}
         return replace(self, shown=shown, chosen=chosen, was=())
 
-    def _chosen_too(self, tracks: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> frozenset[int]:
+    def _chosen_too(self, tracks: Bool) -> frozenset[int]:
         return self.chosen.union(np.flatnonzero(tracks).tolist())
 
-    def with_counters(self, count: int, height: int) -> Layout:
-        """With tracks for so many series below the lanes: as high as there is room for, a line at least.
-
-        Very many of them are hidden.
-        """
-        have = int((self.of == Of.COUNTER).sum())
+    def with_counters(self, count: int, height: int, source: int = 0) -> Layout:
+        """With tracks for so many series below a recording's lanes: as high as there is room for, a line at
+        least. Very many of them are hidden."""
+        have = int(((self.of == Of.COUNTER) & (self.source == source)).sum())
         new = max(0, count - have)
         room = min(COUNTER_ROWS, (height - int(self.shown.sum())) // new) if new else 0
         fits = max(1, room) if count <= ROOM_FOR_COUNTERS else 0
         parts = (
+            (self.source, np.full(new, source)),
             (self.of, np.full(new, int(Of.COUNTER))),
             (self.ref, np.arange(have, have + new)),
             (self.rows, np.full(new, COUNTER_ROWS)),
             (self.shown, np.full(new, fits)),
         )
-        of, ref, rows, shown = (np.concatenate(p).astype(np.int32) for p in parts)
-        return replace(self, of=of, ref=ref, rows=rows, shown=shown)
+        of_source, of, ref, rows, shown = (np.concatenate(p).astype(np.int32) for p in parts)
+        grown = replace(self, source=of_source, of=of, ref=ref, rows=rows, shown=shown)
+        return grown.ordered(np.argsort(of_source, kind="stable"))
 
     def toggle_pin(self, track: int) -> Layout:
         kept = tuple(t for t in self.pinned if t != track)
@@ -172,16 +178,18 @@ class Layout:
         pinned = tuple(sorted(place[list(self.pinned)].tolist()))
         chosen = frozenset(place[list(self.chosen)].tolist())
         was = tuple((int(place[track]), lines, decided) for track, lines, decided in self.was)
-        return Layout(
-            self.of[order], self.ref[order], self.rows[order], self.shown[order], pinned, chosen, was
+        source, of, ref, rows, shown = (
+            column[order] for column in (self.source, self.of, self.ref, self.rows, self.shown)
         )
+        return Layout(source, of, ref, rows, shown, pinned, chosen, was)
 
     def moved(self, track: int, step: int) -> Layout | None:
-        """Move a track past the next one above (-1) or below (1) that is on the screen with it, among the
-        pinned ones or among those that scroll. None where there is none, or the track is hidden."""
+        """Move a track past the next one above (-1) or below (1) of its recording that is on the screen with
+        it, among the pinned ones or among those that scroll. None where there is none, or it is hidden."""
         pinned = np.zeros(len(self), dtype=np.bool_)
         pinned[list(self.pinned)] = True
-        there = np.flatnonzero((self.shown > 0) & (pinned == pinned[track]))
+        own = (self.source == self.source[track]) & (self.of != Of.RECORDING)
+        there = np.flatnonzero((self.shown > 0) & (pinned == pinned[track]) & own)
         at = int(np.searchsorted(there, track))
         if not self.shown[track] or not 0 <= at + step < len(there):
             return None
@@ -190,13 +198,14 @@ class Layout:
     @cached_property
     def headings(self) -> I64:
         """For each track the nearest heading or device line at or above it, -1 for none."""
-        own = np.where((self.of == Of.PROCESS) | (self.of == Of.DEVICE), np.arange(len(self)), -1)
+        own = np.where(np.isin(self.of, (Of.PROCESS, Of.DEVICE, Of.RECORDING)), np.arange(len(self)), -1)
         return np.maximum.accumulate(own) if len(own) else own
 
     @cached_property
-    def headed(self) -> frozenset[int]:
-        """The processes that have a heading."""
-        return frozenset(self.ref[self.of == Of.PROCESS].tolist())
+    def headed(self) -> frozenset[tuple[int, int]]:
+        """The processes that have a heading, as (source, process)."""
+        at = self.of == Of.PROCESS
+        return frozenset(zip(self.source[at].tolist(), self.ref[at].tolist(), strict=True))
 
     def below_own(self, track: int, of: Of, ref: int) -> bool:
         """Whether a track stands under the heading of its process, or under the line of its device."""
@@ -204,8 +213,23 @@ class Layout:
         return at >= 0 and track not in self.pinned and self.of[at] == of and self.ref[at] == ref
 
 
-def lay_out(trace: Trace, height: int) -> Layout:
-    """The layout to open with on a screen of `height` lines: all lanes, threads give up depth first."""
+def lay_out(traces: Sequence[Trace], height: int) -> Layout:
+    """The layout to open with on a screen of `height` lines: all lanes, threads give up depth first.
+
+    Several recordings stand one below the other, each under a heading of its own.
+    """
+    tracks: list[tuple[int, int, int, int]] = []
+    for source, trace in enumerate(traces):
+        if len(traces) > 1:
+            tracks.append((source, int(Of.RECORDING), source, 1))
+        tracks += [(source, *track) for track in _tracks(trace)]
+    columns = zip(*tracks, strict=True) if tracks else ((), (), (), ())
+    of_source, of, ref, rows = (np.array(column, dtype=np.int32) for column in columns)
+    return _opened(traces, Layout(of_source, of, ref, rows, rows.copy()), height)
+
+
+def _tracks(trace: Trace) -> list[tuple[int, int, int]]:
+    """A trace's lanes and the headings between them, as (of, ref, rows)."""
     tracks: list[tuple[int, int, int]] = []
     processes = {lane.process for lane in trace.lanes if lane.device < 0 and lane.kind in ("thread", "async")}
     streams: dict[int, int] = {}
@@ -227,17 +251,16 @@ def lay_out(trace: Trace, height: int) -> Layout:
             tracks.append((*head, 1))
         heading = head
         tracks.append((int(Of.LANE), i, max(1, lane.rows)))
-    of, ref, rows = (
-        np.array(column, dtype=np.int32) for column in (zip(*tracks, strict=True) if tracks else ((), (), ()))
-    )
-    layout = Layout(of, ref, rows, rows.copy())
-    return _opened(trace, layout, height)
+    return tracks
 
 
-def fitted(trace: Trace, layout: Layout, height: int) -> Layout:
-    """As many rows of each lane as fit into `height` lines; where a person decided, that stays."""
+def fitted(traces: Sequence[Trace], layout: Layout, height: int) -> Layout:
+    """As many rows of each lane as fit into `height` lines; where a person decided, that stays.
+
+    The threads of all recordings show equally many at most, so that the recordings can be compared.
+    """
     lane = layout.of == Of.LANE
-    thread = _threads(trace, layout, lane)
+    thread = _threads(traces, layout)
     free = np.ones(len(layout), dtype=np.bool_)
     free[list(layout.chosen)] = False
     shown = np.where(free & lane, layout.rows, layout.shown).astype(np.int32)
@@ -248,22 +271,20 @@ def fitted(trace: Trace, layout: Layout, height: int) -> Layout:
     return replace(layout, shown=shown)
 
 
-def _threads(
-    trace: Trace, layout: Layout, lane: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
-) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _threads(traces: Sequence[Trace], layout: Layout) -> Bool:
     """Which tracks are lanes of the CPU."""
-    thread = np.zeros(len(layout), dtype=np.bool_)
-    thread[lane] = [trace.lanes[r].device < 0 for r in layout.ref[lane].tolist()]
-    return thread
+    tracks = zip(layout.of.tolist(), layout.source.tolist(), layout.ref.tolist(), strict=True)
+    found = [of == Of.LANE and traces[source].lanes[ref].device < 0 for of, source, ref in tracks]
+    return np.array(found, dtype=np.bool_)
 
 
-def _opened(trace: Trace, layout: Layout, height: int) -> Layout:
-    layout = fitted(trace, layout, height)
-    lane = layout.of == Of.LANE
-    thread = _threads(trace, layout, lane)
-    shown = layout.shown
+def _opened(traces: Sequence[Trace], layout: Layout, height: int) -> Layout:
+    layout = fitted(traces, layout, height)
+    thread, shown = _threads(traces, layout), layout.shown
     device = [
-        t for t in np.flatnonzero(lane & ~thread).tolist() if trace.lanes[int(layout.ref[t])].kind == "stream"
+        track
+        for track in np.flatnonzero((layout.of == Of.LANE) & ~thread).tolist()
+        if traces[layout.source[track]].lanes[int(layout.ref[track])].kind == "stream"
     ]
     crowded = int(shown.sum()) > height
     if crowded and thread.any() and device and int(shown[device].sum()) <= height // 2:
@@ -271,7 +292,7 @@ def _opened(trace: Trace, layout: Layout, height: int) -> Layout:
     return layout
 
 
-def _deepest(shown: I32, part: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], height: int) -> int:
+def _deepest(shown: I32, part: Bool, height: int) -> int:
     """How many rows each track of `part` may show at most, so that all lines fit; at least one."""
     rest = int(shown[~part].sum())
     mine = shown[part]

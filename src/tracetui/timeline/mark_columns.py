@@ -22,11 +22,11 @@ class Marked(NamedTuple):
 
 def marked_columns(scene: Scene) -> list[Marked]:
     """The columns in view that have marks, and that of the instant that was gone to, from left to right."""
-    kept = scene.fixed.kept.get("marks")
+    kept = scene.sources[0].kept.get("marks")
     if kept is None or kept[0] is not scene.marks or kept[1] != scene.instant:
         marks = scene.flags
         times = np.array([max(1 - FAR, min(time, FAR - 1)) for time, _ in marks], dtype=np.int64)
-        kept = scene.fixed.kept["marks"] = scene.marks, scene.instant, marks, times
+        kept = scene.sources[0].kept["marks"] = scene.marks, scene.instant, marks, times
     marks, times = kept[2:]
     every = (times - scene.view.start_ns) // scene.view.cell
     inside = np.flatnonzero((every >= 0) & (every < scene.view.width))

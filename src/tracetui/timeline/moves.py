@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tracetui.timeline import navigate, viewport
 from tracetui.timeline.layout import Layout, Of
-from tracetui.timeline.scene import TOP, Scene
+from tracetui.timeline.scene import TOP, Event, Scene, Source
 from tracetui.timeline.viewport import Limits, Viewport
 
 SHARE = 6
@@ -33,11 +33,12 @@ def arranged(scene: Scene, layout: Layout, height: int) -> Scene:
 def refitted(scene: Scene, layout: Layout, before: int, height: int) -> Scene:
     """Tracks for a screen of `height` lines instead of `before`. Where the selection's row was on the screen,
     it stays there, unfolded if it must be."""
-    fitted, trace, selected = arranged(scene, layout, height), scene.fixed.trace, scene.selected
+    fitted, trace, selected = arranged(scene, layout, height), scene.source.trace, scene.selected
     if selected < 0:
         return fitted
-    at = int(trace.lane[selected]), int(trace.depth[selected])
-    seen = [(line.ref, line.depth) for line in scene.lines(max(0, before - TOP)) if line.of is Of.LANE]
+    at = scene.active, int(trace.lane[selected]), int(trace.depth[selected])
+    lines = scene.lines(max(0, before - TOP))
+    seen = [(line.source, line.ref, line.depth) for line in lines if line.of is Of.LANE]
     return brought_up(fitted, *at, height) if at in seen else fitted
 
 
@@ -59,16 +60,16 @@ def zoomed(scene: Scene, factor: float, about: float | None) -> Scene:
     if about is None and scene.instant is not None and scene.view.contains(scene.instant):
         about = scene.instant
     if about is None and scene.selected >= 0:
-        trace = scene.fixed.trace
-        middle = int(trace.start[scene.selected]) + int(trace.duration[scene.selected]) // 2
+        length = int(scene.source.trace.duration[scene.selected])
+        middle = scene.source.start(scene.selected) + length // 2
         about = middle if scene.view.contains(middle) else None
     return look(scene, viewport.zoom(scene.view, factor, about))
 
 
-def brought_up(scene: Scene, lane: int, depth: int, height: int) -> Scene:
-    """Unfold and scroll just so far that a row is on the screen."""
+def brought_up(scene: Scene, of: int, lane: int, depth: int, height: int) -> Scene:
+    """Unfold and scroll just so far that a row of a source's lane is on the screen."""
     layout = scene.layout
-    track = layout.track_of(Of.LANE, lane)
+    track = layout.track_of(Of.LANE, lane, of)
     if track < 0:
         return scene
     if depth >= int(layout.shown[track]):
@@ -81,10 +82,9 @@ def brought_up(scene: Scene, lane: int, depth: int, height: int) -> Scene:
     return scrolled(scene, min(max(scene.top, line - room + 1), line), height)
 
 
-def lane_in_view(scene: Scene, lane: int, height: int) -> Scene:
-    """Scroll just so far that a lane's first row and, where there is room, its others are on the screen."""
+def track_in_view(scene: Scene, track: int, height: int) -> Scene:
+    """Scroll just so far that a track's first row and, where there is room, its others are on the screen."""
     layout = scene.layout
-    track = layout.track_of(Of.LANE, lane)
     first = layout.place(track, 0) if track >= 0 else -1
     if first < 0:
         return scene
@@ -93,10 +93,12 @@ def lane_in_view(scene: Scene, lane: int, height: int) -> Scene:
     return scrolled(scene, min(max(scene.top, last - room + 1), first), height)
 
 
-def revealed(scene: Scene, slice_index: int, height: int, *, closer: bool) -> Scene:
-    """Move just so far that a slice is in view; `closer`: zoom in where it is too small to be seen."""
-    trace, view = scene.fixed.trace, scene.view
-    start, length = int(trace.start[slice_index]), int(trace.duration[slice_index])
+def revealed(scene: Scene, slice_index: int, height: int, *, closer: bool, of: int | None = None) -> Scene:
+    """Move just so far that a slice of a source (None: the active one) is in view; `closer`: zoom in where it
+    is too small to be seen."""
+    of = scene.active if of is None else of
+    source, trace, view = scene.sources[of], scene.sources[of].trace, scene.view
+    start, length = source.start(slice_index), int(trace.duration[slice_index])
     if closer and 2 * length < view.cell:
         air = max(length, 10) * (SHARE - 1) / 2
         scene = look(scene, viewport.fit(int(start - air), int(start + length + air), view.width))
@@ -104,27 +106,29 @@ def revealed(scene: Scene, slice_index: int, height: int, *, closer: bool) -> Sc
         moved = viewport.reveal(view, start, start + length)
         if moved != view:
             scene = look(scene, moved)
-    return brought_up(scene, int(trace.lane[slice_index]), int(trace.depth[slice_index]), height)
+    lane, depth = int(trace.lane[slice_index]), int(trace.depth[slice_index])
+    return brought_up(scene, of, lane, depth, height)
 
 
 def centred(scene: Scene) -> Scene:
     """The selection in the middle; where it is there already, fitted to the screen."""
     if scene.selected < 0:
         return scene
-    trace, view = scene.fixed.trace, scene.view
-    start, length = int(trace.start[scene.selected]), int(trace.duration[scene.selected])
+    source, view = scene.source, scene.view
+    start, length = source.start(scene.selected), int(source.trace.duration[scene.selected])
     there = look(scene, viewport.centre(view, start + length / 2))
     if abs(there.view.start - view.start) >= view.cell:
         return there
     return look(scene, viewport.fit(start, start + max(length, 10), view.width, margin=0.02))
 
 
-def gap_shown(scene: Scene, device: int, index: int, height: int) -> Scene:
-    """A gap in view: moved no further than needed, zoomed where it would be too small or too wide."""
-    idle = scene.gaps.get(device)
+def gap_shown(scene: Scene, of: int, device: int, index: int, height: int) -> Scene:
+    """A gap of a source in view: moved no further than needed, zoomed where it would be too small or wide."""
+    source = scene.sources[of]
+    idle = source.gaps.get(device)
     if idle is None or not 0 <= index < len(idle.start):
         return scene
-    start, end = int(idle.start[index]), int(idle.end[index])
+    start, end = int(idle.start[index]) + source.offset, int(idle.end[index]) + source.offset
     view = scene.view
     if not 4 * view.cell <= end - start <= view.span_ns:
         air = 2 * (end - start)
@@ -134,9 +138,9 @@ def gap_shown(scene: Scene, device: int, index: int, height: int) -> Scene:
         moved = viewport.reveal(view, start, end)
         if moved != view:
             scene = look(scene, moved)
-    lanes = scene.fixed.trace.lanes
+    lanes = source.trace.lanes
     lane = next((i for i, one in enumerate(lanes) if one.device == device and one.kind == "stream"), None)
-    return scene if lane is None else brought_up(scene, lane, 0, height)
+    return scene if lane is None else brought_up(scene, of, lane, 0, height)
 
 
 def is_jump(before: Viewport, after: Viewport) -> bool:
@@ -144,19 +148,32 @@ def is_jump(before: Viewport, after: Viewport) -> bool:
     return before.scale != after.scale or abs(after.start - before.start) > before.span_ns / 2
 
 
-def stepped(scene: Scene, direction: str) -> int | None:
-    """The slice that an arrow key selects: "next", "previous", "up" or "down"."""
-    rows, layout, view, i = scene.fixed.rows, scene.layout, scene.view, scene.selected
+def stepped(scene: Scene, direction: str) -> Event | None:
+    """The event that an arrow key selects: "next", "previous", "up" or "down"."""
+    i = scene.selected
     if i < 0:
-        return navigate.opening(rows, layout, view)
+        return navigate.opening(scene)
     if direction in ("next", "previous"):
-        return navigate.neighbour(rows, i, 1 if direction == "next" else -1)
-    return (navigate.above if direction == "up" else navigate.below)(rows, layout, view, i)
+        found = navigate.neighbour(scene.source.rows, i, 1 if direction == "next" else -1)
+        return None if found is None else Event(scene.active, found)
+    return (navigate.above if direction == "up" else navigate.below)(scene, i)
 
 
-def chosen(scene: Scene, slice_index: int) -> Scene:
-    """Another selection (-1: none) with its flows; the events of its name light up."""
-    trace = scene.fixed.trace
+def chosen(scene: Scene, slice_index: int, of: int | None = None) -> Scene:
+    """Another selection (-1: none) in a source (None: the active one) with its flows; the events of its name
+    light up in all sources."""
+    of = scene.active if of is None else of
+    trace = scene.sources[of].trace
     same = int(trace.name[slice_index]) if slice_index >= 0 else -1
     flows = navigate.linked(trace, slice_index) if slice_index >= 0 else ()
-    return replace(scene, selected=slice_index, same=same, flows=flows, instant=None)
+    for n, source in enumerate(scene.sources):
+        scene = scene.having(n, same=same if n == of or same < 0 else _index_of(source, trace.names[same]))
+    return replace(scene, active=of, selected=slice_index, flows=flows, instant=None)
+
+
+def _index_of(source: Source, name: str) -> int:
+    """The index of a name among a source's, -1 where it has no event of it."""
+    indices = source.kept.get("names")
+    if indices is None:
+        indices = source.kept["names"] = {text: i for i, text in enumerate(source.trace.names)}
+    return int(indices.get(name, -1))

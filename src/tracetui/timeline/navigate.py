@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracetui.timeline.layout import Layout, Of
+from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.rows import Row, Rows
+from tracetui.timeline.scene import Event, Local, Scene
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Kind, Trace
 
@@ -23,17 +24,18 @@ def neighbour(rows: Rows, slice_index: int, step: int) -> int | None:
     return int(row.index[at]) if 0 <= at < len(row) else None
 
 
-def above(rows: Rows, layout: Layout, view: Viewport, slice_index: int) -> int | None:
-    """The parent; without one, the nearest slice of the nearest row above that has any."""
-    trace = rows.trace
-    parent = int(trace.parent[slice_index])
-    return parent if parent >= 0 else _beyond(rows, layout, view, slice_index, -1)
+def above(scene: Scene, slice_index: int) -> Event | None:
+    """The parent of a slice of the active source; without one, the nearest of the nearest row above that has
+    any, be it another source's."""
+    parent = int(scene.source.trace.parent[slice_index])
+    return Event(scene.active, parent) if parent >= 0 else _beyond(scene, slice_index, -1)
 
 
-def below(rows: Rows, layout: Layout, view: Viewport, slice_index: int) -> int | None:
-    """A child (the first that is in view, if any is); without one, the nearest slice of a row below."""
-    trace = rows.trace
-    row = rows.row(int(trace.lane[slice_index]), int(trace.depth[slice_index]) + 1)
+def below(scene: Scene, slice_index: int) -> Event | None:
+    """A child of a slice of the active source (the first that is in view, if any is); without one, the
+    nearest slice of a row below."""
+    trace, view = scene.source.trace, scene.local(scene.active).view
+    row = scene.source.rows.row(int(trace.lane[slice_index]), int(trace.depth[slice_index]) + 1)
     if len(row):
         end = int(trace.start[slice_index] + trace.duration[slice_index])
         low = int(np.searchsorted(row.start, int(trace.start[slice_index])))
@@ -42,23 +44,22 @@ def below(rows: Rows, layout: Layout, view: Viewport, slice_index: int) -> int |
         mine = mine[trace.parent[mine] == slice_index]
         if len(mine):
             seen = trace.start[mine] + trace.duration[mine] > view.start_ns
-            return int(mine[int(np.argmax(seen))])
-    return _beyond(rows, layout, view, slice_index, 1)
+            return Event(scene.active, int(mine[int(np.argmax(seen))]))
+    return _beyond(scene, slice_index, 1)
 
 
-def _beyond(rows: Rows, layout: Layout, view: Viewport, slice_index: int, step: int) -> int | None:
+def _beyond(scene: Scene, slice_index: int, step: int) -> Event | None:
     """The slice nearest in time on the next shown row above (-1) or below (1).
 
     Rows with nothing in view are passed over, unless there is nothing but such rows for a long way.
     """
-    trace = rows.trace
-    lane, depth = int(trace.lane[slice_index]), int(trace.depth[slice_index])
-    middle = _anchor(trace, view, slice_index)
-    track = layout.track_of(Of.LANE, lane)
+    trace, layout = scene.source.trace, scene.layout
+    middle = _anchor(scene, slice_index)
+    track = layout.track_of(Of.LANE, int(trace.lane[slice_index]), scene.active)
     if track < 0:
         return None
-    away: int | None = None
-    depth = min(depth, int(layout.shown[track]) - 1)
+    away: Event | None = None
+    depth = min(int(trace.depth[slice_index]), int(layout.shown[track]) - 1)
     for _ in range(FARTHEST):
         depth += step
         while not 0 <= depth < int(layout.shown[track]):
@@ -68,22 +69,33 @@ def _beyond(rows: Rows, layout: Layout, view: Viewport, slice_index: int, step: 
             if not 0 <= track < len(layout):
                 return away
             depth = 0 if step > 0 else int(layout.shown[track]) - 1
-        row = rows.row(int(layout.ref[track]), depth)
-        if not len(row):
-            continue
-        found = nearest(row, middle)
-        start = int(trace.start[found])
-        if start < view.end_ns and start + int(trace.duration[found]) >= view.start_ns:
+        found = _on_row(scene, track, depth, middle)
+        if found is not None and _in_view(scene, found):
             return found
         away = found if away is None else away
     return away
 
 
-def _anchor(trace: Trace, view: Viewport, slice_index: int) -> int:
-    """The middle of the visible part of a slice (of the whole, where none is)."""
-    start = int(trace.start[slice_index])
-    end = start + int(trace.duration[slice_index])
-    low, high = max(start, view.start_ns), min(end, view.end_ns)
+def _on_row(scene: Scene, track: int, depth: int, time_ns: int) -> Event | None:
+    """The event of a lane's row that is nearest to an instant of the axis."""
+    of = int(scene.layout.source[track])
+    source = scene.sources[of]
+    row = source.rows.row(int(scene.layout.ref[track]), depth)
+    return Event(of, nearest(row, time_ns - source.offset)) if len(row) else None
+
+
+def _in_view(scene: Scene, event: Event) -> bool:
+    of, slice_index = event
+    start = scene.sources[of].start(slice_index)
+    length = int(scene.sources[of].trace.duration[slice_index])
+    return start < scene.view.end_ns and start + length >= scene.view.start_ns
+
+
+def _anchor(scene: Scene, slice_index: int) -> int:
+    """The middle of the visible part of a slice (of the whole, where none is), on the axis."""
+    start = scene.source.start(slice_index)
+    end = start + int(scene.source.trace.duration[slice_index])
+    low, high = max(start, scene.view.start_ns), min(end, scene.view.end_ns)
     return (low + high) // 2 if low <= high else (start + end) // 2
 
 
@@ -98,6 +110,13 @@ def nearest(row: Row, time_ns: int) -> int:
     return int(row.index[after - 1 if closer else after])
 
 
+def event_at(local: Local, line: Line, column: int) -> int | None:
+    """The slice under a cell of a source's line."""
+    if line.of is not Of.LANE:
+        return None
+    return hit(local.source.rows.row(line.ref, line.depth), local.view, column)
+
+
 def hit(row: Row, view: Viewport, column: int) -> int | None:
     """The slice under a cell: of all that touch it, the one with the largest part of it."""
     low = view.start_ns + column * view.cell
@@ -110,19 +129,14 @@ def hit(row: Row, view: Viewport, column: int) -> int | None:
     return int(row.index[first + int(np.argmax(part))])
 
 
-def opening(rows: Rows, layout: Layout, view: Viewport) -> int | None:
-    """What the first arrow key selects: on the first row with any in view, the slice nearest its middle."""
-    middle = (view.start_ns + view.end_ns) // 2
-    for track in range(len(layout)):
-        if layout.of[track] != Of.LANE:
-            continue
+def opening(scene: Scene) -> Event | None:
+    """What the first arrow key selects: on the first row with any in view, the event nearest its middle."""
+    layout, middle = scene.layout, (scene.view.start_ns + scene.view.end_ns) // 2
+    for track in np.flatnonzero(layout.of == Of.LANE).tolist():
         for depth in range(int(layout.shown[track])):
-            row = rows.row(int(layout.ref[track]), depth)
-            if len(row):
-                found = nearest(row, middle)
-                start = int(rows.trace.start[found])
-                if start < view.end_ns and start + int(rows.trace.duration[found]) >= view.start_ns:
-                    return found
+            found = _on_row(scene, track, depth, middle)
+            if found is not None and _in_view(scene, found):
+                return found
     return None
 
 

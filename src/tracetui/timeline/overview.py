@@ -1,12 +1,14 @@
-"""The whole trace in one line: busy share, matches, and where the screen lies."""
+"""All recordings in one line: busy share, matches, and where the screen lies."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from tracetui.timeline.busy import overall
 from tracetui.timeline.canvas import BOLD, INK, PAPER, Canvas, cut
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW
 from tracetui.timeline.scene import EDGE, Scene
+from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
 from tracetui.units import share
 
@@ -18,18 +20,25 @@ def overview_borders(scene: Scene, width: int) -> I64:
     return np.array([low + span * step // max(1, width) for step in range(width + 1)], dtype=np.int64)
 
 
+def _used(scene: Scene) -> list[tuple[Union, int]]:
+    """When each device was busy (without any: the threads), with its source's offset."""
+    every = [(device, one, s.offset) for s in scene.sources for device, one in s.devices.items()]
+    return [(one, offset) for device, one, offset in every if device >= 0] or [one[1:] for one in every]
+
+
 def _eighths(scene: Scene, borders: I64) -> I64:
     """0..8 of each cell: never nothing where there is something, never full where a hole of an eighth is."""
-    key = ("overview", scene.span, len(borders))
-    found: I64 | None = scene.fixed.kept.get(key)
+    kept = scene.sources[0].kept
+    key = ("overview", scene.span, len(borders), len(scene.sources))
+    found: I64 | None = kept.get(key)
     if found is None:
-        devices = scene.fixed.devices
-        used = [devices[d] for d in devices if d >= 0] or list(devices.values())
-        busy = sum((one.within(borders) for one in used), np.zeros(len(borders) - 1, dtype=np.int64))
-        whole = np.maximum(1, np.diff(borders) * max(1, len(used)))
+        used = _used(scene)
+        low, high = borders[:-1], borders[1:]
+        busy = sum((one.within(low - at, high - at) for one, at in used), np.zeros(len(low), dtype=np.int64))
+        whole = np.maximum(1, (high - low) * max(1, len(used)))
         found = np.clip(-(-8 * busy // whole), 0, 8)
         found = np.where(8 * busy <= 7 * whole, np.minimum(found, 7), found)
-        scene.fixed.kept[key] = found
+        kept[key] = found
     return found
 
 
@@ -39,21 +48,20 @@ def _point(scene: Scene, canvas: Canvas, cell: int, colour: int, plain: int) -> 
     x = scene.labels + cell
     if scene.labels <= x < canvas.width - EDGE:
         canvas.ink[0, x] = colour
-        if scene.fixed.theme.plain:
+        if scene.theme.plain:
             canvas.ink[0, x], canvas.paper[0, x] = PAPER, INK
             canvas.glyph[0, x] = plain
         elif canvas.glyph[0, x] == ord(" "):
-            canvas.glyph[0, x] = ord("|" if scene.fixed.theme.ascii else "╵")
+            canvas.glyph[0, x] = ord("|" if scene.theme.ascii else "╵")
 
 
 def paint_overview(scene: Scene, canvas: Canvas) -> None:
     """Paint the first line of a canvas."""
-    theme, width = scene.fixed.theme, canvas.width - scene.labels - EDGE
+    theme, width = scene.theme, canvas.width - scene.labels - EDGE
     canvas.ink[0], canvas.paper[0] = theme.dim, theme.frame
     if width <= 0:
         return
     borders = overview_borders(scene, width)
-    devices = scene.fixed.devices
     eighths = _eighths(scene, borders)
     cells = slice(scene.labels, scene.labels + width)
     canvas.glyph[0, cells] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[eighths]
@@ -64,21 +72,21 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
     first, last = max(0, min(width - 1, first)), max(1, min(width, max(first + 1, last)))
     window = slice(scene.labels + first, scene.labels + last)
     canvas.paper[0, window] = theme.window
-    if scene.matches is not None:
-        trace = scene.fixed.trace
-        hits = np.unique(np.searchsorted(borders, trace.start[scene.matches], side="right") - 1)
-        for hit in hits.tolist():
-            _point(scene, canvas, hit, theme.match, ord(" "))
+    for source in scene.sources:
+        if source.matches is not None:
+            at = source.trace.start[source.matches]
+            hits = np.unique(np.searchsorted(borders - source.offset, at, side="right") - 1)
+            for hit in hits.tolist():
+                _point(scene, canvas, hit, theme.match, ord(" "))
     if scene.selected >= 0:
-        start = int(scene.fixed.trace.start[scene.selected])
-        cell = int(np.searchsorted(borders, start, side="right")) - 1
+        cell = int(np.searchsorted(borders, scene.source.start(scene.selected), side="right")) - 1
         _point(scene, canvas, cell, theme.selected, ord("v" if theme.ascii else "▼"))
     if theme.plain:
         out = int(last - first < 3)  # a narrow window stands between its brackets
         canvas.put(0, scene.labels + max(0, first - out), "[")
         canvas.put(0, scene.labels + min(width, last + out) - 1, "]")
-    what = "GPU" if any(d >= 0 for d in devices) else "CPU"
-    busy = f" {what} {share(scene.fixed.busy)} busy"
+    what = "GPU" if any(device >= 0 for source in scene.sources for device in source.devices) else "CPU"
+    busy = f" {what} {share(overall([one for one, _ in _used(scene)]))} busy"
     if len(busy) > scene.labels - 1:
         busy = busy.removesuffix(" busy")
     canvas.put(0, 0, cut(busy, scene.labels - 1), theme.text, None, BOLD)

@@ -11,7 +11,7 @@ from tracetui.timeline.canvas import BOLD, Canvas, code_points, cut
 from tracetui.timeline.layout import Line
 from tracetui.timeline.raster import Raster, raster
 from tracetui.timeline.rows import Row
-from tracetui.timeline.scene import Scene
+from tracetui.timeline.scene import Local
 from tracetui.trace.model import I32, Bool
 
 FROM_LEFT = np.array([ord(c) for c in " ▏▎▍▌▋▊▉█"], dtype=np.uint32)
@@ -36,47 +36,46 @@ class Cells:
     attributes: Colours
 
 
-def paint_rows(scene: Scene, lines: list[Line], papers: Colours) -> tuple[Cells, Raster]:
-    """The cells of lines that show slices, without names.
+def paint_rows(local: Local, lines: list[Line], papers: Colours) -> tuple[Cells, Raster]:
+    """The cells of lines that show slices of a source, without names.
 
     `papers`: the background of every column, shape (width,).
     """
-    fixed, view = scene.fixed, scene.view
-    rows = [fixed.rows.row(line.ref, line.depth) for line in lines]
-    shares = raster(rows, view)
+    rows = [local.source.rows.row(line.ref, line.depth) for line in lines]
+    shares = raster(rows, local.view)
     shape = shares.eighths.shape
     paper = np.broadcast_to(papers, shape)
     cells = Cells(
         np.full(shape, ord(" "), dtype=np.uint32),
-        np.full(shape, fixed.theme.text, dtype=np.int16),
+        np.full(shape, local.theme.text, dtype=np.int16),
         paper.copy(),
         np.zeros(shape, dtype=np.int16),
     )
-    first = _colours(scene, shares.first)
-    _paint_shares(scene, shares, rows, cells, first, paper)
+    first = _colours(local, shares.first)
+    _paint_shares(local, shares, rows, cells, first, paper)
     return cells, shares
 
 
-def _colours(scene: Scene, slices: I32) -> Colours:
+def _colours(local: Local, slices: I32) -> Colours:
     """The colours of slices as they are now: by name, or as selected, matching, or named alike."""
-    trace, theme = scene.fixed.trace, scene.fixed.theme
+    trace, theme = local.source.trace, local.theme
     if not len(trace):
         return np.zeros(slices.shape, dtype=np.int16)
     names = trace.name[slices]
-    colours = scene.fixed.palette.of(names)
-    if scene.same >= 0:
-        colours = np.where(names == scene.same, np.int16(theme.same), colours)
-    if scene.matches is not None:
-        colours = np.where(scene.matches[slices], np.int16(theme.match), colours)
-    if scene.selected >= 0:
-        colours = np.where(slices == scene.selected, np.int16(theme.selected), colours)
+    colours = local.source.palette.of(names)
+    if local.source.same >= 0:
+        colours = np.where(names == local.source.same, np.int16(theme.same), colours)
+    if local.source.matches is not None:
+        colours = np.where(local.source.matches[slices], np.int16(theme.match), colours)
+    if local.selected >= 0:
+        colours = np.where(slices == local.selected, np.int16(theme.selected), colours)
     return colours
 
 
 def _paint_shares(
-    scene: Scene, shares: Raster, rows: list[Row], cells: Cells, first: Colours, paper: Colours
+    local: Local, shares: Raster, rows: list[Row], cells: Cells, first: Colours, paper: Colours
 ) -> None:
-    trace, view, theme = scene.fixed.trace, scene.view, scene.fixed.theme
+    trace, view, theme = local.source.trace, local.view, local.theme
     if not len(trace):
         return
     from_left = ASCII_SHARES if theme.ascii else FROM_LEFT
@@ -98,7 +97,7 @@ def _paint_shares(
     # Two slices with a gap between them: the longer part keeps its side, and takes the share of both.
     if pair.any():
         later = trace.start[shares.last]
-        last = _colours(scene, shares.last)
+        last = _colours(local, shares.last)
         more = np.minimum(trace.duration[shares.last], right - later) > end - np.maximum(start, left)
         apart = pair & ~full
         at_right |= apart & more
@@ -111,15 +110,15 @@ def _paint_shares(
         cells.paper[seam] = last[seam]
         alike = seam & (first == last)
         cells.glyph[alike] = SEAM
-        cells.ink[alike] = scene.fixed.palette.text_on(first[alike])
+        cells.ink[alike] = local.source.palette.text_on(first[alike])
 
     # Crowded: the share as height, in the colour of the name that prevails.
     if crowd.any():
         names = shares.prevailing[crowd]
-        mixed = _mixed(scene, rows)[np.nonzero(crowd)[0]]
-        named = _named_colours(scene, np.maximum(names, 0))
+        mixed = _mixed(local, rows)[np.nonzero(crowd)[0]]
+        named = _named_colours(local, np.maximum(names, 0))
         colour = np.where(names >= 0, named, mixed)
-        colour = _lit(scene, shares, rows, crowd, colour)
+        colour = _lit(local, shares, rows, crowd, colour)
         first = first.copy()
         first[crowd] = colour
         low = crowd & ~full
@@ -128,7 +127,7 @@ def _paint_shares(
 
     solid = full & ~pair
     cells.paper[solid] = first[solid]
-    cells.ink[solid] = scene.fixed.palette.text_on(first[solid])
+    cells.ink[solid] = local.source.palette.text_on(first[solid])
     cells.glyph[at_left] = from_left[eighths[at_left]]
     cells.ink[at_left] = first[at_left]
     cells.glyph[at_right] = from_left[8 - eighths[at_right]]
@@ -149,57 +148,57 @@ def _paint_shares(
     cells.paper[rest] = paper[rest]
 
 
-def _mixed(scene: Scene, rows: list[Row]) -> Colours:
+def _mixed(local: Local, rows: list[Row]) -> Colours:
     """The colour of each row's crowded cells in which no name prevails. Shape (rows,)."""
-    lanes, theme = scene.fixed.trace.lanes, scene.fixed.theme
+    lanes, theme = local.source.trace.lanes, local.theme
     return np.array([theme.many_device if lanes[r.lane].device >= 0 else theme.many for r in rows], np.int16)
 
 
-def _named_colours(scene: Scene, names: I32) -> Colours:
-    colours = scene.fixed.palette.of(names)
-    if scene.same >= 0:
-        colours = np.where(names == scene.same, np.int16(scene.fixed.theme.same), colours)
+def _named_colours(local: Local, names: I32) -> Colours:
+    colours = local.source.palette.of(names)
+    if local.source.same >= 0:
+        colours = np.where(names == local.source.same, np.int16(local.theme.same), colours)
     return colours
 
 
-def _lit(scene: Scene, shares: Raster, rows: list[Row], crowd: Bool, colour: Colours) -> Colours:
+def _lit(local: Local, shares: Raster, rows: list[Row], crowd: Bool, colour: Colours) -> Colours:
     """Crowded cells that hold the selection, a match, or an event of the lit name, whoever prevails."""
-    theme = scene.fixed.theme
+    theme = local.theme
     at_row, _ = np.nonzero(crowd)
     low, high = shares.first[crowd], shares.last[crowd]
     colour = colour.astype(np.int16)
-    if scene.matches is not None or scene.same >= 0:
+    if local.source.matches is not None or local.source.same >= 0:
         for i in np.unique(at_row).tolist():
             here = at_row == i
-            if scene.same >= 0:
-                alike = _alike(scene, rows[i])
+            if local.source.same >= 0:
+                alike = _alike(local, rows[i])
                 _light(colour, here & (colour != theme.same), alike, low, high, theme.hint)
-            if scene.matches is not None:
-                _light(colour, here, _matching(scene, rows[i], scene.matches), low, high, theme.match)
-    if scene.selected >= 0:
-        trace = scene.fixed.trace
-        lane, depth = trace.lane[scene.selected], trace.depth[scene.selected]
-        inside = (low <= scene.selected) & (scene.selected <= high) & (trace.depth[low] == depth)
+            if local.source.matches is not None:
+                _light(colour, here, _matching(local, rows[i], local.source.matches), low, high, theme.match)
+    if local.selected >= 0:
+        trace = local.source.trace
+        lane, depth = trace.lane[local.selected], trace.depth[local.selected]
+        inside = (low <= local.selected) & (local.selected <= high) & (trace.depth[low] == depth)
         colour[inside & (trace.lane[low] == lane)] = theme.selected
     return colour
 
 
-def _alike(scene: Scene, row: Row) -> I32:
+def _alike(local: Local, row: Row) -> I32:
     """The slices of a row that have the lit name; kept until another name is lit."""
     key = ("alike", row.lane, row.depth)
-    kept = scene.fixed.kept.get(key)
-    if kept is None or kept[0] != scene.same:
-        kept = scene.fixed.kept[key] = (scene.same, row.index[row.name == scene.same])
+    kept = local.source.kept.get(key)
+    if kept is None or kept[0] != local.source.same:
+        kept = local.source.kept[key] = (local.source.same, row.index[row.name == local.source.same])
     found: I32 = kept[1]
     return found
 
 
-def _matching(scene: Scene, row: Row, matches: Bool) -> I32:
+def _matching(local: Local, row: Row, matches: Bool) -> I32:
     """The slices of a row that match the search; kept until there is another search."""
     key = ("matching", row.lane, row.depth)
-    kept = scene.fixed.kept.get(key)
+    kept = local.source.kept.get(key)
     if kept is None or kept[0] is not matches:
-        kept = scene.fixed.kept[key] = (matches, row.index[matches[row.index]])
+        kept = local.source.kept[key] = (matches, row.index[matches[row.index]])
     found: I32 = kept[1]
     return found
 
@@ -210,7 +209,7 @@ def _light(colour: Colours, here: Bool, hits: I32, low: I32, high: I32, value: i
     colour[at] = value
 
 
-def paint_names(scene: Scene, shares: Raster, cells: Cells) -> None:
+def paint_names(local: Local, shares: Raster, cells: Cells) -> None:
     """Names into the bars that have room for them, beginning where the bar begins on the screen."""
     inner = (shares.count == 1) & (shares.eighths == 8)
     if not inner.any():
@@ -224,20 +223,20 @@ def paint_names(scene: Scene, shares: Raster, cells: Cells) -> None:
     wide = ends - begins >= SHORTEST
     begins, ends = begins[wide], ends[wide]
     # A bar that touches another of its colour needs a seam. (The cell on the left is full, and not a border.)
-    column = begins % scene.view.width
+    column = begins % local.view.width
     left = np.maximum(begins - 1, 0)
     paper, glyph, eighths = cells.paper.ravel(), cells.glyph.ravel(), shares.eighths.ravel()
     seam = (column > 0) & (eighths[left] == 8) & (paper[left] == paper[begins]) & (glyph[left] != SEAM)
     glyph[begins[seam]] = SEAM
-    trace, short, attributes = scene.fixed.trace, scene.fixed.short, cells.attributes.ravel()
+    trace, short, attributes = local.source.trace, local.source.short, cells.attributes.ravel()
     names = trace.name[shares.first.ravel()[begins]].tolist()
     for begin, end, name, offset in zip(begins.tolist(), ends.tolist(), names, seam.tolist(), strict=True):
         at = begin + offset
         codes = code_points(cut(short(name), end - at))
         glyph[at : at + len(codes)] = codes
         attributes[at : at + len(codes)] = 0
-    if scene.selected >= 0:
-        cells.attributes[(shares.first == scene.selected) & inner] |= BOLD
+    if local.selected >= 0:
+        cells.attributes[(shares.first == local.selected) & inner] |= BOLD
 
 
 def put_cells(cells: Cells, canvas: Canvas, lines: npt.NDArray[np.int64]) -> None:

@@ -42,7 +42,7 @@ class Free:
 
 def paint_ruler(scene: Scene, canvas: Canvas) -> None:
     """Paint the line below the overview."""
-    theme = scene.fixed.theme
+    theme = scene.theme
     canvas.ink[1], canvas.paper[1] = theme.dim, theme.frame
     line = canvas.part(1, 2, scene.labels, canvas.width - EDGE)
     free = Free(line.width)
@@ -58,7 +58,7 @@ def paint_ruler(scene: Scene, canvas: Canvas) -> None:
             line.put(0, tick.column, sign, ink=theme.line)
     # Text that lies on the range must be read there, too.
     on_range = (line.paper[0] == theme.band) & (line.ink[0] == theme.text)
-    line.ink[0, on_range] = scene.fixed.palette.text_on(line.paper[0, on_range])
+    line.ink[0, on_range] = scene.source.palette.text_on(line.paper[0, on_range])
     left = f" {base_label(base)} +" if base is not None else f" {span_label(scene.view)}"
     canvas.put(1, 0, cut(left, scene.labels - 1), ink=theme.text if base is not None else theme.dim)
 
@@ -69,16 +69,16 @@ def _put_range(scene: Scene, line: Canvas, free: Free) -> None:
         return
     first, last = (scene.view.column(t) for t in scene.band)
     first, end = max(0, first), min(line.width, last + 1)
-    line.paper[0, first : max(first, end)] = scene.fixed.theme.band
+    line.paper[0, first : max(first, end)] = scene.theme.band
     text = f" {duration(scene.band[1] - scene.band[0])} "
     at = first + (end - first - len(text)) // 2
     if len(text) <= end - first and free.take(at + 1, at + len(text) - 1):
-        line.put(0, at, text, ink=scene.fixed.theme.text, attributes=BOLD)
+        line.put(0, at, text, ink=scene.theme.text, attributes=BOLD)
 
 
 def _put_marks(scene: Scene, line: Canvas, free: Free) -> None:
     """The marks' labels, cut where the next mark comes; of marks side by side their number."""
-    theme = scene.fixed.theme
+    theme = scene.theme
     sign = "v" if theme.ascii else "▾"
     groups: list[Marked] = []
     for marked in marked_columns(scene):

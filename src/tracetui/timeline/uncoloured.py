@@ -11,7 +11,7 @@ import numpy as np
 from tracetui.timeline.canvas import INK, PAPER, UNDERLINE, Canvas
 from tracetui.timeline.paint import ASCII_HAIRLINE, HAIRLINE, Cells
 from tracetui.timeline.raster import Raster
-from tracetui.timeline.scene import Scene
+from tracetui.timeline.scene import Local, Scene
 
 SELECTED, ASCII_SELECTED = ord("═"), ord("=")
 MATCH, ASCII_MATCH = ord("▒"), ord(":")
@@ -20,18 +20,18 @@ MATCH_HAIRLINE, ASCII_MATCH_HAIRLINE = ord("║"), ord("!")
 RANGE, ASCII_RANGE = ord("·"), ord(".")
 
 
-def tell_bars_apart(scene: Scene, shares: Raster, cells: Cells) -> None:
+def tell_bars_apart(local: Local, shares: Raster, cells: Cells) -> None:
     """Fill the bars that are lit, and underline the others; before the names are written."""
-    ascii, trace = scene.fixed.theme.ascii, scene.fixed.trace
+    ascii, source, trace = local.theme.ascii, local.source, local.source.trace
     some = shares.count > 0
     solid = (shares.eighths == 8) & (shares.count != 2)
     blank = solid & (cells.glyph == ord(" "))
     cells.attributes[blank] |= UNDERLINE
     if not len(trace):
         return
-    same = some & (trace.name[shares.first] == scene.same) if scene.same >= 0 else np.zeros_like(some)
-    match = some & scene.matches[shares.first] if scene.matches is not None else np.zeros_like(some)
-    chosen = some & (shares.first == scene.selected)
+    same = some & (trace.name[shares.first] == source.same) if source.same >= 0 else np.zeros_like(some)
+    match = some & source.matches[shares.first] if source.matches is not None else np.zeros_like(some)
+    chosen = some & (shares.first == local.selected)
     for lit, texture in (
         (same & ~match & ~chosen, ASCII_SAME if ascii else SAME),
         (match & ~chosen, ASCII_MATCH if ascii else MATCH),
@@ -52,4 +52,4 @@ def dot_range(scene: Scene, field: Canvas) -> None:
     first, last = scene.view.column(scene.band[0]), scene.view.column(max(scene.band[0], scene.band[1] - 1))
     part = field.part(0, field.height, max(0, first), max(0, last + 1))
     free = (part.glyph == ord(" ")) & (part.paper == PAPER)
-    part.glyph[free] = ASCII_RANGE if scene.fixed.theme.ascii else RANGE
+    part.glyph[free] = ASCII_RANGE if scene.theme.ascii else RANGE

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -13,20 +11,8 @@ from textual.widget import Widget
 
 from tracetui.cells import cell, clauses, middle
 from tracetui.safe_text import plain
-from tracetui.session.paths import meta_file
-from tracetui.session.state import resolved
+from tracetui.session.recording import trace_name
 from tracetui.trace.model import DEVICE_WORK, Trace
-
-
-def trace_name(trace: Trace) -> str:
-    """The file's name, with its folder where that tells more; safe to show."""
-    path = Path(trace.info.path)
-    if trace.info.path == "-":
-        return "standard input"
-    # A capture's name tells its options only; the folder tells what was captured.
-    captured = os.path.exists(meta_file(path))  # unlike Path's own, False where the name is too long
-    folder = Path(resolved(trace.info.path)).parent.name if captured else ""
-    return plain(f"{folder}/{path.name}" if folder else path.name, 80)
 
 
 def devices(trace: Trace) -> list[int]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from tracetui.analysis.exposed_time import host_copies, host_copies_alone
 from tracetui.analysis.findings.model import Facts, Finding, first_of
-from tracetui.analysis.intervals import union
 from tracetui.trace import Kind, Trace
+from tracetui.trace.intervals import union
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, rate, share, size, verb
 

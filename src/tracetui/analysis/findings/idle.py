@@ -10,11 +10,11 @@ from tracetui.analysis.ancestors import climb_to
 from tracetui.analysis.causes import is_synchronising
 from tracetui.analysis.findings.model import Facts, Finding, first_of
 from tracetui.analysis.gaps import DeviceGaps, work_of_devices
-from tracetui.analysis.intervals import Union, union
 from tracetui.analysis.kinds import is_communication
 from tracetui.analysis.scope import members, step_of
 from tracetui.analysis.verdict import OF_SPAN
 from tracetui.trace import Kind, Trace
+from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb
 

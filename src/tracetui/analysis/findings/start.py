@@ -8,10 +8,10 @@ import numpy as np
 
 from tracetui.analysis.ancestors import deepest_at
 from tracetui.analysis.findings.model import Facts, Finding, first_of
-from tracetui.analysis.intervals import Union, union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.trace import Kind
+from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import F64, I64
 from tracetui.units import duration, plural, share, significant
 

@@ -63,9 +63,9 @@ class Navigation:
         self.gaps.toggle_order()
         self.host.say(f"g and G walk the gaps {self.gaps.order_text}")
 
-    def show(self, gap: int) -> None:
-        """Highlight a gap, and say its cause."""
-        said = self.gaps.show(gap)
+    def show(self, gap: int, of: int | None = None) -> None:
+        """Highlight a gap of a recording (None: of the active one), and say its cause."""
+        said = self.gaps.show(gap, of)
         self._shown()
         self.host.say(said)
 
@@ -83,7 +83,7 @@ class Navigation:
         self.host.jumped_from(before)
 
     def gap_clicked(self, message: GapClicked) -> None:
-        gaps = self.host.session.active.results.gaps()
+        gaps = self.host.walk.recordings[message.of].results.gaps()
         gap = gaps.find(message.gap.device, message.gap.index)
         if gap is not None:
-            self.show(gap)
+            self.show(gap, message.of)

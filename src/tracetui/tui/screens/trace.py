@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 from tracetui.session.recent import remember
-from tracetui.session.recording import Recording
+from tracetui.session.recording import Recording, trace_name
 from tracetui.session.session import Session
 from tracetui.session.walk import Walk
 from tracetui.timeline.themes import DARK, Theme
@@ -43,7 +43,7 @@ from tracetui.tui.timeline import (
     TimelineView,
     ViewportChanged,
 )
-from tracetui.tui.topline import TopLine, trace_name
+from tracetui.tui.topline import TopLine
 
 
 class TraceScreen(Screen[None]):
@@ -165,7 +165,7 @@ class TraceScreen(Screen[None]):
 
     def _colour(self, name: int) -> str | None:
         """The colour of a name in the timeline, for the tables."""
-        colour = self.walk.scene.fixed.palette.colour_of(name)
+        colour = self.walk.scene.source.palette.colour_of(name)
         return f"color({colour})" if 0 <= colour < 256 else None
 
     # What comes in

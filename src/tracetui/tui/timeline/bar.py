@@ -57,8 +57,17 @@ class SelectionBar(Widget):
         return [strip if crop.width == width else strip.crop(crop.x, crop.right)] * crop.height
 
 
-def describe(trace: Trace, slice_index: int, width: int, short: Callable[[int], str]) -> list[Part]:
-    """The selected event's line, at most `width` cells.
+def describe(
+    trace: Trace,
+    slice_index: int,
+    width: int,
+    short: Callable[[int], str],
+    *,
+    offset: int = 0,
+    before_lane: str = "",
+) -> list[Part]:
+    """The selected event's line, at most `width` cells. `offset`: from the trace's time to the axis's;
+    `before_lane`: what tells its lane from those of other recordings.
 
     Where it is too long the name is shortened; then the lane gives way, the self time and the start, each
     as a whole; in the end the name is cut.
@@ -67,7 +76,7 @@ def describe(trace: Trace, slice_index: int, width: int, short: Callable[[int], 
     start, length = int(trace.start[i]), int(trace.duration[i])
     children, launch = trace.children(i), int(trace.launch[i])
     groups: dict[str, list[Part]] = {
-        "at": [("  at ", False), (tick(start, max(1, length // 1000)), False)],
+        "at": [("  at ", False), (tick(start + offset, max(1, length // 1000)), False)],
         "for": [("  for ", False), (duration(length, 4), True)],
     }
     if len(children):
@@ -76,7 +85,7 @@ def describe(trace: Trace, slice_index: int, width: int, short: Callable[[int], 
     if launch >= 0:
         delay = duration(start - int(trace.start[launch]))
         groups["launch"] = [("  launched ", False), (delay, True), (" before", False)]
-    groups["lane"] = [(f"  {trace.lanes[int(trace.lane[i])].name}", False)]
+    groups["lane"] = [(f"  {before_lane}{trace.lanes[int(trace.lane[i])].name}", False)]
 
     def room() -> int:
         return width - 2 - sum(cell_len(text) for parts in groups.values() for text, _ in parts)

@@ -6,22 +6,23 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
+from tracetui.timeline.scene import Event
 from tracetui.timeline.viewport import Viewport
 
 
 @dataclass(frozen=True, slots=True)
 class GapId:
-    """Gap `index` of a device's `Gaps`."""
+    """Gap `index` of a device's gaps."""
 
     device: int
     index: int
 
 
 class SelectionChanged(Message):
-    """Another slice is selected (None: none is). Not sent for `select(..., quiet=True)`."""
+    """Another event is selected (None: none is)."""
 
-    def __init__(self, slice_index: int | None) -> None:
-        self.slice_index = slice_index
+    def __init__(self, event: Event | None) -> None:
+        self.event = event
         super().__init__()
 
 
@@ -42,8 +43,8 @@ class RangeChanged(Message):
 
 
 class GapClicked(Message):
-    """A gap on a device's lane was clicked."""
+    """A gap on a lane of a device of recording `of` was clicked."""
 
-    def __init__(self, gap: GapId) -> None:
-        self.gap = gap
+    def __init__(self, gap: GapId, of: int = 0) -> None:
+        self.gap, self.of = gap, of
         super().__init__()

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
 from textual import events
+from textual.widget import Widget
 
-from tracetui.timeline import navigate
-from tracetui.timeline.gap_cells import device_of, gap_columns
-from tracetui.timeline.layout import Line, Of
+from tracetui.session.session import Session
+from tracetui.timeline.gap_cells import gap_at
+from tracetui.timeline.navigate import event_at
 from tracetui.timeline.scene import TOP
 from tracetui.tui.timeline.messages import GapClicked, GapId, RangeChanged
-
-if TYPE_CHECKING:
-    from tracetui.tui.timeline.view import TimelineView
 
 WHEEL_LINES = 3
 WHEEL_PAN = 0.1
@@ -22,100 +17,96 @@ WHEEL_ZOOM = 1.25
 
 
 class Mouse:
-    """Handlers for `TimelineView`."""
+    """Turns the mouse's events on a widget into moves of the session that it shows."""
 
-    _pressed: tuple[int, int] | None = None
-    _dragged = False
+    def __init__(self, widget: Widget, session: Session) -> None:
+        self._widget, self._walk, self._lanes = widget, session.walk, session.lanes
+        self._pressed: tuple[int, int] | None = None
+        self._dragged = False
 
-    def _line_at(self: TimelineView, y: int) -> Line | None:  # type: ignore[misc]
-        lines = self.walk.scene.lines(self.size.height - TOP)
-        return lines[y - TOP] if 0 <= y - TOP < len(lines) else None
+    def handle(self, event: events.MouseEvent) -> None:
+        """Do what an event asks for."""
+        match event:
+            case events.MouseScrollDown():
+                self._wheel(event, 1)
+            case events.MouseScrollUp():
+                self._wheel(event, -1)
+            case events.MouseScrollRight():
+                event.stop()
+                self._walk.pan(WHEEL_PAN)
+            case events.MouseScrollLeft():
+                event.stop()
+                self._walk.pan(-WHEEL_PAN)
+            case events.MouseDown(button=1):
+                self._press(event)
+            case events.MouseMove() if self._pressed is not None:
+                self._drag(event, *self._pressed)
+            case events.MouseUp():
+                self._release()
+            case events.Click(chain=2) if event.y >= TOP:
+                self._fit_selection()
 
-    def on_mouse_scroll_down(self: TimelineView, event: events.MouseScrollDown) -> None:  # type: ignore[misc]
-        self._wheel(event, 1)
-
-    def on_mouse_scroll_up(self: TimelineView, event: events.MouseScrollUp) -> None:  # type: ignore[misc]
-        self._wheel(event, -1)
-
-    def on_mouse_scroll_right(self: TimelineView, event: events.MouseScrollRight) -> None:  # type: ignore[misc]
+    def _wheel(self, event: events.MouseEvent, step: int) -> None:
         event.stop()
-        self.walk.pan(WHEEL_PAN)
-
-    def on_mouse_scroll_left(self: TimelineView, event: events.MouseScrollLeft) -> None:  # type: ignore[misc]
-        event.stop()
-        self.walk.pan(-WHEEL_PAN)
-
-    def _wheel(self: TimelineView, event: events.MouseEvent, step: int) -> None:  # type: ignore[misc]
-        event.stop()
+        scene = self._walk.scene
         if event.ctrl or event.meta:
-            about = self.walk.view.time(max(0, event.x - self.walk.scene.labels) + 0.5)
-            self.walk.zoom(WHEEL_ZOOM if step < 0 else 1 / WHEEL_ZOOM, about)
+            about = scene.view.time(max(0, event.x - scene.labels) + 0.5)
+            self._walk.zoom(WHEEL_ZOOM if step < 0 else 1 / WHEEL_ZOOM, about)
         elif event.shift:
-            self.walk.pan(WHEEL_PAN * step)
+            self._walk.pan(WHEEL_PAN * step)
         else:
-            self.walk.scroll_lanes(WHEEL_LINES * step)
+            self._walk.scroll_lanes(WHEEL_LINES * step)
 
-    def on_mouse_down(self: TimelineView, event: events.MouseDown) -> None:  # type: ignore[misc]
-        if event.button == 1:
-            self._pressed, self._dragged = (event.x, event.y), False
-            self.capture_mouse()
-            if event.y == 0:
-                self._to_overview(event.x)
+    def _press(self, event: events.MouseDown) -> None:
+        self._pressed, self._dragged = (event.x, event.y), False
+        self._widget.capture_mouse()
+        if event.y == 0:
+            self._to_overview(event.x)
 
-    def on_mouse_move(self: TimelineView, event: events.MouseMove) -> None:  # type: ignore[misc]
-        if self._pressed is None:
-            return
-        x, y = self._pressed
+    def _drag(self, event: events.MouseMove, x: int, y: int) -> None:
+        """`x`, `y`: where the button was pressed."""
+        view, labels = self._walk.scene.view, self._walk.scene.labels
         if y == 0:
             self._to_overview(event.x)
-        elif x >= self.walk.scene.labels and (self._dragged or abs(event.x - x) > 1):
+        elif x >= labels and (self._dragged or abs(event.x - x) > 1):
             self._dragged = True
-            first, last = sorted((x, max(self.walk.scene.labels, event.x)))
-            view = self.walk.view
-            labels = self.walk.scene.labels
-            self.walk.set_range(view.time(first - labels), view.time(last + 1 - labels), quiet=True)
+            first, last = sorted((x, max(labels, event.x)))
+            self._walk.set_range(view.time(first - labels), view.time(last + 1 - labels), quiet=True)
 
-    def on_mouse_up(self: TimelineView, event: events.MouseUp) -> None:  # type: ignore[misc]
+    def _release(self) -> None:
         pressed, self._pressed = self._pressed, None
-        self.release_mouse()
+        self._widget.release_mouse()
         if pressed is not None and self._dragged:
-            self.post_message(RangeChanged(self.walk.range_ns))
+            self._widget.post_message(RangeChanged(self._walk.scene.band))
         elif pressed is not None and pressed[1] > 0:
             self._click(*pressed)
 
-    def on_click(self: TimelineView, event: events.Click) -> None:  # type: ignore[misc]
+    def _fit_selection(self) -> None:
         """A double click fits what the first one selected."""
-        if event.chain == 2 and event.y >= TOP and (i := self.walk.selected) is not None:
-            start = int(self.walk.trace.start[i])
-            self.walk.show(start, start + max(10, int(self.walk.trace.duration[i])))
+        source, selected = self._walk.scene.source, self._walk.scene.selected
+        if selected >= 0:
+            start = source.start(selected)
+            self._walk.show(start, start + max(10, int(source.trace.duration[selected])))
 
-    def _to_overview(self: TimelineView, x: int) -> None:  # type: ignore[misc]
-        low, high = self.walk.scene.span
-        share = min(1.0, max(0.0, (x - self.walk.scene.labels + 0.5) / max(1, self.walk.view.width)))
-        self.walk.centre_on(low + share * (high - low), jump=False)
+    def _to_overview(self, x: int) -> None:
+        scene = self._walk.scene
+        low, high = scene.span
+        share = min(1.0, max(0.0, (x - scene.labels + 0.5) / max(1, scene.view.width)))
+        self._walk.centre_on(low + share * (high - low), jump=False)
 
-    def _click(self: TimelineView, x: int, y: int) -> None:  # type: ignore[misc]
-        line = self._line_at(y)
-        if line is None:
-            self.walk.select(None)
+    def _click(self, x: int, y: int) -> None:
+        scene = self._walk.scene
+        lines, column = scene.lines(self._widget.size.height - TOP), x - scene.labels
+        if not 0 <= y - TOP < len(lines):
+            self._walk.select(None)
             return
-        column = x - self.walk.scene.labels
+        line = lines[y - TOP]
+        local = scene.local(line.source)
         if column < 0:
-            self.lanes.toggle_track(line.track)
-            return
-        found = None
-        if line.of is Of.LANE:
-            row = self.walk.scene.fixed.rows.row(line.ref, line.depth)
-            found = navigate.hit(row, self.walk.view, column)
-        if found is not None:
-            self.walk.select(found, reveal=False)
-            return
-        device = device_of(self.walk.scene, line)
-        idle = self.walk.scene.gaps.get(device)
-        if idle is not None:
-            start = self.walk.view.time(column)
-            at = int(gap_columns(idle, np.array([start, start + self.walk.view.cell], dtype=np.int64))[0])
-            if at >= 0:
-                self.post_message(GapClicked(GapId(device, at)))
-                return
-        self.walk.select(None)
+            self._lanes.toggle_track(line.track)
+        elif (found := event_at(local, line, column)) is not None:
+            self._walk.select(found, of=line.source, reveal=False)
+        elif (gap := gap_at(local, line, column)) is not None:
+            self._widget.post_message(GapClicked(GapId(*gap), line.source))
+        else:
+            self._walk.select(None)

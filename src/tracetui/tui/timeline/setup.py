@@ -10,7 +10,7 @@ from typing import Any
 from textual.app import App
 
 from tracetui.timeline.palette import Palette
-from tracetui.timeline.scene import Fixed
+from tracetui.timeline.scene import Source
 from tracetui.timeline.series import Series, counters, launches, memory
 from tracetui.timeline.themes import DARK, LIGHT, PLAIN, SIXTEEN, Theme
 from tracetui.trace.model import Trace
@@ -27,11 +27,11 @@ def theme_of(app: App[Any] | None) -> Theme:
     return DARK if app.current_theme.dark else LIGHT
 
 
-def themed(fixed: Fixed, theme: Theme) -> Fixed:
+def themed(source: Source, theme: Theme) -> Source:
     """The same with other colours."""
-    if theme is fixed.theme:
-        return fixed
-    return replace(fixed, palette=Palette(fixed.trace, theme))
+    if theme is source.palette.theme:
+        return source
+    return replace(source, palette=Palette(source.trace, theme))
 
 
 def series_of(trace: Trace, stopped: Callable[[], bool]) -> Iterator[list[Series]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
-from textual import events, messages
+from textual import events, messages, on
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
@@ -22,7 +24,7 @@ from tracetui.tui.timeline.pace import Pace, frame_limit
 from tracetui.tui.timeline.setup import series_of, theme_of, themed
 
 
-class TimelineView(Mouse, Widget, can_focus=True):
+class TimelineView(Widget, can_focus=True):
     """Overview, ruler and lanes of a walk over one stretch of time.
 
     The walk's methods change what is shown; many changes cost one frame.
@@ -43,6 +45,7 @@ class TimelineView(Mouse, Widget, can_focus=True):
         self._board = Board(0)
         self._strips: list[DeltaStrip] = []
         self._waiting = False
+        self._mouse = Mouse(self, session)
         self.pace = Pace(frame_limit(None))
         """Decides when a frame may be drawn."""
         self._shown: Viewport | None = None
@@ -53,7 +56,8 @@ class TimelineView(Mouse, Widget, can_focus=True):
     def set_theme(self, theme: Theme | None) -> None:
         """Other colours; None follows the app's theme."""
         self._given_theme = theme
-        self.walk.change(fixed=themed(self.walk.scene.fixed, theme or theme_of(self.app)))
+        theme = theme or theme_of(self.app)
+        self.walk.change(sources=tuple(themed(source, theme) for source in self.walk.scene.sources))
 
     # Drawing
 
@@ -103,10 +107,14 @@ class TimelineView(Mouse, Widget, can_focus=True):
         if bar is None or not bar.is_mounted:
             return None
         if scene.selected >= 0:
-            parts = describe(self.walk.trace, scene.selected, bar.size.width, scene.fixed.short)
+            source, width = scene.source, bar.size.width
+            lane = f"{scene.title(scene.active)} " if len(scene.sources) > 1 else ""
+            parts = describe(
+                source.trace, scene.selected, width, source.short, offset=source.offset, before_lane=lane
+            )
         else:
             parts = [("nothing selected", False), ("  click an event, or press an arrow key", False)]
-        return bar if bar.show(parts, scene.fixed.theme) else None
+        return bar if bar.show(parts, scene.theme) else None
 
     def render_lines(self, crop: Region) -> list[Strip]:
         width, height = self.size
@@ -124,8 +132,20 @@ class TimelineView(Mouse, Widget, can_focus=True):
 
     def _derive(self) -> None:
         worker = get_current_worker()
-        for found in series_of(self.walk.trace, lambda: worker.is_cancelled):
-            self.app.call_from_thread(self.lanes.set_series, found)
+        for of, recording in enumerate(self.walk.recordings):
+            for found in series_of(recording.trace, lambda: worker.is_cancelled):
+                self.app.call_from_thread(partial(self.lanes.set_series, found, of=of))
 
     def on_resize(self, event: events.Resize) -> None:
         self.lanes.resize(event.size.width, event.size.height)
+
+    @on(events.MouseScrollDown)
+    @on(events.MouseScrollUp)
+    @on(events.MouseScrollLeft)
+    @on(events.MouseScrollRight)
+    @on(events.MouseDown)
+    @on(events.MouseMove)
+    @on(events.MouseUp)
+    @on(events.Click)
+    def _use_mouse(self, event: events.MouseEvent) -> None:
+        self._mouse.handle(event)
