@@ -20,9 +20,11 @@ class MarkWalk:
         return self._walk.recording.marks
 
     def draw(self) -> None:
-        """Draw the marks as they are now."""
-        offset = self._walk.offset
-        self._walk.change(marks=tuple((m.time + offset, m.label) for m in self.marks.here))
+        """Draw the marks of all recordings as they are now."""
+        offsets = (source.offset for source in self._walk.scene.sources)
+        both = zip(self._walk.recordings, offsets, strict=True)
+        drawn = [(m.time + offset, m.label) for recording, offset in both for m in recording.marks.here]
+        self._walk.change(marks=tuple(sorted(drawn, key=lambda mark: mark[0])))
 
     def restore(self) -> str:
         """Draw the marks that were kept. Returns what to say of them, "" for nothing."""

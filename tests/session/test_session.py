@@ -1,0 +1,167 @@
+"""A session without a terminal: one recording, and two on one clock."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tracetui.session.recording import Recording
+from tracetui.session.session import Session
+from tracetui.timeline.frame import paint
+from tracetui.trace import Kind
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+EAGER = ROOT / "sample_traces" / "matmul_add_64_warm.json.gz"
+TRAIN = ROOT / "sample_traces" / "train.json.gz"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACETUI_STATE", str(tmp_path / "state"))
+
+
+def picture(session: Session) -> str:
+    canvas = paint(session.walk.scene, session.walk.height)
+    return "\n".join(canvas.text(y) for y in range(canvas.height))
+
+
+def test_it_needs_neither_textual_nor_a_terminal() -> None:
+    code = (
+        "import sys; from tracetui.session.session import Session; "
+        f"s = Session.open({str(EAGER)!r}); s.search.find('mm'); s.walk.zoom(2); s.draw_gaps(); "
+        "print('textual' in sys.modules, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
+def test_links_lead_from_an_op_to_its_kernel_and_back() -> None:
+    session = Session.open(EAGER)
+    trace = session.active.trace
+    assert session.follow(1) == (None, "select an event first")
+    op = int(np.flatnonzero([trace.name_of(i) == "aten::add" for i in range(len(trace))])[0])
+    session.walk.select(op)
+    seen = [op]
+    for _ in range(2):
+        event, _said = session.follow(1)
+        assert event is not None
+        session.walk.select(event)
+        seen.append(event)
+    assert trace.kind[seen[1]] == Kind.RUNTIME
+    assert trace.kind[seen[2]] == Kind.KERNEL
+    assert session.follow(-1)[0] == seen[1]
+
+
+def test_gaps_go_from_the_longest_down_and_around() -> None:
+    session = Session.open(EAGER)
+    count = session.draw_gaps()
+    gaps = session.active.results.gaps()
+    assert count == len(gaps) > 3
+    seen = []
+    for _ in range(count):
+        assert session.gaps.next(1) is not None
+        assert session.gaps.at is not None
+        seen.append(int(gaps.duration[session.gaps.at]))
+        assert session.walk.selected == int(gaps.after[session.gaps.at])
+    assert seen == sorted(gaps.duration.tolist(), reverse=True)
+    session.gaps.next(1)
+    assert int(gaps.duration[session.gaps.at or 0]) == seen[0]
+    session.gaps.leave()
+    assert session.walk.scene.gap is None
+
+
+def test_scopes_follow_range_view_and_step() -> None:
+    session = Session.open(TRAIN)
+    scopes, walk = session.scopes, session.walk
+    assert scopes.scope is None
+    event = int(np.flatnonzero(walk.trace.kind == Kind.KERNEL)[0])
+    assert not session.select_range()
+    walk.select(event)
+    assert session.select_range()
+    assert "range of" in scopes.to_range()
+    assert scopes.scope is not None
+    assert scopes.scope.start == int(walk.trace.start[event])
+    scopes.to_view()
+    assert (scopes.scope.start, scopes.scope.end) == (walk.view.start_ns, walk.view.end_ns)
+    walk.zoom(4)
+    scopes.jumped()
+    scopes.follow_view()
+    assert scopes.frozen
+    walk.pan(0.5)
+    scopes.follow_view()
+    assert not scopes.frozen
+    assert (scopes.scope.start, scopes.scope.end) == (walk.view.start_ns, walk.view.end_ns)
+    scopes.by = "step"
+    assert scopes.to_step(scopes.find_step()).startswith("the tables speak of step ")
+    assert scopes.scope.kind == "step"
+
+
+def test_times_are_gone_to_as_they_are_typed() -> None:
+    session = Session.open(EAGER)
+    low, high = session.walk.scene.span
+    assert session.wrong_time("nonsense")
+    assert "the trace goes from" in session.wrong_time(f"{high // 1000 + 10}us")
+    assert session.wrong_time("150us") == ""
+    assert "150 µs" in session.go_to_time("150us")
+    assert session.walk.scene.instant == 150_000
+    assert low <= session.walk.view.start_ns
+
+
+def two(offset: int) -> Session:
+    session = Session.open(EAGER)
+    session.add(Recording.open(TRAIN), offset)
+    session.lanes.resize(140, 60)
+    return session
+
+
+@pytest.mark.parametrize("offset", [0, -3_000_000, 12_345_678])
+def test_two_recordings_stand_on_one_clock(offset: int) -> None:
+    session = two(offset)
+    first, second = session.walk.recordings
+    low, high = second.trace.span
+    span = session.walk.scene.span
+    assert span == (min(first.trace.span[0], low + offset), max(first.trace.span[1], high + offset))
+    session.search.find("cat:kernel")
+    counts = [int((r.trace.kind == Kind.KERNEL).sum()) for r in session.walk.recordings]
+    assert len(session.search) == sum(counts)
+    assert np.bincount(session.search.recording).tolist() == counts
+    times = [
+        int(session.walk.recordings[e.source].trace.start[e.slice]) + (offset if e.source else 0)
+        for e in map(session.search.event, range(len(session.search)))
+    ]
+    assert times == sorted(times)
+
+
+def test_a_walk_goes_from_one_recording_to_the_other() -> None:
+    session = two(1_000_000)
+    session.draw_gaps()
+    text = picture(session)
+    assert "matmul_add_64_warm.json.gz" in text
+    assert "train.json.gz" in text
+    session.search.find("cat:kernel")
+    seen = set()
+    for _ in range(len(session.search)):
+        place = session.search.next(1)
+        assert place is not None
+        event = session.search.event(place)
+        session.walk.select(event.slice, of=event.source)
+        start = session.walk.scene.source.start(event.slice)
+        assert session.walk.view.contains(start)
+        seen.add(event)
+    assert len(seen) == len(session.search)
+    assert session.active is session.walk.recordings[session.walk.active]
+    # Gaps and marks are those of the recording that the selection is in.
+    session.walk.select(0, of=1)
+    session.gaps.next(1)
+    assert session.gaps.at is not None
+    gaps = session.walk.recordings[1].results.gaps()
+    assert session.walk.selected == int(gaps.after[session.gaps.at])
+    mark = session.marks.here()._replace(label="here")
+    session.marks.put(mark)
+    assert session.walk.recordings[1].marks.here[0].label == "here"
+    assert not session.walk.recordings[0].marks.here
+    assert session.walk.scene.marks[0][0] == mark.time + 1_000_000
