@@ -17,7 +17,7 @@ from textual.widgets import Static
 
 from tracetui.timeline.canvas import Canvas, Packed
 from tracetui.trace import Trace
-from tracetui.tui.sent_lines import SentLines
+from tracetui.tui.textual_private import SentLines
 from tracetui.tui.timeline import GapId, SelectionBar, TimelineView
 from tracetui.tui.timeline.delta_strips import Board, DeltaStrip
 

@@ -20,6 +20,7 @@ from tracetui.tui.export import (
     table_text,
     write_new,
 )
+from tracetui.tui.textual_private import lines_of
 from tracetui.units import plural
 
 COPIED_ROWS = 200
@@ -56,7 +57,7 @@ class Taking(Asking):
 
     def _picture(self) -> list[Strip]:
         """The screen's lines."""
-        return self._compositor.render_strips()
+        return lines_of(self)
 
     def action_copy(self) -> None:
         event = self.timeline.selected
