@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shlex
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 import tracetui.cli.capture as cli
-from tracetui.capture import WORKLOADS, CaptureOptions, OptionError
+from tracetui.capture import OPTIONS, WORKLOADS, CaptureOptions, Option, OptionError, Workload
 from tracetui.capture.files import make_scratch
 
 
@@ -112,10 +113,34 @@ def test_the_command_repeats_the_options(
     assert seen == [options]
 
 
-def test_every_workload_has_a_module() -> None:
+def test_every_workload_has_a_module_that_takes_its_options() -> None:
     folder = Path(cli.__file__).parent.parent / "capture" / "workloads"
     modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "transformer"}
     assert modules == set(WORKLOADS)
+    for name, workload in WORKLOADS.items():  # read, not imported: that needs torch
+        body = ast.parse((folder / f"{name}.py").read_text(encoding="utf-8")).body
+        build = next(f for f in body if isinstance(f, ast.FunctionDef) and f.name == "build")
+        assert {a.arg for a in build.args.args} == {"setup", *(p.name for p in workload.params)}
+
+
+def test_no_two_options_of_one_name_contradict_each_other() -> None:
+    kinds = {option.name: "of every capture" for option in OPTIONS}
+    for workload in WORKLOADS.values():
+        for option in workload.params:
+            assert kinds.setdefault(option.name, option.kind) == option.kind, f"{workload.name} {option.flag}"
+
+
+def test_a_name_that_two_workloads_share_takes_the_words_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    def workload(name: str, *words: str) -> Workload:
+        return Workload(name, "", (Option("kind", words[0], "", words),))
+
+    both = {"a": workload("a", "x", "y"), "b": workload("b", "y", "z")}
+    monkeypatch.setattr(cli, "WORKLOADS", both)
+    (option,) = cli.workload_options()
+    assert list(option.type.choices) == ["x", "y", "z"]  # type: ignore[attr-defined]
+    monkeypatch.setattr("tracetui.capture.options.WORKLOADS", both)
+    with pytest.raises(OptionError, match="--kind of b is one of y, z, not 'x'"):
+        CaptureOptions("b", {"kind": "x"}).check()
 
 
 def test_the_api_imports_nothing_heavy() -> None:

@@ -16,7 +16,6 @@ from tracetui.tui.capture.capture_screen import CaptureScreen
 from tracetui.tui.capture.form import (
     earlier_options,
     form_fields,
-    options_from,
     problem,
     rubbed,
     stepped,
@@ -37,14 +36,13 @@ MLP = CaptureOptions("mlp")
 
 
 def field(options: CaptureOptions, key: str):  # type: ignore[no-untyped-def]
-    return next(f for f in form_fields(options) if f.key == key)
+    return next(f for f in form_fields(options) if f.name == key)
 
 
 def test_every_workload_has_its_own_options_in_the_form() -> None:
     for name, workload in WORKLOADS.items():
-        own = [f.key for f in form_fields(CaptureOptions(name)) if f.own]
-        assert own == [p.name for p in workload.params]
-    script = [f.key for f in form_fields(CaptureOptions("train.py"))]
+        assert [f for f in form_fields(CaptureOptions(name)) if f in workload.params] == [*workload.params]
+    script = [f.name for f in form_fields(CaptureOptions("train.py"))]
     assert "compile" not in script
     assert "dtype" not in script
 
@@ -93,17 +91,31 @@ def test_another_target_keeps_the_options_that_it_has() -> None:
     assert text_of(with_value(options, target, "my.module:run"), target) == "my.module:run"
 
 
+def test_every_option_that_has_a_label_is_in_the_form() -> None:
+    labels = [f.label or f.name for f in form_fields(CaptureOptions("linear"))]
+    assert ", ".join(labels) == (
+        "workload, batch, in_dim, out_dim, dtype, compile, mode, warm-up, device, wait, throw away, active, "
+        "shapes, memory, stacks, flops, seed, output, gzip, python"
+    )
+
+
 def test_options_come_back_from_an_earlier_capture(tmp_path: Path) -> None:
     from dataclasses import asdict
 
+    def earlier(meta: object) -> CaptureOptions | None:
+        (tmp_path / "a.meta.json").write_text(json.dumps(meta))
+        return earlier_options(str(tmp_path / "a.json.gz"))
+
     options = CaptureOptions("mlp", {"batch": 8}, compile=True)
-    meta = json.loads(json.dumps({"options": asdict(options)}))
-    assert options_from(meta) == options
-    (tmp_path / "a.meta.json").write_text(json.dumps(meta))
-    assert earlier_options(str(tmp_path / "a.json.gz")) == options
+    assert earlier({"options": asdict(options), "torch": "2.13.0"}) == options
+    every = asdict(options) | {"params": options.values(), "new": 1}
+    assert earlier({"options": every}) == options
     assert earlier_options(str(tmp_path / "b.json")) is None
-    assert options_from({}) is None
-    assert options_from({"options": {"target": "mlp", "params": {"batch": "many"}}}) is None
+    for wrong in ({}, [], {"options": None}, {"options": {}}, {"options": every | {"wait": "long"}}):
+        assert earlier(wrong) is None
+    assert earlier({"options": {"target": "mlp", "params": {"batch": "many"}}}) is None
+    (tmp_path / "a.meta.json").write_text("{" * 100_000)
+    assert earlier_options(str(tmp_path / "a.json")) is None
 
 
 def test_phases_show_their_seconds_and_the_steps_of_the_one_that_runs() -> None:

@@ -18,9 +18,9 @@ from textual.widgets import Static
 from tracetui.tables.model import Column, Table
 from tracetui.tables.times import time_column
 from tracetui.timeline.canvas import BOLD, INK, PAPER, unpack
-from tracetui.tui.sent_lines import SentLines
 from tracetui.tui.tables.delta_table import number_of, packed
 from tracetui.tui.tables.view import TableView
+from tracetui.tui.textual_private import SentLines
 from tracetui.tui.timeline.delta_strips import Board, DeltaStrip
 
 from .conftest import until

@@ -19,7 +19,7 @@ from tracetui.session.recording import Recording
 from tracetui.session.session import Session
 from tracetui.timeline.canvas import Canvas, Packed
 from tracetui.trace import Trace
-from tracetui.tui.sent_lines import SentLines
+from tracetui.tui.textual_private import SentLines
 from tracetui.tui.timeline import SelectionBar, TimelineView
 from tracetui.tui.timeline.delta_strips import Board, DeltaStrip
 

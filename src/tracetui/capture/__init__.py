@@ -18,7 +18,7 @@ Nothing here imports torch, numpy or Textual when it is imported.
 
 from __future__ import annotations
 
-from tracetui.capture.catalog import WORKLOADS, Param, Value, Workload
+from tracetui.capture.catalog import WORKLOADS, Option, Value, Workload
 from tracetui.capture.events import (
     Cancelled,
     CaptureEvent,
@@ -32,9 +32,7 @@ from tracetui.capture.events import (
     phase_times,
 )
 from tracetui.capture.options import (
-    DTYPES,
-    MODES,
-    WARMUP_STEPS,
+    OPTIONS,
     CaptureOptions,
     OptionError,
     launched_rank,
@@ -42,9 +40,7 @@ from tracetui.capture.options import (
 from tracetui.capture.run import Capture, start
 
 __all__ = [
-    "DTYPES",
-    "MODES",
-    "WARMUP_STEPS",
+    "OPTIONS",
     "WORKLOADS",
     "Cancelled",
     "Capture",
@@ -54,9 +50,9 @@ __all__ = [
     "Done",
     "Failed",
     "Note",
+    "Option",
     "OptionError",
     "Output",
-    "Param",
     "Phase",
     "Progress",
     "Value",

@@ -1,4 +1,4 @@
-"""The built-in workloads and their own options, readable without importing torch."""
+"""What an option is, and the built-in workloads with theirs; readable without importing torch."""
 
 from __future__ import annotations
 
@@ -11,18 +11,46 @@ Value: TypeAlias = int | str | bool | None
 
 
 @dataclass(frozen=True)
-class Param:
-    """One option of a workload: `name` as in Python, `--name` with dashes on the command line."""
+class Option:
+    """An option of every capture (a field of `CaptureOptions`), or of one workload (in `Workload.params`).
+
+    The command line, the form and the checks are made from these.
+    """
 
     name: str
+    """As in Python; `--name` with dashes on the command line."""
     default: Value
     help: str
+    """A phrase, for the form."""
     choices: tuple[str, ...] = ()
-    """For an option that is one of some words; empty for a number."""
+    """For an option that is one of some words."""
+    free: bool = False
+    """Any text; `choices` are suggestions."""
+
+    # Of the options of every capture:
+    least: int | None = None
+    """The smallest number. The sizes of a workload are above 0."""
+    targets: tuple[str, ...] = ("workload", "callable", "script")
+    """The kinds of target that it is for; the form leaves it out for others."""
+    label: str = ""
+    """What the form calls it; "": the form does not have it."""
+    sentence: str | None = None
+    """For `--help`; None: `help` as a sentence."""
+    names: tuple[str, ...] = ()
+    """How the command line spells it, where that is not `--name`."""
+    metavar: str | None = None
+    envvar: str | None = None
 
     @property
     def flag(self) -> str:
         return "--" + self.name.replace("_", "-")
+
+    @property
+    def kind(self) -> str:
+        """ "flag", "text", "choice" or "number"."""
+        if isinstance(self.default, bool):
+            return "flag"
+        return "text" if self.free else "choice" if self.choices else "number"
 
 
 @dataclass(frozen=True)
@@ -32,12 +60,12 @@ class Workload:
     name: str
     text: str
     """One line for menus and help."""
-    params: tuple[Param, ...]
+    params: tuple[Option, ...]
 
     def defaults(self) -> dict[str, Value]:
         return {p.name: p.default for p in self.params}
 
-    def param(self, name: str) -> Param | None:
+    def param(self, name: str) -> Option | None:
         return next((p for p in self.params if p.name == name), None)
 
     def tag(self, values: Mapping[str, Value]) -> str:
@@ -57,15 +85,15 @@ class Workload:
 
 
 _MODEL = (
-    Param("batch", 1, "sequences"),
-    Param("seq", 256, "tokens of each sequence (decode: already in the KV cache)"),
-    Param("layers", 4, "transformer blocks"),
-    Param("dim", 512, "width of the residual stream"),
-    Param("heads", 8, "query heads"),
-    Param("kv_heads", 2, "key and value heads, shared by the query heads (GQA)"),
-    Param("hidden", 1536, "width inside the MLP"),
-    Param("vocab", 8192, "size of the vocabulary"),
-    Param("mlp", "swiglu", "the MLP's gate", ("swiglu", "geglu")),
+    Option("batch", 1, "sequences"),
+    Option("seq", 256, "tokens of each sequence (decode: already in the KV cache)"),
+    Option("layers", 4, "transformer blocks"),
+    Option("dim", 512, "width of the residual stream"),
+    Option("heads", 8, "query heads"),
+    Option("kv_heads", 2, "key and value heads, shared by the query heads (GQA)"),
+    Option("hidden", 1536, "width inside the MLP"),
+    Option("vocab", 8192, "size of the vocabulary"),
+    Option("mlp", "swiglu", "the MLP's gate", ("swiglu", "geglu")),
 )
 
 WORKLOADS: Mapping[str, Workload] = {
@@ -75,28 +103,28 @@ WORKLOADS: Mapping[str, Workload] = {
             "matmul_add",
             "torch.add(torch.matmul(x, w), b): the smallest trace worth reading",
             (
-                Param("batch", None, "a batch axis in front: 3-D tensors, so that bmm runs instead of mm"),
-                Param("size", 64, "rows and columns of each matrix"),
+                Option("batch", None, "a batch axis in front: 3-D tensors, so that bmm runs instead of mm"),
+                Option("size", 64, "rows and columns of each matrix"),
             ),
         ),
         Workload(
             "linear",
             "nn.Linear with bias, forward",
             (
-                Param("batch", 1024, "rows of the input"),
-                Param("in_dim", 32, "features in"),
-                Param("out_dim", 64, "features out"),
+                Option("batch", 1024, "rows of the input"),
+                Option("in_dim", 32, "features in"),
+                Option("out_dim", 64, "features out"),
             ),
         ),
         Workload(
             "mlp",
             "a GeGLU MLP: gate, up and down projections around gelu and a product",
             (
-                Param("batch", 64, "sequences"),
-                Param("seq", 128, "tokens of each sequence"),
-                Param("dim", 768, "width of the input"),
-                Param("hidden", 3072, "width between the projections"),
-                Param(
+                Option("batch", 64, "sequences"),
+                Option("seq", 128, "tokens of each sequence"),
+                Option("dim", 768, "width of the input"),
+                Option("hidden", 3072, "width between the projections"),
+                Option(
                     "kernel", "eager", "gelu and the product: torch's, or Liger's kernel", ("eager", "liger")
                 ),
             ),
@@ -105,23 +133,23 @@ WORKLOADS: Mapping[str, Workload] = {
             "attention",
             "causal attention, written out or by one of PyTorch's fused kernels",
             (
-                Param(
+                Option(
                     "backend",
                     "sdpa",
                     "written out (naive, inplace), PyTorch's choice (sdpa), or one fused kernel",
                     ("naive", "inplace", "sdpa", "flash", "efficient", "math", "cudnn"),
                 ),
-                Param("batch", 8, "sequences"),
-                Param("heads", 16, "heads"),
-                Param("seq", 1024, "tokens of each sequence"),
-                Param("head_dim", 64, "width of a head"),
+                Option("batch", 8, "sequences"),
+                Option("heads", 16, "heads"),
+                Option("seq", 1024, "tokens of each sequence"),
+                Option("head_dim", 64, "width of a head"),
             ),
         ),
         Workload(
             "llm",
             "a small decoder-only transformer: RMSNorm, rotary positions, GQA, KV cache; random weights",
             (
-                Param("phase", "prefill", "the whole prompt, or a token at a time", ("prefill", "decode")),
+                Option("phase", "prefill", "the whole prompt, or a token at a time", ("prefill", "decode")),
                 *_MODEL,
             ),
         ),
@@ -129,13 +157,13 @@ WORKLOADS: Mapping[str, Workload] = {
             "train",
             "that transformer learning: forward, backward, AdamW",
             (
-                Param(
+                Option(
                     "optimizer",
                     "fused",
                     "AdamW: one fused kernel, the multi-tensor kernels, or a plain loop over the parameters",
                     ("fused", "foreach", "plain"),
                 ),
-                *(Param(p.name, 4 if p.name == "batch" else p.default, p.help, p.choices) for p in _MODEL),
+                *(Option(p.name, 4 if p.name == "batch" else p.default, p.help, p.choices) for p in _MODEL),
             ),
         ),
     )

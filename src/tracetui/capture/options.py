@@ -1,4 +1,7 @@
-"""What to capture and how: `CaptureOptions`, its checks, its command line, and the names of its files."""
+"""What to capture and how: `CaptureOptions`, its checks, its command line, and the names of its files.
+
+An option of every capture is one field here, made by `option`; `OPTIONS` lists them.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,14 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
-from tracetui.capture.catalog import WORKLOADS, Value
+from tracetui.capture.catalog import WORKLOADS, Option, Value
 
 DTYPES = ("bf16", "fp16", "fp32")
 MODES = ("default", "reduce-overhead", "max-autotune")
+COMPILED = ("workload", "callable")
+"""The kinds of target that torch.compile is for: a script compiles by itself."""
 WARMUP_STEPS = 3
 """Steps run before the profiler starts, where `CaptureOptions.warmup` is set."""
 
@@ -29,6 +35,11 @@ def launched_rank() -> int | None:
     return int(rank) if rank.isdecimal() and world.isdecimal() and int(world) > 1 else None
 
 
+def option(default: Any, help: str, label: str = "", sentence: str | None = None, **more: Any) -> Any:
+    """A field that is an option of every capture; the arguments are those of `Option`."""
+    return field(default=default, metadata={"help": help, "label": label, "sentence": sentence, **more})
+
+
 @dataclass(frozen=True)
 class CaptureOptions:
     """Everything a capture is made from. `check()` says whether it can be; `command()` repeats it."""
@@ -39,36 +50,65 @@ class CaptureOptions:
     """The workload's own options (`WORKLOADS[target].params`); what is absent has its default."""
     script_args: tuple[str, ...] = ()
     """`sys.argv[1:]` of a script."""
-    dtype: str = "bf16"
-    """One of `DTYPES`. Workloads only."""
-    compile: bool = False
-    mode: str = "default"
-    """torch.compile's mode, one of `MODES`."""
-    warmup: bool = True
-    """Run `WARMUP_STEPS` steps before the profiler starts. Without them the trace shows a cold start."""
-    wait: int = 1
-    """Steps that the started profiler skips."""
-    schedule_warmup: int = 1
-    """Steps that the profiler records and throws away."""
-    active: int = 3
-    """Steps recorded."""
-    record_shapes: bool = False
-    profile_memory: bool = False
-    with_stack: bool = False
-    with_flops: bool = False
-    device: str = "auto"
-    """"cuda", "cuda:N", "cpu", "xpu"; "auto" is the first GPU, else the CPU with a notice."""
-    seed: int = 0
-    output: str = "traces"
-    """Directory; the files go into a folder of it, named after the target. Made if its parent exists."""
-    gzip: bool = False
-    """Write .json.gz instead of .json."""
-    force: bool = False
-    """Overwrite a capture of the same name. Otherwise the new one gets a number: NAME-2, NAME-3, ..."""
-    averages_json: bool = False
-    """Also write NAME.averages.json: the table's rows as numbers."""
-    python: str | None = None
-    """The Python that runs the child, in an environment that has torch. None: this one."""
+    dtype: str = option(
+        "bf16", "of the tensors and weights", "dtype", choices=DTYPES, sentence="", targets=("workload",)
+    )
+    compile: bool = option(
+        False,
+        "run it through torch.compile",
+        "compile",
+        names=("--compile/--no-compile",),
+        targets=COMPILED,
+    )
+    mode: str = option("default", "of torch.compile", "mode", choices=MODES, targets=COMPILED)
+    warmup: bool = option(
+        True,
+        "run steps before the profiler starts; without: a cold trace",
+        "warm-up",
+        sentence=f"Run {WARMUP_STEPS} steps before the profiler starts. Without: a cold trace.",
+        names=("--warmup/--no-warmup",),
+    )
+    wait: int = option(1, "steps that the started profiler skips", "wait", least=0)
+    schedule_warmup: int = option(
+        1, "steps that it records and throws away", "throw away", "Steps it records and throws away.", least=0
+    )
+    active: int = option(3, "steps that it records", "active", "Steps it records.", least=1)
+    record_shapes: bool = option(False, "record the shapes of the inputs", "shapes")
+    profile_memory: bool = option(False, "record what is allocated and freed", "memory")
+    with_stack: bool = option(False, "record Python frames", "stacks")
+    with_flops: bool = option(False, "estimate the FLOPs of matrix products", "flops")
+    device: str = option(
+        "auto",
+        "auto, cuda, cuda:N, cpu or xpu; ← → go through them",
+        "device",
+        "cuda, cuda:N, cpu or xpu.",
+        choices=("auto", "cuda", "cpu", "xpu"),
+        free=True,
+    )
+    """"auto" is the first GPU, else the CPU with a notice."""
+    seed: int = option(0, "for torch.manual_seed", "seed")
+    output: str = option(
+        "traces",
+        "directory for the files",
+        "output",
+        "Where the files go.",
+        free=True,
+        names=("--output", "-o"),
+        metavar="DIR",
+    )
+    """The files go into a folder of it, named after the target. Made if its parent exists."""
+    gzip: bool = option(False, "write .json.gz", "gzip")
+    force: bool = option(False, "overwrite a capture of that name. Else a number is added")
+    averages_json: bool = option(False, "also write the table's rows as numbers")
+    python: str | None = option(
+        None,
+        "a Python with torch to run it in; empty: this one",
+        "python",
+        "A Python with torch, to run the capture in. Nothing else need be installed there.",
+        free=True,
+        metavar="PATH",
+        envvar="TRACETUI_PYTHON",
+    )
 
     @property
     def kind(self) -> str:
@@ -107,18 +147,17 @@ class CaptureOptions:
             raise OptionError(f"no such script: {self.target}")
         if self.script_args and self.kind != "script":
             raise OptionError(f"{self.script_args[0]}: only a script.py takes arguments")
-        if self.dtype not in DTYPES:
-            raise OptionError(f"--dtype is one of {', '.join(DTYPES)}, not {self.dtype!r}")
-        if self.mode not in MODES:
-            raise OptionError(f"--mode is one of {', '.join(MODES)}, not {self.mode!r}")
+        for o in OPTIONS:
+            value = getattr(self, o.name)
+            if o.kind == "choice" and value not in o.choices:
+                raise OptionError(f"{o.flag} is one of {', '.join(o.choices)}, not {value!r}")
+            if o.least is not None and value < o.least:
+                wrong = f"must be at least {o.least}" if o.least else "cannot be negative"
+                raise OptionError(f"{o.flag} {wrong}")
         if self.mode != "default" and not self.compile:
             raise OptionError(f"--mode {self.mode} needs --compile")
         if not re.fullmatch(r"auto|cpu|(cuda|xpu)(:\d+)?", self.device):
             raise OptionError(f"--device is cuda, cuda:N, cpu or xpu, not {self.device!r}")
-        if self.wait < 0 or self.schedule_warmup < 0:
-            raise OptionError("--wait and --schedule-warmup cannot be negative")
-        if self.active < 1:
-            raise OptionError("--active must be at least 1")
 
     def _check_params(self) -> None:
         workload = WORKLOADS[self.target]
@@ -177,15 +216,14 @@ class CaptureOptions:
         for name, value in self.params.items():
             if value is not None and value != WORKLOADS[self.target].defaults().get(name):
                 argv += ["--" + name.replace("_", "-"), str(value)]
-        default = CaptureOptions(self.target)
-        for item in fields(self):
-            value, flag = getattr(self, item.name), "--" + item.name.replace("_", "-")
-            if item.name in ("target", "params", "script_args") or value == getattr(default, item.name):
+        for o in OPTIONS:
+            value = getattr(self, o.name)
+            if value == o.default:
                 continue
             if isinstance(value, bool):
-                argv.append(flag if value else flag.replace("--", "--no-"))
+                argv.append(o.flag if value else o.flag.replace("--", "--no-"))
             else:
-                argv += [flag, str(value)]
+                argv += [o.flag, str(value)]
         if self.script_args:
             argv += ["--", *self.script_args]
         return argv
@@ -193,3 +231,11 @@ class CaptureOptions:
     def command(self) -> str:
         """The shell command that repeats the capture."""
         return shlex.join(["tracetui", "capture", *self.to_argv()])
+
+
+OPTIONS = tuple(
+    Option(f.name, getattr(CaptureOptions, f.name), **f.metadata)
+    for f in fields(CaptureOptions)
+    if f.metadata
+)
+"""The options of every capture, in the order of `--help`."""

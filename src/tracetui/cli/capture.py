@@ -6,17 +6,15 @@ import os
 import queue
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import click
 
 from tracetui.capture import (
-    DTYPES,
-    MODES,
-    WARMUP_STEPS,
+    OPTIONS,
     WORKLOADS,
     Cancelled,
     Capture,
@@ -26,6 +24,7 @@ from tracetui.capture import (
     Done,
     Failed,
     Note,
+    Option,
     OptionError,
     Output,
     Phase,
@@ -35,8 +34,6 @@ from tracetui.capture import (
     start,
 )
 from tracetui.cli.common import emit, fail
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _flags(workload: Workload) -> str:
@@ -58,60 +55,42 @@ class CaptureCommand(click.Command):
                     formatter.write_text(_flags(workload))
 
 
-def workload_options(command: F) -> F:
+def workload_options() -> list[click.Parameter]:
     """One click option for each name that a workload has; which workload has which is checked later."""
-    owners: dict[str, list[Workload]] = {}
+    owners: dict[str, list[str]] = {}
+    choices: dict[str, list[str]] = {}
     for workload in WORKLOADS.values():
         for p in workload.params:
-            owners.setdefault(p.name, []).append(workload)
-    for name in reversed(owners):
-        first = owners[name][0].param(name)
-        assert first is not None
-        kind = click.Choice(first.choices) if first.choices else int
-        text = f"Of {', '.join(w.name for w in owners[name])}."
-        command = click.option(first.flag, name, type=kind, default=None, help=text)(command)
-    return command
+            owners.setdefault(p.name, []).append(workload.name)
+            choices.setdefault(p.name, []).extend(p.choices)
+    return [
+        click.Option(
+            ["--" + name.replace("_", "-"), name],
+            type=click.Choice(list(dict.fromkeys(choices[name]))) if choices[name] else int,
+            help=f"Of {', '.join(names)}.",
+        )
+        for name, names in owners.items()
+    ]
 
 
-@click.command(cls=CaptureCommand)
+def common_option(o: Option) -> click.Parameter:
+    """The click option of an option that every capture has."""
+    return click.Option(
+        [*(o.names or [o.flag]), o.name],
+        type={"choice": click.Choice(o.choices), "number": int, "text": str, "flag": bool}[o.kind],
+        is_flag=o.kind == "flag",
+        default=o.default,
+        show_default=o.default is not None and o.default is not False,
+        help=f"{o.help[0].upper()}{o.help[1:]}." if o.sentence is None else o.sentence,
+        metavar=o.metavar,
+        envvar=o.envvar,
+    )
+
+
+@click.command(cls=CaptureCommand, params=[*workload_options(), *map(common_option, OPTIONS)])
 @click.argument("words", nargs=-1, metavar="TARGET [-- SCRIPT_ARGS]...")
-@workload_options
-@click.option("--dtype", type=click.Choice(DTYPES), default="bf16", show_default=True)
-@click.option("--compile/--no-compile", "compiled", default=False, help="Run it through torch.compile.")
-@click.option(
-    "--mode", type=click.Choice(MODES), default="default", show_default=True, help="Of torch.compile."
-)
-@click.option(
-    "--warmup/--no-warmup",
-    default=True,
-    show_default=True,
-    help=f"Run {WARMUP_STEPS} steps before the profiler starts. Without: a cold trace.",
-)
-@click.option("--wait", default=1, show_default=True, help="Steps that the started profiler skips.")
-@click.option("--schedule-warmup", default=1, show_default=True, help="Steps it records and throws away.")
-@click.option("--active", default=3, show_default=True, help="Steps it records.")
-@click.option("--record-shapes", is_flag=True, help="Record the shapes of the inputs.")
-@click.option("--profile-memory", is_flag=True, help="Record what is allocated and freed.")
-@click.option("--with-stack", is_flag=True, help="Record Python frames.")
-@click.option("--with-flops", is_flag=True, help="Estimate the FLOPs of matrix products.")
-@click.option("--device", default="auto", show_default=True, help="cuda, cuda:N, cpu or xpu.")
-@click.option("--seed", default=0, show_default=True, help="For torch.manual_seed.")
-@click.option(
-    "--output", "-o", default="traces", show_default=True, metavar="DIR", help="Where the files go."
-)
-@click.option("--gzip", is_flag=True, help="Write .json.gz.")
-@click.option("--force", is_flag=True, help="Overwrite a capture of that name. Else a number is added.")
-@click.option("--averages-json", is_flag=True, help="Also write the table's rows as numbers.")
-@click.option(
-    "--python",
-    envvar="TRACETUI_PYTHON",
-    metavar="PATH",
-    help="A Python with torch, to run the capture in. Nothing else need be installed there.",
-)
 @click.option("--open/--no-open", "open_app", default=True, help="Open the app afterwards, on a terminal.")
-def capture_command(
-    words: tuple[str, ...], compiled: bool, open_app: bool, output: str, **given: Any
-) -> None:
+def capture_command(words: tuple[str, ...], open_app: bool, **given: Any) -> None:
     """Profile TARGET under torch.profiler, in a process of its own, and open the trace.
 
     TARGET is a built-in workload (below), module:function, whose calls are the steps, or a script.py,
@@ -132,8 +111,6 @@ def capture_command(
             target=words[0],
             params={name: value for name, value in params.items() if value is not None},
             script_args=words[1:],
-            compile=compiled,
-            output=output,
             **given,
         )
         result = _capture(options)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.theme import Theme
@@ -14,9 +13,8 @@ from tracetui.tui.bindings import rebound
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.requests import NextTrace, OpenTrace, WantCapture
 from tracetui.tui.screens.loading import LoadingScreen
-from tracetui.tui.sent_lines import SentLines
 from tracetui.tui.settings import Settings
-from tracetui.tui.textual_caches import forget_places
+from tracetui.tui.textual_private import App, filters, forget_places, mode_of
 from tracetui.tui.themes import NONE, SIXTEEN, THEMES, default_theme, palette_of
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ SETTLED = 0.05
 """Seconds after the last change of the terminal's size until all of it is sent anew."""
 
 
-class TracetuiApp(App[None]):
+class TracetuiApp(App):
     """tracetui, on a trace that is being loaded, or with a choice of what to look at."""
 
     TITLE = "tracetui"
@@ -43,11 +41,10 @@ class TracetuiApp(App[None]):
         self.traces: list[TraceScreen] = []
         """The traces of this session, each in a mode of its own."""
         self.settings = settings or Settings()
-        self.sent = SentLines()
         if self.no_color:
             from tracetui.tui.colourless import Colourless
 
-            self._filters = [Colourless()]
+            filters(self)[:] = [Colourless()]
         self._settling: Timer | None = None
         self.actions = rebound(self.settings.keys)
         for theme in THEMES.values():
@@ -70,7 +67,7 @@ class TracetuiApp(App[None]):
         if self.settings.ascii:
             from tracetui.tui.ascii_filter import AsciiFilter
 
-            self._filters.append(AsciiFilter())
+            filters(self).append(AsciiFilter())
 
     @property
     def colours(self) -> int:
@@ -87,8 +84,7 @@ class TracetuiApp(App[None]):
         few = SIXTEEN if self.colours == 16 and not self.is_headless else NONE if self.no_color else {}
         return {**super().get_css_variables(), **few}
 
-    def _watch_theme(self, theme_name: str) -> None:
-        super()._watch_theme(theme_name)
+    def watch_theme(self) -> None:
         for trace in self.traces:
             trace.timeline.set_theme(self.palette)
 
@@ -122,16 +118,11 @@ class TracetuiApp(App[None]):
         self.traces[-1].timeline.pace = Pace(frame_limit(self.settings.frames_per_second))
         return self.traces[-1]
 
-    async def _check_bindings(self, key: str, priority: bool = False) -> bool:
+    def take_key(self, key: str) -> bool:
         take = getattr(self.screen, "take_early", None)
-        if take is not None and not priority and take(key):
-            return True
-        return await super()._check_bindings(key, priority)
+        return take is not None and take(key)
 
     # What is sent
-
-    def _display(self, screen: Screen[Any], renderable: Any) -> None:
-        super()._display(screen, self.sent.only_new(renderable, screen.size.width))
 
     def on_resize(self) -> None:
         self.sent.forget()  # a terminal moves its lines about
@@ -176,8 +167,7 @@ class TracetuiApp(App[None]):
         """One key goes through the traces of this session."""
         at = next((i for i, s in enumerate(self.traces) if s in self.screen_stack), -1)
         shown = self.traces[(at + 1) % len(self.traces)]
-        mode = next((m for m, stack in self._screen_stacks.items() if shown in stack), self.current_mode)
-        await self.switch_mode(mode)
+        await self.switch_mode(mode_of(self, shown))
         shown.tell_place(self.traces.index(shown) + 1, len(self.traces))
 
     # Captures

@@ -17,7 +17,7 @@ from textual.widgets import Input, Static
 
 from tracetui.cells import clip
 from tracetui.safe_text import plain
-from tracetui.tui.textual_caches import let_go
+from tracetui.tui.textual_private import forget_drawn
 
 IN_FLIGHT = 0.3
 """Seconds after the line has got the keys in which letters that went elsewhere before may still come up."""
@@ -121,7 +121,7 @@ class Prompt(Horizontal):
         self._input.focus()
 
     def on_unmount(self) -> None:
-        let_go()
+        forget_drawn()
 
     def set_note(self, text: str, wrong: bool = False) -> None:
         """Tell beside the line what came of it (safe, plain text)."""

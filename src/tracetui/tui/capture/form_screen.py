@@ -12,11 +12,11 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.capture import WORKLOADS, CaptureOptions
+from tracetui.capture import WORKLOADS, CaptureOptions, Option
 from tracetui.cells import cell, clip, wrap
 from tracetui.safe_text import plain
 from tracetui.tables.model import scrolled
-from tracetui.tui.capture.form import Field, form_fields, problem, rubbed, stepped, text_of, typed
+from tracetui.tui.capture.form import form_fields, problem, rubbed, stepped, text_of, typed
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.drawing import scroll_mark
@@ -57,11 +57,11 @@ class Form(Widget, can_focus=True):
         self.fresh = True
 
     @property
-    def fields(self) -> list[Field]:
+    def fields(self) -> list[Option]:
         return form_fields(self.options)
 
     @property
-    def field(self) -> Field:
+    def field(self) -> Option:
         return self.fields[min(self.cursor, len(self.fields) - 1)]
 
     def move(self, step: int) -> None:
@@ -135,13 +135,13 @@ class Form(Widget, can_focus=True):
         shown = self._field(self.fields[at], at == self.cursor, width - 1, text)
         return Strip([*shown, bar], width)
 
-    def _field(self, field: Field, here: bool, width: int, text: object) -> Strip:
+    def _field(self, field: Option, here: bool, width: int, text: object) -> Strip:
         shown = plain(text_of(self.options, field))
         if here and field.kind == "text":
             shown += "▏"
         arrows = ("◂ ", " ▸") if here else ("  ", "  ")
         value = cell(f"{arrows[0]}{clip(shown, VALUE - 4)}{arrows[1]}", VALUE)
-        label = cell(f" {field.label}", LABEL)
+        label = cell(f" {field.label or field.name.replace('_', ' ')}", LABEL)
         style = self.get_component_rich_style("form--cursor" if here else "form--text")
         faint = self.get_component_rich_style("form--help")
         told = field.help if width >= WIDE else ""

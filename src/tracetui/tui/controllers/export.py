@@ -21,6 +21,7 @@ from tracetui.tui.export import (
     table_text,
     write_new,
 )
+from tracetui.tui.textual_private import lines_of
 from tracetui.units import plural
 
 COPIED_ROWS = 200
@@ -36,7 +37,7 @@ class ExportKeys:
         stem = trace_stem(self.host.trace.info.path) or "trace"
         name = plain(f"{stem}-{self.area.tabs.open or 'picture'}{'.csv' if self.area.open else '.svg'}", 120)
         kinds = "table .csv .json .md  picture .svg .txt"
-        picture = self.host.screen._compositor.render_strips()  # as it was before the question
+        picture = lines_of(self.host.screen)  # as it was before the question
         write = partial(self._export, picture=picture)
         self.prompts.ask(Question("export to:", self._exported, name, keys=kinds, wrong=write))
 

@@ -16,7 +16,7 @@ from textual.widget import Widget
 
 from tracetui.cells import cell, wrap
 from tracetui.tui.loading import LoadTask
-from tracetui.tui.textual_caches import let_go
+from tracetui.tui.textual_private import forget_drawn
 from tracetui.units import size
 
 
@@ -137,7 +137,7 @@ class LoadingScreen(Screen[None]):
             self._ended()
 
     def on_unmount(self) -> None:
-        let_go()
+        forget_drawn()
 
     def _ended(self) -> None:
         """Called from the loading thread."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from textual.await_complete import AwaitComplete
 
-from tracetui.tui.textual_caches import let_go
+from tracetui.tui.textual_private import forget_drawn
 
 
 class LeaveOnce:
@@ -21,4 +21,4 @@ class LeaveOnce:
         return left
 
     def on_unmount(self) -> None:
-        let_go()
+        forget_drawn()

@@ -18,6 +18,7 @@ from textual.widget import Widget
 from tracetui.timeline.canvas import BOLD, DIM, INK, ITALIC, PAPER, UNDERLINE, Packed, code_points
 from tracetui.timeline.colour import rgb
 from tracetui.tui.ascii_filter import AsciiFilter
+from tracetui.tui.textual_private import filters
 from tracetui.tui.timeline.delta_strips import Board, DeltaStrip
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _NUMBERS = {rgb(number): number for number in range(16, 256)}
 def can_send_deltas(app: App[Any]) -> bool:
     """Whether the terminal takes these strips: they know 256 colours, and pass by the app's filters."""
     colours = app.console.color_system in ("256", "truecolor") and not app.no_color
-    return colours and not any(isinstance(f, AsciiFilter) for f in app._filters)
+    return colours and not any(isinstance(f, AsciiFilter) for f in filters(app))
 
 
 def packed(segments: Iterable[Segment], width: int) -> Packed:

@@ -85,7 +85,7 @@ class _Patch(Strip):
     __slots__ = ["_whole"]
 
     def __init__(self, whole: DeltaStrip) -> None:
-        super().__init__(whole._segments, whole.cell_length)
+        super().__init__(list(whole), whole.cell_length)
         self._whole = whole
 
     def render(self, console: Console) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import select
-import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from textual.app import App
+
+from tracetui.tui.textual_private import behind
 
 RETRY = 0.004
 """Seconds until a terminal that had not kept up is looked at again."""
@@ -43,21 +43,3 @@ class Pace:
             return RETRY
         self._next = now + self.period
         return 0.0
-
-
-def behind(app: App[Any]) -> bool:
-    """Whether output still waits to be written (a slow link); a headless app never waits."""
-    driver = app._driver
-    thread = getattr(driver, "_writer_thread", None)
-    queue = getattr(thread, "_queue", None)
-    if queue is None:
-        return False
-    if queue.qsize():
-        return True
-    stream = sys.__stderr__  # where Textual writes to
-    if stream is None:
-        return False
-    try:
-        return not select.select([], [stream.fileno()], [], 0)[1]
-    except (OSError, ValueError):
-        return False

@@ -1,0 +1,166 @@
+"""Everything that reaches into Textual's private parts. No other module of `tui` does.
+
+Tried with Textual 8.2.0 and 8.2.8. `tests/tui/test_textual_private.py` checks that each name used here exists
+and does what is relied upon: run it first where a new version of Textual breaks something.
+
+- `App`: sends through `SentLines`, and offers a key to `take_key` before any binding gets it.
+- `filters`, `mode_of`, `lines_of`, `behind`: parts of the app's state that have no public name.
+- `forget_drawn`, `forget_places`: caches that keep alive what is gone.
+
+Two parts of the program keep track of what the terminal shows. `SentLines` knows whole lines of the screen
+as the text that was sent: it saves repaints when screens open and close. A `Board` (timeline/delta_strips.py)
+knows the cells of one widget, and sends those that differ. They meet where a line is drawn. `SentLines`
+renders the strips of a whole line, which tells their boards, whether or not it is sent then: the terminal
+shows it either way. What part of a line says, such as the patch of a board, `SentLines` does not know: it
+forgets that line, and the next repaint sends it whole.
+"""
+
+from __future__ import annotations
+
+import select
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import textual.app
+from rich.console import Console
+from rich.control import Control
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+from textual._styles_cache import StylesCache
+from textual.css.scalar import Scalar
+from textual.filter import LineFilter
+from textual.geometry import Region
+from textual.screen import Screen
+from textual.strip import Strip
+
+
+class SentLines:
+    """The lines of the screen as they were sent; those that are not known are sent whatever they are."""
+
+    def __init__(self) -> None:
+        self.width = 0
+        self.lines: dict[int, str] = {}
+
+    def forget(self) -> None:
+        """The terminal may show something else by now: the next repaint sends every line that it draws."""
+        self.lines.clear()
+
+    def only_new(self, update: Any, width: int) -> Any:
+        """The update of a screen of `width` cells, less the lines that the terminal shows already."""
+        if width != self.width:
+            self.width = width
+            self.forget()
+        if isinstance(update, LayoutUpdate) and update.region.x == 0:
+            return _Changed(self, list(enumerate(update.strips, update.region.y)), None)
+        if not isinstance(update, ChopsUpdate):
+            return update
+        whole: list[tuple[int, Iterable[Strip]]] = []
+        parts: list[tuple[int, int, int]] = []
+        for y, left, right in update.spans:
+            strips = [strip for strip in update.chops[y].values() if strip is not None]
+            if left <= 0 and right >= width and len(strips) == len(update.chops[y]):
+                whole.append((y, strips))
+            else:
+                parts.append((y, left, right))
+                self.lines.pop(y, None)
+        rest = ChopsUpdate(update.chops, parts, update.chop_ends) if parts else None
+        return _Changed(self, whole, rest)
+
+
+class _Changed(CompositorUpdate):
+    """Whole lines, of which those are sent that differ from what was sent, and parts of others."""
+
+    def __init__(
+        self, sent: SentLines, lines: list[tuple[int, Iterable[Strip]]], rest: ChopsUpdate | None
+    ) -> None:
+        self.sent, self.lines, self.rest = sent, lines, rest
+
+    def render_segments(self, console: Console) -> str:
+        shown = self.sent.lines
+        parts: list[str] = []
+        for y, strips in self.lines:
+            text = "".join([strip.render(console) for strip in strips])
+            if shown.get(y) != text:
+                shown[y] = text
+                parts += (Control.move_to(0, y).segment.text, text)
+        if self.rest is not None:
+            parts.append(self.rest.render_segments(console))
+        return "".join(parts)
+
+
+class App(textual.app.App[None]):
+    """Textual's app: it sends only lines that differ, and offers keys to `take_key` first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent = SentLines()
+
+    def take_key(self, key: str) -> bool:
+        """Whether a key was used up before the bindings of the widgets (not those with priority) see it."""
+        return False
+
+    def _display(self, screen: Screen[Any], renderable: Any) -> None:
+        super()._display(screen, self.sent.only_new(renderable, screen.size.width))
+
+    async def _check_bindings(self, key: str, priority: bool = False) -> bool:
+        if not priority and self.take_key(key):
+            return True
+        return await super()._check_bindings(key, priority)
+
+
+def filters(app: textual.app.App[Any]) -> list[LineFilter]:
+    """What every drawn line goes through: a list to change."""
+    return app._filters
+
+
+def mode_of(app: textual.app.App[Any], screen: Screen[Any]) -> str:
+    """The mode that a screen belongs to; the current one where it belongs to none."""
+    modes = (mode for mode, stack in app._screen_stacks.items() if screen in stack)
+    return next(modes, app.current_mode)
+
+
+def lines_of(screen: Screen[Any]) -> list[Strip]:
+    """The screen's lines as they are drawn."""
+    return screen._compositor.render_strips()
+
+
+def behind(app: textual.app.App[Any]) -> bool:
+    """Whether output still waits to be written (a slow link); a headless app never waits."""
+    thread = getattr(app._driver, "_writer_thread", None)
+    queue = getattr(thread, "_queue", None)
+    if queue is None:
+        return False
+    if queue.qsize():
+        return True
+    stream = sys.__stderr__  # where Textual writes to
+    if stream is None:
+        return False
+    try:
+        return not select.select([], [stream.fileno()], [], 0)[1]
+    except (OSError, ValueError):
+        return False
+
+
+def forget_drawn() -> None:
+    """Forget what was drawn of widgets that are gone: called where widgets that come and go have left.
+
+    Textual remembers the inner and the outer style of 1,024 widgets under each one's cache of drawn lines,
+    and so keeps the lines of the last thousand widgets: of whole screens, closed long ago. The styles of
+    those that are still there are made again when they are next drawn.
+    """
+    _clear(StylesCache.get_inner_outer)
+
+
+def forget_places() -> None:
+    """Forget where things were: called when the terminal has another size.
+
+    Textual remembers what it worked out about some 20,000 regions. Those of another size are of no use.
+    """
+    for function in (*vars(Region).values(), Scalar.resolve):
+        _clear(function)
+
+
+def _clear(function: object) -> None:
+    clear = getattr(function, "cache_clear", None)
+    if clear is not None:
+        clear()
