@@ -15,11 +15,14 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.pilot import Pilot
 
+from tracetui.timeline.layout import Of
 from tracetui.timeline.scene import TOP
 from tracetui.timeline.themes import LIGHT, PLAIN
 from tracetui.trace import Trace, load
 from tracetui.tui.timeline import Flag, GapClicked, GapId, Gaps, RangeChanged, SelectionBar, TimelineView
 from tracetui.tui.timeline.messages import SelectionChanged, ViewportChanged
+
+from .conftest import until
 
 
 def written(folder: Path) -> Trace:
@@ -430,3 +433,102 @@ async def test_what_is_sent_is_what_is_seen(shell: Shell) -> None:
                         assert style.color == segment.style.color
                         assert bool(style.bold) == bool(segment.style.bold)
                     x += 1
+
+
+class Two(Shell):
+    """A trace, and the same one again 3 ms later."""
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__(trace)
+        gaps = [Gaps(0, idle.start, idle.end) for idle in self.view.scene.source.gaps.values()]
+        assert self.view.add(trace, 3_000_000, gaps=gaps, title="second run") == 1
+
+
+async def test_two_recordings_on_one_axis(tmp_path: Path) -> None:
+    shell = Two(written(tmp_path))
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        view, trace = shell.view, shell.view.trace
+        assert view.viewport.start_ns <= 0
+        assert view.viewport.end_ns >= 5_000_000
+        lines = text_of(view).splitlines()
+        assert lines[TOP].startswith(" recording 1")
+        assert [line.startswith(" second run") for line in lines].count(True) == 1
+        target = of_name(trace, "aten::op1")[2]
+        view.select(target, of=1)
+        await pilot.pause()
+        assert (view.selected, view.scene.active) == (target, 1)
+        assert view.viewport.contains(int(trace.start[target]) + 3_000_000)
+        told = shell.heard(SelectionChanged)[-1]
+        assert (told.slice_index, told.of) == (target, 1)
+        bar = shell.bar.render_lines(shell.bar.size.region)[0].text
+        assert "second run thread" in bar
+        assert f"at {(int(trace.start[target]) + 3_000_000) / 1e6:.3f}" in bar
+        view.set_matches(np.array(of_name(trace, "kernel1")), of=0)
+        assert [source.matches is None for source in view.scene.sources] == [False, True]
+        view.select(None)
+        await pilot.pause()
+        assert (shell.heard(SelectionChanged)[-1].slice_index, view.scene.active) == (None, 1)
+
+
+async def test_the_mouse_on_the_second_of_two_recordings(tmp_path: Path) -> None:
+    shell = Two(written(tmp_path))
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        view, trace = shell.view, shell.view.trace
+        view.show(3_000_000, 5_000_000)
+        await pilot.pause()
+        kernel = of_name(trace, "kernel0")[3]
+        middle = int(trace.start[kernel]) + int(trace.duration[kernel]) // 2 + 3_000_000
+        x = view.scene.labels + view.viewport.column(middle)
+        stream = int(trace.lane[kernel])
+        keys = [(line.source, int(line.of), line.ref) for line in view.scene.lines(28)]
+        y = TOP + keys.index((1, 0, stream))
+        await pilot.click(TimelineView, offset=(x, y))
+        assert view.scene.event == (1, kernel)
+        await pilot.double_click(TimelineView, offset=(x, y))
+        await pilot.pause()
+        assert view.viewport.contains(middle)
+        assert view.viewport.span_ns < 2 * int(trace.duration[kernel])
+        assert view.back()
+        await pilot.click(TimelineView, offset=(x + 3, y))
+        await pilot.pause()
+        clicked = shell.heard(GapClicked)[-1]
+        assert (clicked.gap, clicked.of) == (GapId(0, 6), 1)
+        view.set_gap(clicked.gap, of=clicked.of)
+        assert view.scene.gap == (1, 0, 6)
+        before = view.scene.layout
+        await pilot.click(TimelineView, offset=(2, TOP + keys.index((1, 0, 0))))  # a label folds its lane
+        folded = np.flatnonzero(view.scene.layout.shown != before.shown)
+        assert folded.tolist() == [before.track_of(Of.LANE, 0, 1)]
+
+
+async def test_lanes_of_one_recording_leave_those_of_the_other(tmp_path: Path) -> None:
+    shell = Two(written(tmp_path))
+    async with shell.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        view = shell.view
+        first = view.arrangement(of=0)
+        view.hide_lane(0, of=1)
+        assert view.is_hidden(0, of=1)
+        assert not view.is_hidden(0, of=0)
+        assert view.move_lane(1, 1, of=1)
+        assert view.arrangement(of=0) == first
+        left = view.arrangement(of=1)
+        assert view.add(view.trace, -3_000_000) == 2  # what a person arranged stays
+        assert view.arrangement(of=1) == left
+        view.as_opened()
+        assert not view.is_hidden(0, of=1)
+        view.set_arrangement(left, of=1)
+        assert view.is_hidden(0, of=1)
+        assert view.arrangement(of=0) == first
+
+
+async def test_every_recording_gets_its_own_series(tmp_path: Path) -> None:
+    shell = Two(written(tmp_path))
+    async with shell.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: all(len(source.series) == 2 for source in shell.view.scene.sources))
+        assert shell.view.add(shell.view.trace, 9_000_000) == 2
+        await until(pilot, lambda: len(shell.view.scene.sources[2].series) == 2)
+        tracks = [(line.source, line.ref) for line in shell.view.scene.lines(99) if line.of is Of.COUNTER]
+        assert sorted(set(tracks)) == [(of, n) for of in range(3) for n in range(2)]
