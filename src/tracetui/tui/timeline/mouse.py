@@ -18,7 +18,7 @@ WHEEL_PAN = 0.1
 WHEEL_ZOOM = 1.25
 
 
-class Clicked(Protocol):
+class Timeline(Protocol):
     """What the mouse needs of the timeline."""
 
     @property
@@ -41,7 +41,7 @@ class Clicked(Protocol):
 class Mouse:
     """Turns the mouse's events into calls of the timeline."""
 
-    def __init__(self, view: Clicked) -> None:
+    def __init__(self, view: Timeline) -> None:
         self._view = view
         self._pressed: tuple[int, int] | None = None
         self._dragged = False

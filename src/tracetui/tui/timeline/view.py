@@ -101,10 +101,7 @@ class TimelineView(Widget, can_focus=True):
         `offset`: nanoseconds from a time in the trace to the same on the axis. `short` gives the text for a
         name's index (default: the name itself), and is asked once per name. `title` stands above its lanes.
         """
-        scene, of = self._scene, len(self._scene.sources)
-        if self._arranged:
-            for n in range(of):
-                scene = scene.having(n, left=arrangement.now(scene, n))
+        scene, of = self._as_left(), len(self._scene.sources)
         source = source_of(trace, scene.theme, short, gaps, offset, title)
         (low, high), (first, last) = scene.span, source.span
         scene = replace(scene, sources=(*scene.sources, source), span=(min(low, first), max(high, last)))
@@ -273,8 +270,8 @@ class TimelineView(Widget, can_focus=True):
             layout = arrangement.with_series(scene, of, series, height - TOP)
         else:
             layout = self._opening_layout(new)
-        layout_and_top = moves.refitted(scene, layout, height, height)
-        self._show(replace(new, layout=layout_and_top.layout, top=layout_and_top.top))
+        fitted = moves.refitted(scene, layout, height, height)
+        self._show(replace(new, layout=fitted.layout, top=fitted.top))
 
     def set_theme(self, theme: Theme | None) -> None:
         """Other colours; None follows the app's theme."""
@@ -364,7 +361,7 @@ class TimelineView(Widget, can_focus=True):
 
     def set_arrangement(self, kept: Sequence[Mapping[str, Any]], *, of: int | None = None) -> None:
         """Open with the lanes of a recording in this order, with these folds and pins."""
-        self._scene = self._scene.having(of, left=kept)
+        self._scene = self._as_left().having(of, left=kept)
         self._reopen()
 
     def as_opened(self) -> None:
@@ -374,6 +371,13 @@ class TimelineView(Widget, can_focus=True):
         self._reopen()
         self._go(moves.track_in_view(self._scene, self._track(None), self.size.height))
         self.post_message(LanesArranged(own=False))
+
+    def _as_left(self) -> Scene:
+        """The scene with what a person arranged kept for `_reopen`."""
+        scene = self._scene
+        for of in range(len(scene.sources) if self._arranged else 0):
+            scene = scene.having(of, left=arrangement.now(scene, of))
+        return scene
 
     def _reopen(self) -> None:
         """The lanes as they open with what is kept of their arrangement."""
