@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from tracetui.timeline.arrangement import opened
 from tracetui.timeline.busy import busy_of
 from tracetui.timeline.layout import lay_out
 from tracetui.timeline.palette import Palette
@@ -145,6 +147,16 @@ def scene_of(
     )
     layout = lay_out([trace], height).with_counters(len(source.series), height)
     return Scene((source,), view or fit(low, high, width), layout, span=(low, max(high, low + 1)))
+
+
+def together(*parts: tuple[Scene, int], view: Viewport | None = None, height: int = 40) -> Scene:
+    """Scenes of one recording each as one of several, each with its offset, called "run 1", "run 2", ..."""
+    sources = tuple(
+        replace(scene.source, offset=offset, title=f"run {n}") for n, (scene, offset) in enumerate(parts, 1)
+    )
+    lows, highs = zip(*(source.span for source in sources), strict=True)
+    span = min(lows), max(highs)
+    return Scene(sources, view or fit(*span, 80), opened(sources, height), span=span)
 
 
 @pytest.fixture(scope="session")

@@ -17,11 +17,14 @@ from textual.pilot import Pilot
 
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
+from tracetui.timeline.layout import Of
 from tracetui.timeline.scene import TOP, Idle
 from tracetui.timeline.themes import LIGHT, PLAIN
 from tracetui.trace import Trace, load
 from tracetui.tui.timeline import GapClicked, GapId, RangeChanged, SelectionBar, TimelineView
 from tracetui.tui.timeline.messages import SelectionChanged, ViewportChanged
+
+from .conftest import until
 
 
 def written(folder: Path) -> Trace:
@@ -436,3 +439,104 @@ async def test_what_is_sent_is_what_is_seen(shell: Shell) -> None:
                         assert style.color == segment.style.color
                         assert bool(style.bold) == bool(segment.style.bold)
                     x += 1
+
+
+class Two(Shell):
+    """A trace, and the same one again 3 ms later."""
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__(trace)
+        assert self.view.session.add(Recording(trace), 3_000_000) == 1
+        self.view.walk.set_gaps(self.view.walk.scene.source.gaps, of=1)
+
+
+async def test_two_recordings_on_one_axis(tmp_path: Path) -> None:
+    shell = Two(written(tmp_path))
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        view, trace = shell.view, shell.view.walk.trace
+        assert view.walk.view.start_ns <= 0
+        assert view.walk.view.end_ns >= 5_000_000
+        lines = text_of(view).splitlines()
+        assert lines[TOP].startswith(" trace.json")
+        assert [line.startswith(" trace.json") for line in lines].count(True) == 2
+        target = of_name(trace, "aten::op1")[2]
+        view.walk.select(target, of=1)
+        await pilot.pause()
+        assert (view.walk.selected, view.walk.scene.active) == (target, 1)
+        assert view.walk.view.contains(int(trace.start[target]) + 3_000_000)
+        assert shell.heard(SelectionChanged)[-1].event == (1, target)
+        bar = shell.bar.render_lines(shell.bar.size.region)[0].text
+        assert "trace.json thread" in bar
+        assert f"at {(int(trace.start[target]) + 3_000_000) / 1e6:.3f}" in bar
+        session = view.session
+        session.search.find("kernel1")
+        assert [int(s.matches.sum()) for s in view.walk.scene.sources if s.matches is not None] == [10, 10]
+        view.walk.select(None)
+        await pilot.pause()
+        assert (shell.heard(SelectionChanged)[-1].event, view.walk.scene.active) == (None, 1)
+
+
+async def test_the_mouse_on_the_second_of_two_recordings(tmp_path: Path) -> None:
+    shell = Two(written(tmp_path))
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        view, trace = shell.view, shell.view.walk.trace
+        view.walk.show(3_000_000, 5_000_000)
+        await pilot.pause()
+        kernel = of_name(trace, "kernel0")[3]
+        middle = int(trace.start[kernel]) + int(trace.duration[kernel]) // 2 + 3_000_000
+        x = view.walk.scene.labels + view.walk.view.column(middle)
+        stream = int(trace.lane[kernel])
+        keys = [(line.source, int(line.of), line.ref) for line in view.walk.scene.lines(28)]
+        y = TOP + keys.index((1, 0, stream))
+        await pilot.click(TimelineView, offset=(x, y))
+        assert view.walk.scene.event == (1, kernel)
+        await pilot.double_click(TimelineView, offset=(x, y))
+        await pilot.pause()
+        assert view.walk.view.contains(middle)
+        assert view.walk.view.span_ns < 2 * int(trace.duration[kernel])
+        assert view.walk.back()
+        await pilot.click(TimelineView, offset=(x + 3, y))
+        await pilot.pause()
+        clicked = shell.heard(GapClicked)[-1]
+        assert (clicked.gap, clicked.of) == (GapId(0, 6), 1)
+        view.walk.set_gap(0, 6)
+        assert view.walk.scene.gap == (1, 0, 6)
+        before = view.walk.scene.layout
+        await pilot.click(TimelineView, offset=(2, TOP + keys.index((1, 0, 0))))  # a label folds its lane
+        folded = np.flatnonzero(view.walk.scene.layout.shown != before.shown)
+        assert folded.tolist() == [before.track_of(Of.LANE, 0, 1)]
+
+
+async def test_lanes_of_one_recording_leave_those_of_the_other(tmp_path: Path) -> None:
+    shell = Two(written(tmp_path))
+    async with shell.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        view = shell.view
+        first = view.lanes.arrangement(of=0)
+        view.lanes.hide(0, of=1)
+        assert view.lanes.is_hidden(0, of=1)
+        assert not view.lanes.is_hidden(0, of=0)
+        assert view.lanes.move(1, 1, of=1)
+        assert view.lanes.arrangement(of=0) == first
+        left = view.lanes.arrangement(of=1)
+        assert view.session.add(Recording(view.walk.trace), -3_000_000) == 2  # what a person arranged stays
+        assert view.lanes.arrangement(of=1) == left
+        view.lanes.reset()
+        assert not view.lanes.is_hidden(0, of=1)
+        view.lanes.restore(left, of=1)
+        assert view.lanes.is_hidden(0, of=1)
+        assert view.lanes.arrangement(of=0) == first
+
+
+async def test_every_recording_gets_its_own_series(tmp_path: Path) -> None:
+    shell = Two(written(tmp_path))
+    async with shell.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: all(len(source.series) == 2 for source in shell.view.walk.scene.sources))
+        assert shell.view.session.add(Recording(shell.view.walk.trace), 9_000_000) == 2
+        await until(pilot, lambda: len(shell.view.walk.scene.sources[2].series) == 2)
+        tracks = [
+            (line.source, line.ref) for line in shell.view.walk.scene.lines(99) if line.of is Of.COUNTER
+        ]
+        assert sorted(set(tracks)) == [(of, n) for of in range(3) for n in range(2)]

@@ -109,7 +109,7 @@ class Lanes:
 
     def restore(self, kept: Sequence[Mapping[str, Any]], *, of: int | None = None) -> None:
         """Open with the lanes of a recording in this order, with these folds and pins."""
-        self._reopen(self.walk.scene.having(of, left=kept))
+        self._reopen(self._as_left().having(of, left=kept))
 
     def reset(self) -> None:
         """The lanes as they open without an arrangement."""
@@ -117,6 +117,13 @@ class Lanes:
         self._reopen(replace(self.walk.scene, sources=sources))
         self._in_view(self.track())
         self.on_arrange(False)
+
+    def _as_left(self) -> Scene:
+        """The scene with what a person arranged kept for `_reopen`."""
+        scene = self.walk.scene
+        for of in range(len(scene.sources) if self._arranged else 0):
+            scene = scene.having(of, left=arrangement.now(scene, of))
+        return scene
 
     def _reopen(self, scene: Scene) -> None:
         """The lanes as they open with what is kept of their arrangement."""
@@ -128,10 +135,7 @@ class Lanes:
 
     def add(self, source: Source) -> int:
         """Show another recording below the others. Returns its place."""
-        scene, of = self.walk.scene, len(self.walk.scene.sources)
-        if self._arranged:
-            for n in range(of):
-                scene = scene.having(n, left=arrangement.now(scene, n))
+        scene, of = self._as_left(), len(self.walk.scene.sources)
         (low, high), (first, last) = scene.span, source.span
         scene = replace(scene, sources=(*scene.sources, source), span=(min(low, first), max(high, last)))
         # No move of the user's: nothing for the history.

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from rich.cells import cell_len, get_character_cell_size
 
+from tracetui.ascii_fallback import ASCII_FALLBACKS
+
 PAPER = 256
 """The terminal's own background (as a background) or its opposite's text (as a foreground)."""
 INK = 257
@@ -99,9 +101,8 @@ class Canvas:
 
     def to_ascii(self) -> None:
         """Replace what is not ASCII: the cells of names in other scripts become question marks."""
-        for character, twin in (("…", "~"), ("µ", "u"), ("┊", "|")):
-            self.glyph[self.glyph == ord(character)] = ord(twin)
-        self.glyph[self.glyph > 126] = ord("?")
+        for code in np.unique(self.glyph[self.glyph > 126]).tolist():
+            self.glyph[self.glyph == code] = ord(ASCII_FALLBACKS.get(chr(code), "?"))
 
     def styles(self) -> npt.NDArray[np.int32]:
         """One number per cell for its colours and attributes; see `unpack`. Shape (height, width)."""

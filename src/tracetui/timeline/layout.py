@@ -191,7 +191,7 @@ class Layout:
         own = (self.source == self.source[track]) & (self.of != Of.RECORDING)
         there = np.flatnonzero((self.shown > 0) & (pinned == pinned[track]) & own)
         at = int(np.searchsorted(there, track))
-        if not self.shown[track] or not 0 <= at + step < len(there):
+        if not (self.shown[track] and own[track]) or not 0 <= at + step < len(there):
             return None
         return self.reorder(track, int(there[at + step]) - track)
 

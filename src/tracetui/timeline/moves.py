@@ -166,13 +166,15 @@ def chosen(scene: Scene, slice_index: int, of: int | None = None) -> Scene:
     trace = scene.sources[of].trace
     same = int(trace.name[slice_index]) if slice_index >= 0 else -1
     flows = navigate.linked(trace, slice_index) if slice_index >= 0 else ()
-    for n, source in enumerate(scene.sources):
-        scene = scene.having(n, same=same if n == of or same < 0 else _index_of(source, trace.names[same]))
-    return replace(scene, active=of, selected=slice_index, flows=flows, instant=None)
+    sources = tuple(
+        replace(source, same=same if n == of or same < 0 else _index_of(source, trace.names[same]))
+        for n, source in enumerate(scene.sources)
+    )
+    return replace(scene, sources=sources, active=of, selected=slice_index, flows=flows, instant=None)
 
 
 def _index_of(source: Source, name: str) -> int:
-    """The index of a name among a source's, -1 where it has no event of it."""
+    """The index of a name among a source's, -1 where it has no such name."""
     indices = source.kept.get("names")
     if indices is None:
         indices = source.kept["names"] = {text: i for i, text in enumerate(source.trace.names)}

@@ -89,8 +89,6 @@ class Local:
     source: Source
     view: Viewport
     layout: Layout
-    of: int
-    """Its index."""
     selected: int
     """Slice; -1 where it lies in another source."""
     gap: tuple[int, int] | None
@@ -177,4 +175,4 @@ class Scene:
         if source.offset:
             view = replace(view, start=float(view.start_ns - source.offset))
         gap = self.gap[1:] if self.gap is not None and self.gap[0] == of else None
-        return Local(source, view, self.layout, of, self.selected if of == self.active else -1, gap)
+        return Local(source, view, self.layout, self.selected if of == self.active else -1, gap)

@@ -36,6 +36,7 @@ class TimelineView(Widget, can_focus=True):
     def __init__(self, session: Session, theme: Theme | None = None) -> None:
         """`theme`: None follows the app's theme."""
         super().__init__()
+        self.session = session
         walk = self.walk = session.walk
         self.lanes = session.lanes
         self.bar: SelectionBar | None = None
@@ -45,6 +46,8 @@ class TimelineView(Widget, can_focus=True):
         self._board = Board(0)
         self._strips: list[DeltaStrip] = []
         self._waiting = False
+        self._derived = 0
+        """Recordings whose series are made or being made."""
         self._mouse = Mouse(self, session)
         self.pace = Pace(frame_limit(None))
         """Decides when a frame may be drawn."""
@@ -73,6 +76,9 @@ class TimelineView(Widget, can_focus=True):
             self.set_timer(wait, self._draw)
             return
         self._waiting = False
+        for of in range(self._derived, len(self.walk.recordings)):
+            self.run_worker(partial(self._derive, of), thread=True, group=f"series {of}", exit_on_error=False)
+        self._derived = len(self.walk.recordings)
         regions = self._render_frame()
         barred = self._update_bar()
         if regions:
@@ -127,14 +133,13 @@ class TimelineView(Widget, can_focus=True):
 
     def on_mount(self) -> None:
         self.set_theme(self._given_theme)
-        self.run_worker(self._derive, thread=True, group="series", exit_on_error=False)
         self.app.theme_changed_signal.subscribe(self, lambda _: self.set_theme(self._given_theme))
 
-    def _derive(self) -> None:
+    def _derive(self, of: int) -> None:
+        """Make the series of a recording, in a thread."""
         worker = get_current_worker()
-        for of, recording in enumerate(self.walk.recordings):
-            for found in series_of(recording.trace, lambda: worker.is_cancelled):
-                self.app.call_from_thread(partial(self.lanes.set_series, found, of=of))
+        for found in series_of(self.walk.recordings[of].trace, lambda: worker.is_cancelled):
+            self.app.call_from_thread(partial(self.lanes.set_series, found, of=of))
 
     def on_resize(self, event: events.Resize) -> None:
         self.lanes.resize(event.size.width, event.size.height)
