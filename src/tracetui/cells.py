@@ -54,6 +54,19 @@ def middle(text: str, width: int) -> str:
     return _cut(set_cell_size(text, width - 1 - cell_len(tail))) + tail.lstrip("…")
 
 
+def fit(text: str, width: int) -> str:
+    """`text` in at most `width` cells; what is cut is cut in the middle, where names differ least.
+
+    In reports; unlike `middle` it keeps two thirds of the beginning."""
+    if cell_len(text) <= width:
+        return text
+    if width < 4:
+        return set_cell_size(text, max(0, width))
+    head = (width - 1) * 2 // 3
+    tail = text[-(width - 1 - head) :]
+    return set_cell_size(text, width - 1 - cell_len(tail)) + "…" + tail
+
+
 def cell(text: str, width: int, right: bool = False) -> str:
     """Exactly `width` cells: cut or padded."""
     text = clip(text, width)

@@ -12,8 +12,9 @@ from tests.kineto import cpu, kernel, launch, trace_of
 from tracetui.analysis.activity import activity_text, activity_texts, small_ops
 from tracetui.analysis.causes import CAUSES, gap_causes
 from tracetui.analysis.gaps import find_gaps
-from tracetui.report.gaps import gap_report, gaps_json, gaps_lines
-from tracetui.report.lines import plain_text
+from tracetui.analysis.results import Results
+from tracetui.report.gaps import gaps_json, gaps_lines
+from tracetui.tables.lines import plain_text
 from tracetui.trace import Kind, Trace, load
 
 DATA = Path(__file__).parent.parent / "data"
@@ -60,9 +61,9 @@ def test_one_thing_is_named_as_it_is(
 
 def test_text_and_json_say_it(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *BEFORE, *MANY, *AFTER)
-    reports = gap_report(trace)
-    assert "5 ops, most in aten::add" in plain_text(gaps_lines(trace, reports, 110))
-    (gap,) = gaps_json(trace, reports)["devices"][0]["gaps"]
+    results = Results(trace)
+    assert "5 ops, most in aten::add" in plain_text(gaps_lines(results, 110))
+    (gap,) = gaps_json(results)["devices"][0]["gaps"]
     assert (gap["cpu"], gap["cpu_ops"], gap["cpu_most"]) == (None, 5, "aten::add")
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from tracetui.analysis.efficiency import efficiency
 from tracetui.analysis.explain import explain
-from tracetui.analysis.findings import RULES, SEVERITIES, Finding, find_findings
+from tracetui.analysis.findings import RULES, SEVERITIES, Finding
+from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope, step_scope
-from tracetui.analysis.steps import summarize_steps
 from tracetui.trace import Kind, Trace, load
 
 DATA = Path(__file__).parent.parent / "data"
@@ -80,7 +80,7 @@ OTHERS = {
 @cache
 def recorded(name: str, folder: Path = DATA) -> tuple[Trace, tuple[Finding, ...]]:
     trace = load(folder / f"{name}.json.gz")
-    return trace, find_findings(trace)
+    return trace, Results(trace).findings()
 
 
 @cache
@@ -88,7 +88,7 @@ def wild_findings(name: str) -> tuple[Trace, tuple[Finding, ...]]:
     if not (WILD / name).is_file():
         pytest.skip("the collection of wild traces is not beside this checkout")
     trace = load(WILD / name)
-    return trace, find_findings(trace)
+    return trace, Results(trace).findings()
 
 
 def one(found: tuple[Finding, ...], rule: str) -> Finding:
@@ -239,15 +239,10 @@ def test_graphs_and_their_kernels() -> None:
     assert trace.launch[finding.evidence[1]] == finding.evidence[0]
 
 
-def test_a_given_summary_changes_nothing() -> None:
-    trace, found = recorded("mlp_eager")
-    assert find_findings(trace, steps=summarize_steps(trace)) == found
-
-
 def test_findings_of_a_step() -> None:
     trace, _ = recorded("matmul_add_4096_warm_compile")
     step = step_scope(trace, 3)
-    found = find_findings(trace, step)
+    found = Results(trace).within(step).findings()
     check_all(trace, found)
     copy = one(found, "copy_before_product")
     assert copy.numbers["calls"] == 1
@@ -257,7 +252,7 @@ def test_findings_of_a_step() -> None:
 
 def test_findings_of_a_stretch_without_events() -> None:
     trace, _ = recorded("matmul_add_64_cold_eager")
-    assert find_findings(trace, range_scope(0, 1_000)) == ()
+    assert Results(trace).within(range_scope(0, 1_000)).findings() == ()
 
 
 VALUES: tuple[Any, ...] = (None, -1, 0, 1e18, 1.5, "x", "", [], {}, True, 2**40, [[1, 2], [2, 3]], [-5])
@@ -303,9 +298,9 @@ def test_damaged_traces_have_findings_without_an_error(name: str, tmp_path: Path
         path = tmp_path / "trace.json"
         path.write_text(json.dumps(damaged))
         trace = load(path)
-        check_all(trace, find_findings(trace))
+        check_all(trace, Results(trace).findings())
         low, high = trace.span
-        check_all(trace, find_findings(trace, range_scope(low, low + (high - low) // 2 + 1)))
+        check_all(trace, Results(trace).within(range_scope(low, low + (high - low) // 2 + 1)).findings())
         efficiency(trace)
         for i in rng.sample(range(len(trace)), min(10, len(trace))):
             assert explain(trace, i).what

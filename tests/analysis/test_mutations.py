@@ -18,11 +18,12 @@ from tracetui.analysis.causes import cause_totals, gap_causes, lead_in_cause
 from tracetui.analysis.gaps import find_gaps
 from tracetui.analysis.launches import find_launches, queue_depth, short_kernels
 from tracetui.analysis.pytorch_times import pytorch_times
+from tracetui.analysis.results import Results
 from tracetui.analysis.steps import summarize_steps
-from tracetui.report.gaps import gap_report, gaps_json, gaps_lines
-from tracetui.report.jsonable import dumps
+from tracetui.report.gaps import gaps_json, gaps_lines
 from tracetui.report.pytorch_table import pytorch_table, sort_rows
 from tracetui.report.summary import summarize, summary_json, summary_lines, summary_markdown
+from tracetui.tables.jsonable import dumps
 from tracetui.trace import DEVICE_WORK, Trace, load
 
 DATA = Path(__file__).parent.parent / "data"
@@ -110,13 +111,13 @@ def check(trace: Trace) -> None:
         assert depth.depth[-1] == 0
         assert depth.depth.min() >= 0
     short_kernels(trace, launches)
-    summary = summarize(trace)
+    results = Results(trace)
+    summary = summarize(results)
     json.loads(dumps(summary_json(summary)))
     assert all(sum(len(t) for t, _ in line) <= 90 for line in summary_lines(summary, 80))
     summary_markdown(summary)
-    reports = gap_report(trace)
-    json.loads(dumps(gaps_json(trace, reports)))
-    gaps_lines(trace, reports, 80)
+    json.loads(dumps(gaps_json(results)))
+    gaps_lines(results, 80)
 
 
 @pytest.mark.parametrize("source", SOURCES)

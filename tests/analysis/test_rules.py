@@ -10,10 +10,11 @@ import pytest
 from tests.analysis.test_findings import RECORDED, SAMPLES
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
-from tracetui.analysis.findings import RULES, Finding, find_findings
+from tracetui.analysis.findings import RULES, Finding
+from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope, step_scope
 from tracetui.report.findings import findings_lines
-from tracetui.report.lines import plain_text
+from tracetui.tables.lines import plain_text
 from tracetui.trace import Trace
 from tracetui.units import share
 
@@ -39,7 +40,7 @@ def test_every_rule_fires_on_a_trace_that_a_clone_has() -> None:
 
 def found(trace: Trace, rule: str) -> Finding | None:
     """What the rule says, at most once; its evidence is there."""
-    findings = [finding for finding in find_findings(trace) if finding.rule == rule]
+    findings = [finding for finding in Results(trace).findings() if finding.rule == rule]
     assert len(findings) <= 1
     for finding in findings:
         assert finding.evidence
@@ -82,7 +83,7 @@ def test_communication_in_a_range_is_cut_at_its_end(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *rank(500))  # alone from 500 to 1,000 us
     begin = int(trace.start[np.flatnonzero([trace.name_of(i) == NCCL for i in range(len(trace))])[0]])
     part = range_scope(begin - 10_000, begin + 150_000)  # 60 us of computation, 100 us without
-    (finding,) = [f for f in find_findings(trace, part) if f.rule == "communication"]
+    (finding,) = [f for f in Results(trace).within(part).findings() if f.rule == "communication"]
     assert finding.numbers["share"] == pytest.approx(100 / 160)
     assert (
         "62% of the 160 µs from the device's first to its last event in the range, 62% of its busy time"
@@ -230,7 +231,7 @@ def test_exposed_copies_of_a_step_and_of_a_range(tmp_path: Path) -> None:
     second = [step(1, 2000, 1000), *run(2100, 800, 3)]
     trace = trace_of(tmp_path, *copying(301, "HtoD (Pinned -> Device)"), *second)
     titles = {
-        name: [f.title for f in find_findings(trace, scope) if f.rule == "exposed_copies"]
+        name: [f.title for f in Results(trace).within(scope).findings() if f.rule == "exposed_copies"]
         for name, scope in (
             ("whole", None),
             ("first", step_scope(trace, 0)),
@@ -373,11 +374,11 @@ def test_a_first_step_against_one_other(tmp_path: Path) -> None:
 
 def test_evidence_is_listed_by_short_names(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *products(UNALIGNED, 300))
-    text = plain_text(findings_lines(trace, find_findings(trace), 100))
+    text = plain_text(findings_lines(Results(trace), 100))
     assert "  > gemm bf16 256x128 tn at 5.000 µs, 300 µs" in text
     assert "cutlass" not in text
 
 
 def test_a_stretch_within_one_kernel_has_no_findings(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *run(100, 1000, 1, "Memcpy DtoD (Device -> Device)", cat="gpu_memcpy"))
-    assert find_findings(trace, range_scope(200_000, 300_000)) == ()
+    assert Results(trace).within(range_scope(200_000, 300_000)).findings() == ()

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
-from tracetui.analysis.findings import Facts, find_findings
 from tracetui.analysis.gaps import find_gaps
+from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope, step_scope
 from tracetui.analysis.steps import summarize_steps
 from tracetui.analysis.verdict import communication_text, judge
-from tracetui.report.lines import plain_text
 from tracetui.report.summary import summarize, summary_json, summary_lines
+from tracetui.tables.lines import plain_text
 from tracetui.trace import Trace, load
 from tracetui.units import duration
 
@@ -53,15 +53,15 @@ def test_a_range_and_a_step_have_theirs(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *RANK)
     # 200 to 300 us: 50 alone, 50 beside a kernel.
     for found in (
-        Facts(trace, range_scope(200_000, 300_000)),
-        summarize(trace, range_scope(200_000, 300_000)),
+        Results(trace).within(range_scope(200_000, 300_000)),
+        summarize(Results(trace).within(range_scope(200_000, 300_000))).results,
     ):
-        assert found.verdict.communication_share == pytest.approx(0.5)
-    assert Facts(trace, step_scope(trace, 1)).verdict.communication_share == pytest.approx(0.5)
+        assert found.verdict().communication_share == pytest.approx(0.5)
+    assert Results(trace).within(step_scope(trace, 1)).verdict().communication_share == pytest.approx(0.5)
 
 
 def test_text_and_json_say_it(tmp_path: Path) -> None:
-    summary = summarize(trace_of(tmp_path, *RANK))
+    summary = summarize(Results(trace_of(tmp_path, *RANK)))
     text = plain_text(summary_lines(summary, 100))
     assert "23.9% of its busy time is communication while nothing computes" in " ".join(text.split())
     told = summary_json(summary)
@@ -83,7 +83,7 @@ def test_the_headline_and_what_explains_it_share_one_base(tmp_path: Path) -> Non
     trace = gap_between_steps(tmp_path)
     steps = summarize_steps(trace)
     busy, idle = (sum(getattr(row, name) for row in steps.rows) for name in ("busy", "idle"))
-    (finding,) = [f for f in find_findings(trace) if f.rule == "overhead_bound"]
+    (finding,) = [f for f in Results(trace).findings() if f.rule == "overhead_bound"]
     within = f"{busy / (busy + idle):.1%} of its span within the steps"
     assert finding.title == f"Overhead-bound: the device is busy {within}"
     assert steps.whole.verdict.reason.startswith(f"The device is busy {within}, and nothing is queued")
@@ -108,9 +108,9 @@ def test_of_a_step_and_of_a_range_the_base_is_said_too(tmp_path: Path) -> None:
         (range_scope(0, 2_000_000), "in the range"),
         (range_scope(0, 2_000_000, "viewport"), "in the view"),
     ):
-        facts = Facts(trace, scope)
-        assert f"% of its span {base}, and nothing" in facts.verdict.reason
-        (finding,) = [f for f in find_findings(trace, scope) if f.rule == "overhead_bound"]
+        results = Results(trace).within(scope)
+        assert f"% of its span {base}, and nothing" in results.verdict().reason
+        (finding,) = [f for f in results.findings() if f.rule == "overhead_bound"]
         assert finding.title.endswith(base)
         assert f" {base}, from its first to its last event, the device is busy for 100 µs." in finding.text
     plain = trace_of(tmp_path, *run(100, 300, 1))
@@ -124,7 +124,7 @@ def test_where_the_device_ran_nothing_the_verdict_is_not_known(tmp_path: Path) -
     assert outside.idle > 9_000_000
     assert (outside.verdict.verdict, outside.verdict.reason) == ("not known", "The device runs nothing here.")
     assert outside.verdict.busy_share == 0.0  # as in the table
-    between = Facts(trace, range_scope(2_000_000, 9_000_000)).verdict
+    between = Results(trace).within(range_scope(2_000_000, 9_000_000)).verdict()
     assert between.verdict == "not known"
     assert judge(0.0, 8_000).verdict == "overhead-bound"
 

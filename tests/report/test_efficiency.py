@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tracetui.cli import main
-from tracetui.report.lines import plain_text
+from tracetui.tables.lines import plain_text
 
 PRODUCT = 2 * 8192 * 768 * 3072
 """FLOP of each of the MLP's three products: 64 x 128 tokens, 768 to 3072 and back."""
@@ -41,11 +41,11 @@ def test_a_step_has_a_third_of_the_calls(samples: Path) -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_lines_fit(samples: Path, width: int) -> None:
-    from tracetui.analysis.scope import WHOLE
-    from tracetui.report.efficiency import efficiency_lines, measure
+    from tracetui.analysis.results import Results
+    from tracetui.report.efficiency import efficiency_lines
     from tracetui.trace import load
 
-    lines = efficiency_lines(measure(load(samples / "train.json.gz"), WHOLE), width)
+    lines = efficiency_lines(Results(load(samples / "train.json.gz")).efficiency(), width)
     text = plain_text(lines)
     assert max(map(len, text.splitlines())) <= width
     assert "Operators" in text

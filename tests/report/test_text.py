@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from tests.kineto import cpu, trace_of
 
-from tracetui.analysis.efficiency import efficiency
-from tracetui.report import markdown
+from tracetui.analysis.results import Results
+from tracetui.cells import fit, wrap
 from tracetui.report.efficiency import efficiency_lines
 from tracetui.report.findings import findings_lines, findings_markdown
 from tracetui.report.gaps import gaps_lines
-from tracetui.report.jsonable import dumps
-from tracetui.report.lines import bar, columns, fit, plain_text, wrap
-from tracetui.report.pytorch_table import format_share, format_time
-from tracetui.report.steps import steps_lines
 from tracetui.report.summary import summarize, summary_lines, summary_markdown
+from tracetui.tables import markdown
+from tracetui.tables.averages import format_share, format_time
+from tracetui.tables.jsonable import dumps
+from tracetui.tables.lines import bar, columns, plain_text
+from tracetui.tables.steps import steps_lines
 from tracetui.trace import load
 
 SAMPLES = sorted((Path(__file__).parent.parent.parent / "sample_traces").glob("*.json.gz"))
@@ -61,15 +62,14 @@ def test_wrapped_text_keeps_numbers_with_their_units(words: list[str]) -> None:
 def test_a_trace_of_nothing_that_pytorch_records_says_so(tmp_path: Path) -> None:
     strange = trace_of(tmp_path, cpu("paint", 0, 10, "blink"), cpu("layout", 20, 10, "devtools"))
     told = "Nothing could be analysed: no event is of a kind that PyTorch records"
-    summary = summarize(strange)
-    assert told in plain_text(findings_lines(strange, (), 120))
+    summary = summarize(Results(strange))
+    assert told in plain_text(findings_lines(Results(strange), 120))
     assert told in " ".join(plain_text(summary_lines(summary, 120)).split())
-    assert told in findings_markdown(strange, ())
+    assert told in findings_markdown(Results(strange))
     assert told in summary_markdown(summary)
-    known = trace_of(tmp_path, cpu("aten::mm", 0, 10))
-    assert (
-        plain_text(findings_lines(known, (), 120)).strip() == "No rule has anything to say about this trace."
-    )
+    known = Results(trace_of(tmp_path, cpu("aten::mm", 0, 10)))
+    nothing = plain_text(findings_lines(known, 120))
+    assert nothing == "No rule has anything to say about this trace.\n"
     assert "Nothing could be analysed" not in plain_text(summary_lines(summarize(known), 120))
 
 
@@ -111,13 +111,14 @@ def test_shares_as_pytorch_writes_them() -> None:
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.name.split(".")[0])
 def test_no_line_is_wider_than_the_terminal(path: Path, width: int) -> None:
     trace = load(path)
-    summary = summarize(trace)
+    results = Results(trace)
+    summary = summarize(results)
     lines = [
         *summary_lines(summary, width),
-        *gaps_lines(trace, summary.gaps, width),
+        *gaps_lines(results, width),
         *steps_lines(summary.steps, width),
-        *findings_lines(trace, summary.findings, width),
-        *efficiency_lines(efficiency(trace), width),
+        *findings_lines(results, width),
+        *efficiency_lines(results.efficiency(), width),
     ]
     for line in plain_text(lines).splitlines():
         assert cell_len(line) <= width, line

@@ -431,7 +431,7 @@ async def test_a_failed_analysis_costs_its_pane_and_not_the_app() -> None:
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
 
-        def broken(scope: object) -> None:
+        def broken() -> None:
             raise ValueError("[bold]no\x1b[2J")
 
         screen.session.active.results.findings = broken  # type: ignore[method-assign, assignment]

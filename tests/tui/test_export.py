@@ -9,21 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tracetui.analysis.activity import small_ops
 from tracetui.analysis.averages import averages
 from tracetui.analysis.causes import CAUSES
-from tracetui.analysis.findings import find_findings
-from tracetui.analysis.gap_list import list_causes, list_gaps
+from tracetui.analysis.results import Results
 from tracetui.analysis.steps import summarize_steps
-from tracetui.report.findings import findings_json
-from tracetui.report.gaps import gap_report, gaps_json
+from tracetui.report.gaps import gaps_json
+from tracetui.tables.averages import averages_table
+from tracetui.tables.findings import findings_json
+from tracetui.tables.gaps import gaps_table
 from tracetui.tables.model import Table
+from tracetui.tables.steps import steps_table
+from tracetui.tables.writers import as_csv, as_json, as_markdown
 from tracetui.trace import Trace
-from tracetui.tui.export import ExportError, as_csv, as_json, as_markdown, table_text
-from tracetui.tui.panes.averages import averages_table
+from tracetui.tui.export import ExportError, table_text
 from tracetui.tui.panes.findings import FindingsPane
-from tracetui.tui.panes.gaps import gaps_table
-from tracetui.tui.panes.steps import steps_table
 
 from .conftest import DATA, app_of, screen_of, until
 
@@ -61,13 +60,12 @@ def test_averages_by_op_say_the_op(llama: Trace) -> None:
 
 
 def test_gaps_are_those_of_the_command(llama: Trace) -> None:
-    gaps = list_gaps(llama)
-    causes = list_causes(llama, gaps)
-    records = read(gaps_table(llama, gaps, causes, small_ops(llama, gaps.before, causes)))
-    (device,) = gaps_json(llama, gap_report(llama))["devices"]
+    results = Results(llama)
+    records = read(gaps_table(results))
+    (device,) = gaps_json(results)["devices"]
     assert sum(r.pop("share_of_idle") for r in records) == pytest.approx(1)
     assert [{k: v for k, v in r.items() if k != "device"} for r in records] == device["gaps"]
-    assert "duration_ns" in read(gaps_table(llama, gaps, None, None))[0]
+    assert "duration_ns" in read(gaps_table(results, causes=False))[0]
 
 
 def test_steps_have_their_names_and_every_cause(llama: Trace) -> None:
@@ -91,7 +89,7 @@ async def test_a_finding_is_one_row_whatever_the_width() -> None:
         assert pane.table is not None
         assert len(pane.order) > 2 * len(pane.findings or ())
         records = json.loads(as_json(pane.table, pane.order))
-        expected = findings_json(screen.trace, find_findings(screen.trace))
+        expected = findings_json(screen.trace, Results(screen.trace).findings())
         keys = ("rule", "severity", "title", "text", "advice")
         assert [[r[k] for k in keys] for r in records] == [[e[k] for k in keys] for e in expected]
         assert [r["evidence_start_ns"] for r in records] == [e["evidence"][0]["start_ns"] for e in expected]

@@ -12,8 +12,8 @@ import pytest
 from tests.kineto import cpu, run, trace_of
 
 from tracetui.analysis import flow
-from tracetui.analysis.gap_list import list_causes, list_gaps
 from tracetui.analysis.memory import memory_records
+from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_scope
 from tracetui.analysis.steps import summarize_steps
 from tracetui.report.device_facts import device_facts
@@ -155,7 +155,8 @@ def test_the_ends_of_a_flow_say_so(small: Trace) -> None:
 
 
 def test_gaps_walk_by_size_and_by_time(llama: Trace) -> None:
-    gaps = list_gaps(llama)
+    results = Results(llama)
+    gaps = results.gaps()
     assert int(gaps.duration.sum()) == sum(d.idle for d in gaps.devices)
     longest = int(gaps.duration.argmax())
     by_size, by_time = gap_order(gaps, True), gap_order(gaps, False)
@@ -167,8 +168,7 @@ def test_gaps_walk_by_size_and_by_time(llama: Trace) -> None:
     assert next_gap(gaps, by_time, None, tenth, -1, False) == (9, 10)
     long_only = gap_order(gaps, True, minimum=100_000)
     assert len(long_only) == int(np.count_nonzero(gaps.duration >= 100_000))
-    causes = list_causes(llama, gaps)
-    assert causes.event.tolist() == gaps.after.tolist()
+    assert results.causes().event.tolist() == gaps.after.tolist()
 
 
 def test_no_gaps_no_walk(tmp_path: Path) -> None:
@@ -177,10 +177,11 @@ def test_no_gaps_no_walk(tmp_path: Path) -> None:
         json.dumps([{"ph": "X", "name": "a", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 0, "dur": 1}])
     )
     trace = load(path)
-    gaps = list_gaps(trace)
+    results = Results(trace)
+    gaps = results.gaps()
     assert len(gaps) == 0
     assert next_gap(gaps, gap_order(gaps, True), None, 0, 1, True) is None
-    assert len(list_causes(trace, gaps).cause) == 0
+    assert len(results.causes().cause) == 0
     assert device_names(trace) == "no GPU lane"
     assert warning(trace).startswith("no GPU lane")
     assert any("Only the CPU was recorded" in f.value for f in trace_facts(trace))

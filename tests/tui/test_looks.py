@@ -12,10 +12,10 @@ from textual.theme import Theme
 from tracetui.analysis.steps import summarize_steps
 from tracetui.cells import clauses, clip
 from tracetui.tables.model import Column
+from tracetui.tables.steps import steps_table
 from tracetui.tables.times import time_column
 from tracetui.timeline import themes as palette
 from tracetui.trace import Kind, Trace, load
-from tracetui.tui.panes.steps import steps_table
 from tracetui.tui.tables import drawing
 from tracetui.tui.themes import PALETTES, SIXTEEN, THEMES, palette_of
 from tracetui.tui.timeline.bar import describe
@@ -72,14 +72,14 @@ def contrast(a: str, b: str) -> float:
 
 def test_times_of_a_column_have_one_unit_and_line_up() -> None:
     values = np.array([1_234_567, 0, 999, 60_000_000_001], dtype=np.int64)
-    column = time_column("t", "Self GPU", lambda r: int(values[r]), lambda: values)
+    column = time_column("t", "Self GPU", values)
     assert [column.text(r) for r in range(4)] == ["1,234.567", "-", "0.999", "60,000,000.001"]
     assert (column.title, column.width) == ("Self GPU µs", len("60,000,000.001"))
-    longer = time_column("t", "T", lambda r: int(values[r]) * 2, lambda: values * 2)
+    longer = time_column("t", "T", values * 2)
     assert [longer.title, longer.text(0), longer.text(3)] == ["T ms", "2.469", "120,000.000"]
-    averages = time_column("t", "T", lambda r: 1234.5678, lambda: np.array([1234.5678]), zero="0")
+    averages = time_column("t", "T", np.array([1234.5678]), zero="0")
     assert averages.text(0) == "1.235"
-    nothing = time_column("t", "T", lambda r: 0, lambda: np.zeros(0, dtype=np.int64))
+    nothing = time_column("t", "T", np.zeros(0, dtype=np.int64))
     assert nothing.width == len("0.000")
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from tracetui.analysis.averages import averages
+from tracetui.tables.averages import averages_table
 from tracetui.tables.model import Column, arrange
 from tracetui.tables.names import differences, short_names, told_apart
 from tracetui.trace import load
-from tracetui.tui.panes.averages import averages_table
 from tracetui.tui.tables import drawing
 
 from .conftest import loaded, slice_event, write_trace

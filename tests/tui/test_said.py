@@ -7,12 +7,10 @@ from pathlib import Path
 
 from tests.kineto import cpu, kernel, launch, run, trace_of
 
-from tracetui.analysis.activity import small_ops
-from tracetui.analysis.gap_list import list_causes, list_gaps
 from tracetui.analysis.results import Results
 from tracetui.cells import wrap
+from tracetui.tables.gaps import gaps_table
 from tracetui.tui.panes.findings import FindingsPane
-from tracetui.tui.panes.gaps import gaps_table
 from tracetui.tui.panes.steps import StepsPane
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -24,11 +22,9 @@ def test_the_gaps_table_says_when_many_small_ops_fill_a_gap(tmp_path: Path) -> N
     trace = trace_of(
         tmp_path, launch(0, 1), kernel(10, 90, 1), *ops, launch(290, 2), kernel(300, 10, 2), *one
     )
-    gaps = list_gaps(trace)
-    causes = list_causes(trace, gaps)
-    table = gaps_table(trace, gaps, causes, small_ops(trace, gaps.before, causes))
+    table = gaps_table(Results(trace))
     (column,) = [c for c in table.columns if c.key == "activity"]
-    assert [column.text(row) for row in range(len(gaps))] == ["9 ops, most in aten::add", "aten::mm"]
+    assert [column.text(row) for row in range(table.rows)] == ["9 ops, most in aten::add", "aten::mm"]
     assert column.values is not None
     assert list(column.values()) == ["9 ops, most in aten::add", "aten::mm"]
 

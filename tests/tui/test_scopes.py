@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 
 from tracetui.analysis.averages import Averages, averages
-from tracetui.analysis.findings import find_findings
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import Scope, range_scope, step_scope
 from tracetui.analysis.steps import summarize_steps
-from tracetui.report.gaps import gap_report
 from tracetui.trace import Kind, Trace
 from tracetui.tui.panes.area import PaneTabs
 from tracetui.tui.panes.averages import AveragesPane
@@ -106,17 +104,18 @@ async def test_gaps_of_the_view_and_of_a_step(llama: Trace) -> None:
         assert isinstance(pane, GapsPane)
 
         def shows(scope: Scope) -> bool:
-            (report,) = gap_report(llama, scope)
-            return pane.gaps is not None and pane.gaps.duration.tolist() == report.gaps.duration.tolist()
+            expected = Results(llama).within(scope).gaps().duration.tolist()
+            return pane.gaps is not None and pane.gaps.duration.tolist() == expected
+
+        def idle(scope: Scope) -> str:
+            return exact(int(Results(llama).within(scope).gaps().duration.sum()))
 
         await until(pilot, lambda: shows(in_view(screen)))
-        idle = gap_report(llama, in_view(screen))[0].gaps.idle
-        await until(pilot, lambda: f"in view: idle {exact(idle)}" in text(app))
+        await until(pilot, lambda: f"in view: idle {idle(in_view(screen))}" in text(app))
         screen.walk.select(kernel_of_step(llama, 3))
         await pilot.press("u")
         await until(pilot, lambda: shows(step_scope(llama, 3)))
-        idle = gap_report(llama, step_scope(llama, 3))[0].gaps.idle
-        await until(pilot, lambda: f"in step 3: idle {exact(idle)}" in text(app))
+        await until(pilot, lambda: f"in step 3: idle {idle(step_scope(llama, 3))}" in text(app))
 
 
 async def test_steps_and_findings_honour_the_scope(llama: Trace) -> None:
@@ -135,16 +134,17 @@ async def test_steps_and_findings_honour_the_scope(llama: Trace) -> None:
         await pilot.press("5")
         findings = screen.area.open
         assert isinstance(findings, FindingsPane)
-        expected = find_findings(llama, in_view(screen))
-        assert expected != find_findings(llama)
+        expected = Results(llama).within(in_view(screen)).findings()
+        assert expected != Results(llama).findings()
         await until(pilot, lambda: findings.findings == expected)
         found = f"{len(expected)} finding"
         await until(pilot, lambda: re.search(f"in view: verdict .*; {found}", text(app)) is not None)
         await pilot.press("u")
-        await until(pilot, lambda: findings.findings == find_findings(llama, step_scope(llama, 3)))
+        expected = Results(llama).within(step_scope(llama, 3)).findings()
+        await until(pilot, lambda: findings.findings == expected)
         await until(pilot, lambda: "in step 3: " in text(app))
         await pilot.press("escape", "escape")
-        await until(pilot, lambda: findings.findings == find_findings(llama))
+        await until(pilot, lambda: findings.findings == Results(llama).findings())
 
 
 async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are(llama: Trace) -> None:
@@ -155,7 +155,7 @@ async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are
         pane = screen.area.open
         assert isinstance(pane, FindingsPane)
         scope = in_view(screen)
-        expected = find_findings(llama, scope)
+        expected = Results(llama).within(scope).findings()
         evidence = expected[0].evidence
         assert len(evidence) > 2
         await until(pilot, lambda: pane.findings == expected)
@@ -174,7 +174,7 @@ async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are
         await pilot.press("d")
         moved = in_view(screen)
         await until(pilot, lambda: screen.session.scopes.scope == moved)
-        await until(pilot, lambda: pane.findings == find_findings(llama, moved))
+        await until(pilot, lambda: pane.findings == Results(llama).within(moved).findings())
         assert pane.note.startswith("in view: ")
 
 
@@ -192,7 +192,7 @@ async def test_another_table_says_that_it_speaks_of_the_view_before(llama: Trace
         await pilot.press("5")
         findings = screen.area.open
         assert isinstance(findings, FindingsPane)
-        await until(pilot, lambda: findings.findings == find_findings(llama, before))
+        await until(pilot, lambda: findings.findings == Results(llama).within(before).findings())
         assert findings.note.startswith("in earlier view: ")
         assert pane.note.startswith("earlier view of ")
         # Asked anew, what is in view is what is shown.
@@ -201,7 +201,7 @@ async def test_another_table_says_that_it_speaks_of_the_view_before(llama: Trace
         await until(pilot, lambda: "view" not in findings.note)
         await pilot.press("u")
         assert screen.session.scopes.scope == in_view(screen)
-        await until(pilot, lambda: findings.findings == find_findings(llama, in_view(screen)))
+        await until(pilot, lambda: findings.findings == Results(llama).within(in_view(screen)).findings())
         assert findings.note.startswith("in view: ")
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.causes import Causes, gap_causes
-from tracetui.analysis.gaps import DeviceGaps, clip, find_gaps
-from tracetui.trace.model import I64, Trace
+from tracetui.analysis.causes import Causes
+from tracetui.analysis.gaps import DeviceGaps
+from tracetui.trace.model import I64
+
+NONE = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +39,14 @@ class GapList:
         return int(found[0]) if len(found) else None
 
 
-def list_gaps(trace: Trace) -> GapList:
-    """The gaps of every device."""
-    return _listed(tuple(find_gaps(trace)))
-
-
-def gaps_within(trace: Trace, gaps: GapList, start: int, end: int) -> tuple[GapList, Causes]:
-    """The gaps within a stretch of time, cut at its borders, and their causes."""
-    cut = _listed(tuple(clip(d, start, end) for d in gaps.devices))
-    return cut, list_causes(trace, cut)
-
-
-def _listed(devices: tuple[DeviceGaps, ...]) -> GapList:
+def list_gaps(devices: Sequence[DeviceGaps]) -> GapList:
+    """The gaps of several devices, in their order."""
 
     def joined(parts: list[I64]) -> I64:
-        return np.concatenate([*parts, np.zeros(0, dtype=np.int64)])
+        return np.concatenate([*parts, NONE])
 
     return GapList(
-        devices,
+        tuple(devices),
         joined([np.full(len(d), d.device, dtype=np.int64) for d in devices]),
         joined([d.whole for d in devices]),
         joined([d.start for d in devices]),
@@ -63,14 +56,13 @@ def _listed(devices: tuple[DeviceGaps, ...]) -> GapList:
     )
 
 
-def list_causes(trace: Trace, gaps: GapList) -> Causes:
-    """The causes of all gaps, in their order."""
-    parts = [gap_causes(trace, d) for d in gaps.devices]
+def join_causes(parts: Sequence[Causes]) -> Causes:
+    """The causes of several devices' gaps, in their order."""
     if len(parts) == 1:
         return parts[0]
 
     def joined(field: str) -> I64:
-        return np.concatenate([*(getattr(p, field) for p in parts), np.zeros(0, dtype=np.int64)])
+        return np.concatenate([*(getattr(p, field) for p in parts), NONE])
 
     cause, step = joined("cause").astype(np.int8), joined("step").astype(np.int32)
     return Causes(cause, joined("event"), joined("launch"), joined("op"), step, joined("activity"))

@@ -1,41 +1,76 @@
-"""What has been found out about a trace: each result made once, kept, and shared by all panes.
+"""What has been found out about a trace, or about a part of it: each result is made once, kept, and shared by
+reports, tables, panes and findings.
 
-The methods do the work and are called from worker threads; a result that is there costs nothing.
+The methods do the work, from whatever thread calls them; a result that was made costs nothing.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tracetui.analysis.gap_list import GapList, list_gaps
-from tracetui.trace.model import Trace
+import numpy as np
+
+from tracetui.analysis.causes import Causes, gap_causes
+from tracetui.analysis.gap_list import GapList, join_causes, list_gaps
+from tracetui.analysis.gaps import DeviceGaps, clip, find_gaps
+from tracetui.analysis.scope import WHOLE, Scope, StepTable, find_steps, launch_times, members, step_of
+from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
 
 if TYPE_CHECKING:
+    from tracetui.analysis.activity import SmallOps
     from tracetui.analysis.averages import Averages
     from tracetui.analysis.calls import Calls
-    from tracetui.analysis.causes import Causes
+    from tracetui.analysis.efficiency import EfficiencyTable
+    from tracetui.analysis.exposed_time import Alone
     from tracetui.analysis.findings import Finding
+    from tracetui.analysis.kernel_names import KernelName
+    from tracetui.analysis.launches import Launches
     from tracetui.analysis.memory import MemoryUse, Records
-    from tracetui.analysis.scope import Scope
     from tracetui.analysis.steps import Steps
     from tracetui.analysis.verdict import Verdict
 
 T = TypeVar("T")
 
 
-class Results:
-    """Analyses of one trace."""
+def once(make: Callable[[Results], T]) -> Callable[[Results], T]:
+    """A method whose result is made once and kept under its name."""
 
-    def __init__(self, trace: Trace) -> None:
+    @wraps(make)
+    def result(self: Results) -> T:
+        return self._once(make.__name__, partial(make, self))
+
+    return result
+
+
+def of_trace(make: Callable[[Results], T]) -> Callable[[Results], T]:
+    """Like `once`, for a result that is the same in every part of the trace."""
+
+    @wraps(make)
+    def result(self: Results) -> T:
+        return self.whole._once(make.__name__, partial(make, self.whole))
+
+    return result
+
+
+class Results:
+    """Analyses of one trace, or, from `within`, of a part of it."""
+
+    def __init__(self, trace: Trace, scope: Scope = WHOLE, whole: Results | None = None) -> None:
         self.trace = trace
+        self.scope = scope
+        self.whole = whole or self
+        """Those of the whole trace."""
         self._kept: dict[object, Any] = {}
         self._locks: dict[object, threading.Lock] = {}
         self._lock = threading.Lock()
+        self._part: Results | None = None
 
     def _once(self, key: object, make: Callable[[], T]) -> T:
-        # A lock of its own for each: who wants the gaps does not wait for the averages.
+        """What `make` returned when it was first asked for under this key."""
+        # A lock for each key: a thread that wants the gaps does not wait for the averages.
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
@@ -44,86 +79,250 @@ class Results:
             kept: T = self._kept[key]
             return kept
 
-    def ready(self, key: object) -> bool:
-        """Whether a result is there, so that asking for it costs nothing."""
-        return key in self._kept
+    def ready(self, name: str) -> bool:
+        """Whether the result of this method was made, so that asking for it costs nothing."""
+        return name in self._kept
 
-    def calls(self) -> Calls:
-        """The tree of calls that all averages rest on."""
-        from tracetui.analysis.calls import build_calls
+    def within(self, scope: Scope | None) -> Results:
+        """The results of a part of the trace. Those of the last part are kept: ranges come and go."""
+        whole = self.whole
+        if scope is None or scope.kind == "whole":
+            return whole
+        with whole._lock:
+            if whole._part is None or whole._part.scope != scope:
+                whole._part = Results(whole.trace, scope, whole)
+            return whole._part
 
-        return self._once("calls", lambda: build_calls(self.trace))
+    # Time and steps
 
-    def averages(self, scope: Scope | None = None, group: str = "name") -> Averages:
-        """The averages of a scope."""
-        from tracetui.analysis.averages import averages
+    @property
+    def is_whole(self) -> bool:
+        return self.whole is self
 
-        def make() -> Averages:
-            return averages(self.trace, scope, group=group, calls=self.calls())
+    @property
+    def span(self) -> tuple[int, int]:
+        """(start, end) of the scope, in ns."""
+        return self.trace.span if self.is_whole else (self.scope.start, self.scope.end)
 
-        # Only the whole trace is kept: ranges come and go.
-        return self._once(("averages", group), make) if scope is None or scope.kind == "whole" else make()
+    @property
+    def window(self) -> tuple[int, int]:
+        """(start, end) of the scope on the wall clock, in ns: a step's window ends with its device work."""
+        if self.scope.kind != "step":
+            return self.span
+        low, high = self.step_windows()
+        return int(low[self.scope.step]), int(high[self.scope.step])
 
-    def memory(self) -> Records | None:
-        """What was allocated and freed; None where that was not recorded."""
-        from tracetui.analysis.memory import memory_records
+    @of_trace
+    def step_table(self) -> StepTable:
+        """Where the steps of the trace are."""
+        return find_steps(self.trace)
 
-        return self._once("memory", lambda: memory_records(self.trace))
+    @of_trace
+    def step_windows(self) -> tuple[I64, I64]:
+        """(starts, ends) of the windows of all steps, in ns."""
+        from tracetui.analysis.steps import step_windows
 
-    def memory_use(self, averages: Averages) -> MemoryUse | None:
-        """The memory of each row of `averages`."""
-        from tracetui.analysis.memory import memory_use
+        return step_windows(self.trace, self.step_table())
 
-        records = self.memory()
-        return None if records is None else memory_use(self.trace, self.calls(), averages, records)
-
-    def gaps(self) -> GapList:
-        """The gaps of every device, in one list."""
-        return self._once("gaps", lambda: list_gaps(self.trace))
-
-    def causes(self) -> Causes:
-        """The causes of all gaps, in the order of `gaps`."""
-        from tracetui.analysis.gap_list import list_causes
-
-        return self._once("causes", lambda: list_causes(self.trace, self.gaps()))
-
+    @of_trace
     def steps(self) -> Steps:
-        """The steps of the trace."""
+        """All steps of the trace, what lies outside of them, and the whole."""
         from tracetui.analysis.steps import summarize_steps
 
-        return self._once("steps", lambda: summarize_steps(self.trace, gaps=list(self.gaps().devices)))
-
-    def findings(self, scope: Scope | None = None) -> tuple[Finding, ...]:
-        """What the rules have to say about the trace, or about a part of it."""
-        from tracetui.analysis.findings import find_findings
-
-        def make() -> tuple[Finding, ...]:
-            return find_findings(self.trace, scope, self.steps())
-
-        return self._once("findings", make) if scope is None or scope.kind == "whole" else make()
-
-    def verdict(self, scope: Scope | None = None) -> Verdict:
-        """What holds the trace, or a part of it, back."""
-        from tracetui.analysis.findings import Facts
-        from tracetui.analysis.scope import WHOLE
-
-        return Facts(self.trace, scope or WHOLE, self.steps()).verdict
-
-    def stretch(self, scope: Scope) -> tuple[int, int]:
-        """Where on the wall clock a scope is, in ns: for a step its window, which its device work ends."""
-        if scope.kind == "whole":
-            return self.trace.span
-        return self.steps().rows[scope.step].window if scope.kind == "step" else (scope.start, scope.end)
+        return summarize_steps(self.trace, gaps=self.gaps().devices, causes=self.device_causes())
 
     def step_at(self, time: int, event: int | None = None) -> Scope | None:
         """The step that an event belongs to, or without one that a time falls into."""
-        import numpy as np
-
-        from tracetui.analysis.scope import Scope, launch_times, step_of
-
-        table = self.steps().table
+        table = self.step_table()
         times = np.array([time]) if event is None else launch_times(self.trace, np.array([event]))
         i = int(step_of(table, times)[0])
         if i < 0:
             return None
         return Scope("step", int(table.start[i]), int(table.end[i]), f"step {table.number[i]}", True, i)
+
+    # Calls, averages, memory
+
+    def calls(self, python_functions: bool = False) -> Calls:
+        """The tree of calls that the averages rest on."""
+        from tracetui.analysis.calls import build_calls
+
+        make = partial(build_calls, self.trace, python_functions)
+        return self.whole._once(("calls", python_functions), make)
+
+    def averages(self, group: str = "name", python_functions: bool = False) -> Averages:
+        """The averages, by one of `GROUPS`."""
+        from tracetui.analysis.averages import averages
+
+        def make() -> Averages:
+            return averages(self.trace, self.scope, group=group, calls=self.calls(python_functions))
+
+        return self._once(("averages", group, python_functions), make)
+
+    @of_trace
+    def memory(self) -> Records | None:
+        """What was allocated and freed; None where that was not recorded."""
+        from tracetui.analysis.memory import memory_records
+
+        return memory_records(self.trace)
+
+    def memory_use(self, group: str = "name", python_functions: bool = False) -> MemoryUse | None:
+        """The memory of each row of `averages`; None where it was not recorded."""
+        from tracetui.analysis.memory import memory_use
+
+        records = self.memory()
+        if records is None:
+            return None
+        table = self.averages(group, python_functions)
+        return memory_use(self.trace, self.calls(python_functions), table, records)
+
+    # Gaps
+
+    @once
+    def gaps(self) -> GapList:
+        """The gaps of every device, in one list; of a part of the trace, cut at its borders."""
+        if self.is_whole:
+            return list_gaps(find_gaps(self.trace))
+        return list_gaps([clip(device, *self.window) for device in self.whole.gaps().devices])
+
+    @once
+    def device_causes(self) -> tuple[Causes, ...]:
+        """The causes of the gaps, device by device."""
+        steps = self.step_table()
+        return tuple(gap_causes(self.trace, device, steps) for device in self.gaps().devices)
+
+    @once
+    def causes(self) -> Causes:
+        """The causes of all gaps, in the order of `gaps`."""
+        return join_causes(self.device_causes())
+
+    @once
+    def small_ops(self) -> SmallOps:
+        """The small ops that fill gaps, in the order of `gaps`."""
+        from tracetui.analysis.activity import small_ops
+
+        return small_ops(self.trace, self.gaps().before, self.causes())
+
+    @property
+    def busy_share(self) -> float | None:
+        """Busy time of all devices over their spans; None without device events."""
+        span = sum(device.span for device in self.gaps().devices)
+        return self._busy / span if span else None
+
+    @property
+    def _busy(self) -> int:
+        return sum(device.busy for device in self.gaps().devices)
+
+    # Verdict and findings
+
+    @of_trace
+    def exposed_communication(self) -> Alone:
+        """Collectives while no other kernel runs on their device."""
+        from tracetui.analysis.exposed_time import exposed_communication
+
+        return exposed_communication(self.trace)
+
+    @once
+    def launches(self) -> Launches:
+        """The launches of the scope's device events."""
+        from tracetui.analysis.launches import find_launches
+
+        return find_launches(self.trace, self.scope)
+
+    @once
+    def verdict(self) -> Verdict:
+        """What holds the trace, or the part of it, back."""
+        from tracetui.analysis.verdict import OF_SPAN, judge
+
+        if self.is_whole:
+            return self.steps().whole.verdict
+        if self.scope.kind == "step":
+            return self.steps().rows[self.scope.step].verdict
+        low, high = (np.array([time], dtype=np.int64) for time in self.span)
+        talk = int(self.exposed_communication().within(low, high)[0])
+        base = f"{OF_SPAN} in the {'view' if self.scope.kind == 'viewport' else 'range'}"
+        return judge(
+            self.busy_share, self.launches().median_delay, talk / self._busy if self._busy else 0.0, base
+        )
+
+    @once
+    def findings(self) -> tuple[Finding, ...]:
+        """What the rules have to say, the most severe first."""
+        from tracetui.analysis.findings import find_findings
+
+        return find_findings(self)
+
+    @once
+    def efficiency(self) -> EfficiencyTable:
+        """Achieved rates of operators and kernels."""
+        from tracetui.analysis.efficiency import efficiency
+
+        return efficiency(self.trace, None if self.is_whole else self.work())
+
+    # Slices that the rules ask for
+
+    @once
+    def work(self) -> I64:
+        """Kernels, copies and memsets by time (slices)."""
+        from tracetui.analysis.device_work import device_work
+
+        work = device_work(self.trace)
+        return work[members(self.trace, self.scope, work)]
+
+    @property
+    def work_time(self) -> int:
+        """Durations of all device work together, ns: `WORK_TIME` in sentences. What overlaps counts twice."""
+        return int(self.trace.duration[self.work()].sum())
+
+    @once
+    def work_op(self) -> I64:
+        """The op behind each of `work`, -1 for none."""
+        from tracetui.analysis.device_work import op_behind
+
+        return op_behind(self.trace, self.work())
+
+    @once
+    def kernel_names(self) -> dict[int, KernelName]:
+        """Decoded names of the device work, by index into ``trace.names``."""
+        from tracetui.analysis.device_work import decoded_names
+
+        return decoded_names(self.trace, self.work())
+
+    def decoded(self, i: int) -> KernelName:
+        """The decoded name of a slice of `work`."""
+        return self.kernel_names()[int(self.trace.name[i])]
+
+    def work_of_kind(self, *kinds: str) -> I64:
+        """The device work whose decoded name is of one of these kinds of work, by time (slices)."""
+        mask = np.zeros(len(self.trace.names), dtype=np.bool_)
+        mask[[i for i, name in self.kernel_names().items() if name.kind in kinds]] = True
+        return self.work()[mask[self.trace.name[self.work()]]]
+
+    @of_trace
+    def own_time(self) -> I64:
+        """Duration less that of the children, per slice, ns."""
+        from tracetui.analysis.nesting import sum_into
+
+        trace = self.trace
+        inner = np.flatnonzero(trace.parent >= 0)
+        parents = trace.parent[inner].astype(np.int64)
+        return trace.duration - sum_into(parents, trace.duration[inner], len(trace))
+
+    def named(self, wanted: Callable[[str], bool]) -> Bool:
+        """Mask over ``trace.names``."""
+        return np.fromiter(map(wanted, self.trace.names), np.bool_, len(self.trace.names))
+
+    def slices(self, kind: Kind, wanted: Callable[[str], bool]) -> I64:
+        """The scope's slices of a kind whose name is wanted, without implausible ones."""
+        trace = self.trace
+        at = np.flatnonzero((trace.kind == kind) & ~trace.implausible)
+        at = at[self.named(wanted)[trace.name[at]]] if len(at) else at
+        return at[members(trace, self.scope, at)]
+
+    def analysable(self) -> bool:
+        """Whether the scope has what the rules are about: ops, annotations, launches, device work."""
+        kinds = self.trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, *DEVICE_WORK)
+        return bool(members(self.trace, self.scope, np.flatnonzero(kinds)).any())
+
+    def device_text(self, gaps: DeviceGaps) -> str:
+        """What a sentence calls a device."""
+        return f"device {gaps.device}" if len(self.gaps().devices) > 1 else "the device"

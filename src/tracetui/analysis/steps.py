@@ -12,11 +12,12 @@ the first of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES, CauseTotal, cause_table, gap_causes
+from tracetui.analysis.causes import CAUSES, Causes, CauseTotal, cause_table, gap_causes
 from tracetui.analysis.exposed_time import exposed_communication
 from tracetui.analysis.gaps import DeviceGaps, clip, find_gaps, work_of_devices
 from tracetui.analysis.kinds import time_by_kind
@@ -108,36 +109,37 @@ def step_windows(trace: Trace, steps: StepTable) -> tuple[I64, I64]:
 
 
 def summarize_steps(
-    trace: Trace, annotation: str | None = None, gaps: list[DeviceGaps] | None = None
+    trace: Trace,
+    annotation: str | None = None,
+    gaps: Sequence[DeviceGaps] | None = None,
+    causes: Sequence[Causes] | None = None,
 ) -> Steps:
     """The steps of a trace: its `ProfilerStep`s, or the calls of the annotation named; there may be none.
 
-    `gaps`: what `find_gaps(trace)` gave, to save the work.
+    `gaps`, `causes`: those of every device where they were found before, to save the work.
     """
     table = find_steps(trace, annotation)
     gaps = find_gaps(trace) if gaps is None else gaps
+    causes = [gap_causes(trace, device, table) for device in gaps] if causes is None else causes
     count = len(table)
     low, high = step_windows(trace, table)
 
     # Per step, then (at `count`) over the whole trace.
     busy, idle = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
-    causes = np.zeros((count + 1, len(CAUSES), 2), np.int64)
-    for device in gaps:
-        cause = gap_causes(trace, device, table).cause
+    why = np.zeros((count + 1, len(CAUSES), 2), np.int64)
+    for device, cause in zip(gaps, (c.cause for c in causes), strict=True):
         parts = [clip(device, int(a), int(b)) for a, b in zip(low, high, strict=True)]
         for i, part in enumerate([*parts, device]):
             busy[i] += part.busy
             idle[i] += part.idle
             # A gap that a window's border cuts is counted once, where it ends; its length is shared.
             ends = part.end == device.end[part.whole]
-            causes[i, :, 0] += np.bincount(cause[part.whole[ends]], minlength=len(CAUSES))
-            np.add.at(causes[i, :, 1], cause[part.whole], part.duration)
+            why[i, :, 0] += np.bincount(cause[part.whole[ends]], minlength=len(CAUSES))
+            np.add.at(why[i, :, 1], cause[part.whole], part.duration)
 
     kinds = time_by_kind(trace, table)
-    # Over the whole trace at `count`, then outside of all steps.
     whole_span = np.array(trace.span, dtype=np.int64)
     talk = exposed_communication(trace).within(np.append(low, whole_span[0]), np.append(high, whole_span[1]))
-    talk = np.append(talk, talk[-1] - talk[:-1].sum())
     unusual = _unusual(high - low)
 
     def row(
@@ -149,37 +151,34 @@ def summarize_steps(
         window: tuple[int, int],
         base: str = f"{OF_SPAN} in the step",
     ) -> StepRow:
-        if at == count:  # outside
-            ran, stood, why = (
-                busy[-1] - busy[:-1].sum(),
-                idle[-1] - idle[:-1].sum(),
-                causes[-1] - causes[:-1].sum(0),
-            )
-            talked = talk[-1]
+        sums = (busy, idle, why, talk)
+        if at == count:  # outside: what the whole has and no step
+            ran, idled, reasons, talked = (values[-1] - values[:-1].sum(0) for values in sums)
         else:
-            ran, stood, why, talked = (values[min(at, count)] for values in (busy, idle, causes, talk))
-        share = float(ran / (ran + stood)) if ran + stood > 0 else None
+            ran, idled, reasons, talked = (values[min(at, count)] for values in sums)
+        share = float(ran / (ran + idled)) if ran + idled > 0 else None
         delay = int(kinds.delay[at]) if kinds.delay[at] >= 0 else None
         return StepRow(
-            label,
-            number,
-            event,
-            *time,
-            window,
-            int(ran),
-            int(stood),
-            tuple(cause_table(why[:, 0], why[:, 1])),
-            int(kinds.compute[at]),
-            int(kinds.communication[at]),
-            int(kinds.exposed_communication[at]),
-            int(kinds.copy[at]),
-            int(kinds.exposed_copy[at]),
-            int(kinds.set[at]),
-            int(kinds.launches[at]),
-            int(kinds.kernels[at]),
-            int(kinds.copies[at]),
-            judge(share, delay, float(talked / ran) if ran else 0.0, base),
-            at < count and bool(unusual[at]),
+            label=label,
+            number=number,
+            event=event,
+            start=time[0],
+            duration=time[1],
+            window=window,
+            busy=int(ran),
+            idle=int(idled),
+            idle_by_cause=tuple(cause_table(reasons[:, 0], reasons[:, 1])),
+            compute=int(kinds.compute[at]),
+            communication=int(kinds.communication[at]),
+            exposed_communication=int(kinds.exposed_communication[at]),
+            copy=int(kinds.copy[at]),
+            exposed_copy=int(kinds.exposed_copy[at]),
+            set=int(kinds.set[at]),
+            launches=int(kinds.launches[at]),
+            kernels=int(kinds.kernels[at]),
+            copies=int(kinds.copies[at]),
+            verdict=judge(share, delay, float(talked / ran) if ran else 0.0, base),
+            unusual=at < count and bool(unusual[at]),
         )
 
     rows = tuple(

@@ -23,11 +23,12 @@ def efficiency_command(trace: str, limit: int, scope: str) -> None:
     The work comes from the recorded shapes (record_shapes=True), the time from the device events.
     """
     loaded = load_or_exit(trace)
-    from tracetui.report.efficiency import efficiency_json, efficiency_lines, efficiency_markdown, measure
-    from tracetui.report.jsonable import dumps
+    from tracetui.analysis.results import Results
+    from tracetui.report.efficiency import efficiency_json, efficiency_lines, efficiency_markdown
     from tracetui.report.terminal import terminal_width
+    from tracetui.tables.jsonable import dumps
 
-    table = measure(loaded, parse_scope(loaded, scope))
+    table = Results(loaded).within(parse_scope(loaded, scope)).efficiency()
     form = chosen_format()
     if form == "json":
         emit(dumps(efficiency_json(table)))

@@ -107,20 +107,17 @@ def table_command(
     Request", that are not theirs; this does not.
     """
     loaded = load_or_exit(trace)
-    from tracetui.analysis.averages import averages
-    from tracetui.analysis.calls import build_calls
-    from tracetui.analysis.memory import memory_records, memory_use
     from tracetui.analysis.pytorch_times import pytorch_times
-    from tracetui.report.averages import averages_json, averages_markdown
-    from tracetui.report.jsonable import dumps
+    from tracetui.analysis.results import Results
     from tracetui.report.pytorch_table import FULL_NAME_WIDTH, pytorch_table, sort_rows
     from tracetui.report.terminal import is_terminal, terminal_width
+    from tracetui.tables.averages import averages_json, averages_markdown
+    from tracetui.tables.jsonable import dumps
 
-    calls = build_calls(loaded, python_functions)
-    table = averages(loaded, parse_scope(loaded, scope), group=group, calls=calls)
-    times = pytorch_times(loaded, calls, table)
-    records = memory_records(loaded)
-    memory = memory_use(loaded, calls, table, records) if records is not None else None
+    results = Results(loaded).within(parse_scope(loaded, scope))
+    table = results.averages(group, python_functions)
+    times = pytorch_times(loaded, results.calls(python_functions), table)
+    memory = results.memory_use(group, python_functions)
     if sort is None:
         sort = "self_cuda_time_total" if table.total_self_device else "self_cpu_time_total"
     order = sort_rows(table, times, sort, memory)
@@ -162,18 +159,19 @@ def gaps_command(trace: str, minimum: int, limit: int, scope: str) -> None:
     Totals are over all gaps, whatever the minimum. --json lists every gap, in order of time.
     """
     loaded = load_or_exit(trace)
-    from tracetui.report.gaps import gap_report, gaps_json, gaps_lines, gaps_markdown
-    from tracetui.report.jsonable import dumps
+    from tracetui.analysis.results import Results
+    from tracetui.report.gaps import gaps_json, gaps_lines, gaps_markdown
     from tracetui.report.terminal import terminal_width
+    from tracetui.tables.jsonable import dumps
 
-    reports = gap_report(loaded, parse_scope(loaded, scope))
+    results = Results(loaded).within(parse_scope(loaded, scope))
     form = chosen_format()
     if form == "json":
-        emit(dumps(gaps_json(loaded, reports, minimum)))
+        emit(dumps(gaps_json(results, minimum)))
     elif form == "markdown":
-        emit(gaps_markdown(loaded, reports, minimum, limit))
+        emit(gaps_markdown(results, minimum, limit))
     else:
-        print_lines(gaps_lines(loaded, reports, terminal_width(), minimum, limit))
+        print_lines(gaps_lines(results, terminal_width(), minimum, limit))
 
 
 @click.command("steps")
@@ -192,14 +190,14 @@ def steps_command(trace: str, annotation: str | None, limit: int, scope: str) ->
     """
     loaded = load_or_exit(trace)
     from tracetui.analysis.steps import summarize_steps
-    from tracetui.report.jsonable import dumps
-    from tracetui.report.steps import select_steps, steps_json, steps_lines, steps_markdown
     from tracetui.report.terminal import terminal_width
+    from tracetui.tables.jsonable import dumps
+    from tracetui.tables.steps import all_steps_json, steps_from, steps_lines, steps_markdown
 
-    steps = select_steps(summarize_steps(loaded, annotation), parse_scope(loaded, scope, annotation))
+    steps = steps_from(summarize_steps(loaded, annotation), parse_scope(loaded, scope, annotation))
     form = chosen_format()
     if form == "json":
-        emit(dumps(steps_json(steps)))
+        emit(dumps(all_steps_json(steps)))
     elif form == "markdown":
         emit(steps_markdown(steps, limit))
     else:
@@ -234,10 +232,11 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
         if name not in METRICS:
             raise click.BadParameter(f"{name!r} is none of {', '.join(METRICS)}", param_hint="--fail-under")
     loaded = load_or_exit(trace)
-    from tracetui.report.jsonable import dumps
+    from tracetui.analysis.results import Results
     from tracetui.report.terminal import terminal_width
+    from tracetui.tables.jsonable import dumps
 
-    summary = summarize(loaded, parse_scope(loaded, scope))
+    summary = summarize(Results(loaded).within(parse_scope(loaded, scope)))
     form = chosen_format()
     if form == "json":
         emit(dumps(summary_json(summary)))
@@ -264,16 +263,17 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
 def findings_command(trace: str, scope: str) -> None:
     """Print what to notice in a trace, why it matters, what to try, and the events that show it."""
     loaded = load_or_exit(trace)
-    from tracetui.analysis.findings import find_findings
-    from tracetui.report.findings import findings_json, findings_lines, findings_markdown
-    from tracetui.report.jsonable import dumps
+    from tracetui.analysis.results import Results
+    from tracetui.report.findings import findings_lines, findings_markdown
     from tracetui.report.terminal import terminal_width
+    from tracetui.tables.findings import findings_json
+    from tracetui.tables.jsonable import dumps
 
-    found = find_findings(loaded, parse_scope(loaded, scope))
+    results = Results(loaded).within(parse_scope(loaded, scope))
     form = chosen_format()
     if form == "json":
-        emit(dumps({"findings": findings_json(loaded, found)}))
+        emit(dumps({"findings": findings_json(loaded, results.findings())}))
     elif form == "markdown":
-        emit(findings_markdown(loaded, found))
+        emit(findings_markdown(results))
     else:
-        print_lines(findings_lines(loaded, found, terminal_width()))
+        print_lines(findings_lines(results, terminal_width()))

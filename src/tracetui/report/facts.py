@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracetui.analysis.flow import backward, forward_of, is_device, launches_within, path
-from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.memory import Records, change, moment
 from tracetui.analysis.scope import find_steps, launch_times, step_of
 from tracetui.cells import wrap
 from tracetui.report.device_facts import device_facts
 from tracetui.safe_text import plain
+from tracetui.tables.names import short_of
 from tracetui.trace.model import DEVICE_WORK, I32, Kind, Trace
 from tracetui.units import exact, fixed, instant, memory_size, plural, share_of, size
 
@@ -37,7 +37,7 @@ def event_facts(
     """All there is to say about slice i. `args`: its arguments, None while they are being read."""
     # What is looked for most comes first, a kernel's full name last: it may fill the pane.
     name = trace.name_of(i)
-    short_form = short(trace, i)
+    short_form = short_of(trace, i)
     whole = [Fact("full name", name)] if short_form != name else []
     launched, told = device_facts(args) if args and is_device(trace, i) else ([], frozenset())
     facts = [Fact("name", short_form), *_itself(trace, i), *(Fact(*fact) for fact in launched)]
@@ -49,11 +49,6 @@ def event_facts(
     else:
         facts += [Fact(plain(str(k), 40), value_text(v)) for k, v in args.items() if k not in told]
     return facts + whole
-
-
-def short(trace: Trace, i: int) -> str:
-    """The short name of slice i."""
-    return short_name(trace.name_of(i), trace.categories[int(trace.category[i])])
 
 
 def self_time(trace: Trace, i: int) -> int:
@@ -120,7 +115,7 @@ def _links(trace: Trace, i: int) -> list[Fact]:
     around = path(trace, launch if launch >= 0 else i)[:-1]
     for depth, j in enumerate(around):
         label = ("launched in" if launch >= 0 else "path") if depth == 0 else ""
-        facts.append(Fact(label, "  " * min(depth, 12) + short(trace, j), j))
+        facts.append(Fact(label, "  " * min(depth, 12) + short_of(trace, j), j))
     facts += _launched(trace, i)
     partner = backward(trace, i)
     if partner is not None:
@@ -160,7 +155,7 @@ def _launched(trace: Trace, i: int) -> list[Fact]:
     total = exact(int(trace.duration[work].sum()))
     facts = [Fact("on the GPU", f"{', '.join(what)}, {total} in all{meanwhile}", int(work[0]))]
     facts += [
-        Fact("", f"  {fixed(int(trace.duration[j])):>10}  {short(trace, j)}", j)
+        Fact("", f"  {fixed(int(trace.duration[j])):>10}  {short_of(trace, j)}", j)
         for j in work[:SHOWN_EVENTS].tolist()
     ]
     if len(work) > SHOWN_EVENTS:

@@ -1,25 +1,19 @@
-"""Findings as text, Markdown and JSON."""
+"""Findings as text and Markdown. (As JSON: `tracetui.tables.findings`.)"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from tracetui.analysis.findings import Finding, analysable
-from tracetui.analysis.kernel_names import short_name
-from tracetui.report import markdown
-from tracetui.report.lines import Line, fit, wrap
+from tracetui.analysis.findings import Finding
+from tracetui.analysis.results import Results
+from tracetui.cells import fit, wrap
+from tracetui.tables import markdown
+from tracetui.tables.lines import Line
+from tracetui.tables.names import short_of
 from tracetui.trace import Trace
 from tracetui.units import duration, instant
 
-__all__ = [
-    "SEVERITY_STYLE",
-    "UNKNOWN_EVENTS",
-    "finding_titles",
-    "findings_json",
-    "findings_lines",
-    "findings_markdown",
-]
+__all__ = ["SEVERITY_STYLE", "UNKNOWN_EVENTS", "finding_titles", "findings_lines", "findings_markdown"]
 
 SEVERITY_STYLE = {"high": "bad", "medium": "warn", "low": "accent", "info": "dim"}
 UNKNOWN_EVENTS = (
@@ -30,40 +24,16 @@ SHOWN = 3
 """Pieces of evidence in text; JSON has all that the finding lists."""
 
 
-def findings_json(trace: Trace, findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    """One object per finding, the most severe first. `slice` is the row of the trace's columns."""
-    return [
-        {
-            "rule": f.rule,
-            "severity": f.severity,
-            "title": f.title,
-            "text": f.text,
-            "advice": f.advice,
-            "numbers": {name: float(value) for name, value in f.numbers.items()},
-            "evidence": [
-                {
-                    "slice": int(i),
-                    "name": trace.name_of(int(i)),
-                    "lane": trace.lanes[int(trace.lane[i])].name,
-                    "start_ns": int(trace.start[i]),
-                    "duration_ns": int(trace.duration[i]),
-                }
-                for i in f.evidence
-            ],
-        }
-        for f in findings
-    ]
-
-
-def _nothing(trace: Trace) -> str:
-    return "No rule has anything to say about this trace." if analysable(trace) else UNKNOWN_EVENTS
+def _nothing(results: Results) -> str:
+    known = results.whole.analysable()
+    return "No rule has anything to say about this trace." if known else UNKNOWN_EVENTS
 
 
 def _evidence(trace: Trace, finding: Finding) -> list[str]:
     shown = []
     for i in finding.evidence[:SHOWN]:
-        name = short_name(trace.name_of(i), trace.categories[int(trace.category[i])])
-        shown.append(f"{name} at {instant(int(trace.start[i]))}, {duration(int(trace.duration[i]))}")
+        at, length = instant(int(trace.start[i])), duration(int(trace.duration[i]))
+        shown.append(f"{short_of(trace, i)} at {at}, {length}")
     more = len(finding.evidence) - SHOWN
     return [*shown, f"and {more} more"] if more > 0 else shown
 
@@ -72,7 +42,7 @@ def finding_titles(findings: Sequence[Finding], width: int, limit: int) -> list[
     """One line per finding."""
     lines: list[Line] = []
     for f in findings[:limit]:
-        title = wrap(f.title, width - 11) or [""]
+        title = wrap(f.title, width - 11)
         lines.append([(f"  {f.severity:<8} ", SEVERITY_STYLE[f.severity]), (title[0], "")])
         lines += [[(f"{'':11}{part}", "")] for part in title[1:]]
     if len(findings) > limit:
@@ -80,15 +50,15 @@ def finding_titles(findings: Sequence[Finding], width: int, limit: int) -> list[
     return lines
 
 
-def findings_lines(trace: Trace, findings: Sequence[Finding], width: int) -> list[Line]:
+def findings_lines(results: Results, width: int) -> list[Line]:
     """Each finding with its explanation, what to try, and the first of its evidence."""
     width = min(width, 100)
-    if not findings:
-        return [[(part, "")] for part in wrap(_nothing(trace), width)]
+    if not results.findings():
+        return [[(part, "")] for part in wrap(_nothing(results), width)]
     lines: list[Line] = []
-    for f in findings:
+    for f in results.findings():
         lines += [[]] if lines else []
-        title = wrap(f.title, width - 9) or [""]
+        title = wrap(f.title, width - 9)
         lines.append([(f"{f.severity:<8} ", SEVERITY_STYLE[f.severity]), (title[0], "title")])
         lines += [[(f"{'':9}{part}", "title")] for part in title[1:]]
         lines += [[(f"  {part}", "")] for part in wrap(f.text, width - 2)]
@@ -96,16 +66,16 @@ def findings_lines(trace: Trace, findings: Sequence[Finding], width: int) -> lis
         lines += [
             [("  Try: " if i == 0 else "       ", "accent"), (part, "")] for i, part in enumerate(advice)
         ]
-        lines += [[(fit(f"  > {text}", width), "dim")] for text in _evidence(trace, f)]
+        lines += [[(fit(f"  > {text}", width), "dim")] for text in _evidence(results.trace, f)]
     return lines
 
 
-def findings_markdown(trace: Trace, findings: Sequence[Finding]) -> str:
-    if not findings:
-        return f"{_nothing(trace)}\n"
+def findings_markdown(results: Results) -> str:
+    if not results.findings():
+        return f"{_nothing(results)}\n"
     text = ""
-    for f in findings:
+    for f in results.findings():
         text += f"- **{f.severity}: {markdown.cell(f.title)}**. {markdown.cell(f.text)}\n"
         text += f"  *Try:* {markdown.cell(f.advice)}\n" if f.advice else ""
-        text += "".join(f"  - {markdown.cell(e)}\n" for e in _evidence(trace, f))
+        text += "".join(f"  - {markdown.cell(e)}\n" for e in _evidence(results.trace, f))
     return text

@@ -15,14 +15,12 @@ from tracetui.analysis.averages import SORT_COLUMNS, Averages
 from tracetui.analysis.calls import is_collective
 from tracetui.analysis.memory import MemoryUse
 from tracetui.analysis.pytorch_times import Times
+from tracetui.tables.averages import GROUP_HEADERS, format_memory, format_share, format_time
 
 __all__ = [
     "FULL_NAME_WIDTH",
     "MEMORY_COLUMNS",
     "NAME_WIDTH",
-    "format_memory",
-    "format_share",
-    "format_time",
     "pytorch_table",
     "sort_rows",
 ]
@@ -34,22 +32,6 @@ SHAPES_WIDTH = 80
 COLUMN_WIDTH = 12
 GAP = "  "
 
-GROUP_HEADERS = {"shape": "Input Shapes", "annotation": "Annotation", "op": "Launched by"}
-
-
-def format_time(us: float) -> str:
-    """Microseconds as PyTorch writes them: `1.234us`, `1.234ms`, `1.234s`."""
-    if us >= 1e6:
-        return f"{us / 1e6:.3f}s"
-    if us >= 1e3:
-        return f"{us / 1e3:.3f}ms"
-    return f"{us:.3f}us"
-
-
-def format_share(part: float, whole: float) -> str:
-    """A percentage as PyTorch writes it; NaN for a share of nothing."""
-    return f"{part * 100.0 / whole:.2f}%" if whole else "NaN"
-
 
 @dataclass(frozen=True, slots=True)
 class _Column:
@@ -58,14 +40,6 @@ class _Column:
     """Which of the cells of `_cells`."""
     rank: int
     """Columns of a high rank are the first to go where the terminal is narrow."""
-
-
-def format_memory(count: int) -> str:
-    """Bytes as PyTorch writes them: `512 B`, `1.50 KB` (1,024 bytes), `-2.00 GB`."""
-    for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
-        if abs(count) >= size:
-            return f"{count / size:.2f} {unit}"
-    return f"{count} B"
 
 
 def _columns(cpu: bool, device: bool, memory: MemoryUse | None) -> list[_Column]:

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-import numpy as np
-
-from tracetui.analysis.averages import Averages, averages
+from tracetui.analysis.averages import Averages
 from tracetui.analysis.causes import CauseTotal, totals_by
-from tracetui.analysis.findings import Facts, Finding, analysable, find_findings
 from tracetui.analysis.kernel_names import decode
-from tracetui.analysis.launches import ShortKernels, find_launches, short_kernels
-from tracetui.analysis.scope import WHOLE, Scope
-from tracetui.analysis.steps import StepRow, Steps, summarize_steps
-from tracetui.analysis.verdict import Verdict, busy_text
-from tracetui.report import markdown
-from tracetui.report.findings import UNKNOWN_EVENTS, finding_titles, findings_json, findings_markdown
-from tracetui.report.gaps import GapReport, cause_lines, causes_markdown, gap_report, headline, lead_in_line
-from tracetui.report.jsonable import share as json_share
-from tracetui.report.jsonable import us
-from tracetui.report.lines import Line, Span, bar, columns, fit, wrap
-from tracetui.report.steps import select_steps, step_json, steps_lines, steps_markdown, verdict_json
+from tracetui.analysis.launches import ShortKernels, short_kernels
+from tracetui.analysis.results import Results
+from tracetui.analysis.steps import Steps
+from tracetui.analysis.verdict import busy_text
+from tracetui.cells import fit, wrap
+from tracetui.report.findings import UNKNOWN_EVENTS, finding_titles, findings_markdown
+from tracetui.report.gaps import (
+    GapReport,
+    cause_lines,
+    causes_json,
+    causes_markdown,
+    gap_report,
+    headline,
+    lead_in_line,
+)
 from tracetui.safe_text import plain
-from tracetui.trace import Trace
-from tracetui.trace.model import I8, I64
+from tracetui.tables import markdown
+from tracetui.tables.findings import findings_json
+from tracetui.tables.jsonable import share as json_share
+from tracetui.tables.jsonable import us
+from tracetui.tables.lines import Line, Span, bar, columns
+from tracetui.tables.steps import steps_from, steps_json, steps_lines, steps_markdown, verdict_json
 from tracetui.units import duration, plural, share
 
 __all__ = ["METRICS", "Summary", "metric", "summarize", "summary_json", "summary_lines", "summary_markdown"]
@@ -45,71 +50,46 @@ device, and the share of communication that other kernels hide."""
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the summary tells of a trace."""
+    """What the summary shows of a trace, or of a part of it."""
 
-    trace: Trace
+    results: Results
     file: str
     """The file's name, safe to show."""
     gaps: list[GapReport]
     steps: Steps
+    """With the rows of the scope."""
     table: Averages
     top: list[int]
     """Rows of `table` with most device time of their own (CPU time, without a device)."""
     short: ShortKernels
-    findings: tuple[Finding, ...]
-    scope: Scope
-    rows: tuple[StepRow, ...]
-    """The steps of the scope."""
-    verdict: Verdict
-    idle_by_cause: tuple[CauseTotal, ...]
+    idle_by_cause: list[CauseTotal]
 
 
-def summarize(trace: Trace, scope: Scope = WHOLE) -> Summary:
-    """Everything that the summary shows, of a scope."""
+def summarize(results: Results) -> Summary:
+    """Everything that the summary shows."""
+    trace = results.trace
     path = trace.info.path
-    file = "standard input" if path == "-" else plain(PurePath(path).name, 60)
-    reports = gap_report(trace, scope)
-    table = averages(trace, scope)
+    reports, table = gap_report(results), results.averages()
     if reports:
         ranked = [int(i) for i in table.sorted_by("self_device_time_total")]
         top = [i for i in ranked if table.device[i] and not table.annotation[i] and table.self_device[i] > 0]
     else:
         top = [int(i) for i in table.sorted_by("self_cpu_time_total") if table.self_cpu[i] > 0]
-    steps = summarize_steps(trace)
-    launches = find_launches(trace, scope)
-    if scope.kind == "whole":
-        rows, verdict = steps.rows, steps.whole.verdict
-    elif scope.kind == "step":
-        rows = (steps.rows[scope.step],)
-        verdict = rows[0].verdict
-    else:
-        rows = select_steps(steps, scope).rows
-        verdict = Facts(trace, scope, steps).verdict
     return Summary(
-        trace,
-        file,
+        results,
+        "standard input" if path == "-" else plain(PurePath(path).name, 60),
         reports,
-        steps,
+        steps_from(results.steps(), results.scope),
         table,
         top,
-        short_kernels(trace, launches),
-        find_findings(trace, scope, steps),
-        scope,
-        rows,
-        verdict,
-        tuple(totals_by(*_all_causes(reports))),
+        short_kernels(trace, results.launches()),
+        totals_by(results.causes().cause, results.gaps().duration),
     )
-
-
-def _all_causes(reports: list[GapReport]) -> tuple[I8, I64]:
-    cause = [r.causes.cause for r in reports]
-    length = [r.gaps.duration for r in reports]
-    return np.concatenate([np.zeros(0, np.int8), *cause]), np.concatenate([np.zeros(0, np.int64), *length])
 
 
 def metric(summary: Summary, name: str) -> float | None:
     """A share from 0 to 1, None where the trace does not tell. Raises KeyError for none of `METRICS`."""
-    rows, verdict = summary.rows, summary.verdict
+    rows, verdict = summary.steps.rows, summary.results.verdict()
     if name == "busy":
         return verdict.busy_share
     if name == "step-busy":
@@ -117,7 +97,7 @@ def metric(summary: Summary, name: str) -> float | None:
     if name == "device-busy":
         return min((r.gaps.busy_share for r in summary.gaps), default=None)
     if name == "overlap":
-        parts = [summary.steps.whole] if summary.scope.kind == "whole" else rows
+        parts = (summary.steps.whole,) if summary.results.is_whole else rows
         talk = sum(r.communication for r in parts)
         return 1 - sum(r.exposed_communication for r in parts) / talk if talk else None
     raise KeyError(name)
@@ -125,25 +105,23 @@ def metric(summary: Summary, name: str) -> float | None:
 
 def summary_json(summary: Summary) -> dict[str, Any]:
     """The summary as JSON-ready values."""
-    trace, whole = summary.trace, summary.steps.whole
+    trace, table, steps = summary.results.trace, summary.table, summary.steps
     low, high = trace.span
-    table = summary.table
+    *rows, outside, whole = steps_json((*steps.rows, steps.outside, steps.whole))
     return {
         "file": summary.file,
-        "scope": summary.scope.label,
+        "scope": summary.results.scope.label,
         "events": trace.events,
         "slices": len(trace),
         "lanes": len(trace.lanes),
         "devices": len(summary.gaps),
-        "steps": len(summary.rows),
+        "steps": len(rows),
         "span_ns": high - low,
         "warnings": [
             {"kind": n.kind, "level": n.level, "count": n.count, "text": n.text} for n in trace.notices
         ],
-        **verdict_json(summary.verdict),
-        "idle_by_cause": [
-            {"cause": t.cause, "gaps": t.gaps, "duration_ns": t.duration} for t in summary.idle_by_cause
-        ],
+        **verdict_json(summary.results.verdict()),
+        "idle_by_cause": causes_json(summary.idle_by_cause),
         "device_list": [
             {
                 "device": r.gaps.device,
@@ -157,9 +135,9 @@ def summary_json(summary: Summary) -> dict[str, Any]:
             }
             for r in summary.gaps
         ],
-        "step_list": [step_json(row) for row in summary.rows],
-        "outside_steps": step_json(summary.steps.outside),
-        "whole": step_json(whole),
+        "step_list": rows,
+        "outside_steps": outside,
+        "whole": whole,
         "top": [
             {
                 "name": table.names[i],
@@ -171,13 +149,13 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         ],
         "self_cpu_us": us(table.total_self_cpu),
         "self_device_us": us(table.total_self_device),
-        "findings": findings_json(trace, summary.findings),
+        "findings": findings_json(trace, summary.results.findings()),
         "short_kernels": {"events": summary.short.events, "of": summary.short.of},
     }
 
 
 def _title(summary: Summary) -> str:
-    trace = summary.trace
+    trace = summary.results.trace
     low, high = trace.span
     lanes = sum(1 for lane in trace.lanes if lane.last > lane.first)
     what = f"{plural(trace.events, 'event')}, {plural(len(trace), 'slice')} on {plural(lanes, 'lane')}"
@@ -186,25 +164,26 @@ def _title(summary: Summary) -> str:
 
 def _verdict(summary: Summary) -> tuple[str, str, str]:
     """(the verdict, its numbers, the reason)."""
-    verdict = summary.verdict
+    verdict, scope = summary.results.verdict(), summary.results.scope
     numbers = []
     if verdict.busy_share is not None:
         where = "within steps" if summary.steps.rows else "of its span"
-        where = where if summary.scope.kind == "whole" else f"in the {summary.scope.kind}"
+        where = where if scope.kind == "whole" else f"in the {scope.kind}"
         numbers.append(f"GPU busy {busy_text(verdict.busy_share)} {where}")
     if verdict.launch_delay is not None:
         numbers.append(f"launch to start {duration(verdict.launch_delay)} (median)")
-    reason = verdict.reason if analysable(summary.trace) else UNKNOWN_EVENTS
+    reason = verdict.reason if summary.results.whole.analysable() else UNKNOWN_EVENTS
     return verdict.verdict, ", ".join(numbers), reason
 
 
 def summary_lines(summary: Summary, width: int) -> list[Line]:
     """The summary in lines of at most `width` cells: the verdict first."""
     width = min(width, 110)
+    results, trace = summary.results, summary.results.trace
     word, numbers, reason = _verdict(summary)
     lines: list[Line] = [
         [(fit(summary.file, width - 2 - len(_title(summary))), "title"), (f"  {_title(summary)}", "dim")],
-        *([[(f"only {summary.scope.label}", "warn")]] if summary.scope.kind != "whole" else []),
+        *([] if results.is_whole else [[(f"only {results.scope.label}", "warn")]]),
         [],
         [
             (word[0].upper() + word[1:], VERDICT_STYLE[word]),
@@ -217,15 +196,14 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
         lines += cause_lines(report.totals, report.gaps.idle, width)
         if (lead_in := lead_in_line(report)) is not None:
             lines.append([(fit(f"  {lead_in}", width), "dim")])
-    if summary.findings:
-        lines += [[], [("Findings", "head")], *finding_titles(summary.findings, width, FINDINGS_SHOWN)]
-    if summary.rows:
-        shown = replace(summary.steps, rows=summary.rows)
-        lines += [[], [("Steps", "head")], *steps_lines(shown, width, STEPS_SHOWN)]
+    if findings := results.findings():
+        lines += [[], [("Findings", "head")], *finding_titles(findings, width, FINDINGS_SHOWN)]
+    if summary.steps.rows:
+        lines += [[], [("Steps", "head")], *steps_lines(summary.steps, width, STEPS_SHOWN)]
     lines += _top_lines(summary, width)
-    if summary.trace.notices:
+    if trace.notices:
         lines += [[], [("About the file", "head")]]
-        for notice in summary.trace.notices:
+        for notice in trace.notices:
             text = fit(f"{notice.count:,} x {notice.text}", width - 12)
             lines.append([(f"  {notice.level:<8}", LEVEL_STYLE.get(notice.level, "")), (f"  {text}", "")])
     return lines
@@ -261,7 +239,7 @@ def _top_lines(summary: Summary, width: int) -> list[Line]:
 
 def summary_markdown(summary: Summary) -> str:
     """The summary to paste into an issue or a chat."""
-    trace = summary.trace
+    results, trace = summary.results, summary.results.trace
     word, numbers, reason = _verdict(summary)
     text = markdown.heading(summary.file, 2) + f"\n{markdown.cell(_title(summary))}\n\n"
     numbers = f": {numbers}" if numbers else ""
@@ -274,9 +252,8 @@ def summary_markdown(summary: Summary) -> str:
             + (f"\n{markdown.cell(lead_in)}\n" if lead_in else "")
         )
         text += "\n" + causes_markdown(report.totals, report.gaps.idle)
-    if summary.rows:
-        shown = replace(summary.steps, rows=summary.rows)
-        text += "\n" + markdown.heading("Steps", 3) + "\n" + steps_markdown(shown, STEPS_SHOWN)
+    if summary.steps.rows:
+        text += "\n" + markdown.heading("Steps", 3) + "\n" + steps_markdown(summary.steps, STEPS_SHOWN)
     table = summary.table
     rows = []
     for i in summary.top[:TOP]:
@@ -288,8 +265,8 @@ def summary_markdown(summary: Summary) -> str:
     if rows:
         text += "\n" + markdown.heading("Where the time goes", 3) + "\n"
         text += markdown.table(["Share", "Time", "Calls", "Name"], rows, ">>><")
-    if summary.findings:
-        text += "\n" + markdown.heading("Findings", 3) + "\n" + findings_markdown(trace, summary.findings)
+    if results.findings():
+        text += "\n" + markdown.heading("Findings", 3) + "\n" + findings_markdown(results)
     if trace.notices:
         text += "\n" + markdown.heading("About the file", 3) + "\n"
         text += "".join(f"- {n.level}: {n.count:,} x {markdown.cell(n.text)}\n" for n in trace.notices)

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tracetui.report.lines import STYLES, Line, plain_text
+from tracetui.tables.lines import STYLES, Line, plain_text
 
 __all__ = ["is_terminal", "render", "terminal_width"]
 

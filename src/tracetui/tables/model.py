@@ -1,32 +1,49 @@
-"""A table as columns: values to sort by and text to show, asked for only for the rows on the screen."""
+"""A table as columns, each with what it is in every form: on the screen, as text, as Markdown, in a file.
+
+Texts and values are asked for only where they are needed: of the rows on the screen, of those in a report.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tracetui.tables.lines import Span
+
 I64 = npt.NDArray[np.int64]
 Values = npt.NDArray[Any] | Sequence[Any]
+Fields = dict[str, Callable[[I64], Sequence[Any]]]
+"""Names of fields in JSON and CSV, with their unit, and the values of the rows asked for."""
+
+
+def nothing(row: int) -> str:
+    """The text of a column that does not stand in a form."""
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. `text` is called with a row's index into the data, not into the order of the table."""
+    """One column. Functions of a row take its index into the data, not into the order of the table.
+
+    A table's module says which columns stand in which form, by their keys.
+    """
 
     key: str
-    title: str
-    text: Callable[[int], str]
+
+    # On the screen
+    title: str = ""
+    text: Callable[[int], str] = nothing
     """What is shown: safe, plain, one line."""
     values: Callable[[], Values] | None = None
     """One value per row, to sort by. None: cannot be sorted."""
     width: int = 0
     """Cells. 0: takes what the others leave; one column of a table may."""
     right: bool = True
-    """Numbers stand right, words left."""
+    """Numbers stand right, words left. In text and Markdown, too."""
     drop: int = 0
     """Where the table is too narrow, the column with the largest `drop` goes first. 0: never goes."""
     descending: bool = True
@@ -37,6 +54,31 @@ class Column:
     """Text too long for its cells keeps both ends: names differ at either."""
     after: int = 2
     """Cells between it and the next column."""
+
+    # In text and Markdown
+    heading: str = ""
+    cell: Callable[[int], str | Span] = nothing
+    """What stands in text, and in Markdown without its style."""
+    markdown_heading: str | None = None
+    """None: the heading, with a capital."""
+    markdown: Callable[[int], str] | None = None
+    """The cell in Markdown, with what must be escaped. None: `cell`."""
+
+    # In JSON and CSV
+    fields: Fields = field(default_factory=dict)
+
+
+Columns = Mapping[str, Column]
+"""The columns of a table by their keys."""
+
+
+def by_key(*columns: Column) -> Columns:
+    return {column.key: column for column in columns}
+
+
+def pick(columns: Columns, keys: Sequence[str]) -> tuple[Column, ...]:
+    """The columns of these keys that the table has, in the order of the keys."""
+    return tuple(columns[key] for key in keys if key in columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,11 @@ READ = 4_000
 """Characters of a name that are looked at for what tells it apart."""
 
 
+def short_of(trace: Trace, i: int) -> str:
+    """The short name of slice i."""
+    return short_name(trace.name_of(i), trace.categories[int(trace.category[i])])
+
+
 def short_names(trace: Trace, events: I64) -> list[str]:
     """The short name of each slice, each distinct one made once; "" for -1."""
     inside, at = events >= 0, np.maximum(events, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -11,27 +11,20 @@ from tracetui.units import column_unit, in_unit
 
 
 def time_column(
-    key: str,
-    title: str,
-    value: Callable[[int], float],
-    values: Callable[[], Values],
-    drop: int = 0,
-    *,
-    zero: str = "-",
-    descending: bool = True,
+    key: str, title: str, values: Values, drop: int = 0, *, zero: str = "-", **more: Any
 ) -> Column:
-    """A column of times in ns; `value`: that of a row, `values`: all of them, `zero`: what is shown for 0.
+    """A column of times in ns; `zero`: what is shown for 0; `more`: as of `Column`.
 
     It is as wide as its longest number and its title need.
     """
-    every = np.asarray(values(), dtype=np.float64)
+    every = np.asarray(values, dtype=np.float64)
     longest = float(np.abs(every).max(initial=0.0))
     unit = column_unit(longest)
     heading = f"{title} {unit}"
 
     def text(row: int) -> str:
-        ns = value(row)
+        ns = values[row]
         return in_unit(ns, unit) if ns else zero
 
     least = len(in_unit(-longest if every.min(initial=0.0) < 0 else longest, unit))
-    return Column(key, heading, text, values, max(len(heading), least), True, drop, descending)
+    return Column(key, heading, text, lambda: values, max(len(heading), least), right=True, drop=drop, **more)

@@ -1,20 +1,16 @@
 """Findings: rules over a trace, each with its evidence, an explanation, and what to try.
 
-A rule is a function from the shared facts to the findings that it yields; `RULES` lists them. A rule that
+A rule is a function from the shared results to the findings that it yields; `RULES` lists them. A rule that
 does not fire says nothing: there is no finding without evidence.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from tracetui.analysis.findings import compiled, copies, idle, kernels, ops, start, use
-from tracetui.analysis.findings.model import SEVERITIES, Facts, Finding, Rule
-from tracetui.analysis.scope import WHOLE, Scope, members
-from tracetui.analysis.steps import Steps
-from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.analysis.findings.model import SEVERITIES, Finding, Rule
+from tracetui.analysis.results import Results
 
-__all__ = ["RULES", "SEVERITIES", "Facts", "Finding", "analysable", "find_findings"]
+__all__ = ["RULES", "SEVERITIES", "Finding", "find_findings"]
 
 RULES: dict[str, Rule] = {
     "overhead_bound": use.overhead_bound,
@@ -46,22 +42,7 @@ RULES: dict[str, Rule] = {
 """Every rule, by name, in the order in which findings of one severity are shown."""
 
 
-def analysable(trace: Trace, scope: Scope | None = None) -> bool:
-    """Whether a trace, or a part of it, has what the rules are about: ops, annotations, launches, work."""
-    at = np.flatnonzero(trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, *DEVICE_WORK))
-    return bool(members(trace, scope, at).any())
-
-
-def find_findings(
-    trace: Trace, scope: Scope | None = None, steps: Steps | None = None
-) -> tuple[Finding, ...]:
-    """Everything that the rules have to say about a trace or a part of it, the most severe first.
-
-    Args:
-        trace: the trace.
-        scope: the step, range or viewport to speak of; the whole trace by default.
-        steps: what `summarize_steps` gave for the trace's own steps, to save the work.
-    """
-    facts = Facts(trace, scope or WHOLE, steps)
-    found = [finding for rule in RULES.values() for finding in rule(facts)]
+def find_findings(results: Results) -> tuple[Finding, ...]:
+    """Everything that the rules have to say about a trace or a part of it, the most severe first."""
+    found = [finding for rule in RULES.values() for finding in rule(results)]
     return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.findings.model import WORK_TIME, Facts, Finding, first_of
+from tracetui.analysis.findings.model import WORK_TIME, Finding, first_of
 from tracetui.analysis.kernels.inductor import METADATA
+from tracetui.analysis.results import Results
 from tracetui.trace import Kind
 from tracetui.units import duration, plural, share, verb
 
@@ -15,18 +16,18 @@ _GUARDS = ("TorchDynamo Cache Lookup",)
 _PROLOGUE = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
 
 
-def compiled_overhead(facts: Facts) -> Iterator[Finding]:
+def compiled_overhead(results: Results) -> Iterator[Finding]:
     """Guards and prologue of a compiled region, paid on every call."""
-    trace = facts.trace
-    regions = facts.slices(Kind.CPU_OP, lambda name: name.startswith("Torch-Compiled Region"))
-    guards = facts.slices(Kind.CPU_OP, _GUARDS.__contains__)
-    prologue = facts.slices(Kind.CPU_OP, _PROLOGUE.__contains__)
+    trace = results.trace
+    regions = results.slices(Kind.CPU_OP, lambda name: name.startswith("Torch-Compiled Region"))
+    guards = results.slices(Kind.CPU_OP, _GUARDS.__contains__)
+    prologue = results.slices(Kind.CPU_OP, _PROLOGUE.__contains__)
     if not len(regions) or not (len(guards) + len(prologue)):
         return
     guarding, preparing = int(trace.duration[guards].sum()), int(trace.duration[prologue].sum())
     whole = max(1, int(trace.duration[regions].sum()) + guarding)
     each = (guarding + preparing) / len(regions)
-    replayed = len(facts.slices(Kind.RUNTIME, lambda name: "GraphLaunch" in name))
+    replayed = len(results.slices(Kind.RUNTIME, lambda name: "GraphLaunch" in name))
     graphs = "" if replayed else ' mode="reduce-overhead" replays what follows as a CUDA graph.'
     yield Finding(
         "compiled_overhead",
@@ -42,13 +43,15 @@ def compiled_overhead(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def fused_kernels(facts: Facts) -> Iterator[Finding]:
+def fused_kernels(results: Results) -> Iterator[Finding]:
     """Kernels that the compiler wrote, and which operators their names say they fuse."""
-    trace = facts.trace
-    fused = {i: name for i, name in facts.names.items() if name.family == "triton" and len(name.ops) > 1}
+    trace = results.trace
+    fused = {
+        i: name for i, name in results.kernel_names().items() if name.family == "triton" and len(name.ops) > 1
+    }
     if not fused:
         return
-    at = facts.work[np.isin(trace.name[facts.work], list(fused))]
+    at = results.work()[np.isin(trace.name[results.work()], list(fused))]
     time = int(trace.duration[at].sum())
     by_time = sorted(fused, key=lambda i: -int(trace.duration[at[trace.name[at] == i]].sum()))
     top = fused[by_time[0]]
@@ -65,7 +68,7 @@ def fused_kernels(facts: Facts) -> Iterator[Finding]:
         if len(fused) == 1
         else f"{len(fused)} fused kernels, above all {top.short}",
         f"{_sentence('; '.join(parts))}. {plural(len(at), 'call')}, {duration(time)}, "
-        f"{share(time / max(1, facts.work_time))} of {WORK_TIME}. What these operators hand to one "
+        f"{share(time / max(1, results.work_time))} of {WORK_TIME}. What these operators hand to one "
         "another stays in registers instead of going to memory and back.",
         "Compare with the eager kernels of the same operators. Views in the list move nothing by themselves.",
         first_of(first),
@@ -77,19 +80,20 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def cuda_graphs(facts: Facts) -> Iterator[Finding]:
+def cuda_graphs(results: Results) -> Iterator[Finding]:
     """Graph launches: one call on the CPU, many kernels on the device."""
-    trace = facts.trace
-    at = facts.slices(Kind.RUNTIME, lambda name: "GraphLaunch" in name)
+    trace = results.trace
+    at = results.slices(Kind.RUNTIME, lambda name: "GraphLaunch" in name)
     launched = np.bincount(
-        np.searchsorted(at, facts.launches.launch[np.isin(facts.launches.launch, at)]), minlength=len(at)
+        np.searchsorted(at, results.launches().launch[np.isin(results.launches().launch, at)]),
+        minlength=len(at),
     )
     if not len(at) or int(launched.max(initial=0)) < 2:
         return
     most = int(np.argmax(launched))
     many, graphs = int(launched.sum()), int((launched > 0).sum())
     name = trace.name_of(int(at[most]))
-    inside = facts.launches.event[facts.launches.launch == at[most]]
+    inside = results.launches().event[results.launches().launch == at[most]]
     first = int(inside[np.argmin(trace.start[inside])])
     yield Finding(
         "cuda_graphs",

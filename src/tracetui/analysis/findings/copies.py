@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.exposed_time import host_copies, host_copies_alone
-from tracetui.analysis.findings.model import Facts, Finding, first_of
+from tracetui.analysis.findings.model import Finding, first_of
+from tracetui.analysis.results import Results
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
 from tracetui.trace.model import I64
@@ -19,17 +20,17 @@ PAGEABLE_SHARE = 0.01
 MOST_READ = 256
 
 
-def copy_before_product(facts: Facts) -> Iterator[Finding]:
+def copy_before_product(results: Results) -> Iterator[Finding]:
     """One op copies on the device, then multiplies: the bias of addmm is copied into the result first."""
-    trace = facts.trace
-    on_device = facts.named(lambda name: name.startswith("Memcpy DtoD") or name == "CopyDeviceToDevice")
+    trace, names = results.trace, results.kernel_names()
+    on_device = results.named(lambda name: name.startswith("Memcpy DtoD") or name == "CopyDeviceToDevice")
     role = np.zeros(len(trace.names), dtype=np.int8)
     role[on_device] = 1
-    role[[i for i, name in facts.names.items() if name.kind == "copy" and name.family == "aten"]] = 1
-    role[[i for i, name in facts.names.items() if name.kind == "gemm"]] = 2
+    role[[i for i, name in names.items() if name.kind == "copy" and name.family == "aten"]] = 1
+    role[[i for i, name in names.items() if name.kind == "gemm"]] = 2
     # Work of one op, in order, without the memsets between.
-    keep = (facts.work_op >= 0) & (trace.kind[facts.work] != Kind.MEMSET)
-    work, op = facts.work[keep], facts.work_op[keep]
+    keep = (results.work_op() >= 0) & (trace.kind[results.work()] != Kind.MEMSET)
+    work, op = results.work()[keep], results.work_op()[keep]
     order = np.argsort(op, kind="stable")
     work, op = work[order], op[order]
     what = role[trace.name[work]]
@@ -38,7 +39,7 @@ def copy_before_product(facts: Facts) -> Iterator[Finding]:
     if not len(copy):
         return
     copied, multiplied = int(trace.duration[copy].sum()), int(trace.duration[product].sum())
-    if not copied or copied < 0.01 * facts.work_time:
+    if not copied or copied < 0.01 * results.work_time:
         return
     longest = np.argsort(-trace.duration[copy], kind="stable")
     name = trace.name_of(int(ops[longest[0]]))
@@ -47,7 +48,7 @@ def copy_before_product(facts: Facts) -> Iterator[Finding]:
     added = "addmm" in name or "baddbmm" in name
     yield Finding(
         "copy_before_product",
-        "medium" if copied > 0.05 * facts.work_time else "low",
+        "medium" if copied > 0.05 * results.work_time else "low",
         f"{name} copies on the device before it multiplies",
         f"{plural(len(copy), 'copy', 'copies')}{moved} {verb(len(copy), 'take')} {duration(copied)} before "
         f"products that take {duration(multiplied)}: {share(copied / (copied + multiplied))} of the two. "
@@ -66,18 +67,18 @@ def copy_before_product(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def pageable_memory(facts: Facts) -> Iterator[Finding]:
+def pageable_memory(results: Results) -> Iterator[Finding]:
     """Copies between the device and ordinary host memory, which go through a staging buffer and block."""
-    trace = facts.trace
-    pageable = facts.named(lambda name: name.startswith("Memcpy") and "Pageable" in name)
-    at = facts.work[pageable[trace.name[facts.work]]]
+    trace = results.trace
+    pageable = results.named(lambda name: name.startswith("Memcpy") and "Pageable" in name)
+    at = results.work()[pageable[trace.name[results.work()]]]
     time = int(trace.duration[at].sum())
-    span = sum(gaps.span for gaps in facts.gaps)
+    span = sum(gaps.span for gaps in results.gaps().devices)
     if not len(at) or time < max(PAGEABLE_NS, PAGEABLE_SHARE * span):
         return
     longest = at[np.argsort(-trace.duration[at], kind="stable")]
     achieved = _rate(trace, longest[:MOST_READ])
-    ways = sorted({facts.decoded(int(i)).short.split()[1] for i in at[:1000].tolist()})
+    ways = sorted({results.decoded(int(i)).short.split()[1] for i in at[:1000].tolist()})
     yield Finding(
         "pageable_memory",
         "medium" if time > 0.05 * span else "low",
@@ -93,25 +94,25 @@ def pageable_memory(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def exposed_copies(facts: Facts) -> Iterator[Finding]:
+def exposed_copies(results: Results) -> Iterator[Finding]:
     """Copies from and to the host take more than a twentieth of a step while nothing computes."""
-    trace = facts.trace
+    trace = results.trace
     alone = host_copies_alone(trace)
     if not alone.devices:
         return
-    low, high, what = _stretches(facts)
+    low, high, what = _stretches(results)
     time = int(alone.within(low, high).sum())
-    whole = int((high - low).sum()) * len(facts.gaps)
+    whole = int((high - low).sum()) * len(results.gaps().devices)
     if not whole or time < EXPOSED_SHARE * whole:
         return
-    at = facts.work[host_copies(trace)[facts.work]]
+    at = results.work()[host_copies(trace)[results.work()]]
     at = at[union(low, high).touching(trace.start[at], trace.start[at] + 1) > 0]
     spent = alone.within(trace.start[at], trace.start[at] + trace.duration[at])
     at, spent = at[spent > 0], spent[spent > 0]
     if not len(at):
         return
     longest = at[np.argsort(-spent, kind="stable")]
-    ways = sorted({" ".join(facts.decoded(int(i)).short.split()[1:]) for i in longest[:1000].tolist()})
+    ways = sorted({" ".join(results.decoded(int(i)).short.split()[1:]) for i in longest[:1000].tolist()})
     yield Finding(
         "exposed_copies",
         "medium" if time > 0.2 * whole else "low",
@@ -127,14 +128,14 @@ def exposed_copies(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _stretches(facts: Facts) -> tuple[I64, I64, str]:
+def _stretches(results: Results) -> tuple[I64, I64, str]:
     """What the scope is made of: (starts, ends) of the steps' windows or of the one stretch, in words."""
-    rows = facts.summary.rows if facts.whole else ()
-    if facts.scope.kind == "step":
-        rows = (facts.summary.rows[facts.scope.step],)
-    windows = [row.window for row in rows] or [facts.span]
+    rows = results.steps().rows if results.is_whole else ()
+    if results.scope.kind == "step":
+        rows = (results.steps().rows[results.scope.step],)
+    windows = [row.window for row in rows] or [results.span]
     low, high = np.array(windows, dtype=np.int64).T
-    return low, high, "the time" if not rows else "the steps" if facts.whole else "the step"
+    return low, high, "the time" if not rows else "the steps" if results.is_whole else "the step"
 
 
 def _rate(trace: Trace, at: I64) -> str:

@@ -8,9 +8,10 @@ import numpy as np
 
 from tracetui.analysis.ancestors import climb_to
 from tracetui.analysis.causes import is_synchronising
-from tracetui.analysis.findings.model import Facts, Finding, first_of
+from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.gaps import DeviceGaps, work_of_devices
 from tracetui.analysis.kinds import is_communication
+from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_of
 from tracetui.analysis.verdict import OF_SPAN
 from tracetui.trace import Kind, Trace
@@ -25,21 +26,20 @@ WAIT_SHARE = 0.01
 BLOCKING_NS = 20_000
 
 
-def waiting_at_the_end(facts: Facts) -> Iterator[Finding]:
+def waiting_at_the_end(results: Results) -> Iterator[Finding]:
     """A closing synchronisation that mostly waits for work that was queued."""
-    trace = facts.trace
-    at = facts.slices(Kind.RUNTIME, is_synchronising)
-    at = at[_op_around(facts, at) < 0]
-    if not len(at) or not len(facts.work):
+    trace, work = results.trace, results.work()
+    at = results.slices(Kind.RUNTIME, is_synchronising)
+    at = at[_op_around(results, at) < 0]
+    if not len(at) or not len(work):
         return
     last = int(at[np.argmax(trace.start[at])])
     start, length = int(trace.start[last]), int(trace.duration[last])
-    lanes = union(trace.start[facts.work], trace.start[facts.work] + trace.duration[facts.work])
-    busy = int(lanes.within(np.array([start]), np.array([start + length]))[0])
-    span = facts.span[1] - facts.span[0]
+    busy = int(_union(trace, work).within(np.array([start]), np.array([start + length]))[0])
+    span = results.span[1] - results.span[0]
     if length < max(WAIT_NS, WAIT_SHARE * span) or busy < 0.5 * length:
         return
-    running = facts.work[trace.start[facts.work] + trace.duration[facts.work] > start]
+    running = work[trace.start[work] + trace.duration[work] > start]
     yield Finding(
         "waiting_at_the_end",
         "info",
@@ -52,14 +52,14 @@ def waiting_at_the_end(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def blocking_calls(facts: Facts) -> Iterator[Finding]:
+def blocking_calls(results: Results) -> Iterator[Finding]:
     """Ops that make the CPU wait for the device: .item(), copies to the CPU, nonzero."""
-    trace = facts.trace
-    at = np.union1d(facts.slices(Kind.RUNTIME, is_synchronising), _blocking_copies(facts))
-    parent = _op_around(facts, at)
+    trace = results.trace
+    at = np.union1d(results.slices(Kind.RUNTIME, is_synchronising), _blocking_copies(results))
+    parent = _op_around(results, at)
     at, parent = at[parent >= 0], parent[parent >= 0]
     total = int(trace.duration[at].sum())
-    span = facts.span[1] - facts.span[0]
+    span = results.span[1] - results.span[0]
     if not len(at) or total < max(WAIT_NS, WAIT_SHARE * span):
         return
     time: dict[str, int] = {}
@@ -67,7 +67,7 @@ def blocking_calls(facts: Facts) -> Iterator[Finding]:
         time[trace.names[int(name)]] = int(trace.duration[at[trace.name[parent] == name]].sum())
     largest = sorted(time, key=lambda name: -time[name])[:3]
     order = np.argsort(-trace.duration[at], kind="stable")
-    kept_busy = facts.verdict.verdict == "compute-bound"
+    kept_busy = results.verdict().verdict == "compute-bound"
     yield Finding(
         "blocking_calls",
         "info" if kept_busy else "medium" if total > 0.1 * span else "low",
@@ -87,43 +87,43 @@ def blocking_calls(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _blocking_copies(facts: Facts) -> I64:
+def _blocking_copies(results: Results) -> I64:
     """Copy calls that return only when the copy is over: those of pageable memory do, asynchronous or not."""
-    trace, launches = facts.trace, facts.launches
+    trace, launches = results.trace, results.launches()
     copy = trace.kind[launches.event] == Kind.MEMCPY
     event, call = launches.event[copy], launches.launch[copy]
     copied = trace.start[event] + trace.duration[event] <= trace.start[call] + trace.duration[call]
     return np.unique(call[copied & (trace.duration[call] >= BLOCKING_NS)])
 
 
-def _op_around(facts: Facts, at: I64) -> I64:
+def _op_around(results: Results, at: I64) -> I64:
     """The op that each slice lies in, -1 for none."""
-    trace = facts.trace
+    trace = results.trace
     return climb_to(trace, trace.parent[at].astype(np.int64), lambda of, _: trace.kind[of] == Kind.CPU_OP)
 
 
-def data_loading(facts: Facts) -> Iterator[Finding]:
+def data_loading(results: Results) -> Iterator[Finding]:
     """Waiting for the next batch takes more than a twentieth of a step."""
-    trace, steps = facts.trace, facts.steps
-    at = facts.slices(Kind.ANNOTATION, lambda name: name.startswith("enumerate(DataLoader)#"))
+    trace, steps = results.trace, results.step_table()
+    at = results.slices(Kind.ANNOTATION, lambda name: name.startswith("enumerate(DataLoader)#"))
     if not len(at):
         return
-    if facts.whole and len(steps):
+    if results.is_whole and len(steps):
         at = at[step_of(steps, trace.start[at]) >= 0]
         whole = int((steps.end - steps.start).sum())
     else:
-        whole = facts.span[1] - facts.span[0]
+        whole = results.span[1] - results.span[0]
     total = int(trace.duration[at].sum())
     if not len(at) or not whole or total < LOADING_SHARE * whole:
         return
     order = np.argsort(-trace.duration[at], kind="stable")
     longest = f", the longest {duration(trace.duration[at[order[0]]])}" if len(at) > 1 else ""
-    idle = "" if _launches_within(facts, at) else " The loop launches nothing while it waits for its batch."
+    idle = "" if _launches_within(results, at) else " The loop launches nothing while it waits for its batch."
     yield Finding(
         "data_loading",
         "high" if total > 0.3 * whole else "medium",
         f"Data loading takes {share(total / whole)} of "
-        f"{'the steps' if len(steps) and facts.whole else 'the time'}",
+        f"{'the steps' if len(steps) and results.is_whole else 'the time'}",
         f"{plural(len(at), 'call')} of {trace.name_of(int(at[order[0]]))} {verb(len(at), 'take')} "
         f"{duration(total)}{longest}.{idle}",
         "Raise num_workers, set pin_memory=True and persistent_workers=True, prefetch, or do less per "
@@ -133,9 +133,9 @@ def data_loading(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _launches_within(facts: Facts, at: I64) -> bool:
+def _launches_within(results: Results, at: I64) -> bool:
     """Whether anything is launched by the threads of these slices while they run."""
-    trace, launch = facts.trace, np.unique(facts.launches.launch)
+    trace, launch = results.trace, np.unique(results.launches().launch)
     return any(
         bool(_union(trace, at[lane == trace.lane[at]]).touching(start, start + 1).any())
         for lane in np.unique(trace.lane[at])
@@ -143,17 +143,17 @@ def _launches_within(facts: Facts, at: I64) -> bool:
     )
 
 
-def communication(facts: Facts) -> Iterator[Finding]:
+def communication(results: Results) -> Iterator[Finding]:
     """Collectives that no computation hides take more than a tenth of the device's span."""
-    for gaps in facts.gaps:
-        yield from _communication_of(facts, gaps)
+    for gaps in results.gaps().devices:
+        yield from _communication_of(results, gaps)
 
 
-def _communication_of(facts: Facts, gaps: DeviceGaps) -> Iterator[Finding]:
-    trace = facts.trace
+def _communication_of(results: Results, gaps: DeviceGaps) -> Iterator[Finding]:
+    trace = results.trace
     kernels = work_of_devices(trace)[gaps.device]
     kernels = kernels[trace.kind[kernels] == Kind.KERNEL]
-    collective = facts.named(is_communication)[trace.name[kernels]]
+    collective = results.named(is_communication)[trace.name[kernels]]
     at = kernels[collective]
     # Cut at the borders of the scope, as the span is: so the shares add up, as those of the verdict do.
     low, high = np.array([gaps.first]), np.array([gaps.last])
@@ -161,17 +161,17 @@ def _communication_of(facts: Facts, gaps: DeviceGaps) -> Iterator[Finding]:
         int(_union(trace, of).within(low, high)[0]) for of in (kernels, at, kernels[~collective])
     )
     exposed, span = ran - computed, gaps.span
-    at = at[members(trace, facts.scope, at)]
+    at = at[members(trace, results.scope, at)]
     if not len(at) or not span or exposed < COMMUNICATION_SHARE * span:
         return
     order = np.argsort(-trace.duration[at], kind="stable")
-    shorts = {facts.decoded(int(i)).short for i in at[order][:50].tolist()}
+    shorts = {results.decoded(int(i)).short for i in at[order][:50].tolist()}
     where = "from the device's first to its last event"
-    where += "" if facts.whole else facts.verdict.base.removeprefix(OF_SPAN)
+    where += "" if results.is_whole else results.verdict().base.removeprefix(OF_SPAN)
     yield Finding(
         "communication",
         "high" if exposed > 0.3 * span else "medium",
-        f"Communication alone takes {share(exposed / span)} of {facts.device(gaps)}'s span",
+        f"Communication alone takes {share(exposed / span)} of {results.device_text(gaps)}'s span",
         f"Collectives ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}, "
         f"{duration(exposed)} of it while no other kernel runs: {share(exposed / span)} of the "
         f"{duration(span)} {where}, {share(exposed / gaps.busy)} of its busy time. A collective also waits "

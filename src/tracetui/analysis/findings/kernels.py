@@ -9,11 +9,12 @@ import numpy as np
 from tracetui.analysis.causes import cause_totals
 from tracetui.analysis.device_work import has_tf32
 from tracetui.analysis.efficiency import efficiency, peak_of
-from tracetui.analysis.findings.model import WORK_TIME, Facts, Finding, first_of
+from tracetui.analysis.findings.model import WORK_TIME, Finding, first_of
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.kernels.gemm import UNALIGNED
 from tracetui.analysis.launches import short_kernels
 from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
@@ -34,19 +35,19 @@ FP32_SHARE = 0.05
 UNALIGNED_SHARE = 0.05
 
 
-def hotspot(facts: Facts) -> Iterator[Finding]:
+def hotspot(results: Results) -> Iterator[Finding]:
     """One name takes most of the device's work, on a device that has something to do."""
-    trace = facts.trace
-    names, which = np.unique(trace.name[facts.work], return_inverse=True)
-    if len(names) < 2 or facts.busy_share is None or facts.busy_share < 0.3:
+    trace, work = results.trace, results.work()
+    names, which = np.unique(trace.name[work], return_inverse=True)
+    if len(names) < 2 or results.busy_share is None or results.busy_share < 0.3:
         return
-    time = sum_into(which, trace.duration[facts.work], len(names))
+    time = sum_into(which, trace.duration[work], len(names))
     top = int(np.argmax(time))
-    part = int(time[top]) / facts.work_time if facts.work_time else 0.0
+    part = int(time[top]) / results.work_time if results.work_time else 0.0
     if part < HOTSPOT_SHARE:
         return
-    at = facts.work[which == top]
-    name = facts.decoded(int(at[0]))
+    at = work[which == top]
+    name = results.decoded(int(at[0]))
     if name.kind == "collective":  # communication has a rule of its own
         return
     order = np.argsort(-trace.duration[at], kind="stable")
@@ -66,7 +67,7 @@ def hotspot(facts: Facts) -> Iterator[Finding]:
         "low" if name.kind in ("gemm", "conv", "attention") else "medium",
         f"{name.short} takes {share(part)} of {WORK_TIME}",
         f"{plural(len(at), 'call')} of {duration(mean)} on average, {duration(time[top])} in all. "
-        f"{reached}All other work of the device together takes {duration(facts.work_time - time[top])}.",
+        f"{reached}All other work of the device together takes {duration(results.work_time - time[top])}.",
         _hotspot_advice(numbers.get("compute_share")),
         first_of(at[order]),
         numbers,
@@ -85,51 +86,53 @@ def _hotspot_advice(reached: float | None) -> str:
     )
 
 
-def memory_bound(facts: Facts) -> Iterator[Finding]:
+def memory_bound(results: Results) -> Iterator[Finding]:
     """A busy device that mostly runs kernels which read and write memory and compute next to nothing."""
-    trace = facts.trace
-    if facts.verdict.verdict != "compute-bound":
+    trace = results.trace
+    if results.verdict().verdict != "compute-bound":
         return
-    at = facts.work_of_kind("elementwise", "copy", "softmax", "norm", "reduction", "memcpy")
+    at = results.work_of_kind("elementwise", "copy", "softmax", "norm", "reduction", "memcpy")
     time = int(trace.duration[at].sum())
-    if not time or time < MEMORY_SHARE * facts.work_time:
+    if not time or time < MEMORY_SHARE * results.work_time:
         return
     names, which = np.unique(trace.name[at], return_inverse=True)
     spent = sum_into(which, trace.duration[at], len(names))
     largest = np.argsort(-spent, kind="stable")
-    listed = ", ".join(f"{facts.names[int(names[i])].short} ({duration(spent[i])})" for i in largest[:4])
+    listed = ", ".join(
+        f"{results.kernel_names()[int(names[i])].short} ({duration(spent[i])})" for i in largest[:4]
+    )
     yield Finding(
         "memory_bound",
         "medium",
-        f"{share(time / facts.work_time)} of {WORK_TIME} goes to kernels that move memory",
+        f"{share(time / results.work_time)} of {WORK_TIME} goes to kernels that move memory",
         f"The device is the bottleneck, and of the device its memory: {listed}. Each of these reads its "
         "inputs from memory, writes its result back, and does next to no arithmetic on the way.",
         "Fuse them: torch.compile for chains of elementwise ops, scaled_dot_product_attention for "
         "attention, fused norms and losses. Intermediate results then never reach memory.",
         first_of(int(at[which == i][0]) for i in largest),
-        {"share": time / facts.work_time, "device_ns": float(time)},
+        {"share": time / results.work_time, "device_ns": float(time)},
     )
 
 
-def short_calls(facts: Facts) -> Iterator[Finding]:
+def short_calls(results: Results) -> Iterator[Finding]:
     """Very many kernels that are over before their launch would be."""
-    trace, launches = facts.trace, facts.launches
+    trace, launches = results.trace, results.launches()
     # Launches that the device never waits for cost nothing.
     waited = sum(
         total.duration
-        for gaps, causes in zip(facts.gaps, facts.causes, strict=True)
+        for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True)
         for total in cause_totals(gaps, causes)
         if total.cause in ("dispatch", "launch")
     )
-    if waited < WAITED_SHARE * sum(gaps.span for gaps in facts.gaps):
+    if waited < WAITED_SHARE * sum(gaps.span for gaps in results.gaps().devices):
         return
     short = short_kernels(trace, launches)
     if short.events < SHORT_EVENTS or short.events < SHORT_SHARE * short.of:
         return
     name = short.names[0]
-    mask = facts.named(lambda other: other == name)
+    mask = results.named(lambda other: other == name)
     at = launches.event[mask[trace.name[launches.event]] & (trace.duration[launches.event] < launches.cost)]
-    kernel = facts.decoded(int(at[0]))
+    kernel = results.decoded(int(at[0]))
     device_time, launch_time = int(short.device_time.sum()), int(short.launch_time.sum())
     yield Finding(
         "short_calls",
@@ -145,16 +148,16 @@ def short_calls(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def spread(facts: Facts) -> Iterator[Finding]:
+def spread(results: Results) -> Iterator[Finding]:
     """The same kernel at the same place of every step, with very different durations."""
-    trace, steps = facts.trace, facts.steps
-    if len(steps) < 3 or not facts.whole:
+    trace, steps = results.trace, results.step_table()
+    if len(steps) < 3 or not results.is_whole:
         return
-    at = facts.work[trace.kind[facts.work] == Kind.KERNEL]
-    at = at[~np.isin(at, facts.work_of_kind("collective"))]
+    at = results.work()[trace.kind[results.work()] == Kind.KERNEL]
+    at = at[~np.isin(at, results.work_of_kind("collective"))]
     step = step_of(steps, launch_times(trace, at))
     rows = [at[step == i] for i in range(len(steps))]
-    table = _same_sequence(facts, rows)
+    table = _same_sequence(results, rows)
     if table is None:
         return
     time = trace.duration[table]
@@ -166,7 +169,7 @@ def spread(facts: Facts) -> Iterator[Finding]:
     worst = int(wide[np.argmax((time.max(axis=0) - time.min(axis=0))[wide])])
     column = table[:, worst]
     order = np.argsort(-trace.duration[column], kind="stable")
-    name = facts.decoded(int(column[0]))
+    name = results.decoded(int(column[0]))
     low, high = int(time[:, worst].min()), int(time[:, worst].max())
     yield Finding(
         "spread",
@@ -184,27 +187,29 @@ def spread(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _same_sequence(facts: Facts, rows: list[I64]) -> I64 | None:
+def _same_sequence(results: Results, rows: list[I64]) -> I64 | None:
     """The kernels of the steps that run what the last one runs: (steps, kernels), or None."""
-    names = facts.trace.name
+    names = results.trace.name
     same = [row for row in rows if np.array_equal(names[row], names[rows[-1]])]
     return np.stack(same) if len(same) >= 3 and len(rows[-1]) else None
 
 
-def fp32_products(facts: Facts) -> Iterator[Finding]:
+def fp32_products(results: Results) -> Iterator[Finding]:
     """Matrix products or convolutions in fp32 that no tensor core touches."""
-    trace = facts.trace
-    plain = [i for i, name in facts.names.items() if name.tensor_cores is False and name.dtype == "fp32"]
-    at = facts.work[np.isin(trace.name[facts.work], plain)]
+    trace = results.trace
+    plain = [
+        i for i, name in results.kernel_names().items() if name.tensor_cores is False and name.dtype == "fp32"
+    ]
+    at = results.work()[np.isin(trace.name[results.work()], plain)]
     time = int(trace.duration[at].sum())
-    if not time or time < FP32_SHARE * facts.work_time:
+    if not time or time < FP32_SHARE * results.work_time:
         return
-    modern = has_tf32(trace, facts.names.values())
+    modern = has_tf32(trace, results.kernel_names().values())
     order = np.argsort(-trace.duration[at], kind="stable")
-    name = facts.decoded(int(at[order[0]]))
+    name = results.decoded(int(at[order[0]]))
     peak, _ = peak_of(trace)
     text = f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'take')} {duration(time)}, "
-    text += f"{share(time / facts.work_time)} of {WORK_TIME}, on the plain fp32 units. "
+    text += f"{share(time / results.work_time)} of {WORK_TIME}, on the plain fp32 units. "
     faster = "tf32" if modern else "fp16"
     if peak and peak.tflops_for(faster) and peak.tflops_for("fp32"):
         text += (
@@ -214,34 +219,34 @@ def fp32_products(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         "fp32_products",
         "medium",
-        f"Products in fp32 without tensor cores take {share(time / facts.work_time)} of {WORK_TIME}",
+        f"Products in fp32 without tensor cores take {share(time / results.work_time)} of {WORK_TIME}",
         text.strip(),
         'torch.set_float32_matmul_precision("high") lets them run as TF32; autocast runs them in bf16.'
         if modern
         else "Run them under autocast in fp16: this device's tensor cores take no fp32.",
         first_of(at[order]),
-        {"share": time / facts.work_time, "device_ns": float(time), "kernels": float(len(at))},
+        {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
     )
 
 
-def unaligned_products(facts: Facts) -> Iterator[Finding]:
+def unaligned_products(results: Results) -> Iterator[Finding]:
     """Products on tensor cores that have to load their operands piecemeal, as the rows are not aligned."""
-    trace = facts.trace
-    slow = [i for i, name in facts.names.items() if UNALIGNED in name.notes and name.tensor_cores]
-    at = facts.work[np.isin(trace.name[facts.work], slow)]
+    trace = results.trace
+    slow = [i for i, name in results.kernel_names().items() if UNALIGNED in name.notes and name.tensor_cores]
+    at = results.work()[np.isin(trace.name[results.work()], slow)]
     time = int(trace.duration[at].sum())
-    if not time or time < UNALIGNED_SHARE * facts.work_time:
+    if not time or time < UNALIGNED_SHARE * results.work_time:
         return
     order = np.argsort(-trace.duration[at], kind="stable")
     longest = int(at[order[0]])
-    name = facts.decoded(longest)
-    op = _op_of(facts, longest)
+    name = results.decoded(longest)
+    op = _op_of(results, longest)
     work = work_of(trace.name_of(op), trace.args(op)) if op >= 0 else None
     shape = f" The longest does {trace.name_of(op)}, {work.shape}." if work else ""
-    part = share(time / facts.work_time)
+    part = share(time / results.work_time)
     yield Finding(
         "unaligned_products",
-        "medium" if time > 0.2 * facts.work_time else "low",
+        "medium" if time > 0.2 * results.work_time else "low",
         f"Products of unaligned operands take {part} of {WORK_TIME}",
         f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'load')} one element at a time "
         "(align1 in the name), "
@@ -249,10 +254,10 @@ def unaligned_products(facts: Facts) -> Iterator[Finding]:
         f"multiple of 8.{shape} Kernels for aligned operands load up to eight at a time.",
         "Pad that dimension to a multiple of 8 (better 64): vocabulary, sequence length, number of classes.",
         first_of(at[order]),
-        {"share": time / facts.work_time, "device_ns": float(time), "kernels": float(len(at))},
+        {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
     )
 
 
-def _op_of(facts: Facts, event: int) -> int:
+def _op_of(results: Results, event: int) -> int:
     """The op behind one slice of the device work, -1 for none."""
-    return int(facts.work_op[np.flatnonzero(facts.work == event)[0]])
+    return int(results.work_op()[np.flatnonzero(results.work() == event)[0]])

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.ancestors import climb_to
-from tracetui.analysis.findings.model import Facts, Finding, first_of
+from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.results import Results
 from tracetui.trace import Kind
 from tracetui.trace.model import I64, Bool
 from tracetui.units import duration, plural, share, verb
@@ -26,10 +27,10 @@ METADATA_OPS = frozenset(f"aten::{name}" for name in _VIEWS.split())
 """Operators that make a new view of a tensor's memory: no kernel, as long as none of them has to copy."""
 
 
-def look_at_the_children(facts: Facts) -> Iterator[Finding]:
+def look_at_the_children(results: Results) -> Iterator[Finding]:
     """The op with the most CPU time has hardly any of its own: what costs lies below it."""
-    trace = facts.trace
-    at = facts.slices(Kind.CPU_OP, lambda _: True)
+    trace = results.trace
+    at = results.slices(Kind.CPU_OP, lambda _: True)
     if not len(at):
         return
     outer = at[
@@ -39,7 +40,7 @@ def look_at_the_children(facts: Facts) -> Iterator[Finding]:
         return
     names, which = np.unique(trace.name[outer], return_inverse=True)
     time = sum_into(which, trace.duration[outer], len(names))
-    own = sum_into(which, facts.own_time[outer], len(names))
+    own = sum_into(which, results.own_time()[outer], len(names))
     first = int(np.argmax(time))
     total = int(time.sum())
     if not total or time[first] < CHILDREN_SHARE * total or own[first] > OWN_SHARE * time[first]:
@@ -66,23 +67,23 @@ def look_at_the_children(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def metadata_only(facts: Facts) -> Iterator[Finding]:
+def metadata_only(results: Results) -> Iterator[Finding]:
     """View operators launch nothing: they change shapes and strides, and take CPU time only."""
-    trace = facts.trace
-    at = facts.slices(Kind.CPU_OP, METADATA_OPS.__contains__)
-    if not len(at) or not len(facts.work):
+    trace = results.trace
+    at = results.slices(Kind.CPU_OP, METADATA_OPS.__contains__)
+    if not len(at) or not len(results.work()):
         return
-    at = at[~_launches_inside(facts, at)]
+    at = at[~_launches_inside(results, at)]
     if not len(at):
         return
-    own = facts.own_time[at]
+    own = results.own_time()[at]
     names, which = np.unique(trace.name[at], return_inverse=True)
     calls = np.bincount(which, minlength=len(names))
     order = np.argsort(-calls, kind="stable")
     most = ", ".join(f"{trace.names[int(names[i])]} ({calls[i]:,})" for i in order[:4])
     most += " and others" if len(order) > 4 else ""
-    ops = facts.slices(Kind.CPU_OP, lambda _: True)
-    part = float(own.sum()) / max(1.0, float(facts.own_time[ops].sum()))
+    ops = results.slices(Kind.CPU_OP, lambda _: True)
+    part = float(own.sum()) / max(1.0, float(results.own_time()[ops].sum()))
     first = [int(at[trace.name[at] == names[i]][0]) for i in order]
     yield Finding(
         "metadata_only",
@@ -98,10 +99,10 @@ def metadata_only(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _launches_inside(facts: Facts, at: I64) -> Bool:
+def _launches_inside(results: Results, at: I64) -> Bool:
     """Mask: which of the ops had something launched while they ran, on their own thread."""
-    trace = facts.trace
-    launch = np.unique(facts.launches.launch)
+    trace = results.trace
+    launch = np.unique(results.launches().launch)
     # Launches lie in the rows that follow the op, up to the first that starts after its end.
     end = trace.start[at] + trace.duration[at]
     following = np.searchsorted(launch, at, side="right")
@@ -113,11 +114,11 @@ def _launches_inside(facts: Facts, at: I64) -> Bool:
     )
 
 
-def planned_launches(facts: Facts) -> Iterator[Finding]:
+def planned_launches(results: Results) -> Iterator[Finding]:
     """An occupancy query before a launch: the library plans its kernel at run time."""
-    trace = facts.trace
-    at = facts.slices(Kind.RUNTIME, lambda name: "Occupancy" in name)
-    launches = np.unique(facts.launches.launch)
+    trace = results.trace
+    at = results.slices(Kind.RUNTIME, lambda name: "Occupancy" in name)
+    launches = np.unique(results.launches().launch)
     position = np.searchsorted(launches, at)
     at, position = at[position < len(launches)], position[position < len(launches)]
     after = launches[position]

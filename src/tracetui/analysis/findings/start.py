@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.ancestors import deepest_at
-from tracetui.analysis.findings.model import Facts, Finding, first_of
+from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.results import Results
 from tracetui.trace import Kind
 from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import F64, I64
@@ -27,12 +28,12 @@ PROFILER_SHARE = 0.2
 _NOT_ASKED = ("ProfilerStep#", "enumerate(DataLoader)#")
 
 
-def cold_start(facts: Facts) -> Iterator[Finding]:
+def cold_start(results: Results) -> Iterator[Finding]:
     """The first step is much wider than the rest, and more than the profiler's start is behind it."""
-    width = _widths(facts)
+    width = _widths(results)
     if width is None or not _is_cold(width):
         return
-    number, ratio, text, evidence, numbers = _first_step(facts, width)
+    number, ratio, text, evidence, numbers = _first_step(results, width)
     others = "others" if len(width) > 2 else "other"
     after = width[1] / max(1.0, float(np.median(width[2:]))) if len(width) > 2 else 0.0
     if after >= STILL_COLD:
@@ -50,12 +51,12 @@ def cold_start(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def wide_first_step(facts: Facts) -> Iterator[Finding]:
+def wide_first_step(results: Results) -> Iterator[Finding]:
     """The first step is much wider than the rest, but the next one is like all others: a warm program."""
-    width = _widths(facts)
+    width = _widths(results)
     if width is None or _is_cold(width):
         return
-    number, ratio, text, evidence, numbers = _first_step(facts, width)
+    number, ratio, text, evidence, numbers = _first_step(results, width)
     others = "others" if len(width) > 2 else "other"
     reason = "The next step is like the others, so the program was warm" if len(width) > 2 else ""
     reason = reason or "There is only one other step to compare with, so the program may have been cold"
@@ -70,13 +71,13 @@ def wide_first_step(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _widths(facts: Facts) -> F64 | None:
+def _widths(results: Results) -> F64 | None:
     """Each step's time on the CPU without the profiler's own, ns; None where the first is not much wider."""
-    steps = facts.steps
+    steps = results.step_table()
     # On a device that is always busy the CPU's first step costs nothing.
-    if len(steps) < 2 or not facts.whole or facts.verdict.verdict == "compute-bound":
+    if len(steps) < 2 or not results.is_whole or results.verdict().verdict == "compute-bound":
         return None
-    width = steps.end - steps.start - _overhead(facts).within(steps.start, steps.end)
+    width = steps.end - steps.start - _overhead(results).within(steps.start, steps.end)
     usual = float(np.median(width[1:]))
     wide = usual > 0 and width[0] >= COLD_RATIO * usual and width[0] - usual >= COLD_NS
     return width.astype(np.float64) if wide else None
@@ -88,9 +89,9 @@ def _is_cold(width: F64) -> bool:
     return bool(still or width[0] >= VERY_COLD_RATIO * np.median(width[1:]))
 
 
-def _first_step(facts: Facts, width: F64) -> tuple[int, float, str, tuple[int, ...], dict[str, float]]:
+def _first_step(results: Results, width: F64) -> tuple[int, float, str, tuple[int, ...], dict[str, float]]:
     """(number, ratio, how much wider it is and why, evidence, numbers) of the first step."""
-    steps = facts.steps
+    steps = results.step_table()
     number = int(steps.number[0])
     usual = float(np.median(width[1:]))
     whole = float(steps.end[0] - steps.start[0])
@@ -102,7 +103,7 @@ def _first_step(facts: Facts, width: F64) -> tuple[int, float, str, tuple[int, .
     if profiler:
         text += f". Of the first, {duration(profiler)} is the profiler's own work, which is not counted here"
     text += ". "
-    dearer = _dearer(facts)
+    dearer = _dearer(results)
     if dearer:
         text += "Most of the difference: " + ", ".join(f"{n} (+{duration(d)})" for n, d, _ in dearer) + ". "
     evidence = first_of([int(steps.event[0]), *(i for _, _, i in dearer)])
@@ -110,15 +111,15 @@ def _first_step(facts: Facts, width: F64) -> tuple[int, float, str, tuple[int, .
     return number, float(width[0]) / usual, text, evidence, numbers
 
 
-def _dearer(facts: Facts) -> list[tuple[str, float, int]]:
+def _dearer(results: Results) -> list[tuple[str, float, int]]:
     """What took most of the first step's surplus: (name, surplus in ns, its longest slice there), at most
     two.
     """
-    trace, steps = facts.trace, facts.steps
+    trace, steps = results.trace, results.step_table()
     lane = int(trace.lane[steps.event[0]])
     rows = np.arange(trace.lanes[lane].first, trace.lanes[lane].last)
     rows = rows[~trace.implausible[rows] & (trace.kind[rows] != Kind.PYTHON)]
-    own = facts.own_time[rows] - _profiler_time(facts, rows)
+    own = results.own_time()[rows] - _profiler_time(results, rows)
     sums = []
     for i in range(min(len(steps), 20)):
         inside = (trace.start[rows] > steps.start[i]) & (trace.start[rows] < steps.end[i])
@@ -135,22 +136,22 @@ def _dearer(facts: Facts) -> list[tuple[str, float, int]]:
     return found
 
 
-def _profiler_time(facts: Facts, rows: I64) -> I64:
+def _profiler_time(results: Results, rows: I64) -> I64:
     """How much of each slice's own time was the profiler's. ``rows`` are rows of one lane, in order."""
-    trace = facts.trace
-    inside = _overhead(facts).within(trace.start[rows], trace.start[rows] + trace.duration[rows])
+    trace = results.trace
+    inside = _overhead(results).within(trace.start[rows], trace.start[rows] + trace.duration[rows])
     around = np.searchsorted(rows, trace.parent[rows])
     has = np.flatnonzero((around < len(rows)) & (trace.parent[rows] >= 0))
     has = has[rows[around[has]] == trace.parent[rows[has]]]
     return inside - sum_into(around[has], inside[has], len(rows))
 
 
-def before_the_first_op(facts: Facts) -> Iterator[Finding]:
+def before_the_first_op(results: Results) -> Iterator[Finding]:
     """A long stretch between an annotation and the first thing in it that the profiler records."""
-    if facts.verdict.verdict == "compute-bound":  # the device has enough to do meanwhile
+    if results.verdict().verdict == "compute-bound":  # the device has enough to do meanwhile
         return
-    trace = facts.trace
-    at = facts.slices(Kind.ANNOTATION, lambda name: not name.startswith(_NOT_ASKED))
+    trace = results.trace
+    at = results.slices(Kind.ANNOTATION, lambda name: not name.startswith(_NOT_ASKED))
     recorded = np.flatnonzero((trace.kind != Kind.PYTHON) & ~trace.implausible)
     position = np.searchsorted(recorded, at, side="right")
     at, position = at[position < len(recorded)], position[position < len(recorded)]
@@ -159,10 +160,10 @@ def before_the_first_op(facts: Facts) -> Iterator[Finding]:
     inside = (trace.lane[inner] == trace.lane[at]) & (trace.start[inner] < end)
     at, inner = at[inside], inner[inside]
     stretch = trace.start[inner] - trace.start[at]
-    stretch = stretch - _overhead(facts).within(trace.start[at], trace.start[inner])
+    stretch = stretch - _overhead(results).within(trace.start[at], trace.start[inner])
     long = (stretch >= STRETCH_NS) & (stretch >= STRETCH_SHARE * trace.duration[at])
     at, inner, stretch = at[long], inner[long], stretch[long]
-    if not len(at) or stretch.sum() < STRETCH_OF_ALL * (facts.span[1] - facts.span[0]):
+    if not len(at) or stretch.sum() < STRETCH_OF_ALL * (results.span[1] - results.span[0]):
         return
     order = np.argsort(-stretch, kind="stable")
     at, inner, stretch = at[order], inner[order], stretch[order]
@@ -186,21 +187,21 @@ def before_the_first_op(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def profiler_overhead(facts: Facts) -> Iterator[Finding]:
+def profiler_overhead(results: Results) -> Iterator[Finding]:
     """The profiler's own work delays the first device event, or explains a gap."""
-    trace = facts.trace
+    trace = results.trace
     overhead = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.implausible)
-    if not len(overhead) or not facts.gaps:
+    if not len(overhead) or not results.gaps().devices:
         return
-    spent = _overhead(facts)
-    for gaps, causes in zip(facts.gaps, facts.causes, strict=True):
+    spent = _overhead(results)
+    for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
         begun = np.array([gaps.first - gaps.lead_in], dtype=np.int64)
         in_lead = int(spent.within(begun, np.array([gaps.first]))[0])
         in_gaps = spent.within(gaps.start, gaps.end)
         worst = int(np.argmax(in_gaps)) if len(gaps) else -1
-        if facts.whole and in_lead >= max(PROFILER_NS, PROFILER_SHARE * gaps.lead_in):
-            first = int(facts.work[np.searchsorted(trace.start[facts.work], gaps.first)])
-            where = _what_it_interrupts(facts, overhead, int(begun[0]), gaps.first)
+        if results.is_whole and in_lead >= max(PROFILER_NS, PROFILER_SHARE * gaps.lead_in):
+            first = int(results.work()[np.searchsorted(trace.start[results.work()], gaps.first)])
+            where = _what_it_interrupts(results, overhead, int(begun[0]), gaps.first)
             name = trace.name_of(where[0])
             yield Finding(
                 "profiler_overhead",
@@ -215,7 +216,7 @@ def profiler_overhead(facts: Facts) -> Iterator[Finding]:
                 {"profiler_ns": float(in_lead), "lead_in_ns": float(gaps.lead_in)},
             )
         if worst >= 0 and int(in_gaps.sum()) >= max(PROFILER_NS, 0.01 * gaps.span):
-            where = _what_it_interrupts(facts, overhead, int(gaps.start[worst]), int(gaps.end[worst]))
+            where = _what_it_interrupts(results, overhead, int(gaps.start[worst]), int(gaps.end[worst]))
             name = trace.name_of(where[0])
             yield Finding(
                 "profiler_overhead",
@@ -231,9 +232,9 @@ def profiler_overhead(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _what_it_interrupts(facts: Facts, overhead: I64, start: int, end: int) -> tuple[int, str, I64]:
+def _what_it_interrupts(results: Results, overhead: I64, start: int, end: int) -> tuple[int, str, I64]:
     """(the longest overhead event of a stretch, the op that it lies in as " inside ...", all of them)."""
-    trace = facts.trace
+    trace = results.trace
     low = np.maximum(trace.start[overhead], start)
     length = np.minimum(trace.start[overhead] + trace.duration[overhead], end) - low
     inside = overhead[length > 0]
@@ -245,7 +246,7 @@ def _what_it_interrupts(facts: Facts, overhead: I64, start: int, end: int) -> tu
     return longest, f", inside {trace.name_of(ops[0])}" if ops else "", inside
 
 
-def _overhead(facts: Facts) -> Union:
-    trace = facts.trace
+def _overhead(results: Results) -> Union:
+    trace = results.trace
     at = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.implausible)
     return union(trace.start[at], trace.start[at] + trace.duration[at])

@@ -9,10 +9,11 @@ import numpy as np
 
 from tracetui.analysis.causes import CAUSES, CauseTotal, cause_table
 from tracetui.analysis.findings.kernels import SHORT_EVENTS
-from tracetui.analysis.findings.model import Facts, Finding, first_of
+from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.gaps import DeviceGaps, clip
 from tracetui.analysis.glossary import CAUSES as WORDS
 from tracetui.analysis.launches import short_kernels
+from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import OF_SPAN, busy_text
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, verb
@@ -32,19 +33,19 @@ _ADVICE = {
 }
 
 
-def overhead_bound(facts: Facts) -> Iterator[Finding]:
+def overhead_bound(results: Results) -> Iterator[Finding]:
     """The device waits for the CPU: the verdict, with the largest causes of its idle time."""
-    verdict = facts.verdict
+    verdict = results.verdict()
     if verdict.verdict != "overhead-bound":
         return
-    short = short_kernels(facts.trace, facts.launches)
+    short = short_kernels(results.trace, results.launches())
     text = "A faster device or faster kernels would change little: the CPU sets the pace."
     if 0 < short.events < SHORT_EVENTS:  # more of them are a finding of their own
         whose = "its" if short.events == 1 else "their"
         events = f"{short.events:,} of {short.of:,} kernels, copies and memsets"
         text = f"{events} {verb(short.events, 'take')} less time than {whose} launch on the CPU. {text}"
-    for idle in _little_used(facts):
-        totals = idle.causes
+    for idle in _little_used(results):
+        device, totals = results.device_text(idle.gaps), idle.causes
         # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
         cause = "dispatch" if 2 * short.events > short.of and totals[0].cause == "host" else totals[0].cause
         numbers = {**idle.numbers, "short_launches": float(short.events)}
@@ -53,7 +54,7 @@ def overhead_bound(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "overhead_bound",
             "high",
-            f"Overhead-bound: {facts.device(idle.gaps)} is busy {busy_text(idle.busy_share)} {idle.base}",
+            f"Overhead-bound: {device} is busy {busy_text(idle.busy_share)} {idle.base}",
             f"{_idle_text(idle)} {text}",
             _ADVICE[cause],
             first_of(idle.ended_by),
@@ -61,12 +62,12 @@ def overhead_bound(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def little_use(facts: Facts) -> Iterator[Finding]:
+def little_use(results: Results) -> Iterator[Finding]:
     """A device that is idle for more than half of its time, though not for overhead."""
-    if facts.verdict.verdict == "overhead-bound":
+    if results.verdict().verdict == "overhead-bound":
         return
-    for idle in _little_used(facts):
-        device = facts.device(idle.gaps).capitalize()
+    for idle in _little_used(results):
+        device = results.device_text(idle.gaps).capitalize()
         yield Finding(
             "little_use",
             "high",
@@ -106,11 +107,11 @@ class _Idle:
         }
 
 
-def _little_used(facts: Facts) -> Iterator[_Idle]:
+def _little_used(results: Results) -> Iterator[_Idle]:
     """The devices that are busy for less than half of the time, with the causes of that."""
-    in_steps = facts.whole and facts.summary.busy_share is not None
-    for gaps, causes in zip(facts.gaps, facts.causes, strict=True):
-        windows = [row.window for row in facts.summary.rows] if in_steps else [(gaps.first, gaps.last)]
+    in_steps = results.is_whole and results.steps().busy_share is not None
+    for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
+        windows = [row.window for row in results.steps().rows] if in_steps else [(gaps.first, gaps.last)]
         parts = [clip(gaps, *window) for window in windows]
         # Positions in `gaps`; a gap that a step's border cuts is in two parts, and ends in the second.
         at = np.concatenate([_positions(gaps, part) for part in parts])
@@ -122,7 +123,7 @@ def _little_used(facts: Facts) -> Iterator[_Idle]:
         longest = np.argsort(-length, kind="stable")[:5]
         idle = _Idle(
             gaps,
-            facts.verdict.base,
+            results.verdict().base,
             sum(part.busy for part in parts),
             sum(part.idle for part in parts),
             cause_table(count, time),

@@ -10,17 +10,10 @@ from textual.strip import Strip
 from tracetui.report.facts import event_facts
 from tracetui.safe_text import plain
 from tracetui.session.paths import trace_stem, typed_path
+from tracetui.tables.writers import as_markdown, row_count
 from tracetui.tui.controllers.host import Host
 from tracetui.tui.controllers.prompts import Prompts, Question
-from tracetui.tui.export import (
-    PICTURE_ENDINGS,
-    ExportError,
-    as_markdown,
-    picture_text,
-    row_count,
-    table_text,
-    write_new,
-)
+from tracetui.tui.export import PICTURE_ENDINGS, ExportError, picture_text, table_text, write_new
 from tracetui.tui.textual_private import lines_of
 from tracetui.units import plural
 

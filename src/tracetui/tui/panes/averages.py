@@ -3,109 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
 from tracetui.analysis.averages import GROUPS, Averages
-from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.memory import MemoryUse
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import Scope
-from tracetui.tables.model import Column, Table
-from tracetui.tables.names import told_apart
-from tracetui.tables.records import averages_records
-from tracetui.tables.times import time_column
+from tracetui.tables.averages import averages_table
 from tracetui.trace.model import I64, Trace
 from tracetui.tui.panes.base import Jump
 from tracetui.tui.panes.scoped import ScopedPane, scope_texts
-from tracetui.units import memory_size, plural, share_of
-
-
-def averages_table(
-    trace: Trace,
-    averages: Averages,
-    colour: Callable[[int], str | None] | None = None,
-    memory: MemoryUse | None = None,
-) -> Table:
-    """The averages as columns. `colour` maps a name's index to its colour in the timeline."""
-    a = averages
-    device = bool(a.device.any())
-    calls = np.maximum(a.calls, 1)
-
-    def category(row: int) -> str:
-        first = int(a.first[row])
-        return trace.categories[int(trace.category[first])] if first >= 0 else ""
-
-    @cache
-    def names() -> list[str]:
-        shorts = [short_name(a.names[row], category(row)) for row in range(len(a))]
-        apart = told_apart(shorts, a.names, list(zip(a.device.tolist(), a.groups, strict=True)))
-        return [f"{name}  {group}" if group else name for name, group in zip(apart, a.groups, strict=True)]
-
-    def name(row: int) -> str:
-        return names()[row]
-
-    def times(key: str, title: str, values: I64, drop: int) -> Column:
-        return time_column(key, title, lambda r: int(values[r]), lambda: values, drop)
-
-    def average(key: str, title: str, values: I64, drop: int) -> Column:
-        return time_column(key, title, lambda r: int(values[r]) / int(calls[r]), lambda: values / calls, drop)
-
-    def shares(key: str, title: str, values: I64, total: int, drop: int) -> Column:
-        def text(row: int) -> str:
-            return share_of(int(values[row]), total) if values[row] else "-"
-
-        return Column(key, title, text, lambda: values, 8, True, drop)
-
-    columns = [
-        Column("name", "Name", name, names, 0, False, 0, False, ends=True),
-        Column("device", "On", lambda r: "GPU" if a.device[r] else "CPU", lambda: a.device, 3, False, 3),
-    ]
-    if device:
-        columns += [
-            times("self_device", "Self GPU", a.self_device, 0),
-            shares("self_device_share", "GPU %", a.self_device, a.total_self_device, 4),
-            times("device_total", "GPU total", a.device_total, 2),
-            average("device_average", "GPU avg", a.device_total, 9),
-        ]
-    columns += [
-        times("self_cpu", "Self CPU", a.self_cpu, 1),
-        shares("self_cpu_share", "CPU %", a.self_cpu, a.total_self_cpu, 6),
-        times("cpu_total", "CPU total", a.cpu_total, 5),
-        average("cpu_average", "CPU avg", a.cpu_total, 8),
-        Column("calls", "Calls", lambda r: f"{int(a.calls[r]):,}", lambda: a.calls, 7),
-    ]
-    if memory is not None:
-        at = len(columns) - 1
-        columns[at:at] = [
-            _memory_column(key, title, values, drop)
-            for key, title, values, drop in (
-                ("self_device_memory", "Self GPU mem", memory.self_device, 3),
-                ("device_memory", "GPU mem", memory.device, 10),
-                ("self_cpu_memory", "Self CPU mem", memory.self_host, 7),
-                ("cpu_memory", "CPU mem", memory.host, 11),
-            )
-            if values.any()
-        ]
-    return Table(
-        tuple(columns),
-        len(a),
-        lambda r: f"{name(r)} {a.names[r]} {category(r)}",
-        (lambda r: colour(int(trace.name[a.first[r]])) if a.first[r] >= 0 else None) if colour else None,
-        empty="none of PyTorch's kinds of events here, and averages count only those",
-        records=lambda order: averages_records(a, order, memory),
-    )
-
-
-def _memory_column(key: str, title: str, values: I64, drop: int) -> Column:
-    """Bytes allocated less freed."""
-
-    def text(row: int) -> str:
-        count = int(values[row])
-        return f"{'-' if count < 0 else ''}{memory_size(abs(count))}" if count else "-"
-
-    return Column(key, title, text, lambda: values, 12, True, drop)
+from tracetui.units import plural
 
 
 def instances(trace: Trace, averages: Averages, row: int) -> I64:
@@ -132,14 +42,14 @@ class AveragesPane(ScopedPane):
         self.waiting = "adding up …"
 
     def work_out(self) -> Iterator[Callable[[], None]]:
-        group = self.group
-        averages = self.results.averages(self.scope, group)
+        group, results = self.group, self.results.within(self.scope)
+        averages = results.averages(group)
         by = "" if group == "name" else f"by {group}"
-        where, busy = scope_texts(self.results, averages.scope)
+        where, busy = scope_texts(results)
         note = ", ".join(filter(None, (by, busy))), where
         if not self.results.ready("memory"):  # its records are read from the file, which may take a while
             yield partial(self.show_averages, averages, note)
-        memory = self.results.memory_use(averages)
+        memory = results.memory_use(group)
         if memory is not None or self.averages is not averages:
             yield partial(self.show_averages, averages, note, memory)
 

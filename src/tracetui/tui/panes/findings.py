@@ -2,45 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
 
-import numpy as np
-
-from tracetui.analysis.findings import Finding, analysable
+from tracetui.analysis.findings import Finding
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import Scope
 from tracetui.analysis.verdict import communication_text
-from tracetui.cells import same_place, wrap
-from tracetui.tables.model import Column, Table
-from tracetui.tables.records import Record, findings_records
-from tracetui.trace.model import I64
+from tracetui.cells import same_place
+from tracetui.tables.findings import FindingLine, finding_lines, findings_table
 from tracetui.tui.panes.base import Jump
 from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.units import plural
-
-
-class Line(NamedTuple):
-    """One line of a finding."""
-
-    finding: int
-    label: str
-    text: str
-    title: bool
-
-
-def finding_lines(findings: Sequence[Finding], width: int) -> list[Line]:
-    """The findings as lines of `width` cells: title, text, advice."""
-    lines = []
-    for n, finding in enumerate(findings):
-        count = plural(len(finding.evidence), "event")
-        titles = wrap(f"{finding.title}  [{count}]", width)
-        lines += [Line(n, finding.severity if i == 0 else "", t, True) for i, t in enumerate(titles)]
-        for label, text in (("why", finding.text), ("try", finding.advice)):
-            told = wrap(text, width) if text else []
-            lines += [Line(n, label if i == 0 else "", t, False) for i, t in enumerate(told)]
-    return lines
 
 
 class FindingsPane(ScopedPane):
@@ -49,18 +22,17 @@ class FindingsPane(ScopedPane):
     def __init__(self, results: Results, id: str, scope: Scope | None = None) -> None:
         super().__init__(results, id, scope)
         self.findings: tuple[Finding, ...] | None = None
-        self.lines: list[Line] = []
+        self.lines: list[FindingLine] = []
         self._nothing = ""
         self.waiting = "looking …"
 
     def work_out(self) -> Iterator[Callable[[], None]]:
-        scope = self.scope
-        findings, verdict = self.results.findings(scope), self.results.verdict(scope)
-        where = within(scope)
+        results = self.results.within(self.scope)
+        findings, verdict, where = results.findings(), results.verdict(), within(self.scope)
         told = ", ".join(filter(None, (f"verdict {verdict.verdict}", communication_text(verdict))))
         note = f"{told}; {plural(len(findings), 'finding')}"
         nothing = "nothing stands out {}"
-        if not findings and not analysable(self.results.trace, scope):
+        if not findings and not results.analysable():
             nothing = "nothing could be analysed: no event {} is of a kind that PyTorch records"
         nothing = nothing.format(where or "in this trace")
         yield partial(self.show_findings, findings, note, where, nothing)
@@ -94,25 +66,7 @@ class FindingsPane(ScopedPane):
         lines = self.lines = finding_lines(self.findings, width)
         if row is not None:
             row = same_place([line.text for line in before], row, [line.text for line in lines])
-        self.set_table(
-            Table(
-                (
-                    Column("label", "Finding", lambda r: lines[r].label, None, 8, False),
-                    Column("text", "Enter shows the evidence", lambda r: lines[r].text, None, 0, False),
-                ),
-                len(lines),
-                lambda r: lines[r].text,
-                dim=lambda r: not lines[r].title,
-                empty=self._nothing,
-                records=partial(self._records, self.findings, lines),
-                lines=True,
-            ),
-            row=row,
-        )
-
-    def _records(self, findings: tuple[Finding, ...], lines: Sequence[Line], order: I64) -> list[Record]:
-        of = np.array([lines[int(row)].finding for row in order], dtype=np.int64)
-        return findings_records(self.results.trace, findings, of)
+        self.set_table(findings_table(self.results.trace, self.findings, lines, self._nothing), row=row)
 
     def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
         message.stop()

@@ -5,115 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-import numpy as np
-
-from tracetui.analysis.activity import SmallOps, activity_text, activity_texts, small_ops
-from tracetui.analysis.causes import CAUSES, Causes, totals_by
-from tracetui.analysis.gap_list import GapList, gaps_within
+from tracetui.analysis.causes import Causes, totals_by
+from tracetui.analysis.gap_list import GapList
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import Scope
-from tracetui.report.facts import short
-from tracetui.tables.model import Column, Table
-from tracetui.tables.names import short_names
-from tracetui.tables.records import gaps_records
-from tracetui.tables.times import time_column
-from tracetui.trace.model import I64, Trace
+from tracetui.tables.gaps import gaps_table
 from tracetui.tui.panes.base import JumpToGap
 from tracetui.tui.panes.scoped import ScopedPane, within
-from tracetui.units import exact, share, share_of
-
-
-def gaps_table(trace: Trace, gaps: GapList, causes: Causes | None, small: SmallOps | None) -> Table:
-    """The gaps as columns; without the causes as long as they are not known yet."""
-    idle = {d.device: d.idle for d in gaps.devices}
-
-    def of_idle(row: int) -> str:
-        return share_of(int(gaps.duration[row]), idle[int(gaps.device[row])])
-
-    def named(event: int) -> str:
-        return short(trace, event) if event >= 0 else "-"
-
-    columns = [
-        time_column("duration", "Gap", lambda r: int(gaps.duration[r]), lambda: gaps.duration),
-        Column("share", "of idle", of_idle, lambda: gaps.duration, 8, drop=3),
-        time_column(
-            "start",
-            "Start",
-            lambda r: int(gaps.start[r]),
-            lambda: gaps.start,
-            drop=2,
-            zero="0",
-            descending=False,
-        ),
-        Column(
-            "after",
-            "Ended by",
-            lambda r: named(int(gaps.after[r])),
-            lambda: short_names(trace, gaps.after),
-            right=False,
-            descending=False,
-            ends=True,
-        ),
-    ]
-    if causes is not None and small is not None:
-
-        def meanwhile(row: int) -> str:
-            return activity_text(trace, causes, small, row)
-
-        columns[1:1] = [
-            Column(
-                "cause",
-                "Cause",
-                lambda r: CAUSES[int(causes.cause[r])],
-                lambda: [CAUSES[int(c)] for c in causes.cause],
-                10,
-                right=False,
-                descending=False,
-            ),
-        ]
-        columns[-1:-1] = [
-            Column(
-                "activity",
-                "Meanwhile on the CPU",
-                meanwhile,
-                lambda: activity_texts(trace, causes, small),
-                26,
-                right=False,
-                drop=4,
-                descending=False,
-            ),
-            Column(
-                "op",
-                "Op around the launch",
-                lambda r: named(int(causes.op[r])),
-                lambda: short_names(trace, causes.op),
-                26,
-                right=False,
-                drop=5,
-                descending=False,
-                ends=True,
-            ),
-        ]
-    if len(gaps.devices) > 1:
-        columns.insert(0, Column("device", "GPU", lambda r: str(int(gaps.device[r])), lambda: gaps.device, 5))
-
-    def searched(row: int) -> str:
-        event = int(gaps.after[row])
-        cause = CAUSES[int(causes.cause[row])] if causes is not None else ""
-        return f"{cause} {trace.name_of(event)} {short(trace, event)}"
-
-    def same_text() -> I64:
-        cause = causes.cause.astype(np.int64) if causes is not None else np.zeros(len(gaps), dtype=np.int64)
-        return trace.name[gaps.after] * np.int64(len(CAUSES)) + cause
-
-    return Table(
-        tuple(columns),
-        len(gaps),
-        searched,
-        empty="no gaps: no device ran anything here, or it never paused",
-        same_text=same_text,
-        records=lambda order: gaps_records(trace, gaps, causes, small, order),
-    )
+from tracetui.units import exact, share
 
 
 def totals_text(gaps: GapList, causes: Causes) -> str:
@@ -136,29 +35,19 @@ class GapsPane(ScopedPane):
         self.waiting = "looking for gaps …"
 
     def work_out(self) -> Iterator[Callable[[], None]]:
-        scope = self.scope
-        if scope is None:
-            gaps = self.results.gaps()
-            yield partial(self.show_gaps, gaps, None, None)
-            causes = self.results.causes()
-        else:
-            gaps, causes = gaps_within(self.results.trace, self.results.gaps(), *self.results.stretch(scope))
-        where, note = within(scope), totals_text(gaps, causes)
-        note = note or ("no gap" if where else "")
-        small = small_ops(self.results.trace, gaps.before, causes)
-        yield partial(self.show_gaps, gaps, causes, small, (note, where))
+        results = self.results.within(self.scope)
+        gaps = results.gaps()
+        if results.is_whole:  # the causes of all gaps take a while
+            yield partial(self.show_gaps, results, False)
+        where, note = within(self.scope), totals_text(gaps, results.causes())
+        results.small_ops()
+        yield partial(self.show_gaps, results, True, (note or ("no gap" if where else ""), where))
 
-    def show_gaps(
-        self,
-        gaps: GapList,
-        causes: Causes | None,
-        small: SmallOps | None,
-        note: tuple[str, str] | None = None,
-    ) -> None:
+    def show_gaps(self, results: Results, causes: bool, note: tuple[str, str] | None = None) -> None:
         """`note`: what to say of the gaps, and the part of the trace that they lie in."""
         before = self._wanted or (self._gap_of(self.row) if self.cursor else None)
-        self.gaps = gaps
-        self.set_table(gaps_table(self.results.trace, gaps, causes, small), "duration")
+        self.gaps = results.gaps()
+        self.set_table(gaps_table(results, causes), "duration")
         if before is not None:
             self._show_gap(*before)
         if note is not None:

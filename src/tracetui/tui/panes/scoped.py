@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 from textual.worker import Worker, WorkerState, get_current_worker
 
-from tracetui.analysis.gaps import clip
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import Scope
 from tracetui.tui.panes.base import Pane
@@ -32,15 +31,15 @@ def within(scope: Scope | None) -> str:
     return {"viewport": "in view", "step": f"in {scope.label}"}.get(scope.kind, f"in the {scope.kind}")
 
 
-def scope_texts(results: Results, scope: Scope) -> tuple[str, str]:
+def scope_texts(results: Results) -> tuple[str, str]:
     """What a part of the trace is, and how busy its devices were: `range of 1.200 ms`, `GPU busy 76.10%`."""
-    if scope.kind == "whole":
+    if results.is_whole:
         return "", ""
-    start, end = results.stretch(scope)
-    parts = [clip(d, start, end) for d in results.gaps().devices]
-    busy, span = sum(p.busy for p in parts), sum(p.span for p in parts)
+    start, end = results.window
+    devices = results.gaps().devices
+    busy, span = sum(d.busy for d in devices), sum(d.span for d in devices)
     told = f"GPU busy {share_of(busy, span)}" if span else ""
-    return f"{scope_name(scope)} of {exact(end - start)}", told
+    return f"{scope_name(results.scope)} of {exact(end - start)}", told
 
 
 class ScopedPane(Pane):

@@ -17,8 +17,9 @@ from tracetui.safe_text import plain
 from tracetui.session.marks import Mark, Marks
 from tracetui.session.paths import trace_stem, typed_path
 from tracetui.tables.model import Column, Table
+from tracetui.tables.writers import TABLE_ENDINGS
 from tracetui.trace.model import Trace
-from tracetui.tui.export import TABLE_ENDINGS, ExportError, table_text, write_new
+from tracetui.tui.export import ExportError, table_text, write_new
 from tracetui.tui.footer import Footer
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.once import LeaveOnce

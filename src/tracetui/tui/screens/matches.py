@@ -11,8 +11,8 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from tracetui.report.facts import short
 from tracetui.tables.model import Column, Table
+from tracetui.tables.names import short_of
 from tracetui.trace.model import I64, Trace
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
@@ -50,7 +50,7 @@ def matches_table(trace: Trace, found: I64) -> Table:
         words(
             "name",
             "Name",
-            lambda r: short(trace, int(found[r])),
+            lambda r: short_of(trace, int(found[r])),
             0,
             0,
         ),

@@ -5,14 +5,11 @@ Texts in spans are plain: nothing in them is ever read as markup.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
-from tracetui.units import BEFORE_UNIT
-
-__all__ = ["STYLES", "Line", "Span", "bar", "columns", "fit", "plain_text", "wrap"]
+__all__ = ["STYLES", "Line", "Span", "bar", "columns", "plain_text"]
 
 Span = tuple[str, str]
 """(text, style); the style is a key of `STYLES`."""
@@ -34,23 +31,6 @@ STYLES = {
 def plain_text(lines: Iterable[Line]) -> str:
     """The lines without styles, each with its new line, without trailing blanks."""
     return "".join("".join(text for text, _ in line).rstrip() + "\n" for line in lines)
-
-
-def fit(text: str, width: int) -> str:
-    """`text` in at most `width` cells; what is cut is cut in the middle, where names differ least."""
-    if cell_len(text) <= width:
-        return text
-    if width < 4:
-        return set_cell_size(text, max(0, width))
-    head = (width - 1) * 2 // 3
-    tail = text[-(width - 1 - head) :]
-    return set_cell_size(text, width - 1 - cell_len(tail)) + "…" + tail
-
-
-def wrap(text: str, width: int) -> list[str]:
-    """`text` in lines of at most `width` characters, broken between words: a number keeps its unit."""
-    kept = textwrap.wrap(BEFORE_UNIT.sub("\u00a0", text), width, break_on_hyphens=False)
-    return [line.replace("\u00a0", " ") for line in kept]
 
 
 def bar(share: float, width: int) -> str:

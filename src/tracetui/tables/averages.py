@@ -1,0 +1,268 @@
+"""The table of averages: calls and times by name. (As text: `tracetui.report.pytorch_table`.)"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tracetui.analysis.averages import Averages
+from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.memory import MemoryUse
+from tracetui.tables import markdown
+from tracetui.tables.jsonable import us
+from tracetui.tables.model import Column, Columns, Fields, Table, by_key, pick
+from tracetui.tables.names import told_apart
+from tracetui.tables.times import time_column
+from tracetui.tables.writers import Record, markdown_table, records
+from tracetui.trace.model import I64, Trace
+from tracetui.units import memory_size, share_of
+
+DEVICE = ("self_device", "self_device_share", "device_total", "device_average")
+MEMORY = ("self_device_memory", "device_memory", "self_cpu_memory", "cpu_memory")
+SCREEN = (
+    "name",
+    "device",
+    *DEVICE,
+    "self_cpu",
+    "self_cpu_share",
+    "cpu_total",
+    "cpu_average",
+    *MEMORY,
+    "calls",
+)
+MARKDOWN = (
+    "name",
+    "group",
+    "self_cpu",
+    "self_cpu_share",
+    "cpu_total",
+    "self_device",
+    "self_device_share",
+    "device_total",
+    "self_cpu_memory",
+    "self_device_memory",
+    "calls",
+)
+JSON = (
+    "name",
+    "device",
+    "calls",
+    "cpu_total",
+    "self_cpu",
+    "device_total",
+    "self_device",
+    "group",
+    "cpu_memory",
+    "self_cpu_memory",
+    "device_memory",
+    "self_device_memory",
+)
+FILE = (*JSON, "self_cpu_share", "self_device_share", "cpu_average", "device_average")
+
+GROUP_HEADERS = {"shape": "Input Shapes", "annotation": "Annotation", "op": "Launched by"}
+
+
+def format_time(us: float) -> str:
+    """Microseconds as PyTorch writes them: `1.234us`, `1.234ms`, `1.234s`."""
+    if us >= 1e6:
+        return f"{us / 1e6:.3f}s"
+    if us >= 1e3:
+        return f"{us / 1e3:.3f}ms"
+    return f"{us:.3f}us"
+
+
+def format_share(part: float, whole: float) -> str:
+    """A percentage as PyTorch writes it; NaN for a share of nothing."""
+    return f"{part * 100.0 / whole:.2f}%" if whole else "NaN"
+
+
+def format_memory(count: int) -> str:
+    """Bytes as PyTorch writes them: `512 B`, `1.50 KB` (1,024 bytes), `-2.00 GB`."""
+    for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
+        if abs(count) >= size:
+            return f"{count / size:.2f} {unit}"
+    return f"{count} B"
+
+
+def average_columns(a: Averages, memory: MemoryUse | None = None, trace: Trace | None = None) -> Columns:
+    """The columns. `memory`: where it was recorded; `trace`: for short names, on the screen."""
+    calls = np.maximum(a.calls, 1)
+
+    @cache
+    def names() -> list[str]:
+        assert trace is not None
+        shorts = [short_name(name, category_of(trace, a, row)) for row, name in enumerate(a.names)]
+        apart = told_apart(shorts, a.names, list(zip(a.device.tolist(), a.groups, strict=True)))
+        return [f"{name}  {group}" if group else name for name, group in zip(apart, a.groups, strict=True)]
+
+    def field(name: str, value: Callable[[int], Any]) -> Fields:
+        return {name: lambda at: [value(row) for row in at.tolist()]}
+
+    def time(key: str, title: str, heading: str, values: I64, drop: int) -> Column:
+        def micros(row: int) -> float:
+            return us(int(values[row]))
+
+        return time_column(
+            key,
+            title,
+            values,
+            drop,
+            heading=heading,
+            cell=lambda r: format_time(micros(r)),
+            fields=field(f"{key}_us", micros),
+        )
+
+    def average(key: str, title: str, values: I64, drop: int) -> Column:
+        fields = field(f"{key}_us", lambda r: us(int(values[r]) / int(calls[r])))
+        return time_column(key, title, values / calls, drop, fields=fields)
+
+    def share(key: str, title: str, heading: str, values: I64, total: int, drop: int) -> Column:
+        return Column(
+            key,
+            title,
+            lambda r: share_of(int(values[r]), total) if values[r] else "-",
+            lambda: values,
+            8,
+            drop=drop,
+            heading=heading,
+            cell=lambda r: format_share(int(values[r]), total),
+            fields=field(key, lambda r: int(values[r]) / total if total else None),
+        )
+
+    def allocated(key: str, title: str, heading: str, values: I64, drop: int) -> Column:
+        """Bytes allocated less freed."""
+
+        def text(row: int) -> str:
+            count = int(values[row])
+            return f"{'-' if count < 0 else ''}{memory_size(abs(count))}" if count else "-"
+
+        return Column(
+            key,
+            title,
+            text,
+            lambda: values,
+            12,
+            drop=drop,
+            heading=heading,
+            cell=lambda r: format_memory(int(values[r])),
+            fields=field(f"{key}_bytes", lambda r: int(values[r])),
+        )
+
+    grouped = Column(
+        "group",
+        right=False,
+        heading=GROUP_HEADERS.get(a.grouped_by, ""),
+        markdown=lambda r: markdown.code(a.groups[r]),
+        fields=field("group", lambda r: a.groups[r]),
+    )
+    return by_key(
+        Column(
+            "name",
+            "Name",
+            lambda r: names()[r],
+            names,
+            right=False,
+            descending=False,
+            ends=True,
+            heading="name",
+            markdown=lambda r: markdown.code(a.names[r]),
+            fields=field("name", lambda r: a.names[r]),
+        ),
+        *([grouped] if a.grouped_by != "name" else []),
+        Column(
+            "device",
+            "On",
+            lambda r: "GPU" if a.device[r] else "CPU",
+            lambda: a.device,
+            3,
+            right=False,
+            drop=3,
+            fields=field("device", lambda r: "CUDA" if a.device[r] else "CPU")
+            | field("user_annotation", lambda r: bool(a.annotation[r])),
+        ),
+        time("self_device", "Self GPU", "Self CUDA", a.self_device, 0),
+        share("self_device_share", "GPU %", "Self CUDA %", a.self_device, a.total_self_device, 4),
+        time("device_total", "GPU total", "CUDA total", a.device_total, 2),
+        average("device_average", "GPU avg", a.device_total, 9),
+        time("self_cpu", "Self CPU", "Self CPU", a.self_cpu, 1),
+        share("self_cpu_share", "CPU %", "Self CPU %", a.self_cpu, a.total_self_cpu, 6),
+        time("cpu_total", "CPU total", "CPU total", a.cpu_total, 5),
+        average("cpu_average", "CPU avg", a.cpu_total, 8),
+        *(
+            ()
+            if memory is None
+            else (
+                allocated("self_device_memory", "Self GPU mem", "Self CUDA Mem", memory.self_device, 3),
+                allocated("device_memory", "GPU mem", "CUDA Mem", memory.device, 10),
+                allocated("self_cpu_memory", "Self CPU mem", "Self CPU Mem", memory.self_host, 7),
+                allocated("cpu_memory", "CPU mem", "CPU Mem", memory.host, 11),
+            )
+        ),
+        Column(
+            "calls",
+            "Calls",
+            lambda r: f"{int(a.calls[r]):,}",
+            lambda: a.calls,
+            7,
+            heading="calls",
+            cell=lambda r: f"{int(a.calls[r]):,}",
+            fields=field("calls", lambda r: int(a.calls[r])),
+        ),
+    )
+
+
+def category_of(trace: Trace, averages: Averages, row: int) -> str:
+    """The category of a row's first event, "" where it has none."""
+    first = int(averages.first[row])
+    return trace.categories[int(trace.category[first])] if first >= 0 else ""
+
+
+def averages_table(
+    trace: Trace,
+    averages: Averages,
+    colour: Callable[[int], str | None] | None = None,
+    memory: MemoryUse | None = None,
+) -> Table:
+    """The averages on the screen. `colour` maps a name's index to its colour in the timeline."""
+    a = averages
+    columns = average_columns(a, memory, trace)
+    without = set() if a.device.any() else set(DEVICE)
+    shown = pick(columns, [key for key in SCREEN if key not in without])
+
+    def searched(row: int) -> str:
+        return f"{columns['name'].text(row)} {a.names[row]} {category_of(trace, a, row)}"
+
+    return Table(
+        tuple(c for c in shown if c.key not in MEMORY or c.values is None or np.any(c.values())),
+        len(a),
+        searched,
+        (lambda r: colour(int(trace.name[a.first[r]])) if a.first[r] >= 0 else None) if colour else None,
+        empty="none of PyTorch's kinds of events here, and averages count only those",
+        records=lambda order: records(pick(columns, FILE), order),
+    )
+
+
+def averages_json(averages: Averages, order: Sequence[int], memory: MemoryUse | None = None) -> list[Record]:
+    """One object per row. `group` is there where rows are grouped by more than their name, the bytes of
+    memory where they were recorded."""
+    return records(pick(average_columns(averages, memory), JSON), np.array(order, dtype=np.int64))
+
+
+def averages_markdown(averages: Averages, order: Sequence[int], memory: MemoryUse | None = None) -> str:
+    """PyTorch's columns as a Markdown table."""
+    a = averages
+    cpu, device = a.grouped_by not in ("kernel", "op"), bool((a.self_device > 0).any())
+    without = {
+        *(() if a.grouped_by in GROUP_HEADERS else ("group",)),
+        *(() if cpu else ("self_cpu", "self_cpu_share", "cpu_total")),
+        *(() if device else DEVICE),
+        *(() if memory is not None and memory.self_host.any() else ("self_cpu_memory",)),
+        *(() if memory is not None and memory.self_device.any() else ("self_device_memory",)),
+    }
+    shown = pick(average_columns(a, memory), [key for key in MARKDOWN if key not in without])
+    totals = [f"Self CPU time total: {format_time(us(a.total_self_cpu))}"] if cpu else []
+    totals += [f"Self CUDA time total: {format_time(us(a.total_self_device))}"] if device else []
+    return markdown_table(shown, order) + "\n" + ", ".join(totals) + "\n"

@@ -1,0 +1,105 @@
+"""The table of findings: a row for each in JSON and CSV; on the screen lines of their texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracetui.analysis.findings import Finding
+from tracetui.cells import wrap
+from tracetui.tables.model import Column, Columns, Table, by_key, pick
+from tracetui.tables.writers import Record, records
+from tracetui.trace.model import I64, Trace
+from tracetui.units import plural
+
+TEXTS = ("rule", "severity", "title", "text", "advice")
+JSON = (*TEXTS, "numbers", "evidence")
+FILE = (*TEXTS, "count", "evidence_name", "evidence_start_ns", "evidence_duration_ns")
+
+
+def finding_columns(trace: Trace, findings: Sequence[Finding]) -> Columns:
+    """The columns of these findings. `slice` is the row of the trace's columns."""
+
+    def field(name: str, value: Callable[[Finding], Any]) -> Column:
+        return Column(name, fields={name: lambda at: [value(findings[i]) for i in at.tolist()]})
+
+    def evidence(i: int) -> Record:
+        return {
+            "slice": i,
+            "name": trace.name_of(i),
+            "lane": trace.lanes[int(trace.lane[i])].name,
+            "start_ns": int(trace.start[i]),
+            "duration_ns": int(trace.duration[i]),
+        }
+
+    def first(name: str) -> Column:
+        return field(f"evidence_{name}", lambda f: evidence(f.evidence[0])[name])
+
+    def count(at: I64) -> list[int]:
+        return [len(findings[i].evidence) for i in at.tolist()]
+
+    return by_key(
+        field("rule", lambda f: f.rule),
+        field("severity", lambda f: f.severity),
+        field("title", lambda f: f.title),
+        field("text", lambda f: f.text),
+        field("advice", lambda f: f.advice),
+        field("numbers", lambda f: {name: float(value) for name, value in f.numbers.items()}),
+        field("evidence", lambda f: [evidence(int(i)) for i in f.evidence]),
+        Column("count", fields={"evidence": count}),
+        first("name"),
+        first("start_ns"),
+        first("duration_ns"),
+    )
+
+
+def findings_json(trace: Trace, findings: Sequence[Finding]) -> list[Record]:
+    """One object per finding, the most severe first."""
+    return records(pick(finding_columns(trace, findings), JSON), np.arange(len(findings)))
+
+
+class FindingLine(NamedTuple):
+    """One line of a finding."""
+
+    finding: int
+    label: str
+    text: str
+    title: bool
+
+
+def finding_lines(findings: Sequence[Finding], width: int) -> list[FindingLine]:
+    """The findings as lines of `width` cells: title, text, advice."""
+    lines = []
+    for n, finding in enumerate(findings):
+        count = plural(len(finding.evidence), "event")
+        titles = wrap(f"{finding.title}  [{count}]", width)
+        lines += [FindingLine(n, finding.severity if i == 0 else "", t, True) for i, t in enumerate(titles)]
+        for label, text in (("why", finding.text), ("try", finding.advice)):
+            told = wrap(text, width) if text else []
+            lines += [FindingLine(n, label if i == 0 else "", t, False) for i, t in enumerate(told)]
+    return lines
+
+
+def findings_table(
+    trace: Trace, findings: Sequence[Finding], lines: Sequence[FindingLine], empty: str
+) -> Table:
+    """The `finding_lines` on the screen. A file gets the findings that a line is left of."""
+
+    def of_lines(order: I64) -> list[Record]:
+        shown = dict.fromkeys(lines[row].finding for row in order.tolist())
+        return records(pick(finding_columns(trace, findings), FILE), np.array([*shown], dtype=np.int64))
+
+    return Table(
+        (
+            Column("label", "Finding", lambda r: lines[r].label, width=8, right=False),
+            Column("text", "Enter shows the evidence", lambda r: lines[r].text, right=False),
+        ),
+        len(lines),
+        lambda r: lines[r].text,
+        dim=lambda r: not lines[r].title,
+        empty=empty,
+        records=of_lines,
+        lines=True,
+    )
