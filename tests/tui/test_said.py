@@ -7,8 +7,9 @@ from pathlib import Path
 
 from tests.kineto import cpu, kernel, launch, run, trace_of
 
-from tracetui.analysis.results import Results
 from tracetui.cells import wrap
+from tracetui.session.recording import Recording
+from tracetui.session.session import Session
 from tracetui.tables.gaps import gaps_table
 from tracetui.tui.panes.findings import FindingsPane
 from tracetui.tui.panes.steps import StepsPane
@@ -31,15 +32,15 @@ def test_the_gaps_table_says_when_many_small_ops_fill_a_gap(tmp_path: Path) -> N
 
 def test_the_verdict_in_the_app_says_how_much_is_communication(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *run(100, 300, 1), *run(400, 500, 2, NCCL, stream=13), *run(900, 200, 3))
-    (show,) = FindingsPane(Results(trace), "findings").work_out()
+    (show,) = FindingsPane(Session([Recording(trace)]), "findings").work_out()
     assert isinstance(show, partial)
     note = show.args[1]
     assert note.startswith("verdict compute-bound, communication alone 50.0% of its busy time; ")
     quiet = trace_of(tmp_path, *run(100, 300, 1), *run(400, 20, 2, NCCL, stream=13), *run(420, 200, 3))
-    (show,) = FindingsPane(Results(quiet), "findings").work_out()
+    (show,) = FindingsPane(Session([Recording(quiet)]), "findings").work_out()
     assert isinstance(show, partial)
     assert show.args[1].startswith("verdict compute-bound; ")
-    (show,) = StepsPane(Results(trace), "steps").work_out()
+    (show,) = StepsPane(Session([Recording(trace)]), "steps").work_out()
     assert isinstance(show, partial)
     assert "50.0% of its busy time is communication" in show.args[0].whole.verdict.reason
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tracetui.tui import panes
+
 
 @dataclass(frozen=True, slots=True)
 class Action:
@@ -134,11 +136,10 @@ ACTIONS: tuple[Action, ...] = (
     Action("next_mark", ("M",), "next_mark", "to the next mark, and read it", RANGE),
     Action("marks", ("l",), "marks", "list of marks and notes", RANGE),
     Action("matches", ("L",), "matches", "list of all matches", FIND),
-    Action("pane_details", ("1",), "pane('details')", "pane: details of the selected event", PANES),
-    Action("pane_averages", ("2",), "pane('averages')", "pane: averages by name", PANES),
-    Action("pane_gaps", ("3",), "pane('gaps')", "pane: gaps, longest first", PANES),
-    Action("pane_steps", ("4",), "pane('steps')", "pane: steps", PANES),
-    Action("pane_findings", ("5",), "pane('findings')", "pane: findings", PANES),
+    *(
+        Action(f"pane_{pane.key}", (str(n),), f"pane('{pane.key}')", f"pane: {pane.text}", PANES)
+        for n, pane in enumerate(panes.PANES, 1)
+    ),
     Action("focus", ("tab",), "focus_other", "arrows: to the table, to the timeline", PANES),
     Action(
         "sort_next",

@@ -20,9 +20,9 @@ from typing import Any
 
 from tracetui.safe_text import plain
 from tracetui.tui.bindings import ACTIONS, key_text, rebound
+from tracetui.tui.panes import PANES
 
 THEME_NAMES = ("dark", "light", "high-contrast", "colour-blind")
-PANES = ("details", "averages", "gaps", "steps", "findings", "none")
 
 
 class SettingsError(ValueError):
@@ -82,7 +82,7 @@ def parse(values: Mapping[str, Any]) -> Settings:
         if key not in known:
             raise SettingsError(f"no setting {plain(key)!r}: there are {', '.join(sorted(known))}")
     theme = _one_of(values, "theme", THEME_NAMES, None)
-    pane = _one_of(values, "pane", PANES, "averages")
+    pane = _one_of(values, "pane", (*(p.key for p in PANES), "none"), "averages")
     ascii = values.get("ascii", False)
     if not isinstance(ascii, bool):
         raise SettingsError("ascii is true or false")

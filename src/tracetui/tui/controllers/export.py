@@ -14,10 +14,12 @@ from tracetui.tables.writers import as_markdown, row_count
 from tracetui.tui.controllers.host import Host
 from tracetui.tui.controllers.prompts import Prompts, Question
 from tracetui.tui.export import PICTURE_ENDINGS, ExportError, picture_text, table_text, write_new
+from tracetui.tui.panes import PANES
 from tracetui.tui.textual_private import lines_of
 from tracetui.units import plural
 
 COPIED_ROWS = 200
+NO_TABLE = f"no table is open: 1 to {len(PANES)} open one"
 
 
 class ExportKeys:
@@ -45,7 +47,7 @@ class ExportKeys:
             if ending in PICTURE_ENDINGS:
                 text = picture_text(picture, ending, self.host.screen.app.title)
             elif pane is None or pane.table is None:
-                raise ExportError("no table is open: 1 to 5 open one; the picture goes into .svg or .txt")
+                raise ExportError(f"{NO_TABLE}; the picture goes into .svg or .txt")
             else:
                 text = table_text(pane.table, pane.order, ending)
             write_new(path, text)
@@ -71,7 +73,7 @@ class ExportKeys:
     def action_copy_table(self) -> None:
         pane = self.area.open
         if pane is None or pane.table is None:
-            self.host.say("no table is open: 1 to 5 open one")
+            self.host.say(NO_TABLE)
             return
         if not len(pane.order):
             self.host.say("the table has no row to copy")

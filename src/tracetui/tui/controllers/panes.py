@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.timer import Timer
 
 from tracetui.tui.controllers.host import Escape, Host
+from tracetui.tui.panes import PANES
 from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.base import Jump, ShowSpan
 from tracetui.tui.panes.scoped import ScopedPane
@@ -15,7 +16,7 @@ IDLE = 0.08
 WIDE = 120
 """Columns from which panes may stand beside the timeline."""
 
-CLOSED = "no pane is open: 1 to 5 open one"
+CLOSED = f"no pane is open: 1 to {len(PANES)} open one"
 
 
 class PaneKeys:

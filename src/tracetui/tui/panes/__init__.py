@@ -1,1 +1,36 @@
-"""The panes below the timeline: details, averages, gaps, steps, findings."""
+"""The panes: tables beside or below the timeline, one number key each. A new one is a module and a line here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from tracetui.session.session import Session
+    from tracetui.tui.panes.base import Pane
+
+
+class PaneSpec(NamedTuple):
+    """What the tabs, the keys, the help and the settings know of a pane without importing it."""
+
+    key: str
+    """Its name in settings and tabs. The number key that opens it is its place in `PANES`."""
+    widget: str
+    """Where its class is: "module:Class", below this package."""
+    text: str
+    """What it shows, for the help and the palette."""
+
+    def make(self, session: Session) -> Pane:
+        """The pane of a session; its module is imported now."""
+        module, _, name = self.widget.partition(":")
+        pane: Pane = getattr(import_module(f"{__name__}.{module}"), name)(session, self.key)
+        return pane
+
+
+PANES = (
+    PaneSpec("details", "details:DetailsPane", "details of the selected event"),
+    PaneSpec("averages", "averages:AveragesPane", "averages by name"),
+    PaneSpec("gaps", "gaps:GapsPane", "gaps, longest first"),
+    PaneSpec("steps", "steps:StepsPane", "steps"),
+    PaneSpec("findings", "findings:FindingsPane", "findings"),
+)

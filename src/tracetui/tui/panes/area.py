@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -14,15 +13,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.cells import cell, clauses
+from tracetui.session.session import Session
+from tracetui.tui.panes import PANES
 from tracetui.tui.panes.base import Noted, Pane
-
-TITLES: Mapping[str, str] = {
-    "details": "details",
-    "averages": "averages",
-    "gaps": "gaps",
-    "steps": "steps",
-    "findings": "findings",
-}
 
 
 class PaneTabs(Widget):
@@ -80,12 +73,13 @@ class PaneTabs(Widget):
         room = self.size.width - (len(self.needed) + 3 if self.needed else 0)
 
         def made(key: str, n: int, title: bool, count: bool) -> str:
-            texts = (str(n), TITLES[key] if title else "", self.counts.get(key, "") if count else "")
+            texts = (str(n), key if title else "", self.counts.get(key, "") if count else "")
             return f" {' '.join(filter(None, texts))} "
 
         for titles, counts in ((True, True), (True, False), (False, False)):
             labels = [
-                (key, made(key, n, titles or key == self.open, counts)) for n, key in enumerate(TITLES, 1)
+                (key, made(key, n, titles or key == self.open, counts))
+                for n, (key, _, _) in enumerate(PANES, 1)
             ]
             if sum(len(text) for _, text in labels) <= room:
                 break
@@ -122,9 +116,9 @@ class PaneArea(Vertical):
     PaneArea.maximised { height: 1fr; max-height: 100%; }
     """
 
-    def __init__(self, make: Mapping[str, Callable[[], Pane]], first: str | None) -> None:
+    def __init__(self, session: Session, first: str | None) -> None:
         super().__init__()
-        self._make = make
+        self._session = session
         self._first = first
         self.tabs = PaneTabs()
         self.panes: dict[str, Pane] = {}
@@ -139,7 +133,8 @@ class PaneArea(Vertical):
 
     def _pane(self, key: str) -> Pane:
         if key not in self.panes:
-            self.panes[key] = self._make[key]()
+            spec = next(spec for spec in PANES if spec.key == key)
+            self.panes[key] = spec.make(self._session)
         return self.panes[key]
 
     def on_descendant_focus(self) -> None:

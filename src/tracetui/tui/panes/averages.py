@@ -9,8 +9,7 @@ import numpy as np
 
 from tracetui.analysis.averages import GROUPS, Averages
 from tracetui.analysis.memory import MemoryUse
-from tracetui.analysis.results import Results
-from tracetui.analysis.scope import Scope
+from tracetui.session.session import Session
 from tracetui.tables.averages import averages_table
 from tracetui.trace.model import I64, Trace
 from tracetui.tui.panes.base import Jump
@@ -27,19 +26,17 @@ def instances(trace: Trace, averages: Averages, row: int) -> I64:
 class AveragesPane(ScopedPane):
     """Averages by name. Enter jumps to the longest instance, again to the next longest."""
 
-    def __init__(
-        self,
-        results: Results,
-        id: str,
-        colour: Callable[[int], str | None] | None = None,
-        scope: Scope | None = None,
-    ) -> None:
-        super().__init__(results, id, scope)
+    def __init__(self, session: Session, key: str) -> None:
+        super().__init__(session, key)
         self.group = "name"
         self.averages: Averages | None = None
-        self._colour = colour
         self._event: int | None = None
         self.waiting = "adding up …"
+
+    def _colour(self, name: int) -> str | None:
+        """The colour of a name in the timeline."""
+        colour = self.session.walk.scene.source.palette.colour_of(name)
+        return f"color({colour})" if 0 <= colour < 256 else None
 
     def work_out(self) -> Iterator[Callable[[], None]]:
         group, results = self.group, self.results.within(self.scope)

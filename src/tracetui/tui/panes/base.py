@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 from textual.worker import Worker, WorkerState
 
-from tracetui.analysis.results import Results
 from tracetui.cells import middle
 from tracetui.safe_text import plain
+from tracetui.session.session import Session
 from tracetui.tui.tables.view import TableView
 from tracetui.units import plural
 
@@ -65,9 +65,10 @@ class Pane(TableView):
     eager = True
     """Whether `follow` costs so little that it may be called for every step of a held key."""
 
-    def __init__(self, results: Results, id: str) -> None:
-        super().__init__(id=id)
-        self.results = results
+    def __init__(self, session: Session, key: str) -> None:
+        super().__init__(id=key)
+        self.session = session
+        self.results = session.active.results
         self.note = ""
         """What the table speaks of, in a few words: shown beside the tabs. Its part of the trace comes first,
         then its filter."""

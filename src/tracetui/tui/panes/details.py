@@ -8,9 +8,9 @@ from typing import Any
 from textual import work
 from textual.worker import get_current_worker
 
-from tracetui.analysis.results import Results
 from tracetui.cells import same_place
 from tracetui.report.facts import Fact, event_facts, trace_facts, wrapped
+from tracetui.session.session import Session
 from tracetui.tables.model import Column, Table
 from tracetui.trace.model import Trace
 from tracetui.tui.panes.base import Jump, Pane
@@ -32,8 +32,8 @@ class DetailsPane(Pane):
 
     eager = False
 
-    def __init__(self, results: Results, id: str) -> None:
-        super().__init__(results, id)
+    def __init__(self, session: Session, key: str) -> None:
+        super().__init__(session, key)
         self.facts: list[Fact] = []
         self.lines: list[Fact] = []
         self._wrapped: list[Fact] | None = None

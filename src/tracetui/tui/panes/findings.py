@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from tracetui.analysis.findings import Finding
-from tracetui.analysis.results import Results
-from tracetui.analysis.scope import Scope
 from tracetui.analysis.verdict import communication_text
 from tracetui.cells import same_place
+from tracetui.session.session import Session
 from tracetui.tables.findings import FindingLine, finding_lines, findings_table
 from tracetui.tui.panes.base import Jump
 from tracetui.tui.panes.scoped import ScopedPane, within
@@ -19,8 +18,8 @@ from tracetui.units import plural
 class FindingsPane(ScopedPane):
     """Findings, the most severe first. Enter goes to the evidence, again to the next piece of it."""
 
-    def __init__(self, results: Results, id: str, scope: Scope | None = None) -> None:
-        super().__init__(results, id, scope)
+    def __init__(self, session: Session, key: str) -> None:
+        super().__init__(session, key)
         self.findings: tuple[Finding, ...] | None = None
         self.lines: list[FindingLine] = []
         self._nothing = ""

@@ -8,7 +8,7 @@ from functools import partial
 from tracetui.analysis.causes import Causes, totals_by
 from tracetui.analysis.gap_list import GapList
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import Scope
+from tracetui.session.session import Session
 from tracetui.tables.gaps import gaps_table
 from tracetui.tui.panes.base import JumpToGap
 from tracetui.tui.panes.scoped import ScopedPane, within
@@ -27,11 +27,13 @@ def totals_text(gaps: GapList, causes: Causes) -> str:
 class GapsPane(ScopedPane):
     """Gaps, longest first. Enter shows one in the timeline."""
 
-    def __init__(self, results: Results, id: str, scope: Scope | None = None) -> None:
-        super().__init__(results, id, scope)
+    def __init__(self, session: Session, key: str) -> None:
+        super().__init__(session, key)
         self.gaps: GapList | None = None
         self._wanted: tuple[int, int] | None = None
         """The gap to put the cursor on as soon as the table has it: device, index."""
+        if (gap := session.gaps.at) is not None:
+            self._wanted = int(self.results.gaps().device[gap]), int(self.results.gaps().index[gap])
         self.waiting = "looking for gaps …"
 
     def work_out(self) -> Iterator[Callable[[], None]]:

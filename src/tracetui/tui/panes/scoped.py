@@ -8,6 +8,7 @@ from textual.worker import Worker, WorkerState, get_current_worker
 
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import Scope
+from tracetui.session.session import Session
 from tracetui.tui.panes.base import Pane
 from tracetui.units import exact, share_of
 
@@ -45,9 +46,9 @@ def scope_texts(results: Results) -> tuple[str, str]:
 class ScopedPane(Pane):
     """A table of a scope, made off the thread that draws, one at a time, and only while it is to be seen."""
 
-    def __init__(self, results: Results, id: str, scope: Scope | None = None) -> None:
-        super().__init__(results, id)
-        self.scope = scope
+    def __init__(self, session: Session, key: str) -> None:
+        super().__init__(session, key)
+        self.scope = session.scopes.scope
         self.earlier = False
         """Whether the view that it speaks of is one before the view that is shown."""
         self._working = False

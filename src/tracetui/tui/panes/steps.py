@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from tracetui.analysis.results import Results
-from tracetui.analysis.scope import Scope
 from tracetui.analysis.steps import StepRow, Steps
+from tracetui.session.session import Session
 from tracetui.tables.steps import steps_table, steps_within, table_rows
 from tracetui.tui.panes.base import Jump, ShowSpan
 from tracetui.tui.panes.scoped import ScopedPane, within
@@ -26,8 +25,8 @@ def steps_text(steps: Steps, where: str, count: int) -> str:
 class StepsPane(ScopedPane):
     """Steps by time. Enter shows one in the timeline."""
 
-    def __init__(self, results: Results, id: str, scope: Scope | None = None) -> None:
-        super().__init__(results, id, scope)
+    def __init__(self, session: Session, key: str) -> None:
+        super().__init__(session, key)
         self.steps: Steps | None = None
         self.waiting = "looking at the steps …"
         self._event: int | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import partial
 from typing import ClassVar
 
@@ -32,7 +31,7 @@ from tracetui.tui.controllers.search import SearchKeys
 from tracetui.tui.footer import Footer
 from tracetui.tui.hint import Hint, remember_seen, wanted
 from tracetui.tui.panes.area import PaneArea, PaneTabs
-from tracetui.tui.panes.base import Jump, JumpToGap, Pane, ShowSpan, failure
+from tracetui.tui.panes.base import Jump, JumpToGap, ShowSpan, failure
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.requests import NextTrace, WantCapture
 from tracetui.tui.timeline import (
@@ -68,7 +67,7 @@ class TraceScreen(Screen[None]):
         self.session = Session([Recording(trace)], palette)
         self.timeline = TimelineView(self.session, palette)
         self.bar = self.timeline.bar = SelectionBar()
-        self.area = PaneArea(self._panes(), pane)
+        self.area = PaneArea(self.session, pane)
         self.footer = Footer()
         self.host = host = Host(self, self.session, self.timeline, self.area, self.footer)
         # In this order Esc takes things back, the last one first.
@@ -121,52 +120,6 @@ class TraceScreen(Screen[None]):
 
     def on_unmount(self) -> None:
         self.lanes.keep()  # the last change may be younger than its timer
-
-    def _panes(self) -> Mapping[str, Callable[[], Pane]]:
-        """How each pane is made, when it is first opened."""
-        results, scopes, gaps = self.session.active.results, self.session.scopes, self.session.gaps
-
-        def details() -> Pane:
-            from tracetui.tui.panes.details import DetailsPane
-
-            return DetailsPane(results, "details")
-
-        def averages() -> Pane:
-            from tracetui.tui.panes.averages import AveragesPane
-
-            return AveragesPane(results, "averages", self._colour, scopes.scope)
-
-        def gaps_pane() -> Pane:
-            from tracetui.tui.panes.gaps import GapsPane
-
-            pane = GapsPane(results, "gaps", scopes.scope)
-            if gaps.at is not None:
-                found = results.gaps()
-                pane.show_gap(int(found.device[gaps.at]), int(found.index[gaps.at]))
-            return pane
-
-        def steps() -> Pane:
-            from tracetui.tui.panes.steps import StepsPane
-
-            return StepsPane(results, "steps", scopes.scope)
-
-        def findings() -> Pane:
-            from tracetui.tui.panes.findings import FindingsPane
-
-            return FindingsPane(results, "findings", scopes.scope)
-
-        return {
-            "details": details,
-            "averages": averages,
-            "gaps": gaps_pane,
-            "steps": steps,
-            "findings": findings,
-        }
-
-    def _colour(self, name: int) -> str | None:
-        """The colour of a name in the timeline, for the tables."""
-        colour = self.walk.scene.source.palette.colour_of(name)
-        return f"color({colour})" if 0 <= colour < 256 else None
 
     # What comes in
 
