@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.kineto import cpu, kernel, launch, run, trace_of
 
+from tracetui.analysis.results import Results
 from tracetui.cells import wrap
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session

@@ -1,4 +1,4 @@
-"""The panes: tables beside or below the timeline, one number key each. A new one is a module and a line here."""
+"""The panes: tables by the timeline, a number key each. A new one is a module and a line here."""
 
 from __future__ import annotations
 
