@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
-from tracetui.trace import Cancelled, Trace, load, stretches, workers
-from tracetui.trace.scan import learn_separator
+from tracetui.formats.chrome_json import stretches, workers
+from tracetui.formats.chrome_json.scan import learn_separator
+from tracetui.trace import Cancelled, Trace, load
 
 Event = dict[str, Any]
 

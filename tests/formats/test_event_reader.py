@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tracetui.formats.chrome_json.event_reader import FileReader
 from tracetui.trace import Trace, load
-from tracetui.trace.args import FileReader
 
 Event = dict[str, Any]
 

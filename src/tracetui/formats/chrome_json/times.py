@@ -13,15 +13,10 @@ from decimal import Decimal, InvalidOperation
 
 import numpy as np
 
-from tracetui.trace.model import F64, I64
+from tracetui.formats.columns import F64, I64, NO_TIME, TIME_LIMIT
 
 FLOAT_LIMIT = float(1 << 43)
 """Below so many microseconds a float64 still tells one nanosecond from the next."""
-TIME_LIMIT = (1 << 62) - 1
-"""Times beyond this (146 years in nanoseconds on either side) are held at it, so that sums stay within int64.
-"""
-NO_TIME = -(1 << 63)
-"""Stands for a time or a duration that an event does not have."""
 _NANOSECONDS = 10**17
 """An integer `ts` from here on is no epoch in microseconds (it would lie beyond the year 5000): it counts
 nanoseconds."""

@@ -9,8 +9,8 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracetui.trace.scan import Separator
-from tracetui.trace.window import Window
+from tracetui.formats.chrome_json.scan import Separator
+from tracetui.formats.window import Window
 
 BLOCK = 1 << 24
 """Bytes of a stretch of a plain file."""

@@ -1,4 +1,4 @@
-"""A clean copy of a trace: every event that could be read, as it was or mended, in JSON that any viewer
+"""A clean copy of a trace: every event that could be read, as it was or repaired, in JSON that any viewer
 opens."""
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from pathlib import Path
 
 import msgspec
 
-from tracetui.trace.args import FileReader
-from tracetui.trace.files import shown
-from tracetui.trace.model import Trace, TraceError
+from tracetui.formats.chrome_json.event_reader import FileReader
+from tracetui.formats.contents import EventReader
+from tracetui.formats.errors import TraceError
+from tracetui.formats.source import shown
 
 
-def write_clean(trace: Trace, out: str | Path) -> int:
-    """Write the events of a loaded trace to `out`, and say how many there are.
+def write_clean(reader: EventReader, events: int, out: str | Path) -> None:
+    """Write all events behind a reader to `out`; `events` is how many there should be.
 
-    The events keep their text, other than what was mended. `out` is compressed if its name ends in `.gz`, and
-    appears only when it is complete: it may be the file that the trace was read from. Raises TraceError where
-    it cannot be written, or the trace's file is no longer what it was.
+    The events keep their text, other than what was repaired. `out` is compressed if its name ends in `.gz`,
+    and appears only when it is complete: it may be the file that is read. Raises TraceError where it cannot
+    be written, or the file behind the reader is no longer what it was.
     """
-    reader = trace.reader
     if not isinstance(reader, FileReader):
         raise TypeError("only a trace that was loaded from a file can be written")
     target = Path(out)
@@ -43,8 +43,8 @@ def write_clean(trace: Trace, out: str | Path) -> int:
                         file.write((b",\n" if count else b"\n") + b",\n".join(texts))
                         count += len(texts)
                 file.write(b"\n]}\n")
-            if count != trace.events:
-                raise TraceError(f"{shown(trace.info.path)}: has changed since it was read")
+            if count != events:
+                raise TraceError(f"{shown(reader.path)}: has changed since it was read")
             _like_new(made.name)
             os.replace(made.name, target)
         except BaseException:
@@ -53,7 +53,6 @@ def write_clean(trace: Trace, out: str | Path) -> int:
     except OSError as error:
         reason = (error.strerror or "cannot be written").lower()
         raise TraceError(f"{shown(str(out))}: {reason}") from None
-    return count
 
 
 def _like_new(name: str) -> None:

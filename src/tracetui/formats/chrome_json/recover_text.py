@@ -1,9 +1,9 @@
-"""A piece of text that does not decode, taken apart: every sound event in it is kept, a broken one mended or
-dropped.
+"""A piece of text that does not decode, taken apart: every sound event in it is kept, a broken one repaired
+or dropped.
 
-An event is *sound* when it decodes by itself from its opening brace on. What lies between two sound events is
-mended where the meaning is certain, and otherwise dropped and counted. The result depends on the bytes alone,
-so that the same piece taken apart again, for its `args`, gives the same events in the same order.
+An event is *sound* when it decodes by itself from its opening brace on. What lies between two sound events
+is repaired where the meaning is certain, and otherwise dropped and counted. The result depends on the bytes
+alone, so that the same piece taken apart again, for its `args`, gives the same events in the same order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from tracetui.trace.repair_event import mend
+from tracetui.formats.chrome_json.repair_event import repair_event
 
 _OPENING = re.compile(r'\{\s*"')
 _AFTER_CLOSING = re.compile(r'[}\]]\s*,?\s*(?=\{\s*")')
@@ -31,7 +31,7 @@ _BRACKETS = 1000
 
 
 @dataclass(slots=True)
-class Repaired:
+class Recovered:
     """What was found in a piece of text."""
 
     events: list[bytes] = field(default_factory=list)
@@ -57,7 +57,7 @@ def is_event(value: Any) -> bool:
     return isinstance(phase, str) and len(phase) <= 2 and ("ts" in value or "pid" in value or "name" in value)
 
 
-def take_apart(text: bytes, end: str, bare: bool = False) -> Repaired:
+def recover_text(text: bytes, end: str, bare: bool = False) -> Recovered:
     """Find the events in `text`.
 
     `end` says where it ends: at the "border" between two events, at the end of the "file" (an array if
@@ -65,7 +65,7 @@ def take_apart(text: bytes, end: str, bare: bool = False) -> Repaired:
     """
     # One character per byte: positions stay byte offsets, and invalid UTF-8 does no harm here.
     chars = text.decode("latin-1")
-    out = Repaired(rest=len(text))
+    out = Recovered(rest=len(text))
     done = 0  # end of the last sound event
     at = 0
     while True:
@@ -146,13 +146,13 @@ def lenient(text: bytes | msgspec.Raw) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _sound(text: bytes, begin: int, end: int, out: Repaired) -> None:
-    """Keep an event that decodes by lenient rules; mend what the strict ones do not take."""
+def _sound(text: bytes, begin: int, end: int, out: Recovered) -> None:
+    """Keep an event that decodes by lenient rules; repair what the strict ones do not take."""
     piece = text[begin:end]
     if decodes(piece):
         out.events.append(piece)
         out.places.append((begin, end))
-    elif not _mended(piece, begin, out):
+    elif not _repaired(piece, begin, out):
         out.notes.append(("broken_event", begin))
 
 
@@ -169,8 +169,8 @@ def decodes(piece: bytes) -> bool:
     return True
 
 
-def _mended(piece: bytes, begin: int, out: Repaired) -> bool:
-    made, kinds = mend(piece)
+def _repaired(piece: bytes, begin: int, out: Recovered) -> bool:
+    made, kinds = repair_event(piece)
     if made is None or not decodes(made):
         return False
     try:
@@ -184,8 +184,8 @@ def _mended(piece: bytes, begin: int, out: Repaired) -> bool:
     return True
 
 
-def _between(text: bytes, begin: int, end: int, out: Repaired, last: bool = False) -> None:
-    """What lies between two sound events: usually a comma; otherwise mend or drop it."""
+def _between(text: bytes, begin: int, end: int, out: Recovered, last: bool = False) -> None:
+    """What lies between two sound events: usually a comma; otherwise repair or drop it."""
     junk = text[begin:end].strip(b" \t\r\n")
     if junk in (b",", b""):
         if not junk and begin and not last:
@@ -194,8 +194,8 @@ def _between(text: bytes, begin: int, end: int, out: Repaired, last: bool = Fals
     _broken(text, begin, end, out)
 
 
-def _broken(text: bytes, begin: int, end: int, out: Repaired) -> None:
-    """Mend or drop text[begin:end], in which no event is sound."""
+def _broken(text: bytes, begin: int, end: int, out: Recovered) -> None:
+    """Repair or drop text[begin:end], in which no event is sound."""
     while begin < end and text[begin] in b", \t\r\n":
         begin += 1
     while end > begin and text[end - 1] in b", \t\r\n":
@@ -211,7 +211,7 @@ def _broken(text: bytes, begin: int, end: int, out: Repaired) -> None:
     if len(cuts) > _PIECES:
         # Too many pieces to try each with each: one by one only.
         for cut in cuts:
-            if not _mended(text[begin:cut].strip(b", \t\r\n"), begin, out):
+            if not _repaired(text[begin:cut].strip(b", \t\r\n"), begin, out):
                 out.notes.append(("broken_event", begin))
             begin = cut
         return
@@ -221,7 +221,7 @@ def _broken(text: bytes, begin: int, end: int, out: Repaired) -> None:
         while start < end and text[start] in b", \t\r\n":
             start += 1
         for last in range(first, len(cuts)):
-            if _mended(text[start : cuts[last]], start, out):
+            if _repaired(text[start : cuts[last]], start, out):
                 first = last + 1
                 break
         else:

@@ -21,13 +21,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tracetui.trace.chunks import Ending, Reader
-from tracetui.trace.columns import Array
-from tracetui.trace.store import Store
-from tracetui.trace.stretches import Stretch, Supply
-from tracetui.trace.worker import LENGTHS, read_stretch, write_all
+import numpy as np
 
-_CODE = "import sys; sys.path[:] = {path!r}; from tracetui.trace.worker import main; main(*{arguments!r})"
+from tracetui.formats.chrome_json.chunks import Ending, Reader
+from tracetui.formats.chrome_json.intake import Intake
+from tracetui.formats.chrome_json.stretches import Stretch, Supply
+from tracetui.formats.chrome_json.worker import LENGTHS, read_stretch, write_all
+from tracetui.formats.columns import Array
+
+_CODE = (
+    "import sys; sys.path[:] = {path!r}; "
+    "from tracetui.formats.chrome_json.worker import main; main(*{arguments!r})"
+)
 
 
 @dataclass(slots=True)
@@ -140,7 +145,13 @@ def _ask(process: subprocess.Popen[bytes], stretch: Stretch) -> Part:
         write_all(process.stdin, part)
     lengths = LENGTHS.unpack(_receive(process.stdout, LENGTHS.size))
     ending, shapes, header = pickle.loads(_receive(process.stdout, lengths[0]))
-    return Part(stretch, ending, header, Store.unpack(shapes, _receive(process.stdout, lengths[1])))
+    body = _receive(process.stdout, lengths[1])
+    arrays: list[Array] = []
+    at = 0
+    for kind, count in shapes:
+        arrays.append(np.frombuffer(body, dtype=np.dtype(kind), count=count, offset=at))
+        at += arrays[-1].nbytes
+    return Part(stretch, ending, header, arrays)
 
 
 def _receive(pipe: Any, length: int) -> bytearray:
@@ -158,16 +169,15 @@ def _receive(pipe: Any, length: int) -> bytearray:
 def read_parallel(supply: Supply, reader: Reader, count: int, advance: Callable[[int], None]) -> Ending:
     """Read the stretches of `supply` with `count` processes, this one included.
 
-    The store of `reader` receives them in order, so that the outcome is that of reading in one piece. With
+    The intake of `reader` receives them in order, so that the outcome is that of reading in one piece. With
     "lost" in the ending, reading must go on from its offset in one piece; all before it has been received.
     """
-    store = reader.store
     crew = _Crew(supply, reader, count - 1)
-    mine = Reader(Store(), reader.bare, reader.size)
+    mine = Reader(Intake(), reader.bare, reader.size)
     mine.separator = reader.separator
     done = 0
     end = 0
-    ending = Ending("lost", reader.store.begin)
+    ending = Ending("lost", reader.intake.begin)
 
     def tell(offset: int) -> None:
         # What counts is how much has been received in order, and that `advance` may stop it all by raising.
@@ -178,7 +188,7 @@ def read_parallel(supply: Supply, reader: Reader, count: int, advance: Callable[
             stretch = crew.take()
             if stretch is not None:
                 outcome = read_stretch(supply.descriptor, stretch, mine, tell)
-                crew.put(Part(stretch, outcome, *mine.store.pack()))
+                crew.put(Part(stretch, outcome, *mine.intake.pack()))
             else:
                 with crew.news:
                     if done not in crew.parts:
@@ -189,7 +199,7 @@ def read_parallel(supply: Supply, reader: Reader, count: int, advance: Callable[
                 done += 1
                 ending, end = part.ending, part.stretch.end
                 if part.header:
-                    store.absorb(part.header, part.arrays, end / store.extent if store.extent else 0.0)
+                    reader.intake.absorb(part.header, part.arrays, end)
                 advance(end)
                 if ending.kind != "met":
                     return ending

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tracetui.formats.chrome_json.repair_event import repair_event
 from tracetui.trace import Trace
-from tracetui.trace.repair_event import mend
 
 Event = dict[str, Any]
 
@@ -179,4 +179,4 @@ def test_mends_leave_sound_text_alone() -> None:
         b'{"a": "inf, nan, N/A ,} \\\\ \\u00e9 \\ud83d\\ude00", "b": [true, false, null, -1.5e3]}',
         b"{}",
     ):
-        assert mend(text) == (None, [])
+        assert repair_event(text) == (None, [])

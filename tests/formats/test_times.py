@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.trace.times import (
+from tracetui.formats.chrome_json.times import (
     FLOAT_LIMIT,
     NO_TIME,
     TIME_LIMIT,

@@ -7,62 +7,19 @@ puts up with anything: a list for a time, a number for a name, ids beyond 64 bit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from tracetui.trace.model import I32, I64, NO_ID
-from tracetui.trace.schema import RAW_FIELDS, Mode
-from tracetui.trace.times import FLOAT_LIMIT, NO_TIME, exact, from_floats, from_integers, from_texts
+from tracetui.formats.chrome_json.schema import RAW_FIELDS, Mode
+from tracetui.formats.chrome_json.times import FLOAT_LIMIT, exact, from_floats, from_integers, from_texts
+from tracetui.formats.columns import I32, I64, NO_ID, NO_TIME
+from tracetui.formats.store import Tables
 
-Head = tuple[str, str, "int | str", "int | str"]
-"""(ph, cat, pid, tid)"""
-ODD_IDS = 1 << 62
-"""Flow ids that are no integers of 62 bits are numbered from here."""
 _NAME_LIMIT = 1 << 16
-
-K = TypeVar("K", bound=Hashable)
-
-
-class Numbered(dict[K, int]):
-    """Numbers keys in the order in which they first come: `table[key]` never fails."""
-
-    def __missing__(self, key: K) -> int:
-        number = self[key] = len(self)
-        return number
-
-
-@dataclass(slots=True)
-class Tables:
-    """What the numbers in rows stand for."""
-
-    heads: Numbered[Head]
-    names: Numbered[str]
-    ids: Numbered[Any]
-
-    @classmethod
-    def empty(cls) -> Tables:
-        return cls(Numbered(), Numbered(), Numbered())
-
-    def flow_ids(self, values: list[Any]) -> I64:
-        """Ids of any type as int64; NO_TIME for none."""
-        try:
-            found = np.array(values, dtype=np.int64) if all(type(v) is int for v in values) else None
-        except OverflowError:
-            found = None
-        if found is None or (found >= ODD_IDS).any() or (found <= -ODD_IDS).any():
-            found = np.array([self._flow_id(v) for v in values], dtype=np.int64)
-        return found
-
-    def _flow_id(self, value: Any) -> int:
-        if type(value) is int and -ODD_IDS < value < ODD_IDS:
-            return value
-        if value is None:
-            return NO_TIME
-        return ODD_IDS + self.ids[value if isinstance(value, (str, int)) else repr(value)]
 
 
 @dataclass(slots=True)
@@ -160,7 +117,7 @@ def _time(fields: dict[str, msgspec.Raw], key: str) -> int:
 
 
 def patient_rows(texts: Sequence[bytes | msgspec.Raw], tables: Tables) -> Rows:
-    """Rows from the texts of events, each of which is a JSON object. One Python loop: for odd chunks only."""
+    """Rows from the texts of events, each of which is a JSON object. One Python loop: for few chunks only."""
     count = len(texts)
     numbers = np.zeros((6, count), dtype=np.int64)
     flows: list[tuple[Any, bool]] = []

@@ -1,9 +1,9 @@
-"""The events of a stretch of text, chunk by chunk, into a Store.
+"""The events of a stretch of text, chunk by chunk, into an Intake.
 
 Each chunk begins where an event begins and ends at what looks like the border between two events. A chunk
 that decodes as a list proves its own end: brackets and quotes balance only there. One that does not is
 outlined by its brackets; if the guess was wrong (the border was inside a string or an inner list), a better
-border is used; if the text itself is broken, it is taken apart (see `repair`).
+border is used; if the text itself is broken, it is taken apart (see `recover_text`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
-from tracetui.trace.recover_text import Repaired, fits_end, is_incomplete, take_apart
-from tracetui.trace.rows import NeedsMode, Rows, patient_rows, typed_rows
-from tracetui.trace.scan import Separator, last_boundary, learn_separator, outline
-from tracetui.trace.schema import FASTEST, RAW_EVENTS, Mode, decoder
-from tracetui.trace.store import Chunk, Store
-from tracetui.trace.window import Window
+from tracetui.formats.chrome_json.intake import Chunk, Intake
+from tracetui.formats.chrome_json.recover_text import Recovered, fits_end, is_incomplete, recover_text
+from tracetui.formats.chrome_json.rows import NeedsMode, Rows, patient_rows, typed_rows
+from tracetui.formats.chrome_json.scan import Separator, last_boundary, learn_separator, outline
+from tracetui.formats.chrome_json.schema import FASTEST, RAW_EVENTS, Mode, decoder
+from tracetui.formats.window import Window
 
 CHUNK = 1 << 18
 """Bytes decoded at once: small enough for the events of a chunk to stay in a core's cache."""
@@ -45,10 +45,10 @@ class Ending:
 
 
 class Reader:
-    """Reads one stretch of events into a store."""
+    """Reads one stretch of events into an intake."""
 
-    def __init__(self, store: Store, bare: bool, size: int = CHUNK) -> None:
-        self.store = store
+    def __init__(self, intake: Intake, bare: bool, size: int = CHUNK) -> None:
+        self.intake = intake
         self.bare = bare
         """The text is an array, not an object with an array in it."""
         self.size = size
@@ -91,7 +91,7 @@ class Reader:
                 ending = self._close(window, shape.close)
                 if ending is not None:
                     return ending
-                self._passed = window.offset + shape.close, len(self.store.chunks)
+                self._passed = window.offset + shape.close, len(self.intake.chunks)
                 window.skip(shape.close + 1)
                 want = self.size
             elif border > 0 and border != comma and self._try(window, border):
@@ -130,7 +130,7 @@ class Reader:
                 return Ending("met", window.offset + window.size)
             shape = outline(text)
             if len(shape.commas) and int(shape.commas[-1]) == last and shape.close < 0:
-                found = take_apart(text, "border")
+                found = recover_text(text, "border")
                 self._keep(window.offset, found, Chunk(window.offset, len(text), "border"))
                 return Ending("met", window.offset + window.size)
         return Ending("lost", window.offset)
@@ -153,30 +153,30 @@ class Reader:
         return True
 
     def _decode(self, text: bytes | memoryview, chunk: Chunk) -> None:
-        """Rows of the events in `text`, a JSON list, into the store. After Broken, nothing is stored."""
+        """Rows of the events in `text`, a JSON list, into the intake. After Broken, nothing is taken in."""
         rows = self._rows(text)
         if rows is not None:
-            self.store.add(chunk, rows, lambda: RAW_EVENTS.decode(bytes(text)))
+            self.intake.add(chunk, rows, lambda: RAW_EVENTS.decode(bytes(text)))
             return
         try:
             texts: list[Any] = RAW_EVENTS.decode(bytes(text))
             objects = [t for t in texts if bytes(t)[:1] == b"{"]
-            rows = patient_rows(objects, self.store.tables)
+            rows = patient_rows(objects, self.intake.store.tables)
         except (msgspec.DecodeError, RecursionError):
             raise Broken from None
         strange = [bytes(t) for t in texts if bytes(t)[:1] != b"{"]
         if any(b"{" in t for t in strange):
             # A bracket too many makes a list of its own out of sound events.
             raise Broken
-        self.store.diagnostics.note("not_an_event", chunk.offset, len(strange))
-        self.store.add(chunk, rows, lambda: objects)
+        self.intake.store.diagnostics.note("not_an_event", chunk.offset, len(strange))
+        self.intake.add(chunk, rows, lambda: objects)
 
     def _rows(self, text: bytes | memoryview) -> Rows | None:
         """Rows by the fastest way that takes this text; None where the patient way must."""
         mode = self._mode
         for _ in range(6):
             try:
-                rows = typed_rows(decoder(mode).decode(text), mode, self.store.tables)
+                rows = typed_rows(decoder(mode).decode(text), mode, self.intake.store.tables)
             except NeedsMode:
                 mode = Mode(mode.known, "int")
                 continue
@@ -223,7 +223,7 @@ class Reader:
             return False
         else:
             piece, end = window.text(), "more"
-        found = take_apart(piece, end)
+        found = recover_text(piece, end)
         if end == "more" and not (found.events and found.rest):
             return False
         self._keep(window.offset, found, Chunk(window.offset, len(piece), end))
@@ -233,13 +233,13 @@ class Reader:
     def _finish(self, window: Window) -> Ending:
         """The rest of the file, broken somewhere: its last events, then the end of the array."""
         text = window.text()
-        found = take_apart(text, "file", self.bare)
+        found = recover_text(text, "file", self.bare)
         offset = window.offset
         self._keep(offset, found, Chunk(offset, len(text), "file"))
         if self._passed is not None:
-            if len(self.store.chunks) == self._passed[1]:
+            if len(self.intake.chunks) == self._passed[1]:
                 return Ending("closed", self._passed[0] + 1, text)
-            self.store.diagnostics.note("separator", self._passed[0])
+            self.intake.store.diagnostics.note("separator", self._passed[0])
         if found.close >= 0:
             return Ending("closed", offset + found.close + 1, text[found.close + 1 :])
         left = text[found.cut :]
@@ -247,9 +247,9 @@ class Reader:
             return Ending("open", offset + found.cut, left)
         return Ending("open", offset + len(text))
 
-    def _keep(self, offset: int, found: Repaired, chunk: Chunk) -> None:
+    def _keep(self, offset: int, found: Recovered, chunk: Chunk) -> None:
         for kind, at in found.notes:
-            self.store.diagnostics.note(kind, offset + at)
+            self.intake.store.diagnostics.note(kind, offset + at)
         if found.events:
             self._decode(b"[" + b",".join(found.events) + b"]", chunk)
 
@@ -260,6 +260,6 @@ def reread(text: bytes, chunk: Chunk, bare: bool) -> list[bytes]:
     Raises msgspec.DecodeError where the text is no longer what it was.
     """
     if chunk.apart:
-        return take_apart(text, chunk.apart, bare).events
+        return recover_text(text, chunk.apart, bare).events
     texts = [bytes(t) for t in RAW_EVENTS.decode(b"[" + text + b"]")]
     return [t for t in texts if t[:1] == b"{"]

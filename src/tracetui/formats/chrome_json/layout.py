@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from tracetui.trace.diagnostics import Diagnostics
-from tracetui.trace.model import TraceError
-from tracetui.trace.recover_text import lenient, take_apart
-from tracetui.trace.window import Window
+from tracetui.formats.chrome_json.recover_text import lenient, recover_text
+from tracetui.formats.diagnostics import Diagnostics
+from tracetui.formats.errors import TraceError
+from tracetui.formats.window import Window
 
 _KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _SEARCHED = 1 << 26
@@ -34,7 +34,7 @@ class Beginning:
     """Top-level keys before the events."""
 
 
-def find_events(window: Window, shown: str, diagnostics: Diagnostics) -> Beginning:
+def find_events(window: Window, diagnostics: Diagnostics) -> Beginning:
     """Move `window` from the start of a text to its first event. Raises TraceError where there are none."""
     want = 1 << 12
     while True:
@@ -54,7 +54,7 @@ def find_events(window: Window, shown: str, diagnostics: Diagnostics) -> Beginni
         if window.ended or want >= _SEARCHED:
             break
         want *= 4
-    return _damaged_beginning(window, text, shown, diagnostics)
+    return _damaged_beginning(window, text, diagnostics)
 
 
 def _object(text: bytes) -> dict[str, Any] | None:
@@ -62,16 +62,16 @@ def _object(text: bytes) -> dict[str, Any] | None:
     return found or None
 
 
-def _damaged_beginning(window: Window, text: bytes, shown: str, diagnostics: Diagnostics) -> Beginning:
+def _damaged_beginning(window: Window, text: bytes, diagnostics: Diagnostics) -> Beginning:
     """No sound header: the events may be there all the same."""
     match = _KEY.search(text)
-    if match is not None and not take_apart(text[: match.start()], "more").events:
+    if match is not None and not recover_text(text[: match.start()], "more").events:
         diagnostics.note("bad_header", 0)
         window.skip(match.end())
         return Beginning(False, salvage(text[: match.start()]))
-    found = take_apart(text, "more")
+    found = recover_text(text, "more")
     if not found.events:
-        raise TraceError(f"{shown}: {_verdict(text) if window.ended else 'is not a trace'}")
+        raise TraceError(_verdict(text) if window.ended else "is not a trace")
     begin = found.places[0][0]
     diagnostics.note("bad_header", 0)
     head = text[:begin]

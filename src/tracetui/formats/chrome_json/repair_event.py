@@ -1,4 +1,4 @@
-"""Mends inside one broken event, where the meaning is certain."""
+"""Repairs one broken event, where the meaning is certain."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _TRAILING = re.compile(r",(?=\s*[}\]])|(?<=[{\[])(\s*),|,(?=\s*,)")
 _WORD = re.compile(r"(?<=:)(\s*)(?!(?:true|false|null)\b)([A-Za-z_][^,{}\[\]\":\\\n]*?)(?=\s*[,}])")
 
 
-def mend(text: bytes) -> tuple[bytes | None, list[str]]:
-    """(the text mended, kinds of diagnostics); (None, []) where nothing could be done. Whether it decodes now
-    is not checked."""
+def repair_event(text: bytes) -> tuple[bytes | None, list[str]]:
+    """(the text repaired, kinds of diagnostics); (None, []) where nothing could be done. Whether it decodes
+    now is not checked."""
     kinds: list[str] = []
 
     def note(kind: str) -> None:

@@ -1,11 +1,10 @@
 """Events on demand: the part of the file that an event lies in is read and decoded again when somebody asks.
 
 Nothing is kept per event but its `source`, the number of a chunk and a place in it. A plain file is read
-where the chunk lies (a quarter of a megabyte: about a millisecond). The text of a compressed file is inflated
-again: from its beginning for the first question (about 0.3 s for 100 MB of text, up to the chunk asked for),
-leaving on the way a copy of the inflating state for every 16 MB (45 kB each), from the nearest of which later
-questions start (at most 50 ms). Standard input was copied to a temporary file without a name. The chunks used
-last stay decoded, so that stepping from one event to its neighbours costs nothing.
+where the chunk lies (a quarter of a megabyte: about a millisecond); a compressed one is decoded again up to
+there, from its beginning or from the nearest place that a copy of the decoder was kept for (gzip: 45 kB for
+every 16 MB, at most 50 ms). The chunks used last stay decoded, so that stepping from one event to its
+neighbours costs nothing.
 
 The file stays open as long as the trace: it may be renamed or deleted. Where it was overwritten, events are
 {}.
@@ -13,7 +12,6 @@ The file stays open as long as the trace: it may be renamed or deleted. Where it
 
 from __future__ import annotations
 
-import bisect
 import os
 import threading
 from collections import OrderedDict
@@ -22,15 +20,12 @@ from typing import Any
 
 import msgspec
 
-from tracetui.trace.chunks import reread
-from tracetui.trace.diagnostics import Diagnostics
-from tracetui.trace.files import Source
-from tracetui.trace.inflate import Members
-from tracetui.trace.recover_text import lenient
-from tracetui.trace.store import SOURCE_BITS, Chunk
+from tracetui.formats.chrome_json.chunks import reread
+from tracetui.formats.chrome_json.intake import SOURCE_BITS, Chunk
+from tracetui.formats.chrome_json.recover_text import lenient
+from tracetui.formats.source import Source
 
 _KEPT = 12
-_SPACING = 1 << 24
 
 
 class FileReader:
@@ -41,12 +36,13 @@ class FileReader:
     ) -> None:
         self.top: Mapping[str, Any] = top or {}
         """The file's top-level keys other than its events."""
+        self.path = source.path
         self._source = source
         self._chunks = chunks
         self._bare = bare
         self._kept: OrderedDict[int, list[bytes]] = OrderedDict()
         self._lock = threading.Lock()
-        self._inflated = InflatedText(source) if source.compressed else None
+        self._parts = source.parts()
 
     def read(self, sources: Sequence[int]) -> list[dict[str, Any]]:
         """The events' JSON objects, in the order asked for; {} for one that cannot be read any more."""
@@ -89,45 +85,4 @@ class FileReader:
         status = os.fstat(self._source.file.fileno())
         if (status.st_size, status.st_mtime_ns) != self._source.stamp:
             return b""
-        if self._inflated is not None:
-            return self._inflated.read(offset, length)
-        self._source.file.seek(offset)
-        return _read_all(self._source, length)
-
-
-def _read_all(source: Source, length: int) -> bytes:
-    made = bytearray()
-    while len(made) < length and (block := source.file.read(length - len(made))):
-        made += block
-    return bytes(made)
-
-
-class InflatedText:
-    """Any part of the text of a compressed file."""
-
-    def __init__(self, source: Source) -> None:
-        start = Members(source.file, Diagnostics(), steps=True)
-        self._marks: list[tuple[int, Members]] = [(0, start)]
-        self._cursor = start.fork()
-        self._held = b""  # the cursor's last block
-        self._spacing = max(_SPACING, source.size // 32)
-
-    def read(self, offset: int, length: int) -> bytes:
-        """`length` bytes of the text from `offset` on; fewer at its end."""
-        held = self._cursor.produced - len(self._held)
-        mark = self._marks[bisect.bisect_right(self._marks, offset, key=lambda m: m[0]) - 1]
-        if not held <= offset or mark[0] > self._cursor.produced:
-            self._cursor, self._held = mark[1].fork(), b""
-        made = bytearray()
-        while len(made) < length:
-            begin = self._cursor.produced - len(self._held)
-            if begin + len(self._held) > offset + len(made):
-                at = offset + len(made) - begin
-                made += self._held[at : at + length - len(made)]
-                continue
-            self._held = self._cursor.next()
-            if not self._held:
-                break
-            if self._cursor.produced >= self._marks[-1][0] + self._spacing:
-                self._marks.append((self._cursor.produced, self._cursor.fork()))
-        return bytes(made)
+        return self._parts.read(offset, length)

@@ -1,19 +1,18 @@
-"""Opening a trace: a plain file, a compressed one, or standard input, as a text that is read from front to
-back."""
+"""Opening a file, a pipe or standard input as the text of a trace, whatever its encoding."""
 
 from __future__ import annotations
 
 import os
 import stat
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from tracetui.formats.diagnostics import Diagnostics
+from tracetui.formats.encodings import ENCODINGS, Encoding, Parts, Stream
+from tracetui.formats.errors import Report, TraceError
 from tracetui.safe_text import plain
-from tracetui.trace.inflate import GZIP_MAGIC
-from tracetui.trace.model import TraceError
 
 BLOCK = 1 << 20
 
@@ -26,9 +25,17 @@ class Source:
     file: IO[bytes]
     """Unbuffered and seekable. Standard input is a temporary file without a name by now."""
     size: int
-    compressed: bool
+    encoding: Encoding
     stamp: tuple[int, int]
     """Size and time of modification when it was opened."""
+
+    def stream(self, diagnostics: Diagnostics, offset: int = 0) -> Stream:
+        """The text from `offset` on. What is wrong with the encoding is noted."""
+        return self.encoding.stream(self.file, self.size, offset, diagnostics)
+
+    def parts(self) -> Parts:
+        """The text, to read parts of again."""
+        return self.encoding.parts(self.file, self.size)
 
 
 def shown(path: str) -> str:
@@ -36,7 +43,7 @@ def shown(path: str) -> str:
     return plain("standard input" if path == "-" else path)
 
 
-def open_source(path: str | Path, progress: Callable[[int, int], None] | None = None) -> Source:
+def open_source(path: str | Path, progress: Report | None = None) -> Source:
     """Open a trace. Raises TraceError for what is no readable file."""
     name = str(path)
     try:
@@ -50,7 +57,7 @@ def open_source(path: str | Path, progress: Callable[[int, int], None] | None = 
                 with file:
                     file = _spool(file, progress)
         status = os.fstat(file.fileno())
-        magic = file.read(2)
+        head = file.read(1 << 10)
         file.seek(0)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "cannot be read"
@@ -58,10 +65,11 @@ def open_source(path: str | Path, progress: Callable[[int, int], None] | None = 
     if not status.st_size:
         file.close()
         raise TraceError(f"{shown(name)}: is empty")
-    return Source(name, file, status.st_size, magic == GZIP_MAGIC, (status.st_size, status.st_mtime_ns))
+    encoding = next(e for e in ENCODINGS if e.sniff(head))
+    return Source(name, file, status.st_size, encoding, (status.st_size, status.st_mtime_ns))
 
 
-def _spool(stream: IO[bytes], progress: Callable[[int, int], None] | None) -> IO[bytes]:
+def _spool(stream: IO[bytes], progress: Report | None) -> IO[bytes]:
     """Copy a stream to a temporary file without a name, which goes when it is closed."""
     import tempfile  # slow to import, and rarely needed
 

@@ -1,4 +1,4 @@
-"""Columns that grow as the chunks of a file come in."""
+"""The arrays that events become: their types, what stands for a missing value, and columns that grow."""
 
 from __future__ import annotations
 
@@ -7,9 +7,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Array", "Columns"]
-
 Array = npt.NDArray[Any]
+I8 = npt.NDArray[np.int8]
+I16 = npt.NDArray[np.int16]
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+NO_ID = -1
+"""Stands for a correlation or an external id that an event does not carry."""
+NO_TIME = -(1 << 63)
+"""Stands for a time or a duration that an event does not have."""
+TIME_LIMIT = (1 << 62) - 1
+"""Times beyond this (146 years in nanoseconds on either side) are held at it, so that sums stay within int64.
+"""
 
 
 class Columns:

@@ -12,8 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from tracetui.trace.model import NO_ID
-from tracetui.trace.times import NO_TIME
+from tracetui.formats.columns import NO_ID, NO_TIME
 
 _PHASES = ("X", "B", "E", "i", "I", "C", "s", "t", "f", "M", "b", "n", "e", "S", "T", "F")
 _CATEGORIES = (

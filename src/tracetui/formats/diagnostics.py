@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tracetui.trace.model import Notice
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One kind of thing that was repaired, lost, or impossible in a file, with how often."""
+
+    kind: str
+    """A stable word for scripts, e.g. "truncated", "bad_utf8", "unclosed", "negative_duration"."""
+    level: str
+    """One of "repaired" (nothing lost), "lost" (an event or a part of one is gone), "odd" (kept, but hard to
+    believe)."""
+    count: int
+    offset: int
+    """Byte offset (in the uncompressed text) of the first one, -1 where that has no meaning."""
+    text: str
+    """One line for people, without the count. Safe to show."""
+
 
 KINDS: dict[str, tuple[str, str]] = {
     # kind: (level, one line for people)
@@ -22,6 +37,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "truncated": ("lost", "the file ends in the middle"),
     "no_time": ("lost", "an event without a time that can be read"),
     "bad_gzip": ("lost", "the compressed data is damaged: what follows cannot be read"),
+    "bad_zstd": ("lost", "the compressed data is damaged: what follows cannot be read"),
     "bad_checksum": ("odd", "the compressed data does not match its checksum"),
     "trailing": ("odd", "bytes after the end of the JSON"),
     "wrong_type": ("odd", "an event with a field of the wrong type: the field is passed over"),

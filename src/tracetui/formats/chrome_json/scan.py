@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracetui.trace.model import I64
+from tracetui.formats.columns import I64
 
 _STEP = np.zeros(256, dtype=np.int8)
 _STEP[list(b"{[")] = 1

@@ -16,35 +16,14 @@ import sys
 from collections.abc import Callable
 from typing import IO
 
-from tracetui.trace.chunks import Ending, Reader
-from tracetui.trace.scan import Separator
-from tracetui.trace.store import Store
-from tracetui.trace.stretches import Stretch
-from tracetui.trace.window import ReadInto, Window
+from tracetui.formats.chrome_json.chunks import Ending, Reader
+from tracetui.formats.chrome_json.intake import Intake
+from tracetui.formats.chrome_json.scan import Separator
+from tracetui.formats.chrome_json.stretches import Stretch
+from tracetui.formats.encodings.plain import Range
+from tracetui.formats.window import ReadInto, Window
 
 LENGTHS = struct.Struct("<QQ")
-
-
-def read_range(descriptor: int, begin: int, end: int) -> ReadInto:
-    """A reader of the bytes from `begin` to `end` of a file, that leaves the file's position alone."""
-    at = begin
-
-    def read(view: memoryview) -> int:
-        nonlocal at
-        if at >= end:
-            return 0
-        view = view[: end - at]
-        if hasattr(os, "preadv"):
-            count = os.preadv(descriptor, [view], at)
-        else:
-            os.lseek(descriptor, at, os.SEEK_SET)
-            part = os.read(descriptor, len(view))
-            count = len(part)
-            view[:count] = part
-        at += count
-        return count
-
-    return read
 
 
 def read_text(text: bytes) -> ReadInto:
@@ -71,10 +50,10 @@ def write_all(pipe: IO[bytes], data: bytes) -> None:
 def read_stretch(
     descriptor: int, stretch: Stretch, reader: Reader, advance: Callable[[int], None] | None = None
 ) -> Ending:
-    """Read the events of one stretch into a new store of `reader`. `advance`: see `Reader.read`."""
+    """Read the events of one stretch into a new intake of `reader`. `advance`: see `Reader.read`."""
     begin, end = stretch.begin, stretch.end
-    reader.store = Store(begin=begin, extent=end - begin)
-    read = read_range(descriptor, begin, end) if stretch.text is None else read_text(stretch.text)
+    reader.intake = Intake(begin, end - begin)
+    read = Range(descriptor, begin, end).readinto if stretch.text is None else read_text(stretch.text)
     return reader.read(Window(read, begin), stretch.final, advance)
 
 
@@ -83,7 +62,7 @@ def main(descriptor: int, bare: bool, size: int, separator: tuple[bytes, int, in
     # Ctrl+C goes to the whole group of processes: the one that is in charge ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()
-    reader = Reader(Store(), bare, size)
+    reader = Reader(Intake(), bare, size)
     reader.separator = Separator(*separator)
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     source = sys.stdin.buffer
@@ -91,7 +70,7 @@ def main(descriptor: int, bare: bool, size: int, separator: tuple[bytes, int, in
         begin, end, final, sent = map(int, line.split())
         text = source.read(end - begin) if sent else None
         ending = read_stretch(descriptor, Stretch(0, begin, end, bool(final), text), reader)
-        header, arrays = reader.store.pack()
+        header, arrays = reader.intake.pack()
         body = [array.tobytes() for array in arrays]
         shapes = [(array.dtype.str, len(array)) for array in arrays]
         head = pickle.dumps((ending, shapes, header), protocol=pickle.HIGHEST_PROTOCOL)
