@@ -82,36 +82,34 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 FOREIGN = (
-    Foreign(_starts(b"\xfd7zXZ\x00"), "is compressed by xz: decompress it first (xz -d), then open it", True),
+    Foreign(_starts(b"\xfd7zXZ\x00"), "is compressed by xz: run xz -d on it first", True),
     Foreign(
         lambda head, name: head[:3] == b"BZh" and head[4:10] == b"1AY&SY",
-        "is compressed by bzip2: decompress it first (bzip2 -d), then open it",
+        "is compressed by bzip2: run bzip2 -d on it first",
         True,
     ),
     Foreign(
         _starts(b"SQLite format 3\x00"),
-        "is an SQLite database, perhaps an export of Nsight Systems: open its report in Nsight Systems",
+        "is an SQLite database, perhaps an Nsight Systems export: open the .nsys-rep in Nsight Systems",
         True,
     ),
-    Foreign(
-        _is_snapshot, "is a PyTorch memory snapshot, not a trace: open it at pytorch.org/memory_viz", True
-    ),
+    Foreign(_is_snapshot, "is a PyTorch memory snapshot: open it at pytorch.org/memory_viz", True),
     Foreign(
         _is_perfetto,
         "is a Perfetto protobuf trace: open it at ui.perfetto.dev, or convert it (traceconv json)",
         True,
     ),
-    Foreign(_starts(b"PK\x03\x04"), "is a zip archive: unpack it first (unzip), then open the trace in it"),
+    Foreign(_starts(b"PK\x03\x04"), "is a zip archive: unzip it first, then open the trace inside"),
     Foreign(
         lambda head, name: head[_TAR_MAGIC : _TAR_MAGIC + 5] == b"ustar",
-        "is a tar archive: unpack it first (tar -xf), then open the trace in it",
+        "is a tar archive: unpack it first (tar -xf), then open the trace inside",
     ),
     Foreign(
         lambda head, name: b"speedscope.app/file-format-schema" in head,
-        "is a speedscope profile, not a trace: open it at speedscope.app",
+        "is a speedscope profile: open it at speedscope.app",
     ),
-    Foreign(_is_html, "is an HTML page, not a trace: open it in a browser"),
-    Foreign(_is_markdown, "is Markdown, a text to read: open the trace that it is about instead"),
+    Foreign(_is_html, "is an HTML page: open it in a browser"),
+    Foreign(_is_markdown, "is Markdown text, not a trace: open the .json or .json.gz file instead"),
 )
 """The first one that recognises a text names it."""
 
