@@ -8,6 +8,7 @@ alone, so that the same piece taken apart again, for its `args`, gives the same 
 
 from __future__ import annotations
 
+import bisect
 import json
 import re
 from dataclasses import dataclass, field
@@ -23,11 +24,22 @@ _BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 # Floats for integers: `int` refuses numbers of thousands of digits.
 _DECODER = json.JSONDecoder(strict=False, parse_int=float)
+_TOKEN = re.compile(rb'[{}\[\]]|"(?:[^"\\]|\\.)*"', re.DOTALL)
+_NESTING = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 _PIECES = 64
 """In how many pieces at most a broken stretch is tried."""
 _LITERAL = 40
 _BRACKETS = 1000
 """How many closing brackets at most are tried as the one that closes the events."""
+
+
+class _Chars(str):
+    """A text whose lines are not counted, as json does for each error, at the cost of decoding it."""
+
+    __slots__ = ()
+
+    def count(self, *_: Any) -> int:
+        return 0
 
 
 @dataclass(slots=True)
@@ -64,7 +76,7 @@ def recover_text(text: bytes, end: str, bare: bool = False) -> Recovered:
     `bare`), or anywhere, with "more" to come.
     """
     # One character per byte: positions stay byte offsets, and invalid UTF-8 does no harm here.
-    chars = text.decode("latin-1")
+    chars = _Chars(text.decode("latin-1"))
     out = Recovered(rest=len(text))
     done = 0  # end of the last sound event
     at = 0
@@ -220,10 +232,22 @@ def _broken(text: bytes, begin: int, end: int, out: Recovered) -> None:
         start = begin if first == 0 else cuts[first - 1]
         while start < end and text[start] in b", \t\r\n":
             start += 1
-        for last in range(first, len(cuts)):
-            if _repaired(text[start : cuts[last]], start, out):
-                first = last + 1
-                break
+        last = bisect.bisect_left(cuts, _closing(text, start, end), first)
+        if last < len(cuts) and _repaired(text[start : cuts[last]], start, out):
+            first = last + 1
         else:
             out.notes.append(("broken_event", start))
             first += 1
+
+
+def _closing(text: bytes, begin: int, end: int) -> int:
+    """Where the object that opens at `begin` closes; beyond `end` where it does not.
+
+    Repairing changes neither brackets nor the ends of strings, so an event can end nowhere else.
+    """
+    depth = 0
+    for token in _TOKEN.finditer(text, begin, end):
+        depth += _NESTING.get(token.group(), 0)
+        if not depth:
+            return token.end()
+    return end + 1
