@@ -17,6 +17,11 @@ from hypothesis import strategies as st
 
 from tracetui.trace import Cancelled, Trace, TraceError, load
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 Event = dict[str, Any]
 
 EVENTS: list[Event] = [
@@ -149,18 +154,18 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     path = tmp_path / "trace.json"
     path.write_text(LAYOUTS["kineto"](EVENTS))
     expected = facts(load(path))
-    for data in (path.read_bytes(), gzip.compress(path.read_bytes())):
-        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
+    for pack in (bytes, gzip.compress, zstd.compress):
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(pack(path.read_bytes()))))
         trace = load("-")
         assert facts(trace) == expected
         assert trace.info.path == "-"
 
 
 def test_progress_and_cancelling(tmp_path: Path, event: Callable[..., Event]) -> None:
-    for name in ("trace.json", "trace.json.gz"):
-        path = tmp_path / name
+    for pack in (bytes, gzip.compress, zstd.compress):
+        path = tmp_path / "trace"
         text = json.dumps({"traceEvents": [event(ts=i) for i in range(20_000)]}).encode()
-        path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+        path.write_bytes(pack(text))
         calls: list[tuple[int, int]] = []
         load(path, lambda done, total, calls=calls: calls.append((done, total)))  # type: ignore[misc]
         assert calls[-1] == (path.stat().st_size,) * 2

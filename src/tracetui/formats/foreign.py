@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 _TAR_MAGIC = 257
+_COMPRESSED = b"\x92\x03"
+"""The key of `compressed_packets` in a packet of Perfetto's, which may be a large one."""
 
 
 class Foreign(NamedTuple):
@@ -45,11 +47,13 @@ def _is_perfetto(head: bytes, name: str) -> bool:
         if head[at] != 0x0A:
             return False
         length, at = _varint(head, at + 1)
-        if at + length <= len(head) and not _is_message(head[at : at + length]):
+        if at + length > len(head):
+            return packets > 0 or head.startswith(_COMPRESSED, at)
+        if not _is_message(head[at : at + length]):
             return False
         at += length
         packets += 1
-    return packets > 1 or (packets == 1 and at == len(head))
+    return packets > 0
 
 
 def _is_message(data: bytes) -> bool:

@@ -3,15 +3,16 @@ opens."""
 
 from __future__ import annotations
 
-import gzip
 import os
 import tempfile
 from pathlib import Path
+from typing import IO, cast
 
 import msgspec
 
 from tracetui.formats.chrome_json.event_reader import FileReader
 from tracetui.formats.contents import EventReader
+from tracetui.formats.encodings import ENCODINGS
 from tracetui.formats.errors import TraceError
 from tracetui.formats.source import shown
 
@@ -19,13 +20,14 @@ from tracetui.formats.source import shown
 def write_clean(reader: EventReader, events: int, out: str | Path) -> None:
     """Write all events behind a reader to `out`; `events` is how many there should be.
 
-    The events keep their text, other than what was repaired. `out` is compressed if its name ends in `.gz`,
-    and appears only when it is complete: it may be the file that is read. Raises TraceError where it cannot
+    The events keep their text, other than what was repaired. `out` is compressed as its name says, and
+    appears only when it is complete: it may be the file that is read. Raises TraceError where it cannot
     be written, or the file behind the reader is no longer what it was.
     """
     if not isinstance(reader, FileReader):
         raise TypeError("only a trace that was loaded from a file can be written")
     target = Path(out)
+    encoding = next(e for e in ENCODINGS if target.name.endswith(e.SUFFIX))
     try:
         head = msgspec.json.encode({"schemaVersion": 1, **reader.top})[:-1]
     except (msgspec.EncodeError, RecursionError):
@@ -35,7 +37,7 @@ def write_clean(reader: EventReader, events: int, out: str | Path) -> None:
             dir=target.parent, prefix=f".{target.name}.", delete=False
         )
         try:
-            with made, gzip.open(made, "wb", 6) if target.suffix == ".gz" else made as file:
+            with made, encoding.writer(cast("IO[bytes]", made)) as file:
                 file.write(head + b',"traceEvents":[')
                 count = 0
                 for texts in reader.chunks():

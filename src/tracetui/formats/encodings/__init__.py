@@ -39,6 +39,8 @@ class Parts(Protocol):
 class Encoding(Protocol):
     """The module of an encoding."""
 
+    SUFFIX: str
+    """How the names of such files end."""
     RATIO: int
     """A text is taken to be so many times as large as its file."""
     IN_PLACE: bool
@@ -52,6 +54,9 @@ class Encoding(Protocol):
 
     def parts(self, file: IO[bytes], size: int) -> Parts:
         """The same text, for events that are read again."""
+
+    def writer(self, file: IO[bytes]) -> IO[bytes]:
+        """Encodes into `file` the text that is written to it; to be closed before `file` is."""
 
 
 ENCODINGS: tuple[Encoding, ...] = (gzip, zstd, plain)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import struct
 import zlib
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.encodings.blocks import Ahead, Blocks, Codec, Marked
@@ -14,7 +15,7 @@ try:
 except ImportError:  # a platform without a wheel
     igzip_lib = isal_zlib = None  # type: ignore[assignment]
 
-RATIO, IN_PLACE = 10, False
+SUFFIX, RATIO, IN_PLACE = ".gz", 10, False
 _MAGIC = b"\x1f\x8b"
 
 
@@ -28,6 +29,10 @@ def stream(file: IO[bytes], size: int, offset: int, diagnostics: Diagnostics) ->
 
 def parts(file: IO[bytes], size: int) -> Marked:
     return Marked(_MEMBERS, file, size)
+
+
+def writer(file: IO[bytes]) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(file, "wb", 6))
 
 
 def _header(data: bytes) -> int | None:

@@ -7,7 +7,7 @@ from typing import IO
 
 from tracetui.formats.diagnostics import Diagnostics
 
-RATIO, IN_PLACE = 1, True
+SUFFIX, RATIO, IN_PLACE = "", 1, True
 
 
 def sniff(head: bytes) -> bool:
@@ -65,3 +65,7 @@ def stream(file: IO[bytes], size: int, offset: int, diagnostics: Diagnostics) ->
 
 def parts(file: IO[bytes], size: int) -> _Parts:
     return _Parts(file.fileno())
+
+
+def writer(file: IO[bytes]) -> IO[bytes]:
+    return file

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import IO
+from typing import IO, Any, cast
 
 from tracetui.formats.diagnostics import Diagnostics
-from tracetui.formats.encodings.blocks import Ahead, Blocks, Codec, Marked, Piece
+from tracetui.formats.encodings.blocks import Ahead, Blocks, Codec, Marked
 
-RATIO, IN_PLACE = 10, False
+SUFFIX, RATIO, IN_PLACE = ".zst", 10, False
 
 
 def sniff(head: bytes) -> bool:
@@ -24,17 +24,25 @@ def parts(file: IO[bytes], size: int) -> Marked:
     return Marked(_FRAMES, file, size)
 
 
+def writer(file: IO[bytes]) -> IO[bytes]:
+    return cast("IO[bytes]", _library().open(file, "wb"))
+
+
 def _header(data: bytes) -> int:
     return 0 if sniff(data) else -1  # what the library begins with
 
 
-def _frame(forkable: bool) -> Piece:
+def _library() -> Any:
     # Imported here: rarely needed.
     if sys.version_info >= (3, 14):
-        from compression.zstd import ZstdDecompressor
+        from compression import zstd
     else:
-        from backports.zstd import ZstdDecompressor
-    return ZstdDecompressor()
+        from backports import zstd
+    return zstd
+
+
+def _frame(forkable: bool) -> Any:
+    return _library().ZstdDecompressor()
 
 
 _FRAMES = Codec("bad_zstd", sniff, _header, _frame)
