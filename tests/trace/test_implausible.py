@@ -95,7 +95,7 @@ def test_long_waits_are_believed(trace_of: Callable[..., Trace], event: Callable
         assert trace.notices == ()
 
 
-def test_no_recorded_trace_is_odd() -> None:
+def test_no_recorded_trace_is_implausible() -> None:
     for path in DATA.glob("*.json.gz"):
         trace = load(path)
         assert not trace.implausible.any()

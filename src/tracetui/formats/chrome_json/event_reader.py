@@ -31,10 +31,8 @@ _KEPT = 12
 class FileReader:
     """Reads the events behind `source` values. Safe to use from several threads."""
 
-    def __init__(
-        self, source: Source, chunks: Sequence[Chunk], bare: bool, top: Mapping[str, Any] | None = None
-    ) -> None:
-        self.top: Mapping[str, Any] = top or {}
+    def __init__(self, source: Source, chunks: Sequence[Chunk], bare: bool, top: Mapping[str, Any]) -> None:
+        self.top = top
         """The file's top-level keys other than its events."""
         self.path = source.path
         self._source = source

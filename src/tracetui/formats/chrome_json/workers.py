@@ -8,7 +8,7 @@ piece.
 Each worker is a Python of its own, started afresh (a fork of a process with threads may hang), that knows
 nothing of the parent's main module. It is given stretches one at a time, so that none waits for a slow one;
 the parent reads stretches as well, from the moment on at which the workers are starting. Stretches of a plain
-file are read by the workers themselves, those of a compressed one are inflated here and sent.
+file are read by the workers themselves, those of a compressed one are decoded here and sent.
 """
 
 from __future__ import annotations
