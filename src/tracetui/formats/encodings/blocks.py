@@ -195,7 +195,7 @@ class Ahead:
         self._block = memoryview(b"")
         self._over = False
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="inflate", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="decode", daemon=True)
         self._thread.start()
 
     def progress(self, offset: int) -> int:
