@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,11 @@ from click.testing import CliRunner, Result
 
 from tracetui.cli.check import check_command
 from tracetui.trace import load
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 
@@ -55,7 +61,7 @@ def test_only_mended(damaged: Path) -> None:
     assert "repaired" in result.output
 
 
-@pytest.mark.parametrize("name", ["clean.json.gz", "clean.json", "damaged.json"])
+@pytest.mark.parametrize("name", ["clean.json.gz", "clean.json.zst", "clean.json", "damaged.json"])
 def test_repair_writes_what_others_can_read(damaged: Path, name: str) -> None:
     before = load(damaged)
     events = [before.event(i) for i in range(len(before))]
@@ -63,7 +69,8 @@ def test_repair_writes_what_others_can_read(damaged: Path, name: str) -> None:
     result = run(damaged, "--repair", out)
     assert result.exit_code == 1
     assert "242 events written" in result.output
-    text = gzip.decompress(out.read_bytes()) if name.endswith("gz") else out.read_bytes()
+    unpack = {".gz": gzip.decompress, ".zst": zstd.decompress}.get(out.suffix, bytes)
+    text = unpack(out.read_bytes())
     data = json.loads(text)
     original = json.loads(gzip.decompress((DATA / "mlp_eager.json.gz").read_bytes()))
     assert {k: v for k, v in data.items() if k != "traceEvents"} == {

@@ -1,56 +1,7 @@
-"""Small traces for the tests of the loader."""
+"""The small traces of the formats' tests."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from ..formats.conftest import event, load_in, trace_of
 
-import pytest
-
-from tracetui.trace import Trace, load
-from tracetui.trace.args import FileReader
-from tracetui.trace.build import build
-from tracetui.trace.decode import decode
-from tracetui.trace.files import open_source
-
-Event = dict[str, Any]
-
-
-@pytest.fixture
-def event() -> Callable[..., Event]:
-    """`event(ts=5, name="x")`: a slice with what is not given filled in."""
-
-    def make(**fields: Any) -> Event:
-        return {"ph": "X", "cat": "cpu_op", "name": "op", "pid": 1, "tid": 1, "ts": 0, "dur": 1} | fields
-
-    return make
-
-
-@pytest.fixture
-def trace_of(tmp_path: Path) -> Callable[..., Trace]:
-    """`trace_of([event, ...])` or `trace_of(b"text of a file")`: what the loader makes of it."""
-
-    def make(content: bytes | list[Event], name: str = "trace.json") -> Trace:
-        path = tmp_path / name
-        if isinstance(content, list):
-            content = json.dumps({"traceEvents": content}).encode()
-        path.write_bytes(content)
-        return load(path)
-
-    return make
-
-
-@pytest.fixture
-def load_in() -> Callable[..., Trace]:
-    """`load_in(path, size)`: load with chunks of `size` bytes, in `workers` processes with stretches of
-    `block`."""
-
-    def make(path: Path, size: int, workers: int = 1, block: int = 1 << 24) -> Trace:
-        source = open_source(path)
-        found = decode(source, lambda done, total: None, size, workers, block)
-        reader = FileReader(source, found.store.chunks, found.bare, found.top)
-        return build(found.store, source.path, source.size, found.text_size, found.top, reader)
-
-    return make
+__all__ = ["event", "load_in", "trace_of"]

@@ -127,7 +127,10 @@ def caches() -> Iterator[tuple[str, Any]]:
 def test_what_is_remembered_has_a_bound() -> None:
     found = dict(caches())
     assert len(found) > 8
-    few = {"tracetui.analysis.peaks.known_peaks", "tracetui.trace.schema.decoder"}  # one, and six, at most
+    few = {
+        "tracetui.analysis.peaks.known_peaks",
+        "tracetui.formats.chrome_json.schema.decoder",
+    }  # one, and six, at most
     for name, cache in found.items():
         most = cache.cache_parameters()["maxsize"]
         assert most is not None or name in few, name

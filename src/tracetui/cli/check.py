@@ -31,8 +31,8 @@ def check_command(trace: str, out: str | None) -> None:
     What could be mended without loss, and what can be read but hardly be true, is listed as well, with exit
     code 0.
     """
+    from tracetui.formats.chrome_json.clean import write_clean
     from tracetui.safe_text import plain
-    from tracetui.trace.clean import write_clean
     from tracetui.units import plural
 
     found = load_or_exit(trace)
@@ -44,8 +44,8 @@ def check_command(trace: str, out: str | None) -> None:
         place = f", first at byte {notice.offset:,}" if notice.offset >= 0 else ""
         lines.append(f"{notice.level:9}{notice.count:>9,}  {notice.text}{place}")
     if out is not None:
-        written = write_clean(found, out)
-        lines.append(f"{plain(out)}: {written:,} events written")
+        write_clean(found.reader, found.events, out)
+        lines.append(f"{plain(out)}: {found.events:,} events written")
     emit("\n".join(lines))
     if any(notice.level == "lost" for notice in found.notices):
         sys.exit(LOST)

@@ -111,7 +111,7 @@ def print_summary(path: str) -> None:
 @click.argument("trace", type=click.Path(allow_dash=True))
 @looks
 def open_command(trace: str, theme: str | None, ascii: bool) -> None:
-    """Open TRACE (.json, .json.gz, or - for standard input) in the viewer.
+    """Open TRACE (.json, .json.gz, .json.zst, or - for standard input) in the viewer.
 
     Where standard output is no terminal, its summary is printed instead.
     """

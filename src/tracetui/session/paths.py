@@ -13,7 +13,7 @@ def typed_path(text: str) -> Path:
 
 def trace_stem(path: str | Path) -> str:
     """A trace's file name without .json or .json.gz: what a capture's other files begin with."""
-    return Path(path).name.removesuffix(".gz").removesuffix(".json")
+    return Path(path).name.removesuffix(".gz").removesuffix(".zst").removesuffix(".json")
 
 
 def meta_file(path: str | Path) -> Path:

@@ -1,19 +1,17 @@
-"""A file becomes a Trace: reading, repairing and linking Chrome traces. numpy and JSON libraries only."""
+"""The events of a file become a Trace: lanes, nesting and links. numpy only."""
 
 from __future__ import annotations
 
+from tracetui.formats.columns import NO_ID
+from tracetui.formats.diagnostics import Notice
+from tracetui.formats.errors import Cancelled, Progress, TraceError
 from tracetui.trace.load import load
 from tracetui.trace.model import (
     DEVICE_WORK,
-    NO_ID,
-    Cancelled,
     Kind,
     Lane,
-    Notice,
     Process,
-    Progress,
     Trace,
-    TraceError,
 )
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The columns of a Store become a Trace: sorted, nested, linked."""
+"""The columns that a format has read become a Trace: sorted, nested, linked."""
 
 from __future__ import annotations
 
@@ -7,41 +7,22 @@ from typing import Any
 
 import numpy as np
 
+from tracetui.formats.columns import I32, I64, NO_TIME, Array, Bool
+from tracetui.formats.contents import Contents
+from tracetui.formats.store import LAUNCH_FLOWS, Store
 from tracetui.safe_text import plain
-from tracetui.trace.columns import Array
 from tracetui.trace.implausible import first_view, mark_implausible
 from tracetui.trace.lanes import Plan, plan_lanes, read_labels
 from tracetui.trace.links import FlowEnds, count_before_launch, link_flows, link_launches, link_ops
-from tracetui.trace.model import (
-    I32,
-    I64,
-    ArgsReader,
-    Bool,
-    Counters,
-    Instants,
-    Lane,
-    Trace,
-    TraceInfo,
-)
+from tracetui.trace.model import Counters, Instants, Lane, Trace, TraceInfo
 from tracetui.trace.nesting import nest, sort_slices
 from tracetui.trace.pairs import pair_async, pair_threads
-from tracetui.trace.store import LAUNCH_FLOWS, Store
-from tracetui.trace.times import NO_TIME
 from tracetui.units import exact
 
-_VALUE_LIMIT = 4096
 
-
-def build(
-    store: Store,
-    path: str,
-    size: int,
-    text_size: int,
-    top: Mapping[str, Any],
-    reader: ArgsReader,
-) -> Trace:
-    """Everything behind the decoding. `top`: the file's top-level keys other than its events. Empties the
-    store."""
+def build(contents: Contents, path: str, size: int) -> Trace:
+    """The trace of a file of `size` bytes. Empties the store of its `contents`."""
+    store = contents.store
     tables, diagnostics = store.tables, store.diagnostics
     phases = {plain(phase, 8): count for phase, count in store.phases().items()}
     points = {name: store.points.take(name) for name in store.points.kinds}
@@ -94,17 +75,15 @@ def build(
     )
     instants = _instants(points, steps, heads, plan, category_of_head, zero)
     counters = _counters(store, plan, zero)
-    base = top.get("baseTimeNanoseconds")
-    base = base if type(base) is int and abs(base) < 1 << 63 else None
     info = TraceInfo(
         path,
         size,
-        text_size,
-        zero + (base or 0),
-        base,
-        tuple(d for d in _list(top.get("deviceProperties")) if isinstance(d, dict)),
-        distributed if isinstance(distributed := top.get("distributedInfo"), dict) else None,
-        {key: value for key, value in top.items() if _is_small(key, value)},
+        contents.text_size,
+        zero + (contents.base_ns or 0),
+        contents.base_ns,
+        contents.devices,
+        contents.distributed,
+        contents.properties,
     )
     return Trace(
         info=info,
@@ -135,7 +114,7 @@ def build(
         implausible=implausible,
         phases=phases,
         first_view=first_view(kind, start, duration, implausible),
-        reader=reader,
+        reader=contents.reader,
     )
 
 
@@ -247,13 +226,3 @@ def _counters(store: Store, plan: Plan, zero: int) -> Counters:
         tuple(plain(f"{name} {key}" if key not in ("", "value") else name) for name, key, _ in names),
         tuple(process.get(plain(pid), -1) for _, _, pid in names),
     )
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _is_small(key: str, value: Any) -> bool:
-    if key == "baseTimeNanoseconds":
-        return False
-    return isinstance(value, (int, float, bool)) or (isinstance(value, str) and len(value) <= _VALUE_LIMIT)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracetui.trace.diagnostics import Diagnostics
+from tracetui.formats.columns import TIME_LIMIT
+from tracetui.formats.diagnostics import Diagnostics
 from tracetui.trace.model import I8, I32, I64, Bool, Kind
-from tracetui.trace.times import TIME_LIMIT
 
 _SECOND = 1_000_000_000
 _FAR = 100_000

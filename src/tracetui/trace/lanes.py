@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from tracetui.formats.store import Head
 from tracetui.safe_text import plain
 from tracetui.trace.categories import CATEGORY_KINDS
 from tracetui.trace.model import DEVICE_WORK, I8, I32, Kind, Lane, Process
-from tracetui.trace.rows import Head
 
 _DEVICE_LABEL = re.compile(r"(?:GPU|MTIA|XPU|HPU|NPU|TPU|DEVICE)\b", re.IGNORECASE)
 _THREAD_KINDS = (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tracetui.trace.args import FileReader
+from tracetui.formats.errors import Cancelled, Progress, Report, TraceError
+from tracetui.formats.registry import read
+from tracetui.formats.source import open_source, shown
 from tracetui.trace.build import build
-from tracetui.trace.decode import decode
-from tracetui.trace.files import open_source, shown
-from tracetui.trace.model import Cancelled, Progress, Trace, TraceError
+from tracetui.trace.model import Trace
 
 
 def load(path: str | Path, progress: Progress | None = None, *, workers: int | None = None) -> Trace:
-    """Read a trace: `.json`, `.json.gz`, or "-" for standard input.
+    """Read a trace, plain or compressed by gzip or zstd; "-" is standard input.
 
     `progress` is called with (bytes of the file done, bytes of the file) now and then. `workers`: how many
     processes decode, this one included; by default as many as the file is worth and the machine has cores.
@@ -26,9 +26,7 @@ def load(path: str | Path, progress: Progress | None = None, *, workers: int | N
     source = open_source(path, report)
     try:
         with _no_collections():
-            found = decode(source, report, workers=workers)
-            reader = FileReader(source, found.store.chunks, found.bare, found.top)
-            return build(found.store, source.path, source.size, found.text_size, found.top, reader)
+            return build(read(source, report, workers), source.path, source.size)
     except OSError as error:
         source.file.close()
         raise TraceError(f"{shown(source.path)}: {(error.strerror or 'cannot be read').lower()}") from None
@@ -37,7 +35,7 @@ def load(path: str | Path, progress: Progress | None = None, *, workers: int | N
         raise
 
 
-def _reporter(progress: Progress | None) -> Callable[[int, int], None]:
+def _reporter(progress: Progress | None) -> Report:
     def report(done: int, total: int) -> None:
         if progress is not None and progress(done, total) is False:
             raise Cancelled

@@ -42,19 +42,18 @@ def memory_records(trace: Trace, going_on: Callable[[], bool] = lambda: True) ->
     stops the reading with False: the answer is None then, too.
     """
     at = named_instants(trace, RECORD)
-    rows: list[tuple[int, int, int, int, int]] = []
+    # In the order of the file: a compressed one is decoded from front to back.
+    by_place = at[np.argsort(trace.instants.source[at])]
+    rows: dict[int, tuple[int, ...]] = {}
     for first in range(0, len(at), BATCH):
-        batch = at[first : first + BATCH]
-        times = trace.instants.start[batch].tolist()
-        for time, args in zip(
-            times, trace.args_of_sources(trace.instants.source[batch].tolist()), strict=True
-        ):
+        batch = by_place[first : first + BATCH].tolist()
+        for i, args in zip(batch, trace.args_of_sources(trace.instants.source[batch].tolist()), strict=True):
             if args:  # else it cannot be read any more
                 totals = (_bytes(args, f"Total {what}", -1) for what in ("Allocated", "Reserved"))
-                rows.append((time, *_size_and_place(args), *totals))
+                rows[i] = (int(trace.instants.start[i]), *_size_and_place(args), *totals)
         if not going_on():
             return None
-    return Records(*np.array(rows, dtype=np.int64).T.copy()) if rows else None
+    return Records(*np.array([rows[i] for i in sorted(rows)], dtype=np.int64).T.copy()) if rows else None
 
 
 def _size_and_place(args: Mapping[str, Any]) -> tuple[int, int]:

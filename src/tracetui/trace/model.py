@@ -8,23 +8,34 @@ A name, a category, a lane is an index into `Trace.names`, `Trace.categories`, `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-I8 = npt.NDArray[np.int8]
-I16 = npt.NDArray[np.int16]
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
+from tracetui.formats.columns import F64, I8, I16, I32, I64, NO_ID, Bool
+from tracetui.formats.contents import EventReader
+from tracetui.formats.diagnostics import Notice
 
-NO_ID = -1
-"""Stands in `correlation` and `external_id` for "the event carries none"."""
+__all__ = [
+    "DEVICE_WORK",
+    "F64",
+    "I8",
+    "I16",
+    "I32",
+    "I64",
+    "NO_ID",
+    "Bool",
+    "Counters",
+    "Instants",
+    "Kind",
+    "Lane",
+    "Process",
+    "Trace",
+    "TraceInfo",
+]
 
 
 class Kind(IntEnum):
@@ -108,22 +119,6 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
-    """One kind of thing that was repaired, lost, or impossible in a file, with how often."""
-
-    kind: str
-    """A stable word for scripts, e.g. "truncated", "bad_utf8", "unclosed", "negative_duration"."""
-    level: str
-    """One of "repaired" (nothing lost), "lost" (an event or a part of one is gone), "odd" (kept, but hard to
-    believe)."""
-    count: int
-    offset: int
-    """Byte offset (in the uncompressed text) of the first one, -1 where that has no meaning."""
-    text: str
-    """One line for people, without the count. Safe to show."""
-
-
-@dataclass(frozen=True, slots=True)
 class TraceInfo:
     """What the file says about itself, outside its events."""
 
@@ -143,13 +138,6 @@ class TraceInfo:
     """`distributedInfo`: rank, world_size, ..."""
     properties: Mapping[str, Any] = field(default_factory=dict)
     """Every other top-level key whose value is small: record_shapes, with_stack, ..."""
-
-
-class ArgsReader(Protocol):
-    """Reads the whole events behind `source` values again, from the file's text."""
-
-    def read(self, sources: Sequence[int]) -> list[dict[str, Any]]:
-        """The events' raw JSON objects, in the order asked for. {} for one that cannot be read any more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,7 +191,7 @@ class Trace:
     """Events read, by phase letter ("X", "M", ...); their sum is the number of events in the file."""
     first_view: tuple[int, int]
     """The stretch of time (start, end) to show first: all that matters, without stray events far away."""
-    reader: ArgsReader
+    reader: EventReader
 
     def __len__(self) -> int:
         return len(self.start)
@@ -262,15 +250,3 @@ class Trace:
             np.searchsorted(self.start[lane.first : lane.last], self.start[i] + max(1, self.duration[i]))
         )
         return np.flatnonzero(self.parent[i + 1 : stop] == i) + (i + 1)
-
-
-Progress = Callable[[int, int], bool | None]
-"""Called with (bytes done, bytes in all) now and then. An answer of False cancels: `Cancelled` is raised."""
-
-
-class TraceError(Exception):
-    """A file that cannot be opened as a trace; the message is one line, safe to show."""
-
-
-class Cancelled(Exception):
-    """Raised by `load` when its progress callback asked it to stop."""

@@ -6,12 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tracetui.trace.columns import Array
-from tracetui.trace.diagnostics import Diagnostics
-from tracetui.trace.model import NO_ID
-from tracetui.trace.rows import Tables
-from tracetui.trace.store import POINT_COLUMNS, SLICE_COLUMNS, AsyncEvent
-from tracetui.trace.times import NO_TIME
+from tracetui.formats.columns import NO_ID, NO_TIME, Array
+from tracetui.formats.diagnostics import Diagnostics
+from tracetui.formats.store import POINT_COLUMNS, SLICE_COLUMNS, AsyncEvent, Tables
 
 _OPEN, _STEP, _END = "bS", "nT", "eF"
 

@@ -1,0 +1,12 @@
+"""Chrome's JSON trace format, as Kineto (torch.profiler) and many others write it."""
+
+from __future__ import annotations
+
+from tracetui.formats.chrome_json.read import read
+
+__all__ = ["read", "sniff"]
+
+
+def sniff(head: bytes, name: str) -> bool:
+    """Whether it is JSON: what is in it shows when it is read."""
+    return head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")

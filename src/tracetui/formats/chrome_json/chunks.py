@@ -1,0 +1,265 @@
+"""The events of a stretch of text, chunk by chunk, into an Intake.
+
+Each chunk begins where an event begins and ends at what looks like the border between two events. A chunk
+that decodes as a list proves its own end: brackets and quotes balance only there. One that does not is
+outlined by its brackets; if the guess was wrong (the border was inside a string or an inner list), a better
+border is used; if the text itself is broken, it is taken apart (see `recover_text`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from tracetui.formats.chrome_json.intake import Chunk, Intake
+from tracetui.formats.chrome_json.recover_text import Recovered, fits_end, is_incomplete, recover_text
+from tracetui.formats.chrome_json.rows import NeedsMode, Rows, patient_rows, typed_rows
+from tracetui.formats.chrome_json.scan import Separator, last_boundary, learn_separator, outline
+from tracetui.formats.chrome_json.schema import FASTEST, RAW_EVENTS, Mode, decoder
+from tracetui.formats.window import Window
+
+CHUNK = 1 << 18
+"""Bytes decoded at once: small enough for the events of a chunk to stay in a core's cache."""
+_GROWTH = 8
+"""A window grows to so many chunks before its text is suspected to be broken rather than one long event."""
+_TAIL_LIMIT = 1 << 28
+
+
+class Broken(Exception):
+    """A chunk that is no list of JSON values."""
+
+
+@dataclass(slots=True)
+class Ending:
+    """How a stretch ended."""
+
+    kind: str
+    """"closed" (the array's bracket was found), "open" (the text ended first), "met" (the stretch's own end
+    is the border that it should be), "lost" (it is not: reading must go on from `offset` in one piece)."""
+    offset: int
+    tail: bytes = b""
+    """With "closed": the text after the bracket. With "open": text after the last event that is none."""
+
+
+class Reader:
+    """Reads one stretch of events into an intake."""
+
+    def __init__(self, intake: Intake, bare: bool, size: int = CHUNK) -> None:
+        self.intake = intake
+        self.bare = bare
+        """The text is an array, not an object with an array in it."""
+        self.size = size
+        self.separator: Separator | None = None
+        self._lessons = 8  # how often to try to learn a separator
+        self._mode = FASTEST
+        self._escalated = 0
+        self._passed: tuple[int, int] | None = None
+        """Where a closing bracket was passed over because what follows does not fit, and how many chunks
+        there were."""
+
+    def read(self, window: Window, final: bool, advance: Callable[[int], None] | None = None) -> Ending:
+        """Read up to the end of the text, or of the array. `final`: the end of the text is that of the file.
+
+        `advance` is told the offset after each chunk, and may raise to stop.
+        """
+        want = self.size
+        while True:
+            window.fill(want)
+            if advance is not None:
+                advance(window.offset)
+            self.learn(window)
+            if window.ended and not final:
+                return self._meet(window)
+            comma, brace = (at - 1 for at in last_boundary(window.buffer, 1, window.size + 1, self.separator))
+            if comma > 0 and self._try(window, comma):
+                window.skip(brace)
+                want = self.size
+                continue
+            if comma <= 0 and not window.ended:
+                want = max(want, window.size) * 2
+                continue
+            # No border that holds: ask the brackets.
+            with memoryview(window.buffer) as view:
+                shape = outline(view[1 : window.size + 1])
+            border = int(shape.commas[-1]) if len(shape.commas) else -1
+            if shape.close >= 0 and not final:
+                return Ending("lost", window.offset)
+            if shape.close >= 0 and self._passed is None and self._try(window, shape.close):
+                ending = self._close(window, shape.close)
+                if ending is not None:
+                    return ending
+                self._passed = window.offset + shape.close, len(self.intake.chunks)
+                window.skip(shape.close + 1)
+                want = self.size
+            elif border > 0 and border != comma and self._try(window, border):
+                window.skip(border + 1)
+                want = self.size
+            elif window.ended and shape.close < 0 and self._try(window, window.size):
+                window.skip(window.size)
+                return Ending("open", window.offset)
+            elif border != comma and not window.ended and self._may_go_on(window, border):
+                want = window.size * 2
+            elif self._repair(window, comma, brace, border):
+                want = self.size
+            elif window.ended:
+                return self._finish(window)
+            else:
+                want = window.size * 2
+
+    def learn(self, window: Window) -> bool:
+        """Learn what stands between two events; whether it is known now."""
+        if self.separator is None and self._lessons:
+            self._lessons -= 1
+            window.fill(1 << 12)
+            self.separator = learn_separator(window.text(1 << 16))
+        return self.separator is not None
+
+    def _may_go_on(self, window: Window, border: int) -> bool:
+        """Whether it is worth reading on for the end of an event, rather than that its text is broken."""
+        return window.size < self.size * _GROWTH or (border <= 0 and is_incomplete(window.text()))
+
+    def _meet(self, window: Window) -> Ending:
+        """The last chunk of a stretch that is not the last: its text must end with a border."""
+        text = window.text()
+        last = text.rfind(b",")
+        if last >= 0 and not text[last + 1 :].strip():
+            if self._try(window, last):
+                return Ending("met", window.offset + window.size)
+            shape = outline(text)
+            if len(shape.commas) and int(shape.commas[-1]) == last and shape.close < 0:
+                found = recover_text(text, "border")
+                self._keep(window.offset, found, Chunk(window.offset, len(text), "border"))
+                return Ending("met", window.offset + window.size)
+        return Ending("lost", window.offset)
+
+    # -- decoding -------------------------------------------------------------------------------------------
+
+    def _try(self, window: Window, end: int) -> bool:
+        """Decode the first `end` bytes of the window as a list of events; False where they are none."""
+        try:
+            if window.is_ascii():
+                with window.as_list(end) as text:
+                    self._decode(text, Chunk(window.offset, end))
+                return True
+            copy = b"".join((b"[", window.text(end), b"]"))
+            # What the columns do not need is skipped without a look at its encoding.
+            copy.decode()
+            self._decode(copy, Chunk(window.offset, end))
+        except (Broken, UnicodeDecodeError):
+            return False
+        return True
+
+    def _decode(self, text: bytes | memoryview, chunk: Chunk) -> None:
+        """Rows of the events in `text`, a JSON list, into the intake. After Broken, nothing is taken in."""
+        rows = self._rows(text)
+        if rows is not None:
+            self.intake.add(chunk, rows, lambda: RAW_EVENTS.decode(bytes(text)))
+            return
+        try:
+            texts: list[Any] = RAW_EVENTS.decode(bytes(text))
+            objects = [t for t in texts if bytes(t)[:1] == b"{"]
+            rows = patient_rows(objects, self.intake.store.tables)
+        except (msgspec.DecodeError, RecursionError):
+            raise Broken from None
+        strange = [bytes(t) for t in texts if bytes(t)[:1] != b"{"]
+        if any(b"{" in t for t in strange):
+            # A bracket too many makes a list of its own out of sound events.
+            raise Broken
+        self.intake.store.diagnostics.note("not_an_event", chunk.offset, len(strange))
+        self.intake.add(chunk, rows, lambda: objects)
+
+    def _rows(self, text: bytes | memoryview) -> Rows | None:
+        """Rows by the fastest way that takes this text; None where the patient way must."""
+        mode = self._mode
+        for _ in range(6):
+            try:
+                rows = typed_rows(decoder(mode).decode(text), mode, self.intake.store.tables)
+            except NeedsMode:
+                mode = Mode(mode.known, "int")
+                continue
+            except msgspec.ValidationError as error:
+                field = str(error).rpartition(".")[2].strip("`")
+                if field in ("ph", "cat") and mode.known:
+                    mode = Mode(False, mode.time)
+                elif field in ("ts", "dur") and mode.time != "text":
+                    mode = Mode(mode.known, "text")
+                else:
+                    return None
+                continue
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                raise Broken from None
+            except OverflowError:
+                return None
+            if mode != self._mode:
+                # One chunk with a stray time must not slow down all that follow.
+                self._escalated += 1
+                if self._escalated >= 2 or mode.known != self._mode.known:
+                    self._mode, self._escalated = mode, 0
+            return rows
+        return None
+
+    # -- the end of the array, and broken text
+    # ----------------------------------------------------------------
+
+    def _close(self, window: Window, close: int) -> Ending | None:
+        """The array's bracket at `close`: an Ending if what follows is what should follow, else None."""
+        while not window.ended and window.size < _TAIL_LIMIT:
+            window.fill(max(window.size * 2, 1 << 16))
+        tail = window.text()[close + 1 :]
+        if not window.ended or not fits_end(tail, self.bare):
+            return None
+        return Ending("closed", window.offset + close + 1, tail)
+
+    def _repair(self, window: Window, comma: int, brace: int, border: int) -> bool:
+        """Take the window's text apart up to its last border; False where that leads no further."""
+        if comma > 0:
+            piece, end = window.text(brace), "border" if border == comma else "more"
+        elif border > 0:
+            piece, end = window.text(border + 1), "more"
+        elif window.ended:
+            return False
+        else:
+            piece, end = window.text(), "more"
+        found = recover_text(piece, end)
+        if end == "more" and not (found.events and found.rest):
+            return False
+        self._keep(window.offset, found, Chunk(window.offset, len(piece), end))
+        window.skip(found.rest)
+        return True
+
+    def _finish(self, window: Window) -> Ending:
+        """The rest of the file, broken somewhere: its last events, then the end of the array."""
+        text = window.text()
+        found = recover_text(text, "file", self.bare)
+        offset = window.offset
+        self._keep(offset, found, Chunk(offset, len(text), "file"))
+        if self._passed is not None:
+            if len(self.intake.chunks) == self._passed[1]:
+                return Ending("closed", self._passed[0] + 1, text)
+            self.intake.store.diagnostics.note("separator", self._passed[0])
+        if found.close >= 0:
+            return Ending("closed", offset + found.close + 1, text[found.close + 1 :])
+        left = text[found.cut :]
+        if left.strip(b", \t\r\n\x00"):
+            return Ending("open", offset + found.cut, left)
+        return Ending("open", offset + len(text))
+
+    def _keep(self, offset: int, found: Recovered, chunk: Chunk) -> None:
+        for kind, at in found.notes:
+            self.intake.store.diagnostics.note(kind, offset + at)
+        if found.events:
+            self._decode(b"[" + b",".join(found.events) + b"]", chunk)
+
+
+def reread(text: bytes, chunk: Chunk, bare: bool) -> list[bytes]:
+    """The texts of the events of a chunk, from the chunk's text, in the order in which they were numbered.
+
+    Raises msgspec.DecodeError where the text is no longer what it was.
+    """
+    if chunk.apart:
+        return recover_text(text, chunk.apart, bare).events
+    texts = [bytes(t) for t in RAW_EVENTS.decode(b"[" + text + b"]")]
+    return [t for t in texts if t[:1] == b"{"]

@@ -1,0 +1,65 @@
+"""A clean copy of a trace: every event that could be read, as it was or repaired, in JSON that any viewer
+opens."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import IO, cast
+
+import msgspec
+
+from tracetui.formats.chrome_json.event_reader import FileReader
+from tracetui.formats.contents import EventReader
+from tracetui.formats.encodings import ENCODINGS
+from tracetui.formats.errors import TraceError
+from tracetui.formats.source import shown
+
+
+def write_clean(reader: EventReader, events: int, out: str | Path) -> None:
+    """Write all events behind a reader to `out`; `events` is how many there should be.
+
+    The events keep their text, other than what was repaired. `out` is compressed as its name says, and
+    appears only when it is complete: it may be the file that is read. Raises TraceError where it cannot
+    be written, or the file behind the reader is no longer what it was.
+    """
+    if not isinstance(reader, FileReader):
+        raise TypeError("only a trace that was loaded from a file can be written")
+    target = Path(out)
+    encoding = next(e for e in ENCODINGS if target.name.endswith(e.SUFFIX))
+    try:
+        head = msgspec.json.encode({"schemaVersion": 1, **reader.top})[:-1]
+    except (msgspec.EncodeError, RecursionError):
+        head = b'{"schemaVersion":1'
+    try:
+        made = tempfile.NamedTemporaryFile(  # noqa: SIM115
+            dir=target.parent, prefix=f".{target.name}.", delete=False
+        )
+        try:
+            with made, encoding.writer(cast("IO[bytes]", made)) as file:
+                file.write(head + b',"traceEvents":[')
+                count = 0
+                for texts in reader.chunks():
+                    if texts:
+                        file.write((b",\n" if count else b"\n") + b",\n".join(texts))
+                        count += len(texts)
+                file.write(b"\n]}\n")
+            if count != events:
+                raise TraceError(f"{shown(reader.path)}: has changed since it was read")
+            _like_new(made.name)
+            os.replace(made.name, target)
+        except BaseException:
+            Path(made.name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        reason = (error.strerror or "cannot be written").lower()
+        raise TraceError(f"{shown(str(out))}: {reason}") from None
+
+
+def _like_new(name: str) -> None:
+    """The rights that a new file would have: temporary files have fewer."""
+    if os.name == "posix":
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)

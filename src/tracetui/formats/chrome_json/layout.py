@@ -1,0 +1,102 @@
+"""Where the events of a file begin, and what the file says around them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from tracetui.formats.chrome_json.recover_text import lenient, recover_text
+from tracetui.formats.diagnostics import Diagnostics
+from tracetui.formats.errors import TraceError
+from tracetui.formats.window import Window
+
+_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
+_SEARCHED = 1 << 26
+"""How far into a file its events are looked for."""
+_ATTEMPTS = 16
+_SALVAGED = re.compile(
+    rb'"(baseTimeNanoseconds|displayTimeUnit|schemaVersion|traceName|record_shapes|with_stack|profile_memory)"'
+    rb'\s*:\s*(-?\d{1,19}(?!\d)|"[^"\\\x00-\x1f]{0,1000}")'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The text before the events."""
+
+    bare: bool
+    """The file is an array of events, not an object with such an array in it."""
+    header: Mapping[str, Any]
+    """Top-level keys before the events."""
+
+
+def find_events(window: Window, diagnostics: Diagnostics) -> Beginning:
+    """Move `window` from the start of a text to its first event. Raises TraceError where there are none."""
+    want = 1 << 12
+    while True:
+        window.fill(want)
+        text = window.text()
+        body = text.lstrip(b"\xef\xbb\xbf \t\r\n")
+        if body[:1] == b"[":
+            window.skip(len(text) - len(body) + 1)
+            return Beginning(True, {})
+        # A key within a string or an inner object leaves a header that does not decode.
+        for _, match in zip(range(_ATTEMPTS), _KEY.finditer(text), strict=False):
+            header = _object(text[: match.start()].lstrip(b"\xef\xbb\xbf") + b'"traceEvents": []}')
+            if header is not None:
+                header.pop("traceEvents", None)
+                window.skip(match.end())
+                return Beginning(False, header)
+        if window.ended or want >= _SEARCHED:
+            break
+        want *= 4
+    return _damaged_beginning(window, text, diagnostics)
+
+
+def _object(text: bytes) -> dict[str, Any] | None:
+    found = lenient(text)
+    return found or None
+
+
+def _damaged_beginning(window: Window, text: bytes, diagnostics: Diagnostics) -> Beginning:
+    """No sound header: the events may be there all the same."""
+    match = _KEY.search(text)
+    if match is not None and not recover_text(text[: match.start()], "more").events:
+        diagnostics.note("bad_header", 0)
+        window.skip(match.end())
+        return Beginning(False, salvage(text[: match.start()]))
+    found = recover_text(text, "more")
+    if not found.events:
+        raise TraceError(_verdict(text) if window.ended else "is not a trace")
+    begin = found.places[0][0]
+    diagnostics.note("bad_header", 0)
+    head = text[:begin]
+    window.skip(begin)
+    return Beginning(b'"traceEvents' not in head and b'"schemaVersion"' not in head, salvage(head))
+
+
+def _verdict(text: bytes) -> str:
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return "is not a trace"
+    kept = isinstance(value, dict) and "traceEvents" in value
+    return f"is JSON, but {'its traceEvents is no array' if kept else 'has no traceEvents'}"
+
+
+def salvage(text: bytes) -> dict[str, Any]:
+    """The simple top-level keys that can still be told in damaged text around the events."""
+    found: dict[str, Any] = {}
+    for match in _SALVAGED.finditer(text):
+        found.setdefault(match.group(1).decode(), lenient(b'{"v":' + match.group(2) + b"}").get("v"))
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def ending_keys(tail: bytes) -> Mapping[str, Any]:
+    """The top-level keys of the text after the events' closing bracket."""
+    rest = tail.strip(b" \t\r\n\x00")
+    return lenient(b"{" + rest[1:]) if rest.startswith(b",") else {}

@@ -1,0 +1,113 @@
+"""The text of a file becomes columns: its beginning, its events in one or several processes, its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tracetui.formats.chrome_json.chunks import CHUNK, Ending, Reader
+from tracetui.formats.chrome_json.event_reader import FileReader
+from tracetui.formats.chrome_json.intake import Intake
+from tracetui.formats.chrome_json.layout import Beginning, ending_keys, find_events, salvage
+from tracetui.formats.chrome_json.recover_text import fits_end
+from tracetui.formats.chrome_json.stretches import BLOCK, Supply, possible, worth
+from tracetui.formats.contents import Contents
+from tracetui.formats.diagnostics import Diagnostics
+from tracetui.formats.errors import Report, TraceError
+from tracetui.formats.source import Source
+from tracetui.formats.window import Window
+
+_KNOWN_PHASES = frozenset("XBEiIRCMstfbneSTFNODPpVvc(),")
+_VALUE_LIMIT = 4096
+
+
+def read(
+    source: Source, report: Report, workers: int | None = None, size: int = CHUNK, block: int = BLOCK
+) -> Contents:
+    """All events of a source: see `registry.Format`.
+
+    They are decoded in chunks of `size` bytes; each process is given stretches of `block` bytes.
+    """
+    in_place = source.encoding.IN_PLACE
+    count = worth(source.size * source.encoding.RATIO) if workers is None else workers
+    count = count if possible() else 1
+    intake = Intake(extent=source.size if in_place else 0)
+    damage = Diagnostics()
+    stream = source.stream(damage)
+    try:
+        window = Window(stream.readinto, 0)
+        beginning = find_events(window, intake.store.diagnostics)
+        reader = Reader(intake, beginning.bare, size)
+
+        def advance(offset: int) -> None:
+            done = min(source.size, stream.progress(offset))
+            if not in_place:
+                # How long the text will be, for the room that its columns take.
+                intake.extent = offset * source.size // max(1, done)
+            report(done, source.size)
+
+        if count > 1 and reader.learn(window) and reader.separator is not None:
+            begin, descriptor = window.offset, source.file.fileno()
+            sent = None if in_place else window
+            supply = Supply(
+                reader.separator, begin, source.size, block // 4 if sent else block, descriptor, sent
+            )
+            from tracetui.formats.chrome_json.workers import read_parallel  # only large files need it
+
+            ending = read_parallel(supply, reader, count, advance)
+            if ending.kind == "lost":
+                stream.close()
+                damage = Diagnostics()
+                stream = source.stream(damage, ending.offset)
+                ending = reader.read(Window(stream.readinto, ending.offset), True, advance)
+        else:
+            ending = reader.read(window, True, advance)
+    finally:
+        stream.close()
+    store = intake.store
+    store.diagnostics.absorb(damage)
+    top = _judge_ending(ending, beginning, store.diagnostics, cut=bool(damage.lost))
+    if not any(phase in _KNOWN_PHASES for phase in store.phases()) and (beginning.bare or not store.is_empty):
+        raise TraceError("is JSON, but holds no events of a trace")
+    report(source.size, source.size)
+    base = top.get("baseTimeNanoseconds")
+    devices, distributed = top.get("deviceProperties"), top.get("distributedInfo")
+    return Contents(
+        store,
+        FileReader(source, intake.chunks, beginning.bare, top),
+        stream.size(),
+        base if type(base) is int and abs(base) < 1 << 63 else None,
+        tuple(d for d in devices if isinstance(d, dict)) if isinstance(devices, list) else (),
+        distributed if isinstance(distributed, dict) else None,
+        {key: value for key, value in top.items() if _is_small(key, value)},
+    )
+
+
+def _is_small(key: str, value: Any) -> bool:
+    if key == "baseTimeNanoseconds":
+        return False
+    return isinstance(value, (int, float, bool)) or (isinstance(value, str) and len(value) <= _VALUE_LIMIT)
+
+
+def _judge_ending(
+    ending: Ending, beginning: Beginning, diagnostics: Diagnostics, cut: bool
+) -> Mapping[str, Any]:
+    """Note what is wrong with the end of the file, and is not known from its encoding (`cut`); the file's
+    top-level keys."""
+    top = dict(beginning.header)
+    if ending.kind == "closed":
+        if fits_end(ending.tail, beginning.bare):
+            top.update(ending_keys(ending.tail))
+        else:
+            whole = ending.tail.rstrip().endswith(b"}")
+            diagnostics.note("bad_header" if whole or beginning.bare else "truncated", ending.offset)
+            for key, value in salvage(ending.tail).items():
+                top.setdefault(key, value)
+    elif ending.tail or not beginning.bare:
+        if not cut:
+            diagnostics.note("truncated", ending.offset)
+        for key, value in salvage(ending.tail).items():
+            top.setdefault(key, value)
+    else:
+        diagnostics.note("open_array", ending.offset)
+    return top

@@ -1,0 +1,169 @@
+"""The events of one chunk become rows: a few arrays, with every name and every (ph, cat, pid, tid) as a
+number.
+
+`typed_rows` is the ordinary way, from msgspec structs. `patient_rows` takes events one field at a time and
+puts up with anything: a list for a time, a number for a name, ids beyond 64 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from tracetui.formats.chrome_json.schema import RAW_FIELDS, Mode
+from tracetui.formats.chrome_json.times import FLOAT_LIMIT, exact, from_floats, from_integers, from_texts
+from tracetui.formats.columns import I32, I64, NO_ID, NO_TIME
+from tracetui.formats.store import Tables
+
+_NAME_LIMIT = 1 << 16
+
+
+@dataclass(slots=True)
+class Rows:
+    """The events of a chunk, in the order of the file. Arrays of one length; times in nanoseconds."""
+
+    head: I32
+    name: I32
+    start: I64
+    duration: I64
+    correlation: I64
+    external: I64
+    pick_flow: Callable[[I64], tuple[I64, list[bool]]]
+    """For indices of rows: their ids, and whether they bind to the enclosing slice."""
+    pick_lower: Callable[[I64], list[int]]
+    """For indices of rows: the id in lower case that they may have instead."""
+    wrong: int = 0
+    """Events with a field of a type that made no sense (read as absent)."""
+
+
+class NeedsMode(Exception):
+    """The times of a chunk cannot be told exactly in this mode."""
+
+
+def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
+    """Raises NeedsMode where floats would lose digits, OverflowError where an integer is beyond 64 bits."""
+    count = len(events)
+    if mode.time == "float":
+        raw = np.fromiter([e.ts for e in events], np.float64, count)
+        # NaN compares as false: a missing time asks for nothing.
+        if (raw >= FLOAT_LIMIT).any() or (raw <= -FLOAT_LIMIT).any():
+            raise NeedsMode
+        start = from_floats(raw)
+        duration = from_floats(np.fromiter([e.dur for e in events], np.float64, count))
+    elif mode.time == "int":
+        duration = from_floats(np.fromiter([e.dur for e in events], np.float64, count))
+        start, duration = from_integers(np.fromiter([e.ts for e in events], np.int64, count), duration)
+    else:
+        start = from_texts([bytes(e.ts).strip(b'"') for e in events])
+        duration = from_texts([bytes(e.dur).strip(b'"') for e in events])
+    args = [e.args for e in events]
+    correlation = np.fromiter([a.correlation for a in args], np.int64, count)
+    external = np.fromiter([a.external for a in args], np.int64, count)
+    name = np.fromiter(map(tables.names.__getitem__, [e.name for e in events]), np.int32, count)
+    number = tables.heads.__getitem__
+    head = np.fromiter(map(number, [(e.ph, e.cat, e.pid, e.tid) for e in events]), np.int32, count)
+
+    def pick_flow(indices: I64) -> tuple[I64, list[bool]]:
+        picked = [events[i] for i in indices.tolist()]
+        return tables.flow_ids([e.id for e in picked]), [e.bp == "e" or e.ph != "f" for e in picked]
+
+    def pick_lower(indices: I64) -> list[int]:
+        return [args[i].lower for i in indices.tolist()]
+
+    return Rows(head, name, start, duration, correlation, external, pick_flow, pick_lower)
+
+
+def _decoded(fields: dict[str, msgspec.Raw], key: str) -> Any:
+    raw = fields.get(key)
+    try:
+        return None if raw is None else msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+def _text(value: Any) -> str:
+    """A label of any type as text."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
+        return str(int(value))
+    try:
+        return msgspec.json.encode(value)[:_NAME_LIMIT].decode("utf-8", "replace")
+    except (msgspec.EncodeError, RecursionError, OverflowError):
+        return "?"
+
+
+def _label(value: Any) -> int | str:
+    return value if type(value) is int and abs(value) < 1 << 63 else _text(value)
+
+
+def _id(value: Any) -> int:
+    if (isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) < 20) or (
+        isinstance(value, float) and value.is_integer()
+    ):
+        value = int(value)
+    return value if type(value) is int and -(1 << 63) < value < 1 << 63 else NO_ID
+
+
+def _time(fields: dict[str, msgspec.Raw], key: str) -> int:
+    raw = fields.get(key)
+    return NO_TIME if raw is None else exact(bytes(raw).decode("ascii", "replace"))
+
+
+def patient_rows(texts: Sequence[bytes | msgspec.Raw], tables: Tables) -> Rows:
+    """Rows from the texts of events, each of which is a JSON object. One Python loop: for few chunks only."""
+    count = len(texts)
+    numbers = np.zeros((6, count), dtype=np.int64)
+    flows: list[tuple[Any, bool]] = []
+    wrong = 0
+    for at, text in enumerate(texts):
+        fields = RAW_FIELDS.decode(text)
+        phase, category, name = (_decoded(fields, key) for key in ("ph", "cat", "name"))
+        pid, tid, args = (_decoded(fields, key) for key in ("pid", "tid", "args"))
+        start, duration = _time(fields, "ts"), _time(fields, "dur")
+        wrong += (
+            not (isinstance(phase, str) and isinstance(name, str | None) and isinstance(category, str | None))
+            or not (isinstance(args, dict | None) and isinstance(pid, int | str | None))
+            or not isinstance(tid, int | str | None)
+            or (start == NO_TIME and "ts" in fields)
+            or (duration == NO_TIME and "dur" in fields)
+        )
+        ids: dict[str, Any] = args if isinstance(args, dict) else {}
+        head = (
+            _text(phase),
+            _text(category),
+            _label("" if pid is None else pid),
+            _label("" if tid is None else tid),
+        )
+        numbers[0, at] = tables.heads[head]
+        numbers[1, at] = tables.names[_text(name)]
+        numbers[2, at] = start
+        numbers[3, at] = duration
+        numbers[4, at] = _id(ids.get("correlation"))
+        numbers[5, at] = _id(ids.get("External id", ids.get("external id")))
+        flows.append((_decoded(fields, "id"), _decoded(fields, "bp") == "e" or phase != "f"))
+
+    def pick_flow(indices: I64) -> tuple[I64, list[bool]]:
+        picked = [flows[i] for i in indices.tolist()]
+        return tables.flow_ids([i for i, _ in picked]), [b for _, b in picked]
+
+    def pick_lower(indices: I64) -> list[int]:
+        return [NO_ID] * len(indices)
+
+    return Rows(
+        numbers[0].astype(np.int32),
+        numbers[1].astype(np.int32),
+        numbers[2],
+        numbers[3],
+        numbers[4],
+        numbers[5],
+        pick_flow,
+        pick_lower,
+        wrong,
+    )

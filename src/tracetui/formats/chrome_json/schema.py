@@ -1,0 +1,77 @@
+"""The parts of an event that the columns need, as msgspec types: what is not named here is skipped, not
+decoded.
+
+There are several types for one event, from the fastest to the most patient. `Literal` phases and categories
+decode to strings that exist already, so no memory is taken and their hashes are known.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from tracetui.formats.columns import NO_ID, NO_TIME
+
+_PHASES = ("X", "B", "E", "i", "I", "C", "s", "t", "f", "M", "b", "n", "e", "S", "T", "F")
+_CATEGORIES = (
+    *("cpu_op", "user_annotation", "python_function", "cuda_runtime", "cuda_driver", "overhead", "kernel"),
+    *("gpu_memcpy", "gpu_memset", "gpu_user_annotation", "cuda_sync", "cuda_event", "cpu_instant_event"),
+    *("ac2g", "fwdbwd", "Trace", "async_cpu_to_gpu", "async"),
+    *("Operator", "Kernel", "Memcpy", "Memset", "Runtime", "hip_runtime", "xpu_runtime", ""),
+)
+
+
+class Args(msgspec.Struct, gc=False, frozen=True):
+    """The two ids in `args`; until 2022 some events spelled the second one in lower case."""
+
+    external: int = msgspec.field(name="External id", default=NO_ID)
+    correlation: int = NO_ID
+    lower: int = msgspec.field(name="external id", default=NO_ID)
+
+
+NO_ARGS = Args()
+
+
+class Mode(NamedTuple):
+    """Which type to decode with."""
+
+    known: bool
+    """Only phases and categories that Kineto writes."""
+    time: str
+    """How `ts` is decoded: "float", "int", or "text" (which takes anything, and `dur` likewise)."""
+
+
+FASTEST = Mode(True, "float")
+
+
+@functools.cache
+def decoder(mode: Mode) -> msgspec.json.Decoder[list[Any]]:
+    """A decoder of a list of events, their fields in the order in which Kineto writes them."""
+    real, whole, text = (float, float("nan")), (int, NO_TIME), (msgspec.Raw, msgspec.Raw(b""))
+    time: tuple[Any, Any] = {"float": real, "int": whole, "text": text}[mode.time]
+    duration: tuple[Any, Any] = text if mode.time == "text" else real
+    event = msgspec.defstruct(
+        "Event",
+        [
+            ("ph", Literal[_PHASES] if mode.known else str, ""),
+            ("cat", Literal[_CATEGORIES] if mode.known else str, ""),
+            ("name", str, ""),
+            ("pid", int | str, ""),
+            ("tid", int | str, ""),
+            ("ts", *time),
+            ("dur", *duration),
+            ("args", Args, NO_ARGS),
+            ("id", int | str | None, None),
+            ("bp", str | None, None),
+        ],
+        gc=False,
+    )
+    return msgspec.json.Decoder(list[event])  # type: ignore[valid-type]
+
+
+RAW_EVENTS = msgspec.json.Decoder(list[msgspec.Raw])
+"""Splits a list into the texts of its elements."""
+RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+"""Splits an object into the texts of its fields."""

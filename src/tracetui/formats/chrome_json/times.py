@@ -1,0 +1,138 @@
+"""Decimal microseconds, as files write them, become integer nanoseconds without losing a digit.
+
+Three ways, each exact where it is used:
+- a float64 holds three decimals below 2**43 microseconds (Kineto since 2024, offsets from a base);
+- an integer epoch in microseconds is decoded as an integer;
+- a fractional epoch (16 digits before the point) and times in quotes are read from the digits themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+
+import numpy as np
+
+from tracetui.formats.columns import F64, I64, NO_TIME, TIME_LIMIT
+
+FLOAT_LIMIT = float(1 << 43)
+"""Below so many microseconds a float64 still tells one nanosecond from the next."""
+_NANOSECONDS = 10**17
+"""An integer `ts` from here on is no epoch in microseconds (it would lie beyond the year 5000): it counts
+nanoseconds."""
+_UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+
+
+def from_floats(values: F64) -> I64:
+    """Microseconds to nanoseconds. Not-a-number becomes NO_TIME; what is too large is held at TIME_LIMIT."""
+    missing = None
+    if len(values) and not float(np.abs(values).max()) < FLOAT_LIMIT:
+        missing = np.isnan(values)
+        values = np.clip(np.where(missing, 0.0, values), -TIME_LIMIT / 1000, TIME_LIMIT / 1000)
+    whole = np.floor(values)
+    # Whole and fraction apart: the product of a large value with 1000 would round a second time.
+    fraction = np.rint((values - whole) * 1000)
+    out = whole.astype(np.int64)
+    out *= 1000
+    out += fraction.astype(np.int64)
+    if missing is not None:
+        np.clip(out, -TIME_LIMIT, TIME_LIMIT, out=out)
+        out[missing] = NO_TIME
+    return out
+
+
+def from_integers(values: I64, durations: I64) -> tuple[I64, I64]:
+    """Integer `ts` in microseconds (or nanoseconds, when they are too large for that) to nanoseconds.
+
+    `durations` are nanoseconds under the reading that the file counts microseconds; where `ts` counts
+    nanoseconds, so does `dur`. NO_TIME stays NO_TIME.
+    """
+    missing = values == NO_TIME
+    fine = np.abs(values) >= _NANOSECONDS
+    fine &= ~missing
+    out = np.where(fine, np.clip(values, -TIME_LIMIT, TIME_LIMIT), 0)
+    coarse = ~(fine | missing)
+    limit = TIME_LIMIT // 1000
+    out[coarse] = np.clip(values[coarse], -limit, limit) * 1000
+    out[missing] = NO_TIME
+    if fine.any():
+        shrink = fine & (durations != NO_TIME)
+        durations = durations.copy()
+        durations[shrink] = np.rint(durations[shrink] / 1000).astype(np.int64)
+    return out, durations
+
+
+def exact(text: str) -> int:
+    """One number, in any notation, with or without a unit, to nanoseconds; NO_TIME where it is none.
+
+    A plain number is microseconds, other than an integer too large to be an epoch in microseconds.
+    """
+    text = text.strip().strip('"').strip()
+    scale = 1_000
+    for unit, factor in _UNITS.items():
+        if text.endswith(unit) and text[: -len(unit)].rstrip()[-1:].isdigit():
+            text, scale = text[: -len(unit)].rstrip(), factor
+            break
+    if len(text) > 400:
+        return NO_TIME
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        return NO_TIME
+    if value.is_nan():
+        return NO_TIME
+    if value.is_infinite() or value.adjusted() > 25:
+        return -TIME_LIMIT if value < 0 else TIME_LIMIT
+    if value.adjusted() < -25:
+        return 0
+    if scale == 1_000 and abs(value) >= _NANOSECONDS and value == value.to_integral_value():
+        scale = 1
+    return max(-TIME_LIMIT, min(TIME_LIMIT, int((value * scale).to_integral_value())))
+
+
+def from_texts(texts: Sequence[bytes]) -> I64:
+    """Numbers as they stand in the file (b"" for none) to nanoseconds: by columns of digits, all rows at
+    once."""
+    count = len(texts)
+    if not count:
+        return np.zeros(0, dtype=np.int64)
+    if max(map(len, texts)) > 24:
+        return _one_by_one(texts)
+    table = np.array(texts, dtype="S24").view(np.uint8).reshape(count, 24)
+    value = np.zeros(count, dtype=np.int64)
+    decimals = np.zeros(count, dtype=np.int8)
+    digits = np.zeros(count, dtype=np.int8)
+    point = np.zeros(count, dtype=np.bool_)
+    up = np.zeros(count, dtype=np.bool_)
+    strange = np.zeros(count, dtype=np.bool_)
+    negative = table[:, 0] == ord("-")
+    for at in range(24):
+        column = table[:, at]
+        if not column.any():
+            break
+        digit = column - np.uint8(48)  # wraps: anything below "0" becomes large
+        is_digit = digit < 10
+        is_point = column == ord(".")
+        strange |= ~(is_digit | is_point | (column == 0)) | (is_point & point)
+        if at == 0:
+            strange &= ~negative  # a leading minus
+        up |= is_digit & (decimals == 3) & (digit >= 5)
+        take = is_digit & (decimals < 3)
+        # Once a fourth decimal has been seen, later ones must not round again.
+        decimals += (is_digit & point).astype(np.int8)
+        np.copyto(value, value * 10 + digit, where=take)
+        digits += (is_digit & ~point).astype(np.int8)
+        point |= is_point
+    value *= 10 ** (3 - np.minimum(decimals, 3)).astype(np.int64)
+    value += up
+    np.negative(value, out=value, where=negative)
+    # Sixteen digits in nanoseconds fit int64 unless they begin with a nine.
+    large = (digits > 16) | ((digits == 16) & (table[:, 0] == ord("9")))
+    for row in np.flatnonzero(strange | large | (digits == 0)).tolist():
+        value[row] = exact(bytes(texts[row]).decode("ascii", "replace")) if texts[row] else NO_TIME
+    return value
+
+
+def _one_by_one(texts: Sequence[bytes]) -> I64:
+    found = [exact(bytes(text).decode("ascii", "replace")) if text else NO_TIME for text in texts]
+    return np.array(found, dtype=np.int64)

@@ -1,0 +1,78 @@
+"""A process that reads stretches of a plain trace for another one: `workers` starts it and talks to it.
+
+A request on standard input is a line "begin end final sent", and the text itself if it is sent; the answer on
+standard output is two lengths, then a pickled header, then the bytes of the arrays. The file is an inherited
+descriptor. The process ends when its input does.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import signal
+import struct
+import sys
+from collections.abc import Callable
+from typing import IO
+
+from tracetui.formats.chrome_json.chunks import Ending, Reader
+from tracetui.formats.chrome_json.intake import Intake
+from tracetui.formats.chrome_json.scan import Separator
+from tracetui.formats.chrome_json.stretches import Stretch
+from tracetui.formats.encodings.plain import Range
+from tracetui.formats.window import ReadInto, Window
+
+LENGTHS = struct.Struct("<QQ")
+
+
+def read_text(text: bytes) -> ReadInto:
+    """A reader of text that is here already."""
+    rest = memoryview(text)
+
+    def read(view: memoryview) -> int:
+        nonlocal rest
+        count = min(len(view), len(rest))
+        view[:count] = rest[:count]
+        rest = rest[count:]
+        return count
+
+    return read
+
+
+def write_all(pipe: IO[bytes], data: bytes) -> None:
+    """Write all of `data` to an unbuffered pipe."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[pipe.write(rest) or 0 :]
+
+
+def read_stretch(
+    descriptor: int, stretch: Stretch, reader: Reader, advance: Callable[[int], None] | None = None
+) -> Ending:
+    """Read the events of one stretch into a new intake of `reader`. `advance`: see `Reader.read`."""
+    begin, end = stretch.begin, stretch.end
+    reader.intake = Intake(begin, end - begin)
+    read = Range(descriptor, begin, end).readinto if stretch.text is None else read_text(stretch.text)
+    return reader.read(Window(read, begin), stretch.final, advance)
+
+
+def main(descriptor: int, bare: bool, size: int, separator: tuple[bytes, int, int]) -> None:
+    """Answer requests until standard input ends."""
+    # Ctrl+C goes to the whole group of processes: the one that is in charge ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()
+    reader = Reader(Intake(), bare, size)
+    reader.separator = Separator(*separator)
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    source = sys.stdin.buffer
+    while line := source.readline():
+        begin, end, final, sent = map(int, line.split())
+        text = source.read(end - begin) if sent else None
+        ending = read_stretch(descriptor, Stretch(0, begin, end, bool(final), text), reader)
+        header, arrays = reader.intake.pack()
+        body = [array.tobytes() for array in arrays]
+        shapes = [(array.dtype.str, len(array)) for array in arrays]
+        head = pickle.dumps((ending, shapes, header), protocol=pickle.HIGHEST_PROTOCOL)
+        for part in (LENGTHS.pack(len(head), sum(map(len, body))), head, *body):
+            write_all(out, part)

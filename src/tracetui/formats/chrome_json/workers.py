@@ -1,0 +1,209 @@
+"""Several processes read one text, each its own stretches of it.
+
+The text is cut where the separator between two events stands. Such a place may lie inside a string or an
+inner list; but a stretch that begins well and decodes up to its end has thereby shown that the next one
+begins well, and the first one does. Where a stretch does not meet the next, reading goes on from there in one
+piece.
+
+Each worker is a Python of its own, started afresh (a fork of a process with threads may hang), that knows
+nothing of the parent's main module. It is given stretches one at a time, so that none waits for a slow one;
+the parent reads stretches as well, from the moment on at which the workers are starting. Stretches of a plain
+file are read by the workers themselves, those of a compressed one are decoded here and sent.
+"""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tracetui.formats.chrome_json.chunks import Ending, Reader
+from tracetui.formats.chrome_json.intake import Intake
+from tracetui.formats.chrome_json.stretches import Stretch, Supply
+from tracetui.formats.chrome_json.worker import LENGTHS, read_stretch, write_all
+from tracetui.formats.columns import Array
+
+_CODE = (
+    "import sys; sys.path[:] = {path!r}; "
+    "from tracetui.formats.chrome_json.worker import main; main(*{arguments!r})"
+)
+
+
+@dataclass(slots=True)
+class Part:
+    """What was read of one stretch."""
+
+    stretch: Stretch
+    ending: Ending
+    header: bytes
+    arrays: list[Array]
+
+
+class _Crew:
+    """Worker processes, and what they have read so far."""
+
+    def __init__(self, supply: Supply, reader: Reader, count: int) -> None:
+        self.parts: dict[int, Part] = {}
+        self.news = threading.Condition()
+        self._supply = supply
+        self._supplying = threading.Lock()
+        self._taken = 0
+        self._stopped = False
+        self._error: BaseException | None = None
+        assert reader.separator is not None
+        descriptors = (supply.descriptor,) if supply.descriptor >= 0 else ()
+        arguments = (supply.descriptor, reader.bare, reader.size, tuple(reader.separator))
+        code = _CODE.format(path=sys.path, arguments=arguments)
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._threads: list[threading.Thread] = []
+        for _ in range(count):
+            try:
+                process = subprocess.Popen(
+                    [sys.executable, "-c", code],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=descriptors,
+                    bufsize=0,
+                )
+            except OSError:
+                break  # no more processes for us: fewer will do
+            self._processes.append(process)
+            thread = threading.Thread(target=self._serve, args=(process,), name="trace worker", daemon=True)
+            self._threads.append(thread)
+        for thread in self._threads:
+            thread.start()
+
+    def take(self) -> Stretch | None:
+        """The next stretch that nobody reads yet, None for none."""
+        with self._supplying:
+            stretch = None if self._stopped else self._supply.next()
+            if stretch is None:
+                self._stopped = True
+            else:
+                self._taken += 1
+            return stretch
+
+    @property
+    def taken(self) -> int | None:
+        """How many stretches there are in all; None while that is not known."""
+        return self._taken if self._stopped else None
+
+    def put(self, part: Part) -> None:
+        """A stretch was read."""
+        with self.news:
+            self.parts[part.stretch.number] = part
+            self.news.notify_all()
+
+    def _serve(self, process: subprocess.Popen[bytes]) -> None:
+        try:
+            while (stretch := self.take()) is not None:
+                try:
+                    self.put(_ask(process, stretch))
+                except (OSError, ValueError, EOFError, pickle.UnpicklingError):
+                    # The worker died over it: the parent will read on from there.
+                    self.put(Part(stretch, Ending("lost", stretch.begin), b"", []))
+                    return
+        except BaseException as error:
+            with self.news:
+                self._error = error
+                self._stopped = True
+                self.news.notify_all()
+
+    def check(self) -> None:
+        """Raise here what went wrong in a thread."""
+        if self._error is not None:
+            raise self._error
+
+    def close(self) -> None:
+        """End all processes, whatever they are doing, and wait until they are gone."""
+        self._stopped = True
+        for process in self._processes:
+            process.kill()
+        for process in self._processes:
+            process.wait()
+        for thread in self._threads:
+            thread.join()
+        for process in self._processes:
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
+
+
+def _ask(process: subprocess.Popen[bytes], stretch: Stretch) -> Part:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    sent = stretch.text is not None
+    line = b"%d %d %d %d\n" % (stretch.begin, stretch.end, stretch.final, sent)
+    for part in (line, stretch.text or b""):
+        write_all(process.stdin, part)
+    lengths = LENGTHS.unpack(_receive(process.stdout, LENGTHS.size))
+    ending, shapes, header = pickle.loads(_receive(process.stdout, lengths[0]))
+    body = _receive(process.stdout, lengths[1])
+    arrays: list[Array] = []
+    at = 0
+    for kind, count in shapes:
+        arrays.append(np.frombuffer(body, dtype=np.dtype(kind), count=count, offset=at))
+        at += arrays[-1].nbytes
+    return Part(stretch, ending, header, arrays)
+
+
+def _receive(pipe: Any, length: int) -> bytearray:
+    made = bytearray(length)
+    with memoryview(made) as view:
+        at = 0
+        while at < length:
+            count = pipe.readinto(view[at:])
+            if not count:
+                raise EOFError
+            at += count
+    return made
+
+
+def read_parallel(supply: Supply, reader: Reader, count: int, advance: Callable[[int], None]) -> Ending:
+    """Read the stretches of `supply` with `count` processes, this one included.
+
+    The intake of `reader` receives them in order, so that the outcome is that of reading in one piece. With
+    "lost" in the ending, reading must go on from its offset in one piece; all before it has been received.
+    """
+    crew = _Crew(supply, reader, count - 1)
+    mine = Reader(Intake(), reader.bare, reader.size)
+    mine.separator = reader.separator
+    done = 0
+    end = 0
+    ending = Ending("lost", reader.intake.begin)
+
+    def tell(offset: int) -> None:
+        # What counts is how much has been received in order, and that `advance` may stop it all by raising.
+        advance(end)
+
+    try:
+        while True:
+            stretch = crew.take()
+            if stretch is not None:
+                outcome = read_stretch(supply.descriptor, stretch, mine, tell)
+                crew.put(Part(stretch, outcome, *mine.intake.pack()))
+            else:
+                with crew.news:
+                    if done not in crew.parts:
+                        crew.news.wait(0.1)
+                advance(end)
+            crew.check()
+            while (part := crew.parts.pop(done, None)) is not None:
+                done += 1
+                ending, end = part.ending, part.stretch.end
+                if part.header:
+                    reader.intake.absorb(part.header, part.arrays, end)
+                advance(end)
+                if ending.kind != "met":
+                    return ending
+            if done == crew.taken:
+                return ending
+    finally:
+        crew.close()

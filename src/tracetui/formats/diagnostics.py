@@ -1,0 +1,94 @@
+"""What was wrong with a file, counted by kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One kind of thing that was repaired, lost, or impossible in a file, with how often."""
+
+    kind: str
+    """A stable word for scripts, e.g. "truncated", "bad_utf8", "unclosed", "negative_duration"."""
+    level: str
+    """One of "repaired" (nothing lost), "lost" (an event or a part of one is gone), "odd" (kept, but hard to
+    believe)."""
+    count: int
+    offset: int
+    """Byte offset (in the uncompressed text) of the first one, -1 where that has no meaning."""
+    text: str
+    """One line for people, without the count. Safe to show."""
+
+
+KINDS: dict[str, tuple[str, str]] = {
+    # kind: (level, one line for people)
+    "control_characters": ("repaired", "raw control characters inside text"),
+    "bad_utf8": ("repaired", "text that is not UTF-8: the bad bytes are shown as \ufffd"),
+    "bad_escape": ("repaired", "a lone backslash or half of a surrogate pair in text"),
+    "bare_value": ("repaired", "a value that JSON does not have (inf, nan, N/A): read as null"),
+    "comma": ("repaired", "a comma too many"),
+    "unquoted": ("repaired", "a word without its quotes"),
+    "separator": ("repaired", "something between two events that does not belong there"),
+    "open_array": ("repaired", "the array of events is never closed, as the format allows"),
+    "bad_header": ("lost", "what the file says about itself could not be read"),
+    "broken_event": ("lost", "an event that cannot be read"),
+    "not_an_event": ("lost", "an element of the array that is no object"),
+    "truncated": ("lost", "the file ends in the middle"),
+    "no_time": ("lost", "an event without a time that can be read"),
+    "bad_gzip": ("lost", "the compressed data is damaged: what follows cannot be read"),
+    "bad_zstd": ("lost", "the compressed data is damaged: what follows cannot be read"),
+    "bad_checksum": ("odd", "the compressed data does not match its checksum"),
+    "trailing": ("odd", "bytes after the end of the JSON"),
+    "wrong_type": ("odd", "an event with a field of the wrong type: the field is passed over"),
+    "unclosed": ("odd", "a B without its E: drawn up to the end of the trace"),
+    "unopened": ("odd", "an E without its B: passed over"),
+    "async_unclosed": ("odd", "an asynchronous begin without its end: drawn up to the end of the trace"),
+    "async_unopened": ("odd", "an asynchronous end without its begin: passed over"),
+    "negative_duration": ("odd", "a negative duration: drawn as zero, left out of the averages"),
+    "impossible_duration": ("odd", "a duration far beyond the rest of the trace: left out of the averages"),
+    "impossible_time": ("odd", "a time or a duration beyond 140 years: left out of the averages"),
+    "stray": ("odd", "an event far away in time from all others: left out of the averages"),
+    "before_launch": ("odd", "a device event that starts before its launch"),
+}
+"""Every kind of diagnostics: "repaired" lost nothing, "lost" did, "odd" is kept as it is."""
+
+
+@dataclass(slots=True)
+class Diagnostics:
+    """How often each kind came, the byte offset of its first time, and a detail of it."""
+
+    found: dict[str, list[int]] = field(default_factory=dict)
+    details: dict[str, str] = field(default_factory=dict)
+
+    def note(self, kind: str, offset: int = -1, count: int = 1, detail: str = "") -> None:
+        """Count `kind`, first seen at `offset` in the text. The detail, safe to show, goes into the line."""
+        if count <= 0:
+            return
+        entry = self.found.get(kind)
+        if entry is None:
+            self.found[kind] = [count, offset]
+        else:
+            entry[0] += count
+            if 0 <= offset < entry[1] or entry[1] < 0:
+                entry[1] = offset
+        if detail:
+            self.details.setdefault(kind, detail)
+
+    def absorb(self, other: Diagnostics) -> None:
+        for kind, (count, offset) in other.found.items():
+            self.note(kind, offset, count, other.details.get(kind, ""))
+
+    @property
+    def lost(self) -> int:
+        return sum(count for kind, (count, _) in self.found.items() if KINDS[kind][0] == "lost")
+
+    def notices(self) -> tuple[Notice, ...]:
+        """The worst first: lost, odd, repaired."""
+        order = ("lost", "odd", "repaired")
+        made = []
+        for kind, (count, offset) in self.found.items():
+            level, text = KINDS[kind]
+            detail = self.details.get(kind)
+            made.append(Notice(kind, level, count, offset, f"{text} ({detail})" if detail else text))
+        return tuple(sorted(made, key=lambda notice: order.index(notice.level)))

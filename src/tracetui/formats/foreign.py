@@ -1,0 +1,125 @@
+"""Formats and encodings that are known but not read, and what to do with such a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+_TAR_MAGIC = 257
+_COMPRESSED = b"\x92\x03"
+"""The key of `compressed_packets` in a packet of Perfetto's, which may be a large one."""
+
+
+class Foreign(NamedTuple):
+    """A format that is not read."""
+
+    sniff: Callable[[bytes, str], bool]
+    """Whether a text that begins so, of a file of this name, has the format."""
+    advice: str
+    """What it is, and what to do with it: how a line goes on that begins with the file's name."""
+    certain: bool = False
+    """Nothing else begins so: the file is not even tried. Otherwise it is, and named only if it has no
+    events."""
+
+
+def _starts(*magic: bytes) -> Callable[[bytes, str], bool]:
+    return lambda head, name: head.startswith(magic)
+
+
+def _is_html(head: bytes, name: str) -> bool:
+    return head.lstrip(b"\xef\xbb\xbf \t\r\n")[:14].lower().startswith((b"<!doctype html", b"<html"))
+
+
+def _is_markdown(head: bytes, name: str) -> bool:
+    return name.lower().endswith((".md", ".markdown")) or bool(re.match(rb"\s*#{1,6} \w", head))
+
+
+def _is_snapshot(head: bytes, name: str) -> bool:
+    # A pickled dict, whose first key is one of these.
+    return head[:1] == b"\x80" and any(key in head[:64] for key in (b"segments", b"device_traces"))
+
+
+def _is_perfetto(head: bytes, name: str) -> bool:
+    """Whether `head` is a row of fields number 1, each of which is a message of its own (a TracePacket)."""
+    at = packets = 0
+    while at < len(head) and packets < 8:
+        if head[at] != 0x0A:
+            return False
+        length, at = _varint(head, at + 1)
+        if at + length > len(head):
+            return packets > 0 or head.startswith(_COMPRESSED, at)
+        if not _is_message(head[at : at + length]):
+            return False
+        at += length
+        packets += 1
+    return packets > 0
+
+
+def _is_message(data: bytes) -> bool:
+    """Whether `data` is a row of protobuf fields."""
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        if not key >> 3 or key & 7 not in (0, 1, 2, 5):
+            return False
+        if key & 7 == 0:
+            at = _varint(data, at)[1]
+        elif key & 7 == 2:
+            length, at = _varint(data, at)
+            at += length
+        else:
+            at += 8 if key & 7 == 1 else 4
+    return at == len(data) > 0
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """(value, where it ends); beyond the end of `data` for one that does not end in it."""
+    value = shift = 0
+    while at < len(data) and shift < 64:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        shift, at = shift + 7, at + 1
+        if byte < 0x80:
+            return value, at
+    return value, len(data) + 1
+
+
+FOREIGN = (
+    Foreign(_starts(b"\xfd7zXZ\x00"), "is compressed by xz: run xz -d on it first", True),
+    Foreign(
+        lambda head, name: head[:3] == b"BZh" and head[4:10] == b"1AY&SY",
+        "is compressed by bzip2: run bzip2 -d on it first",
+        True,
+    ),
+    Foreign(
+        _starts(b"SQLite format 3\x00"),
+        "is an SQLite database, perhaps an Nsight Systems export: open the .nsys-rep in Nsight Systems",
+        True,
+    ),
+    Foreign(_is_snapshot, "is a PyTorch memory snapshot: open it at pytorch.org/memory_viz", True),
+    Foreign(
+        _is_perfetto,
+        "is a Perfetto protobuf trace: open it at ui.perfetto.dev, or convert it (traceconv json)",
+        True,
+    ),
+    Foreign(_starts(b"PK\x03\x04"), "is a zip archive: unzip it first, then open the trace inside"),
+    Foreign(
+        lambda head, name: head[_TAR_MAGIC : _TAR_MAGIC + 5] == b"ustar",
+        "is a tar archive: unpack it first (tar -xf), then open the trace inside",
+    ),
+    Foreign(
+        lambda head, name: b"speedscope.app/file-format-schema" in head,
+        "is a speedscope profile: open it at speedscope.app",
+    ),
+    Foreign(_is_html, "is an HTML page: open it in a browser"),
+    Foreign(_is_markdown, "is Markdown text, not a trace: open the .json or .json.gz file instead"),
+)
+"""The first one that recognises a text names it."""
+
+
+def advice(head: bytes, name: str, certain: bool = False) -> str:
+    """What a text that begins with `head` is, and what to do; "" for what is not known. `certain`: only where
+    nothing else can begin so."""
+    known = (f for f in FOREIGN if f.certain or not certain)
+    return next((f.advice for f in known if f.sniff(head, name)), "")

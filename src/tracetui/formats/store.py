@@ -1,0 +1,182 @@
+"""The columns that every format fills: slices, points and counter samples, and small tables for everything
+else.
+
+An event is what Chrome's trace format makes of it: its phase is one letter ("X" a slice, "B" and "E" its
+begin and end, "i" an instant, "s", "t", "f" the ends of a flow, ...). The phase, the category, the process
+and the thread together are its *head*, a number in `Tables.heads`. Times are int64 nanoseconds on the file's
+clock.
+
+A worker process sends a `Store` back, so it holds only arrays and plain data (see `pack` and `absorb`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tracetui.formats.columns import I32, I64, NO_TIME, Array, Columns
+from tracetui.formats.diagnostics import Diagnostics
+
+Head = tuple[str, str, "int | str", "int | str"]
+"""(ph, cat, pid, tid)"""
+OTHER_IDS = 1 << 62
+"""Flow ids that are no integers of 62 bits are numbered from here."""
+LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async_gpu", "async"})
+"""Flows from a launch to its device event: `correlation` says the same."""
+
+SLICE_COLUMNS = {
+    "head": np.int32,
+    "name": np.int32,
+    "start": np.int64,
+    "duration": np.int64,
+    "correlation": np.int64,
+    "external": np.int64,
+    "source": np.int64,
+}
+POINT_COLUMNS = {**SLICE_COLUMNS, "flow": np.int64, "encloses": np.bool_}
+COUNTER_COLUMNS = {"series": np.int32, "start": np.int64, "value": np.float64}
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Numbered(dict[K, int]):
+    """Numbers keys in the order in which they first come: `table[key]` never fails."""
+
+    def __missing__(self, key: K) -> int:
+        number = self[key] = len(self)
+        return number
+
+
+@dataclass(slots=True)
+class Tables:
+    """What the numbers in rows stand for."""
+
+    heads: Numbered[Head]
+    names: Numbered[str]
+    ids: Numbered[Any]
+
+    @classmethod
+    def empty(cls) -> Tables:
+        return cls(Numbered(), Numbered(), Numbered())
+
+    def flow_ids(self, values: list[Any]) -> I64:
+        """Ids of any type as int64; NO_TIME for none."""
+        try:
+            found = np.array(values, dtype=np.int64) if all(type(v) is int for v in values) else None
+        except OverflowError:
+            found = None
+        if found is None or (found >= OTHER_IDS).any() or (found <= -OTHER_IDS).any():
+            found = np.array([self._flow_id(v) for v in values], dtype=np.int64)
+        return found
+
+    def _flow_id(self, value: Any) -> int:
+        if type(value) is int and -OTHER_IDS < value < OTHER_IDS:
+            return value
+        if value is None:
+            return NO_TIME
+        return OTHER_IDS + self.ids[value if isinstance(value, (str, int)) else repr(value)]
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncEvent:
+    """`b`, `n`, `e` and their old kin `S`, `T`, `F`."""
+
+    phase: str
+    category: str
+    key: str
+    name: int
+    pid: str
+    start: int
+    source: int
+
+
+@dataclass(slots=True)
+class Store:
+    """What a format reads of a file. A slice or a point is a row of its columns, with the numbers of its head
+    and of its name in `tables`, and a `source` by which the format finds the whole event again."""
+
+    tables: Tables = field(default_factory=Tables.empty)
+    slices: Columns = field(default_factory=lambda: Columns(SLICE_COLUMNS))
+    points: Columns = field(default_factory=lambda: Columns(POINT_COLUMNS))
+    """`B`, `E`, instants and the ends of flows."""
+    counters: Columns = field(default_factory=lambda: Columns(COUNTER_COLUMNS))
+    series: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    """(name, key, pid) of a counter to its number."""
+    metadata: list[tuple[str, str, str, Any]] = field(default_factory=list)
+    """(name, pid, tid, value) of `process_name` and its kin, in the order of the file."""
+    asyncs: list[AsyncEvent] = field(default_factory=list)
+    diagnostics: Diagnostics = field(default_factory=Diagnostics)
+    _counts: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def count(self, heads: I32) -> None:
+        """Count events, by the numbers of their heads. Shape (events,)."""
+        if len(heads):
+            lowest = int(heads.min())
+            counts = np.bincount(heads - lowest)
+            self._make_room(lowest + len(counts))
+            self._counts[lowest : lowest + len(counts)] += counts
+
+    def _make_room(self, heads: int) -> None:
+        if heads > len(self._counts):
+            self._counts = np.append(self._counts, np.zeros(heads + 64, dtype=np.int64))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was read, neither an event nor something that is wrong."""
+        return not self._counts.any() and not self.diagnostics.found
+
+    def phases(self) -> dict[str, int]:
+        """Events by phase."""
+        found: dict[str, int] = {}
+        for (phase, _, _, _), count in zip(self.tables.heads, self._counts.tolist(), strict=False):
+            if count:
+                found[phase] = found.get(phase, 0) + count
+        return found
+
+    def pack(self) -> tuple[tuple[Any, ...], list[Array]]:
+        """Plain data and arrays, for `absorb`. Empties the columns."""
+        arrays: list[Array] = [self._counts[: len(self.tables.heads)]]
+        for columns in (self.slices, self.points, self.counters):
+            arrays += [columns.take(name) for name in columns.kinds]
+        tables = (list(self.tables.heads), list(self.tables.names), list(self.tables.ids))
+        return (*tables, self.series, self.metadata, self.asyncs, self.diagnostics), arrays
+
+    def absorb(self, plain: Sequence[Any], arrays: list[Array], share: float, base: int) -> None:
+        """Take in what `pack` gave of the next stretch of a text, as if it had been read here.
+
+        `share`: how much of the whole text has been read with it. `base` is added to each `source`.
+        """
+        heads, names, ids, series, metadata, asyncs, diagnostics = plain
+        counts, *arrays = arrays
+        head_map = np.array([self.tables.heads[h] for h in heads], dtype=np.int32)
+        name_map = np.array([self.tables.names[n] for n in names], dtype=np.int32)
+        id_map = np.array([OTHER_IDS + self.tables.ids[i] for i in ids], dtype=np.int64)
+        series_map = np.array([self.series.setdefault(s, len(self.series)) for s in series], dtype=np.int32)
+        self._make_room(len(self.tables.heads))
+        np.add.at(self._counts, head_map[: len(counts)], counts)
+        maps = {"head": head_map, "name": name_map, "series": series_map}
+        for columns in (self.slices, self.points, self.counters):
+            piece = dict(zip(columns.kinds, arrays, strict=False))
+            arrays = arrays[len(piece) :]
+            if not len(next(iter(piece.values()))):
+                continue
+            for name, array in piece.items():
+                if name in maps:
+                    piece[name] = maps[name][array]
+                elif name == "source":
+                    piece[name] = array + base
+                elif name == "flow" and len(id_map):
+                    large = array >= OTHER_IDS
+                    piece[name] = moved = array.copy()
+                    moved[large] = id_map[array[large] - OTHER_IDS]
+            columns.add(share, **piece)
+        self.metadata += metadata
+        for e in asyncs:
+            moved_event = AsyncEvent(
+                e.phase, e.category, e.key, int(name_map[e.name]), e.pid, e.start, e.source + base
+            )
+            self.asyncs.append(moved_event)
+        self.diagnostics.absorb(diagnostics)

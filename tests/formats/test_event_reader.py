@@ -1,0 +1,83 @@
+"""Events read again, when the file has changed or gone meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tracetui.formats.chrome_json.event_reader import FileReader
+from tracetui.trace import Trace, load
+
+Event = dict[str, Any]
+
+
+@pytest.fixture
+def path(tmp_path: Path, event: Callable[..., Event]) -> Path:
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps([event(ts=i, args={"i": i}) for i in range(5000)]))
+    return path
+
+
+def test_a_deleted_file_can_still_be_read(path: Path) -> None:
+    trace = load(path)
+    path.unlink()
+    assert trace.args(4321) == {"i": 4321}
+
+
+def test_a_replaced_file_is_not_confused_with_the_old_one(path: Path) -> None:
+    trace = load(path)
+    other = path.with_name("other")
+    other.write_text("something else")
+    os.replace(other, path)
+    assert trace.args(1) == {"i": 1}
+
+
+def test_an_overwritten_or_cut_file_gives_nothing(path: Path) -> None:
+    trace = load(path)
+    data = path.read_bytes()
+    path.write_bytes(b"x" * 100)
+    assert trace.args(1) == {}
+    path.write_bytes(data[::-1])
+    assert trace.event(2) == {}
+    assert trace.args_of([1, 2, 3]) == [{}, {}, {}]
+
+
+def test_sources_that_do_not_exist(path: Path) -> None:
+    trace = load(path)
+    assert trace.reader.read([-1, 1 << 60, (1 << 28) - 1]) == [{}, {}, {}]
+
+
+def test_neighbours_come_from_memory(
+    path: Path, load_in: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = load_in(path, 20_000)
+    reads = []
+    read = FileReader._read
+    monkeypatch.setattr(
+        FileReader, "_read", lambda self, offset, length: reads.append(offset) or read(self, offset, length)
+    )
+    assert [trace.args(i)["i"] for i in range(400)] == list(range(400))
+    assert len(reads) <= 3
+    assert [a["i"] for a in trace.args_of(range(4999, -1, -1))] == list(range(4999, -1, -1))
+    assert len(reads) <= len(set(reads)) + 3
+
+
+def test_from_several_threads(path: Path, load_in: Callable[..., Trace]) -> None:
+    trace = load_in(path, 3_000)
+    wrong: list[int] = []
+
+    def ask(first: int) -> None:
+        wrong.extend(i for i in range(first, 5000, 37) if trace.args(i) != {"i": i})
+
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

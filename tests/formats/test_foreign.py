@@ -1,0 +1,170 @@
+"""Formats and encodings that are known but not read: one line that says what to do."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import pickle
+import sqlite3
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tracetui.formats.foreign import FOREIGN, advice
+from tracetui.trace import TraceError, load
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+
+def varint(value: int) -> bytes:
+    made = b""
+    while value >= 0x80:
+        made, value = made + bytes([value & 0x7F | 0x80]), value >> 7
+    return made + bytes([value])
+
+
+def field(number: int, value: int | bytes) -> bytes:
+    """A field of a protobuf message."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def perfetto() -> bytes:
+    """A trace: packets with a sequence id, and a clock snapshot or a track event with a timestamp."""
+    clocks = field(6, b"".join(field(1, field(1, n) + field(2, 10**15 + n)) for n in (1, 3, 6)))
+    events = [field(8, 10**15 + n) + field(11, field(9, 1) + field(11, 7)) for n in range(40)]
+    return b"".join(field(1, field(10, 1) + body) for body in (clocks, *events))
+
+
+def snapshot() -> bytes:
+    """What `torch.cuda.memory._dump_snapshot` writes, without its segments."""
+    return pickle.dumps({"segments": [], "device_traces": [[]], "allocator_settings": {}})
+
+
+def database(tmp_path: Path) -> bytes:
+    path = tmp_path / "made.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT)")
+    connection.close()
+    return path.read_bytes()
+
+
+def archive(kind: str, content: bytes = b"no trace") -> bytes:
+    made = io.BytesIO()
+    if kind == "zip":
+        with zipfile.ZipFile(made, "w") as packed:
+            packed.writestr("a.json", content)
+    else:
+        with tarfile.open(fileobj=made, mode="w") as tar:
+            info = tarfile.TarInfo("a.json")
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return made.getvalue()
+
+
+SPEEDSCOPE = json.dumps(
+    {
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "shared": {"frames": []},
+        "profiles": [],
+    }
+).encode()
+FILES = {
+    "a Perfetto protobuf trace": perfetto(),
+    "a PyTorch memory snapshot": snapshot(),
+    "an SQLite database": b"",  # made where there is a folder for it
+    "compressed by xz": lzma.compress(b"[]"),
+    "compressed by bzip2": bz2.compress(b"[]"),
+    "a zip archive": archive("zip"),
+    "a tar archive": archive("tar"),
+    "a speedscope profile": SPEEDSCOPE,
+    "an HTML page": b"\n<!DOCTYPE html>\n<html><body>{}</body></html>",
+    "Markdown": b"# A report\n\nSome text.\n",
+}
+
+
+@pytest.mark.parametrize("around", ["plain", "gzip", "zstd", "standard input"])
+@pytest.mark.parametrize("what", FILES)
+def test_a_known_file_is_named(
+    what: str, around: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = FILES[what] or database(tmp_path)
+    path = tmp_path / "trace"
+    path.write_bytes({"gzip": gzip.compress, "zstd": zstd.compress}.get(around, bytes)(data))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
+    stdin = around == "standard input"
+    with pytest.raises(TraceError) as caught:
+        load("-" if stdin else path)
+    message = str(caught.value)
+    assert message.startswith(f"{'standard input' if stdin else path}: is {what}")
+    assert message.isprintable()
+    assert len(message.partition(": ")[2]) < 110
+
+
+def test_all_of_them_are_tried() -> None:
+    assert len(FILES) == len(FOREIGN)
+
+
+def test_markdown_and_more_by_their_names(tmp_path: Path) -> None:
+    path = tmp_path / "README.md"
+    path.write_text("Nothing but words.\n")
+    with pytest.raises(TraceError, match="is Markdown"):
+        load(path)
+
+
+TRACE = json.dumps(
+    {"traceEvents": [{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": n, "dur": 1} for n in range(9)]},
+    indent=1,
+).encode()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"# A report\n\n```json\n" + TRACE + b"\n```\n",
+        b"<html>" + TRACE,
+        archive("zip", TRACE),
+        archive("tar", TRACE),
+        b"\n" * 11 + TRACE,
+        TRACE.replace(b'{"traceEvents"', b'{"note": "speedscope.app/file-format-schema", "traceEvents"'),
+    ],
+    ids=["Markdown", "HTML", "zip", "tar", "new lines", "speedscope"],
+)
+def test_a_trace_in_strange_company_is_read(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "trace.md"
+    path.write_bytes(data)
+    assert len(load(path)) == 9
+
+
+def test_only_certain_bytes_are_refused_unread() -> None:
+    """Nothing that a damaged JSON file may begin with."""
+    packets = perfetto()
+    assert advice(packets, "", certain=True)
+    for head in (
+        b"",
+        b"\n",
+        b"\n\n\n\n",
+        TRACE,
+        b"\n" + TRACE,
+        packets[1:],
+        packets[: len(packets) // 2].replace(b"\x5a", b"\x5b"),
+        b"BZhello",
+        b"PK\x03\x04",
+        b"\x80\x04\x95junk",
+        b"# A",
+        b"<html>",
+    ):
+        assert advice(head, "a.md", certain=True) == ""
+    # The first packets of a longer trace.
+    assert advice(packets[: len(packets) - 3], "", certain=True)

@@ -1,0 +1,182 @@
+"""Broken text: every sound event is kept, a broken one mended or dropped, and all of it counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tracetui.formats.chrome_json.repair_event import repair_event
+from tracetui.trace import Trace
+
+Event = dict[str, Any]
+
+
+def file_with(middle: bytes, layout: str = "line") -> bytes:
+    """A sound event, `middle`, and another sound event."""
+    first = b'{"ph": "X", "name": "first", "pid": 1, "tid": 1, "ts": 1, "dur": 1}'
+    last = b'{"ph": "X", "name": "last", "pid": 1, "tid": 1, "ts": 9, "dur": 1}'
+    between = b", " if layout == "line" else b",\n  "
+    return b'{"traceEvents": [\n  ' + between.join((first, middle, last)) + b"\n]}"
+
+
+def broken_event(name: bytes = b'"x"', tid: bytes = b"1", value: bytes = b"1", end: bytes = b"") -> bytes:
+    return (
+        b'{"ph": "X", "name": '
+        + name
+        + b', "pid": 1, "tid": '
+        + tid
+        + b', "ts": 5, "dur": 2, "args": {"v": '
+        + value
+        + b"}"
+        + end
+        + b"}"
+    )
+
+
+MENDED = {
+    "control": (broken_event(b'"a\x01\x1b[31mb"'), "control_characters", "a␁␛[31mb"),
+    "newline": (broken_event(b'"a\nb\tc"'), "control_characters", "a␊b␉c"),
+    "utf-8": (broken_event(b'"caf\xe9 \xff\xfe"'), "bad_utf8", "caf� ��"),
+    "backslash": (broken_event(rb'"C:\data\new\users\x.py"'), "bad_escape", None),
+    "backslash u": (broken_event(rb'"C:\users"'), "bad_escape", r"C:\users"),
+    "half a pair": (broken_event(rb'"a\ud83db"'), "bad_escape", "a�b"),
+    "inf": (broken_event(value=b"inf"), "bare_value", "x"),
+    "-inf": (broken_event(value=b"-inf"), "bare_value", "x"),
+    "nan": (broken_event(value=b"-nan"), "bare_value", "x"),
+    "NaN": (broken_event(value=b"NaN"), "bare_value", "x"),
+    "Infinity": (broken_event(value=b"[1, Infinity, -Infinity]"), "bare_value", "x"),
+    "N/A": (broken_event(value=b"N/A"), "bare_value", "x"),
+    "comma": (broken_event(end=b","), "comma", "x"),
+    "leading comma": (broken_event(value=b'1}, "more": {,'), "comma", "x"),
+    "two commas": (broken_event(value=b"1,, \"w\": 2"), "comma", "x"),
+    "word": (broken_event(tid=b"main thread"), "unquoted", "x"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", ["line", "lines"])
+@pytest.mark.parametrize("case", MENDED)
+def test_what_is_mended(case: str, layout: str, trace_of: Callable[..., Trace]) -> None:
+    text, kind, name = MENDED[case]
+    trace = trace_of(file_with(text, layout))
+    assert trace.phases == {"X": 3}
+    (notice,) = trace.notices
+    assert (notice.kind, notice.level, notice.count) == (kind, "repaired", 1)
+    assert notice.offset == file_with(text, layout).index(text)
+    if name is not None:
+        assert name in trace.names
+    i = [trace.event(j)["ts"] for j in range(3)].index(5)
+    assert trace.duration[i] == 2000
+    assert "v" in trace.args(i)
+
+
+def test_a_path_with_backslashes_keeps_its_letters(trace_of: Callable[..., Trace]) -> None:
+    trace = trace_of(file_with(broken_event(rb'"C:\data\queue\x.py"')))
+    assert r"C:\data\queue\x.py" in trace.names
+
+
+DROPPED = {
+    "a quote too many": broken_event(b'"say "hello" twice"'),
+    "a quote too few": broken_event(b'"open'),
+    "no closing brace": broken_event()[:-1],
+    "no opening brace": broken_event()[1:],
+    "half": broken_event()[:40],
+    "other half": broken_event()[40:],
+    "wrong brackets": broken_event(value=b'[1, {"a": 2]'),
+    "a number like 1.": broken_event(value=b"1."),
+}
+
+
+@pytest.mark.parametrize("layout", ["line", "lines"])
+@pytest.mark.parametrize("case", DROPPED)
+def test_what_is_dropped_takes_nothing_with_it(
+    case: str, layout: str, trace_of: Callable[..., Trace]
+) -> None:
+    trace = trace_of(file_with(DROPPED[case], layout))
+    assert sorted(trace.names[n] for n in trace.name) == ["first", "last"]
+    notice, *others = trace.notices
+    assert (notice.kind, notice.level, notice.count) == ("broken_event", "lost", 1)
+    assert {n.kind for n in others} <= {"separator"}
+    assert [trace.event(i)["name"] for i in range(2)] == ["first", "last"]
+
+
+@pytest.mark.parametrize("between", [b" ", b",,", b";", b"\x00,", b"},", b"],["])
+def test_between_two_events(
+    between: bytes, trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    events = [json.dumps(event(ts=i)).encode() for i in range(6)]
+    trace = trace_of(b'{"traceEvents": [' + b", ".join(events[:3]) + between + b", ".join(events[3:]) + b"]}")
+    assert trace.start.tolist() == [i * 1000 for i in range(6)]
+    assert [n.level for n in trace.notices] == ["repaired"]
+
+
+def test_many_kinds_at_once_are_counted_by_kind(
+    trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    pieces = []
+    for i in range(300):
+        pieces.append(json.dumps(event(ts=10 * i, name="sound")).encode())
+        if i % 3 == 0:
+            pieces.append(broken_event(value=b"inf"))
+        if i % 5 == 0:
+            pieces.append(broken_event(b'"say "hello" twice"'))
+    trace = trace_of(b"[" + b",\n".join(pieces) + b"]")
+    assert {n.kind: n.count for n in trace.notices} == {"bare_value": 100, "broken_event": 60}
+    assert sum(trace.names[n] == "sound" for n in trace.name) == 300
+    assert len(trace) == 400
+    # Lost ones are listed first.
+    assert [n.level for n in trace.notices] == ["lost", "repaired"]
+
+
+def test_truncated_in_an_event(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    text = json.dumps({"traceEvents": [event(ts=i) for i in range(100)]}).encode()
+    for cut in range(len(text) - 200, len(text) - 2):
+        trace = trace_of(text[:cut])
+        whole = text[:cut].count(b'"dur": 1}')
+        assert len(trace) == whole
+        (notice,) = trace.notices
+        assert (notice.kind, notice.level, notice.count) == ("truncated", "lost", 1)
+
+
+def test_an_array_may_stay_open(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    text = b"[" + b",\n".join(json.dumps(event(ts=i)).encode() for i in range(5))
+    for end in (b"", b",", b",\n", b"\n  "):
+        trace = trace_of(text + end)
+        assert len(trace) == 5
+        assert [(n.kind, n.level) for n in trace.notices] == [("open_array", "repaired")]
+
+
+def test_damage_around_the_events(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    events = b", ".join(json.dumps(event(ts=i)).encode() for i in range(5))
+    base = b'"baseTimeNanoseconds": 1790857026000000000'
+    for text in (
+        b'{"schemaVersion": 1, ' + base + b' oops "traceEvents": [' + events + b"]}",
+        b'?"schemaVersion": 1, ' + base + b', "traceEvents": [' + events + b"]}",
+        b'{"schemaVersion": 1, ' + base + b', "traceEvxnts": [' + events + b"]}",
+        b'{"traceEvents": [' + events + b"], " + base + b', "traceName": "a"b"}',
+    ):
+        trace = trace_of(text)
+        assert len(trace) == 5
+        assert [(n.kind, n.level) for n in trace.notices] == [("bad_header", "lost")]
+        assert trace.info.base_ns == 1790857026000000000
+
+
+def test_a_bracket_too_many_among_the_events(
+    trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    one = b", ".join(json.dumps(event(ts=i)).encode() for i in range(5))
+    two = b", ".join(json.dumps(event(ts=i)).encode() for i in range(5, 9))
+    trace = trace_of(b'{"traceEvents": [' + one + b"], " + two + b'], "traceName": "x"}')
+    assert len(trace) == 9
+    assert {n.level for n in trace.notices} == {"repaired"}
+    assert trace.info.properties == {"traceName": "x"}
+
+
+def test_mends_leave_sound_text_alone() -> None:
+    for text in (
+        b'{"a": "inf, nan, N/A ,} \\\\ \\u00e9 \\ud83d\\ude00", "b": [true, false, null, -1.5e3]}',
+        b"{}",
+    ):
+        assert repair_event(text) == (None, [])

@@ -1,0 +1,97 @@
+"""Decimal microseconds to integer nanoseconds."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracetui.formats.chrome_json.times import (
+    FLOAT_LIMIT,
+    NO_TIME,
+    TIME_LIMIT,
+    exact,
+    from_floats,
+    from_integers,
+    from_texts,
+)
+
+
+@given(st.lists(st.integers(0, int(FLOAT_LIMIT) * 1000 - 1), min_size=1))
+def test_floats_below_the_limit_lose_nothing(nanoseconds: list[int]) -> None:
+    floats = np.array([float(f"{n // 1000}.{n % 1000:03d}") for n in nanoseconds])
+    assert from_floats(floats).tolist() == nanoseconds
+
+
+@given(st.integers(int(FLOAT_LIMIT) * 900, int(FLOAT_LIMIT) * 1000 - 1))
+def test_floats_just_below_the_limit(nanoseconds: int) -> None:
+    assert from_floats(np.array([float(Decimal(nanoseconds) / 1000)])).tolist() == [nanoseconds]
+
+
+def test_the_place_where_one_rounding_is_not_enough() -> None:
+    # Times 1000 in one go, about every second odd value between 2**42 and 2**52 / 1000 rounds to its
+    # neighbour.
+    values = range(4_400_000_000_000_001, 4_400_000_000_001_001)
+    floats = np.array([float(Decimal(n) / 1000) for n in values])
+    assert from_floats(floats).tolist() == list(values)
+
+
+def test_floats_out_of_range() -> None:
+    found = from_floats(np.array([np.nan, np.inf, -np.inf, 1e300, -2.5]))
+    assert found.tolist() == [NO_TIME, TIME_LIMIT, -TIME_LIMIT, TIME_LIMIT, -2500]
+
+
+def test_integers_in_microseconds_and_in_nanoseconds() -> None:
+    starts = np.array([1_606_910_596_297_023, 1_714_000_000_000_000_123, 0, NO_TIME])
+    durations = np.array([13_000, 5_000_000, 7_000, NO_TIME])
+    start, duration = from_integers(starts, durations)
+    assert start.tolist() == [1_606_910_596_297_023_000, 1_714_000_000_000_000_123, 0, NO_TIME]
+    # Where the start counts nanoseconds, so does the duration.
+    assert duration.tolist() == [13_000, 5_000, 7_000, NO_TIME]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(-(4 * 10**15), 4 * 10**15), st.integers(0, 3), st.integers(0, 999)), max_size=30
+    )
+)
+def test_texts_agree_with_decimals(parts: list[tuple[int, int, int]]) -> None:
+    texts = [
+        f"{whole}.{fraction:03d}"[: len(str(whole)) + 1 + places].rstrip(".")
+        for whole, places, fraction in parts
+    ]
+    expected = [int(Decimal(text) * 1000) for text in texts]
+    assert from_texts([text.encode() for text in texts]).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "nanoseconds"),
+    [
+        ("1711964646123456.789", 1_711_964_646_123_456_789),
+        ("9999999999999999", TIME_LIMIT),
+        ("1.0005", 1001),
+        ("1.00049", 1000),
+        ("-0.5", -500),
+        ("1e3", 1_000_000),
+        ("1714000000000000123", 1_714_000_000_000_000_123),
+        ('"12.5"', 12_500),
+        ("7 ns", 7),
+        ("7ms", 7_000_000),
+        ("", NO_TIME),
+        ("nan", NO_TIME),
+        ("inf", TIME_LIMIT),
+        ("[1]", NO_TIME),
+        ("null", NO_TIME),
+        ("1e999999999", TIME_LIMIT),
+        ("1e-999999999", 0),
+        ("1" * 5000, NO_TIME),
+        ("12345678901234567890123456", TIME_LIMIT),
+    ],
+)
+def test_one_text(text: str, nanoseconds: int) -> None:
+    assert from_texts([text.encode()]).tolist() == [nanoseconds]
+    if text:
+        assert exact(text) in (nanoseconds, nanoseconds - 1, nanoseconds + 1)

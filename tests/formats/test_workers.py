@@ -1,0 +1,208 @@
+"""Several processes read one file as one would, and leave nothing behind."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tracetui.formats.chrome_json import stretches, workers
+from tracetui.formats.chrome_json.scan import learn_separator
+from tracetui.trace import Cancelled, Trace, load
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+Event = dict[str, Any]
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="one process only elsewhere")
+
+
+def children() -> set[int]:
+    """Processes that this one has started and that are still there."""
+    asking = subprocess.Popen(["ps", "-o", "pid=", "--ppid", str(os.getpid())], stdout=subprocess.PIPE)
+    return {int(pid) for pid in asking.communicate()[0].split()} - {asking.pid}
+
+
+@pytest.fixture
+def big(tmp_path: Path, event: Callable[..., Event]) -> Path:
+    events = [event(ts=i, name=f"op{i % 11}", tid=i % 3, args={"External id": i}) for i in range(30_000)]
+    path = tmp_path / "big.json"
+    path.write_text(json.dumps({"traceEvents": events, "traceName": "x"}))
+    return path
+
+
+def same(a: Trace, b: Trace) -> bool:
+    columns = ("start", "duration", "name", "lane", "depth", "parent", "external_id", "op")
+    return all((getattr(a, c) == getattr(b, c)).all() for c in columns) and list(a.names) == list(b.names)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd.compress])
+def test_two_processes_agree_with_one(
+    big: Path, pack: Callable[[bytes], bytes], load_in: Callable[..., Trace]
+) -> None:
+    big.write_bytes(pack(big.read_bytes()))
+    one, two = load(big, workers=1), load_in(big, 1 << 16, 2, 400_000)
+    assert same(one, two)
+    assert one.info.text_size == two.info.text_size
+    assert two.args(29_999)["External id"] == int(two.external_id[29_999])
+    assert not children()
+
+
+def test_borders_that_are_none(
+    tmp_path: Path, event: Callable[..., Event], load_in: Callable[..., Trace]
+) -> None:
+    """Lists inside one event look like events: a stretch that begins in there is noticed."""
+    inner = [event(ts=i, name="inner") for i in range(4000)]
+    events = [event(ts=i) for i in range(500)]
+    events[250] = event(ts=250, name="large", args={"inner": inner, "text": json.dumps(inner)})
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    for count in (1, 3):
+        trace = load_in(path, 3000, count, 60_000)
+        assert (len(trace), trace.notices) == (500, ())
+        assert trace.args(250)["inner"] == inner
+    assert not children()
+
+
+def test_damage_across_a_border(big: Path, load_in: Callable[..., Trace]) -> None:
+    data = bytearray(big.read_bytes())
+    for at in range(200_000, len(data), 400_000):
+        data[at : at + 30] = b"?" * 30
+    big.write_bytes(bytes(data))
+    one, two = load(big, workers=1), load_in(big, 1 << 16, 2, 400_000)
+    assert same(one, two)
+    assert one.phases == two.phases
+    assert [(n.kind, n.count, n.offset) for n in one.notices] == [
+        (n.kind, n.count, n.offset) for n in two.notices
+    ]
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_a_worker_that_dies_is_made_up_for(
+    big: Path, zipped: bool, load_in: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if zipped:
+        big.write_bytes(gzip.compress(big.read_bytes()))
+    monkeypatch.setattr(
+        workers, "_CODE", "import sys; sys.stdin.readline(); sys.exit(3)  # {path!r}{arguments!r}"
+    )
+    assert same(load(big, workers=1), load_in(big, 1 << 16, 3, 400_000))
+
+
+def test_no_worker_can_be_started(
+    big: Path, load_in: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    assert same(load(big, workers=1), load_in(big, 1 << 16, 3, 400_000))
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_cancelling_ends_the_workers(big: Path, zipped: bool) -> None:
+    if zipped:
+        big.write_bytes(gzip.compress(big.read_bytes()))
+    threads = threading.active_count()
+    with pytest.raises(Cancelled):
+        load(big, lambda done, total: False, workers=2)
+    calls = 0
+
+    def later(done: int, total: int) -> bool:
+        nonlocal calls
+        calls += 1
+        return calls < 2
+
+    with pytest.raises(Cancelled):
+        load(big, later, workers=3)
+    assert not children()
+    assert threading.active_count() == threads
+
+
+def test_from_a_thread(big: Path) -> None:
+    found: list[Trace] = []
+    thread = threading.Thread(target=lambda: found.append(load(big, workers=2)))
+    thread.start()
+    thread.join(60)
+    assert len(found[0]) == 30_000
+
+
+def test_ctrl_c_leaves_no_process_behind(big: Path) -> None:
+    """A script without a main guard, interrupted with its whole group while workers read."""
+    code = (
+        "import sys, time\n"
+        "from tracetui.trace import load\n"
+        "def progress(done, total):\n"
+        "    print('reading', flush=True)\n"
+        "    time.sleep(0.3)\n"
+        f"load({str(big)!r}, progress, workers=3)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert errors.rstrip().endswith(b"KeyboardInterrupt")
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    pytest.fail("a process is left in the group")
+
+
+def test_cores_follow_affinity_and_quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
+    for text, cores in (("max 100000", 8), ("150000 100000", 2), ("50000 100000", 1), ("rubbish", 8)):
+        (tmp_path / "cpu.max").write_text(text)
+        quota = stretches._quota(tmp_path)
+        monkeypatch.setattr(stretches, "_quota", lambda folder, quota=quota: quota)
+        assert stretches.usable_cores() == cores
+        monkeypatch.undo()
+        monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
+    (tmp_path / "cpu.max").unlink()
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu/cpu.cfs_quota_us").write_text("300000")
+    (tmp_path / "cpu/cpu.cfs_period_us").write_text("100000")
+    assert stretches._quota(tmp_path) == 3
+
+
+def test_small_files_are_read_by_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stretches, "usable_cores", lambda: 64)
+    assert stretches.worth(50_000_000) == 1
+    assert stretches.worth(500_000_000) == 10
+    assert stretches.worth(50_000_000_000) == 16
+
+
+def test_stretches_cover_the_text(big: Path) -> None:
+    text = big.read_bytes()
+    begin = text.index(b"[") + 1
+    separator = learn_separator(text[begin : begin + 5000])
+    assert separator is not None
+    with big.open("rb", buffering=0) as file:
+        supply = stretches.Supply(separator, begin, len(text), 300_000, file.fileno())
+        made = []
+        while (stretch := supply.next()) is not None:
+            made.append(stretch)
+    assert [s.number for s in made] == list(range(len(made)))
+    assert [s.begin for s in made[1:]] == [s.end for s in made[:-1]]
+    assert (made[0].begin, made[-1].end, [s.final for s in made]) == (
+        begin,
+        len(text),
+        [False] * (len(made) - 1) + [True],
+    )
+    assert all(text[s.begin : s.begin + 5] == b'{"ph"' for s in made)

@@ -1,0 +1,112 @@
+"""Events that cannot be, and the first view without them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tracetui.trace import Trace, load
+
+Event = dict[str, Any]
+DATA = Path(__file__).resolve().parent.parent / "data"
+
+
+@pytest.fixture
+def events() -> list[Event]:
+    found: list[Event] = json.loads(gzip.decompress((DATA / "mlp_eager.json.gz").read_bytes()))["traceEvents"]
+    return found
+
+
+def kernels(events: list[Event]) -> list[Event]:
+    return [e for e in events if e.get("cat") == "kernel"]
+
+
+def check(trace: Trace, before: Trace, kind: str, count: int) -> None:
+    assert {n.kind: n.count for n in trace.notices} == {kind: count}
+    assert all(n.level == "odd" for n in trace.notices)
+    assert int(trace.implausible.sum()) == count
+    assert len(trace) == len(before)
+    assert trace.first_view == before.first_view
+    assert trace.info.zero_ns == before.info.zero_ns
+    assert trace.span == before.span
+
+
+@pytest.mark.parametrize("how", [1, 4])
+@pytest.mark.parametrize("length", [1_000, 60_000_000_000])
+def test_a_kernel_that_outlasts_the_trace(
+    how: int, length: int, events: list[Event], trace_of: Callable[..., Trace]
+) -> None:
+    """A thousandfold, or by hours; one kernel, or several alike."""
+    before = trace_of(events)
+    scale = before.span[1] / 1000 * 1000 if length == 1000 else length / 1000
+    for kernel in kernels(events)[:how]:
+        kernel["dur"] = scale
+    trace = trace_of(events)
+    check(trace, before, "impossible_duration", how)
+    assert int(trace.duration[trace.implausible].min()) == round(scale * 1000)
+
+
+def test_negative_durations(events: list[Event], trace_of: Callable[..., Trace]) -> None:
+    before = trace_of(events)
+    for kernel in kernels(events)[2:5]:
+        kernel["dur"] = -kernel["dur"] * 1e6
+    trace = trace_of(events)
+    check(trace, before, "negative_duration", 3)
+    assert (trace.duration[trace.implausible] == 0).all()
+
+
+@pytest.mark.parametrize("ts", [0, 5e12, 4e15])
+def test_events_far_away(ts: float, events: list[Event], trace_of: Callable[..., Trace]) -> None:
+    before = trace_of(events)
+    for event in [e for e in events if e.get("cat") == "cpu_op"][3:5]:
+        event["ts"] = ts
+    check(trace_of(events), before, "stray", 2)
+
+
+@pytest.mark.parametrize("dur", [10**30, 1e300])
+def test_times_beyond_64_bits(dur: float, events: list[Event], trace_of: Callable[..., Trace]) -> None:
+    before = trace_of(events)
+    kernels(events)[0]["dur"] = dur
+    check(trace_of(events), before, "impossible_time", 1)
+
+
+def test_long_waits_are_believed(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    """A script that sleeps, or waits for one long kernel, is no reason to distrust its trace."""
+    burst = [event(ts=i, dur=0.5) for i in range(100)]
+    cases = [
+        [*burst, event(ts=200, dur=30e6, name="sleep")],
+        [*burst, *[event(ts=60e6 + i, dur=0.5) for i in range(100)]],
+        [*burst[:5], *[event(ts=600e6 + i, dur=0.5) for i in range(100)]],
+        [
+            *burst,
+            event(ts=99, cat="cuda_runtime", dur=5e6),
+            event(ts=100, cat="kernel", pid=0, tid=7, dur=5e6),
+        ],
+        [event(ts=0, dur=7200e6, name="main"), event(ts=1, dur=7199e6, name="train"), *burst],
+    ]
+    for events in cases:
+        trace = trace_of(events)
+        assert not trace.implausible.any()
+        assert trace.notices == ()
+
+
+def test_no_recorded_trace_is_implausible() -> None:
+    for path in DATA.glob("*.json.gz"):
+        trace = load(path)
+        assert not trace.implausible.any()
+        assert trace.notices == ()
+
+
+def test_first_view_is_what_matters(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    spans = [
+        event(ts=0, dur=1000, cat="Trace", pid="Spans", tid="PyTorch Profiler"),
+        event(ts=900, dur=50, cat="overhead", pid=-1, tid=0),
+    ]
+    trace = trace_of([*spans, event(ts=100, dur=200)])
+    assert trace.first_view == (100_000, 300_000)
+    assert trace_of(spans).first_view == (0, 1_000_000)
