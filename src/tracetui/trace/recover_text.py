@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from tracetui.trace.repair_event import mend
+from tracetui.trace.repair_event import STRING, mend
 
 _OPENING = re.compile(r'\{\s*"')
 _AFTER_CLOSING = re.compile(r'[}\]]\s*,?\s*(?=\{\s*")')
@@ -26,6 +26,8 @@ _DECODER = json.JSONDecoder(strict=False, parse_int=float)
 _PIECES = 64
 """In how many pieces at most a broken stretch is tried."""
 _LITERAL = 40
+_USUAL = 1 << 14
+"""Nearly all events are shorter."""
 _BRACKETS = 1000
 """How many closing brackets at most are tried as the one that closes the events."""
 
@@ -74,7 +76,7 @@ def take_apart(text: bytes, end: str, bare: bool = False) -> Repaired:
             break
         begin = opening.start()
         try:
-            value, after = _DECODER.raw_decode(chars, begin)
+            value, after = _decode(chars, begin)
         except RecursionError:
             # Thousands of brackets, each of which would be tried in turn: go on after the first that closes.
             closing = _AFTER_CLOSING.search(chars, begin + 1)
@@ -108,11 +110,29 @@ def is_incomplete(text: bytes) -> bool:
     try:
         _DECODER.raw_decode(chars, begin)
     except json.JSONDecodeError as error:
-        # Where a string is not closed, its beginning is told; the literals and numbers are at most so long.
-        return error.msg.startswith("Unterminated string") or error.pos >= len(chars.rstrip()) - _LITERAL
+        return _runs_out(error, len(chars.rstrip()))
     except (ValueError, RecursionError):
         return False
     return False
+
+
+def _runs_out(error: json.JSONDecodeError, end: int) -> bool:
+    """Whether the text may be sound as far as it goes, which is to `end`."""
+    # Where a string is not closed, its beginning is told; the literals and numbers are at most so long.
+    return error.msg.startswith("Unterminated string") or error.pos >= end - _LITERAL
+
+
+def _decode(chars: str, begin: int) -> tuple[Any, int]:
+    """The object that begins at `begin`, and where it ends. Raises ValueError and RecursionError."""
+    # An error counts the lines of all the text that was given: at first, give little.
+    piece = chars[begin : begin + _USUAL]
+    try:
+        value, length = _DECODER.raw_decode(piece)
+    except json.JSONDecodeError as error:
+        if not _runs_out(error, len(piece)):
+            raise
+        return _DECODER.raw_decode(chars, begin)
+    return value, begin + length
 
 
 def fits_end(tail: bytes, bare: bool) -> bool:
@@ -221,9 +241,25 @@ def _broken(text: bytes, begin: int, end: int, out: Repaired) -> None:
         while start < end and text[start] in b", \t\r\n":
             start += 1
         for last in range(first, len(cuts)):
-            if _mended(text[start : cuts[last]], start, out):
+            piece = text[start : cuts[last]]
+            if _mended(piece, start, out):
                 first = last + 1
                 break
-        else:
-            out.notes.append(("broken_event", start))
-            first += 1
+            if last + 1 == len(cuts) or _lost(piece):
+                out.notes.append(("broken_event", start))
+                first += 1
+                break
+
+
+def _lost(piece: bytes) -> bool:
+    """Whether `piece` cannot be mended whatever follows it: an error lies before the end of its last string."""
+    chars = piece.decode("utf-8", "replace")
+    sure = chars[: max((match.end() for match in STRING.finditer(chars)), default=0)].encode()
+    made = (mend(sure)[0] or sure).decode()
+    try:
+        _DECODER.raw_decode(made)
+    except json.JSONDecodeError as error:
+        return error.pos < len(made)
+    except RecursionError:
+        return False
+    return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _ESCAPE = re.compile(r'\\(?:(["\\/bfnrt])|(u[0-9a-fA-F]{4})|(.)|$)', re.DOTALL)
 _BARE = re.compile(r"(?<=[:\[,\s])[-+]?(?:inf(?:inity)?|nan|n/a)(?=\s*(?:[,}\]]|$))", re.IGNORECASE)
@@ -59,7 +59,7 @@ def mend(text: bytes) -> tuple[bytes | None, list[str]]:
 
     made = []
     at = 0
-    for match in _STRING.finditer(chars):
+    for match in STRING.finditer(chars):
         made.append(outside(chars[at : match.start()]))
         made.append(inside(match.group()))
         at = match.end()
