@@ -1,7 +1,7 @@
 """Textual's Pilot, but that it never sleeps: it waits until the app has nothing left to do.
 
-Textual's own sleeps after every key until the process seems idle: 60 ms for 4 ms of work, and on a busy machine not
-always long enough.
+Textual's own sleeps after every key until the process seems idle: 60 ms for 4 ms of work, and on a busy
+machine not always long enough.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ LONGEST = 30.0
 async def settle(app: App[Any]) -> None:
     """Wait until every message and callback that is due has been dealt with, and what changed is drawn.
 
-    Timers, threads and other processes are not waited for: see `until`. Raises TimeoutError where the app never
-    comes to rest.
+    Timers, threads and other processes are not waited for: see `until`. Raises TimeoutError where the app
+    never comes to rest.
     """
     due = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
     end = time.monotonic() + LONGEST
@@ -35,7 +35,7 @@ async def settle(app: App[Any]) -> None:
             if time.monotonic() > end:
                 raise TimeoutError("the app does not come to rest")
             await asyncio.sleep(0)
-        # Textual draws at the next sixtieth of a second, and a new size counts after half of that: now, instead.
+        # Textual draws at the next sixtieth of a second, and a new size waits half as long: now, instead.
         resized = app._resize_timer is not None
         changed = [screen for screen in app.screen_stack if screen._update_timer._active.is_set()]
         if not resized and not changed:
@@ -48,7 +48,7 @@ async def settle(app: App[Any]) -> None:
 
 
 async def until(pilot: Pilot[Any], true: Callable[[], object], seconds: float = 10) -> None:
-    """Wait for what a timer, a thread or another process does. Raises AssertionError after so many seconds."""
+    """Wait for what a timer, a thread or another process does. Raises AssertionError if it takes longer."""
     end, wait = time.monotonic() + seconds, 0.001
     while True:
         await settle(pilot.app)

@@ -252,7 +252,7 @@ def _broken(text: bytes, begin: int, end: int, out: Repaired) -> None:
 
 
 def _lost(piece: bytes) -> bool:
-    """Whether `piece` cannot be mended whatever follows it: an error lies before the end of its last string."""
+    """Whether `piece` cannot be mended whatever follows: an error lies before the end of its last string."""
     chars = piece.decode("utf-8", "replace")
     sure = chars[: max((match.end() for match in STRING.finditer(chars)), default=0)].encode()
     made = (mend(sure)[0] or sure).decode()
