@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import html
 import json
-import random
 import re
 from pathlib import Path
 
@@ -270,42 +269,6 @@ async def test_keys_from_the_settings_work_and_are_in_the_help() -> None:
         assert "gap 1 of 2," in screen.footer.message
         await pilot.press("question_mark")
         await until(pilot, lambda: re.search(r"\bi s +zoom in, out", text(app)) is not None)
-
-
-# Whatever is pressed
-
-KEYS = [
-    *"wsadWSAD0BgGonN12345ermMTlRFbvVzZxXpKJOtyYhi7",
-    *("left", "right", "up", "down", "home", "end", "pageup", "pagedown", "tab", "enter", "escape", "escape"),
-    *(
-        "backspace",
-        "comma",
-        "full_stop",
-        "slash",
-        "colon",
-        "plus",
-        "minus",
-        "space",
-        "question_mark",
-        "ctrl+p",
-    ),
-    *("right_square_bracket", "left_square_bracket", "right_curly_bracket", "greater_than_sign"),
-]
-
-
-@pytest.mark.parametrize("name", ["llama_train", "mlp_compile", "matmul_add_64_cold_eager"])
-async def test_random_keys_never_break_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    random_keys = random.Random(f"keys {name}")
-    app = app_of(DATA / f"{name}.json.gz")
-    async with app.run_test(size=(100, 30)) as pilot:
-        monkeypatch.setattr(app, "exit", lambda *_, **__: None)  # the palette may come upon "Quit"
-        for n in range(250):
-            await pilot.press(random_keys.choice(KEYS))
-            if n % 50 == 49:
-                await pilot.resize_terminal(random_keys.randint(40, 200), random_keys.randint(10, 60))
-            if n % 10 == 9:
-                await pilot.click(offset=(random_keys.randrange(40), random_keys.randrange(10)))
-            assert app.is_running
 
 
 async def test_the_first_opening_says_how_to_move_and_never_again(state: Path) -> None:
