@@ -18,7 +18,7 @@ from tracetui.trace import Kind, load
 
 DATA = Path(__file__).parent.parent / "data"
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
-RECORDED = sorted([*DATA.glob("*.averages.json"), *SAMPLES.glob("*.averages.json")])
+RECORDED = sorted([*DATA.rglob("*.averages.json"), *SAMPLES.glob("*.averages.json")])
 
 Key = tuple[str, bool, bool]
 

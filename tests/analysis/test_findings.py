@@ -86,7 +86,7 @@ def recorded(name: str, folder: Path = DATA) -> tuple[Trace, tuple[Finding, ...]
 @cache
 def wild_findings(name: str) -> tuple[Trace, tuple[Finding, ...]]:
     if not (WILD / name).is_file():
-        pytest.skip("the collection of wild traces is not beside this checkout")
+        pytest.skip(f"traces of other tools, under their own licences, are not in {WILD}")
     trace = load(WILD / name)
     return trace, Results(trace).findings()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.driver import drive
 
 from .texts import KINDS, write
 
@@ -22,5 +23,6 @@ def trace_file(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the app remembers goes to a folder of the test's own."""
+    """What the app remembers goes to a folder of the test's own, and Pilot does not sleep."""
+    drive(monkeypatch)
     monkeypatch.setenv("TRACETUI_STATE", str(tmp_path_factory.mktemp("state")))

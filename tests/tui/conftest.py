@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.driver import drive, until
 
 from tracetui.trace import Trace, load
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.screens.trace import TraceScreen
+
+__all__ = ["until"]
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 
@@ -21,6 +24,14 @@ DATA = Path(__file__).resolve().parent.parent / "data"
 @lru_cache
 def loaded(name: str) -> Trace:
     return load(DATA / f"{name}.json.gz")
+
+
+@pytest.fixture(autouse=True)
+def driven(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pilot does not sleep, and frames are drawn at once, wherever the tests are run from."""
+    drive(monkeypatch)
+    for name in ("SSH_CONNECTION", "SSH_TTY"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(autouse=True)
@@ -54,15 +65,6 @@ def app_of(path: Path | str) -> TracetuiApp:
 def screen_of(app: TracetuiApp) -> TraceScreen:
     assert isinstance(app.screen, TraceScreen)
     return app.screen
-
-
-async def until(pilot: Any, true: Callable[[], bool], seconds: float = 10) -> None:
-    """Wait for what a worker does."""
-    for _ in range(int(seconds / 0.02)):
-        if true():
-            return
-        await pilot.pause(0.02)
-    raise AssertionError("it did not come true")
 
 
 def write_trace(path: Path, events: Sequence[dict[str, Any]], **top: Any) -> Path:

@@ -197,7 +197,8 @@ async def test_a_bad_recent_trace_leads_back(tmp_path: Path) -> None:
     app = TracetuiApp()
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.press("enter")
-        await until(pilot, lambda: "Esc  back" in text(app) and "bad.json" in text(app))
+        await until(pilot, lambda: "Esc  back" in text(app))
+        assert "bad.json" in "".join(text(app).split())  # a long path goes on in the next line
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, StartScreen))
 

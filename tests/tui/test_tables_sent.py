@@ -108,7 +108,7 @@ async def test_the_terminal_shows_the_table(seed: int, monkeypatch: pytest.Monke
         for _ in range(80):
             for step in rng.choices(steps, k=rng.choice([1, 1, 2, 4])):
                 step()
-            await pilot.pause(0.02)
+            await pilot.pause()
             if rng.random() < 0.4:
                 while len(app.screen_stack) > 1:
                     app.pop_screen()

@@ -1,0 +1,81 @@
+"""Textual's Pilot, but that it never sleeps: it waits until the app has nothing left to do.
+
+Textual's own sleeps after every key until the process seems idle: 60 ms for 4 ms of work, and on a busy
+machine not always long enough.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from textual import app, pilot
+from textual._context import active_app
+from textual.app import App
+from textual.pilot import Pilot
+
+LONGEST = 30.0
+"""Seconds for which an app may keep itself busy."""
+
+
+async def settle(app: App[Any]) -> None:
+    """Wait until every message and callback that is due has been dealt with, and what changed is drawn.
+
+    Timers, threads and other processes are not waited for: see `until`. Raises TimeoutError where the app
+    never comes to rest.
+    """
+    due = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
+    end = time.monotonic() + LONGEST
+    while True:
+        await asyncio.sleep(0)
+        while due:
+            if time.monotonic() > end:
+                raise TimeoutError("the app does not come to rest")
+            await asyncio.sleep(0)
+        # Textual draws at the next sixtieth of a second, and a new size waits half as long: now, instead.
+        resized = app._resize_timer is not None
+        changed = [screen for screen in app.screen_stack if screen._update_timer._active.is_set()]
+        if not resized and not changed:
+            return
+        if resized:
+            app._check_resize()
+        for screen in changed:
+            with screen._context():
+                screen._on_timer_update()
+
+
+async def until(pilot: Pilot[Any], true: Callable[[], object], seconds: float = 10) -> None:
+    """Wait for what a timer, a thread or another process does. Raises AssertionError if it takes longer."""
+    end, wait = time.monotonic() + seconds, 0.001
+    while True:
+        await settle(pilot.app)
+        if true():
+            return
+        assert time.monotonic() < end, "it did not come true"
+        await asyncio.sleep(wait)
+        wait = min(1.5 * wait, 0.02)
+
+
+def drive(patch: pytest.MonkeyPatch) -> None:
+    """Make every Pilot wait in this way."""
+
+    async def idle(least: float = 0, most: float = 0) -> None:
+        await settle(active_app.get())
+
+    async def wait_for_screen(self: Pilot[Any], timeout: float = 0) -> bool:
+        await settle(self.app)
+        return True
+
+    async def pause(self: Pilot[Any], delay: float | None = None) -> None:
+        await settle(self.app)
+        if delay:
+            await asyncio.sleep(delay)
+            await settle(self.app)
+
+    patch.setattr(app, "wait_for_idle", idle)
+    patch.setattr(pilot, "wait_for_idle", idle)
+    patch.setattr(Pilot, "_wait_for_screen", wait_for_screen)
+    patch.setattr(Pilot, "pause", pause)

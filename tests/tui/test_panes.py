@@ -1,0 +1,134 @@
+"""Panes by keys: ranges, groups, sizes and places; a time to go to; the list of matches."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracetui.analysis.averages import averages
+from tracetui.analysis.scope import range_scope
+from tracetui.trace import Trace
+from tracetui.tui.panes.averages import AveragesPane
+from tracetui.tui.panes.gaps import GapsPane
+from tracetui.tui.screens.matches import MatchesScreen
+
+from .conftest import DATA, app_of, screen_of, until
+from .test_app import text
+
+LLAMA = DATA / "llama_train.json.gz"
+MLP = DATA / "mlp_eager.json.gz"
+SIZE = (120, 36)
+
+
+async def test_a_range_narrows_averages_and_gaps_and_escape_widens_them_again(llama: Trace) -> None:
+    step = llama.names.index("ProfilerStep#3")
+    event = int(np.flatnonzero(llama.name == step)[0])
+    start, end = int(llama.start[event]), int(llama.start[event] + llama.duration[event])
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        pane = screen.area.open
+        assert isinstance(pane, AveragesPane)
+        await until(pilot, lambda: pane.averages is not None)
+        whole = pane.averages
+        screen.walk.select(event)
+        await pilot.press("r")
+        await until(pilot, lambda: pane.averages is not whole)
+        expected = averages(llama, range_scope(start, end))
+        assert pane.averages is not None
+        assert pane.averages.names == expected.names
+        assert pane.averages.self_device.tolist() == expected.self_device.tolist()
+        await until(pilot, lambda: "range of 64." in pane.note and "GPU busy" in pane.note)
+        await pilot.press("3")
+        gaps = screen.area.open
+        assert isinstance(gaps, GapsPane)
+        await until(pilot, lambda: "in the range: idle" in gaps.note)
+        assert gaps.gaps is not None
+        assert int(gaps.gaps.start.min()) >= start
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.session.gaps.at is not None)
+        await pilot.press("escape", "escape")
+        await until(
+            pilot,
+            lambda: gaps.gaps is not None and len(gaps.gaps) == len(screen.session.active.results.gaps()),
+        )
+
+
+async def test_averages_group_by_what_one_wants() -> None:
+    app = app_of(MLP)
+    async with app.run_test(size=SIZE) as pilot:
+        pane = screen_of(app).area.open
+        assert isinstance(pane, AveragesPane)
+        await until(pilot, lambda: pane.averages is not None)
+        await pilot.press("b")
+        await until(pilot, lambda: pane.averages is not None and pane.averages.grouped_by == "shape")
+        assert "by shape" in pane.note
+
+
+async def test_panes_grow_move_aside_and_fill_the_screen() -> None:
+    app = app_of(MLP)
+    async with app.run_test(size=(160, 40)) as pilot:
+        screen = screen_of(app)
+        height = screen.area.size.height
+        await pilot.press("plus")
+        await pilot.pause()
+        assert screen.area.size.height == height + 3
+        await pilot.press("minus", "minus")
+        await pilot.pause()
+        assert screen.area.size.height == height - 3
+        await pilot.press("V")
+        await pilot.pause()
+        assert screen.area.region.x > 80
+        assert screen.area.size.height == screen.timeline.size.height + screen.bar.size.height
+        await pilot.press("v")
+        await pilot.pause()
+        assert screen.area.size.width == 160
+        await pilot.press("v", "V")
+        await pilot.pause()
+        assert screen.area.region.x == 0
+        assert screen.timeline.size.width == 160
+
+
+async def test_a_pane_beside_the_timeline_goes_below_where_it_gets_narrow() -> None:
+    app = app_of(MLP)
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = screen_of(app)
+        await pilot.press("V", "plus")
+        await until(pilot, lambda: screen.area.region.x > 60)
+        await pilot.resize_terminal(100, 30)
+        await until(pilot, lambda: screen.area.region.x == 0 and screen.area.size.width == 100)
+        assert screen.timeline.size.width == 100
+        assert screen.area.size.height < screen.timeline.size.height
+        await pilot.resize_terminal(120, 36)  # and back, as it was asked for
+        await until(pilot, lambda: screen.area.region.x > 60)
+
+
+async def test_a_time_to_go_to() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("w", "w", "w", "w", "colon", *"100ms", "enter")
+        await until(pilot, lambda: screen.walk.view.contains(100_000_000))
+        await pilot.press("colon", *"soon", "enter")
+        await until(pilot, lambda: "a time looks like" in text(app))
+
+
+async def test_the_matches_as_a_list_that_jumps(llama: Trace) -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        await pilot.press("L")
+        assert "press /" in screen.footer.message
+        await pilot.press("slash", *"silu", "enter", "L")
+        await until(pilot, lambda: isinstance(app.screen, MatchesScreen))
+        await until(pilot, lambda: "matches for “silu”" in text(app))
+        sheet = app.screen
+        assert isinstance(sheet, MatchesScreen)
+        await pilot.press("greater_than_sign")
+        assert sheet.list.sort == "duration"
+        await pilot.press("greater_than_sign")
+        names = [sheet.table.columns[2].text(int(r)).casefold() for r in sheet.list.order]
+        assert names == sorted(names)
+        await pilot.press("less_than_sign")
+        longest = int(sheet.found[int(np.argmax(llama.duration[sheet.found]))])
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.walk.selected == longest)
