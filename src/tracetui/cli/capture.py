@@ -77,7 +77,8 @@ def common_option(o: Option) -> click.Parameter:
     """The click option of an option that every capture has."""
     return click.Option(
         [*(o.names or [o.flag]), o.name],
-        type={"choice": click.Choice(o.choices), "number": int, "text": str, "flag": bool}[o.kind],
+        # None for a flag: click 8.2.0 takes a flag of type bool the wrong way round.
+        type={"choice": click.Choice(o.choices), "number": int, "text": str}.get(o.kind),
         is_flag=o.kind == "flag",
         default=o.default,
         show_default=o.default is not None and o.default is not False,
@@ -101,18 +102,13 @@ def capture_command(words: tuple[str, ...], open_app: bool, **given: Any) -> Non
     itself, into files that end with its rank.
     """
     names = {p.name for w in WORKLOADS.values() for p in w.params}
-    params = {name: given.pop(name) for name in names if name in given}
+    params = {name: value for name in names if (value := given.pop(name)) is not None}
     try:
         if not words:
             raise OptionError(
                 f"what to capture? One of {', '.join(WORKLOADS)}, module:function or a script.py"
             )
-        options = CaptureOptions(
-            target=words[0],
-            params={name: value for name, value in params.items() if value is not None},
-            script_args=words[1:],
-            **given,
-        )
+        options = CaptureOptions(target=words[0], params=params, script_args=words[1:], **given)
         result = _capture(options)
     except OptionError as error:
         fail(str(error), 2)
