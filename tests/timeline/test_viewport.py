@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tracetui.timeline import viewport
@@ -20,6 +20,7 @@ views = st.builds(
 
 @given(views, st.floats(1.05, 8), st.floats(0, 1))
 def test_zoom_in_then_out_is_where_you_were(view: Viewport, factor: float, at: float) -> None:
+    assume(abs(view.scale % 1 - 0.5) > 1e-6)  # a cell there rounds to either side
     about = view.start + at * view.span_ns
     there = viewport.zoom(view, factor, about)
     if there.scale <= viewport.MIN_SCALE:

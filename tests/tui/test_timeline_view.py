@@ -293,7 +293,7 @@ async def test_a_drag_selects_a_range(shell: Shell) -> None:
 
 async def test_hovering_draws_nothing(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
-        await pilot.pause()
+        await until(pilot, lambda: len(shell.view.walk.scene.source.series) == 2)
         drawn: list[object] = []
         monkeypatch.setattr(shell.view, "_draw", lambda: drawn.append(1))
         for x in range(20, 100, 7):
