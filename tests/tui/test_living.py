@@ -15,10 +15,11 @@ import pytest
 from tracetui.analysis.averages import averages
 from tracetui.analysis.scope import range_scope
 from tracetui.tables.model import Column, Table
+from tracetui.tables.writers import as_csv, as_json, as_markdown
 from tracetui.trace import Trace
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.ascii_filter import to_ascii
-from tracetui.tui.export import ExportError, as_csv, as_json, as_markdown, table_text, write_new
+from tracetui.tui.export import ExportError, table_text, write_new
 from tracetui.tui.hint import LINES
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.panes.averages import AveragesPane

@@ -255,19 +255,19 @@ async def test_a_held_key_costs_nothing_and_one_table_is_made_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     app = app_of(LLAMA)
-    made: list[Scope | None] = []
+    made: list[Scope] = []
     under_way, most = 0, 0
     lock = threading.Lock()
     real = Results.averages
 
-    def slow(self: Results, scope: Scope | None = None, group: str = "name") -> Averages:
+    def slow(self: Results, group: str = "name") -> Averages:
         nonlocal under_way, most
         with lock:
-            made.append(scope)
+            made.append(self.scope)
             under_way += 1
             most = max(most, under_way)
         time.sleep(0.1)
-        found = real(self, scope, group)
+        found = real(self, group)
         with lock:
             under_way -= 1
         return found

@@ -24,18 +24,6 @@ from tracetui.trace import Trace
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share
 
-__all__ = [
-    "GapReport",
-    "cause_lines",
-    "causes_markdown",
-    "gap_report",
-    "gaps_json",
-    "gaps_lines",
-    "gaps_markdown",
-    "headline",
-    "lead_in_line",
-]
-
 NO_DEVICE = "The trace has no device events."
 
 

@@ -18,14 +18,6 @@ from tracetui.analysis.pytorch_times import Times
 from tracetui.tables.averages import GROUP_HEADERS, format_memory, format_share, format_time, has_cpu
 from tracetui.trace.model import F64, I64
 
-__all__ = [
-    "FULL_NAME_WIDTH",
-    "MEMORY_COLUMNS",
-    "NAME_WIDTH",
-    "pytorch_table",
-    "sort_rows",
-]
-
 NAME_WIDTH = 55
 """PyTorch's default for the widest name column."""
 FULL_NAME_WIDTH = 200

@@ -39,8 +39,6 @@ from tracetui.tables.steps import (
 )
 from tracetui.units import duration, plural, share
 
-__all__ = ["METRICS", "Summary", "metric", "summarize", "summary_json", "summary_lines", "summary_markdown"]
-
 TOP = 8
 """Names in the list of where device (or CPU) time goes."""
 STEPS_SHOWN = 10

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from rich.cells import cell_len
 
 from tracetui.analysis.activity import MOST, activity_text, activity_texts
@@ -77,7 +79,7 @@ def _cause_columns(results: Results) -> list[Column]:
         return CAUSES[causes.cause[row]]
 
     def words(at: I64) -> list[str]:
-        return [CAUSES[c] for c in causes.cause[at].tolist()]
+        return _chosen(CAUSES, causes.cause[at])
 
     def step(row: int, none: str) -> str:
         at = int(causes.step[row])
@@ -108,7 +110,7 @@ def _cause_columns(results: Results) -> list[Column]:
         .filed(
             cpu=_names(trace, causes.activity),
             cpu_ops=_numbers(small.count),
-            cpu_most=lambda at: [trace.names[i] if i >= 0 else None for i in small.name[at].tolist()],
+            cpu_most=lambda at: _chosen((*trace.names, None), small.name[at]),
         ),
     ]
 
@@ -139,12 +141,13 @@ def _numbers(values: I64) -> Callable[[I64], list[int]]:
 def _names(trace: Trace, events: I64) -> Callable[[I64], list[str | None]]:
     """The full names of chosen slices; None for -1."""
     names = (*trace.names, None)
+    return lambda at: _chosen(names, np.where(events[at] >= 0, trace.name[events[at]], -1))
 
-    def chosen(at: I64) -> list[str | None]:
-        index = np.where(events[at] >= 0, trace.name[events[at]], -1)
-        return [names[i] for i in index.tolist()]
 
-    return chosen
+def _chosen(texts: Sequence[Any], at: npt.NDArray[Any]) -> list[Any]:
+    """The texts at these places, by numpy: a trace may have a million gaps."""
+    found: list[Any] = np.array(texts, dtype=object)[at].tolist()
+    return found
 
 
 def gaps_table(results: Results, causes: bool = True) -> Table:
