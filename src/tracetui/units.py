@@ -11,6 +11,7 @@ share that is not the whole is never `100%`, and one of something is never `0%`.
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 __all__ = [
     "BEFORE_UNIT",
@@ -21,6 +22,7 @@ __all__ = [
     "in_unit",
     "instant",
     "memory_size",
+    "parse_time",
     "percent",
     "plural",
     "rate",
@@ -38,6 +40,10 @@ BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|[kMGT]i?B|[kMGT]?B(?:/s)?|[kMG
 SECONDS_EXACT = 100
 """Columns of times below so many seconds are told in microseconds."""
 _UNITS = ((1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (1_000_000_000, "s"))
+# Microseconds may be written with a u, with the micro sign U+00B5 or the Greek letter U+03BC.
+_TIME = re.compile(r"\s*(-?(?:\d+(?:\.\d*)?|\.\d+))\s*(ns|[u\u00b5\u03bc]s|ms|s|)\s*", re.ASCII)
+LONGEST_TIME = 40
+"""Characters of a time that somebody types."""
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -104,6 +110,17 @@ def tick(ns: int, step: int) -> str:
     whole, rest = divmod(ns, scale)
     part = f"{rest:0{len(str(scale)) - 1}d}"[:decimals] if scale > 1 and decimals else ""
     return f"{sign}{whole}.{part} {unit}" if part else f"{sign}{whole} {unit}"
+
+
+def parse_time(text: str) -> Fraction:
+    """Nanoseconds of a time as people type it: `250us`, `1.5 ms`, `.5s`, `1,000 ns`; without a unit µs.
+
+    Raises ValueError, without a message for people: what a time looks like depends on where it is typed.
+    """
+    found = _TIME.fullmatch(text.replace(",", ""))
+    if found is None or len(text) > LONGEST_TIME:
+        raise ValueError(f"no time: {text[:LONGEST_TIME]!r}")
+    return Fraction(found[1]) * next((scale for scale, unit in _UNITS if unit == found[2]), 1_000)
 
 
 def as_typed(ns: int) -> str:

@@ -439,6 +439,10 @@ def test_colour_on_a_terminal_unless_no_color(colour: bool) -> None:
         ("10ns", 10),
         ("0.0005us", 0),
         ("3µs", 3_000),
+        ("3μs", 3_000),
+        (".5us", 500),
+        ("5.us", 5_000),
+        ("1,000us", 1_000_000),
     ],
 )
 def test_times(text: str, ns: int) -> None:

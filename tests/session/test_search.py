@@ -47,6 +47,8 @@ def trace(tmp_path: Path) -> Trace:
         ("gelu forward", ["Gelu Forward"]),
         ("dur>60us", ["aten::mm", "Gelu Forward"]),
         ("dur>=2ms", ["Gelu Forward"]),
+        ("dur>=2,000\u00b5s", ["Gelu Forward"]),
+        ("dur>=2000\u03bcs", ["Gelu Forward"]),
         ("dur<50", ["cudaLaunchKernel"]),
         ("cat:cpu_op dur>60us", ["aten::mm"]),
         ("at>=400us", ["Gelu Forward"]),
@@ -75,8 +77,16 @@ def test_words() -> None:
 
 def test_times() -> None:
     assert [parse_time(t) for t in ("5", "5us", "1.5ms", "2 s", "1,000 ns")] == [5e3, 5e3, 1.5e6, 2e9, 1e3]
-    with pytest.raises(QueryError):
-        parse_time("soon")
+    assert [parse_time(t) for t in ("5\u00b5s", "5\u03bcs", ".5us", "-2ms", "1.1us")] == [
+        5e3,
+        5e3,
+        500,
+        -2e6,
+        1.1e3,
+    ]
+    for text in ("soon", "", "us", "5 us 3", "1e3", "1" * 41):
+        with pytest.raises(QueryError, match="250us"):
+            parse_time(text)
 
 
 def test_walking_goes_around_both_ends(trace: Trace) -> None:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from tracetui.tables.model import Column, Table
-from tracetui.tui.export import ExportError, as_csv, as_json, as_markdown, table_text, write_new
+from tracetui.tables.writers import as_csv, as_json, as_markdown
+from tracetui.tui.export import ExportError, table_text, write_new
 
 from .conftest import DATA, app_of, screen_of, until
 from .test_app import text

@@ -258,7 +258,7 @@ async def test_a_held_key_costs_nothing_and_one_table_is_made_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     app = app_of(LLAMA)
-    made: list[Scope | None] = []
+    made: list[Scope] = []
     under_way, most = 0, 0
     lock = threading.Lock()
     real = Results.averages

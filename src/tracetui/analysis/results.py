@@ -61,12 +61,17 @@ class Results:
     def __init__(self, trace: Trace, scope: Scope = WHOLE, whole: Results | None = None) -> None:
         self.trace = trace
         self.scope = scope
-        self.whole = whole or self
-        """Those of the whole trace."""
+        self._whole = whole
+        """None for themselves: a circle would keep the trace in memory until the collector comes."""
         self._kept: dict[object, Any] = {}
         self._locks: dict[object, threading.Lock] = {}
         self._lock = threading.Lock()
         self._part: Results | None = None
+
+    @property
+    def whole(self) -> Results:
+        """Those of the whole trace."""
+        return self._whole or self
 
     def _once(self, key: object, make: Callable[[], T]) -> T:
         """What `make` returned when it was first asked for under this key."""
@@ -97,7 +102,7 @@ class Results:
 
     @property
     def is_whole(self) -> bool:
-        return self.whole is self
+        return self._whole is None
 
     @property
     def span(self) -> tuple[int, int]:

@@ -75,6 +75,10 @@ class StepRow:
     """The window is much longer or shorter than those of the other steps."""
 
     @property
+    def window_length(self) -> int:
+        return self.window[1] - self.window[0]
+
+    @property
     def busy_share(self) -> float | None:
         """`busy / (busy + idle)`; None where the device had nothing to do with the step."""
         return self.busy / (self.busy + self.idle) if self.busy + self.idle > 0 else None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from tracetui.cli.common import command_errors, emit, load_or_exit, trace_argument
+from tracetui.cli.common import command_errors, load_or_exit, trace_argument
 from tracetui.cli.scopes import parse_scope, scope_option
-from tracetui.cli.tables import chosen_format, formats, print_lines
+from tracetui.cli.tables import formats, write
 
 __all__ = ["efficiency_command"]
 
@@ -25,14 +25,10 @@ def efficiency_command(trace: str, limit: int, scope: str) -> None:
     loaded = load_or_exit(trace)
     from tracetui.analysis.results import Results
     from tracetui.report.efficiency import efficiency_json, efficiency_lines, efficiency_markdown
-    from tracetui.report.terminal import terminal_width
-    from tracetui.tables.jsonable import dumps
 
     table = Results(loaded).within(parse_scope(loaded, scope)).efficiency()
-    form = chosen_format()
-    if form == "json":
-        emit(dumps(efficiency_json(table)))
-    elif form == "markdown":
-        emit(efficiency_markdown(table, limit))
-    else:
-        print_lines(efficiency_lines(table, terminal_width(), limit))
+    write(
+        lambda: efficiency_json(table),
+        lambda: efficiency_markdown(table, limit),
+        lambda width: efficiency_lines(table, width, limit),
+    )

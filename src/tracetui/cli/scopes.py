@@ -7,24 +7,23 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracetui.units import parse_time
+
 if TYPE_CHECKING:
     from tracetui.analysis.scope import Scope
     from tracetui.trace import Trace
 
 __all__ = ["duration_callback", "limits_callback", "parse_duration", "parse_scope", "scope_option"]
 
-UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
-_TIME = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|µs|μs|ms|s)?\s*", re.ASCII)
-
 
 def parse_duration(text: str) -> int:
     """Nanoseconds of a time such as `5us` or `1.5ms`; microseconds without a unit. Raises ValueError."""
-    from fractions import Fraction
-
-    match = _TIME.fullmatch(text)
-    if match is None or len(text) > 40:
-        raise ValueError(f"{text[:40]!r} is no time such as 5us, 1.5ms or 2s")
-    return int(Fraction(match[1]) * UNITS[match[2] or "us"])
+    try:
+        if (time := parse_time(text)) >= 0:
+            return int(time)
+    except ValueError:
+        pass
+    raise ValueError(f"{text[:40]!r} is no time such as 5us, 1.5ms or 2s")
 
 
 def duration_callback(ctx: click.Context, param: click.Parameter, value: str) -> int:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracetui.cli.common import command_errors, emit, load_or_exit, trace_argument
 from tracetui.cli.scopes import duration_callback, limits_callback, parse_scope, scope_option
+
+if TYPE_CHECKING:
+    from tracetui.tables.lines import Line
 
 __all__ = ["findings_command", "gaps_command", "steps_command", "summary_command", "table_command"]
 
@@ -59,10 +62,20 @@ def chosen_format() -> str:
     return form
 
 
-def print_lines(lines: Any) -> None:
-    from tracetui.report.terminal import render
+def write(
+    as_json: Callable[[], Any], as_markdown: Callable[[], str], as_text: Callable[[int], str | list[Line]]
+) -> None:
+    """Write a result to standard output in the chosen format; as text for a terminal of so many columns."""
+    from tracetui.report.terminal import render, terminal_width
+    from tracetui.tables.jsonable import dumps
 
-    emit(render(lines))
+    if chosen_format() == "json":
+        emit(dumps(as_json()))
+    elif chosen_format() == "markdown":
+        emit(as_markdown())
+    else:
+        text = as_text(terminal_width())
+        emit(text if isinstance(text, str) else render(text))
 
 
 def _column(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -110,9 +123,8 @@ def table_command(
     from tracetui.analysis.pytorch_times import pytorch_times
     from tracetui.analysis.results import Results
     from tracetui.report.pytorch_table import FULL_NAME_WIDTH, pytorch_table, sort_rows
-    from tracetui.report.terminal import is_terminal, terminal_width
+    from tracetui.report.terminal import is_terminal
     from tracetui.tables.averages import averages_json, averages_markdown
-    from tracetui.tables.jsonable import dumps
 
     results = Results(loaded).within(parse_scope(loaded, scope))
     table = results.averages(group, python_functions)
@@ -122,19 +134,17 @@ def table_command(
         sort = "self_cuda_time_total" if table.total_self_device else "self_cpu_time_total"
     order = sort_rows(table, times, sort, memory)
     order = order[:limit] if limit else order
-    form = chosen_format()
-    if form == "json":
-        emit(dumps(averages_json(table, order, memory)))
-    elif form == "markdown":
-        emit(averages_markdown(table, order, memory))
-    else:
-        fit = terminal_width() if is_terminal() and name_width is None else None
-        width = name_width or FULL_NAME_WIDTH
-        emit(pytorch_table(table, times, order, memory=memory, name_width=width, fit=fit))
-        if not len(table):
-            click.echo("the trace has no events that PyTorch's table counts", err=True)
-        if table.left_out:
-            click.echo(f"{table.left_out:,} slices with impossible times are left out", err=True)
+
+    def text(width: int) -> str:
+        fit = width if is_terminal() and name_width is None else None
+        widest = name_width or FULL_NAME_WIDTH
+        return pytorch_table(table, times, order, memory=memory, name_width=widest, fit=fit)
+
+    write(lambda: averages_json(table, order, memory), lambda: averages_markdown(table, order, memory), text)
+    if chosen_format() == "text" and not len(table):
+        click.echo("the trace has no events that PyTorch's table counts", err=True)
+    if chosen_format() == "text" and table.left_out:
+        click.echo(f"{table.left_out:,} slices with impossible times are left out", err=True)
 
 
 @click.command("gaps")
@@ -161,17 +171,13 @@ def gaps_command(trace: str, minimum: int, limit: int, scope: str) -> None:
     loaded = load_or_exit(trace)
     from tracetui.analysis.results import Results
     from tracetui.report.gaps import gaps_json, gaps_lines, gaps_markdown
-    from tracetui.report.terminal import terminal_width
-    from tracetui.tables.jsonable import dumps
 
     results = Results(loaded).within(parse_scope(loaded, scope))
-    form = chosen_format()
-    if form == "json":
-        emit(dumps(gaps_json(results, minimum)))
-    elif form == "markdown":
-        emit(gaps_markdown(results, minimum, limit))
-    else:
-        print_lines(gaps_lines(results, terminal_width(), minimum, limit))
+    write(
+        lambda: gaps_json(results, minimum),
+        lambda: gaps_markdown(results, minimum, limit),
+        lambda width: gaps_lines(results, width, minimum, limit),
+    )
 
 
 @click.command("steps")
@@ -190,18 +196,14 @@ def steps_command(trace: str, annotation: str | None, limit: int, scope: str) ->
     """
     loaded = load_or_exit(trace)
     from tracetui.analysis.steps import summarize_steps
-    from tracetui.report.terminal import terminal_width
-    from tracetui.tables.jsonable import dumps
     from tracetui.tables.steps import all_steps_json, steps_from, steps_lines, steps_markdown
 
     steps = steps_from(summarize_steps(loaded, annotation), parse_scope(loaded, scope, annotation))
-    form = chosen_format()
-    if form == "json":
-        emit(dumps(all_steps_json(steps)))
-    elif form == "markdown":
-        emit(steps_markdown(steps, limit))
-    else:
-        print_lines(steps_lines(steps, terminal_width(), limit))
+    write(
+        lambda: all_steps_json(steps),
+        lambda: steps_markdown(steps, limit),
+        lambda width: steps_lines(steps, width, limit),
+    )
 
 
 @click.command("summary")
@@ -233,17 +235,13 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
             raise click.BadParameter(f"{name!r} is none of {', '.join(METRICS)}", param_hint="--fail-under")
     loaded = load_or_exit(trace)
     from tracetui.analysis.results import Results
-    from tracetui.report.terminal import terminal_width
-    from tracetui.tables.jsonable import dumps
 
     summary = summarize(Results(loaded).within(parse_scope(loaded, scope)))
-    form = chosen_format()
-    if form == "json":
-        emit(dumps(summary_json(summary)))
-    elif form == "markdown":
-        emit(summary_markdown(summary))
-    else:
-        print_lines(summary_lines(summary, terminal_width()))
+    write(
+        lambda: summary_json(summary),
+        lambda: summary_markdown(summary),
+        lambda width: summary_lines(summary, width),
+    )
     failed = False
     for name, least in limits:
         value = metric(summary, name)
@@ -265,15 +263,11 @@ def findings_command(trace: str, scope: str) -> None:
     loaded = load_or_exit(trace)
     from tracetui.analysis.results import Results
     from tracetui.report.findings import findings_lines, findings_markdown
-    from tracetui.report.terminal import terminal_width
     from tracetui.tables.findings import findings_json
-    from tracetui.tables.jsonable import dumps
 
     results = Results(loaded).within(parse_scope(loaded, scope))
-    form = chosen_format()
-    if form == "json":
-        emit(dumps({"findings": findings_json(loaded, results.findings())}))
-    elif form == "markdown":
-        emit(findings_markdown(results))
-    else:
-        print_lines(findings_lines(results, terminal_width()))
+    write(
+        lambda: {"findings": findings_json(loaded, results.findings())},
+        lambda: findings_markdown(results),
+        lambda width: findings_lines(results, width),
+    )

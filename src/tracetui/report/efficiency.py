@@ -11,8 +11,6 @@ from tracetui.tables import markdown
 from tracetui.tables.efficiency import rates_json, rates_markdown, rates_text
 from tracetui.tables.lines import Line
 
-__all__ = ["efficiency_json", "efficiency_lines", "efficiency_markdown"]
-
 NO_SHAPES = "No shapes were recorded (record_shapes=True), so the work done is not known."
 CACHED = "A share of the bandwidth above 100%: some of the data was still in a cache."
 SAMPLED = "Of very many operators, evenly spread ones were read: calls and times are a part of all."

@@ -13,8 +13,6 @@ from tracetui.tables.names import short_of
 from tracetui.trace import Trace
 from tracetui.units import duration, instant
 
-__all__ = ["SEVERITY_STYLE", "UNKNOWN_EVENTS", "finding_titles", "findings_lines", "findings_markdown"]
-
 SEVERITY_STYLE = {"high": "bad", "medium": "warn", "low": "accent", "info": "dim"}
 UNKNOWN_EVENTS = (
     "Nothing could be analysed: no event is of a kind that PyTorch records (ops, annotations, launches, "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,23 +18,11 @@ from tracetui.tables.gaps import JSON, TEXT, gap_columns, gaps_text
 from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.lines import Line, Span, bar, columns
 from tracetui.tables.model import pick
+from tracetui.tables.steps import causes_json
 from tracetui.tables.writers import markdown_table, records
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share
-
-__all__ = [
-    "GapReport",
-    "cause_lines",
-    "causes_json",
-    "causes_markdown",
-    "gap_report",
-    "gaps_json",
-    "gaps_lines",
-    "gaps_markdown",
-    "headline",
-    "lead_in_line",
-]
 
 NO_DEVICE = "The trace has no device events."
 
@@ -195,8 +182,3 @@ def causes_markdown(totals: list[CauseTotal], idle: int) -> str:
         for t in totals
     ]
     return markdown.table(["Cause", "Idle", "Share", "Gaps", ""], rows, "<>>><")
-
-
-def causes_json(totals: Sequence[CauseTotal]) -> list[dict[str, Any]]:
-    """One object per cause that occurs."""
-    return [{"cause": t.cause, "gaps": t.gaps, "duration_ns": t.duration} for t in totals]

@@ -6,7 +6,7 @@ Worked out from torch.autograd.profiler_util._build_table: widths, units, and wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,15 +15,8 @@ from tracetui.analysis.averages import SORT_COLUMNS, Averages
 from tracetui.analysis.calls import is_collective
 from tracetui.analysis.memory import MemoryUse
 from tracetui.analysis.pytorch_times import Times
-from tracetui.tables.averages import GROUP_HEADERS, format_memory, format_share, format_time
-
-__all__ = [
-    "FULL_NAME_WIDTH",
-    "MEMORY_COLUMNS",
-    "NAME_WIDTH",
-    "pytorch_table",
-    "sort_rows",
-]
+from tracetui.tables.averages import GROUP_HEADERS, format_memory, format_share, format_time, has_cpu
+from tracetui.trace.model import F64, I64
 
 NAME_WIDTH = 55
 """PyTorch's default for the widest name column."""
@@ -36,66 +29,52 @@ GAP = "  "
 @dataclass(frozen=True, slots=True)
 class _Column:
     header: str
-    cell: str
-    """Which of the cells of `_cells`."""
     rank: int
     """Columns of a high rank are the first to go where the terminal is narrow."""
+    cell: Callable[[int], str]
 
 
-def _columns(cpu: bool, device: bool, memory: MemoryUse | None) -> list[_Column]:
-    columns = (
-        []
-        if not cpu
-        else [
-            _Column("Self CPU %", "self_cpu_share", 2),
-            _Column("Self CPU", "self_cpu", 0),
-            _Column("CPU total %", "cpu_share", 5),
-            _Column("CPU total", "cpu", 3),
-            _Column("CPU time avg", "cpu_average", 4),
-        ]
-    )
-    if device:
+def _columns(
+    table: Averages, times: Times, memory: MemoryUse | None, all_cpu: float, all_device: float
+) -> list[_Column]:
+    def time(header: str, rank: int, values: F64) -> _Column:
+        return _Column(header, rank, lambda i: format_time(float(values[i])))
+
+    def average(header: str, values: F64) -> _Column:
+        return _Column(header, 4, lambda i: format_time(float(values[i]) / int(table.calls[i])))
+
+    def share(header: str, rank: int, values: F64, whole: float) -> _Column:
+        return _Column(header, rank, lambda i: format_share(float(values[i]), whole))
+
+    def size(header: str, rank: int, values: I64) -> _Column:
+        return _Column(header, rank, lambda i: format_memory(int(values[i])))
+
+    def cpu_share(i: int) -> str:
+        if table.annotation[i] and not table.device[i] and is_collective(table.names[i]):
+            return "0"  # what PyTorch writes for asynchronous events
+        return format_share(float(times.cpu_total[i]), all_cpu)
+
+    columns = []
+    if has_cpu(table):
         columns += [
-            _Column("Self CUDA", "self_device", 0),
-            _Column("Self CUDA %", "device_share", 1),
-            _Column("CUDA total", "device", 3),
-            _Column("CUDA time avg", "device_average", 4),
+            share("Self CPU %", 2, times.self_cpu, all_cpu),
+            time("Self CPU", 0, times.self_cpu),
+            _Column("CPU total %", 5, cpu_share),
+            time("CPU total", 3, times.cpu_total),
+            average("CPU time avg", times.cpu_total),
+        ]
+    if (times.self_device > 0).any():
+        columns += [
+            time("Self CUDA", 0, times.self_device),
+            share("Self CUDA %", 1, times.self_device, all_device),
+            time("CUDA total", 3, times.device_total),
+            average("CUDA time avg", times.device_total),
         ]
     if memory is not None:
-        columns += [_Column("CPU Mem", "memory", 6), _Column("Self CPU Mem", "self_memory", 6)]
+        columns += [size("CPU Mem", 6, memory.host), size("Self CPU Mem", 6, memory.self_host)]
         if (memory.self_device > 0).any():
-            columns += [
-                _Column("CUDA Mem", "device_memory", 3),
-                _Column("Self CUDA Mem", "self_device_memory", 3),
-            ]
-    columns.append(_Column("# of Calls", "calls", 0))
-    return columns
-
-
-def _cells(times: Times, i: int, calls: int, all_cpu: float, all_device: float) -> dict[str, str]:
-    cpu, self_cpu = float(times.cpu_total[i]), float(times.self_cpu[i])
-    device, self_device = float(times.device_total[i]), float(times.self_device[i])
-    return {
-        "self_cpu_share": format_share(self_cpu, all_cpu),
-        "self_cpu": format_time(self_cpu),
-        "cpu_share": format_share(cpu, all_cpu),
-        "cpu": format_time(cpu),
-        "cpu_average": format_time(cpu / calls),
-        "self_device": format_time(self_device),
-        "device_share": format_share(self_device, all_device),
-        "device": format_time(device),
-        "device_average": format_time(device / calls),
-        "calls": str(calls),
-    }
-
-
-def _memory_cells(memory: MemoryUse, i: int) -> dict[str, str]:
-    return {
-        "memory": format_memory(int(memory.host[i])),
-        "self_memory": format_memory(int(memory.self_host[i])),
-        "device_memory": format_memory(int(memory.device[i])),
-        "self_device_memory": format_memory(int(memory.self_device[i])),
-    }
+            columns += [size("CUDA Mem", 3, memory.device), size("Self CUDA Mem", 3, memory.self_device)]
+    return [*columns, _Column("# of Calls", 0, lambda i: str(int(table.calls[i])))]
 
 
 MEMORY_COLUMNS = (
@@ -157,9 +136,12 @@ def pytorch_table(
     """
     if not len(table):
         return ""
-    device = bool((times.self_device > 0).any())
-    cpu = table.grouped_by not in ("kernel", "op")  # these have no CPU rows
-    columns = _columns(cpu, device, memory)
+    every = everything if len(everything := list(order)) == len(table) else range(len(table))
+    all_cpu = sum(float(times.self_cpu[i]) for i in every)
+    all_device = sum(
+        float(times.self_device[i]) for i in every if table.device[i] and not table.annotation[i]
+    )
+    columns = _columns(table, times, memory, all_cpu, all_device)
     # PyTorch measures the names of all rows, also of those that the limit leaves out.
     name_column = min(max(map(len, table.names)) + 4, name_width)
     grouped = GROUP_HEADERS.get(table.grouped_by)
@@ -179,24 +161,14 @@ def pytorch_table(
         return "".join(f"{cell:>{width}}{GAP}" for cell, width in zip(cells, widths, strict=True))
 
     rule = "".join("-" * width + GAP for width in widths)
-    every = everything if len(everything := list(order)) == len(table) else range(len(table))
-    all_cpu = sum(float(times.self_cpu[i]) for i in every)
-    all_device = sum(
-        float(times.self_device[i]) for i in every if table.device[i] and not table.annotation[i]
-    )
     lines = [rule, line(headers), rule]
     for row, i in zip(table.rows(order), order, strict=True):
-        cells = _cells(times, i, row.calls, all_cpu, all_device)
-        if row.annotation and not row.device and is_collective(row.name):
-            cells["cpu_share"] = "0"  # what PyTorch writes for asynchronous events
-        if memory is not None:
-            cells |= _memory_cells(memory, i)
         name = row.name if len(row.name) < name_width - 3 else row.name[: name_width - 3] + "..."
         last = [row.group[:group_column]] if grouped else []
-        lines.append(line([name, *(cells[c.cell] for c in columns), *last]))
+        lines.append(line([name, *(c.cell(i) for c in columns), *last]))
     lines.append(rule)
-    if cpu:
+    if has_cpu(table):
         lines.append(f"Self CPU time total: {format_time(all_cpu)}")
-    if device:
+    if (times.self_device > 0).any():
         lines.append(f"Self CUDA time total: {format_time(all_device)}")
     return "\n".join(lines) + "\n"

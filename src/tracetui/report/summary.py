@@ -18,7 +18,6 @@ from tracetui.report.findings import UNKNOWN_EVENTS, finding_titles, findings_ma
 from tracetui.report.gaps import (
     GapReport,
     cause_lines,
-    causes_json,
     causes_markdown,
     gap_report,
     headline,
@@ -30,10 +29,15 @@ from tracetui.tables.findings import findings_json
 from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.jsonable import us
 from tracetui.tables.lines import Line, Span, bar, columns
-from tracetui.tables.steps import steps_from, steps_json, steps_lines, steps_markdown, verdict_json
+from tracetui.tables.steps import (
+    causes_json,
+    steps_from,
+    steps_json,
+    steps_lines,
+    steps_markdown,
+    verdict_json,
+)
 from tracetui.units import duration, plural, share
-
-__all__ = ["METRICS", "Summary", "metric", "summarize", "summary_json", "summary_lines", "summary_markdown"]
 
 TOP = 8
 """Names in the list of where device (or CPU) time goes."""

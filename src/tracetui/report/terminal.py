@@ -8,8 +8,6 @@ from collections.abc import Sequence
 
 from tracetui.tables.lines import STYLES, Line, plain_text
 
-__all__ = ["is_terminal", "render", "terminal_width"]
-
 
 def is_terminal() -> bool:
     """Whether standard output is a terminal."""

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tracetui import units
 from tracetui.trace.model import I64, Bool, Trace
 
-UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "": 1_000}
-_DURATION = re.compile(r"(dur|at)(<=|>=|<|>|=)(\d+(?:\.\d+)?)(ns|us|µs|ms|s|)")
+_COMPARED = re.compile(r"(dur|at)(<=|>=|<|>|=)(.*)")
 _REGEX_LIMIT = 200
 _SIGNS = {
     ">": np.greater,
@@ -36,10 +36,10 @@ class QueryError(ValueError):
 
 def parse_time(text: str) -> float:
     """A length of time such as `1.5ms` or `200us` in ns; a bare number is µs. Raises QueryError."""
-    found = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s|)\s*", text.replace(",", ""))
-    if found is None:
-        raise QueryError("a time looks like 250us, 1.5ms or 2s")
-    return float(found[1]) * UNITS[found[2]]
+    try:
+        return float(units.parse_time(text))
+    except ValueError:
+        raise QueryError("a time looks like 250us, 1.5ms or 2s") from None
 
 
 def matches(trace: Trace, query: str, shorts: Sequence[str] = ()) -> Bool:
@@ -68,11 +68,9 @@ def split(query: str) -> list[str]:
 
 
 def _word(trace: Trace, word: str, shorts: Sequence[str]) -> Bool:
-    timed = _DURATION.fullmatch(word.casefold())
+    timed = _COMPARED.fullmatch(word.casefold())
     if timed is not None:
-        return _compare(trace.duration if timed[1] == "dur" else trace.start, timed[2], timed[3], timed[4])
-    if re.match(r"(dur|at)[<>=]", word.casefold()):
-        raise QueryError("a time looks like dur>100us or at<1.5ms")
+        return _compare(trace.duration if timed[1] == "dur" else trace.start, timed[2], timed[3])
     field, colon, value = word.partition(":")
     # `aten::mm` holds colons and is a name, not a field.
     if colon and field in ("cat", "name", "lane") and not value.startswith(":"):
@@ -118,6 +116,9 @@ def _of(column: npt.NDArray[Any], wanted: Bool) -> Bool:
     return np.asarray(wanted[column], dtype=np.bool_)
 
 
-def _compare(values: I64, sign: str, number: str, unit: str) -> Bool:
-    limit = float(number) * UNITS[unit]
+def _compare(values: I64, sign: str, time: str) -> Bool:
+    try:
+        limit = float(units.parse_time(time))
+    except ValueError:
+        raise QueryError("a time looks like dur>100us or at<1.5ms") from None
     return np.asarray(_SIGNS[sign](values, limit), dtype=np.bool_)

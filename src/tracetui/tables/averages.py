@@ -13,56 +13,28 @@ from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.memory import MemoryUse
 from tracetui.tables import markdown
 from tracetui.tables.jsonable import us
-from tracetui.tables.model import Column, Columns, Fields, Table, by_key, pick
+from tracetui.tables.model import Column, Columns, Table, by_key, pick
 from tracetui.tables.names import told_apart
 from tracetui.tables.times import time_column
 from tracetui.tables.writers import Record, markdown_table, records
 from tracetui.trace.model import I64, Trace
 from tracetui.units import memory_size, share_of
 
-DEVICE = ("self_device", "self_device_share", "device_total", "device_average")
-MEMORY = ("self_device_memory", "device_memory", "self_cpu_memory", "cpu_memory")
-SCREEN = (
-    "name",
-    "device",
-    *DEVICE,
-    "self_cpu",
-    "self_cpu_share",
-    "cpu_total",
-    "cpu_average",
-    *MEMORY,
-    "calls",
-)
-MARKDOWN = (
-    "name",
-    "group",
-    "self_cpu",
-    "self_cpu_share",
-    "cpu_total",
-    "self_device",
-    "self_device_share",
-    "device_total",
-    "self_cpu_memory",
-    "self_device_memory",
-    "calls",
-)
-JSON = (
-    "name",
-    "device",
-    "calls",
-    "cpu_total",
-    "self_cpu",
-    "device_total",
-    "self_device",
-    "group",
-    "cpu_memory",
-    "self_cpu_memory",
-    "device_memory",
-    "self_device_memory",
-)
-FILE = (*JSON, "self_cpu_share", "self_device_share", "cpu_average", "device_average")
+DEVICE = "self_device self_device_share device_total"
+CPU = "self_cpu self_cpu_share cpu_total"
+MEMORY = "self_device_memory device_memory self_cpu_memory cpu_memory"
+SCREEN = f"name device {DEVICE} device_average {CPU} cpu_average {MEMORY} calls"
+MARKDOWN = f"name group {CPU} {DEVICE} self_cpu_memory self_device_memory calls"
+JSON = """name device calls cpu_total self_cpu device_total self_device group
+    cpu_memory self_cpu_memory device_memory self_device_memory"""
+FILE = f"{JSON} self_cpu_share self_device_share cpu_average device_average"
 
 GROUP_HEADERS = {"shape": "Input Shapes", "annotation": "Annotation", "op": "Launched by"}
+
+
+def has_cpu(averages: Averages) -> bool:
+    """Whether there are rows of the CPU: not by kernels."""
+    return averages.grouped_by not in ("kernel", "op")
 
 
 def format_time(us: float) -> str:
@@ -98,38 +70,31 @@ def average_columns(a: Averages, memory: MemoryUse | None = None, trace: Trace |
         apart = told_apart(shorts, a.names, list(zip(a.device.tolist(), a.groups, strict=True)))
         return [f"{name}  {group}" if group else name for name, group in zip(apart, a.groups, strict=True)]
 
-    def field(name: str, value: Callable[[int], Any]) -> Fields:
-        return {name: lambda at: [value(row) for row in at.tolist()]}
+    def each(value: Callable[[int], Any]) -> Callable[[I64], list[Any]]:
+        return lambda at: [value(row) for row in at.tolist()]
 
     def time(key: str, title: str, heading: str, values: I64, drop: int) -> Column:
         def micros(row: int) -> float:
             return us(int(values[row]))
 
-        return time_column(
-            key,
-            title,
-            values,
-            drop,
-            heading=heading,
-            cell=lambda r: format_time(micros(r)),
-            fields=field(f"{key}_us", micros),
+        return (
+            time_column(key, title, values, drop)
+            .said(heading, lambda r: format_time(micros(r)))
+            .filed(**{f"{key}_us": each(micros)})
         )
 
     def average(key: str, title: str, values: I64, drop: int) -> Column:
-        fields = field(f"{key}_us", lambda r: us(int(values[r]) / int(calls[r])))
-        return time_column(key, title, values / calls, drop, fields=fields)
+        fields = {f"{key}_us": each(lambda r: us(int(values[r]) / int(calls[r])))}
+        return time_column(key, title, values / calls, drop).filed(**fields)
 
     def share(key: str, title: str, heading: str, values: I64, total: int, drop: int) -> Column:
-        return Column(
-            key,
-            title,
-            lambda r: share_of(int(values[r]), total) if values[r] else "-",
-            lambda: values,
-            8,
-            drop=drop,
-            heading=heading,
-            cell=lambda r: format_share(int(values[r]), total),
-            fields=field(key, lambda r: int(values[r]) / total if total else None),
+        def text(row: int) -> str:
+            return share_of(int(values[row]), total) if values[row] else "-"
+
+        return (
+            Column(key, title, text, lambda: values, 8, drop=drop)
+            .said(heading, lambda r: format_share(int(values[r]), total))
+            .filed(**{key: each(lambda r: int(values[r]) / total if total else None)})
         )
 
     def allocated(key: str, title: str, heading: str, values: I64, drop: int) -> Column:
@@ -139,49 +104,25 @@ def average_columns(a: Averages, memory: MemoryUse | None = None, trace: Trace |
             count = int(values[row])
             return f"{'-' if count < 0 else ''}{memory_size(abs(count))}" if count else "-"
 
-        return Column(
-            key,
-            title,
-            text,
-            lambda: values,
-            12,
-            drop=drop,
-            heading=heading,
-            cell=lambda r: format_memory(int(values[r])),
-            fields=field(f"{key}_bytes", lambda r: int(values[r])),
+        return (
+            Column(key, title, text, lambda: values, 12, drop=drop)
+            .said(heading, lambda r: format_memory(int(values[r])))
+            .filed(**{f"{key}_bytes": each(lambda r: int(values[r]))})
         )
 
-    grouped = Column(
-        "group",
-        right=False,
-        heading=GROUP_HEADERS.get(a.grouped_by, ""),
-        markdown=lambda r: markdown.code(a.groups[r]),
-        fields=field("group", lambda r: a.groups[r]),
-    )
-    return by_key(
-        Column(
-            "name",
-            "Name",
-            lambda r: names()[r],
-            names,
-            right=False,
-            descending=False,
-            ends=True,
-            heading="name",
-            markdown=lambda r: markdown.code(a.names[r]),
-            fields=field("name", lambda r: a.names[r]),
-        ),
-        *([grouped] if a.grouped_by != "name" else []),
-        Column(
-            "device",
-            "On",
-            lambda r: "GPU" if a.device[r] else "CPU",
-            lambda: a.device,
-            3,
-            right=False,
-            drop=3,
-            fields=field("device", lambda r: "CUDA" if a.device[r] else "CPU")
-            | field("user_annotation", lambda r: bool(a.annotation[r])),
+    def device(row: int) -> str:
+        return "GPU" if a.device[row] else "CPU"
+
+    def count(row: int) -> str:
+        return f"{int(a.calls[row]):,}"
+
+    columns = [
+        Column("name", "Name", lambda r: names()[r], names, right=False, descending=False, ends=True)
+        .said("name", markdown=lambda r: markdown.code(a.names[r]))
+        .filed(name=each(lambda r: a.names[r])),
+        Column("device", "On", device, lambda: a.device, 3, right=False, drop=3).filed(
+            device=each(lambda r: "CUDA" if a.device[r] else "CPU"),
+            user_annotation=each(lambda r: bool(a.annotation[r])),
         ),
         time("self_device", "Self GPU", "Self CUDA", a.self_device, 0),
         share("self_device_share", "GPU %", "Self CUDA %", a.self_device, a.total_self_device, 4),
@@ -191,27 +132,24 @@ def average_columns(a: Averages, memory: MemoryUse | None = None, trace: Trace |
         share("self_cpu_share", "CPU %", "Self CPU %", a.self_cpu, a.total_self_cpu, 6),
         time("cpu_total", "CPU total", "CPU total", a.cpu_total, 5),
         average("cpu_average", "CPU avg", a.cpu_total, 8),
-        *(
-            ()
-            if memory is None
-            else (
-                allocated("self_device_memory", "Self GPU mem", "Self CUDA Mem", memory.self_device, 3),
-                allocated("device_memory", "GPU mem", "CUDA Mem", memory.device, 10),
-                allocated("self_cpu_memory", "Self CPU mem", "Self CPU Mem", memory.self_host, 7),
-                allocated("cpu_memory", "CPU mem", "CPU Mem", memory.host, 11),
-            )
-        ),
-        Column(
-            "calls",
-            "Calls",
-            lambda r: f"{int(a.calls[r]):,}",
-            lambda: a.calls,
-            7,
-            heading="calls",
-            cell=lambda r: f"{int(a.calls[r]):,}",
-            fields=field("calls", lambda r: int(a.calls[r])),
-        ),
-    )
+        Column("calls", "Calls", count, lambda: a.calls, 7)
+        .said("calls", count)
+        .filed(calls=each(lambda r: int(a.calls[r]))),
+    ]
+    if a.grouped_by != "name":
+        columns.append(
+            Column("group", right=False)
+            .said(GROUP_HEADERS.get(a.grouped_by, ""), markdown=lambda r: markdown.code(a.groups[r]))
+            .filed(group=each(lambda r: a.groups[r]))
+        )
+    if memory is not None:
+        columns += [
+            allocated("self_device_memory", "Self GPU mem", "Self CUDA Mem", memory.self_device, 3),
+            allocated("device_memory", "GPU mem", "CUDA Mem", memory.device, 10),
+            allocated("self_cpu_memory", "Self CPU mem", "Self CPU Mem", memory.self_host, 7),
+            allocated("cpu_memory", "CPU mem", "CPU Mem", memory.host, 11),
+        ]
+    return by_key(*columns)
 
 
 def category_of(trace: Trace, averages: Averages, row: int) -> str:
@@ -229,14 +167,14 @@ def averages_table(
     """The averages on the screen. `colour` maps a name's index to its colour in the timeline."""
     a = averages
     columns = average_columns(a, memory, trace)
-    without = set() if a.device.any() else set(DEVICE)
-    shown = pick(columns, [key for key in SCREEN if key not in without])
+    without = [] if a.device.any() else [*DEVICE.split(), "device_average"]
+    without += [key for key in MEMORY.split() if key in columns and not columns[key].any()]
 
     def searched(row: int) -> str:
         return f"{columns['name'].text(row)} {a.names[row]} {category_of(trace, a, row)}"
 
     return Table(
-        tuple(c for c in shown if c.key not in MEMORY or c.values is None or np.any(c.values())),
+        pick(columns, SCREEN, without),
         len(a),
         searched,
         (lambda r: colour(int(trace.name[a.first[r]])) if a.first[r] >= 0 else None) if colour else None,
@@ -254,15 +192,13 @@ def averages_json(averages: Averages, order: Sequence[int], memory: MemoryUse | 
 def averages_markdown(averages: Averages, order: Sequence[int], memory: MemoryUse | None = None) -> str:
     """PyTorch's columns as a Markdown table."""
     a = averages
-    cpu, device = a.grouped_by not in ("kernel", "op"), bool((a.self_device > 0).any())
-    without = {
-        *(() if a.grouped_by in GROUP_HEADERS else ("group",)),
-        *(() if cpu else ("self_cpu", "self_cpu_share", "cpu_total")),
-        *(() if device else DEVICE),
-        *(() if memory is not None and memory.self_host.any() else ("self_cpu_memory",)),
-        *(() if memory is not None and memory.self_device.any() else ("self_device_memory",)),
-    }
-    shown = pick(average_columns(a, memory), [key for key in MARKDOWN if key not in without])
+    cpu, device = has_cpu(a), bool((a.self_device > 0).any())
+    without = [] if cpu else CPU.split()
+    without += [] if device else DEVICE.split()
+    without += [] if a.grouped_by in GROUP_HEADERS else ["group"]
+    without += [] if memory is not None and memory.self_host.any() else ["self_cpu_memory"]
+    without += [] if memory is not None and memory.self_device.any() else ["self_device_memory"]
+    shown = pick(average_columns(a, memory), MARKDOWN, without)
     totals = [f"Self CPU time total: {format_time(us(a.total_self_cpu))}"] if cpu else []
     totals += [f"Self CUDA time total: {format_time(us(a.total_self_device))}"] if device else []
     return markdown_table(shown, order) + "\n" + ", ".join(totals) + "\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -13,29 +14,13 @@ from tracetui.cells import fit
 from tracetui.tables import markdown
 from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.lines import Line
-from tracetui.tables.model import Column, Columns, Fields, by_key, pick
+from tracetui.tables.model import I64, Column, Columns, by_key, pick
 from tracetui.tables.writers import Record, aligned, cells, markdown_table, records
 from tracetui.units import duration, share, significant
 
-NUMBERS = ("calls", "duration", "flops", "tflops", "compute_share", "gbps", "memory_share")
-TEXT = ("label", *NUMBERS)
-NARROW = tuple(key for key in TEXT if key != "flops")
-MARKDOWN = ("name", "shape", *NUMBERS)
-JSON = (
-    "name",
-    "label",
-    "shape",
-    "kind",
-    "calls",
-    "duration",
-    "flops",
-    "bytes",
-    "tflops",
-    "gbps",
-    "compute_share",
-    "memory_share",
-    "kernel",
-)
+TEXT = "label calls duration flops tflops compute_share gbps memory_share"
+MARKDOWN = "name shape calls duration flops tflops compute_share gbps memory_share"
+JSON = "name label shape kind calls duration flops bytes tflops gbps compute_share memory_share kernel"
 
 WIDE = 100
 """From so many cells on, no column gives way."""
@@ -49,29 +34,23 @@ def efficiency_columns(rows: Sequence[EfficiencyRow], what: str = "Operator", wi
     narrow = width < WIDE
     of_peak = "%" if narrow else "of peak"
 
-    def field(name: str, value: Callable[[EfficiencyRow], Any]) -> Fields:
-        return {name: lambda at: [value(rows[i]) for i in at.tolist()]}
+    def each(value: Callable[[EfficiencyRow], Any]) -> Callable[[I64], list[Any]]:
+        return lambda at: [value(rows[i]) for i in at.tolist()]
 
-    def rate(key: str, heading: str, value: Callable[[EfficiencyRow], float | None]) -> Column:
-        return Column(
-            key,
-            heading=heading,
-            cell=lambda r: _number(value(rows[r])),
-            fields=field(key, lambda row: json_share(value(row))),
-        )
+    def of(name: str) -> Callable[[I64], list[Any]]:
+        return each(attrgetter(name))
 
-    def peak_share(key: str, value: Callable[[EfficiencyRow], float | None]) -> Column:
+    def rate(key: str, heading: str) -> Column:
+        fields = {key: each(lambda row: json_share(getattr(row, key)))}
+        return Column(key).said(heading, lambda r: _number(getattr(rows[r], key))).filed(**fields)
+
+    def peak_share(key: str) -> Column:
         def cell(r: int) -> str:
-            part = value(rows[r])
+            part = getattr(rows[r], key)
             return "-" if part is None else share(part)
 
-        return Column(
-            key,
-            heading=of_peak,
-            markdown_heading="Of peak",
-            cell=cell,
-            fields=field(key, lambda row: json_share(value(row))),
-        )
+        fields = {key: each(lambda row: json_share(getattr(row, key)))}
+        return Column(key).said(of_peak, cell, markdown_heading="Of peak").filed(**fields)
 
     def gflop(r: int) -> str:
         row = rows[r]
@@ -84,41 +63,23 @@ def efficiency_columns(rows: Sequence[EfficiencyRow], what: str = "Operator", wi
         return _label(row.short, work, max(16, min(width, 132) - (48 if narrow else 66)))
 
     return by_key(
-        Column(
-            "name",
-            right=False,
-            heading=what,
-            markdown=lambda r: markdown.code(rows[r].name),
-            fields=field("name", lambda row: row.name),
-        ),
-        Column("label", right=False, cell=label, fields=field("short_name", lambda row: row.short)),
-        Column(
-            "shape",
-            right=False,
-            heading="shape",
-            cell=lambda r: rows[r].shape,
-            fields=field("shape", lambda row: row.shape),
-        ),
-        Column("kind", fields=field("kind", lambda row: row.kind) | field("dtype", lambda row: row.dtype)),
-        Column(
-            "calls",
-            heading="calls",
-            cell=lambda r: f"{rows[r].calls:,}",
-            fields=field("calls", lambda row: row.calls),
-        ),
-        Column(
-            "duration",
-            heading="time",
-            cell=lambda r: duration(rows[r].duration),
-            fields=field("duration_ns", lambda row: row.duration),
-        ),
-        Column("flops", heading="GFLOP", cell=gflop, fields=field("flops", lambda row: row.flops)),
-        Column("bytes", fields=field("bytes", lambda row: row.bytes)),
-        rate("tflops", "TFLOP/s", lambda row: row.tflops),
-        peak_share("compute_share", lambda row: row.compute_share),
-        rate("gbps", "GB/s", lambda row: row.gbps),
-        peak_share("memory_share", lambda row: row.memory_share),
-        Column("kernel", fields=field("kernel", lambda row: row.kernel)),
+        Column("name", right=False)
+        .said(what, markdown=lambda r: markdown.code(rows[r].name))
+        .filed(name=of("name")),
+        Column("label", right=False).said("", label).filed(short_name=of("short")),
+        Column("shape", right=False).said("shape", lambda r: rows[r].shape).filed(shape=of("shape")),
+        Column("kind").filed(kind=of("kind"), dtype=of("dtype")),
+        Column("calls").said("calls", lambda r: f"{rows[r].calls:,}").filed(calls=of("calls")),
+        Column("duration")
+        .said("time", lambda r: duration(rows[r].duration))
+        .filed(duration_ns=of("duration")),
+        Column("flops").said("GFLOP", gflop).filed(flops=of("flops")),
+        Column("bytes").filed(bytes=of("bytes")),
+        rate("tflops", "TFLOP/s"),
+        peak_share("compute_share"),
+        rate("gbps", "GB/s"),
+        peak_share("memory_share"),
+        Column("kernel").filed(kernel=of("kernel")),
     )
 
 
@@ -141,7 +102,7 @@ def rates_json(rows: Sequence[EfficiencyRow]) -> list[Record]:
 
 def rates_text(rows: Sequence[EfficiencyRow], width: int) -> list[Line]:
     """Rows as lines of at most `width` cells."""
-    shown = pick(efficiency_columns(rows, width=width), TEXT if width >= WIDE else NARROW)
+    shown = pick(efficiency_columns(rows, width=width), TEXT, () if width >= WIDE else ("flops",))
     return aligned(shown, cells(shown, range(len(rows))))
 
 

@@ -14,9 +14,8 @@ from tracetui.tables.writers import Record, records
 from tracetui.trace.model import I64, Trace
 from tracetui.units import plural
 
-TEXTS = ("rule", "severity", "title", "text", "advice")
-JSON = (*TEXTS, "numbers", "evidence")
-FILE = (*TEXTS, "count", "evidence_name", "evidence_start_ns", "evidence_duration_ns")
+JSON = "rule severity title text advice numbers evidence"
+FILE = "rule severity title text advice count evidence_name evidence_start_ns evidence_duration_ns"
 
 
 def finding_columns(trace: Trace, findings: Sequence[Finding]) -> Columns:

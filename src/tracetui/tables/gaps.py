@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from rich.cells import cell_len
 
 from tracetui.analysis.activity import MOST, activity_text, activity_texts
@@ -22,10 +24,10 @@ from tracetui.tables.writers import aligned, cells, records
 from tracetui.trace.model import I64, Trace
 from tracetui.units import duration, instant, share_of
 
-SCREEN = ("device", "duration", "cause", "share", "start", "activity", "op", "until")
-TEXT = ("start", "duration", "cause", "step", "until", "activity")
-JSON = ("start", "duration", "cause", "since", "until", "launch", "op", "step", "activity")
-FILE = ("device", "start", "duration", "share", "since", "until", "cause", "launch", "op", "step", "activity")
+SCREEN = "device duration cause share start activity op until"
+TEXT = "start duration cause step until activity"
+JSON = "start duration cause since until launch op step activity"
+FILE = "device start duration share since until cause launch op step activity"
 
 
 def gap_columns(results: Results, causes: bool = True) -> Columns:
@@ -40,109 +42,60 @@ def _gap_columns(results: Results) -> list[Column]:
     def decoded(row: int) -> str:
         return decode(trace.name_of(int(gaps.after[row]))).short
 
+    def of_idle(row: int) -> str:
+        return share_of(int(gaps.duration[row]), idle[int(gaps.device[row])])
+
     def part(row: int) -> float | None:
         whole = idle[int(gaps.device[row])]
         return int(gaps.duration[row]) / whole if whole else None
 
     return [
-        Column(
-            "device",
-            "GPU",
-            lambda r: str(int(gaps.device[r])),
-            lambda: gaps.device,
-            5,
-            fields={"device": lambda at: gaps.device[at].tolist()},
+        Column("device", "GPU", lambda r: str(int(gaps.device[r])), lambda: gaps.device, 5).filed(
+            device=_numbers(gaps.device)
         ),
-        time_column(
-            "duration",
-            "Gap",
-            gaps.duration,
-            heading="length",
-            cell=lambda r: duration(int(gaps.duration[r])),
-            fields={"duration_ns": lambda at: gaps.duration[at].tolist()},
+        time_column("duration", "Gap", gaps.duration)
+        .said("length", lambda r: duration(int(gaps.duration[r])))
+        .filed(duration_ns=_numbers(gaps.duration)),
+        Column("share", "of idle", of_idle, lambda: gaps.duration, 8, drop=3).filed(
+            share_of_idle=lambda at: [part(row) for row in at.tolist()]
         ),
-        Column(
-            "share",
-            "of idle",
-            lambda r: share_of(int(gaps.duration[r]), idle[int(gaps.device[r])]),
-            lambda: gaps.duration,
-            8,
-            drop=3,
-            fields={"share_of_idle": lambda at: [part(row) for row in at.tolist()]},
-        ),
-        time_column(
-            "start",
-            "Start",
-            gaps.start,
-            drop=2,
-            zero="0",
-            descending=False,
-            heading="at",
-            cell=lambda r: instant(int(gaps.start[r])),
-            fields={"start_ns": lambda at: gaps.start[at].tolist()},
-        ),
-        Column("since", fields={"after": _named(trace, gaps.before)}),
-        Column(
-            "until",
-            "Ended by",
-            _short(trace, gaps.after),
-            lambda: short_names(trace, gaps.after),
-            right=False,
-            descending=False,
-            ends=True,
-            heading="until",
-            cell=decoded,
-            markdown=lambda r: markdown.code(decoded(r)),
-            fields={"before": _named(trace, gaps.after)},
-        ),
+        time_column("start", "Start", gaps.start, 2, zero="0", descending=False)
+        .said("at", lambda r: instant(int(gaps.start[r])))
+        .filed(start_ns=_numbers(gaps.start)),
+        Column("since").filed(after=_names(trace, gaps.before)),
+        _name_column("until", "Ended by", trace, gaps.after)
+        .said("until", decoded, lambda r: markdown.code(decoded(r)))
+        .filed(before=_names(trace, gaps.after)),
     ]
 
 
 def _cause_columns(results: Results) -> list[Column]:
     trace, number = results.trace, results.step_table().number.tolist()
     causes, small = results.causes(), results.small_ops()
+    places = np.arange(len(causes.cause))
     activity = partial(activity_text, trace, causes, small)
+
+    def cause(row: int) -> str:
+        return CAUSES[causes.cause[row]]
+
+    def words(at: I64) -> list[str]:
+        return _chosen(CAUSES, causes.cause[at])
 
     def step(row: int, none: str) -> str:
         at = int(causes.step[row])
         return str(number[at]) if at >= 0 else none
 
-    def most(at: I64) -> list[str | None]:
-        return [trace.names[i] if i >= 0 else None for i in small.name[at].tolist()]
-
     return [
-        Column(
-            "cause",
-            "Cause",
-            lambda r: CAUSES[causes.cause[r]],
-            lambda: [CAUSES[c] for c in causes.cause.tolist()],
-            10,
-            right=False,
-            descending=False,
-            heading="cause",
-            cell=lambda r: (CAUSES[causes.cause[r]], "accent"),
-            fields={"cause": lambda at: [CAUSES[c] for c in causes.cause[at].tolist()]},
+        Column("cause", "Cause", cause, lambda: words(places), 10, right=False, descending=False)
+        .said("cause", lambda r: (cause(r), "accent"))
+        .filed(cause=words),
+        Column("launch").filed(launch=_names(trace, causes.launch)),
+        _name_column("op", "Op around the launch", trace, causes.op, 26, 5).filed(
+            op=_names(trace, causes.op)
         ),
-        Column("launch", fields={"launch": _named(trace, causes.launch)}),
-        Column(
-            "op",
-            "Op around the launch",
-            _short(trace, causes.op),
-            lambda: short_names(trace, causes.op),
-            26,
-            right=False,
-            drop=5,
-            descending=False,
-            ends=True,
-            fields={"op": _named(trace, causes.op)},
-        ),
-        Column(
-            "step",
-            heading="step",
-            cell=lambda r: step(r, "-"),
-            markdown=lambda r: step(r, ""),
-            fields={"step": lambda at: [number[i] if i >= 0 else None for i in causes.step[at].tolist()]},
-        ),
+        Column("step")
+        .said("step", lambda r: step(r, "-"), lambda r: step(r, ""))
+        .filed(step=lambda at: [number[i] if i >= 0 else None for i in causes.step[at].tolist()]),
         Column(
             "activity",
             "Meanwhile on the CPU",
@@ -152,32 +105,49 @@ def _cause_columns(results: Results) -> list[Column]:
             right=False,
             drop=4,
             descending=False,
-            heading="the CPU was in",
-            cell=activity,
-            markdown=lambda r: markdown.code(activity(r)),
-            fields={
-                "cpu": _named(trace, causes.activity),
-                "cpu_ops": lambda at: small.count[at].tolist(),
-                "cpu_most": most,
-            },
+        )
+        .said("the CPU was in", activity, lambda r: markdown.code(activity(r)))
+        .filed(
+            cpu=_names(trace, causes.activity),
+            cpu_ops=_numbers(small.count),
+            cpu_most=lambda at: _chosen((*trace.names, None), small.name[at]),
         ),
     ]
 
 
-def _short(trace: Trace, events: I64) -> Callable[[int], str]:
-    """The short name of each slice; "-" for -1."""
-    return lambda row: short_of(trace, int(events[row])) if events[row] >= 0 else "-"
+def _name_column(key: str, title: str, trace: Trace, events: I64, width: int = 0, drop: int = 0) -> Column:
+    """The short names of slices; "-" for -1."""
+
+    def text(row: int) -> str:
+        return short_of(trace, int(events[row])) if events[row] >= 0 else "-"
+
+    return Column(
+        key,
+        title,
+        text,
+        lambda: short_names(trace, events),
+        width,
+        right=False,
+        drop=drop,
+        descending=False,
+        ends=True,
+    )
 
 
-def _named(trace: Trace, events: I64) -> Callable[[I64], list[str | None]]:
+def _numbers(values: I64) -> Callable[[I64], list[int]]:
+    return lambda at: values[at].tolist()
+
+
+def _names(trace: Trace, events: I64) -> Callable[[I64], list[str | None]]:
     """The full names of chosen slices; None for -1."""
     names = (*trace.names, None)
+    return lambda at: _chosen(names, np.where(events[at] >= 0, trace.name[events[at]], -1))
 
-    def chosen(at: I64) -> list[str | None]:
-        index = np.where(events[at] >= 0, trace.name[events[at]], -1)
-        return [names[i] for i in index.tolist()]
 
-    return chosen
+def _chosen(texts: Sequence[Any], at: npt.NDArray[Any]) -> list[Any]:
+    """The texts at these places, by numpy: a trace may have a million gaps."""
+    found: list[Any] = np.array(texts, dtype=object)[at].tolist()
+    return found
 
 
 def gaps_table(results: Results, causes: bool = True) -> Table:
@@ -195,7 +165,7 @@ def gaps_table(results: Results, causes: bool = True) -> Table:
         return name * len(CAUSES) + results.causes().cause if causes else name
 
     return Table(
-        pick(columns, SCREEN if len(gaps.devices) > 1 else SCREEN[1:]),
+        pick(columns, SCREEN, () if len(gaps.devices) > 1 else ("device",)),
         len(gaps),
         searched,
         empty="no gaps: no device ran anything here, or it never paused",

@@ -7,8 +7,6 @@ from typing import Any
 
 import orjson
 
-__all__ = ["dumps", "share", "us"]
-
 
 def dumps(value: Any) -> str:
     """JSON text with an indent of two, ending in a new line. NaN and infinities become null."""

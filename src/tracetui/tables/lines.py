@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 
-__all__ = ["STYLES", "Line", "Span", "bar", "columns", "plain_text"]
-
 Span = tuple[str, str]
 """(text, style); the style is a key of `STYLES`."""
 Line = list[Span]

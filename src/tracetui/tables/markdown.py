@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["cell", "code", "heading", "table"]
-
 
 def cell(text: str) -> str:
     """Text in a table cell or a sentence: nothing in it is markup."""

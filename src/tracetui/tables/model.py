@@ -5,8 +5,8 @@ Texts and values are asked for only where they are needed: of the rows on the sc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -55,17 +55,33 @@ class Column:
     after: int = 2
     """Cells between it and the next column."""
 
-    # In text and Markdown
+    # In text and Markdown: see `said`
     heading: str = ""
     cell: Callable[[int], str | Span] = nothing
-    """What stands in text, and in Markdown without its style."""
     markdown_heading: str | None = None
-    """None: the heading, with a capital."""
     markdown: Callable[[int], str] | None = None
-    """The cell in Markdown, with what must be escaped. None: `cell`."""
 
-    # In JSON and CSV
+    # In JSON and CSV: see `filed`
     fields: Fields = field(default_factory=dict)
+
+    def said(
+        self,
+        heading: str,
+        cell: Callable[[int], str | Span] = nothing,
+        markdown: Callable[[int], str] | None = None,
+        markdown_heading: str | None = None,
+    ) -> Column:
+        """This column with what it is in text, and in Markdown where that is more than the heading with a
+        capital and the cell without its style: `markdown` gives cells with what must be escaped."""
+        return replace(self, heading=heading, cell=cell, markdown=markdown, markdown_heading=markdown_heading)
+
+    def filed(self, **fields: Callable[[I64], Sequence[Any]]) -> Column:
+        """This column with its fields in JSON and CSV."""
+        return replace(self, fields=fields)
+
+    def any(self) -> bool:
+        """Whether any row has more than 0."""
+        return self.values is not None and bool(np.any(self.values()))
 
 
 Columns = Mapping[str, Column]
@@ -76,9 +92,9 @@ def by_key(*columns: Column) -> Columns:
     return {column.key: column for column in columns}
 
 
-def pick(columns: Columns, keys: Sequence[str]) -> tuple[Column, ...]:
-    """The columns of these keys that the table has, in the order of the keys."""
-    return tuple(columns[key] for key in keys if key in columns)
+def pick(columns: Columns, keys: str, without: Collection[str] = ()) -> tuple[Column, ...]:
+    """The columns of these keys (words between blanks) that the table has, in the order of the keys."""
+    return tuple(columns[key] for key in keys.split() if key in columns and key not in without)
 
 
 @dataclass(frozen=True, slots=True)

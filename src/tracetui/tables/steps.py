@@ -4,75 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.causes import CAUSES, CauseTotal
 from tracetui.analysis.scope import Scope
 from tracetui.analysis.steps import StepRow, Steps
 from tracetui.analysis.verdict import Verdict, busy_text
 from tracetui.cells import fit
 from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.lines import Line
-from tracetui.tables.model import I64, Column, Columns, Fields, Table, by_key, pick
+from tracetui.tables.model import I64, Column, Columns, Table, by_key, pick
 from tracetui.tables.times import time_column
 from tracetui.tables.writers import Record, aligned, cells, markdown_table, records
 from tracetui.units import duration, plural, share, share_of
 
-SCREEN = (
-    "label",
-    "window",
-    "duration",
-    "busy",
-    "idle",
-    "compute",
-    "communication",
-    "exposed",
-    "copy",
-    "kernels",
-    "launches",
-    "verdict",
-    "cause",
-)
-WITHOUT_DEVICE = ("label", "window", "duration")
-TEXT = (
-    "label",
-    "window",
-    "busy",
-    "idle",
-    "mostly",
-    "compute",
-    "communication",
-    "copy",
-    "launches",
-    "kernels",
-    "unusual",
-)
-JSON = (
-    "label",
-    "duration",
-    "window",
-    "busy_time",
-    "idle",
-    "busy",
-    "mostly",
-    "compute",
-    "communication",
-    "exposed",
-    "copy",
-    "exposed_copy",
-    "set",
-    "launches",
-    "kernels",
-    "copies",
-    "verdict",
-    "unusual",
-)
-FILE = tuple("cause" if key == "mostly" else key for key in JSON)
+SCREEN = """label window_length duration busy_share idle compute communication exposed_communication transfers
+    kernels launches verdict causes"""
+TEXT = "label window_length busy_share idle mostly compute communication copy launches kernels unusual"
+JSON = """label start duration window_start window_length busy idle busy_share mostly compute communication
+    exposed_communication copy exposed_copy set launches kernels copies verdict unusual"""
+FILE = JSON.replace("mostly", "causes")
 """In a file the idle time of each cause has a field of its own."""
 
-Value = Callable[[StepRow], Any]
+Value = str | Callable[[StepRow], Any]
+"""Of a row: the attribute of that name, or what is made of it."""
 
 
 def step_columns(rows: Sequence[StepRow]) -> Columns:
@@ -82,39 +40,49 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
     which for `whole` is the share within the steps.
     """
 
-    def fields(**values: Value) -> Fields:
-        def of(value: Value) -> Callable[[I64], list[Any]]:
-            return lambda at: [value(rows[i]) for i in at.tolist()]
+    def each(value: Value) -> Callable[[I64], list[Any]]:
+        of = attrgetter(value) if isinstance(value, str) else value
+        return lambda at: [of(rows[i]) for i in at.tolist()]
 
-        return {name: of(value) for name, value in values.items()}
+    def only_file(key: str, **named: Value) -> Column:
+        return Column(key).filed(**{name: each(value) for name, value in named.items()})
 
-    def time(key: str, title: str, value: Value, drop: int, **more: Any) -> Column:
-        return time_column(key, title, np.array([value(r) for r in rows], dtype=np.int64), drop, **more)
+    def time(key: str, title: str, drop: int, heading: str = "", none: str = "0 ns") -> Column:
+        """The time that an attribute of this name holds; `none`: how text has 0."""
+        times = np.array([getattr(row, key) for row in rows], dtype=np.int64)
 
-    def length(row: StepRow) -> int:
-        return row.window[1] - row.window[0]
+        def cell(r: int) -> str:
+            return duration(int(times[r])) if times[r] else none
 
-    def count(key: str, title: str, value: Value, drop: int) -> Column:
-        return Column(
-            key,
-            title,
-            lambda r: f"{value(rows[r]):,}" if value(rows[r]) else "-",
-            lambda: np.array([value(r) for r in rows]),
-            max(9, len(title) + 2),
-            drop=drop,
-            heading=key,
-            cell=lambda r: f"{value(rows[r]):,}",
-            fields=fields(**{key: value}),
+        return time_column(key, title, times, drop).said(heading, cell).filed(**{f"{key}_ns": each(key)})
+
+    def count(key: str, title: str, drop: int) -> Column:
+        counts = [getattr(row, key) for row in rows]
+
+        def text(r: int) -> str:
+            return f"{counts[r]:,}" if counts[r] else "-"
+
+        return (
+            Column(key, title, text, lambda: np.array(counts), max(9, len(title) + 2), drop=drop)
+            .said(key, lambda r: f"{counts[r]:,}")
+            .filed(**{key: each(key)})
         )
 
-    def said(value: Value) -> Callable[[int], str]:
-        """A time in words, "-" for none."""
-        return lambda r: duration(value(rows[r])) if value(rows[r]) else "-"
+    def label(r: int) -> str:
+        return f"{rows[r].label}{' !' if rows[r].unusual else ''}"
 
-    def busy(row: StepRow) -> str:
-        return busy_text(row.busy_share) if row.busy_share is not None else "-"
+    def share_text(r: int) -> str:
+        return share_of(rows[r].busy, rows[r].busy + rows[r].idle)
 
-    def idle_causes(row: StepRow) -> str:
+    def busy(r: int) -> str:
+        part = rows[r].busy_share
+        return busy_text(part) if part is not None else "-"
+
+    def mostly(r: int) -> str:
+        return rows[r].idle_by_cause[0].cause if rows[r].idle_by_cause else "-"
+
+    def causes(r: int) -> str:
+        row = rows[r]
         parts = [f"{t.cause} {share(t.duration / row.idle)}" for t in row.idle_by_cause if t.duration]
         return ", ".join(parts[:3]) or "-"
 
@@ -122,137 +90,53 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         return lambda row: next((t.duration for t in row.idle_by_cause if t.cause == cause), 0)
 
     # What no row has gives way first.
-    communicates = any(r.communication for r in rows)
+    talk = any(r.communication for r in rows)
+    copied = np.array([r.copy + r.set for r in rows], dtype=np.int64)
     return by_key(
-        Column(
-            "label",
-            "Step",
-            lambda r: f"{rows[r].label}{' !' if rows[r].unusual else ''}",
-            lambda: np.arange(len(rows)),
-            11,
-            right=False,
-            descending=False,
-            cell=lambda r: (rows[r].label, "title" if rows[r].number < 0 else ""),
-            markdown_heading="Step",
-            fields=fields(label=lambda r: r.label, step=lambda r: r.number if r.number >= 0 else None),
+        Column("label", "Step", label, lambda: np.arange(len(rows)), 11, right=False, descending=False)
+        .said("", lambda r: (rows[r].label, "title" if rows[r].number < 0 else ""), markdown_heading="Step")
+        .filed(label=each("label"), step=each(lambda r: r.number if r.number >= 0 else None)),
+        only_file("start", start_ns="start"),
+        time("duration", "on the CPU", 6),
+        only_file("window_start", window_start_ns=lambda r: r.window[0]),
+        time("window_length", "Span", 0, "window", "-").filed(window_ns=each("window_length")),
+        only_file("busy", busy_ns="busy"),
+        time("idle", "GPU idle", 2, "idle"),
+        Column("busy_share", "GPU busy", share_text, lambda: np.array([r.busy_share or 0.0 for r in rows]), 9)
+        .said("busy", busy)
+        .filed(busy_share=each(lambda r: json_share(r.busy_share))),
+        Column("mostly", right=False)
+        .said("mostly", mostly)
+        .filed(idle_by_cause=each(lambda r: causes_json(r.idle_by_cause))),
+        Column("causes", "Idle because of", causes, right=False, clauses=True).filed(
+            **{f"idle_{cause}_ns": each(idle_of(cause)) for cause in CAUSES}
         ),
-        time(
-            "duration",
-            "on the CPU",
-            lambda r: r.duration,
-            6,
-            fields=fields(start_ns=lambda r: r.start, duration_ns=lambda r: r.duration),
+        time("compute", "Compute", 7, "compute"),
+        replace(time("communication", "Comm.", 1 if talk else 8, "comm", "-"), markdown_heading="Comm."),
+        time("exposed_communication", "exposed", 3 if talk else 9),
+        time_column("transfers", "Copies", copied, 10),
+        time("copy", "", 0, "copies", "-"),
+        only_file("exposed_copy", exposed_copy_ns="exposed_copy"),
+        only_file("set", set_ns="set"),
+        count("launches", "Launches", 5),
+        count("kernels", "Kernels", 4),
+        only_file("copies", copies="copies"),
+        Column("verdict", "Verdict", lambda r: rows[r].verdict.verdict, width=14, right=False, drop=3).filed(
+            verdict=each("verdict.verdict"),
+            launch_delay_ns=each("verdict.launch_delay"),
+            reason=each("verdict.reason"),
+            communication_share=each(lambda r: json_share(r.verdict.communication_share)),
+            verdict_busy_share=each(lambda r: json_share(r.verdict.busy_share)),
         ),
-        time(
-            "window",
-            "Span",
-            length,
-            0,
-            heading="window",
-            cell=said(length),
-            fields=fields(window_start_ns=lambda r: r.window[0], window_ns=length),
-        ),
-        Column("busy_time", fields=fields(busy_ns=lambda r: r.busy)),
-        time(
-            "idle",
-            "GPU idle",
-            lambda r: r.idle,
-            2,
-            heading="idle",
-            cell=lambda r: duration(rows[r].idle),
-            fields=fields(idle_ns=lambda r: r.idle),
-        ),
-        Column(
-            "busy",
-            "GPU busy",
-            lambda r: share_of(rows[r].busy, rows[r].busy + rows[r].idle),
-            lambda: np.array([r.busy_share or 0.0 for r in rows]),
-            9,
-            heading="busy",
-            cell=lambda r: busy(rows[r]),
-            fields=fields(busy_share=lambda r: json_share(r.busy_share)),
-        ),
-        Column(
-            "mostly",
-            right=False,
-            heading="mostly",
-            cell=lambda r: rows[r].idle_by_cause[0].cause if rows[r].idle_by_cause else "-",
-            fields=fields(
-                idle_by_cause=lambda r: [
-                    {"cause": t.cause, "gaps": t.gaps, "duration_ns": t.duration} for t in r.idle_by_cause
-                ]
-            ),
-        ),
-        Column(
-            "cause",
-            "Idle because of",
-            lambda r: idle_causes(rows[r]),
-            right=False,
-            clauses=True,
-            fields=fields(**{f"idle_{cause}_ns": idle_of(cause) for cause in CAUSES}),
-        ),
-        time(
-            "compute",
-            "Compute",
-            lambda r: r.compute,
-            7,
-            heading="compute",
-            cell=lambda r: duration(rows[r].compute),
-            fields=fields(compute_ns=lambda r: r.compute),
-        ),
-        time(
-            "communication",
-            "Comm.",
-            lambda r: r.communication,
-            1 if communicates else 8,
-            heading="comm",
-            markdown_heading="Comm.",
-            cell=said(lambda r: r.communication),
-            fields=fields(communication_ns=lambda r: r.communication),
-        ),
-        time(
-            "exposed",
-            "exposed",
-            lambda r: r.exposed_communication,
-            3 if communicates else 9,
-            fields=fields(exposed_communication_ns=lambda r: r.exposed_communication),
-        ),
-        time(
-            "copy",
-            "Copies",
-            lambda r: r.copy + r.set,
-            10,
-            heading="copies",
-            cell=said(lambda r: r.copy),
-            fields=fields(copy_ns=lambda r: r.copy),
-        ),
-        Column("exposed_copy", fields=fields(exposed_copy_ns=lambda r: r.exposed_copy)),
-        Column("set", fields=fields(set_ns=lambda r: r.set)),
-        count("launches", "Launches", lambda r: r.launches, 5),
-        count("kernels", "Kernels", lambda r: r.kernels, 4),
-        Column("copies", fields=fields(copies=lambda r: r.copies)),
-        Column(
-            "verdict",
-            "Verdict",
-            lambda r: rows[r].verdict.verdict,
-            width=14,
-            right=False,
-            drop=3,
-            fields=fields(
-                verdict=lambda r: r.verdict.verdict,
-                launch_delay_ns=lambda r: r.verdict.launch_delay,
-                reason=lambda r: r.verdict.reason,
-                communication_share=lambda r: json_share(r.verdict.communication_share),
-                verdict_busy_share=lambda r: json_share(r.verdict.busy_share),
-            ),
-        ),
-        Column(
-            "unusual",
-            right=False,
-            cell=lambda r: ("unusual", "warn") if rows[r].unusual else "",
-            fields=fields(unusual=lambda r: r.unusual),
-        ),
+        Column("unusual", right=False)
+        .said("", lambda r: ("unusual", "warn") if rows[r].unusual else "")
+        .filed(unusual=each("unusual")),
     )
+
+
+def causes_json(totals: Sequence[CauseTotal]) -> list[Record]:
+    """One object per cause that occurs."""
+    return [{"cause": t.cause, "gaps": t.gaps, "duration_ns": t.duration} for t in totals]
 
 
 def table_rows(steps: Steps) -> tuple[StepRow, ...]:
@@ -266,7 +150,7 @@ def steps_table(steps: Steps) -> Table:
     columns = step_columns(rows)
     device = any(r.busy + r.idle for r in rows)
     return Table(
-        pick(columns, SCREEN if device else WITHOUT_DEVICE),
+        pick(columns, SCREEN if device else "label window_length duration"),
         len(rows),
         lambda r: rows[r].label,
         dim=lambda r: rows[r].event < 0,
@@ -304,9 +188,9 @@ def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
     if left_out and any(row.communication for row in steps.rows):
         left_out = left_out - {"communication"} | {"kernels"}
     if steps.whole.busy == 0:  # a trace of the CPU alone
-        left_out = set(TEXT) - {"label", "window", "unusual"}
+        left_out = set(TEXT.split()) - {"label", "window_length", "unusual"}
     rows = _text_rows(steps, limit)
-    shown = pick(step_columns(rows), [key for key in TEXT if key not in left_out])
+    shown = pick(step_columns(rows), TEXT, left_out)
     body = cells(shown, range(len(rows)))
     lines = aligned(shown, [[(fit(label, 24), style), *rest] for (label, style), *rest in body])
     if limit and len(steps.rows) > limit:

@@ -1,0 +1,93 @@
+"""Results: each analysis is made once, whoever asks for it, and a part of the trace has its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tracetui.analysis import calls, results, steps
+from tracetui.analysis.results import Results
+from tracetui.analysis.scope import WHOLE, range_scope, step_scope
+from tracetui.report.summary import summarize, summary_json, summary_lines, summary_markdown
+from tracetui.trace import load
+
+DATA = Path(__file__).parent.parent / "data"
+
+
+@pytest.fixture
+def llama() -> Results:
+    return Results(load(DATA / "llama_train.json.gz"))
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[int]:
+    """How often a function of a module is called from now on, one entry for each call."""
+    seen: list[int] = []
+    made: Callable[..., Any] = getattr(module, name)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        seen.append(1)
+        return made(*args, **kwargs)
+
+    monkeypatch.setattr(module, name, call)
+    return seen
+
+
+def test_a_summary_makes_each_analysis_once(llama: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = {
+        "gaps": counted(monkeypatch, results, "find_gaps"),
+        "causes": counted(monkeypatch, results, "gap_causes"),
+        "steps": counted(monkeypatch, steps, "summarize_steps"),
+        "calls": counted(monkeypatch, calls, "build_calls"),
+    }
+    again = counted(monkeypatch, steps, "find_gaps"), counted(monkeypatch, steps, "gap_causes")
+    summary = summarize(llama)
+    summary_json(summary), summary_lines(summary, 80), summary_markdown(summary)
+    assert {name: len(found) for name, found in seen.items()} == dict.fromkeys(seen, 1)
+    assert again == ([], [])
+
+
+def test_threads_that_ask_at_once_get_one_result(llama: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = counted(monkeypatch, results, "find_gaps")
+    start = threading.Barrier(8)
+
+    def ask(n: int) -> object:
+        start.wait()
+        return llama.within(WHOLE if n % 2 else None).gaps()
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(ask, range(8)))
+    assert len(seen) == 1
+    assert all(one is found[0] for one in found)
+
+
+def test_ready_tells_whether_a_result_is_there(llama: Results) -> None:
+    assert not llama.ready("causes")
+    llama.causes()
+    assert llama.ready("causes")
+    assert llama.ready("gaps")
+
+
+def test_the_last_part_is_kept(llama: Results) -> None:
+    first, second = range_scope(0, 20_000_000), range_scope(0, 30_000_000)
+    part = llama.within(first)
+    assert llama.within(range_scope(0, 20_000_000)) is part
+    assert part.within(first) is part
+    assert part.within(None) is llama.within(WHOLE) is llama
+    assert llama.within(second) is not part
+    assert llama.within(first) is not part
+    assert part.steps() is llama.steps()
+    assert part.gaps() is not llama.gaps()
+
+
+def test_parts_of_a_step_lie_in_its_window(llama: Results) -> None:
+    part = llama.within(step_scope(llama.trace, 3))
+    row = llama.steps().rows[part.scope.step]
+    assert part.window == row.window
+    assert part.span == (row.start, row.start + row.duration)
+    assert int(part.gaps().duration.sum()) == row.idle
+    assert part.verdict() is row.verdict

@@ -1,0 +1,97 @@
+"""Tables in all their forms: every column stands in one, the writers write what the columns say."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from tracetui.analysis.results import Results
+from tracetui.tables import averages, efficiency, findings, gaps, steps
+from tracetui.tables.lines import plain_text
+from tracetui.tables.model import Column, Columns, Table, by_key, pick
+from tracetui.tables.writers import aligned, as_csv, as_json, as_markdown, cells, markdown_table, records
+from tracetui.trace import load
+
+SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
+FORMS = ("SCREEN", "TEXT", "MARKDOWN", "JSON", "FILE")
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return Results(load(SAMPLES / "train_memory.json.gz"))
+
+
+def every_table(results: Results) -> list[tuple[ModuleType, Columns]]:
+    memory = results.memory_use("op")
+    assert memory is not None
+    return [
+        (averages, averages.average_columns(results.averages("op"), memory, results.trace)),
+        (efficiency, efficiency.efficiency_columns(results.efficiency().ops)),
+        (findings, findings.finding_columns(results.trace, results.findings())),
+        (gaps, gaps.gap_columns(results)),
+        (steps, steps.step_columns(results.steps().rows)),
+    ]
+
+
+def test_every_column_stands_in_a_form_and_every_form_has_its_columns(results: Results) -> None:
+    for module, columns in every_table(results):
+        named = {key for form in FORMS for key in getattr(module, form, "").split()}
+        assert named == set(columns), module.__name__
+
+
+def test_a_column_has_what_its_forms_ask_for(results: Results) -> None:
+    for module, columns in every_table(results):
+        name = module.__name__
+        assert all(c.title for c in pick(columns, getattr(module, "SCREEN", ""))), name
+        for form in ("JSON", "FILE"):
+            shown = pick(columns, getattr(module, form, ""))
+            assert all(c.fields for c in shown), name
+            fields = [field for c in shown for field in c.fields]
+            assert len(fields) == len(set(fields)), name
+
+
+def small() -> Columns:
+    lengths = np.array([1500, 20, 7])
+    return by_key(
+        Column("name", "Name", lambda r: "abc"[r], right=False)
+        .said("", lambda r: ("a|bc"[r], "accent"), markdown_heading="Name")
+        .filed(name=lambda at: ["abc"[i] for i in at.tolist()]),
+        Column("time", "Time", lambda r: f"{lengths[r]:,}", lambda: lengths)
+        .said("time", lambda r: f"{lengths[r]:,}", lambda r: f"**{lengths[r]}**")
+        .filed(time_ns=lambda at: lengths[at].tolist(), long=lambda at: (lengths[at] > 100).tolist()),
+    )
+
+
+def test_aligned_text() -> None:
+    shown = pick(small(), "name time")
+    lines = aligned(shown, cells(shown, [0, 1]))
+    assert plain_text(lines) == "      time\n  a  1,500\n  |     20\n"
+    assert lines[1][1] == ("a", "accent")
+
+
+def test_markdown() -> None:
+    assert markdown_table(pick(small(), "name time"), [1]) == (
+        "| Name | Time |\n| --- | ---: |\n| \\| | **20** |\n"
+    )
+
+
+def test_records_have_the_fields_in_order_of_the_keys() -> None:
+    found = records(pick(small(), "time none name"), np.array([2, 0]))
+    assert [list(record.items()) for record in found] == [
+        [("time_ns", 7), ("long", False), ("name", "c")],
+        [("time_ns", 1500), ("long", True), ("name", "a")],
+    ]
+
+
+def test_files_of_a_table_without_records_have_its_columns() -> None:
+    table, order = Table(pick(small(), "name time"), 3), np.array([2, 0])
+    rows = csv.reader(io.StringIO(as_csv(table, order)))
+    assert list(rows) == [["name", "time"], ["c", "7"], ["a", "1500"]]
+    assert json.loads(as_json(table, order)) == [{"name": "c", "time": 7}, {"name": "a", "time": 1500}]
+    assert as_markdown(table, order) == "| Name | Time |\n|:--|--:|\n| c | 7 |\n| a | 1,500 |\n"
