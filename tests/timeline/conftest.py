@@ -118,7 +118,7 @@ def trace_of(
             tuple(0 for _ in series),
         ),
         notices=(),
-        odd=np.zeros(n, np.bool_),
+        implausible=np.zeros(n, np.bool_),
         phases={"X": n},
         first_view=(int(start.min()), int((start + duration).max())) if n else (0, 1),
         reader=NoFile(),

@@ -68,7 +68,7 @@ def test_a_million_lanes_do_not_hang(make: Make, make_scene: MakeScene) -> None:
         lanes=tuple(Lane(0, str(i), f"t{i}", "thread", -1, i, i + 1, 1) for i in range(n)),
         **{
             name: np.repeat(getattr(base, name), n)
-            for name in ("duration", "name", "kind", "depth", "parent", "launch", "odd", "category")
+            for name in ("duration", "name", "kind", "depth", "parent", "launch", "implausible", "category")
         },
         start=np.arange(n, dtype=np.int64),
         lane=np.arange(n, dtype=np.int32),
