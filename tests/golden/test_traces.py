@@ -1,0 +1,129 @@
+"""What the loader makes of a file, slice by slice; what is said of each event; how its name is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.golden.made import write_made
+
+from tracetui.analysis.calls import build_calls
+from tracetui.analysis.efficiency import efficiency
+from tracetui.analysis.explain import explain
+from tracetui.analysis.flops import work_of
+from tracetui.analysis.flow import backward, follow, path, unfollow
+from tracetui.analysis.kernel_names import decode, short_name
+from tracetui.trace import DEVICE_WORK, Trace, load
+
+SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
+NAMES = sorted(path.name.split(".")[0] for path in SAMPLES.glob("*.json.gz"))
+
+
+@pytest.fixture
+def trace(request: pytest.FixtureRequest, tmp_path: Path) -> Trace:
+    name = request.param
+    return load(write_made(tmp_path)) if name == "made" else load(SAMPLES / f"{name}.json.gz")
+
+
+def columns(trace: Trace) -> str:
+    """Every slice, lane by lane, and all that is not a slice."""
+    lines = []
+    for number, lane in enumerate(trace.lanes):
+        process = trace.processes[lane.process]
+        lines.append(
+            f"{number} {process.name} {process.labels}: {lane.name}, {lane.kind}, device {lane.device}"
+        )
+        for i in range(lane.first, lane.last):
+            time = f"{trace.start[i]:9} +{trace.duration[i]}"
+            links = [trace.depth[i], trace.parent[i], trace.launch[i], trace.op[i]]
+            ids = [n for n in (trace.correlation[i], trace.external_id[i]) if n >= 0]
+            odd = " implausible" if trace.implausible[i] else ""
+            told = f"{trace.name_of(i)[:30]} ({trace.categories[trace.category[i]]}, {trace.kind[i]})"
+            lines.append(
+                f" {i:3} {time} {told} {links} {ids}{odd}".replace("np.int32(", "").replace(")]", "]")
+            )
+    lines += [str([int(a), int(b), trace.flow_kind[c]]) for a, b, c in zip(
+        trace.flow_from, trace.flow_to, trace.flow_category, strict=True
+    )]  # fmt: skip
+    instants = trace.instants
+    for start, name in zip(instants.start.tolist(), instants.name.tolist(), strict=True):
+        lines.append(f"instant {start} {trace.names[name]}")
+    counters = trace.counters
+    for start, series, value in zip(counters.start, counters.series, counters.value, strict=True):
+        lines.append(f"counter {start} {counters.series_names[series]} {value}")
+    lines += [f"{n.kind} {n.level} {n.count}: {n.text}" for n in trace.notices]
+    lines += [f"{dict(trace.phases)}", f"{trace.span} {trace.first_view}"]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("trace", ["made", "linear", "mlp_cuda_graph"], indirect=True)
+def test_columns(
+    trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]
+) -> None:
+    golden("columns", request.node.callspec.params["trace"], columns(trace))
+
+
+def first_of_each_name(trace: Trace) -> list[int]:
+    _, first = np.unique(trace.name, return_index=True)
+    return sorted(first.tolist())
+
+
+@pytest.mark.parametrize("trace", ["made", "mlp_eager", "attention_sdpa", "mlp_cuda_graph"], indirect=True)
+def test_explanations(
+    trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]
+) -> None:
+    lines = []
+    for i in first_of_each_name(trace):
+        found = explain(trace, i)
+        lines += [f"{i}: {found.title}", *found.what, *found.why, *(f"  {k}: {v}" for k, v in found.facts)]
+        for link in found.chain.links:
+            lines.append(f"    {' ' * link.level}{link.role} {link.slice} {link.name} {link.delay}")
+        lines.append(f"    {follow(trace, i)} {unfollow(trace, i)} {backward(trace, i)} {path(trace, i)}")
+    golden("explanations", request.node.callspec.params["trace"], "\n".join(lines))
+
+
+def test_names_of_kernels(golden: Callable[[str, str, str], None]) -> None:
+    lines = set()
+    for name in NAMES:
+        trace = load(SAMPLES / f"{name}.json.gz")
+        for i in first_of_each_name(trace):
+            if trace.kind[i] in DEVICE_WORK:
+                category = trace.categories[trace.category[i]]
+                short = short_name(trace.name_of(i), category)
+                lines.add(f"{trace.name_of(i)[:120]}\n  {short} {decode(trace.name_of(i))}")
+    golden("names", "kernels of the samples", "\n".join(sorted(lines)))
+
+
+@pytest.mark.parametrize("trace", ["train_ddp", "attention_sdpa", "made"], indirect=True)
+def test_work(trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]) -> None:
+    """FLOP and bytes of ops by their shapes."""
+    lines = []
+    for i in first_of_each_name(trace):
+        work = work_of(trace.name_of(i), trace.args(i))
+        if work is not None:
+            lines.append(f"{trace.name_of(i)} {work}")
+    table = efficiency(trace)
+    lines += [
+        f"{row.name} {row.calls} {row.flops} {row.bytes} {row.tflops} {row.duration}" for row in table.kernels
+    ]
+    golden("work", request.node.callspec.params["trace"], "\n".join(lines))
+
+
+@pytest.mark.parametrize("trace", ["made", "mlp_compile"], indirect=True)
+def test_calls(trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]) -> None:
+    """The tree of calls behind the averages."""
+    calls = build_calls(trace, python_functions=True)
+    rows = zip(
+        calls.cpu.tolist(), calls.cpu_parent.tolist(), calls.merged_into.tolist(), calls.removed.tolist(),
+        calls.asynchronous.tolist(), calls.self_cpu.tolist(), calls.device_total.tolist(),
+        calls.self_device.tolist(), strict=True,
+    )  # fmt: skip
+    lines = [f"{trace.name_of(row[0])[:40]} {row[1:]}" for row in rows]
+    for event, start, duration, op in zip(
+        calls.device.tolist(), calls.device_start.tolist(), calls.device_duration.tolist(),
+        calls.device_op.tolist(), strict=True,
+    ):  # fmt: skip
+        lines.append(f"{trace.name_of(event)[:40]} {start} +{duration} op {op}")
+    golden("calls", request.node.callspec.params["trace"], "\n".join(lines))
