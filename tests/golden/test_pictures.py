@@ -43,7 +43,7 @@ def opened(trace: Trace, theme: str = "dark", width: int = 86) -> Scene:
     series = (*scene.series, *memory(trace), *launches(trace))
     layout = scene.layout.with_counters(len(series), HEIGHT - 2)
     gaps = {gaps.device: Idle(gaps.start, gaps.end) for gaps in find_gaps(trace)}
-    return replace(scene, series=series, layout=layout, gaps=gaps)
+    return replace(scene, fixed=replace(scene.fixed, busy=0.4567), series=series, layout=layout, gaps=gaps)
 
 
 def picture(scene: Scene, height: int = HEIGHT) -> str:

@@ -37,13 +37,11 @@ def columns(trace: Trace) -> str:
         )
         for i in range(lane.first, lane.last):
             time = f"{trace.start[i]:9} +{trace.duration[i]}"
-            links = [trace.depth[i], trace.parent[i], trace.launch[i], trace.op[i]]
-            ids = [n for n in (trace.correlation[i], trace.external_id[i]) if n >= 0]
+            links = [int(column[i]) for column in (trace.depth, trace.parent, trace.launch, trace.op)]
+            ids = [int(n) for n in (trace.correlation[i], trace.external_id[i]) if n >= 0]
             odd = " implausible" if trace.implausible[i] else ""
             told = f"{trace.name_of(i)[:30]} ({trace.categories[trace.category[i]]}, {trace.kind[i]})"
-            lines.append(
-                f" {i:3} {time} {told} {links} {ids}{odd}".replace("np.int32(", "").replace(")]", "]")
-            )
+            lines.append(f" {i:3} {time} {told} {links} {ids}{odd}")
     lines += [str([int(a), int(b), trace.flow_kind[c]]) for a, b, c in zip(
         trace.flow_from, trace.flow_to, trace.flow_category, strict=True
     )]  # fmt: skip
