@@ -49,7 +49,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path("src/tracetui")
 FOLDERS = ("formats", "trace", "analysis", "timeline", "report", "tables", "session")
-TESTS = (*FOLDERS, "cli", "golden")
+TESTS = ("golden", "report", "cli", "tables", "session", "analysis", "timeline", "formats", "trace")
+SLOW = ("test_fuzz.py", "test_gzip.py")
+"""Test files that take longer than what they would find is worth."""
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
 STORE = Path(tempfile.gettempdir()) / f"tracetui-mutants-{os.getuid()}"
 
@@ -335,9 +337,10 @@ def forked(work: Callable[[], int], log: Path) -> int:
 class Recorder:
     """A pytest plugin that notes which lines of the program each test executes, and how long it takes."""
 
-    def __init__(self, tree: Path) -> None:
+    def __init__(self, tree: Path, places: dict[str, Path]) -> None:
         self.prefix = str(tree / PACKAGE) + os.sep
         self.root = str(tree) + os.sep
+        self.places = places
         self.tests: dict[str, dict[str, Any]] = {}
         self.lines: dict[str, set[int]] = {}
         self.calls: Counter[CodeType] = Counter()
@@ -363,7 +366,7 @@ class Recorder:
         return on_line
 
     @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
         self.lines, self.calls = {}, Counter()
         begun = time.perf_counter()
         threading.settrace(self.called)
@@ -373,7 +376,12 @@ class Recorder:
         threading.settrace(None)  # type: ignore[arg-type]
         seconds = time.perf_counter() - begun
         lines = {name: sorted(found) for name, found in self.lines.items()}
-        self.tests[item.nodeid] = {"seconds": round(seconds, 4), "lines": lines}
+        if item.nodeid not in self.failed:
+            self.tests[item.nodeid] = {"seconds": round(seconds, 4), "lines": lines}
+        file = item.nodeid.split("::")[0]
+        if nextitem is None or nextitem.nodeid.split("::")[0] != file:
+            self.places[file].write_text(json.dumps(self.tests))
+            self.tests = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.outcome != "passed":
@@ -383,43 +391,35 @@ class Recorder:
 Map = dict[str, dict[str, Any]]
 
 
-def coverage_map() -> Map:
+def coverage_map(only: str) -> Map:
     """What each test executes: {test: {"seconds": float, "lines": {file: [line, ...]}}}; those that pass."""
-    files = [f for folder in TESTS for f in sorted((ROOT / "tests" / folder).rglob("test_*.py"))]
-    files += sorted((ROOT / "tests").glob("test_*.py"))
+    mine = only.split("/")[0]
+    folders = [folder for folder in TESTS if folder not in FOLDERS or not mine or folder in (mine, "report")]
+    files = [f for folder in folders for f in sorted((ROOT / "tests" / folder).rglob("test_*.py"))]
+    files = [f for f in files if f.name not in SLOW]
     shared = sorted((ROOT / PACKAGE).rglob("*.py"))
     shared += [f for f in sorted((ROOT / "tests").rglob("*.py")) if not f.name.startswith("test_")]
     state = hashlib.sha1(b"".join(f.read_bytes() for f in shared))
     store = STORE / "map"
     store.mkdir(parents=True, exist_ok=True)
-
-    def place(file: Path) -> Path:
+    places: dict[str, Path] = {}
+    for file in files:
         parts = (state.digest(), str(file).encode(), file.read_bytes())
-        return store / (hashlib.sha1(b"\0".join(parts)).hexdigest() + ".json")
-
-    places = {file: place(file) for file in files}
-    missing = [file for file, place in places.items() if not place.exists()]
+        name = hashlib.sha1(b"\0".join(parts)).hexdigest()
+        places[file.relative_to(ROOT).as_posix()] = store / f"{name}.json"
+    missing = [name for name, place in places.items() if not place.exists()]
     if missing:
         print(f"which lines {len(missing)} test files execute...", flush=True)
         with tempfile.TemporaryDirectory(prefix="mutants-") as temporary:
             tree = Path(temporary).resolve()
             copy_tree(tree)
-
-            def record() -> int:
-                recorder = Recorder(tree)
-                run_pytest(tree, [str(f.relative_to(ROOT)) for f in missing], recorder)
-                for file in missing:
-                    name = file.relative_to(ROOT).as_posix() + "::"
-                    mine = {t: v for t, v in recorder.tests.items() if t.startswith(name)}
-                    good = {t: v for t, v in mine.items() if t not in recorder.failed}
-                    places[file].write_text(json.dumps(good))
-                return 0
-
-            if forked(record, STORE / "map.log"):
-                sys.exit(f"the tests could not be run: see {STORE / 'map.log'}")
+            forked(lambda: run_pytest(tree, missing, Recorder(tree, places)), STORE / "map.log")
     result: Map = {}
-    for file in files:
-        result |= json.loads(places[file].read_text())
+    for name, place in places.items():
+        if not place.exists():
+            print(f"no test of {name} could be run: see {STORE / 'map.log'}")
+        else:
+            result |= json.loads(place.read_text())
     return result
 
 
@@ -593,7 +593,7 @@ def main() -> None:
     known = equivalents()
     excused = sum(m.key in known for m in mutants)
     mutants = [m for m in mutants if m.key not in known]
-    choose = Choice(coverage_map())
+    choose = Choice(coverage_map(options.only))
     last = STORE / f"last-{options.seed}-{options.count}-{options.only.replace('/', '-')}.json"
     before: dict[tuple[str, str, str], dict[str, Any]] = {}
     if options.again and last.exists():
