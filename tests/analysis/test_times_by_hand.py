@@ -193,7 +193,7 @@ def test_the_slice_that_covers_half(tmp_path: Path) -> None:
     times = np.array([0, 20, 30, 31, 32, 50, 99, 100, -1]) * 1000
     deepest = deepest_at(trace, np.zeros(9, dtype=np.int64), times)
     names = [trace.name_of(int(i)) if i >= 0 else "-" for i in deepest]
-    assert names == ["outer", "half", "inner", "inner", "half", "outer", "outer", "-", "-"]
+    assert names == ["outer", "half", "inner", "inner", "half", "half", "outer", "-", "-"]
     assert deepest_at(trace, np.array([-1]), np.array([5])).tolist() == [-1]
 
 

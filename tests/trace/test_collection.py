@@ -188,7 +188,9 @@ def test_any_chunking_gives_the_same_columns(
 
 def assert_same(a: Trace, b: Trace) -> None:
     """All but `source`, which counts chunks."""
-    columns = "start duration name category kind lane depth parent correlation external_id launch op implausible"
+    columns = (
+        "start duration name category kind lane depth parent correlation external_id launch op implausible"
+    )
     for column in [*columns.split(), "flow_from", "flow_to", "flow_category"]:
         np.testing.assert_array_equal(getattr(a, column), getattr(b, column), err_msg=column)
     for table in ("instants", "counters"):
