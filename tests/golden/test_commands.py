@@ -12,9 +12,14 @@ import pytest
 from click.testing import CliRunner
 from tests.golden.made import write_made
 
+from tracetui.analysis.findings import find_findings
+from tracetui.analysis.scope import WHOLE, find_steps, step_scope
 from tracetui.cli.main import main
+from tracetui.trace import load
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
+DATA = Path(__file__).parent.parent / "data"
+RECORDED = sorted((*SAMPLES.glob("*.json.gz"), *DATA.glob("*.json.gz")))
 HEAD, TAIL = 8, 2
 """How much of a long list is kept as it is, at its beginning and end."""
 REPORTS = ("table --name-width 30", "gaps", "steps", "summary", "findings", "efficiency")
@@ -102,3 +107,18 @@ def test_command(
     if result.exit_code:
         text += f"\nexit code {result.exit_code}"
     golden(f"{trace}", f"tracetui {report} {path.name} {' '.join(options)}".rstrip(), text)
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}-{path.name.split('.')[0]}")
+def test_findings(path: Path, golden: Callable[[str, str, str], None]) -> None:
+    """Of every recorded trace, and of its steps: the sentences, and the numbers behind them."""
+    trace = load(path)
+    told = []
+    for scope in (WHOLE, *(step_scope(trace, int(number)) for number in find_steps(trace).number[:2])):
+        for finding in find_findings(trace, scope):
+            numbers = {key: float(f"{value:.7g}") for key, value in finding.numbers.items()}
+            told.append(f"{scope.label}: {finding.severity} {finding.rule}: {finding.title}")
+            if scope is WHOLE:
+                told += [f"  {finding.text}", f"  {finding.advice}"]
+            told.append(f"  {numbers} {finding.evidence[:6]}")
+    golden("findings", f"{path.parent.name}/{path.name}", "\n".join(told))
