@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,26 +31,27 @@ def work(name: str, *shapes: list[int], **more: Any) -> Work:
 
 
 @pytest.mark.parametrize(
-    ("found", "flops", "moved", "shape"),
+    ("made", "flops", "moved", "shape"),
     [
         # 2·m·k·n; two bytes for each element read or written once.
-        (work("mm", [3, 5], [5, 7]), 2 * 3 * 5 * 7, 2 * (15 + 35 + 21), "3 x 5 x 7"),
-        (work("mv", [3, 5], [5]), 2 * 3 * 5, 2 * (15 + 5 + 3), "3 x 5 x 1"),
-        (work("matmul", [5], [5, 7]), 2 * 5 * 7, 2 * (5 + 35 + 7), "1 x 5 x 7"),
-        (work("bmm", [4, 3, 5], [4, 5, 7]), 2 * 4 * 105, 2 * (60 + 140 + 84), "4 of 3 x 5 x 7"),
-        (work("matmul", [4, 1, 3, 5], [2, 5, 7]), 2 * 8 * 105, 2 * (60 + 70 + 168), "8 of 3 x 5 x 7"),
-        (work("addmm", [7], [3, 5], [5, 7], [], []), 210, 2 * (15 + 35 + 21 + 7), "3 x 5 x 7"),
+        (lambda: work("mm", [3, 5], [5, 7]), 2 * 3 * 5 * 7, 2 * (15 + 35 + 21), "3 x 5 x 7"),
+        (lambda: work("mv", [3, 5], [5]), 2 * 3 * 5, 2 * (15 + 5 + 3), "3 x 5 x 1"),
+        (lambda: work("matmul", [5], [5, 7]), 2 * 5 * 7, 2 * (5 + 35 + 7), "1 x 5 x 7"),
+        (lambda: work("bmm", [4, 3, 5], [4, 5, 7]), 2 * 4 * 105, 2 * (60 + 140 + 84), "4 of 3 x 5 x 7"),
+        (lambda: work("matmul", [4, 1, 3, 5], [2, 5, 7]), 2 * 8 * 105, 2 * (60 + 70 + 168), "8 of 3 x 5 x 7"),
+        (lambda: work("addmm", [7], [3, 5], [5, 7], [], []), 210, 2 * (15 + 35 + 21 + 7), "3 x 5 x 7"),
         (
-            work("baddbmm", [4, 3, 7], [4, 3, 5], [4, 5, 7], [], []),
+            lambda: work("baddbmm", [4, 3, 7], [4, 3, 5], [4, 5, 7], [], []),
             840,
             2 * (60 + 140 + 84 + 84),
             "4 of 3 x 5 x 7",
         ),
-        (work("linear", [2, 3, 5], [7, 5], [7]), 420, 2 * (30 + 35 + 42 + 7), "6 x 5 x 7"),
-        (work("linear", [2, 3, 5], [7, 5], []), 420, 2 * (30 + 35 + 42), "6 x 5 x 7"),
+        (lambda: work("linear", [2, 3, 5], [7, 5], [7]), 420, 2 * (30 + 35 + 42 + 7), "6 x 5 x 7"),
+        (lambda: work("linear", [2, 3, 5], [7, 5], []), 420, 2 * (30 + 35 + 42), "6 x 5 x 7"),
     ],
 )
-def test_products(found: Work, flops: int, moved: int, shape: str) -> None:
+def test_products(made: Callable[[], Work], flops: int, moved: int, shape: str) -> None:
+    found = made()
     assert (found.kind, found.flops, found.bytes, found.shape) == ("gemm", flops, moved, shape)
     assert found.dtype == "bf16"
     assert 2 * found.batch * found.m * found.k * found.n == flops
@@ -86,20 +88,21 @@ def convolution(
 
 
 @pytest.mark.parametrize(
-    ("found", "out", "each"),
+    ("made", "out", "each"),
     [
         # The output's elements, and 2 FLOP for each weight that one of them needs.
-        (convolution([1, 2, 9, 8], [4, 2, 3, 3]), 4 * 7 * 6, 2 * 18),
-        (convolution([1, 2, 9, 8], [4, 2, 3, 3], stride="[2, 3]"), 4 * 4 * 2, 2 * 18),
-        (convolution([1, 2, 9, 8], [4, 2, 3, 3], stride="[2]"), 4 * 4 * 3, 2 * 18),
-        (convolution([1, 2, 9, 8], [4, 2, 3, 3], pad="[1, 2]"), 4 * 9 * 10, 2 * 18),
-        (convolution([1, 2, 9, 8], [4, 2, 3, 3], dilation="[2, 3]"), 4 * 5 * 2, 2 * 18),
-        (convolution([5, 4, 9, 8], [4, 2, 3, 3], groups="2"), 5 * 4 * 7 * 6, 2 * 18),
-        (convolution([5, 4, 9], [4, 4, 3], "[1]", "[0]", "[1]"), 5 * 4 * 7, 2 * 12),
-        (convolution([1, 2, 3, 3], [4, 2, 3, 3]), 4, 2 * 18),
+        (lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3]), 4 * 7 * 6, 2 * 18),
+        (lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], stride="[2, 3]"), 4 * 4 * 2, 2 * 18),
+        (lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], stride="[2]"), 4 * 4 * 3, 2 * 18),
+        (lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], pad="[1, 2]"), 4 * 9 * 10, 2 * 18),
+        (lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], dilation="[2, 3]"), 4 * 5 * 2, 2 * 18),
+        (lambda: convolution([5, 4, 9, 8], [4, 2, 3, 3], groups="2"), 5 * 4 * 7 * 6, 2 * 18),
+        (lambda: convolution([5, 4, 9], [4, 4, 3], "[1]", "[0]", "[1]"), 5 * 4 * 7, 2 * 12),
+        (lambda: convolution([1, 2, 3, 3], [4, 2, 3, 3]), 4, 2 * 18),
     ],
 )
-def test_convolutions(found: Work | None, out: int, each: int) -> None:
+def test_convolutions(made: Callable[[], Work | None], out: int, each: int) -> None:
+    found = made()
     assert found is not None
     assert found.kind == "conv"
     assert found.flops == out * each
@@ -117,19 +120,22 @@ def test_bytes_and_words_of_a_convolution() -> None:
 
 
 @pytest.mark.parametrize(
-    "found",
+    "made",
     [
-        convolution([1, 3, 9, 8], [4, 2, 3, 3]),  # channels do not fit
-        convolution([1, 2, 2, 8], [4, 2, 3, 3]),  # smaller than the kernel
-        convolution([1, 2, 9, 8], [4, 2, 3, 3], stride="[0, 1]"),
-        convolution([1, 2, 9, 8], [4, 2, 3, 3], groups="0"),
-        convolution([1, 2, 9, 8], [4, 2, 3, 3], pad="[1, 1, 1]"),
-        convolution([1, 2, 9], [4, 2, 3, 3]),
-        convolution([1, 2], [4, 2]),
+        lambda: convolution([1, 3, 9, 8], [4, 2, 3, 3]),  # channels do not fit
+        lambda: convolution([1, 2, 2, 8], [4, 2, 3, 3]),  # smaller than the kernel
+        lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], stride="[0, 1]"),
+        lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], groups="0"),
+        lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], pad="[1, 1, 1]"),
+        lambda: convolution([1, 2, 9], [4, 2, 3, 3]),
+        lambda: convolution([1, 2], [4, 2]),
+        lambda: work_of(
+            "aten::conv1d", inputs([1, 2], [4, 2], *[[]] * 5, values=[*[""] * 3, "1", "0", "1", "1"])
+        ),
     ],
 )
-def test_convolutions_that_do_not_fit(found: Work | None) -> None:
-    assert found is None
+def test_convolutions_that_do_not_fit(made: Callable[[], Work | None]) -> None:
+    assert made() is None
 
 
 @pytest.mark.parametrize(
@@ -178,6 +184,14 @@ def test_a_causal_mask_counts_what_it_leaves(queries: int, keys: int, pairs: int
     assert found.shape.endswith(", causal")
 
 
+@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize("shape", [[], [3, 10, 16], [2, 2, 3, 10, 16]])
+def test_attention_has_four_dimensions(at: int, shape: list[int]) -> None:
+    shapes = [[2, 3, 10, 16] for _ in range(3)]
+    shapes[at] = shape
+    assert work_of("aten::scaled_dot_product_attention", inputs(*shapes)) is None
+
+
 def test_the_backward_of_attention() -> None:
     q = [2, 3, 10, 16]
     found = work("_scaled_dot_product_flash_attention_backward", q, q, q, q)
@@ -213,14 +227,26 @@ def test_shapes() -> None:
 def test_recorded_inputs() -> None:
     call = read_inputs(
         {
-            "Input Dims": [[2, 3], [], [[2], [3]], [2**48], [-1], [1.5], [2**48 - 1], [1] * 17, [1] * 16],
+            "Input Dims": [
+                [2, 3],
+                [],
+                [[2], [3]],
+                [2**48],
+                [-1],
+                [1.5],
+                [2**48 - 1],
+                [1] * 17,
+                [1] * 16,
+                5,
+                "ab",
+            ],
             "Input type": [BF16, "Scalar", "TensorList"],
             "Concrete Inputs": ["", "[1, -2]", " True ", "2", "x", "(3)", 5],
         }
     )
     assert call is not None
-    assert [call.shape(i) for i in range(-1, 10)] == [
-        None, (2, 3), (), None, None, None, None, (2**48 - 1,), None, (1,) * 16, None
+    assert [call.shape(i) for i in range(-1, 12)] == [
+        None, (2, 3), (), None, None, None, None, (2**48 - 1,), None, (1,) * 16, None, None, None
     ]  # fmt: skip
     assert [call.is_tensor(i) for i in range(4)] == [True, False, False, False]
     assert [call.item(i) for i in (-1, 0, 1, 2, 3)] == [None, 2, None, None, None]
