@@ -97,12 +97,12 @@ def test_the_selection_in_the_middle_then_as_wide_as_the_screen(scene: Scene) ->
 
 
 def test_a_gap_comes_into_view(scene: Scene) -> None:
-    idle = Idle(np.array([450, 720, 1000]), np.array([490, 900, 1003]))
+    idle = Idle(np.array([450, 720, 990]), np.array([490, 900, 993]))
     device = scene.fixed.trace.lanes[2].device
     scene = replace(scene, gaps={device: idle})
     assert moves.gap_shown(scene, device, 0, 12).view is scene.view  # four cells: large enough
     assert seen(moves.gap_shown(scene, device, 1, 12)) == (720.0, 10.0)
-    assert seen(moves.gap_shown(scene, device, 2, 12)) == (990.0, 1.0)
+    assert seen(moves.gap_shown(scene, device, 2, 12)) == (980.0, 1.0)  # no blank beyond the end
     assert moves.gap_shown(scene, device, 3, 12) is scene
     assert moves.gap_shown(scene, device, -1, 12) is scene
     assert moves.gap_shown(scene, 77, 0, 12) is scene
