@@ -48,7 +48,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path("src/tracetui")
-FOLDERS = ("formats", "trace", "analysis", "timeline", "report", "tables", "session")
+ALL = ("formats", "trace", "analysis", "timeline", "report", "tables", "session")
+FOLDERS = tuple(folder for folder in ALL if (ROOT / "tests" / folder).is_dir())
+"""Folders of the package with tests of their own."""
 TESTS = ("golden", "report", "cli", "tables", "session", "analysis", "timeline", "formats", "trace")
 SLOW = ("test_fuzz.py", "test_gzip.py")
 """Test files that take longer than what they would find is worth."""
@@ -396,7 +398,11 @@ def coverage_map(only: str) -> Map:
     mine = only.split("/")[0]
     folders = [folder for folder in TESTS if folder not in FOLDERS or not mine or folder in (mine, "report")]
     files = [f for folder in folders for f in sorted((ROOT / "tests" / folder).rglob("test_*.py"))]
-    files = [f for f in files if f.name not in SLOW]
+    # Of the app's own tests those that need no app.
+    rest = (
+        f for f in sorted((ROOT / "tests" / "tui").glob("test_*.py")) if "pilot" not in f.read_text().lower()
+    )
+    files = [f for f in (*files, *rest) if f.name not in SLOW]
     shared = sorted((ROOT / PACKAGE).rglob("*.py"))
     shared += [f for f in sorted((ROOT / "tests").rglob("*.py")) if not f.name.startswith("test_")]
     state = hashlib.sha1(b"".join(f.read_bytes() for f in shared))

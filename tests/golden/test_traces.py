@@ -16,6 +16,8 @@ from tracetui.analysis.explain import explain
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.flow import backward, follow, path, unfollow
 from tracetui.analysis.kernel_names import decode, short_name
+from tracetui.analysis.memory import memory_records
+from tracetui.report.facts import Fact, event_facts, trace_facts
 from tracetui.trace import Trace, load
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
@@ -128,3 +130,14 @@ def test_calls(trace: Trace, request: pytest.FixtureRequest, golden: Callable[[s
     ):  # fmt: skip
         lines.append(f"{trace.name_of(event)[:40]} {start} +{duration} op {op}")
     golden("calls", request.node.callspec.params["trace"], "\n".join(lines))
+
+
+@pytest.mark.parametrize("trace", ["made", "mlp_eager", "train_memory"], indirect=True)
+def test_facts(trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]) -> None:
+    """The details of the file and of some events."""
+    facts = trace_facts(replace(trace, info=replace(trace.info, path="-")))
+    records = memory_records(trace)
+    for i in first_of_each_name(trace)[::2][:24]:
+        facts += [*event_facts(trace, i, trace.args(i), records), Fact("", "")]
+    lines = [f"{fact.label:>20} {fact.value[:200]}" + f" {fact.event}" * (fact.event >= 0) for fact in facts]
+    golden("facts", request.node.callspec.params["trace"], "\n".join(lines))
