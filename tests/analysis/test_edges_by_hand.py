@@ -1,0 +1,376 @@
+"""Single decisions of the analyses, each on the smallest trace that shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
+
+from tracetui.analysis.activity import activity_text, activity_texts, small_ops
+from tracetui.analysis.averages import averages
+from tracetui.analysis.calls import build_calls, is_collective
+from tracetui.analysis.causes import CAUSES, gap_causes
+from tracetui.analysis.chain import MOST_EVENTS, launch_chain, launched_by
+from tracetui.analysis.findings import Finding
+from tracetui.analysis.flow import backward, follow, unfollow
+from tracetui.analysis.gaps import find_gaps
+from tracetui.analysis.groups import shape_text
+from tracetui.analysis.peaks import find_peak
+from tracetui.analysis.results import Results
+from tracetui.analysis.scope import Scope, range_scope
+from tracetui.trace import Trace
+
+GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"
+TALK = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def found(trace: Trace, rule: str, scope: Scope | None = None) -> Finding | None:
+    every = Results(trace).within(scope).findings()
+    return next((finding for finding in every if finding.rule == rule), None)
+
+
+def memory(at: float, size: int, tid: int = 9, name: str = "[memory]") -> Event:
+    args = {"Bytes": size, "Device Type": 1, "Device Id": 0}
+    return {"ph": "i", "s": "t", "name": name, "pid": 9, "tid": tid, "ts": at, "args": args}
+
+
+# Averages
+
+
+def table(trace: Trace, **more: Any) -> dict[str, tuple[int, int, int, int, int]]:
+    """Name to (calls, CPU total, self CPU, device total, self device)."""
+    return {
+        row.name: (row.calls, row.cpu_total, row.self_cpu, row.device_total, row.self_device)
+        for row in averages(trace, **more).rows()
+    }
+
+
+def test_averages_of_memory_alone(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, memory(5, 10), memory(6, -10), memory(7, 1, name="[OutOfMemory]"))
+    assert table(trace) == {"[memory]": (2, 0, 0, 0, 0), "[OutOfMemory]": (1, 0, 0, 0, 0)}
+
+
+def test_memory_of_a_scope(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, cpu("aten::mm", 0, 1), *(memory(at, 8) for at in (10, 20, 30)), memory(0.5, 8))
+    assert table(trace)["[memory]"][0] == 3  # one lies in the op
+    assert table(trace, scope=range_scope(20_000, 30_000))["[memory]"][0] == 1
+    assert "[memory]" not in table(trace, scope=range_scope(30_001, 90_000))
+
+
+def test_what_averages_leave_out(tmp_path: Path) -> None:
+    trace = trace_of(
+        tmp_path,
+        cpu("train.py(1): main", 0, 100, "python_function"),
+        cpu("aten::mm", 10, 50),
+        cpu("aten::is_leaf", 12, 5),
+        kernel(20, 5, 1, name="event", cat="cuda_event"),
+        kernel(20, 5, 2, name="k"),
+        cpu("aten::mm", 200, -4),
+    )
+    assert table(trace) == {"aten::mm": (1, 50_000, 50_000, 0, 0), "k": (1, 0, 0, 5_000, 5_000)}
+    assert averages(trace).left_out == 1
+    with_python = table(trace, python_functions=True)
+    assert with_python["train.py(1): main"] == (1, 100_000, 50_000, 0, 0)
+    assert len(build_calls(trace).cpu) == 1
+    assert len(build_calls(trace, True).cpu) == 2
+
+
+def test_a_chain_of_calls_of_one_name_is_one(tmp_path: Path) -> None:
+    trace = trace_of(
+        tmp_path,
+        cpu("aten::to", 0, 100, **{"External id": 1}),
+        cpu("aten::to", 10, 80, **{"External id": 2}),
+        cpu("aten::to", 20, 60, **{"External id": 3}),
+        cpu("aten::copy_", 30, 40, **{"External id": 4}),
+        kernel(50, 7, 1) | {"args": {"External id": 3, "device": 0, "stream": 7}},
+        kernel(60, 9, 2) | {"args": {"External id": 1, "device": 0, "stream": 7}},
+    )
+    # The outermost keeps its duration, and takes the innermost's child and device time instead of its own.
+    assert table(trace) == {
+        "aten::to": (1, 100_000, 60_000, 7_000, 7_000),
+        "aten::copy_": (1, 40_000, 40_000, 0, 0),
+        "k1": (1, 0, 0, 7_000, 7_000),
+        "k2": (1, 0, 0, 9_000, 9_000),
+    }
+
+
+def test_two_children_of_one_name_stay(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, cpu("a", 0, 100), cpu("a", 10, 20), cpu("a", 40, 20))
+    assert table(trace) == {"a": (3, 140_000, 100_000, 0, 0)}
+
+
+def test_a_collective_stands_outside_of_the_tree(tmp_path: Path) -> None:
+    trace = trace_of(
+        tmp_path,
+        cpu("step", 0, 100, "user_annotation"),
+        cpu("nccl:all_reduce", 10, 50, "user_annotation"),
+        cpu("aten::add", 20, 10),
+    )
+    assert table(trace) == {
+        "step": (1, 100_000, 90_000, 0, 0),
+        "nccl:all_reduce": (1, 50_000, 0, 0, 0),
+        "aten::add": (1, 10_000, 10_000, 0, 0),
+    }
+    assert is_collective("gloo:x")
+    assert not is_collective("my nccl:x")
+
+
+def test_annotations_on_the_device_lose_what_the_export_adds(tmp_path: Path) -> None:
+    shadow = kernel(10, 5, 0, name="forward", cat="gpu_user_annotation")
+    trace = trace_of(tmp_path, shadow, kernel(30, 0.001, 0, name="tiny", cat="gpu_user_annotation"))
+    assert table(trace) == {"forward": (1, 0, 0, 4_998, 4_998), "tiny": (1, 0, 0, 0, 0)}
+    calls = build_calls(trace)
+    assert (calls.device_start - trace.start[calls.device]).tolist() == [1, 1]
+    assert averages(trace).total_self_device == 0  # annotations do not count there
+
+
+def test_averages_in_order(tmp_path: Path) -> None:
+    events = [cpu("b", 0, 10), cpu("a", 20, 30), cpu("c", 60, 10), cpu("c", 80, 10)]
+    made = averages(trace_of(tmp_path, *events))
+    assert made.names == ("b", "a", "c")
+
+    def order(column: str, **more: Any) -> list[str]:
+        return [made.names[i] for i in made.sorted_by(column, **more)]
+
+    assert order("cpu_time_total") == ["a", "c", "b"]
+    assert order("cpu_time_total", ascending=True) == ["b", "c", "a"]
+    assert order("cpu_time") == ["a", "b", "c"]
+    assert order("count") == ["c", "b", "a"]
+    assert order("name") == ["c", "b", "a"]
+    assert order("name", ascending=True) == ["a", "b", "c"]
+    with pytest.raises(KeyError):
+        made.sorted_by("no such column")
+
+
+@pytest.mark.parametrize(
+    ("dims", "text"),
+    [
+        ([[2, 3], []], "[[2, 3], []]"),
+        ([[[2], [3]], [4]], "[[], [4]]"),
+        ("no", "[]"),
+        ([], "[]"),
+        ([5], "[5]"),
+    ],
+)
+def test_shapes_as_pytorch_writes_them(dims: Any, text: str) -> None:
+    assert shape_text(dims) == text
+
+
+# Causes and what the CPU did
+
+
+def test_the_first_slice_of_all_may_be_the_launch(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, launch(20, 2), kernel(0, 10, 1), kernel(30, 5, 2))
+    (gaps,) = find_gaps(trace)
+    causes = gap_causes(trace, gaps)
+    assert (CAUSES[int(causes.cause[0])], causes.launch.tolist()) == ("host", [0])
+    assert causes.activity.tolist() == [-1]
+
+
+def test_the_first_slice_of_all_may_be_what_the_cpu_did(tmp_path: Path) -> None:
+    trace = trace_of(
+        tmp_path, cpu("enumerate(DataLoader)#x", 0, 90, "user_annotation"), launch(80, 2),
+        kernel(0, 10, 1), kernel(100, 5, 2),
+    )  # fmt: skip
+    (gaps,) = find_gaps(trace)
+    causes = gap_causes(trace, gaps)
+    small = small_ops(trace, gaps.before, causes)
+    assert causes.activity.tolist() == [0]
+    texts = activity_texts(trace, causes, small)
+    assert texts == [activity_text(trace, causes, small, 0)]
+    assert "DataLoader" in texts[0]
+
+
+def test_many_small_ops(tmp_path: Path) -> None:
+    ops = [
+        cpu(name, 10 + 15 * i, 13)
+        for i, name in enumerate(["aten::add", "aten::mul", "aten::add", "aten::mm"])
+    ]
+    trace = trace_of(
+        tmp_path,
+        kernel(0, 15, 1),  # the first op began before the gap
+        *ops,
+        cpu("aten::inner", 26, 5),
+        launch(66, 2),  # and the last one launches
+        kernel(80, 5, 2),
+    )
+    (gaps,) = find_gaps(trace)
+    causes = gap_causes(trace, gaps)
+    small = small_ops(trace, gaps.before, causes)
+    assert (small.count.tolist(), [trace.names[i] for i in small.name]) == ([4], ["aten::add"])
+    assert activity_texts(trace, causes, small) == ["4 ops, most in aten::add"]
+
+
+# Devices
+
+
+def device(**more: Any) -> dict[str, Any]:
+    return {"name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0, "numSms": 132} | more
+
+
+@pytest.mark.parametrize(
+    ("properties", "known"),
+    [
+        (device(), True),
+        (device(computeMinor=1), False),
+        (device(computeMajor=None), True),
+        (device(numSms=131), False),
+        (device(numSms=None), True),
+        (device(name="NVIDIA H2000"), False),
+    ],
+)
+def test_which_device_it_is(properties: dict[str, Any], known: bool) -> None:
+    assert (find_peak(properties) is not None) == known
+
+
+@pytest.mark.parametrize(
+    ("gib", "known"),
+    [(192, True), (192 * 0.951, True), (192 * 0.949, False), (192 * 1.049, True), (192 * 1.051, False)],
+)
+def test_a_nameless_device_is_known_by_its_memory(gib: float, known: bool) -> None:
+    nameless = {
+        "name": "",
+        "computeMajor": 9,
+        "computeMinor": 4,
+        "numSms": 304,
+        "totalGlobalMem": gib * 2**30,
+    }
+    assert (find_peak(nameless) is not None) == known
+    assert find_peak(nameless | {"numSms": None}) is None
+
+
+# Links
+
+
+def test_links_from_an_op_and_back(tmp_path: Path) -> None:
+    trace = trace_of(
+        tmp_path,
+        cpu("aten::mm", 0, 50, **{"External id": 5}),
+        cpu("aten::view", 2, 3),
+        launch(10, 1) | {"args": {"correlation": 1, "External id": 5}},
+        launch(20, 2, 4, "cudaGraphLaunch"),
+        cpu("cudaEventQuery", 30, 2, "cuda_runtime", correlation=9),
+        kernel(60, 5, 1),
+        kernel(70, 5, 2, name="first"),
+        kernel(80, 5, 2, name="second"),
+        kernel(90, 5, 77, name="lost"),
+    )
+    at = {trace.name_of(i): i for i in range(len(trace))}
+
+    def step_to(move: Any, name: str) -> tuple[str, str]:
+        where, why = move(trace, at[name])
+        return trace.name_of(where) if where is not None else "-", why
+
+    assert step_to(follow, "aten::mm") == ("cudaLaunchKernel", "op → launch, the first of 2")
+    assert step_to(follow, "cudaLaunchKernel") == ("k1", "launch → device event")
+    assert step_to(follow, "cudaGraphLaunch") == ("first", "launch → device event, the first of 2")
+    assert step_to(follow, "first") == ("second", "device event 2 of 2 of the same launch")
+    assert step_to(follow, "second") == ("-", "the flow ends here; [ goes back to the launch")
+    assert step_to(follow, "lost") == ("-", "this device event has no launch in the trace")
+    assert step_to(follow, "cudaEventQuery") == ("-", "this call launched nothing")
+    assert step_to(follow, "aten::view") == ("-", "nothing was launched within this event")
+    assert step_to(unfollow, "second") == ("cudaGraphLaunch", "device event → launch")
+    assert step_to(unfollow, "cudaLaunchKernel") == ("aten::mm", "launch → op")
+    assert step_to(unfollow, "cudaGraphLaunch") == ("aten::mm", "to the parent")
+    assert step_to(unfollow, "aten::mm") == ("-", "nothing leads here")
+    assert step_to(unfollow, "lost") == ("-", "this device event has no launch in the trace")
+    assert backward(trace, at["aten::mm"]) is None
+
+
+def test_a_chain_lists_the_longest(tmp_path: Path) -> None:
+    graph = [kernel(100 + 20 * i, 1 + (7 * i) % 12, 1, name=f"k{i}") for i in range(MOST_EVENTS + 3)]
+    trace = trace_of(tmp_path, step(1, 0, 50), cpu("aten::mm", 10, 30), launch(20, 1), *graph)
+    at = {trace.name_of(i): i for i in range(len(trace))}
+    chain = launch_chain(trace, at["aten::mm"])
+    assert chain.more == 3
+    kernels = [link for link in chain.links if link.role == "kernel"]
+    kept = sorted(range(len(graph)), key=lambda i: -((7 * i) % 12))[:MOST_EVENTS]
+    assert [link.name for link in kernels] == [f"k{i}" for i in sorted(kept)]
+    assert [(link.role, link.level) for link in chain.links[:3]] == [("step", 0), ("op", 1), ("launch", 2)]
+    assert {link.level for link in kernels} == {3}
+    assert kernels[0].delay == trace.start[at[kernels[0].name]] - 20_000
+    assert (
+        len(launched_by(trace, at["aten::mm"])) == len(launched_by(trace, at["ProfilerStep#1"])) == len(graph)
+    )
+
+
+# Rules at their limits
+
+
+@pytest.mark.parametrize(("alone", "fires"), [(99, False), (100, True)])
+def test_a_tenth_of_communication_is_enough(tmp_path: Path, alone: float, fires: bool) -> None:
+    events = [
+        *run(100, 900 - alone, 1),
+        *run(950 - alone, 50 + alone, 2, TALK, stream=13),
+        *run(1000, 100, 3),
+    ]
+    assert (found(trace_of(tmp_path, *events), "communication") is not None) == fires
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "end", "fires"),
+    [
+        (100, 99, 400, True),
+        (100, 101, 400, False),  # less than half of the work
+        (100, 80, 600, True),  # the device is busy for 0.3 of its time
+        (100, 80, 601, False),
+    ],
+)
+def test_a_hotspot(tmp_path: Path, first: float, other: float, end: float, fires: bool) -> None:
+    events = [*run(100, first, 1, GEMM), *run(100 + first, other - 1, 2, "k"), *run(99 + end, 1, 3, "last")]
+    assert (found(trace_of(tmp_path, *events), "hotspot") is not None) == fires
+
+
+def test_stretches_before_the_first_op(tmp_path: Path) -> None:
+    parts = [
+        event
+        for i, wait in enumerate((60, 90, 70))
+        for event in (
+            cpu(f"part {i}", 1000 * i, 400, "user_annotation"),
+            cpu("aten::mm", 1000 * i + wait, 10),
+            *run(1000 * i + wait + 20, 5, i + 1),
+        )
+    ]
+    finding = found(trace_of(tmp_path, *parts), "before_the_first_op")
+    assert finding is not None
+    assert finding.numbers == {"stretch_ns": 90_000, "total_ns": 220_000, "count": 3}
+    assert "With 2 more such stretches it is 220 µs" in finding.text
+    assert finding.title.startswith("90.0 µs pass in part 1")
+
+
+def test_data_loading_of_a_range(tmp_path: Path) -> None:
+    name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    trace = trace_of(tmp_path, step(1, 0, 1000), cpu(name, 500, 40, "user_annotation"), *run(800, 100, 1))
+    assert found(trace, "data_loading") is None  # 4 % of the step
+    finding = found(trace, "data_loading", scope=range_scope(450_000, 1_250_000))
+    assert finding is not None
+    assert finding.numbers == {"loading_ns": 40_000, "share": 0.05}
+    assert found(trace, "data_loading", scope=range_scope(450_000, 1_251_000)) is None
+
+
+def test_spread_needs_three_steps_that_run_the_same(tmp_path: Path) -> None:
+    def steps(*names: str) -> Trace:
+        events = [
+            event
+            for i, name in enumerate(names)
+            for event in (step(i, 1000 * i, 900), *run(1000 * i + 100, 100 + 100 * i, i + 1, name))
+        ]
+        return trace_of(tmp_path, *events)
+
+    assert found(steps("a", "a", "a"), "spread") is not None
+    assert found(steps("b", "a", "a"), "spread") is None
+    assert found(steps("b", "a", "a", "a"), "spread") is not None
+
+
+def test_pageable_copies(tmp_path: Path) -> None:
+    def copied(length: float) -> Finding | None:
+        events = [launch(10, 1, name="cudaMemcpyAsync"), memcpy(20, length, 1, "HtoD (Pageable -> Device)")]
+        return found(trace_of(tmp_path, *events, *run(4000, 20, 2)), "pageable_memory")
+
+    assert copied(49.999) is None  # 50 us at least
+    finding = copied(50)
+    assert finding is not None
+    assert finding.numbers["copy_ns"] == 50_000
+    assert "1.00 GB/s" in finding.text

@@ -1,0 +1,160 @@
+"""What is said of one event, at the limits where it is said; names at the limits of how they are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.kineto import Event, cpu, kernel, launch, trace_of
+
+from tracetui.analysis.explain import explain
+from tracetui.analysis.kernel_names import decode
+from tracetui.trace import Trace
+
+H200: dict[str, Any] = {
+    "deviceProperties": [
+        {"id": 0, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0, "numSms": 132},
+    ]
+}
+GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"
+ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, int>(int)"
+SHAPES = {"aten::mm": [[1024, 256], [256, 512]], "aten::add": [[1024, 1024], [1024, 1024]]}
+TYPES = {"aten::mm": "c10::BFloat16", "aten::add": "float"}
+
+
+def why(trace: Trace, name: str) -> str:
+    at = next(i for i in range(len(trace)) if trace.name_of(i) == name)
+    return " ".join(explain(trace, at).why)
+
+
+def ran(tmp_path: Path, op: str, name: str, length: float, **args: Any) -> Trace:
+    """One op with one kernel of so many microseconds."""
+    event = kernel(10, length, 1, name=name)
+    event["args"] |= {"External id": 1} | args
+    shapes = {"Input Dims": SHAPES[op], "Input type": [TYPES[op]] * 2, "External id": 1}
+    return trace_of(tmp_path, cpu(op, 0, 9, **shapes), launch(2, 1, 0.1), event, **H200)
+
+
+def test_bound_by_memory(tmp_path: Path) -> None:
+    """12.58 MB at 0.6 of 4,800 GB/s take 4.369 us."""
+    assert "bound by memory" in why(ran(tmp_path, "aten::add", ADD, 4.369), ADD)
+    assert "bound by memory" not in why(ran(tmp_path, "aten::add", ADD, 4.370), ADD)
+
+
+def test_far_from_the_peak(tmp_path: Path) -> None:
+    """268 MFLOP at 0.3 of 989.5 TFLOP/s take 0.9043 us."""
+    assert "of the peak" not in why(ran(tmp_path, "aten::mm", GEMM, 0.904), GEMM)
+    assert "It reaches 30% of the peak: this shape (1024 x 256 x 512)" in why(
+        ran(tmp_path, "aten::mm", GEMM, 0.905), GEMM
+    )
+
+
+@pytest.mark.parametrize(
+    ("grid", "said"),
+    [
+        ([119, 1, 1], ""),
+        ([59, 2, 1], "It has 118 blocks for 132 multiprocessors: at least 14 of them have nothing to do."),
+        ([11, 2, 3], "at least 66 of them have nothing to do"),
+        ([13, 5, 1], "It has 65 blocks for 132 multiprocessors: most of the device has nothing to do."),
+        ([1, 1, 1], "It has 1 block for"),
+        ([0, 1, 1], ""),
+        ([2**32, 1, 1], ""),
+        ("many", ""),
+    ],
+)
+def test_too_few_blocks(tmp_path: Path, grid: Any, said: str) -> None:
+    found = why(ran(tmp_path, "aten::mm", GEMM, 0.9, grid=grid), GEMM)
+    assert said in found
+    assert ("multiprocessors" in found) == bool(said)
+
+
+def test_longer_than_its_like(tmp_path: Path) -> None:
+    def said(*lengths: float) -> bool:
+        events = [kernel(100 * i, length, i, name="k") for i, length in enumerate(lengths)]
+        return "times the median of its" in why(trace_of(tmp_path, *events), "k")
+
+    # The first one is explained: 1.5 times the median of three calls at least, and 5 us more.
+    assert said(30, 20, 20)
+    assert not said(29.9, 20, 20)
+    assert said(10, 5, 5)
+    assert not said(9.9, 5, 5)
+    assert not said(30, 20)
+
+
+def test_when_it_started(tmp_path: Path) -> None:
+    events = [launch(0, 1), kernel(10, 20, 1, name="first"), launch(20, 2), kernel(30, 2, 2, name="queued")]
+    events += [launch(50, 3), kernel(60, 5, 3, name="waited")]
+    trace = trace_of(tmp_path, *events)
+    assert "It was queued behind other work: it starts 10.0 µs after its launch began." in why(
+        trace, "queued"
+    )
+    assert "Its launch takes the CPU longer (4.00 µs) than it runs (2.00 µs)." in why(trace, "queued")
+    assert "stood idle" not in why(trace, "queued")
+    assert "It starts 10.0 µs after its launch began: nothing was queued" in why(trace, "waited")
+    assert "longer" not in why(trace, "waited")
+    assert "The device stood idle for 28.0 µs before it" in why(trace, "waited")
+    assert "stood idle" not in why(trace, "first")
+
+
+def test_where_an_op_s_time_goes(tmp_path: Path) -> None:
+    def parts(*children: Event) -> Any:
+        trace = trace_of(tmp_path, cpu("aten::linear", 0, 100), *children)
+        return explain(trace, 0)
+
+    assert ("self", "20.0 µs of 100 µs") in parts(cpu("aten::mm", 10, 80)).facts
+    assert parts(cpu("aten::mm", 10, 80)).why == ()
+    found = parts(cpu("aten::mm", 10, 40.5), cpu("aten::t", 51, 20), cpu("aten::t", 72, 21))
+    assert found.why == (
+        "Hardly any of its time is its own: the largest part goes to aten::t (2 calls, 41.0 µs).",
+    )
+    with pytest.raises(IndexError):
+        explain(trace_of(tmp_path, cpu("a", 0, 1)), 1)
+    with pytest.raises(IndexError):
+        explain(trace_of(tmp_path, cpu("a", 0, 1)), -1)
+
+
+def test_how_a_copy_went(tmp_path: Path) -> None:
+    def facts(name: str, category: str, size: int) -> tuple[str, str]:
+        event = kernel(10, 2, 1, name=name, cat=category)
+        event["args"]["bytes"] = size
+        found = explain(trace_of(tmp_path, event, **H200), 0)
+        return " ".join(f"{k}: {v}" for k, v in found.facts), " ".join(found.why)
+
+    assert "bytes: 64 B, 32.0 MB/s" in facts("Memset (Device)", "gpu_memset", 64)[0]
+    assert "clears a counter" in facts("Memset (Device)", "gpu_memset", 64)[1]
+    assert "clears a counter" not in facts("Memset (Device)", "gpu_memset", 65)[1]
+    assert "bytes" not in facts("Memset (Device)", "gpu_memset", 0)[0]
+    told, _ = facts("Memcpy DtoD (Device -> Device)", "gpu_memcpy", 2_400_000)
+    assert "read and written: 2.40 TB/s, 50% of the bandwidth" in told
+    assert "pageable" in facts("Memcpy HtoD (Pageable -> Device)", "gpu_memcpy", 5)[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "short", "kind", "family"),
+    [
+        ("triton_poi_fused_add_0", "triton poi: add", "elementwise", "triton"),
+        ("triton_xyz_fused_add_0", "triton: xyz add", "other", "triton"),
+        ("triton_tem_fused_mm_0", "triton tem: mm", "gemm", "triton"),
+        ("triton_tem_fused_add_0", "triton tem: add", "other", "triton"),
+        ("triton_red_fused__softmax_view_3", "triton red: softmax", "reduction", "triton"),
+        ("triton_poi_fused_view_3", "triton poi: view", "elementwise", "triton"),
+        ("triton_poi_fused_7", "triton poi 7", "elementwise", "triton"),
+        # A mangled convolution of CUTLASS, without a shape; of another library; and no convolution.
+        ("_ZN7cutlass4conv17Conv2dFpropKernelE", "conv fprop", "conv", "cutlass"),
+        ("_ZN7library4conv17Conv2dFpropKernelE", "library", "other", "other"),
+        ("_Z", "_Z", "other", "other"),
+        ("_Z" + "?" * 40, "_Z" + "?" * 30, "other", "other"),
+    ],
+)
+def test_names(name: str, short: str, kind: str, family: str) -> None:
+    found = decode(name)
+    assert (found.short, found.kind, found.family) == (short, kind, family)
+
+
+def test_the_shape_and_type_of_a_mangled_convolution() -> None:
+    plain = decode("_ZN7cutlass4conv17Conv2dFpropKernelE")
+    assert (plain.tile, plain.dtype, plain.tensor_cores) == (None, None, None)
+    simt = decode("_ZN7cutlass4conv17Conv3dDgradKernelI9GemmShapeILi64ELi32ELi8EE10bfloat16_t7MmaSimtE")
+    assert (simt.tile, simt.dtype, simt.tensor_cores) == ("64x32x8", "bf16", False)
+    assert simt.short == "conv dgrad bf16 64x32"

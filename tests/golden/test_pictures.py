@@ -1,0 +1,124 @@
+"""Pictures of the timeline: the text of each line, and a digest of its colours and attributes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.golden.made import write_made
+from tests.timeline.conftest import scene_of
+
+from tracetui.analysis.gaps import find_gaps
+from tracetui.timeline import moves, viewport
+from tracetui.timeline.frame import paint
+from tracetui.timeline.layout import Of
+from tracetui.timeline.scene import Idle, Scene
+from tracetui.timeline.series import launches, memory
+from tracetui.timeline.themes import DARK, LIGHT, PLAIN
+from tracetui.trace import Trace, load
+
+SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
+HEIGHT = 26
+THEMES = {"dark": DARK, "light": LIGHT, "plain": PLAIN, "ascii": replace(DARK, ascii=True)}
+
+
+@cache
+def sample(name: str) -> Trace:
+    return load(SAMPLES / f"{name}.json.gz")
+
+
+@pytest.fixture
+def trace(request: pytest.FixtureRequest, tmp_path: Path) -> Trace:
+    return load(write_made(tmp_path)) if request.param == "made" else sample(request.param)
+
+
+def opened(trace: Trace, theme: str = "dark", width: int = 86) -> Scene:
+    """The scene as the viewer opens it: with gaps, memory, delay and queue."""
+    scene = scene_of(trace, width=width, height=HEIGHT - 2, theme=THEMES[theme])
+    series = (*scene.source.series, *memory(trace), *launches(trace))
+    layout = scene.layout.with_counters(len(series), HEIGHT - 2)
+    gaps = {gaps.device: Idle(gaps.start, gaps.end) for gaps in find_gaps(trace)}
+    return replace(scene.having(series=series, gaps=gaps), layout=layout)
+
+
+def picture(scene: Scene, height: int = HEIGHT) -> str:
+    canvas = paint(scene, height)
+    digests = [hashlib.sha1(canvas.styles()[y].tobytes()).hexdigest()[:6] for y in range(canvas.height)]
+    return "\n".join(f"{digest} {canvas.text(y)}" for y, digest in enumerate(digests))
+
+
+def busiest(trace: Trace) -> int:
+    """The longest slice of a device."""
+    return int(np.argmax(np.where(trace.launch >= 0, trace.duration, -1)))
+
+
+SCENES: dict[str, Callable[[Scene], Scene]] = {
+    "all of it": lambda scene: scene,
+    "twice as close": lambda scene: moves.zoomed(scene, 2, None),
+    "a kernel chosen": lambda scene: moves.revealed(
+        moves.chosen(scene, busiest(scene.source.trace)), busiest(scene.source.trace), HEIGHT, closer=True
+    ),
+    "20 times about it": lambda scene: moves.zoomed(
+        moves.chosen(scene, busiest(scene.source.trace)), 20, None
+    ),
+    "gap 2 of device 0": lambda scene: moves.gap_shown(replace(scene, gap=(0, 0, 2)), 0, 0, 2, HEIGHT),
+    "range, marks, an instant": lambda scene: replace(
+        moves.gone_to(moves.zoomed(scene, 3, None), (3 * scene.span[0] + 2 * scene.span[1]) // 5),
+        band=((2 * scene.span[0] + scene.span[1]) // 3, (scene.span[0] + scene.span[1]) // 2),
+        marks=((scene.span[0] + (scene.span[1] - scene.span[0]) // 2, "half"), (scene.span[1] - 1, "end")),
+    ),
+    "matches": lambda scene: scene.having(
+        matches=np.array(["add" in n for n in scene.source.trace.names])[scene.source.trace.name]
+    ),
+    "deep in": lambda scene: moves.look(
+        scene,
+        viewport.Viewport(float(scene.source.trace.start[busiest(scene.source.trace)]) - 500.5, 37.0, 86),
+    ),
+    "all rows, scrolled": lambda scene: moves.scrolled(
+        moves.arranged(scene, scene.layout.with_all(99), HEIGHT), 7, HEIGHT
+    ),
+    "a lane pinned, one hidden": lambda scene: replace(
+        scene, layout=replace(scene.layout.with_shown(0, 0), pinned=(scene.layout.track_of(Of.LANE, 1),))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize("trace", ["made", "mlp_eager", "train_ddp"], indirect=True)
+def test_picture(
+    trace: Trace, name: str, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]
+) -> None:
+    which = request.node.callspec.params["trace"]
+    golden(f"pictures_{which}", name, picture(SCENES[name](opened(trace))))
+
+
+@pytest.mark.parametrize("theme", ["light", "plain", "ascii"])
+@pytest.mark.parametrize("trace", ["made", "mlp_cuda_graph"], indirect=True)
+def test_theme(
+    trace: Trace, theme: str, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]
+) -> None:
+    which = request.node.callspec.params["trace"]
+    scene = SCENES["range, marks, an instant"](opened(trace, theme, 61))
+    golden(f"pictures_{which}", f"theme {theme}", picture(replace(scene, selected=busiest(trace)), 18))
+
+
+@pytest.mark.parametrize("trace", ["made", "mlp_eager"], indirect=True)
+def test_walk(trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]) -> None:
+    """Where the arrow keys lead."""
+    scene, told = opened(trace), []
+    keys = "down down next next down next up next next down down previous up up next"
+    for direction in 4 * keys.split():
+        event = moves.stepped(scene, direction)
+        found = None if event is None else event.slice
+        told.append(f"{direction:9} {'-' if found is None else f'{found} {trace.name_of(found)}'}")
+        if found is not None:
+            scene = moves.revealed(moves.chosen(scene, found), found, HEIGHT, closer=False)
+            told[-1] += f" at {scene.view.start_ns}+{scene.view.cell}, {scene.flows}"
+        if len(told) % 11 == 0:
+            scene = moves.zoomed(scene, 1.7, None)
+    golden(f"pictures_{request.node.callspec.params['trace']}", "a walk", "\n".join(told))
