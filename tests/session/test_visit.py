@@ -1,0 +1,99 @@
+"""A whole visit without a terminal: open, search, select, follow, range, table, export; and back again."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tracetui.analysis.averages import averages
+from tracetui.session.session import Session
+from tracetui.tables.averages import averages_table
+from tracetui.tables.gaps import gaps_table
+from tracetui.tables.model import arrange
+from tracetui.tables.writers import table_text
+from tracetui.trace import Kind, load
+
+TRAIN = Path(__file__).resolve().parent.parent.parent / "sample_traces" / "train.json.gz"
+
+
+def test_a_visit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACETUI_STATE", str(tmp_path / "state"))
+    session = Session.open(TRAIN)
+    walk, trace = session.walk, session.active.trace
+    session.lanes.resize(120, 36)
+
+    # Search: the first launch of a GEMM, from the beginning on.
+    walk.fit()
+    session.search.find("cat:cpu_op aten::mm")
+    place = session.search.next(1)
+    assert place == 0
+    op = session.search.event(place)
+    expected = [
+        i for i in range(len(trace)) if trace.kind[i] == Kind.CPU_OP and "aten::mm" in trace.name_of(i)
+    ]
+    assert op.slice == min(expected, key=lambda i: int(trace.start[i]))
+
+    # Select it, and follow it to its kernel.
+    opened = walk.view
+    walk.select(op.slice)
+    assert walk.view.contains(int(trace.start[op.slice]))
+    for _ in range(2):
+        event, _ = session.follow(1)
+        assert event is not None
+        walk.select(event)
+    kernel = walk.selected
+    assert kernel is not None
+    assert trace.kind[kernel] == Kind.KERNEL
+    assert int(trace.op[kernel]) == op.slice
+
+    # The step around it becomes the range; the tables speak of what starts in it.
+    step = session.scopes.find_step()
+    assert step is not None
+    walk.set_range(step.start, step.end)
+    session.scopes.to_range()
+    scope = session.scopes.scope
+    assert scope is not None
+    results = session.active.results.within(scope)
+    table = averages_table(trace, results.averages())
+    mine = averages(load(TRAIN), scope)
+    assert table.rows == len(mine)
+
+    # Sort, filter, export: what a file gets are the numbers of the averages.
+    order = arrange(table, "self_device", True, "gemm")
+    assert 0 < len(order) < table.rows
+    rows = list(csv.DictReader(io.StringIO(table_text(table, order, ".csv"))))
+    own = {mine.names[i]: int(mine.self_device[i]) for i in range(len(mine)) if mine.device[i]}
+    times = [round(float(row["self_device_us"]) * 1000) for row in rows]
+    assert times == sorted(times, reverse=True)
+    assert [own[row["name"]] for row in rows] == times
+
+    gaps = gaps_table(session.active.results)
+    told = json.loads(table_text(gaps, arrange(gaps, "duration", True), ".json"))
+    session.gaps.next(1)
+    assert session.gaps.at is not None
+    longest = session.active.results.gaps()
+    assert told[0]["duration_ns"] == int(longest.duration[session.gaps.at]) == int(longest.duration.max())
+    assert told[0]["before"] == trace.name_of(int(longest.after[session.gaps.at]))
+
+    # A mark is there at the next opening, and so is the arrangement of the lanes.
+    session.marks.put(session.marks.here()._replace(label="the longest"))
+    lane = int(trace.lane[int(longest.after[session.gaps.at])])
+    session.lanes.pin(lane)
+    assert session.active.save_lanes(session.lanes.arrangement())
+    again = Session.open(TRAIN)
+    again.lanes.resize(120, 36)
+    again.lanes.restore(again.active.load_lanes())
+    again.marks.restore()
+    assert again.walk.scene.marks[0][1] == "the longest"
+    assert again.lanes.track(lane) in again.lanes.layout.pinned
+
+    # Back to where the visit began.
+    while walk.back():
+        pass
+    assert walk.view.span_ns == pytest.approx(opened.span_ns, rel=0.05)
+    assert np.isclose(walk.view.start_ns, opened.start_ns, atol=0.05 * opened.span_ns)
