@@ -2,8 +2,8 @@
 
     python benchmarks/mutants.py --seed 1 --count 200 [--only analysis] [--jobs 2] [--again]
 
-A mutant differs from the program in one place: a comparison, an operator, `and` for `or`, a `not`, a number,
-True for False, a whole condition, min for max, the side of a `searchsorted`. Places are drawn evenly from all
+A mutant differs from the program in one place: a comparison, an operator, `and` for `or`, a `not`, a number
+(by one, or a large one twofold), True for False, a whole condition, min for max, the side of a `searchsorted`. Places are drawn evenly from all
 that there are; texts, annotations, decorators, assertions and `strict=` are left alone. Each mutant runs the
 tests that execute its line, shortest first, until one fails, or for `--budget` seconds. A mutant that hangs
 is killed as well. Prints those that no test noticed, and the share that was killed by folder.
@@ -100,6 +100,8 @@ class Mutant:
     last: int
     function: bool
     """Whether it lies in a function's body: then it can be made in a running process."""
+    top: str
+    """The name that the outermost statement around it gives to something, or ""."""
     before: str
     """The source lines that change, as one line, and what they become."""
     after: str
@@ -119,7 +121,11 @@ class Places(ast.NodeVisitor):
         for line in self.lines:
             self.starts.append(self.starts[-1] + len(line))
         self.inside = False
-        self.visit(ast.parse(source))
+        self.top = ""
+        for statement in ast.parse(source).body:
+            target: Any = getattr(statement, "target", None) or getattr(statement, "targets", [None])[0]
+            self.top = getattr(statement, "name", "") or getattr(target, "id", "")
+            self.visit(statement)
 
     def at(self, line: int, column: int) -> int:
         return self.starts[line - 1] + len(self.lines[line - 1].encode()[:column].decode())
@@ -141,7 +147,7 @@ class Places(ast.NodeVisitor):
             text = f"({text})" if "\n" in text else text
             new = self.source[self.starts[first - 1] : begin] + text + self.source[end : self.starts[last]]
             shown = (" ".join(t.split()) for t in (old, new))
-            return Mutant(self.path, begin, end, text, n.lineno, n.end_lineno, self.inside, *shown)
+            return Mutant(self.path, begin, end, text, n.lineno, n.end_lineno, self.inside, self.top, *shown)
 
         self.found.append(tuple(map(made, texts)))
 
@@ -242,9 +248,9 @@ class Places(ast.NodeVisitor):
             self.add(node, *self.span(node), str(not node.value))
         elif _number(node):
             value: Any = node.value
-            nearby = (
-                (value + 1, value - 1) if isinstance(value, int) else (value * 2 or 1.0, value / 2 or -1.0)
-            )
+            nearby = (value + 1, value - 1)
+            if isinstance(value, float) or abs(value) > 16:
+                nearby = (value * 2 or 1.0, type(value)(value / 2) or -1.0)
             self.add(node, *self.span(node), *map(repr, nearby))
 
     def visit_keyword(self, node: ast.keyword) -> None:
@@ -441,20 +447,24 @@ class Choice:
                 self.of_file.setdefault(name, set()).add(test)
                 for line in lines:
                     self.of_line.setdefault((name, line), []).append(test)
+        files = {test.split("::")[0] for test in tests}
+        self.test_texts = {n: (ROOT / n).read_text(encoding="utf-8") for n in files}
         self.texts = {n: (ROOT / n).read_text(encoding="utf-8").splitlines() for n in self.of_file}
 
     def __call__(self, mutant: Mutant) -> list[str]:
-        """Those that execute the line; for a constant those that execute a line with its name, then those
-        of its file. Shortest first."""
+        """Those that execute the line; for a constant those that execute a line with its name, or whose file
+        imports its module; then those that execute anything of its file. Shortest first."""
         lines = range(mutant.first, mutant.last + 1)
         near = {t for line in lines for t in self.of_line.get((mutant.path, line), ())}
         far: set[str] = set()
         if not mutant.function or not near:
             far = self.of_file.get(mutant.path, set())
-            name = re.match(r"(\w+)\b(?=[^=]*=[^=])", mutant.before)
-            word = re.compile(rf"\b{name[1]}\b") if name else None
-            for path, text in self.texts.items() if word and not mutant.function else ():
-                used = [i for i, line in enumerate(text, 1) if word and word.search(line)]
+        if not mutant.function:
+            module = mutant.path.removeprefix("src/").removesuffix(".py").replace("/", ".")
+            near |= {test for test in self.tests if module in self.test_texts[test.split("::")[0]]}
+            word = re.compile(rf"\b{mutant.top}\b")
+            for path, text in self.texts.items() if mutant.top else ():
+                used = [i for i, line in enumerate(text, 1) if word.search(line)]
                 near |= {t for i in used for t in self.of_line.get((path, i), ())}
         cost = lambda test: self.tests[test]["seconds"]  # noqa: E731
         return sorted(near, key=cost) + sorted(far - near, key=cost)
