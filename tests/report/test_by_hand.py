@@ -1,0 +1,93 @@
+"""What reports say at their limits: memory without an op, unknown devices, narrow and wide screens."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.kineto import Event, cpu, kernel, launch, trace_of
+
+from tracetui.cli.main import main
+from tracetui.report.jsonable import share
+
+GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"
+
+
+def run(tmp_path: Path, *arguments: str) -> str:
+    """A command on the trace that `trace_of` wrote there."""
+    report, *options = arguments
+    result = CliRunner().invoke(main, [report, str(tmp_path / "t.json"), *options])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def memory(at: float, size: int, name: str = "[memory]") -> Event:
+    args = {"Bytes": size, "Device Type": 1, "Device Id": 0}
+    return {"ph": "i", "s": "t", "name": name, "pid": 9, "tid": 9, "ts": at, "args": args}
+
+
+def test_memory_is_on_the_rows_that_it_belongs_to(tmp_path: Path) -> None:
+    trace_of(
+        tmp_path,
+        cpu("aten::mm", 10, 10),
+        cpu("aten::empty", 12, 5),
+        *(memory(at, size) for at, size in ((1, 64), (10, 512), (13, 1024), (20, 256), (21, -32))),
+        memory(30, 1, "[OutOfMemory]"),
+    )
+    rows = {row["name"]: row for row in json.loads(run(tmp_path, "table", "--json"))}
+    assert {name: row["device_memory_bytes"] for name, row in rows.items()} == {
+        "aten::mm": 1792,  # both of its ends included
+        "aten::empty": 1024,
+        "[memory]": 32,
+        "[OutOfMemory]": 0,
+    }
+    assert rows["aten::mm"]["self_device_memory_bytes"] == 768
+
+
+def test_shares_that_are_none() -> None:
+    assert share(0.25) == 0.25
+    assert share(None) is share(float("nan")) is share(float("inf")) is None
+
+
+def product(tmp_path: Path, device: str, **types: Any) -> dict[str, Any]:
+    event = kernel(20, 2, 1, name=GEMM)
+    event["args"]["External id"] = 1
+    shapes = {"Input Dims": [[1024, 256], [256, 512]], "External id": 1} | types
+    properties = {"deviceProperties": [{"id": 0, "name": device}]}
+    trace_of(tmp_path, cpu("aten::mm", 0, 9, **shapes), launch(2, 1), event, **properties)
+    found: dict[str, Any] = json.loads(run(tmp_path, "efficiency", "--json"))
+    return found
+
+
+def test_a_device_that_is_not_known_has_no_peak(tmp_path: Path) -> None:
+    found = product(tmp_path, "Riva 128")
+    assert found["ops"][0]["compute_share"] is None
+    text = " ".join(run(tmp_path, "efficiency").split())
+    assert "Riva 128" in text
+    assert "no shares" in text
+    assert "data sheet" not in text
+    product(tmp_path, "NVIDIA H200")
+    assert "data sheet" in " ".join(run(tmp_path, "efficiency").split())
+
+
+def test_without_types_the_kernel_s_name_tells(tmp_path: Path) -> None:
+    found = product(tmp_path, "NVIDIA H200")
+    assert found["ops"][0]["dtype"] == "bf16"
+    assert found["ops"][0]["gbps"] is None
+
+
+@pytest.mark.parametrize("width", [80, 90, 130, 200])
+@pytest.mark.parametrize("report", ["gaps", "steps", "summary", "findings", "efficiency"])
+def test_screens_of_any_width(
+    samples: Path, monkeypatch: pytest.MonkeyPatch, report: str, width: int
+) -> None:
+    monkeypatch.setattr("tracetui.report.terminal.terminal_width", lambda: width)
+    path = str(samples / "attention_naive.json.gz")
+    lines = CliRunner().invoke(main, [report, path]).stdout.splitlines()
+    assert max(map(len, lines)) <= width
+    if width == 200:  # sentences are not read in lines of any length
+        prose = [line for line in lines if line.endswith((".", ",")) and "  " not in line.strip()]
+        assert all(len(line) <= 104 for line in prose)
