@@ -372,3 +372,29 @@ def test_pageable_copies(tmp_path: Path) -> None:
     assert finding is not None
     assert finding.numbers["copy_ns"] == 50_000
     assert "1.00 GB/s" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("lengths", "advice"),
+    [((2, 2, 20), "Give the device more work"), ((2, 20, 20), "Look at what Python does")],
+)
+def test_the_advice_where_the_cpu_sets_the_pace(
+    tmp_path: Path, lengths: tuple[float, ...], advice: str
+) -> None:
+    """Where most kernels are shorter than their launches, there is too little to launch."""
+    events = [event for i, length in enumerate(lengths) for event in run(500 * i + 10, length, i + 1)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert finding.advice.startswith(advice)
+    assert finding.numbers["short_launches"] == lengths.count(2)
+
+
+@pytest.mark.parametrize(("wait", "fires"), [(50, True), (49.999, False)])
+def test_the_shortest_stretch_before_the_first_op(tmp_path: Path, wait: float, fires: bool) -> None:
+    events = [
+        cpu("part", 0, 400, "user_annotation"),
+        cpu("aten::mm", wait, 10),
+        *run(300, 5, 1),
+        *run(390, 5, 2),
+    ]
+    assert (found(trace_of(tmp_path, *events), "before_the_first_op") is not None) == fires

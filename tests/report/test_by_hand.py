@@ -11,7 +11,9 @@ from click.testing import CliRunner
 from tests.kineto import Event, cpu, kernel, launch, trace_of
 
 from tracetui.cli.main import main
+from tracetui.report.facts import event_facts
 from tracetui.report.jsonable import share
+from tracetui.trace.memory import memory_records
 
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"
 
@@ -91,3 +93,31 @@ def test_screens_of_any_width(
     if width == 200:  # sentences are not read in lines of any length
         prose = [line for line in lines if line.endswith((".", ",")) and "  " not in line.strip()]
         assert all(len(line) <= 104 for line in prose)
+
+
+def test_memory_in_the_details(tmp_path: Path) -> None:
+    def record(at: float, size: int, kind: int, total: int) -> Event:
+        args = {"Bytes": size, "Device Type": kind, "Device Id": 0 if kind else -1, "Total Allocated": total}
+        return memory(at, 0) | {"args": args}
+
+    events = [record(1, 1024, 0, 1024), record(2, 2048, 1, 2048), record(15, -512, 1, 1536)]
+    trace = trace_of(tmp_path, cpu("aten::mm", 10, 10), cpu("early", 0, 0.5), *events, record(30, 0, 0, 0))
+    records = memory_records(trace)
+
+    def said(name: str) -> dict[str, str]:
+        at = next(i for i in range(len(trace)) if trace.name_of(i) == name)
+        return {fact.label: fact.value for fact in event_facts(trace, at, {}, records)}
+
+    facts = said("aten::mm")
+    assert facts["memory, CPU"] == "1.00 KiB allocated, at its start"
+    assert facts["memory, GPU 0"] == "2.00 KiB allocated, at its start"
+    assert facts["allocates"] == "-512 B GPU, until its end"
+    assert not {"memory, CPU", "memory, GPU 0", "allocates"} & set(said("early"))
+
+
+def test_a_copy_that_cannot_be_written(tmp_path: Path) -> None:
+    trace_of(tmp_path, cpu("aten::mm", 10, 10))
+    path = str(tmp_path / "t.json")
+    result = CliRunner().invoke(main, ["check", path, "--repair", str(tmp_path / "nowhere" / "x.json.gz")])
+    assert result.exit_code != 0
+    assert "no such file" in result.output.lower()
