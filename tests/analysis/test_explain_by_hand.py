@@ -188,3 +188,17 @@ def test_the_work_of_an_op_is_told_for_a_kernel_that_does_it(tmp_path: Path) -> 
     assert not {"work", "M x K x N"} & labels(ADD, "aten::mm")
     assert not {"work", "M x K x N"} & labels(GEMM, "aten::add")
     assert "work" not in labels("void at::native::reduce_kernel<512, 1, float>(float)", "aten::add")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "dtype"),
+    [
+        ("long, bool", "int64"),
+        ("bool, long", None),
+        ("bool, float", "fp32"),
+        ("int, c10::BFloat16, float", "bf16"),
+        ("4, 5", None),
+    ],
+)
+def test_the_type_of_a_kernel_that_nobody_knows(arguments: str, dtype: str | None) -> None:
+    assert decode(f"void library::thing<{arguments}>(int)").dtype == dtype
