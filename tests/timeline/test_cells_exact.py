@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from tracetui.timeline import moves
 from tracetui.timeline.arrangement import arranged, arrangement
 from tracetui.timeline.canvas import BOLD, UNDERLINE, Canvas, cut, runs, unpack
+from tracetui.timeline.colour import contrast, rgb
 from tracetui.timeline.frame import paint
 from tracetui.timeline.scene import EDGE, TOP, Idle, Scene
 from tracetui.timeline.series import series
@@ -108,3 +110,19 @@ def test_the_lane_of_a_gap_comes_up(make: Make, make_scene: MakeScene) -> None:
     device = trace.lanes[1].device
     scene = replace(scene, gaps={device: Idle(np.array([10]), np.array([500]))})
     assert moves.gap_shown(scene, device, 0, TOP + 4).top == 6
+
+
+def test_the_palette_of_xterm() -> None:
+    names = """
+        000000 cd0000 00cd00 cdcd00 0000ee cd00cd 00cdcd e5e5e5 7f7f7f ff0000 00ff00 ffff00 5c5cff ff00ff
+        00ffff ffffff
+    """
+    assert [bytes(rgb(i)).hex() for i in range(16)] == names.split()
+    told = {16: "000000", 21: "0000ff", 52: "5f0000", 59: "5f5f5f", 110: "87afd7", 231: "ffffff"}
+    told |= {232: "080808", 233: "121212", 255: "eeeeee"}
+    assert {i: bytes(rgb(i)).hex() for i in told} == told
+    assert contrast(16, 231) == contrast(231, 16) == 21
+    assert contrast(196, 231) == pytest.approx(3.998, abs=1e-3)  # pure red on white
+    assert contrast(21, 231) == pytest.approx(8.592, abs=1e-3)
+    assert contrast(46, 16) == pytest.approx(15.304, abs=1e-3)
+    assert contrast(232, 16) == pytest.approx(1.0486, abs=1e-3)  # nearly black
