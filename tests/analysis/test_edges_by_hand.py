@@ -358,6 +358,7 @@ def test_spread_needs_three_steps_that_run_the_same(tmp_path: Path) -> None:
         return trace_of(tmp_path, *events)
 
     assert found(steps("a", "a", "a"), "spread") is not None
+    assert found(steps("a", "a", "a"), "spread", scope=range_scope(0, 5_000_000)) is None
     assert found(steps("b", "a", "a"), "spread") is None
     assert found(steps("b", "a", "a", "a"), "spread") is not None
 

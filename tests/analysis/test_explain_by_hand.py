@@ -95,6 +95,7 @@ def test_when_it_started(tmp_path: Path) -> None:
     assert "longer" not in why(trace, "waited")
     assert "The device stood idle for 28.0 µs before it" in why(trace, "waited")
     assert "stood idle" not in why(trace, "first")
+    assert "It starts 10.0 µs after its launch began" in why(trace, "first")  # the first slice of all
 
 
 def test_where_an_op_s_time_goes(tmp_path: Path) -> None:
