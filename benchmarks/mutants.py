@@ -5,9 +5,9 @@
 A mutant differs from the program in one place: a comparison, an operator, `and` for `or`, a `not`, a number
 (by one, or a large one twofold), True for False, a whole condition, min for max, the side of a
 `searchsorted`. Places are drawn evenly from all that there are; texts, annotations, decorators, assertions
-and `strict=` are left alone. Each mutant runs the tests that execute its line, shortest first, until one
-fails, or for `--budget` seconds. A mutant that hangs is killed as well. Prints those that no test noticed,
-and the share that was killed by folder.
+and `strict=` are left alone. Each mutant runs the tests that execute its line, those of its own folder
+first, then the shortest, until one fails, or for `--budget` seconds. A mutant that hangs is killed as well.
+Prints those that no test noticed, and the share that was killed by folder.
 
 The program is never changed in place: everything happens in a copy of the tree, without the collection of
 traces that may lie beside it, as in a clone. Which test executes which line is found out once per test file
@@ -454,7 +454,8 @@ class Choice:
 
     def __call__(self, mutant: Mutant) -> list[str]:
         """Those that execute the line; for a constant those that execute a line with its name, or whose file
-        imports its module; then those that execute anything of its file. Shortest first."""
+        imports its module; then those that execute anything of its file. Those of its own folder come first,
+        then the shortest."""
         lines = range(mutant.first, mutant.last + 1)
         near = {t for line in lines for t in self.of_line.get((mutant.path, line), ())}
         far: set[str] = set()
@@ -467,7 +468,11 @@ class Choice:
             for path, text in self.texts.items() if mutant.top else ():
                 used = [i for i, line in enumerate(text, 1) if word.search(line)]
                 near |= {t for i in used for t in self.of_line.get((path, i), ())}
-        cost = lambda test: self.tests[test]["seconds"]  # noqa: E731
+        own = f"tests/{mutant.path.split('/')[2]}/"
+
+        def cost(test: str) -> tuple[bool, float]:
+            return not test.startswith(own), self.tests[test]["seconds"]
+
         return sorted(near, key=cost) + sorted(far - near, key=cost)
 
 
