@@ -190,6 +190,7 @@ def test_scrolling(scene: Scene) -> None:
     assert shown(moves.brought_up(folded, 0, 3, 12)) == [6, 1, 1]
     assert shown(moves.brought_up(folded, 0, 0, 12)) == [1, 1, 1]
     assert moves.lane_in_view(scene, 2, 6).top == 4
+    assert moves.lane_in_view(replace(scene, top=3), 99, 6).top == 3
     assert moves.lane_in_view(replace(scene, top=3), 0, 6).top == 0
     assert moves.lane_in_view(replace(scene, layout=scene.layout.with_shown(1, 0)), 1, 6).top == 0
 
