@@ -326,7 +326,7 @@ def test_stretches_before_the_first_op(tmp_path: Path) -> None:
         event
         for i, wait in enumerate((60, 90, 70))
         for event in (
-            cpu(f"part {i}", 1000 * i, 400, "user_annotation"),
+            cpu(f"part {i}", 1000 * i, 500 - 100 * i, "user_annotation"),
             cpu("aten::mm", 1000 * i + wait, 10),
             *run(1000 * i + wait + 20, 5, i + 1),
         )
@@ -336,6 +336,7 @@ def test_stretches_before_the_first_op(tmp_path: Path) -> None:
     assert finding.numbers == {"stretch_ns": 90_000, "total_ns": 220_000, "count": 3}
     assert "With 2 more such stretches it is 220 µs" in finding.text
     assert finding.title.startswith("90.0 µs pass in part 1")
+    assert "of which 90.0 µs (22%) pass" in finding.text
 
 
 def test_data_loading_of_a_range(tmp_path: Path) -> None:

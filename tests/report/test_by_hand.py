@@ -10,9 +10,12 @@ import pytest
 from click.testing import CliRunner
 from tests.kineto import Event, cpu, kernel, launch, trace_of
 
+from tracetui.analysis.steps import summarize_steps
 from tracetui.cli.main import main
 from tracetui.report.facts import event_facts
 from tracetui.report.jsonable import share
+from tracetui.report.steps import steps_lines
+from tracetui.trace import load
 from tracetui.trace.memory import memory_records
 
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"
@@ -121,3 +124,24 @@ def test_a_copy_that_cannot_be_written(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["check", path, "--repair", str(tmp_path / "nowhere" / "x.json.gz")])
     assert result.exit_code != 0
     assert "no such file" in result.output.lower()
+
+
+def test_the_details_of_a_kernel(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, launch(0, 1), kernel(10, 5, 1))
+
+    def said(**args: Any) -> dict[str, str]:
+        return {fact.label: fact.value for fact in event_facts(trace, 1, args)}
+
+    assert "10.000 µs" in " ".join(said().values())  # from its launch, the first slice of all
+    assert said(grid=[2, 3], block=[128])["grid"] == "2 × 3 blocks of 128 threads"
+    for grid in ([], [1, 2, 3, 4], [1.5], "1", [True]):
+        assert "blocks" not in said(grid=grid, block=[128]).get("grid", "")
+    assert said(bytes=4096, **{"memory bandwidth (GB/s)": 12.5})["moves"] == "4,096 bytes at 12.5 GB/s"
+    assert said(bytes=4096, **{"memory bandwidth (GB/s)": 0})["moves"] == "4,096 bytes"
+
+
+def test_rows_that_are_no_steps_stand_out(samples: Path) -> None:
+    lines = steps_lines(summarize_steps(load(samples / "mlp_eager.json.gz")), 100)
+    styles = {line[1][0].strip(): line[1][1] for line in lines if len(line) > 2}
+    assert {styles[name] for name in styles if name.startswith("step ")} == {""}
+    assert styles["whole"] == "title"
