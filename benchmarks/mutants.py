@@ -360,11 +360,11 @@ class Recorder:
         if not code.co_filename.startswith(self.prefix):
             return None
         self.calls[code] += 1
-        if self.calls[code] > 12:  # enough seen of this function
+        if self.calls[code] > 200:  # enough seen of this function
             return None
         lines = self.lines.setdefault(code.co_filename[len(self.root) :], set())
         lines.add(frame.f_lineno)
-        left = 300
+        left = 2000
 
         def on_line(frame: FrameType, event: str, argument: object) -> Any:
             nonlocal left
