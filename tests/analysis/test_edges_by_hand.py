@@ -328,7 +328,7 @@ def test_stretches_before_the_first_op(tmp_path: Path) -> None:
         event
         for i, wait in enumerate((60, 90, 70))
         for event in (
-            cpu(f"part {i}", 1000 * i, 400, "user_annotation"),
+            cpu(f"part {i}", 1000 * i, 500 - 100 * i, "user_annotation"),
             cpu("aten::mm", 1000 * i + wait, 10),
             *run(1000 * i + wait + 20, 5, i + 1),
         )
@@ -338,6 +338,7 @@ def test_stretches_before_the_first_op(tmp_path: Path) -> None:
     assert finding.numbers == {"stretch_ns": 90_000, "total_ns": 220_000, "count": 3}
     assert "With 2 more such stretches it is 220 µs" in finding.text
     assert finding.title.startswith("90.0 µs pass in part 1")
+    assert "of which 90.0 µs (22%) pass" in finding.text
 
 
 def test_data_loading_of_a_range(tmp_path: Path) -> None:
@@ -360,6 +361,7 @@ def test_spread_needs_three_steps_that_run_the_same(tmp_path: Path) -> None:
         return trace_of(tmp_path, *events)
 
     assert found(steps("a", "a", "a"), "spread") is not None
+    assert found(steps("a", "a", "a"), "spread", scope=range_scope(0, 5_000_000)) is None
     assert found(steps("b", "a", "a"), "spread") is None
     assert found(steps("b", "a", "a", "a"), "spread") is not None
 
@@ -374,3 +376,29 @@ def test_pageable_copies(tmp_path: Path) -> None:
     assert finding is not None
     assert finding.numbers["copy_ns"] == 50_000
     assert "1.00 GB/s" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("lengths", "advice"),
+    [((2, 2, 20), "Give the device more work"), ((2, 20, 20), "Look at what Python does")],
+)
+def test_the_advice_where_the_cpu_sets_the_pace(
+    tmp_path: Path, lengths: tuple[float, ...], advice: str
+) -> None:
+    """Where most kernels are shorter than their launches, there is too little to launch."""
+    events = [event for i, length in enumerate(lengths) for event in run(500 * i + 10, length, i + 1)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert finding.advice.startswith(advice)
+    assert finding.numbers["short_launches"] == lengths.count(2)
+
+
+@pytest.mark.parametrize(("wait", "fires"), [(50, True), (49.999, False)])
+def test_the_shortest_stretch_before_the_first_op(tmp_path: Path, wait: float, fires: bool) -> None:
+    events = [
+        cpu("part", 0, 400, "user_annotation"),
+        cpu("aten::mm", wait, 10),
+        *run(300, 5, 1),
+        *run(390, 5, 2),
+    ]
+    assert (found(trace_of(tmp_path, *events), "before_the_first_op") is not None) == fires

@@ -95,6 +95,7 @@ def test_when_it_started(tmp_path: Path) -> None:
     assert "longer" not in why(trace, "waited")
     assert "The device stood idle for 28.0 µs before it" in why(trace, "waited")
     assert "stood idle" not in why(trace, "first")
+    assert "It starts 10.0 µs after its launch began" in why(trace, "first")  # the first slice of all
 
 
 def test_where_an_op_s_time_goes(tmp_path: Path) -> None:
@@ -158,3 +159,47 @@ def test_the_shape_and_type_of_a_mangled_convolution() -> None:
     simt = decode("_ZN7cutlass4conv17Conv3dDgradKernelI9GemmShapeILi64ELi32ELi8EE10bfloat16_t7MmaSimtE")
     assert (simt.tile, simt.dtype, simt.tensor_cores) == ("64x32x8", "bf16", False)
     assert simt.short == "conv dgrad bf16 64x32"
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        (
+            "void cutlass::device_kernel<flash::FlashAttnFwdSm90<flash::Mainloop> >(flash::Params)",
+            "flash fwd",
+        ),
+        (
+            "void cutlass::device_kernel<flash::FlashAttnBwdSm90<flash::Mainloop> >(flash::Params)",
+            "flash bwd",
+        ),
+    ],
+)
+def test_the_way_of_an_attention_kernel(name: str, short: str) -> None:
+    assert decode(name).short.startswith(short)
+
+
+def test_the_work_of_an_op_is_told_for_a_kernel_that_does_it(tmp_path: Path) -> None:
+    def labels(name: str, op: str) -> set[str]:
+        trace = ran(tmp_path, op, name, 5)
+        at = next(i for i in range(len(trace)) if trace.name_of(i) == name)
+        return {label for label, _ in explain(trace, at).facts}
+
+    assert "work" in labels(ADD, "aten::add")
+    assert "M x K x N" in labels(GEMM, "aten::mm")
+    assert not {"work", "M x K x N"} & labels(ADD, "aten::mm")
+    assert not {"work", "M x K x N"} & labels(GEMM, "aten::add")
+    assert "work" not in labels("void at::native::reduce_kernel<512, 1, float>(float)", "aten::add")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "dtype"),
+    [
+        ("long, bool", "int64"),
+        ("bool, long", None),
+        ("bool, float", "fp32"),
+        ("int, c10::BFloat16, float", "bf16"),
+        ("4, 5", None),
+    ],
+)
+def test_the_type_of_a_kernel_that_nobody_knows(arguments: str, dtype: str | None) -> None:
+    assert decode(f"void library::thing<{arguments}>(int)").dtype == dtype

@@ -230,7 +230,8 @@ def test_steps_and_their_windows(tmp_path: Path) -> None:
 
 
 def test_when_work_was_launched(tmp_path: Path) -> None:
-    trace = trace_of(tmp_path, *looped(tmp_path), kernel(60, 1, 91), cpu("aten::mm", 3, 1))
+    alone = kernel(2, 1, 92, 40)  # on a stream none of whose launches is there
+    trace = trace_of(tmp_path, *looped(tmp_path), kernel(60, 1, 91), cpu("aten::mm", 3, 1), alone)
     time = dict(zip(trace.names, [0] * len(trace.names), strict=True))
     for i, at in enumerate(launch_times(trace, np.arange(len(trace))).tolist()):
         time[trace.name_of(i)] = at
@@ -238,6 +239,7 @@ def test_when_work_was_launched(tmp_path: Path) -> None:
     assert time["k90"] == NEVER  # before the stream's first with a launch
     assert time["k91"] == 60_000  # its launch is lost
     assert time["aten::mm"] == 3_000
+    assert time["k92"] == 2_000
 
 
 def test_sums_over_steps(tmp_path: Path) -> None:

@@ -431,3 +431,13 @@ def test_where_the_inputs_of_a_convolution_stand(
     values = [""] * 9
     values[stride], values[pad], values[dilation], values[groups] = "[2, 2]", "[1, 1]", "[3, 3]", "2"
     assert work(name, *shapes, values=values).flops == 2 * (6 * 8 * 8) * (2 * 3 * 3)
+
+
+def test_no_more_inputs_are_read_than_an_op_has() -> None:
+    call = read_inputs(
+        {"Input Dims": [[1]] * 70, "Input type": ["float"] * 70, "Concrete Inputs": ["x"] * 70}
+    )
+    assert call is not None
+    assert (call.shape(63), call.shape(64)) == ((1,), None)
+    assert (call.dtype(63), call.dtype(64)) == ("fp32", None)
+    assert (call.value(63), call.value(64)) == ("x", "")

@@ -122,3 +122,17 @@ def test_findings(path: Path, golden: Callable[[str, str, str], None]) -> None:
                 told += [f"  {finding.text}", f"  {finding.advice}"]
             told.append(f"  {numbers} {finding.evidence[:6]}")
     golden("findings", f"{path.parent.name}/{path.name}", "\n".join(told))
+
+
+@pytest.mark.parametrize("name", ["mlp_eager", "train_memory"])
+def test_the_table_on_terminals(
+    name: str, golden: Callable[[str, str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which columns give way where the terminal is narrow."""
+    monkeypatch.setattr("tracetui.report.terminal.is_terminal", lambda: True)
+    lines = []
+    for width in range(40, 260, 10):
+        monkeypatch.setattr("tracetui.report.terminal.terminal_width", lambda width=width: width)
+        result = CliRunner().invoke(main, ["table", str(SAMPLES / f"{name}.json.gz"), "--limit", "1"])
+        lines += [f"{width}:", *result.stdout.splitlines()[1:4:2]]
+    golden("terminals", name, "\n".join(lines))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,11 +17,12 @@ from tests.timeline.conftest import scene_of
 from tracetui.analysis.gaps import find_gaps
 from tracetui.timeline import moves, viewport
 from tracetui.timeline.frame import paint
-from tracetui.timeline.layout import Of
+from tracetui.timeline.layout import Of, lay_out
 from tracetui.timeline.scene import Idle, Scene
 from tracetui.timeline.series import launches, memory
-from tracetui.timeline.themes import DARK, LIGHT, PLAIN
-from tracetui.trace import Trace, load
+from tracetui.timeline.themes import DARK, LIGHT, PLAIN, Theme
+from tracetui.timeline.themes import THEMES as ALL_THEMES
+from tracetui.trace import Kind, Trace, load
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
 HEIGHT = 26
@@ -122,3 +124,44 @@ def test_walk(trace: Trace, request: pytest.FixtureRequest, golden: Callable[[st
         if len(told) % 11 == 0:
             scene = moves.zoomed(scene, 1.7, None)
     golden(f"pictures_{request.node.callspec.params['trace']}", "a walk", "\n".join(told))
+
+
+@pytest.mark.parametrize("name", ALL_THEMES)
+def test_colours(name: str, golden: Callable[[str, str, str], None]) -> None:
+    fields = vars_of(ALL_THEMES[name])
+    golden("themes", name, "\n".join(f"{key} {value}" for key, value in fields.items()))
+
+
+def vars_of(theme: Theme) -> dict[str, object]:
+    """The fields, with the families by their kind's name."""
+    fields = {field.name: getattr(theme, field.name) for field in dataclasses.fields(theme)}
+    return fields | {"families": {Kind(kind).name: colours for kind, colours in theme.families.items()}}
+
+
+@pytest.mark.parametrize("trace", ["made", "mlp_eager", "train_ddp"], indirect=True)
+def test_layouts(
+    trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]
+) -> None:
+    """How many rows each track shows on screens of any height, and what is pinned."""
+    lines = []
+    for height in range(1, 60, 2):
+        layout = lay_out(trace, height)
+        kinds = "".join("lpdc"[of] for of in layout.of.tolist())
+        lines.append(f"{height} {kinds} {layout.ref.tolist()} {layout.shown.tolist()} {layout.pinned}")
+        lines.append(f"  {layout.with_counters(3, height).shown.tolist()} {layout.headings.tolist()}")
+    golden("layouts", request.node.callspec.params["trace"], "\n".join(lines))
+
+
+@pytest.mark.parametrize("trace", ["made", "train_ddp"], indirect=True)
+def test_small_screens(
+    trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]
+) -> None:
+    scene = opened(trace, width=86)
+    which = request.node.callspec.params["trace"]
+    small = replace(scene, view=viewport.resize(scene.view, 34), labels=9, selected=busiest(trace))
+    for height in (1, 2, 3, 9):
+        golden(
+            f"pictures_{which}",
+            f"34 cells, {height} lines",
+            picture(moves.arranged(small, small.layout, height), height),
+        )

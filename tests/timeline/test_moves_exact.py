@@ -219,3 +219,13 @@ def test_the_links_of_a_slice(make: Make) -> None:
     assert linked(trace, 0) == ()
     of_op = replace(trace, op=np.where(trace.launch == 2, 0, -1).astype(np.int32))
     assert linked(of_op, 0) == ((0, 5 + MOST),)
+
+
+def test_the_selection_stays_on_the_screen_that_shrinks(scene: Scene) -> None:
+    chosen = replace(scene, selected=at(scene, "deep 5"))
+    folded = scene.layout.with_shown(0, 2)
+    kept = moves.refitted(chosen, folded, 12, 6)
+    assert (shown(kept), kept.top) == ([6, 1, 1], 2)  # it was on the screen: unfolded again, and scrolled to
+    gone = moves.refitted(replace(chosen, layout=scene.layout.with_shown(0, 3)), folded, 12, 6)
+    assert (shown(gone), gone.top) == ([2, 1, 1], 0)
+    assert shown(moves.refitted(scene, folded, 12, 6)) == [2, 1, 1]

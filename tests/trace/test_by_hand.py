@@ -419,3 +419,13 @@ def test_what_cannot_be(
     trace = trace_of(some)
     assert {trace.name_of(i) for i in range(len(trace)) if trace.implausible[i]} == odd
     assert bool(trace.notices) == bool(odd)
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_fractions_of_far_times(trace_of: Load, sign: str) -> None:
+    """Sixteen digits before the point, on either side of zero."""
+    text = '{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":%s1606910596297023.%03d,"dur":1}'
+    moments = [1, 2, 499, 500, 501, 999]
+    trace = trace_of(("[" + ",".join(text % (sign, m) for m in moments) + "]").encode())
+    first = moments[-1] if sign else moments[0]
+    assert trace.start.tolist() == sorted(abs(m - first) for m in moments)

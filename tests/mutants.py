@@ -1,12 +1,13 @@
 """How well the tests notice a fault: change one thing in the program at random, and see whether a test fails.
 
-    python benchmarks/mutants.py --seed 1 --count 200 [--only analysis] [--jobs 2] [--again]
+    python tests/mutants.py --seed 1 --count 200 [--only analysis] [--jobs 2] [--again]
 
-A mutant differs from the program in one place: a comparison, an operator, `and` for `or`, a `not`, a number,
-True for False, a whole condition, min for max, the side of a `searchsorted`. Places are drawn evenly from all
-that there are; texts, annotations, decorators, assertions and `strict=` are left alone. Each mutant runs the
-tests that execute its line, shortest first, until one fails, or for `--budget` seconds. A mutant that hangs
-is killed as well. Prints those that no test noticed, and the share that was killed by folder.
+A mutant differs from the program in one place: a comparison, an operator, `and` for `or`, a `not`, a number
+(by one, or a large one twofold), True for False, a whole condition, min for max, the side of a
+`searchsorted`. Places are drawn evenly from all that there are; texts, annotations, decorators, assertions
+and `strict=` are left alone. Each mutant runs the tests that execute its line, those of its own folder
+first, then the shortest, until one fails, or for `--budget` seconds. A mutant that hangs is killed as well.
+Prints those that no test noticed, and the share that was killed by folder.
 
 The program is never changed in place: everything happens in a copy of the tree, without the collection of
 traces that may lie beside it, as in a clone. Which test executes which line is found out once per test file
@@ -100,6 +101,8 @@ class Mutant:
     last: int
     function: bool
     """Whether it lies in a function's body: then it can be made in a running process."""
+    top: str
+    """The name that the outermost statement around it gives to something, or ""."""
     before: str
     """The source lines that change, as one line, and what they become."""
     after: str
@@ -119,7 +122,11 @@ class Places(ast.NodeVisitor):
         for line in self.lines:
             self.starts.append(self.starts[-1] + len(line))
         self.inside = False
-        self.visit(ast.parse(source))
+        self.top = ""
+        for statement in ast.parse(source).body:
+            target: Any = getattr(statement, "target", None) or getattr(statement, "targets", [None])[0]
+            self.top = getattr(statement, "name", "") or getattr(target, "id", "")
+            self.visit(statement)
 
     def at(self, line: int, column: int) -> int:
         return self.starts[line - 1] + len(self.lines[line - 1].encode()[:column].decode())
@@ -141,7 +148,7 @@ class Places(ast.NodeVisitor):
             text = f"({text})" if "\n" in text else text
             new = self.source[self.starts[first - 1] : begin] + text + self.source[end : self.starts[last]]
             shown = (" ".join(t.split()) for t in (old, new))
-            return Mutant(self.path, begin, end, text, n.lineno, n.end_lineno, self.inside, *shown)
+            return Mutant(self.path, begin, end, text, n.lineno, n.end_lineno, self.inside, self.top, *shown)
 
         self.found.append(tuple(map(made, texts)))
 
@@ -242,9 +249,9 @@ class Places(ast.NodeVisitor):
             self.add(node, *self.span(node), str(not node.value))
         elif _number(node):
             value: Any = node.value
-            nearby = (
-                (value + 1, value - 1) if isinstance(value, int) else (value * 2 or 1.0, value / 2 or -1.0)
-            )
+            nearby = (value + 1, value - 1)
+            if isinstance(value, float) or abs(value) > 16:
+                nearby = (value * 2 or 1.0, type(value)(value / 2) or -1.0)
             self.add(node, *self.span(node), *map(repr, nearby))
 
     def visit_keyword(self, node: ast.keyword) -> None:
@@ -353,11 +360,11 @@ class Recorder:
         if not code.co_filename.startswith(self.prefix):
             return None
         self.calls[code] += 1
-        if self.calls[code] > 12:  # enough seen of this function
+        if self.calls[code] > 200:  # enough seen of this function
             return None
         lines = self.lines.setdefault(code.co_filename[len(self.root) :], set())
         lines.add(frame.f_lineno)
-        left = 300
+        left = 2000
 
         def on_line(frame: FrameType, event: str, argument: object) -> Any:
             nonlocal left
@@ -441,22 +448,31 @@ class Choice:
                 self.of_file.setdefault(name, set()).add(test)
                 for line in lines:
                     self.of_line.setdefault((name, line), []).append(test)
+        files = {test.split("::")[0] for test in tests}
+        self.test_texts = {n: (ROOT / n).read_text(encoding="utf-8") for n in files}
         self.texts = {n: (ROOT / n).read_text(encoding="utf-8").splitlines() for n in self.of_file}
 
     def __call__(self, mutant: Mutant) -> list[str]:
-        """Those that execute the line; for a constant those that execute a line with its name, then those
-        of its file. Shortest first."""
+        """Those that execute the line; for a constant those that execute a line with its name, or whose file
+        imports its module; then those that execute anything of its file. Those of its own folder come first,
+        then the shortest."""
         lines = range(mutant.first, mutant.last + 1)
         near = {t for line in lines for t in self.of_line.get((mutant.path, line), ())}
         far: set[str] = set()
         if not mutant.function or not near:
             far = self.of_file.get(mutant.path, set())
-            name = re.match(r"(\w+)\b(?=[^=]*=[^=])", mutant.before)
-            word = re.compile(rf"\b{name[1]}\b") if name else None
-            for path, text in self.texts.items() if word and not mutant.function else ():
-                used = [i for i, line in enumerate(text, 1) if word and word.search(line)]
+        if not mutant.function:
+            module = mutant.path.removeprefix("src/").removesuffix(".py").replace("/", ".")
+            near |= {test for test in self.tests if module in self.test_texts[test.split("::")[0]]}
+            word = re.compile(rf"\b{mutant.top}\b")
+            for path, text in self.texts.items() if mutant.top else ():
+                used = [i for i, line in enumerate(text, 1) if word.search(line)]
                 near |= {t for i in used for t in self.of_line.get((path, i), ())}
-        cost = lambda test: self.tests[test]["seconds"]  # noqa: E731
+        own = f"tests/{mutant.path.split('/')[2]}/"
+
+        def cost(test: str) -> tuple[bool, float]:
+            return not test.startswith(own), self.tests[test]["seconds"]
+
         return sorted(near, key=cost) + sorted(far - near, key=cost)
 
 
@@ -511,13 +527,13 @@ class Server:
         resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         exchange(self.tree / mutant.path, source)
-        end = time.monotonic() + self.budget
+        end = time.process_time() + self.budget
         for i, item in enumerate(items):
-            signal.alarm(int(10 + 3 * self.choose.tests[item.nodeid]["seconds"]))
+            signal.alarm(int(20 + 5 * self.choose.tests[item.nodeid]["seconds"]))
             following = items[i + 1] if i + 1 < len(items) else None
             if any(r.failed for r in runtestprotocol(item, log=False, nextitem=following)):
                 return 1
-            if time.monotonic() > end:
+            if time.process_time() > end:
                 break
         return 0
 
@@ -592,7 +608,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--only", default="", help="a folder or file below src/tracetui")
     parser.add_argument("--jobs", type=int, default=1, choices=(1, 2))
-    parser.add_argument("--budget", type=float, default=20, help="seconds of tests per mutant")
+    parser.add_argument("--budget", type=float, default=20, help="CPU seconds of tests per mutant")
     parser.add_argument("--again", action="store_true", help="only those that the last run did not kill")
     options = parser.parse_args()
     mutants = draw(options.seed, options.count, options.only)

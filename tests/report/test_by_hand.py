@@ -1,0 +1,147 @@
+"""What reports say at their limits: memory without an op, unknown devices, narrow and wide screens."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.kineto import Event, cpu, kernel, launch, trace_of
+
+from tracetui.analysis.steps import summarize_steps
+from tracetui.cli.main import main
+from tracetui.report.facts import event_facts
+from tracetui.tables.jsonable import share
+from tracetui.tables.steps import steps_lines
+from tracetui.trace import load
+from tracetui.trace.memory import memory_records
+
+GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"
+
+
+def run(tmp_path: Path, *arguments: str) -> str:
+    """A command on the trace that `trace_of` wrote there."""
+    report, *options = arguments
+    result = CliRunner().invoke(main, [report, str(tmp_path / "t.json"), *options])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def memory(at: float, size: int, name: str = "[memory]") -> Event:
+    args = {"Bytes": size, "Device Type": 1, "Device Id": 0}
+    return {"ph": "i", "s": "t", "name": name, "pid": 9, "tid": 9, "ts": at, "args": args}
+
+
+def test_memory_is_on_the_rows_that_it_belongs_to(tmp_path: Path) -> None:
+    trace_of(
+        tmp_path,
+        cpu("aten::mm", 10, 10),
+        cpu("aten::empty", 12, 5),
+        *(memory(at, size) for at, size in ((1, 64), (10, 512), (13, 1024), (20, 256), (21, -32))),
+        memory(30, 1, "[OutOfMemory]"),
+    )
+    rows = {row["name"]: row for row in json.loads(run(tmp_path, "table", "--json"))}
+    assert {name: row["device_memory_bytes"] for name, row in rows.items()} == {
+        "aten::mm": 1792,  # both of its ends included
+        "aten::empty": 1024,
+        "[memory]": 32,
+        "[OutOfMemory]": 0,
+    }
+    assert rows["aten::mm"]["self_device_memory_bytes"] == 768
+
+
+def test_shares_that_are_none() -> None:
+    assert share(0.25) == 0.25
+    assert share(None) is share(float("nan")) is share(float("inf")) is None
+
+
+def product(tmp_path: Path, device: str, **types: Any) -> dict[str, Any]:
+    event = kernel(20, 2, 1, name=GEMM)
+    event["args"]["External id"] = 1
+    shapes = {"Input Dims": [[1024, 256], [256, 512]], "External id": 1} | types
+    properties = {"deviceProperties": [{"id": 0, "name": device}]}
+    trace_of(tmp_path, cpu("aten::mm", 0, 9, **shapes), launch(2, 1), event, **properties)
+    found: dict[str, Any] = json.loads(run(tmp_path, "efficiency", "--json"))
+    return found
+
+
+def test_a_device_that_is_not_known_has_no_peak(tmp_path: Path) -> None:
+    found = product(tmp_path, "Riva 128")
+    assert found["ops"][0]["compute_share"] is None
+    text = " ".join(run(tmp_path, "efficiency").split())
+    assert "Riva 128" in text
+    assert "no shares" in text
+    assert "data sheet" not in text
+    product(tmp_path, "NVIDIA H200")
+    assert "data sheet" in " ".join(run(tmp_path, "efficiency").split())
+
+
+def test_without_types_the_kernel_s_name_tells(tmp_path: Path) -> None:
+    found = product(tmp_path, "NVIDIA H200")
+    assert found["ops"][0]["dtype"] == "bf16"
+    assert found["ops"][0]["gbps"] is None
+
+
+@pytest.mark.parametrize("width", [80, 90, 130, 200])
+@pytest.mark.parametrize("report", ["gaps", "steps", "summary", "findings", "efficiency"])
+def test_screens_of_any_width(
+    samples: Path, monkeypatch: pytest.MonkeyPatch, report: str, width: int
+) -> None:
+    monkeypatch.setattr("tracetui.report.terminal.terminal_width", lambda: width)
+    path = str(samples / "attention_naive.json.gz")
+    lines = CliRunner().invoke(main, [report, path]).stdout.splitlines()
+    assert max(map(len, lines)) <= width
+    if width == 200:  # sentences are not read in lines of any length
+        prose = [line for line in lines if line.endswith((".", ",")) and "  " not in line.strip()]
+        assert all(len(line) <= 104 for line in prose)
+
+
+def test_memory_in_the_details(tmp_path: Path) -> None:
+    def record(at: float, size: int, kind: int, total: int) -> Event:
+        args = {"Bytes": size, "Device Type": kind, "Device Id": 0 if kind else -1, "Total Allocated": total}
+        return memory(at, 0) | {"args": args}
+
+    events = [record(1, 1024, 0, 1024), record(2, 2048, 1, 2048), record(15, -512, 1, 1536)]
+    trace = trace_of(tmp_path, cpu("aten::mm", 10, 10), cpu("early", 0, 0.5), *events, record(30, 0, 0, 0))
+    records = memory_records(trace)
+
+    def said(name: str) -> dict[str, str]:
+        at = next(i for i in range(len(trace)) if trace.name_of(i) == name)
+        return {fact.label: fact.value for fact in event_facts(trace, at, {}, records)}
+
+    facts = said("aten::mm")
+    assert facts["memory, CPU"] == "1.00 KiB allocated, at its start"
+    assert facts["memory, GPU 0"] == "2.00 KiB allocated, at its start"
+    assert facts["allocates"] == "-512 B GPU, until its end"
+    assert not {"memory, CPU", "memory, GPU 0", "allocates"} & set(said("early"))
+
+
+def test_a_copy_that_cannot_be_written(tmp_path: Path) -> None:
+    trace_of(tmp_path, cpu("aten::mm", 10, 10))
+    path = str(tmp_path / "t.json")
+    result = CliRunner().invoke(main, ["check", path, "--repair", str(tmp_path / "nowhere" / "x.json.gz")])
+    assert result.exit_code != 0
+    assert "no such file" in result.output.lower()
+
+
+def test_the_details_of_a_kernel(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, launch(0, 1), kernel(10, 5, 1))
+
+    def said(**args: Any) -> dict[str, str]:
+        return {fact.label: fact.value for fact in event_facts(trace, 1, args)}
+
+    assert "10.000 µs" in " ".join(said().values())  # from its launch, the first slice of all
+    assert said(grid=[2, 3], block=[128])["grid"] == "2 × 3 blocks of 128 threads"
+    for grid in ([], [1, 2, 3, 4], [1.5], "1", [True]):
+        assert "blocks" not in said(grid=grid, block=[128]).get("grid", "")
+    assert said(bytes=4096, **{"memory bandwidth (GB/s)": 12.5})["moves"] == "4,096 bytes at 12.5 GB/s"
+    assert said(bytes=4096, **{"memory bandwidth (GB/s)": 0})["moves"] == "4,096 bytes"
+
+
+def test_rows_that_are_no_steps_stand_out(samples: Path) -> None:
+    lines = steps_lines(summarize_steps(load(samples / "mlp_eager.json.gz")), 100)
+    styles = {line[1][0].strip(): line[1][1] for line in lines if len(line) > 2}
+    assert {styles[name] for name in styles if name.startswith("step ")} == {""}
+    assert styles["whole"] == "title"
