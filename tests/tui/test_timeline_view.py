@@ -316,6 +316,7 @@ async def test_folding(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
+        await until(pilot, lambda: len(view.walk.scene.source.series) == 2)
         view.lanes.set_series([])
         height = view.walk.scene.layout.height
         await pilot.click(TimelineView, offset=(2, TOP))

@@ -205,7 +205,7 @@ HINTS: tuple[tuple[str, str, str], ...] = (
     ("q", "quit", "quit"),
     ("/", "search", "search"),
     ("g", "gap", "gap_next"),
-    ("1-5", "panes", ""),
+    (f"1-{len(panes.PANES)}", "panes", ""),
     ("f", "fit", "centre"),
     ("0", "all", "fit"),
     ("[ ]", "flow", "flow_next"),

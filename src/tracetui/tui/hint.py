@@ -14,11 +14,12 @@ from textual.widget import Widget
 
 from tracetui.cells import cell
 from tracetui.session.state import state_folder
+from tracetui.tui.panes import PANES
 
 LINES = (
     ("New here?", "w s zoom, a d pan;", "← → ↑ ↓ go from event to event;", "0 shows all."),
     ("g goes to the longest gap;", "/ searches;", "e explains the selected event."),
-    ("? all keys;", "Esc hides this;", "1 to 5 open tables, Enter there shows the event."),
+    ("? all keys;", "Esc hides this;", f"1 to {len(PANES)} open tables, Enter there shows the event."),
 )
 """What is said, line by line; the last parts of a line go first where there is no room."""
 
