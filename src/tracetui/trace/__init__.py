@@ -1,4 +1,4 @@
-"""The events of a file become a Trace: lanes, nesting and links. numpy only."""
+"""Turns the events of a file into a `Trace` with lanes, nesting and links, using only numpy."""
 
 from __future__ import annotations
 
