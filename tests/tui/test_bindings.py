@@ -96,7 +96,12 @@ def test_the_readme_has_every_key() -> None:
     table = readme.split("## Keys")[1].split("The mouse:")[0]
     told = re.findall(r"`([^`]+)`", table)
     assert "with Shift, faster" in table
-    missing = {key_text(k) for a in ACTIONS for k in a.keys} - set(told) - set("WSAD") - {str(n) for n in range(2, len(PANES))}
+    missing = (
+        {key_text(k) for a in ACTIONS for k in a.keys}
+        - set(told)
+        - set("WSAD")
+        - {str(n) for n in range(2, len(PANES))}
+    )
     assert missing == set()
     assert f"`1` … `{len(PANES)}`" in table
     keys = re.findall(

@@ -1,1 +1,1 @@
-"""What bytes are: files, pipes and encodings, and the formats of traces, which become columns of events."""
+"""Reads trace files: opens and decompresses them, and turns the formats of traces into columns of events."""

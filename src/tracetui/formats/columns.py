@@ -1,4 +1,4 @@
-"""The arrays that events become: their types, what stands for a missing value, and columns that grow."""
+"""Array types, the values that mean "missing", and columns that grow."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ F64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 NO_ID = -1
-"""Stands for a correlation or an external id that an event does not carry."""
+"""The correlation or external id of an event that has none."""
 NO_TIME = -(1 << 63)
-"""Stands for a time or a duration that an event does not have."""
+"""The time or duration of an event that has none."""
 TIME_LIMIT = (1 << 62) - 1
-"""Times beyond this (146 years in nanoseconds on either side) are held at it, so that sums stay within int64.
-"""
+"""Times are clamped to this (146 years in nanoseconds, either way), so that sums fit into int64."""
 
 
 class Columns:
     """Columns of one length that grow together.
 
-    Each is one array with room to spare: memory that was never written to is not used, and pieces of the size
-    of a chunk would, once freed, lie scattered over the heap instead of going back to the system.
+    Each is one array with room to spare: untouched memory costs nothing, and chunk-sized pieces would
+    fragment the heap when freed instead of going back to the system.
     """
 
     def __init__(self, kinds: dict[str, Any]) -> None:
@@ -40,8 +39,8 @@ class Columns:
         return self.count
 
     def add(self, share: float = 0.0, **piece: Array) -> None:
-        """Append one array per column. `share`: how much of the whole this and all before are, for the room
-        taken."""
+        """Append one array per column. `share`: the fraction of the file read so far, this piece included,
+        from which the final size is estimated; 0 if unknown."""
         size = len(next(iter(piece.values())))
         total = self.count + size
         for name, array in piece.items():
@@ -50,14 +49,14 @@ class Columns:
                 room = max(2 * total, 1024)
                 if share > 0:
                     room = max(int(1.1 * total / share), total + total // 8, 1024)
-                grown = np.empty(room, dtype=self.kinds[name])
-                grown[: self.count] = column[: self.count]
-                self.arrays[name] = column = grown
+                larger = np.empty(room, dtype=self.kinds[name])
+                larger[: self.count] = column[: self.count]
+                self.arrays[name] = column = larger
             column[self.count : total] = array
         self.count = total
 
     def take(self, name: str) -> Array:
-        """The whole column; it is gone from here afterwards."""
+        """Remove a column and return it."""
         array = self.arrays[name][: self.count]
         self.arrays[name] = np.empty(0, dtype=self.kinds[name])
         return array

@@ -1,4 +1,4 @@
-"""What a format makes of a file: columns, what the file says of itself, and the way back to its events."""
+"""What a format returns for a file: columns, metadata, and a reader for the original events."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from tracetui.formats.store import Store
 
 
 class EventReader(Protocol):
-    """Reads the whole events behind `source` values again."""
+    """Reads complete events from the file again, given their `source` values."""
 
     def read(self, sources: Sequence[int]) -> list[dict[str, Any]]:
-        """The events as JSON objects, in the order asked for. {} for one that cannot be read any more."""
+        """The events as JSON objects, in the order of `sources`; {} where one can no longer be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """All that is read of a file."""
+    """Everything read from a file."""
 
     store: Store
     reader: EventReader
     text_size: int
-    """Bytes of the file without its encoding."""
+    """Size of the decompressed text in bytes."""
     base_ns: int | None = None
-    """Nanoseconds that are added to each time for its place on the clock, None where the file has none."""
+    """Nanoseconds to add to each time to get clock time; None if the file does not say."""
     devices: tuple[Mapping[str, Any], ...] = ()
-    """Properties of the devices, as Kineto writes them."""
+    """Device properties, as Kineto writes them."""
     distributed: Mapping[str, Any] | None = None
     """Rank, world size, ..., as Kineto writes them."""
     properties: Mapping[str, Any] = field(default_factory=dict)
-    """What else the file says of itself, if it is small."""
+    """Other small top-level values of the file."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One kind of thing that was repaired, lost, or impossible in a file, with how often."""
+    """One kind of problem that was repaired, lost or implausible in a file, and how often."""
 
     kind: str
     """A stable word for scripts, e.g. "truncated", "bad_utf8", "unclosed", "negative_duration"."""
@@ -16,7 +16,7 @@ class Notice:
     believe)."""
     count: int
     offset: int
-    """Byte offset (in the uncompressed text) of the first one, -1 where that has no meaning."""
+    """Byte offset (in the uncompressed text) of the first one, -1 if not applicable."""
     text: str
     """One line for people, without the count. Safe to show."""
 
@@ -51,18 +51,18 @@ KINDS: dict[str, tuple[str, str]] = {
     "stray": ("odd", "an event far away in time from all others: left out of the averages"),
     "before_launch": ("odd", "a device event that starts before its launch"),
 }
-"""Every kind of diagnostics: "repaired" lost nothing, "lost" did, "odd" is kept as it is."""
+"""Every kind of notice. "repaired" lost nothing, "lost" did, "odd" is kept unchanged."""
 
 
 @dataclass(slots=True)
 class Diagnostics:
-    """How often each kind came, the byte offset of its first time, and a detail of it."""
+    """Counts each kind of notice; keeps the byte offset of the first one, and a detail."""
 
     found: dict[str, list[int]] = field(default_factory=dict)
     details: dict[str, str] = field(default_factory=dict)
 
     def note(self, kind: str, offset: int = -1, count: int = 1, detail: str = "") -> None:
-        """Count `kind`, first seen at `offset` in the text. The detail, safe to show, goes into the line."""
+        """Count `kind`, seen at `offset` in the text. `detail`, safe to show, becomes part of its line."""
         if count <= 0:
             return
         entry = self.found.get(kind)
@@ -85,10 +85,9 @@ class Diagnostics:
 
     def notices(self) -> tuple[Notice, ...]:
         """The worst first: lost, odd, repaired."""
-        order = ("lost", "odd", "repaired")
-        made = []
+        notices = []
         for kind, (count, offset) in self.found.items():
             level, text = KINDS[kind]
             detail = self.details.get(kind)
-            made.append(Notice(kind, level, count, offset, f"{text} ({detail})" if detail else text))
-        return tuple(sorted(made, key=lambda notice: order.index(notice.level)))
+            notices.append(Notice(kind, level, count, offset, f"{text} ({detail})" if detail else text))
+        return tuple(sorted(notices, key=lambda notice: ("lost", "odd", "repaired").index(notice.level)))

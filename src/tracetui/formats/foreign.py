@@ -1,4 +1,4 @@
-"""Formats and encodings that are known but not read, and what to do with such a file."""
+"""Formats and encodings that are recognised but not supported, and what to do with such files."""
 
 from __future__ import annotations
 
@@ -6,25 +6,28 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-_TAR_MAGIC = 257
 _COMPRESSED = b"\x92\x03"
-"""The key of `compressed_packets` in a packet of Perfetto's, which may be a large one."""
+"""The key of `compressed_packets` in a Perfetto packet; those can be larger than the sniffed head."""
 
 
 class Foreign(NamedTuple):
-    """A format that is not read."""
+    """An unsupported format."""
 
     sniff: Callable[[bytes, str], bool]
-    """Whether a text that begins so, of a file of this name, has the format."""
+    """Whether text beginning with `head`, in a file called `name`, has this format."""
     advice: str
-    """What it is, and what to do with it: how a line goes on that begins with the file's name."""
+    """What it is and what to do with it; completes a line that starts with the file's name."""
     certain: bool = False
-    """Nothing else begins so: the file is not even tried. Otherwise it is, and named only if it has no
-    events."""
+    """Nothing else starts like this, so don't try to read the file. Otherwise it is tried, and this advice is
+    given only if no events are found."""
 
 
-def _starts(*magic: bytes) -> Callable[[bytes, str], bool]:
-    return lambda head, name: head.startswith(magic)
+def _starts(magic: bytes, at: int = 0) -> Callable[[bytes, str], bool]:
+    return lambda head, name: head.startswith(magic, at)
+
+
+def _is_bzip2(head: bytes, name: str) -> bool:
+    return head[:3] == b"BZh" and head[4:10] == b"1AY&SY"
 
 
 def _is_html(head: bytes, name: str) -> bool:
@@ -36,12 +39,12 @@ def _is_markdown(head: bytes, name: str) -> bool:
 
 
 def _is_snapshot(head: bytes, name: str) -> bool:
-    # A pickled dict, whose first key is one of these.
+    # A pickled dict with one of these as its first key.
     return head[:1] == b"\x80" and any(key in head[:64] for key in (b"segments", b"device_traces"))
 
 
 def _is_perfetto(head: bytes, name: str) -> bool:
-    """Whether `head` is a row of fields number 1, each of which is a message of its own (a TracePacket)."""
+    """Whether `head` is a series of fields numbered 1, each a message itself (a TracePacket)."""
     at = packets = 0
     while at < len(head) and packets < 8:
         if head[at] != 0x0A:
@@ -57,7 +60,7 @@ def _is_perfetto(head: bytes, name: str) -> bool:
 
 
 def _is_message(data: bytes) -> bool:
-    """Whether `data` is a row of protobuf fields."""
+    """Whether `data` is a series of protobuf fields."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -74,7 +77,7 @@ def _is_message(data: bytes) -> bool:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """(value, where it ends); beyond the end of `data` for one that does not end in it."""
+    """(value, end position); a position past the end of `data` if it is cut off."""
     value = shift = 0
     while at < len(data) and shift < 64:
         byte = data[at]
@@ -87,11 +90,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 FOREIGN = (
     Foreign(_starts(b"\xfd7zXZ\x00"), "is compressed by xz: run xz -d on it first", True),
-    Foreign(
-        lambda head, name: head[:3] == b"BZh" and head[4:10] == b"1AY&SY",
-        "is compressed by bzip2: run bzip2 -d on it first",
-        True,
-    ),
+    Foreign(_is_bzip2, "is compressed by bzip2: run bzip2 -d on it first", True),
     Foreign(
         _starts(b"SQLite format 3\x00"),
         "is an SQLite database, perhaps an Nsight Systems export: open the .nsys-rep in Nsight Systems",
@@ -105,8 +104,7 @@ FOREIGN = (
     ),
     Foreign(_starts(b"PK\x03\x04"), "is a zip archive: unzip it first, then open the trace inside"),
     Foreign(
-        lambda head, name: head[_TAR_MAGIC : _TAR_MAGIC + 5] == b"ustar",
-        "is a tar archive: unpack it first (tar -xf), then open the trace inside",
+        _starts(b"ustar", 257), "is a tar archive: unpack it first (tar -xf), then open the trace inside"
     ),
     Foreign(
         lambda head, name: b"speedscope.app/file-format-schema" in head,
@@ -115,11 +113,11 @@ FOREIGN = (
     Foreign(_is_html, "is an HTML page: open it in a browser"),
     Foreign(_is_markdown, "is Markdown text, not a trace: open the .json or .json.gz file instead"),
 )
-"""The first one that recognises a text names it."""
+"""The first match wins."""
 
 
 def advice(head: bytes, name: str, certain: bool = False) -> str:
-    """What a text that begins with `head` is, and what to do; "" for what is not known. `certain`: only where
-    nothing else can begin so."""
+    """Advice for a file whose text begins with `head`; "" if the format is unknown. `certain`: consider only
+    formats that nothing else can be mistaken for."""
     known = (f for f in FOREIGN if f.certain or not certain)
     return next((f.advice for f in known if f.sniff(head, name)), "")

@@ -23,18 +23,18 @@ class Source:
 
     path: str
     file: IO[bytes]
-    """Unbuffered and seekable. Standard input is a temporary file without a name by now."""
+    """Unbuffered and seekable. Pipes and standard input have been copied to a temporary file."""
     size: int
     encoding: Encoding
     stamp: tuple[int, int]
-    """Size and time of modification when it was opened."""
+    """Size and modification time (ns) when it was opened."""
 
     def stream(self, diagnostics: Diagnostics, offset: int = 0) -> Stream:
-        """The text from `offset` on. What is wrong with the encoding is noted."""
+        """The text from `offset` on. Damage to the encoding is noted in `diagnostics`."""
         return self.encoding.stream(self.file, self.size, offset, diagnostics)
 
     def parts(self) -> Parts:
-        """The text, to read parts of again."""
+        """Random access to the text."""
         return self.encoding.parts(self.file, self.size)
 
 
@@ -44,14 +44,14 @@ def shown(path: str) -> str:
 
 
 def open_source(path: str | Path, progress: Report | None = None) -> Source:
-    """Open a trace. Raises TraceError for what is no readable file."""
+    """Open a trace. Raises TraceError if it cannot be read."""
     name = str(path)
     try:
         file: IO[bytes]
         if name == "-":
             file = _spool(sys.stdin.buffer, progress)
         else:
-            # A pipe blocks until somebody writes: that is what its user wants.
+            # Opening a named pipe blocks until somebody writes, as intended.
             file = open(name, "rb", buffering=0)  # noqa: SIM115
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 with file:
@@ -70,7 +70,7 @@ def open_source(path: str | Path, progress: Report | None = None) -> Source:
 
 
 def _spool(stream: IO[bytes], progress: Report | None) -> IO[bytes]:
-    """Copy a stream to a temporary file without a name, which goes when it is closed."""
+    """Copy a stream to an unnamed temporary file, which is deleted when closed."""
     import tempfile  # slow to import, and rarely needed
 
     file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115

@@ -1,18 +1,17 @@
-"""The columns that every format fills: slices, points and counter samples, and small tables for everything
-else.
+"""The columns that every format fills (slices, points and counter samples), and small tables for the rest.
 
-An event is what Chrome's trace format makes of it: its phase is one letter ("X" a slice, "B" and "E" its
+Events follow Chrome's trace format: the phase is one letter ("X" a slice, "B" and "E" its
 begin and end, "i" an instant, "s", "t", "f" the ends of a flow, ...). The phase, the category, the process
 and the thread together are its *head*, a number in `Tables.heads`. Times are int64 nanoseconds on the file's
 clock.
 
-A worker process sends a `Store` back, so it holds only arrays and plain data (see `pack` and `absorb`).
+A worker process sends its `Store` to the parent, so it holds only arrays and plain data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,9 +22,9 @@ from tracetui.formats.diagnostics import Diagnostics
 Head = tuple[str, str, "int | str", "int | str"]
 """(ph, cat, pid, tid)"""
 OTHER_IDS = 1 << 62
-"""Flow ids that are no integers of 62 bits are numbered from here."""
+"""Flow ids that are not 62-bit integers are numbered from here."""
 LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async_gpu", "async"})
-"""Flows from a launch to its device event: `correlation` says the same."""
+"""Flows from a launch to its device event, redundant with `correlation`."""
 
 SLICE_COLUMNS = {
     "head": np.int32,
@@ -43,7 +42,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Numbered(dict[K, int]):
-    """Numbers keys in the order in which they first come: `table[key]` never fails."""
+    """Numbers keys in order of first use: `table[key]` never fails."""
 
     def __missing__(self, key: K) -> int:
         number = self[key] = len(self)
@@ -52,25 +51,17 @@ class Numbered(dict[K, int]):
 
 @dataclass(slots=True)
 class Tables:
-    """What the numbers in rows stand for."""
+    """The heads, names and ids behind the numbers in the columns."""
 
-    heads: Numbered[Head]
-    names: Numbered[str]
-    ids: Numbered[Any]
-
-    @classmethod
-    def empty(cls) -> Tables:
-        return cls(Numbered(), Numbered(), Numbered())
+    heads: Numbered[Head] = field(default_factory=Numbered)
+    names: Numbered[str] = field(default_factory=Numbered)
+    ids: Numbered[Any] = field(default_factory=Numbered)
 
     def flow_ids(self, values: list[Any]) -> I64:
         """Ids of any type as int64; NO_TIME for none."""
-        try:
-            found = np.array(values, dtype=np.int64) if all(type(v) is int for v in values) else None
-        except OverflowError:
-            found = None
-        if found is None or (found >= OTHER_IDS).any() or (found <= -OTHER_IDS).any():
-            found = np.array([self._flow_id(v) for v in values], dtype=np.int64)
-        return found
+        if all(type(v) is int and -OTHER_IDS < v < OTHER_IDS for v in values):
+            return np.array(values, dtype=np.int64)
+        return np.array([self._flow_id(v) for v in values], dtype=np.int64)
 
     def _flow_id(self, value: Any) -> int:
         if type(value) is int and -OTHER_IDS < value < OTHER_IDS:
@@ -82,7 +73,7 @@ class Tables:
 
 @dataclass(frozen=True, slots=True)
 class AsyncEvent:
-    """`b`, `n`, `e` and their old kin `S`, `T`, `F`."""
+    """`b`, `n`, `e`, or the older `S`, `T`, `F`."""
 
     phase: str
     category: str
@@ -95,10 +86,10 @@ class AsyncEvent:
 
 @dataclass(slots=True)
 class Store:
-    """What a format reads of a file. A slice or a point is a row of its columns, with the numbers of its head
-    and of its name in `tables`, and a `source` by which the format finds the whole event again."""
+    """What a format reads from a file. Slices and points are rows of columns; `head` and `name` index into
+    `tables`, and the format can find the whole event again by its `source`."""
 
-    tables: Tables = field(default_factory=Tables.empty)
+    tables: Tables = field(default_factory=Tables)
     slices: Columns = field(default_factory=lambda: Columns(SLICE_COLUMNS))
     points: Columns = field(default_factory=lambda: Columns(POINT_COLUMNS))
     """`B`, `E`, instants and the ends of flows."""
@@ -106,13 +97,13 @@ class Store:
     series: dict[tuple[str, str, str], int] = field(default_factory=dict)
     """(name, key, pid) of a counter to its number."""
     metadata: list[tuple[str, str, str, Any]] = field(default_factory=list)
-    """(name, pid, tid, value) of `process_name` and its kin, in the order of the file."""
+    """(name, pid, tid, value) of `process_name`, `thread_name`, ..., in file order."""
     asyncs: list[AsyncEvent] = field(default_factory=list)
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     _counts: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def count(self, heads: I32) -> None:
-        """Count events, by the numbers of their heads. Shape (events,)."""
+        """Count events by head. Shape (events,)."""
         if len(heads):
             lowest = int(heads.min())
             counts = np.bincount(heads - lowest)
@@ -125,7 +116,7 @@ class Store:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was read, neither an event nor something that is wrong."""
+        """Whether nothing at all was read, not even something broken."""
         return not self._counts.any() and not self.diagnostics.found
 
     def phases(self) -> dict[str, int]:
@@ -145,9 +136,9 @@ class Store:
         return (*tables, self.series, self.metadata, self.asyncs, self.diagnostics), arrays
 
     def absorb(self, plain: Sequence[Any], arrays: list[Array], share: float, base: int) -> None:
-        """Take in what `pack` gave of the next stretch of a text, as if it had been read here.
+        """Append what `pack` returned for the next stretch of a text, as if it had been read here.
 
-        `share`: how much of the whole text has been read with it. `base` is added to each `source`.
+        `share`: the fraction of the text read so far, this included. `base` is added to each `source`.
         """
         heads, names, ids, series, metadata, asyncs, diagnostics = plain
         counts, *arrays = arrays
@@ -174,9 +165,5 @@ class Store:
                     moved[large] = id_map[array[large] - OTHER_IDS]
             columns.add(share, **piece)
         self.metadata += metadata
-        for e in asyncs:
-            moved_event = AsyncEvent(
-                e.phase, e.category, e.key, int(name_map[e.name]), e.pid, e.start, e.source + base
-            )
-            self.asyncs.append(moved_event)
+        self.asyncs += [replace(e, name=int(name_map[e.name]), source=e.source + base) for e in asyncs]
         self.diagnostics.absorb(diagnostics)

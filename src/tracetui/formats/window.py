@@ -1,4 +1,4 @@
-"""A moving window over a text that is read from front to back."""
+"""A sliding window over text that is read sequentially."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 ReadInto = Callable[[memoryview], int]
-"""Fills a buffer with the next bytes of the text, and says how many; 0 at the end."""
+"""Fills a buffer with the next bytes of text and returns how many; 0 at the end."""
 
 
 class Window:
-    """`size` bytes of text from `offset` on, held in one buffer that is used again and again.
+    """`size` bytes of text starting at `offset`, in one buffer that is reused.
 
-    Byte i of the window is `buffer[i + 1]`: the spare byte in front takes a bracket when a part is decoded in
-    place.
+    Byte i of the window is `buffer[i + 1]`: the spare first byte holds a bracket, so that a part can be
+    decoded in place.
     """
 
     def __init__(self, read: ReadInto, offset: int) -> None:
@@ -29,9 +29,9 @@ class Window:
         if self.size >= size or self.ended:
             return
         if len(self.buffer) < size + 2:
-            grown = bytearray(size + 2)
-            grown[: self.size + 1] = memoryview(self.buffer)[: self.size + 1]
-            self.buffer = grown
+            larger = bytearray(size + 2)
+            larger[: self.size + 1] = memoryview(self.buffer)[: self.size + 1]
+            self.buffer = larger
         with memoryview(self.buffer) as view:
             while self.size < size:
                 count = self._read(view[self.size + 1 : size + 1])
@@ -41,7 +41,7 @@ class Window:
                 self.size += count
 
     def skip(self, count: int) -> None:
-        """Let go of the first `count` bytes."""
+        """Drop the first `count` bytes."""
         rest = self.size - count
         if rest > 0:
             with memoryview(self.buffer) as view:
@@ -66,6 +66,5 @@ class Window:
             self.buffer[end + 1] = kept
 
     def is_ascii(self) -> bool:
-        """Whether there is surely nothing but ASCII in the window (what lies behind it in the buffer is asked
-        as well)."""
+        """Whether the whole buffer is ASCII, and so the window (stale bytes after it count as well)."""
         return self.buffer.isascii()

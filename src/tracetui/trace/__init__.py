@@ -1,4 +1,4 @@
-"""The events of a file become a Trace: lanes, nesting and links. numpy only."""
+"""Turns the events of a file into a `Trace` with lanes, nesting and links, using only numpy."""
 
 from __future__ import annotations
 
@@ -6,13 +6,7 @@ from tracetui.formats.columns import NO_ID
 from tracetui.formats.diagnostics import Notice
 from tracetui.formats.errors import Cancelled, Progress, TraceError
 from tracetui.trace.load import load
-from tracetui.trace.model import (
-    DEVICE_WORK,
-    Kind,
-    Lane,
-    Process,
-    Trace,
-)
+from tracetui.trace.model import DEVICE_WORK, Kind, Lane, Process, Trace
 
 __all__ = [
     "DEVICE_WORK",

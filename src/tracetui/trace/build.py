@@ -1,4 +1,4 @@
-"""The columns that a format has read become a Trace: sorted, nested, linked."""
+"""Builds a Trace from the columns that a format has read: sorts, nests and links them."""
 
 from __future__ import annotations
 
@@ -37,35 +37,31 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     labels = read_labels(store.metadata)
     plan = plan_lanes(heads, used.tolist(), labels)
 
-    lane = plan.lane_of_head[head]
-    start, duration = store.slices.take("start"), store.slices.take("duration")
+    columns: dict[str, Any] = {name: store.slices.take(name) for name in store.slices.kinds if name != "head"}
+    columns |= {"lane": plan.lane_of_head[head], "kind": plan.kind_of_head[head]}
+    lane, start, duration = columns["lane"], columns["start"], columns["duration"]
     _close_open(start, duration)
-    kind = plan.kind_of_head[head]
     on_device = np.array([x.device >= 0 for x in plan.lanes] or [False], dtype=np.bool_)
-    implausible = mark_implausible(kind, lane, start, duration, on_device, diagnostics)
+    implausible = mark_implausible(columns["kind"], lane, start, duration, on_device, diagnostics)
+    columns["implausible"] = implausible
     zero = _zero(start, implausible, points, store)
     np.maximum(duration, 0, out=duration)
 
     order, begin, end = sort_slices(lane, start, duration)
-    # One column after the other, each old one let go before the next: this is where memory is at its highest.
     category_of_head, categories = _categories(heads)
-    category = category_of_head[head][order]
-    del head
-    lane = lane[order]
-    kind = kind[order]
-    implausible = implausible[order]
-    start = start[order]
-    start -= zero
-    duration = duration[order]
-    name = store.slices.take("name")[order]
-    correlation = store.slices.take("correlation")[order]
-    external = store.slices.take("external")[order]
-    source = store.slices.take("source")[order]
+    columns["category"] = category_of_head[head]
+    del head, lane, start, duration, implausible
+    # Each old column is freed before the next is sorted: this is where memory is at its highest.
+    for column in columns:
+        columns[column] = columns[column][order]
     del order
+    columns["start"] -= zero
+    columns["external_id"] = columns.pop("external")
+    lane, start, duration, kind = (columns[name] for name in ("lane", "start", "duration", "kind"))
+    correlation, external = columns["correlation"], columns["external_id"]
     firsts = np.searchsorted(lane, np.arange(len(plan.lanes) + 1))
     depth, parent, rows = nest(begin, end, firsts.tolist())
     del begin, end
-    lanes = _lanes(plan, firsts, rows)
     launch = link_launches(kind, start, correlation)
     op = link_ops(kind, start, correlation, external)
     early, lead = count_before_launch(launch, start)
@@ -73,53 +69,34 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     flow_from, flow_to, flow_category, flow_kinds = _flows(
         points, heads, plan, start, duration, parent, firsts, zero
     )
-    instants = _instants(points, steps, heads, plan, category_of_head, zero)
-    counters = _counters(store, plan, zero)
-    info = TraceInfo(
-        path,
-        size,
-        contents.text_size,
-        zero + (contents.base_ns or 0),
-        contents.base_ns,
-        contents.devices,
-        contents.distributed,
-        contents.properties,
-    )
+    base = contents.base_ns
+    about = (contents.devices, contents.distributed, contents.properties)
     return Trace(
-        info=info,
+        **columns,
+        info=TraceInfo(path, size, contents.text_size, zero + (base or 0), base, *about),
         names=[plain(text) for text in tables.names],
         categories=categories,
         processes=plan.processes,
-        lanes=lanes,
-        start=start,
-        duration=duration,
-        name=name,
-        category=category,
-        kind=kind,
-        lane=lane,
+        lanes=_lanes(plan, firsts.tolist(), rows),
         depth=depth,
         parent=parent,
-        correlation=correlation,
-        external_id=external,
         launch=launch,
         op=op,
-        source=source,
         flow_from=flow_from,
         flow_to=flow_to,
         flow_kind=flow_kinds,
         flow_category=flow_category.astype(np.int8),
-        instants=instants,
-        counters=counters,
+        instants=_instants(points, steps, heads, plan, category_of_head, zero),
+        counters=_counters(store, plan, zero),
         notices=diagnostics.notices(),
-        implausible=implausible,
         phases=phases,
-        first_view=first_view(kind, start, duration, implausible),
+        first_view=first_view(kind, start, duration, columns["implausible"]),
         reader=contents.reader,
     )
 
 
 def _close_open(start: I64, duration: I64) -> None:
-    """Slices without an end go on to the end of the trace. Changes `duration`."""
+    """Extend slices without an end to the end of the trace. Changes `duration` in place."""
     opened = duration == NO_TIME
     if opened.any():
         last = int(np.where(opened, start, start + np.maximum(duration, 0)).max())
@@ -127,7 +104,7 @@ def _close_open(start: I64, duration: I64) -> None:
 
 
 def _zero(start: I64, implausible: Bool, points: Mapping[str, Array], store: Store) -> int:
-    """The trace's zero: where its first slice that can be believed starts; else, its first event."""
+    """The trace's zero: the start of its first plausible slice, else of its first event."""
     if len(start):
         return int(start[~implausible].min()) if not implausible.all() else int(start.min())
     firsts = [
@@ -146,8 +123,7 @@ def _categories(heads: list[Any]) -> tuple[Array, tuple[str, ...]]:
     return of_head, tuple(plain(text) for text in list(numbers)[:32768])
 
 
-def _lanes(plan: Plan, firsts: I64, rows: list[int]) -> tuple[Lane, ...]:
-    first = firsts.tolist()
+def _lanes(plan: Plan, first: list[int], rows: list[int]) -> tuple[Lane, ...]:
     return tuple(
         Lane(x.process, x.tid, x.name, x.kind, x.device, first[i], first[i + 1], rows[i])
         for i, x in enumerate(plan.lanes)
@@ -170,7 +146,7 @@ def _flows(
     for i, head in enumerate(heads):
         if head[0] in ("s", "t", "f") and head[1] not in LAUNCH_FLOWS:
             phase_of[i] = "stf".index(head[0])
-            # 127 kinds of flows: the rest share the last one.
+            # At most 127 kinds of flows: the rest share the last one.
             kind_of[i] = kinds.setdefault(head[1], min(len(kinds), 126))
     at = np.flatnonzero((phase_of[points["head"]] >= 0) & (points["flow"] != NO_TIME))
     head = points["head"][at]

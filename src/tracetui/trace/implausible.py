@@ -1,4 +1,4 @@
-"""Events that cannot be as the file says, and the stretch of time to show first without them."""
+"""Marks events that cannot be as the file says, and picks the time range to show first."""
 
 from __future__ import annotations
 
@@ -10,21 +10,19 @@ from tracetui.trace.model import I8, I32, I64, Bool, Kind
 
 _SECOND = 1_000_000_000
 _FAR = 100_000
-"""An event that lies so many times the width of the rest of the trace (at least 10 ms) away from it is
-astray."""
+"""An event is stray if it is this many times the width of the rest of the trace (at least 10 ms) away."""
 _SAMPLE = 1 << 16
 
 
 def mark_implausible(
     kind: I8, lane: I32, start: I64, duration: I64, on_device: Bool, diagnostics: Diagnostics
 ) -> Bool:
-    """Mask of the slices that cannot be. Nanoseconds as in the file; `on_device` says of each lane what it
-    is.
+    """Mask of the implausible slices. Nanoseconds on the clock of the file; `on_device` is per lane.
 
-    Marked are negative durations; events at a great distance from all others; device events that outlast all
-    that the host recorded a hundredfold (tenfold, if by a minute); host events that outlast the rest of the
-    trace a thousandfold, by a quarter of an hour and alone. A recording has pauses and long waits: what could
-    be true is left alone.
+    Marked are: negative durations; events very far from all others; device events a hundred times as long as
+    everything the host recorded (ten times, if over a minute); a single host event a thousand times as long
+    as the rest of the trace, at least a quarter of an hour. Recordings have pauses and long waits: whatever
+    could be true is left alone.
     """
     count = len(start)
     implausible = duration < 0
@@ -45,18 +43,18 @@ def mark_implausible(
     end = start + duration
     device = on_device[lane]
     span = good & (kind == Kind.SPAN)
-    told = int(end[span].max()) if span.any() else first
+    spans_end = int(end[span].max()) if span.any() else first
     host = good & ~device & ~span
-    long = host & (duration > 1000 * max(last - first, _SECOND)) & (end > told)
+    long = host & (duration > 1000 * max(last - first, _SECOND)) & (end > spans_end)
     if int(long.sum()) > 1:
-        # Two that agree may be right: a call and what it waits for.
+        # Two of similar length may be right: a call and what it waits for.
         longest = np.sort(end[long] - first)
         if longest[-1] <= 1.1 * longest[-2]:
             long[:] = False
     host &= ~long
     if host.any():
-        reach = max(int(end[host].max()), told) - first
-        over = good & device & (end > told)
+        reach = max(int(end[host].max()), spans_end) - first
+        over = good & device & (end > spans_end)
         over &= (duration > 100 * max(reach, _SECOND // 1000)) | (duration > max(10 * reach, 60 * _SECOND))
         long |= over
     if long.any():
@@ -69,7 +67,7 @@ def mark_implausible(
 
 
 def _astray(start: I64, good: Bool) -> Bool:
-    """Slices far away from nearly all others, beyond a stretch in which nothing starts."""
+    """Mask of slices far away from nearly all others, beyond a long gap without starts."""
     times = start[good]
     sample = (
         times if len(times) <= _SAMPLE else times[np.linspace(0, len(times) - 1, _SAMPLE, dtype=np.int64)]
@@ -82,7 +80,7 @@ def _astray(start: I64, good: Bool) -> Bool:
 
 
 def _beyond_a_hole(start: I64, times: I64, low: int, high: int, far: int) -> Bool:
-    """Slices on the far side of a stretch of half the distance `far` in which nothing starts."""
+    """Mask of slices beyond a gap of at least `far` / 2 in which nothing starts."""
     ordered = np.sort(times)
     holes = np.flatnonzero(np.diff(ordered) > far // 2)
     below = ordered[holes + 1][ordered[holes + 1] <= low]
@@ -96,8 +94,8 @@ def _beyond_a_hole(start: I64, times: I64, low: int, high: int, far: int) -> Boo
 
 
 def first_view(kind: I8, start: I64, duration: I64, implausible: Bool) -> tuple[int, int]:
-    """(start, end) of all that matters: neither what is implausible, nor spans and the profiler's own time if
-    there is more."""
+    """(start, end) in ns of what matters: without implausible slices, and without spans and profiler overhead
+    if there is anything else."""
     around = (kind == Kind.SPAN) | (kind == Kind.OVERHEAD)
     for mask in (~implausible & ~around, ~implausible, np.ones(len(implausible), dtype=np.bool_)):
         if mask.any():

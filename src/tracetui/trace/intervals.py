@@ -1,4 +1,4 @@
-"""Sets of intervals [start, end) in int64 nanoseconds: their union, and how much of it lies in a stretch."""
+"""Sets of intervals [start, end) in int64 nanoseconds: their union, and how much of it lies in a range."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import numpy as np
 
 from tracetui.trace.model import I64
 
-__all__ = ["EMPTY", "Union", "union"]
-
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """Disjoint intervals in order of time, none touching the next. Arrays of one length."""
+    """Disjoint intervals in order of time that do not touch. Arrays of equal length."""
 
     start: I64
     end: I64
@@ -50,7 +48,7 @@ class Union:
 
 
 def union(start: I64, end: I64) -> Union:
-    """The union of intervals in any order. Those that touch become one; one without length stays alone."""
+    """The union of intervals in any order. Those that touch are merged; an empty one stays separate."""
     if not len(start):
         return EMPTY
     if not bool(np.all(start[1:] >= start[:-1])):

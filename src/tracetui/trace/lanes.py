@@ -1,4 +1,4 @@
-"""Which lane each event belongs to, what the lanes are called, and how they are ordered."""
+"""Assigns events to lanes, and names and orders the lanes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LABEL_LIMIT = 300
 
 @dataclass(slots=True)
 class Labels:
-    """What metadata events say of one process."""
+    """What metadata events say about one process."""
 
     name: str = ""
     labels: str = ""
@@ -41,18 +41,18 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Lanes without their slices, and the tables that lead from a head to them."""
+    """Lanes without their slices, and tables that map heads to lanes and kinds."""
 
     processes: tuple[Process, ...]
     lanes: tuple[Lane, ...]
-    """In the order in which they are shown; `first`, `last` and `rows` are zero."""
+    """In display order; `first`, `last` and `rows` are zero."""
     lane_of_head: I32
-    """-1 where no slice asks for a lane."""
+    """-1 where there is no such lane."""
     kind_of_head: I8
 
 
 def read_labels(metadata: Iterable[tuple[str, str, str, Any]]) -> dict[str, Labels]:
-    """By pid. The last word counts."""
+    """Labels by pid. Later metadata overrides earlier."""
     found: dict[str, Labels] = {}
     for name, pid, tid, value in metadata:
         entry = found.setdefault(pid, Labels())
@@ -72,19 +72,14 @@ def read_labels(metadata: Iterable[tuple[str, str, str, Any]]) -> dict[str, Labe
 
 
 def _number(text: str) -> tuple[int, str]:
-    """Sorts numbers by value, before other text."""
+    """A sort key: numbers by value, before other text."""
     digits = text.removeprefix("stream ").strip()
     return (int(digits), text) if len(digits) < 19 and digits.lstrip("-").isdecimal() else (1 << 62, text)
 
 
-def kinds_of(heads: Sequence[Head]) -> I8:
-    """The `Kind` of each head's category."""
-    return np.array([CATEGORY_KINDS.get(head[1].lower(), Kind.OTHER) for head in heads], dtype=np.int8)
-
-
 def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, Labels]) -> Plan:
-    """Lanes for the heads that slices use; the other heads find the lane that their events belong to."""
-    kinds = kinds_of(heads)
+    """Create lanes for the heads that slices use, and map the other heads to them."""
+    kinds = np.array([CATEGORY_KINDS.get(head[1].lower(), Kind.OTHER) for head in heads], dtype=np.int8)
     places = [(str(head[2]), str(head[3])) for head in heads]
     taken = [i for i, is_used in enumerate(used) if is_used]
     streams, threads, devices = set(), set(), set()
@@ -105,7 +100,7 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
         own = own_lanes[i]
         if own:
             return own
-        # A category that nobody knows: beside the known ones of its thread.
+        # An unknown category goes with the known ones of its thread.
         on_device = places[i] in streams or (places[i][0] in devices and places[i] not in threads)
         return "stream" if on_device else "thread"
 
@@ -119,18 +114,8 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
         entry = labels.get(pid, nothing)
         if kind in _DEVICE_LANES:
             return (2, index[pid], _number(tid), _DEVICE_LANES.index(kind))
-        group = 1 if kind in ("overhead", "span") else 0
-        own = 0 if tid == pid else 1
-        return (
-            group,
-            pid in devices,
-            entry.sort_index,
-            _number(pid),
-            kind,
-            own,
-            entry.order.get(tid, 0),
-            _number(tid),
-        )
+        process = (kind in ("overhead", "span"), pid in devices, entry.sort_index, _number(pid))
+        return (*process, kind, tid != pid, entry.order.get(tid, 0), _number(tid))
 
     ordered = sorted(keys, key=rank)
     processes: dict[tuple[str, bool], int] = {}
@@ -138,11 +123,10 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
     for pid, tid, kind in ordered:
         on_device = kind in _DEVICE_LANES
         process = processes.setdefault((pid, on_device), len(processes))
-        device = index[pid] if kind in _DEVICE_LANES else -1
+        device = index[pid] if on_device else -1
         given = labels[pid].threads.get(tid, "") if pid in labels else ""
-        lanes.append(
-            Lane(process, plain(tid, _LABEL_LIMIT), _lane_name(tid, kind, given), kind, device, 0, 0, 0)
-        )
+        name = _lane_name(tid, kind, given)
+        lanes.append(Lane(process, plain(tid, _LABEL_LIMIT), name, kind, device, 0, 0, 0))
     number = {key: i for i, key in enumerate(ordered)}
     lane_of_head = np.full(len(heads), -1, dtype=np.int32)
     for i, (pid, tid, kind) in enumerate(wanted):
@@ -157,7 +141,7 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
 
 
 def _device_indices(devices: set[str]) -> dict[str, int]:
-    """A device's pid is its index; pids that are no numbers take the lowest that are free."""
+    """A device's pid is its index; other pids take the lowest free indices."""
     index: dict[str, int] = {}
     for pid in sorted(devices, key=_number):
         value = _number(pid)[0]
@@ -174,10 +158,8 @@ def _process(pid: str, entry: Labels, device: int) -> Process:
 
 def _lane_name(tid: str, kind: str, given: str) -> str:
     tid, given = plain(tid, _LABEL_LIMIT).strip(), plain(given, _LABEL_LIMIT).strip()
-    if kind == "overhead":
-        return "profiler overhead"
-    if kind == "span":
-        return "spans"
+    if kind in ("overhead", "span"):
+        return "profiler overhead" if kind == "overhead" else "spans"
     if kind == "async":
         return f"async {tid}".strip()
     word = "thread" if kind == "thread" else "stream"

@@ -22,8 +22,7 @@ def _indices(mask: Bool) -> I32:
 
 
 def link_launches(kind: I8, start: I64, correlation: I64) -> I32:
-    """For each device event the runtime event with its correlation, -1 for none and for all others. Shape
-    (n,)."""
+    """For each device event, the runtime event with its correlation, else -1. Shape (n,)."""
     launch = np.full(len(kind), -1, dtype=np.int32)
     known = correlation != NO_ID
     runtime = _indices(_kinds(kind, Kind.RUNTIME) & known)
@@ -33,11 +32,11 @@ def link_launches(kind: I8, start: I64, correlation: I64) -> I32:
 
 
 def link_ops(kind: I8, start: I64, correlation: I64, external: I64) -> I32:
-    """For each device or runtime event the op whose id is its `External id`; -1 for none, and for others."""
+    """For each device or runtime event, the op with its `External id`, else -1. Shape (n,)."""
     op = np.full(len(kind), -1, dtype=np.int32)
     known = external != NO_ID
     ops = _indices(_kinds(kind, Kind.CPU_OP) & known)
-    # A synchronisation may carry its own correlation there, which is no op's.
+    # A synchronisation may have its own correlation there, which belongs to no op.
     known &= ~(_kinds(kind, Kind.SYNC) & (external == correlation))
     linked = _indices(_kinds(kind, *DEVICE_WORK, Kind.SYNC, Kind.RUNTIME) & known)
     del known
@@ -46,7 +45,7 @@ def link_ops(kind: I8, start: I64, correlation: I64, external: I64) -> I32:
 
 
 def _match(ids: I64, start: I64, targets: I32, seekers: I32) -> I32:
-    """For each seeker the target with its id; of several the last that does not start after it, else the
+    """For each seeker, the target with its id; of several, the last that does not start after it, else the
     first."""
     found = np.full(len(seekers), -1, dtype=np.int32)
     if not len(targets) or not len(seekers):
@@ -93,10 +92,10 @@ class FlowEnds(NamedTuple):
     category: I32
     flow: I64
     lane: I32
-    """-1 where no lane has such a thread."""
+    """-1 if the thread has no lane."""
     time: I64
     encloses: Bool
-    """The end binds to the slice around it; otherwise to the next one that starts."""
+    """Binds to the slice around it; otherwise to the next one that starts."""
 
 
 def link_flows(
@@ -140,7 +139,7 @@ def _by_flow(ends: FlowEnds) -> I64:
     key = (ends.category.astype(np.int64) << bits) + (ends.flow - low)
     order = np.argsort(key, kind="stable")
     key = key[order]
-    # Mostly two ends to a flow: only what is still out of order is sorted by time.
+    # Most flows have two ends: sort by time only those that are out of order.
     same = key[1:] == key[:-1]
     time, phase = ends.time[order], ends.phase[order]
     wrong = same & ((time[1:] < time[:-1]) | ((time[1:] == time[:-1]) & (phase[1:] < phase[:-1])))
@@ -154,13 +153,13 @@ def _by_flow(ends: FlowEnds) -> I64:
 def _bind(
     ends: FlowEnds, which: I64, begin: I64, finish: I64, parent: I32, lane_first: I64, lane_last: I64
 ) -> I64:
-    """The slice that each of the flow ends `which` belongs to, -1 for none."""
+    """The slice that each of the flow ends `which` binds to, else -1."""
     found = np.full(len(which), -1, dtype=np.int64)
     lanes, times = ends.lane[which], ends.time[which]
     for lane in np.flatnonzero(np.bincount(lanes[lanes >= 0])).tolist():
         first, last = int(lane_first[lane]), int(lane_last[lane])
         at = np.flatnonzero(lanes == lane)
-        # Searching for times in their order is several times as fast.
+        # Searching for sorted times is several times as fast.
         at = at[np.argsort(times[at], kind="stable")]
         place = np.searchsorted(begin[first:last], times[at], side="right") - 1 + first
         around = np.where(place >= first, place, -1)

@@ -1,4 +1,4 @@
-"""`load`: a file becomes a Trace."""
+"""`load` reads a file into a Trace."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tracetui.trace.model import Trace
 
 
 def load(path: str | Path, progress: Progress | None = None, *, workers: int | None = None) -> Trace:
-    """Read a trace, plain or compressed by gzip or zstd; "-" is standard input.
+    """Read a trace, plain or compressed with gzip or zstd; "-" is standard input.
 
     `progress` is called with (bytes of the file done, bytes of the file) now and then. `workers`: how many
-    processes decode, this one included; by default as many as the file is worth and the machine has cores.
-    Raises TraceError (one line) for what cannot be opened as a trace, and Cancelled where `progress` asked to
-    stop; OSError never.
+    processes decode, including this one; by default chosen by the size of the file and the number of cores.
+    Raises TraceError (one line) if it cannot be opened as a trace, Cancelled if `progress` returned False;
+    never OSError.
     """
     report = _reporter(progress)
     source = open_source(path, report)
@@ -45,7 +45,7 @@ def _reporter(progress: Progress | None) -> Report:
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
-    """No garbage collection while millions of small objects that need none come and go."""
+    """Pause garbage collection: loading makes millions of small objects and no cycles."""
     enabled = gc.isenabled()
     gc.disable()
     try:

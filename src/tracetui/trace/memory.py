@@ -1,4 +1,4 @@
-"""The `[memory]` records of a trace: what was allocated and freed where, and what was allocated in all."""
+"""The `[memory]` records of a trace: what was allocated and freed where, and the running totals."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ import numpy as np
 
 from tracetui.trace.model import I64, Trace
 
-__all__ = ["RECORD", "Records", "memory_records", "moment", "named_instants"]
-
 RECORD = "[memory]"
 HOST_TYPES, DEVICE_TYPES = (0, 2, 5), (1, 6, 12, 20)
 """`Device Type` of a record, by c10::DeviceType: CPU, MKLDNN, IDEEP; CUDA, HIP, XPU, PrivateUse1."""
 BATCH = 500
-"""Records that are read from the file at a time."""
+"""Records to read from the file at a time."""
 HOST = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records sorted by time. Arrays of one length."""
+    """Records sorted by time. Arrays of equal length."""
 
     time: I64
     """Nanoseconds."""
@@ -31,18 +29,18 @@ class Records:
     where: I64
     """The device's number, `HOST` for the host."""
     allocated: I64
-    """Bytes of all that is allocated there after this record, -1 where the file does not tell."""
+    """Total bytes allocated there after this record, -1 if the file does not say."""
     reserved: I64
 
 
 def memory_records(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> Records | None:
-    """The records with their sizes; None where there are none, or none that can be read any more.
+    """The records with their sizes; None if there are none, or none can be read any more.
 
-    The sizes lie in the file, which is read again in batches; `going_on` is called between two of them, and
-    stops the reading with False: the answer is None then, too.
+    The sizes are read from the file again, in batches; `going_on` is called after each, and stops the reading
+    by returning False, in which case the result is None.
     """
     at = named_instants(trace, RECORD)
-    # In the order of the file: a compressed one is decoded from front to back.
+    # In file order: a compressed file is decoded sequentially.
     by_place = at[np.argsort(trace.instants.source[at])]
     rows: dict[int, tuple[int, ...]] = {}
     for first in range(0, len(at), BATCH):
@@ -57,7 +55,7 @@ def memory_records(trace: Trace, going_on: Callable[[], bool] = lambda: True) ->
 
 
 def _size_and_place(args: Mapping[str, Any]) -> tuple[int, int]:
-    """(bytes, device or `HOST`) of a record; 0 bytes of memory that PyTorch's table does not count."""
+    """(bytes, device or `HOST`) of a record; 0 bytes for memory that PyTorch's table leaves out."""
     kind, number = args.get("Device Type"), _bytes(args, "Device Id", HOST)
     if kind in HOST_TYPES:
         return _bytes(args, "Bytes", 0), HOST
@@ -72,14 +70,14 @@ def _bytes(args: Mapping[str, Any], key: str, otherwise: int) -> int:
 
 
 def named_instants(trace: Trace, wanted: str) -> I64:
-    """Positions of the instants of a name, by time."""
+    """Indices of the instants with this name, by time."""
     names = [i for i, name in enumerate(trace.names) if name == wanted]
     return np.flatnonzero(np.isin(trace.instants.name, names)) if names else np.zeros(0, dtype=np.int64)
 
 
 def moment(records: Records, time: int) -> list[tuple[int, int, int]]:
-    """(where, bytes allocated, bytes reserved) at an instant, for each device and the host, as far as the
-    records tell: what the last one up to it says."""
+    """(where, bytes allocated, bytes reserved) at a time, for each device and the host that has a record with
+    totals by then."""
     found = []
     until = int(np.searchsorted(records.time, time, side="right"))
     for where in np.unique(records.where).tolist():

@@ -1,9 +1,8 @@
 """The Trace: a struct of arrays, one row per slice, and the small tables that the columns point into.
 
-Every array is read-only in spirit: the analyses, the timeline and the app share one Trace and none writes
-to it.
+Treat every array as read-only: the analyses, the timeline and the app share one Trace.
 Times are int64 nanoseconds from the trace's own zero (`TraceInfo.zero_ns` says where that lies on the clock).
-A name, a category, a lane is an index into `Trace.names`, `Trace.categories`, `Trace.lanes`.
+Names, categories and lanes are indices into `Trace.names`, `Trace.categories`, `Trace.lanes`.
 """
 
 from __future__ import annotations
@@ -15,27 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.formats.columns import F64, I8, I16, I32, I64, NO_ID, Bool
+from tracetui.formats.columns import F64 as F64  # the types of the columns, for the folders above
+from tracetui.formats.columns import I8 as I8
+from tracetui.formats.columns import I16 as I16
+from tracetui.formats.columns import I32 as I32
+from tracetui.formats.columns import I64 as I64
+from tracetui.formats.columns import NO_ID as NO_ID
+from tracetui.formats.columns import Bool as Bool
 from tracetui.formats.contents import EventReader
 from tracetui.formats.diagnostics import Notice
-
-__all__ = [
-    "DEVICE_WORK",
-    "F64",
-    "I8",
-    "I16",
-    "I32",
-    "I64",
-    "NO_ID",
-    "Bool",
-    "Counters",
-    "Instants",
-    "Kind",
-    "Lane",
-    "Process",
-    "Trace",
-    "TraceInfo",
-]
 
 
 class Kind(IntEnum):
@@ -45,7 +32,7 @@ class Kind(IntEnum):
     CPU_OP = 1
     ANNOTATION = 2  # user_annotation: record_function, ProfilerStep#N
     PYTHON = 3  # python_function
-    RUNTIME = 4  # cuda_runtime, cuda_driver and their HIP, XPU and MTIA kin
+    RUNTIME = 4  # cuda_runtime, cuda_driver and their HIP, XPU and MTIA counterparts
     OVERHEAD = 5  # the profiler's own time
     KERNEL = 6
     MEMCPY = 7
@@ -56,12 +43,12 @@ class Kind(IntEnum):
 
 
 DEVICE_WORK = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
-"""The kinds that count as a device being busy (DESIGN: gaps)."""
+"""The kinds that count as a device being busy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process or a device: what lanes group under."""
+    """A process or a device; lanes are grouped by it."""
 
     pid: str
     """As in the file, integers as decimal text."""
@@ -75,7 +62,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """What runs one thing at a time. Its slices are rows `first` to `last` (exclusive) of the columns."""
+    """A thread or a stream. Its slices are rows `first` to `last` (exclusive) of the columns."""
 
     process: int
     """Index into `Trace.processes`."""
@@ -95,7 +82,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Instants:
-    """Events without a duration (`i`, `I`, `R`), sorted by time. Arrays of one length."""
+    """Events without a duration (`i`, `I`, `R`), sorted by time. Arrays of equal length."""
 
     start: I64
     name: I32
@@ -108,7 +95,7 @@ class Instants:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Counter samples (`C`), sorted by (series, time). Arrays of one length."""
+    """Counter samples (`C`), sorted by (series, time). Arrays of equal length."""
 
     start: I64
     series: I32
@@ -125,9 +112,9 @@ class TraceInfo:
     path: str
     """As the user gave it ("-" for standard input). NOT safe to show: see `tracetui.safe_text.plain`."""
     size: int
-    """Bytes of the file as it lies on the disk (compressed where it is)."""
+    """Size of the file on disk in bytes (compressed, if it is)."""
     text_size: int
-    """Bytes of the JSON text."""
+    """Size of the JSON text in bytes."""
     zero_ns: int
     """The trace's zero, as nanoseconds on the file's clock: `ts`, plus `baseTimeNanoseconds` where given."""
     base_ns: int | None
@@ -151,7 +138,7 @@ class Trace:
     """Every distinct category, as spelled in the file. Safe to show."""
     processes: tuple[Process, ...]
     lanes: tuple[Lane, ...]
-    """In the order in which they are shown: CPU threads, then each device's; empty ones are left out."""
+    """In display order: CPU threads, then each device's lanes; empty lanes are left out."""
 
     start: I64
     duration: I64
@@ -186,11 +173,11 @@ class Trace:
     counters: Counters
     notices: tuple[Notice, ...]
     implausible: Bool
-    """Slices that cannot be as the file says (kept, marked, and left out of `first_view` and of averages)."""
+    """Slices that cannot be as the file says (kept, but left out of `first_view` and averages)."""
     phases: Mapping[str, int]
     """Events read, by phase letter ("X", "M", ...); their sum is the number of events in the file."""
     first_view: tuple[int, int]
-    """The stretch of time (start, end) to show first: all that matters, without stray events far away."""
+    """The time range (start, end) to show first: all that matters, without stray events."""
     reader: EventReader
 
     def __len__(self) -> int:
@@ -208,7 +195,7 @@ class Trace:
 
     @property
     def span(self) -> tuple[int, int]:
-        """First start and last end over all slices but the implausible ones; (0, 0) where there is none."""
+        """First start and last end of all plausible slices; (0, 0) if there are none."""
         good = ~self.implausible
         if not good.any():
             return (0, 0)

@@ -1,12 +1,12 @@
 """The order of the slices, their rows within a lane (`depth`), and what encloses them (`parent`).
 
-All lanes are laid end to end on one axis of time, so that each step is one operation over all slices:
+All lanes are laid end to end on one time axis, so that each step is one operation over all slices:
 - the depth of a slice that nests is the number of slices open at its start: those that began before it, less
   those that ended by then, found by one search in the sorted ends;
 - its parent is the last slice before it that is one row higher.
 
-Where a slice outlasts the one that it starts in, that stretch of the lane (from one moment when nothing is
-open to the next) takes the slower way: each slice goes to the first of several stacks that it nests in.
+Where a slice outlasts the one it starts in, that part of the lane (between two moments when nothing is open)
+takes a slower path: each slice goes to the first of several stacks that it nests in.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tracetui.trace.model import I32, I64
 
 _BLOCK = 1 << 17
 _GROUPS = 24
-"""Stacks for slices that overlap without nesting. What fits in none gets a row of its own."""
+"""Stacks for slices that overlap without nesting. Others get a row of their own."""
 
 
 def sort_slices(lane: I32, start: I64, duration: I64) -> tuple[I64, I64, I64]:
-    """Order of the slices by (lane, start, longest first, place in the file), and their places on one axis.
+    """Order of the slices by (lane, start, longest first, place in the file), and positions on one axis.
 
     Arrays of one length, nanoseconds; negative durations count as zero. Returns (order, begin, end): `begin`
-    and `end` are in that order, and lanes do not meet on their axis.
+    and `end` are in that order, and lanes do not overlap on their axis.
     """
     count = len(lane)
     if not count:
@@ -52,7 +52,7 @@ def sort_slices(lane: I32, start: I64, duration: I64) -> tuple[I64, I64, I64]:
     top = np.maximum.reduceat(end, first)
     widths = top.astype(object) - begin[first].astype(object) + 1
     if sum(widths) >= 1 << 62:
-        # Times that cannot be: only their order counts, so the moments are numbered.
+        # Impossible times: only their order matters, so number them.
         moments, numbers = np.unique(np.concatenate((begin, end)), return_inverse=True)
         begin, end = numbers[:count].astype(np.int64), numbers[count:].astype(np.int64)
         stride = np.full(len(first), len(moments) + 1, dtype=np.int64)
@@ -65,7 +65,7 @@ def sort_slices(lane: I32, start: I64, duration: I64) -> tuple[I64, I64, I64]:
 
 
 def _settle_ties(order: I64, begin: I64, length: I64) -> None:
-    """Among slices that begin at once, the longest comes first. Changes `order` in place."""
+    """Put the longest first among slices with the same start. Changes `order` in place."""
     same = begin[1:] == begin[:-1]
     if not same.any():
         return
@@ -87,7 +87,7 @@ def nest(begin: I64, end: I64, lane_firsts: Sequence[int]) -> tuple[I32, I32, li
     if not count:
         return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32), [0] * (len(lane_firsts) - 1)
     real = end > begin
-    # An empty slice is never open, so it is left out of both counts.
+    # Empty slices are never open, so they count neither as begun nor as ended.
     depth = np.cumsum(real, dtype=np.int32)
     depth -= real
     closed = end[real] if not real.all() else end.copy()
@@ -119,7 +119,7 @@ def nest(begin: I64, end: I64, lane_firsts: Sequence[int]) -> tuple[I32, I32, li
 
 
 def _parents(depth: I32) -> I32:
-    """For each slice, the last one before it that is one row higher; -1 in row 0."""
+    """For each slice, the last one before it in the row above; -1 in row 0."""
     count = len(depth)
     deepest = int(depth.max())
     narrow = depth.astype(np.int16) if deepest < 1 << 15 else depth
@@ -127,7 +127,7 @@ def _parents(depth: I32) -> I32:
     key = depth[by_depth].astype(np.int64)
     key *= count
     key += by_depth
-    skip = int(np.searchsorted(key, count))  # those in row 0
+    skip = int(np.searchsorted(key, count))  # number of slices in row 0
     parent = np.full(count, -1, dtype=np.int32)
     for a, b in _blocks(skip, count):
         parent[by_depth[a:b]] = by_depth[np.searchsorted(key, key[a:b] - count) - 1]
@@ -135,7 +135,7 @@ def _parents(depth: I32) -> I32:
 
 
 def _blocks(first: int, last: int) -> list[tuple[int, int]]:
-    """The range in parts, so that what is computed of each on the way takes little memory."""
+    """Split a range into parts, to keep temporary arrays small."""
     return [(a, min(a + _BLOCK, last)) for a in range(first, last, _BLOCK)]
 
 
@@ -145,7 +145,7 @@ def _overlapping(begin: list[int], end: list[int]) -> tuple[list[int], list[int]
     Groups from _GROUPS on are single rows, each taken by one slice at a time.
     """
     depths, groups, parents = [], [], []
-    # The enclosing slices, whatever their groups: one that is crossed can enclose no later one.
+    # The enclosing slices of any group: once crossed, a slice cannot enclose a later one.
     around: list[int] = []
     stacks: list[list[int]] = []
     busy: list[tuple[int, int]] = []  # (end, row) of the single rows

@@ -1,12 +1,13 @@
-"""`B`/`E` pairs and asynchronous pairs become slices."""
+"""Turns `B`/`E` pairs and asynchronous pairs into slices."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from tracetui.formats.columns import NO_ID, NO_TIME, Array
+from tracetui.formats.columns import I64, NO_ID, NO_TIME, Array
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.store import POINT_COLUMNS, SLICE_COLUMNS, AsyncEvent, Tables
 
@@ -14,7 +15,7 @@ _OPEN, _STEP, _END = "bS", "nT", "eF"
 
 
 def pair_threads(points: dict[str, Array], tables: Tables, diagnostics: Diagnostics) -> dict[str, Array]:
-    """Slice columns for the `B` among the points; an unclosed one has the duration NO_TIME.
+    """Slice columns for the `B` events among the points; unclosed ones have the duration NO_TIME.
 
     An `E` closes the last open `B` of its thread, in order of time, whatever its name.
     """
@@ -62,7 +63,7 @@ def pair_async(
     """(slice columns, point columns) for asynchronous events: pairs of one category and id, and instants
     (`n`, `T`).
 
-    Their heads have the category in the place of a thread: they get a lane for each process and category.
+    Their heads have the category in place of a thread, for one lane per process and category.
     """
     opened: dict[tuple[str, str, str], list[int]] = {}
     slices: list[tuple[int, int, int, int, int]] = []
@@ -70,7 +71,7 @@ def pair_async(
     lengths: dict[int, int] = {}
     unopened = 0
     for e in sorted(events, key=lambda e: e.start):
-        # The old kind pairs by name as well, and across processes.
+        # The older events pair by name as well, and across processes.
         key = (e.category, e.key, str(e.name) if e.phase in "STF" else e.pid)
         head = tables.heads["n" if e.phase in _STEP else "b", e.category, e.pid, e.category]
         if e.phase in _OPEN:
@@ -86,20 +87,15 @@ def pair_async(
     diagnostics.note("async_unclosed", count=sum(map(len, opened.values())))
     diagnostics.note("async_unopened", count=unopened)
     table = np.array(slices, dtype=np.int64).reshape(-1, 5)
-    for row, length in lengths.items():
-        table[row, 3] = length
-    none = np.full(len(table), NO_ID, dtype=np.int64)
-    made: dict[str, Array] = {
-        "head": table[:, 0].astype(np.int32),
-        "name": table[:, 1].astype(np.int32),
-        "start": table[:, 2].copy(),
-        "duration": table[:, 3].copy(),
-        "correlation": none,
-        "external": none,
-        "source": table[:, 4].copy(),
-    }
+    table[list(lengths), 3] = list(lengths.values())
+    pairs = _fill(SLICE_COLUMNS, table, ("head", "name", "start", "duration", "source"), NO_ID)
     spots = np.array(points, dtype=np.int64).reshape(-1, 4)
-    fill: dict[str, Array] = {name: np.zeros(len(spots), dtype=kind) for name, kind in POINT_COLUMNS.items()}
-    fill["head"], fill["name"] = spots[:, 0].astype(np.int32), spots[:, 1].astype(np.int32)
-    fill["start"], fill["source"] = spots[:, 2].copy(), spots[:, 3].copy()
-    return made, fill
+    return pairs, _fill(POINT_COLUMNS, spots, ("head", "name", "start", "source"), 0)
+
+
+def _fill(kinds: Mapping[str, Any], table: I64, names: Sequence[str], missing: int) -> dict[str, Array]:
+    """Columns of these types from a table of the named ones; `missing` in all others."""
+    columns: dict[str, Array] = {name: np.full(len(table), missing, dtype=kinds[name]) for name in kinds}
+    for number, name in enumerate(names):
+        columns[name][:] = table[:, number]
+    return columns

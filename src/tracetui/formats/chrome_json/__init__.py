@@ -8,5 +8,5 @@ __all__ = ["read", "sniff"]
 
 
 def sniff(head: bytes, name: str) -> bool:
-    """Whether it is JSON: what is in it shows when it is read."""
+    """Whether the text looks like JSON; its contents are checked on reading."""
     return head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")

@@ -1,9 +1,9 @@
 """The events of a stretch of text, chunk by chunk, into an Intake.
 
-Each chunk begins where an event begins and ends at what looks like the border between two events. A chunk
-that decodes as a list proves its own end: brackets and quotes balance only there. One that does not is
-outlined by its brackets; if the guess was wrong (the border was inside a string or an inner list), a better
-border is used; if the text itself is broken, it is taken apart (see `recover_text`).
+Each chunk starts at an event and ends at what looks like the border between two events. If the chunk decodes
+as a list, that border was right: brackets and quotes balance nowhere else. If it does not, its brackets are
+matched: if the guess was wrong (the border was inside a string or an inner list), a better border is used; if
+the text itself is broken, it is taken apart (see `recover_text`).
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from tracetui.formats.chrome_json.schema import FASTEST, RAW_EVENTS, Mode, decod
 from tracetui.formats.window import Window
 
 CHUNK = 1 << 18
-"""Bytes decoded at once: small enough for the events of a chunk to stay in a core's cache."""
+"""Bytes to decode at once: small enough that the events of a chunk fit in a core's cache."""
 _GROWTH = 8
-"""A window grows to so many chunks before its text is suspected to be broken rather than one long event."""
+"""A window grows to this many chunks before its text is assumed to be broken rather than one long event."""
 _TAIL_LIMIT = 1 << 28
 
 
 class Broken(Exception):
-    """A chunk that is no list of JSON values."""
+    """A chunk is not a list of JSON values."""
 
 
 @dataclass(slots=True)
 class Ending:
-    """How a stretch ended."""
+    """How reading a stretch ended."""
 
     kind: str
-    """"closed" (the array's bracket was found), "open" (the text ended first), "met" (the stretch's own end
-    is the border that it should be), "lost" (it is not: reading must go on from `offset` in one piece)."""
+    """"closed" (the array's bracket was found), "open" (the text ended first), "met" (the stretch
+    ends at a border between events), "lost" (it does not: the rest must be read serially from `offset`)."""
     offset: int
     tail: bytes = b""
-    """With "closed": the text after the bracket. With "open": text after the last event that is none."""
+    """With "closed": the text after the bracket. With "open": what follows the last event."""
 
 
 class Reader:
@@ -50,20 +50,19 @@ class Reader:
     def __init__(self, intake: Intake, bare: bool, size: int = CHUNK) -> None:
         self.intake = intake
         self.bare = bare
-        """The text is an array, not an object with an array in it."""
+        """The file is an array of events, not an object containing one."""
         self.size = size
         self.separator: Separator | None = None
-        self._lessons = 8  # how often to try to learn a separator
+        self._lessons = 8  # attempts left to learn a separator
         self._mode = FASTEST
         self._escalated = 0
         self._passed: tuple[int, int] | None = None
-        """Where a closing bracket was passed over because what follows does not fit, and how many chunks
-        there were."""
+        """(offset of a closing bracket skipped because the text after it is invalid, chunks by then)"""
 
     def read(self, window: Window, final: bool, advance: Callable[[int], None] | None = None) -> Ending:
         """Read up to the end of the text, or of the array. `final`: the end of the text is that of the file.
 
-        `advance` is told the offset after each chunk, and may raise to stop.
+        `advance` is called with the offset after each chunk, and may raise to stop.
         """
         want = self.size
         while True:
@@ -81,7 +80,7 @@ class Reader:
             if comma <= 0 and not window.ended:
                 want = max(want, window.size) * 2
                 continue
-            # No border that holds: ask the brackets.
+            # No usable border: match the brackets.
             with memoryview(window.buffer) as view:
                 shape = outline(view[1 : window.size + 1])
             border = int(shape.commas[-1]) if len(shape.commas) else -1
@@ -110,7 +109,7 @@ class Reader:
                 want = window.size * 2
 
     def learn(self, window: Window) -> bool:
-        """Learn what stands between two events; whether it is known now."""
+        """Try to learn the separator between events; return whether it is known."""
         if self.separator is None and self._lessons:
             self._lessons -= 1
             window.fill(1 << 12)
@@ -118,11 +117,11 @@ class Reader:
         return self.separator is not None
 
     def _may_go_on(self, window: Window, border: int) -> bool:
-        """Whether it is worth reading on for the end of an event, rather than that its text is broken."""
+        """Whether to read on for the end of an event, rather than treat the text as broken."""
         return window.size < self.size * _GROWTH or (border <= 0 and is_incomplete(window.text()))
 
     def _meet(self, window: Window) -> Ending:
-        """The last chunk of a stretch that is not the last: its text must end with a border."""
+        """Read the last chunk of a non-final stretch: its text must end at a border."""
         text = window.text()
         last = text.rfind(b",")
         if last >= 0 and not text[last + 1 :].strip():
@@ -138,14 +137,14 @@ class Reader:
     # -- decoding -------------------------------------------------------------------------------------------
 
     def _try(self, window: Window, end: int) -> bool:
-        """Decode the first `end` bytes of the window as a list of events; False where they are none."""
+        """Decode the first `end` bytes of the window as a list of events; False if they are not one."""
         try:
             if window.is_ascii():
                 with window.as_list(end) as text:
                     self._decode(text, Chunk(window.offset, end))
                 return True
             copy = b"".join((b"[", window.text(end), b"]"))
-            # What the columns do not need is skipped without a look at its encoding.
+            # msgspec does not check the encoding of fields that it skips.
             copy.decode()
             self._decode(copy, Chunk(window.offset, end))
         except (Broken, UnicodeDecodeError):
@@ -153,7 +152,7 @@ class Reader:
         return True
 
     def _decode(self, text: bytes | memoryview, chunk: Chunk) -> None:
-        """Rows of the events in `text`, a JSON list, into the intake. After Broken, nothing is taken in."""
+        """Add the events in `text`, a JSON list, to the intake. Raises Broken before adding anything."""
         rows = self._rows(text)
         if rows is not None:
             self.intake.add(chunk, rows, lambda: RAW_EVENTS.decode(bytes(text)))
@@ -166,13 +165,13 @@ class Reader:
             raise Broken from None
         strange = [bytes(t) for t in texts if bytes(t)[:1] != b"{"]
         if any(b"{" in t for t in strange):
-            # A bracket too many makes a list of its own out of sound events.
+            # An extra bracket turns sound events into a nested list.
             raise Broken
         self.intake.store.diagnostics.note("not_an_event", chunk.offset, len(strange))
         self.intake.add(chunk, rows, lambda: objects)
 
     def _rows(self, text: bytes | memoryview) -> Rows | None:
-        """Rows by the fastest way that takes this text; None where the patient way must."""
+        """Rows by the fastest decoder that accepts this text; None if only `patient_rows` can."""
         mode = self._mode
         for _ in range(6):
             try:
@@ -194,18 +193,17 @@ class Reader:
             except OverflowError:
                 return None
             if mode != self._mode:
-                # One chunk with a stray time must not slow down all that follow.
+                # One chunk with an odd time must not slow down all the rest.
                 self._escalated += 1
                 if self._escalated >= 2 or mode.known != self._mode.known:
                     self._mode, self._escalated = mode, 0
             return rows
         return None
 
-    # -- the end of the array, and broken text
-    # ----------------------------------------------------------------
+    # -- the end of the array, and broken text --------------------------------------------------------------
 
     def _close(self, window: Window, close: int) -> Ending | None:
-        """The array's bracket at `close`: an Ending if what follows is what should follow, else None."""
+        """An Ending for the array's bracket at `close` if valid text follows it, else None."""
         while not window.ended and window.size < _TAIL_LIMIT:
             window.fill(max(window.size * 2, 1 << 16))
         tail = window.text()[close + 1 :]
@@ -214,7 +212,7 @@ class Reader:
         return Ending("closed", window.offset + close + 1, tail)
 
     def _repair(self, window: Window, comma: int, brace: int, border: int) -> bool:
-        """Take the window's text apart up to its last border; False where that leads no further."""
+        """Recover events up to the window's last border; False if that makes no progress."""
         if comma > 0:
             piece, end = window.text(brace), "border" if border == comma else "more"
         elif border > 0:
@@ -231,7 +229,7 @@ class Reader:
         return True
 
     def _finish(self, window: Window) -> Ending:
-        """The rest of the file, broken somewhere: its last events, then the end of the array."""
+        """Recover the rest of a broken file: its last events, then the end of the array."""
         text = window.text()
         found = recover_text(text, "file", self.bare)
         offset = window.offset
@@ -255,9 +253,9 @@ class Reader:
 
 
 def reread(text: bytes, chunk: Chunk, bare: bool) -> list[bytes]:
-    """The texts of the events of a chunk, from the chunk's text, in the order in which they were numbered.
+    """The texts of the events in a chunk's text, numbered as when it was first read.
 
-    Raises msgspec.DecodeError where the text is no longer what it was.
+    Raises msgspec.DecodeError if the text has changed.
     """
     if chunk.apart:
         return recover_text(text, chunk.apart, bare).events

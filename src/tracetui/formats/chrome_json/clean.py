@@ -1,5 +1,4 @@
-"""A clean copy of a trace: every event that could be read, as it was or repaired, in JSON that any viewer
-opens."""
+"""Writes a clean copy of a trace: every readable event, repaired if needed, in JSON that any viewer opens."""
 
 from __future__ import annotations
 
@@ -18,14 +17,14 @@ from tracetui.formats.source import shown
 
 
 def write_clean(reader: EventReader, events: int, out: str | Path) -> None:
-    """Write all events behind a reader to `out`; `events` is how many there should be.
+    """Write all events of a reader to `out`; `events` is the expected number.
 
-    The events keep their text, other than what was repaired. `out` is compressed as its name says, and
-    appears only when it is complete: it may be the file that is read. Raises TraceError where it cannot
-    be written, or the file behind the reader is no longer what it was.
+    Events keep their text, apart from repairs. `out` is compressed according to its name, and is replaced
+    only when the copy is complete, so it may be the input file. Raises TraceError if it cannot be written or
+    the input has changed.
     """
     if not isinstance(reader, FileReader):
-        raise TypeError("only a trace that was loaded from a file can be written")
+        raise TraceError(f"{shown(str(out))}: only Chrome traces can be written")
     target = Path(out)
     encoding = next(e for e in ENCODINGS if target.name.endswith(e.SUFFIX))
     try:
@@ -47,7 +46,10 @@ def write_clean(reader: EventReader, events: int, out: str | Path) -> None:
                 file.write(b"\n]}\n")
             if count != events:
                 raise TraceError(f"{shown(reader.path)}: has changed since it was read")
-            _like_new(made.name)
+            if os.name == "posix":  # the permissions of a new file: a temporary one has fewer
+                mask = os.umask(0)
+                os.umask(mask)
+                os.chmod(made.name, 0o666 & ~mask)
             os.replace(made.name, target)
         except BaseException:
             Path(made.name).unlink(missing_ok=True)
@@ -55,11 +57,3 @@ def write_clean(reader: EventReader, events: int, out: str | Path) -> None:
     except OSError as error:
         reason = (error.strerror or "cannot be written").lower()
         raise TraceError(f"{shown(str(out))}: {reason}") from None
-
-
-def _like_new(name: str) -> None:
-    """The rights that a new file would have: temporary files have fewer."""
-    if os.name == "posix":
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)

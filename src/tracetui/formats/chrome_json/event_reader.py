@@ -1,13 +1,11 @@
-"""Events on demand: the part of the file that an event lies in is read and decoded again when somebody asks.
+"""Reads events on demand: the chunk of the file that contains an event is read and decoded again.
 
-Nothing is kept per event but its `source`, the number of a chunk and a place in it. A plain file is read
-where the chunk lies (a quarter of a megabyte: about a millisecond); a compressed one is decoded again up to
-there, from its beginning or from the nearest place that a copy of the decoder was kept for (gzip: 45 kB for
-every 16 MB, at most 50 ms). The chunks used last stay decoded, so that stepping from one event to its
-neighbours costs nothing.
+Only `source` is kept per event: the number of its chunk and its index there. In a plain file the chunk is
+read directly (a quarter of a megabyte, about a millisecond); a compressed file is decoded again up to it,
+from the beginning or from the nearest copy of the decoder (gzip: 45 kB for every 16 MB, at most 50 ms).
+The most recent chunks stay decoded, so stepping from an event to its neighbours is free.
 
-The file stays open as long as the trace: it may be renamed or deleted. Where it was overwritten, events are
-{}.
+The file stays open as long as the trace, so it may be renamed or deleted. Once overwritten, events are {}.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ class FileReader:
 
     def __init__(self, source: Source, chunks: Sequence[Chunk], bare: bool, top: Mapping[str, Any]) -> None:
         self.top = top
-        """The file's top-level keys other than its events."""
+        """The file's top-level keys except its events."""
         self.path = source.path
         self._source = source
         self._chunks = chunks
@@ -43,10 +41,10 @@ class FileReader:
         self._parts = source.parts()
 
     def read(self, sources: Sequence[int]) -> list[dict[str, Any]]:
-        """The events' JSON objects, in the order asked for; {} for one that cannot be read any more."""
+        """The events as JSON objects, in the order of `sources`; {} where one can no longer be read."""
         found: list[dict[str, Any]] = [{}] * len(sources)
         with self._lock:
-            # In the order of the file: each chunk is decoded once, and inflating only goes forward.
+            # In file order: each chunk is decoded once, and decompression only goes forwards.
             for at in sorted(range(len(sources)), key=sources.__getitem__):
                 number, place = sources[at] >> SOURCE_BITS, sources[at] & ((1 << SOURCE_BITS) - 1)
                 texts = self._texts(number)
@@ -55,8 +53,7 @@ class FileReader:
         return found
 
     def chunks(self) -> Iterator[list[bytes]]:
-        """The texts of all events, chunk by chunk, in the order of the file; [] for a chunk that cannot be
-        read."""
+        """The texts of all events, chunk by chunk, in file order; [] for an unreadable chunk."""
         for number in range(len(self._chunks)):
             with self._lock:
                 yield self._texts(number)

@@ -1,4 +1,4 @@
-"""Where the rows of a text's chunks go: each event becomes a row of the store's columns, or is read whole."""
+"""Sorts the rows of each chunk into the store: slices, points, or events that must be decoded whole."""
 
 from __future__ import annotations
 
@@ -15,44 +15,41 @@ from tracetui.formats.chrome_json.recover_text import lenient
 from tracetui.formats.chrome_json.rows import Rows
 from tracetui.formats.chrome_json.times import exact
 from tracetui.formats.columns import I64, NO_ID, NO_TIME, Array
-from tracetui.formats.store import LAUNCH_FLOWS, AsyncEvent, Store
+from tracetui.formats.store import LAUNCH_FLOWS, SLICE_COLUMNS, AsyncEvent, Store
 
 SOURCE_BITS = 28
 """`source` = number of the chunk << SOURCE_BITS | number of the event in the chunk."""
-_METADATA = frozenset(
-    {"process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index"}
-)
+_METADATA = ("process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index")
 
 SLICE, POINT, WHOLE, COUNTED = range(4)
-"""What becomes of an event: a row of the slices, a row of the points, read as a whole, counted and passed
-over."""
+"""What an event becomes: a slice, a point, decoded whole, or only counted."""
 _CLASSES = dict.fromkeys("BEiIRstf", POINT) | dict.fromkeys("MCbneSTF", WHOLE) | {"X": SLICE}
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Where a chunk of events lies in the text."""
+    """Location of a chunk of events in the text."""
 
     offset: int
     length: int
     apart: str = ""
-    """"" for one that decodes; else it was taken apart, and this is how it ends (see `recover_text`)."""
+    """"" if the chunk decodes; otherwise it was recovered, with this `end` (see `recover_text`)."""
 
 
 @dataclass(slots=True)
 class Intake:
-    """The store of one text or of a stretch of it, and where its chunks lie."""
+    """The store of a text or of a stretch of it, and the locations of its chunks."""
 
     begin: int = 0
     extent: int = 0
-    """Where the text begins, and how long it is; 0 where that is not known."""
+    """Offset and length of the text; a length of 0 if unknown."""
     store: Store = field(default_factory=Store)
     chunks: list[Chunk] = field(default_factory=list)
     _classified: int = 0
     _class_table: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
 
     def add(self, chunk: Chunk, rows: Rows, texts: Callable[[], Sequence[bytes | msgspec.Raw]]) -> None:
-        """Take in the rows of one chunk; `texts` gives its events' texts, should any be needed whole."""
+        """Add the rows of a chunk. `texts` returns its events' texts, in case some must be decoded whole."""
         store, share = self.store, self._share(chunk.offset + chunk.length)
         source = len(self.chunks) << SOURCE_BITS
         self.chunks.append(chunk)
@@ -77,34 +74,23 @@ class Intake:
         points = np.flatnonzero(classes == POINT)
         if len(points):
             ids, encloses = rows.pick_flow(points)
-            store.points.add(
-                share,
-                **self._columns(rows, points, source),
-                flow=ids,
-                encloses=np.array(encloses, dtype=np.bool_),
-            )
+            flows = {"flow": ids, "encloses": np.array(encloses, dtype=np.bool_)}
+            store.points.add(share, **self._columns(rows, points, source), **flows)
 
     @staticmethod
     def _columns(rows: Rows, which: I64, source: int) -> dict[str, Array]:
-        return {
-            "head": rows.head[which],
-            "name": rows.name[which],
-            "start": rows.start[which],
-            "duration": rows.duration[which],
-            "correlation": rows.correlation[which],
-            "external": rows.external[which],
-            "source": which + source,
-        }
+        columns = {name: getattr(rows, name)[which] for name in SLICE_COLUMNS if name != "source"}
+        return {**columns, "source": which + source}
 
     def _classify(self) -> None:
-        """Know the class of every head."""
+        """Extend the class table to new heads."""
         heads = self.store.tables.heads
         known, total = self._classified, len(heads)
         if known == total:
             return
         if total > len(self._class_table):
             self._class_table = np.append(self._class_table, np.zeros(total + 64, dtype=np.uint8))
-        # Dicts keep their order, but cannot be entered in the middle from the front.
+        # The new heads are the last ones of the dict.
         fresh = list(itertools.islice(reversed(heads), total - known))
         for number, (phase, category, _, _) in zip(range(total - 1, known - 1, -1), fresh, strict=True):
             kind = _CLASSES.get(phase, COUNTED)
@@ -115,16 +101,14 @@ class Intake:
 
     def _add_whole(self, which: I64, rows: Rows, texts: Sequence[bytes | msgspec.Raw], source: int) -> None:
         store, heads = self.store, list(self.store.tables.heads)
-        series: list[int] = []
-        starts: list[int] = []
-        values: list[float] = []
+        samples: list[tuple[int, int, float]] = []
         for at in which.tolist():
             event = lenient(texts[at])
             phase, category, pid, tid = heads[rows.head[at]]
             start = int(rows.start[at])
             args = event.get("args")
             if phase == "X":
-                # Old tools wrote the duration in thread time only.
+                # Old tools wrote only the duration in thread time.
                 other = event.get("tdur")
                 rows.duration[at] = max(0, exact(str(other))) if other is not None else 0
             elif phase == "M":
@@ -137,35 +121,32 @@ class Intake:
                 for key, value in args.items() if isinstance(args, dict) else ():
                     if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300:
                         name = f"{event.get('name', '')}" + (f" {event['id']}" if "id" in event else "")
-                        series.append(store.series.setdefault((name, str(key), str(pid)), len(store.series)))
-                        starts.append(start)
-                        values.append(float(value))
+                        series = store.series.setdefault((name, str(key), str(pid)), len(store.series))
+                        samples.append((series, start, float(value)))
             else:
-                key = repr(event.get("id", event.get("id2"))) + (
-                    f" {event['scope']}" if "scope" in event else ""
-                )
+                key = repr(event.get("id", event.get("id2")))
+                key += f" {event['scope']}" if "scope" in event else ""
                 store.asyncs.append(
                     AsyncEvent(phase, category, key, int(rows.name[at]), str(pid), start, source + at)
                 )
-        if series:
+        if samples:
+            columns = zip(store.counters.kinds.items(), zip(*samples, strict=True), strict=True)
             store.counters.add(
-                series=np.array(series, dtype=np.int32),
-                start=np.array(starts, dtype=np.int64),
-                value=np.array(values, dtype=np.float64),
+                0.0, **{name: np.array(values, dtype=kind) for (name, kind), values in columns}
             )
 
     def pack(self) -> tuple[bytes, list[Array]]:
-        """A small header and the arrays behind it, for a pipe. Empties the store's columns."""
+        """A small header and arrays, to send through a pipe. Empties the store's columns."""
         plain, arrays = self.store.pack()
         return pickle.dumps((self.chunks, plain), protocol=pickle.HIGHEST_PROTOCOL), arrays
 
     def absorb(self, header: bytes, arrays: list[Array], end: int) -> None:
-        """Take in what `pack` gave of the next stretch of the text, which ends at `end`."""
+        """Append what `pack` returned for the next stretch of the text, which ends at `end`."""
         chunks, plain = pickle.loads(header)
         base = len(self.chunks) << SOURCE_BITS
         self.chunks += chunks
         self.store.absorb(plain, arrays, self._share(end), base)
 
     def _share(self, end: int) -> float:
-        """How much of the whole text has been read when it was read up to `end`; 0 where not known."""
+        """The fraction of the text that lies before `end`; 0 if unknown."""
         return (end - self.begin) / self.extent if self.extent else 0.0

@@ -1,4 +1,4 @@
-"""Where the events of a file begin, and what the file says around them."""
+"""Finds the first event of a file, and the metadata before and after the events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tracetui.formats.window import Window
 
 _KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _SEARCHED = 1 << 26
-"""How far into a file its events are looked for."""
+"""How far into a file to look for events."""
 _ATTEMPTS = 16
 _SALVAGED = re.compile(
     rb'"(baseTimeNanoseconds|displayTimeUnit|schemaVersion|traceName|record_shapes|with_stack|profile_memory)"'
@@ -29,13 +29,13 @@ class Beginning:
     """The text before the events."""
 
     bare: bool
-    """The file is an array of events, not an object with such an array in it."""
+    """The file is an array of events, not an object containing one."""
     header: Mapping[str, Any]
     """Top-level keys before the events."""
 
 
 def find_events(window: Window, diagnostics: Diagnostics) -> Beginning:
-    """Move `window` from the start of a text to its first event. Raises TraceError where there are none."""
+    """Move `window` from the start of the text to the first event. Raises TraceError if there is none."""
     want = 1 << 12
     while True:
         window.fill(want)
@@ -44,10 +44,10 @@ def find_events(window: Window, diagnostics: Diagnostics) -> Beginning:
         if body[:1] == b"[":
             window.skip(len(text) - len(body) + 1)
             return Beginning(True, {})
-        # A key within a string or an inner object leaves a header that does not decode.
+        # If the key is inside a string or a nested object, the header does not decode.
         for _, match in zip(range(_ATTEMPTS), _KEY.finditer(text), strict=False):
-            header = _object(text[: match.start()].lstrip(b"\xef\xbb\xbf") + b'"traceEvents": []}')
-            if header is not None:
+            header = lenient(text[: match.start()].lstrip(b"\xef\xbb\xbf") + b'"traceEvents": []}')
+            if header:
                 header.pop("traceEvents", None)
                 window.skip(match.end())
                 return Beginning(False, header)
@@ -57,13 +57,8 @@ def find_events(window: Window, diagnostics: Diagnostics) -> Beginning:
     return _damaged_beginning(window, text, diagnostics)
 
 
-def _object(text: bytes) -> dict[str, Any] | None:
-    found = lenient(text)
-    return found or None
-
-
 def _damaged_beginning(window: Window, text: bytes, diagnostics: Diagnostics) -> Beginning:
-    """No sound header: the events may be there all the same."""
+    """The header is broken, but there may still be events."""
     match = _KEY.search(text)
     if match is not None and not recover_text(text[: match.start()], "more").events:
         diagnostics.note("bad_header", 0)
@@ -89,7 +84,7 @@ def _verdict(text: bytes) -> str:
 
 
 def salvage(text: bytes) -> dict[str, Any]:
-    """The simple top-level keys that can still be told in damaged text around the events."""
+    """The simple top-level keys found in damaged text before or after the events."""
     found: dict[str, Any] = {}
     for match in _SALVAGED.finditer(text):
         found.setdefault(match.group(1).decode(), lenient(b'{"v":' + match.group(2) + b"}").get("v"))

@@ -1,4 +1,4 @@
-"""The text of a file becomes columns: its beginning, its events in one or several processes, its end."""
+"""Reads a file: its header, its events in one or more processes, and its end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read(
 ) -> Contents:
     """All events of a source: see `registry.Format`.
 
-    They are decoded in chunks of `size` bytes; each process is given stretches of `block` bytes.
+    Chunks of `size` bytes are decoded at a time; each process gets stretches of `block` bytes.
     """
     in_place = source.encoding.IN_PLACE
     count = worth(source.size * source.encoding.RATIO) if workers is None else workers
@@ -42,16 +42,14 @@ def read(
         def advance(offset: int) -> None:
             done = min(source.size, stream.progress(offset))
             if not in_place:
-                # How long the text will be, for the room that its columns take.
+                # Estimated length of the text, which sizes the columns.
                 intake.extent = offset * source.size // max(1, done)
             report(done, source.size)
 
         if count > 1 and reader.learn(window) and reader.separator is not None:
             begin, descriptor = window.offset, source.file.fileno()
-            sent = None if in_place else window
-            supply = Supply(
-                reader.separator, begin, source.size, block // 4 if sent else block, descriptor, sent
-            )
+            cut = (block, descriptor, None) if in_place else (block // 4, descriptor, window)
+            supply = Supply(reader.separator, begin, source.size, *cut)
             from tracetui.formats.chrome_json.workers import read_parallel  # only large files need it
 
             ending = read_parallel(supply, reader, count, advance)
@@ -92,8 +90,8 @@ def _is_small(key: str, value: Any) -> bool:
 def _judge_ending(
     ending: Ending, beginning: Beginning, diagnostics: Diagnostics, cut: bool
 ) -> Mapping[str, Any]:
-    """Note what is wrong with the end of the file, and is not known from its encoding (`cut`); the file's
-    top-level keys."""
+    """Note what is wrong with the end of the file, unless its compressed data are cut off (`cut`); return the
+    file's top-level keys."""
     top = dict(beginning.header)
     if ending.kind == "closed":
         if fits_end(ending.tail, beginning.bare):
@@ -101,13 +99,11 @@ def _judge_ending(
         else:
             whole = ending.tail.rstrip().endswith(b"}")
             diagnostics.note("bad_header" if whole or beginning.bare else "truncated", ending.offset)
-            for key, value in salvage(ending.tail).items():
-                top.setdefault(key, value)
+            top = {**top, **salvage(ending.tail), **top}
     elif ending.tail or not beginning.bare:
         if not cut:
             diagnostics.note("truncated", ending.offset)
-        for key, value in salvage(ending.tail).items():
-            top.setdefault(key, value)
+        top = {**top, **salvage(ending.tail), **top}
     else:
         diagnostics.note("open_array", ending.offset)
     return top

@@ -1,9 +1,8 @@
-"""A piece of text that does not decode, taken apart: every sound event in it is kept, a broken one repaired
-or dropped.
+"""Recovers events from text that does not decode: keeps sound ones, repairs or drops broken ones.
 
-An event is *sound* when it decodes by itself from its opening brace on. What lies between two sound events
-is repaired where the meaning is certain, and otherwise dropped and counted. The result depends on the bytes
-alone, so that the same piece taken apart again, for its `args`, gives the same events in the same order.
+An event is *sound* if it decodes on its own from its opening brace. Text between two sound events is repaired
+if its meaning is certain, otherwise dropped and counted. The result depends only on the bytes, so recovering
+the same piece again, for its `args`, gives the same events in the same order.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ _OPENING = re.compile(r'\{\s*"')
 _AFTER_CLOSING = re.compile(r'[}\]]\s*,?\s*(?=\{\s*")')
 _BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
 _RAW = msgspec.json.Decoder(msgspec.Raw)
-# Floats for integers: `int` refuses numbers of thousands of digits.
+# Integers as floats: `int` refuses numbers with thousands of digits.
 _DECODER = json.JSONDecoder(strict=False, parse_int=float)
 _TOKEN = re.compile(rb'[{}\[\]]|"(?:[^"\\]|\\.)*"', re.DOTALL)
 _NESTING = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 _PIECES = 64
-"""In how many pieces at most a broken stretch is tried."""
+"""Broken text cut into more pieces than this is repaired only piece by piece."""
 _LITERAL = 40
 _BRACKETS = 1000
-"""How many closing brackets at most are tried as the one that closes the events."""
+"""How many closing brackets to try, at most, as the one that closes the events."""
 
 
 class _Chars(str):
-    """A text whose lines are not counted, as json does for each error, at the cost of decoding it."""
+    """Text that json cannot count lines in: it does so for every error, at great cost."""
 
     __slots__ = ()
 
@@ -53,10 +52,9 @@ class Recovered:
     notes: list[tuple[str, int]] = field(default_factory=list)
     """(kind of diagnostics, position in the piece)."""
     rest: int = 0
-    """Where reading goes on: the end of the piece, or what may be the beginning of an event that goes on
-    beyond it."""
+    """Where to continue reading: the end of the piece, or where an unfinished event may start."""
     close: int = -1
-    """At the end of the file: position of the bracket that closes the events, -1 where there is none."""
+    """At the end of the file: position of the bracket that closes the events, -1 if there is none."""
     cut: int = -1
     """At the end of the file without such a bracket: where the last sound event ends."""
 
@@ -80,21 +78,17 @@ def recover_text(text: bytes, end: str, bare: bool = False) -> Recovered:
     out = Recovered(rest=len(text))
     done = 0  # end of the last sound event
     at = 0
-    while True:
-        opening = _OPENING.search(chars, at)
-        if opening is None:
-            break
+    while (opening := _OPENING.search(chars, at)) is not None:
         begin = opening.start()
         try:
             value, after = _DECODER.raw_decode(chars, begin)
         except RecursionError:
-            # Thousands of brackets, each of which would be tried in turn: go on after the first that closes.
+            # Deep nesting, where every bracket would be tried in turn: skip to the first that closes.
             closing = _AFTER_CLOSING.search(chars, begin + 1)
             at = closing.end() if closing else len(chars)
             continue
         except ValueError:
-            at = begin + 1
-            continue
+            value = None
         if not is_event(value):
             at = begin + 1
             continue
@@ -114,13 +108,13 @@ def recover_text(text: bytes, end: str, bare: bool = False) -> Recovered:
 
 
 def is_incomplete(text: bytes) -> bool:
-    """Whether `text` is sound JSON as far as it goes, but ends inside a value."""
+    """Whether `text` is valid JSON that ends inside a value."""
     chars = text.decode("latin-1")
     begin = len(chars) - len(chars.lstrip(" \t\r\n"))
     try:
         _DECODER.raw_decode(chars, begin)
     except json.JSONDecodeError as error:
-        # Where a string is not closed, its beginning is told; the literals and numbers are at most so long.
+        # For an unclosed string the error is at its start; literals and numbers are short.
         return error.msg.startswith("Unterminated string") or error.pos >= len(chars.rstrip()) - _LITERAL
     except (ValueError, RecursionError):
         return False
@@ -128,7 +122,7 @@ def is_incomplete(text: bytes) -> bool:
 
 
 def fits_end(tail: bytes, bare: bool) -> bool:
-    """Whether `tail` may stand after the bracket that closes the events."""
+    """Whether `tail` is valid after the bracket that closes the events."""
     rest = tail.strip(b" \t\r\n\x00")
     if bare:
         return not rest
@@ -148,7 +142,7 @@ def find_close(text: bytes, begin: int, bare: bool) -> int:
 
 
 def lenient(text: bytes | msgspec.Raw) -> dict[str, Any]:
-    """A JSON object as a dict, with invalid UTF-8 replaced; {} for what cannot be decoded at all."""
+    """A JSON object as a dict, with invalid UTF-8 replaced; {} if it cannot be decoded."""
     try:
         found = msgspec.json.decode(text)
     except UnicodeDecodeError:
@@ -159,7 +153,7 @@ def lenient(text: bytes | msgspec.Raw) -> dict[str, Any]:
 
 
 def _sound(text: bytes, begin: int, end: int, out: Recovered) -> None:
-    """Keep an event that decodes by lenient rules; repair what the strict ones do not take."""
+    """Keep an event that Python's lenient json accepts; repair it if strict JSON does not."""
     piece = text[begin:end]
     if decodes(piece):
         out.events.append(piece)
@@ -169,7 +163,7 @@ def _sound(text: bytes, begin: int, end: int, out: Recovered) -> None:
 
 
 def decodes(piece: bytes) -> bool:
-    """Whether `piece` is one JSON value in UTF-8, by the strict rules."""
+    """Whether `piece` is one strictly valid JSON value in UTF-8."""
     try:
         _RAW.decode(piece)
         if not piece.isascii():
@@ -185,10 +179,7 @@ def _repaired(piece: bytes, begin: int, out: Recovered) -> bool:
     made, kinds = repair_event(piece)
     if made is None or not decodes(made):
         return False
-    try:
-        if not is_event(msgspec.json.decode(made)):
-            return False
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    if not is_event(lenient(made)):
         return False
     out.events.append(made)
     out.places.append((begin, begin + len(piece)))
@@ -197,7 +188,7 @@ def _repaired(piece: bytes, begin: int, out: Recovered) -> bool:
 
 
 def _between(text: bytes, begin: int, end: int, out: Recovered, last: bool = False) -> None:
-    """What lies between two sound events: usually a comma; otherwise repair or drop it."""
+    """Check the text between two sound events: usually a comma; otherwise repair or drop it."""
     junk = text[begin:end].strip(b" \t\r\n")
     if junk in (b",", b""):
         if not junk and begin and not last:
@@ -212,14 +203,10 @@ def _broken(text: bytes, begin: int, end: int, out: Recovered) -> None:
         begin += 1
     while end > begin and text[end - 1] in b", \t\r\n":
         end -= 1
-    if begin >= end:
-        out.notes.append(("separator", begin))
-        return
     if b'"' not in text[begin:end]:
         out.notes.append(("separator", begin))
         return
-    cuts = [m.start() + 1 for m in _BETWEEN.finditer(text, begin, end)]
-    cuts.append(end)
+    cuts = [*(m.start() + 1 for m in _BETWEEN.finditer(text, begin, end)), end]
     if len(cuts) > _PIECES:
         # Too many pieces to try each with each: one by one only.
         for cut in cuts:
@@ -241,9 +228,9 @@ def _broken(text: bytes, begin: int, end: int, out: Recovered) -> None:
 
 
 def _closing(text: bytes, begin: int, end: int) -> int:
-    """Where the object that opens at `begin` closes; beyond `end` where it does not.
+    """Where the object that opens at `begin` closes; a position past `end` if it does not.
 
-    Repairing changes neither brackets nor the ends of strings, so an event can end nowhere else.
+    Repairs never change brackets or the ends of strings, so an event cannot end elsewhere.
     """
     depth = 0
     for token in _TOKEN.finditer(text, begin, end):

@@ -1,20 +1,23 @@
-"""Repairs one broken event, where the meaning is certain."""
+"""Repairs one broken event if its meaning is certain."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
-_ESCAPE = re.compile(r'\\(?:(["\\/bfnrt])|(u[0-9a-fA-F]{4})|(.)|$)', re.DOTALL)
+_ESCAPE = re.compile(r'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\(.|$)', re.DOTALL)
 _BARE = re.compile(r"(?<=[:\[,\s])[-+]?(?:inf(?:inity)?|nan|n/a)(?=\s*(?:[,}\]]|$))", re.IGNORECASE)
 _TRAILING = re.compile(r",(?=\s*[}\]])|(?<=[{\[])(\s*),|,(?=\s*,)")
 _WORD = re.compile(r"(?<=:)(\s*)(?!(?:true|false|null)\b)([A-Za-z_][^,{}\[\]\":\\\n]*?)(?=\s*[,}])")
+_OUTSIDE = (("bare_value", _BARE, "null"), ("comma", _TRAILING, r"\1"), ("unquoted", _WORD, r'\1"\2"'))
+"""(kind of notice, what is wrong outside strings, what takes its place)"""
 
 
 def repair_event(text: bytes) -> tuple[bytes | None, list[str]]:
-    """(the text repaired, kinds of diagnostics); (None, []) where nothing could be done. Whether it decodes
-    now is not checked."""
+    """(repaired text, kinds of notices); (None, []) if there was nothing to repair. The caller checks that
+    the result decodes."""
     kinds: list[str] = []
 
     def note(kind: str) -> None:
@@ -28,11 +31,9 @@ def repair_event(text: bytes) -> tuple[bytes | None, list[str]]:
         note("bad_utf8")
 
     def escape(match: re.Match[str]) -> str:
-        simple, code, other = match.groups()
-        if simple:
-            return match.group()
-        if code:
-            return match.group()
+        sound, other = match.groups()
+        if sound:
+            return sound
         note("bad_escape")
         return "\\\\" + (other or "")
 
@@ -46,32 +47,26 @@ def repair_event(text: bytes) -> tuple[bytes | None, list[str]]:
         return _CONTROL.sub(control, part)
 
     def outside(part: str) -> str:
-        fixed, count = _BARE.subn("null", part)
-        if count:
-            note("bare_value")
-        fixed, count = _TRAILING.subn(lambda m: m.group(1) or "", fixed)
-        if count:
-            note("comma")
-        fixed, count = _WORD.subn(lambda m: f'{m.group(1)}"{m.group(2)}"', fixed)
-        if count:
-            note("unquoted")
-        return fixed
+        for kind, pattern, replacement in _OUTSIDE:
+            part, count = pattern.subn(replacement, part)
+            if count:
+                note(kind)
+        return part
 
-    made = []
+    repaired = []
     at = 0
     for match in _STRING.finditer(chars):
-        made.append(outside(chars[at : match.start()]))
-        made.append(inside(match.group()))
+        repaired += [outside(chars[at : match.start()]), inside(match.group())]
         at = match.end()
-    made.append(outside(chars[at:]))
-    return ("".join(made).encode("utf-8", "replace"), kinds) if kinds else (None, [])
+    repaired.append(outside(chars[at:]))
+    return ("".join(repaired).encode("utf-8", "replace"), kinds) if kinds else (None, [])
 
 
 _SURROGATES = re.compile(r"(?<!\\)((?:\\\\)*)((?:\\u[dD][89a-fA-F][0-9a-fA-F]{2})+)")
 
 
-def _surrogates(part: str, note: object) -> str:
-    """Halves of surrogate pairs that stand alone become U+FFFD; pairs stay."""
+def _surrogates(part: str, note: Callable[[str], None]) -> str:
+    """Replace lone halves of surrogate pairs by U+FFFD; keep pairs."""
 
     def fix(match: re.Match[str]) -> str:
         before, run = match.groups()
@@ -85,8 +80,7 @@ def _surrogates(part: str, note: object) -> str:
                 made.append(f"\\u{codes[at]}\\u{codes[at + 1]}")
                 at += 2
             else:
-                if callable(note):
-                    note("bad_escape")
+                note("bad_escape")
                 made.append("\\ufffd")
                 at += 1
         return before + "".join(made)

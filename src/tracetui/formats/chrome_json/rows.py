@@ -1,8 +1,7 @@
-"""The events of one chunk become rows: a few arrays, with every name and every (ph, cat, pid, tid) as a
-number.
+"""Turns the events of a chunk into a few arrays, with names and (ph, cat, pid, tid) as numbers.
 
-`typed_rows` is the ordinary way, from msgspec structs. `patient_rows` takes events one field at a time and
-puts up with anything: a list for a time, a number for a name, ids beyond 64 bits.
+`typed_rows` is the normal path, from msgspec structs. `patient_rows` decodes one field at a time and accepts
+anything: a list for a time, a number for a name, ids beyond 64 bits.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _NAME_LIMIT = 1 << 16
 
 @dataclass(slots=True)
 class Rows:
-    """The events of a chunk, in the order of the file. Arrays of one length; times in nanoseconds."""
+    """The events of a chunk, in file order. Arrays of equal length; times in nanoseconds."""
 
     head: I32
     name: I32
@@ -33,23 +32,23 @@ class Rows:
     correlation: I64
     external: I64
     pick_flow: Callable[[I64], tuple[I64, list[bool]]]
-    """For indices of rows: their ids, and whether they bind to the enclosing slice."""
+    """For row indices: the flow ids, and whether each binds to the enclosing slice."""
     pick_lower: Callable[[I64], list[int]]
-    """For indices of rows: the id in lower case that they may have instead."""
+    """For row indices: the `external id` (in lower case), or NO_ID."""
     wrong: int = 0
-    """Events with a field of a type that made no sense (read as absent)."""
+    """Events with a field of the wrong type (treated as missing)."""
 
 
 class NeedsMode(Exception):
-    """The times of a chunk cannot be told exactly in this mode."""
+    """The times of a chunk need a more exact mode."""
 
 
 def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
-    """Raises NeedsMode where floats would lose digits, OverflowError where an integer is beyond 64 bits."""
+    """Raises NeedsMode if floats would lose digits, OverflowError if an integer exceeds 64 bits."""
     count = len(events)
     if mode.time == "float":
         raw = np.fromiter([e.ts for e in events], np.float64, count)
-        # NaN compares as false: a missing time asks for nothing.
+        # NaN, a missing time, compares as false.
         if (raw >= FLOAT_LIMIT).any() or (raw <= -FLOAT_LIMIT).any():
             raise NeedsMode
         start = from_floats(raw)
@@ -100,7 +99,7 @@ def _text(value: Any) -> str:
 
 
 def _label(value: Any) -> int | str:
-    return value if type(value) is int and abs(value) < 1 << 63 else _text(value)
+    return value if type(value) is int and abs(value) < 1 << 63 else _text(value)  # None becomes ""
 
 
 def _id(value: Any) -> int:
@@ -117,7 +116,7 @@ def _time(fields: dict[str, msgspec.Raw], key: str) -> int:
 
 
 def patient_rows(texts: Sequence[bytes | msgspec.Raw], tables: Tables) -> Rows:
-    """Rows from the texts of events, each of which is a JSON object. One Python loop: for few chunks only."""
+    """Rows from the texts of events, each a JSON object. A slow Python loop, for odd chunks only."""
     count = len(texts)
     numbers = np.zeros((6, count), dtype=np.int64)
     flows: list[tuple[Any, bool]] = []
@@ -135,18 +134,10 @@ def patient_rows(texts: Sequence[bytes | msgspec.Raw], tables: Tables) -> Rows:
             or (duration == NO_TIME and "dur" in fields)
         )
         ids: dict[str, Any] = args if isinstance(args, dict) else {}
-        head = (
-            _text(phase),
-            _text(category),
-            _label("" if pid is None else pid),
-            _label("" if tid is None else tid),
-        )
-        numbers[0, at] = tables.heads[head]
-        numbers[1, at] = tables.names[_text(name)]
-        numbers[2, at] = start
-        numbers[3, at] = duration
-        numbers[4, at] = _id(ids.get("correlation"))
-        numbers[5, at] = _id(ids.get("External id", ids.get("external id")))
+        head = tables.heads[_text(phase), _text(category), _label(pid), _label(tid)]
+        external = _id(ids.get("External id", ids.get("external id")))
+        correlation = _id(ids.get("correlation"))
+        numbers[:, at] = head, tables.names[_text(name)], start, duration, correlation, external
         flows.append((_decoded(fields, "id"), _decoded(fields, "bp") == "e" or phase != "f"))
 
     def pick_flow(indices: I64) -> tuple[I64, list[bool]]:
@@ -156,14 +147,5 @@ def patient_rows(texts: Sequence[bytes | msgspec.Raw], tables: Tables) -> Rows:
     def pick_lower(indices: I64) -> list[int]:
         return [NO_ID] * len(indices)
 
-    return Rows(
-        numbers[0].astype(np.int32),
-        numbers[1].astype(np.int32),
-        numbers[2],
-        numbers[3],
-        numbers[4],
-        numbers[5],
-        pick_flow,
-        pick_lower,
-        wrong,
-    )
+    heads, names = numbers[:2].astype(np.int32)
+    return Rows(heads, names, numbers[2], numbers[3], numbers[4], numbers[5], pick_flow, pick_lower, wrong)

@@ -1,5 +1,4 @@
-"""Where the events of a piece of text begin and end, told from its brackets and quotes alone (no JSON
-decoded)."""
+"""Finds where events begin and end from brackets and quotes alone, without decoding JSON."""
 
 from __future__ import annotations
 
@@ -16,23 +15,20 @@ _STEP[list(b"}]")] = -1
 _MARKS = _STEP != 0
 _MARKS[ord(",")] = True
 _BETWEEN = re.compile(rb"(\n[ \t]*)?\}\s*,\s*\{\s*(\"[^\"\\]{0,40}\")?")
-"""What stands between two events: the line's indentation, `}`, `,`, `{`, the first key."""
+"""The text between two events: indentation, `}`, `,`, `{`, the first key."""
 
 
 class Outline(NamedTuple):
-    """The outermost structure of a piece of text that begins inside an array, between two elements."""
+    """The outermost structure of text that begins inside an array, between two elements."""
 
     commas: I64
     """Positions of the commas between the array's elements."""
     close: int
     """Position of the bracket that closes the array, -1 where it is not in the piece."""
-    level: bool
-    """The piece ends between two elements, not inside one."""
 
 
 def outline(text: bytes | bytearray | memoryview) -> Outline:
-    """The outermost commas of `text`. Temporaries of some 20 bytes per byte of text: for pieces, not whole
-    files."""
+    """The outermost commas of `text`. Needs about 20 bytes per byte of text, so not for whole files."""
     data = np.frombuffer(text, dtype=np.uint8)
     quotes = data == ord('"')
     backslash = data == ord("\\")
@@ -49,18 +45,13 @@ def outline(text: bytes | bytearray | memoryview) -> Outline:
     kinds = data[marks]
     depth = np.cumsum(_STEP[kinds], dtype=np.int64)
     below = np.flatnonzero(depth < 0)
-    close = -1
-    if len(below):
-        end = int(below[0])
-        close = int(marks[end])
-        marks, kinds, depth = marks[:end], kinds[:end], depth[:end]
-    commas = marks[(kinds == ord(",")) & (depth == 0)]
-    quiet = not len(inside) or not inside[-1]
-    return Outline(commas, close, quiet and (not len(depth) or int(depth[-1]) == 0))
+    end = int(below[0]) if len(below) else len(marks)
+    commas = marks[:end][(kinds[:end] == ord(",")) & (depth[:end] == 0)]
+    return Outline(commas, int(marks[end]) if len(below) else -1)
 
 
 class Separator(NamedTuple):
-    """The bytes that stand between two events in this file."""
+    """The bytes between two events in this file."""
 
     text: bytes
     comma: int
@@ -70,21 +61,19 @@ class Separator(NamedTuple):
 
 
 def learn_separator(text: bytes) -> Separator | None:
-    """The separator between the first events of `text`, which begins with an event; None for none seen.
+    """The separator between the first events of `text`, which begins with an event; None if not found.
 
-    Where the file has lines, the indentation tells events from objects inside them. Where all is on one line,
-    the next event's first key is taken into it.
+    If the file has lines, the indentation tells events from nested objects. If it is all on one line, the
+    separator includes the next event's first key.
     """
     for comma in outline(text).commas[:8].tolist():
-        start = max(0, comma - 80)
-        for match in _BETWEEN.finditer(text, start, comma + 160):
+        for match in _BETWEEN.finditer(text, max(0, comma - 80), comma + 160):
             at = text.index(b",", match.start())
             if at != comma:
                 continue
             brace = text.index(b"{", at)
             last = brace + 1 if match.group(1) else match.end()
-            found = text[match.start() : last]
-            return Separator(found, at - match.start(), brace - match.start())
+            return Separator(text[match.start() : last], at - match.start(), brace - match.start())
     return None
 
 
@@ -94,10 +83,9 @@ _ANY = re.compile(rb"\}\s*,\s*\{\s*\"")
 def last_boundary(
     text: bytes | bytearray, first: int, last: int, separator: Separator | None
 ) -> tuple[int, int]:
-    """Positions of the comma and of the opening brace at the last boundary in text[first:last]; (-1, -1) for
-    none.
+    """(comma, opening brace): positions of the last boundary in text[first:last]; (-1, -1) if there is none.
 
-    A guess: the same bytes may stand inside a string or in an inner list.
+    A guess: the same bytes may occur in a string or a nested list.
     """
     if separator is not None:
         at = text.rfind(separator.text, first, last)

@@ -1,8 +1,7 @@
-"""The parts of an event that the columns need, as msgspec types: what is not named here is skipped, not
-decoded.
+"""The fields of an event that the columns need, as msgspec types; all others are skipped undecoded.
 
-There are several types for one event, from the fastest to the most patient. `Literal` phases and categories
-decode to strings that exist already, so no memory is taken and their hashes are known.
+There are several types of event, from the fastest to the most tolerant. `Literal` phases and categories
+decode to existing strings, which needs no memory, and their hashes are cached.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Mode(NamedTuple):
     known: bool
     """Only phases and categories that Kineto writes."""
     time: str
-    """How `ts` is decoded: "float", "int", or "text" (which takes anything, and `dur` likewise)."""
+    """How `ts` is decoded: "float", "int", or "text" (accepts anything; `dur` likewise)."""
 
 
 FASTEST = Mode(True, "float")
@@ -48,7 +47,7 @@ FASTEST = Mode(True, "float")
 
 @functools.cache
 def decoder(mode: Mode) -> msgspec.json.Decoder[list[Any]]:
-    """A decoder of a list of events, their fields in the order in which Kineto writes them."""
+    """A decoder of a list of events, with the fields in the order in which Kineto writes them."""
     real, whole, text = (float, float("nan")), (int, NO_TIME), (msgspec.Raw, msgspec.Raw(b""))
     time: tuple[Any, Any] = {"float": real, "int": whole, "text": text}[mode.time]
     duration: tuple[Any, Any] = text if mode.time == "text" else real

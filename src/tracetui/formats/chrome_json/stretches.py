@@ -1,11 +1,10 @@
-"""Cutting a text into stretches for several processes, and how many of those it is worth."""
+"""Cuts text into stretches for several processes, and decides how many are worthwhile."""
 
 from __future__ import annotations
 
 import math
 import os
 import sys
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +13,8 @@ from tracetui.formats.window import Window
 
 BLOCK = 1 << 24
 """Bytes of a stretch of a plain file."""
-SENT_BLOCK = 1 << 22
-"""Bytes of a stretch of text that is sent to a worker."""
 _WORTH = 3 << 25
-"""From so many bytes on (100 MB) a second process saves more than it costs."""
+"""From this size on (100 MB) a second process pays off."""
 _MOST = 16
 
 
@@ -47,7 +44,7 @@ def _quota(folder: Path) -> float | None:
 
 
 def possible() -> bool:
-    """Whether several processes can read here."""
+    """Whether this system can read with several processes."""
     return os.name == "posix" and hasattr(os, "preadv") and bool(sys.executable)
 
 
@@ -60,21 +57,20 @@ def worth(size: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Part of the text from where an event begins to where the next stretch does."""
+    """Part of the text, from the start of an event to the start of the next stretch."""
 
     number: int
     begin: int
     end: int
     final: bool
     text: bytes | None = None
-    """The text itself, where it cannot be read from the file."""
+    """The text itself, if it cannot be read from the file."""
 
 
 class Supply:
-    """Stretches one after the other, cut at the separator.
+    """Hands out consecutive stretches, cut at the separator. Not thread-safe.
 
-    Plain files are cut by looking at the places where stretches should end; `window`, from which text is
-    taken, is for what can only be read from front to back.
+    A plain file is cut about every `block` bytes; text that can only be read in sequence comes from `window`.
     """
 
     def __init__(
@@ -87,26 +83,20 @@ class Supply:
         window: Window | None = None,
     ) -> None:
         self.descriptor = -1 if window is not None else descriptor
-        self._file = descriptor
-        self._separator = separator
-        self._at = begin
-        self._end = end
-        self._block = block
-        self._window = window
+        self._file, self._window = descriptor, window
+        self._separator, self._block = separator, block
+        self._at, self._end = begin, end
         self._number = 0
         self._over = False
-        self._lock = threading.Lock()
 
     def next(self) -> Stretch | None:
-        """The next stretch, None after the last. Raises OSError as reading the file does."""
-        with self._lock:
-            if self._over:
-                return None
-            stretch = self._cut() if self._window is None else self._send(self._window)
-            self._number += 1
-            self._at = stretch.end
-            self._over = stretch.final
-            return stretch
+        """The next stretch, None after the last. Raises OSError."""
+        if self._over:
+            return None
+        stretch = self._cut() if self._window is None else self._send(self._window)
+        self._number += 1
+        self._at, self._over = stretch.end, stretch.final
+        return stretch
 
     def _cut(self) -> Stretch:
         target = self._at + self._block
@@ -123,16 +113,11 @@ class Supply:
         while True:
             window.fill(want)
             at = window.buffer.rfind(self._separator.text, 1, window.size + 1) - 1
-            if window.ended or at < 0:
-                # The last one; or text without a border, which is read in one piece as it comes.
-                if not window.ended and window.size < 1 << 26:
-                    want = window.size * 2
-                    continue
-                final = window.ended
-                size = window.size
-            else:
-                final, size = False, at + self._separator.brace
-            begin = window.offset
-            text = window.text(size)
+            if at < 0 and not window.ended and window.size < 1 << 26:
+                want = window.size * 2
+                continue
+            # All of it for the last stretch, and for text without a border, which is read in one piece.
+            size = window.size if window.ended or at < 0 else at + self._separator.brace
+            begin, text = window.offset, window.text(size)
             window.skip(size)
-            return Stretch(self._number, begin, begin + size, final, text)
+            return Stretch(self._number, begin, begin + size, window.ended, text)

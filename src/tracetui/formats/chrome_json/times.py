@@ -1,4 +1,4 @@
-"""Decimal microseconds, as files write them, become integer nanoseconds without losing a digit.
+"""Converts decimal microseconds to integer nanoseconds without losing a digit.
 
 Three ways, each exact where it is used:
 - a float64 holds three decimals below 2**43 microseconds (Kineto since 2024, offsets from a base);
@@ -16,21 +16,20 @@ import numpy as np
 from tracetui.formats.columns import F64, I64, NO_TIME, TIME_LIMIT
 
 FLOAT_LIMIT = float(1 << 43)
-"""Below so many microseconds a float64 still tells one nanosecond from the next."""
+"""Below this many microseconds, a float64 still resolves single nanoseconds."""
 _NANOSECONDS = 10**17
-"""An integer `ts` from here on is no epoch in microseconds (it would lie beyond the year 5000): it counts
-nanoseconds."""
+"""An integer `ts` from here on is in nanoseconds: in microseconds it would be later than the year 5000."""
 _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
 def from_floats(values: F64) -> I64:
-    """Microseconds to nanoseconds. Not-a-number becomes NO_TIME; what is too large is held at TIME_LIMIT."""
+    """Microseconds to nanoseconds. NaN becomes NO_TIME; too large values become TIME_LIMIT."""
     missing = None
     if len(values) and not float(np.abs(values).max()) < FLOAT_LIMIT:
         missing = np.isnan(values)
         values = np.clip(np.where(missing, 0.0, values), -TIME_LIMIT / 1000, TIME_LIMIT / 1000)
     whole = np.floor(values)
-    # Whole and fraction apart: the product of a large value with 1000 would round a second time.
+    # Whole and fraction separately: multiplying a large value by 1000 would round twice.
     fraction = np.rint((values - whole) * 1000)
     out = whole.astype(np.int64)
     out *= 1000
@@ -42,10 +41,10 @@ def from_floats(values: F64) -> I64:
 
 
 def from_integers(values: I64, durations: I64) -> tuple[I64, I64]:
-    """Integer `ts` in microseconds (or nanoseconds, when they are too large for that) to nanoseconds.
+    """Integer `ts` in microseconds (or nanoseconds, if too large for that) to nanoseconds.
 
-    `durations` are nanoseconds under the reading that the file counts microseconds; where `ts` counts
-    nanoseconds, so does `dur`. NO_TIME stays NO_TIME.
+    `durations` are in nanoseconds, assuming that the file uses microseconds; where `ts` turns out to be in
+    nanoseconds, so is `dur`. NO_TIME stays NO_TIME.
     """
     missing = values == NO_TIME
     fine = np.abs(values) >= _NANOSECONDS
@@ -63,9 +62,9 @@ def from_integers(values: I64, durations: I64) -> tuple[I64, I64]:
 
 
 def exact(text: str) -> int:
-    """One number, in any notation, with or without a unit, to nanoseconds; NO_TIME where it is none.
+    """A number in any notation, with or without a unit, to nanoseconds; NO_TIME if it is not a number.
 
-    A plain number is microseconds, other than an integer too large to be an epoch in microseconds.
+    A plain number is in microseconds, unless it is an integer too large for that.
     """
     text = text.strip().strip('"').strip()
     scale = 1_000
@@ -91,8 +90,7 @@ def exact(text: str) -> int:
 
 
 def from_texts(texts: Sequence[bytes]) -> I64:
-    """Numbers as they stand in the file (b"" for none) to nanoseconds: by columns of digits, all rows at
-    once."""
+    """Numbers as written in the file (b"" if missing) to nanoseconds, one column of digits at a time."""
     count = len(texts)
     if not count:
         return np.zeros(0, dtype=np.int64)
@@ -110,7 +108,7 @@ def from_texts(texts: Sequence[bytes]) -> I64:
         column = table[:, at]
         if not column.any():
             break
-        digit = column - np.uint8(48)  # wraps: anything below "0" becomes large
+        digit = column - np.uint8(48)  # anything below "0" wraps round to a large value
         is_digit = digit < 10
         is_point = column == ord(".")
         strange |= ~(is_digit | is_point | (column == 0)) | (is_point & point)
@@ -118,7 +116,7 @@ def from_texts(texts: Sequence[bytes]) -> I64:
             strange &= ~negative  # a leading minus
         up |= is_digit & (decimals == 3) & (digit >= 5)
         take = is_digit & (decimals < 3)
-        # Once a fourth decimal has been seen, later ones must not round again.
+        # Only the fourth decimal may round up.
         decimals += (is_digit & point).astype(np.int8)
         np.copyto(value, value * 10 + digit, where=take)
         digits += (is_digit & ~point).astype(np.int8)
@@ -126,7 +124,7 @@ def from_texts(texts: Sequence[bytes]) -> I64:
     value *= 10 ** (3 - np.minimum(decimals, 3)).astype(np.int64)
     value += up
     np.negative(value, out=value, where=negative)
-    # Sixteen digits in nanoseconds fit int64 unless they begin with a nine.
+    # Sixteen digits of microseconds fit int64 as nanoseconds unless the first is a nine.
     large = (digits > 16) | ((digits == 16) & (table[:, 0] == ord("9")))
     for row in np.flatnonzero(strange | large | (digits == 0)).tolist():
         value[row] = exact(bytes(texts[row]).decode("ascii", "replace")) if texts[row] else NO_TIME

@@ -1,8 +1,8 @@
-"""A process that reads stretches of a plain trace for another one: `workers` starts it and talks to it.
+"""The worker process that reads stretches of a trace; `workers` starts it and talks to it.
 
-A request on standard input is a line "begin end final sent", and the text itself if it is sent; the answer on
-standard output is two lengths, then a pickled header, then the bytes of the arrays. The file is an inherited
-descriptor. The process ends when its input does.
+A request on standard input is a line "begin end final sent", followed by the text if it is sent; the reply on
+standard output is two lengths, a pickled header, and the bytes of the arrays. The file is an inherited
+descriptor. The process exits when its input ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LENGTHS = struct.Struct("<QQ")
 
 
 def read_text(text: bytes) -> ReadInto:
-    """A reader of text that is here already."""
+    """A `ReadInto` for text in memory."""
     rest = memoryview(text)
 
     def read(view: memoryview) -> int:
@@ -59,7 +59,7 @@ def read_stretch(
 
 def main(descriptor: int, bare: bool, size: int, separator: tuple[bytes, int, int]) -> None:
     """Answer requests until standard input ends."""
-    # Ctrl+C goes to the whole group of processes: the one that is in charge ends this one.
+    # Ctrl+C goes to the whole process group; the parent ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()
     reader = Reader(Intake(), bare, size)

@@ -1,14 +1,13 @@
-"""Several processes read one text, each its own stretches of it.
+"""Reads one text with several processes, each taking its own stretches.
 
-The text is cut where the separator between two events stands. Such a place may lie inside a string or an
-inner list; but a stretch that begins well and decodes up to its end has thereby shown that the next one
-begins well, and the first one does. Where a stretch does not meet the next, reading goes on from there in one
-piece.
+The text is cut at separators between events. A separator might be inside a string or a nested list; but a
+stretch that starts correctly and decodes up to its end proves that the next one starts correctly, and the
+first one does. If a stretch does not meet the next, the rest is read serially.
 
-Each worker is a Python of its own, started afresh (a fork of a process with threads may hang), that knows
-nothing of the parent's main module. It is given stretches one at a time, so that none waits for a slow one;
-the parent reads stretches as well, from the moment on at which the workers are starting. Stretches of a plain
-file are read by the workers themselves, those of a compressed one are decoded here and sent.
+Each worker is a fresh Python process (forking a process with threads can hang) and does not import the
+parent's main module. Workers get one stretch at a time, so that none waits for a slow one; the parent reads
+stretches too, while the workers are still starting. Workers read plain files themselves; compressed text is
+decoded here and sent to them.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _CODE = (
 
 @dataclass(slots=True)
 class Part:
-    """What was read of one stretch."""
+    """What was read from one stretch."""
 
     stretch: Stretch
     ending: Ending
@@ -46,7 +45,7 @@ class Part:
 
 
 class _Crew:
-    """Worker processes, and what they have read so far."""
+    """The worker processes, and what they have read so far."""
 
     def __init__(self, supply: Supply, reader: Reader, count: int) -> None:
         self.parts: dict[int, Part] = {}
@@ -73,7 +72,7 @@ class _Crew:
                     bufsize=0,
                 )
             except OSError:
-                break  # no more processes for us: fewer will do
+                break  # no more processes allowed: make do with fewer
             self._processes.append(process)
             thread = threading.Thread(target=self._serve, args=(process,), name="trace worker", daemon=True)
             self._threads.append(thread)
@@ -81,7 +80,7 @@ class _Crew:
             thread.start()
 
     def take(self) -> Stretch | None:
-        """The next stretch that nobody reads yet, None for none."""
+        """The next unread stretch, None if there is none."""
         with self._supplying:
             stretch = None if self._stopped else self._supply.next()
             if stretch is None:
@@ -92,11 +91,11 @@ class _Crew:
 
     @property
     def taken(self) -> int | None:
-        """How many stretches there are in all; None while that is not known."""
+        """The total number of stretches; None until it is known."""
         return self._taken if self._stopped else None
 
     def put(self, part: Part) -> None:
-        """A stretch was read."""
+        """Store what was read from a stretch."""
         with self.news:
             self.parts[part.stretch.number] = part
             self.news.notify_all()
@@ -107,7 +106,7 @@ class _Crew:
                 try:
                     self.put(_ask(process, stretch))
                 except (OSError, ValueError, EOFError, pickle.UnpicklingError):
-                    # The worker died over it: the parent will read on from there.
+                    # The worker died: the parent will continue from here.
                     self.put(Part(stretch, Ending("lost", stretch.begin), b"", []))
                     return
         except BaseException as error:
@@ -117,12 +116,12 @@ class _Crew:
                 self.news.notify_all()
 
     def check(self) -> None:
-        """Raise here what went wrong in a thread."""
+        """Re-raise an error from a thread."""
         if self._error is not None:
             raise self._error
 
     def close(self) -> None:
-        """End all processes, whatever they are doing, and wait until they are gone."""
+        """Kill all processes and wait for them to exit."""
         self._stopped = True
         for process in self._processes:
             process.kill()
@@ -167,10 +166,10 @@ def _receive(pipe: Any, length: int) -> bytearray:
 
 
 def read_parallel(supply: Supply, reader: Reader, count: int, advance: Callable[[int], None]) -> Ending:
-    """Read the stretches of `supply` with `count` processes, this one included.
+    """Read the stretches of `supply` with `count` processes, including this one.
 
-    The intake of `reader` receives them in order, so that the outcome is that of reading in one piece. With
-    "lost" in the ending, reading must go on from its offset in one piece; all before it has been received.
+    The intake of `reader` receives them in order, so the result is that of reading serially. If the ending is
+    "lost", the rest must be read serially from its offset; everything before it has been received.
     """
     crew = _Crew(supply, reader, count - 1)
     mine = Reader(Intake(), reader.bare, reader.size)
@@ -179,15 +178,15 @@ def read_parallel(supply: Supply, reader: Reader, count: int, advance: Callable[
     end = 0
     ending = Ending("lost", reader.intake.begin)
 
-    def tell(offset: int) -> None:
-        # What counts is how much has been received in order, and that `advance` may stop it all by raising.
+    def check_in(offset: int) -> None:
+        # Progress is what has been received in order; `advance` may raise to stop.
         advance(end)
 
     try:
         while True:
             stretch = crew.take()
             if stretch is not None:
-                outcome = read_stretch(supply.descriptor, stretch, mine, tell)
+                outcome = read_stretch(supply.descriptor, stretch, mine, check_in)
                 crew.put(Part(stretch, outcome, *mine.intake.pack()))
             else:
                 with crew.news:

@@ -1,6 +1,6 @@
-"""What lies between the bytes of a file and the text of a trace: one module for each encoding.
+"""How files are compressed, if at all: one module per encoding.
 
-A new one is a module with all that `Encoding` names, and its place in `ENCODINGS`.
+To add one, write a module with everything in `Encoding`, and list it in `ENCODINGS`.
 """
 
 from __future__ import annotations
@@ -14,50 +14,50 @@ __all__ = ["ENCODINGS", "Encoding", "Parts", "Stream"]
 
 
 class Stream(Protocol):
-    """A text that is read from front to back."""
+    """Sequential access to the text."""
 
     def readinto(self, view: memoryview) -> int:
-        """Fill `view` with the next bytes and say how many; 0 at the end. Raises OSError as the file does."""
+        """Fill `view` with the next bytes and return how many; 0 at the end. Raises OSError."""
 
     def progress(self, offset: int) -> int:
-        """Bytes of the file that are done when the text was read up to `offset`."""
+        """Bytes of the file consumed once the text has been read up to `offset`."""
 
     def size(self) -> int:
-        """Bytes of the whole text, once its end was reached."""
+        """Size of the whole text in bytes, once its end has been reached."""
 
     def close(self) -> None:
-        """Stop, whether or not the end was reached. The file stays open."""
+        """Stop reading, at the end or before it. The file stays open."""
 
 
 class Parts(Protocol):
-    """A text of which any part can be read."""
+    """Random access to the text."""
 
     def read(self, offset: int, length: int) -> bytes:
-        """`length` bytes of the text from `offset` on; fewer at its end. Raises OSError as the file does."""
+        """`length` bytes of the text from `offset` on; fewer at its end. Raises OSError."""
 
 
 class Encoding(Protocol):
     """The module of an encoding."""
 
     SUFFIX: str
-    """How the names of such files end."""
+    """File name extension."""
     RATIO: int
-    """A text is taken to be so many times as large as its file."""
+    """Assumed ratio of the size of the text to that of the file."""
     IN_PLACE: bool
-    """The text is the file itself: whoever has the file can read any part of it."""
+    """The text is the file itself, so that other processes can read any part of it."""
 
     def sniff(self, head: bytes) -> bool:
-        """Whether a file that begins with `head` is encoded so."""
+        """Whether a file that begins with `head` has this encoding."""
 
     def stream(self, file: IO[bytes], size: int, offset: int, diagnostics: Diagnostics) -> Stream:
-        """The text of a file of `size` bytes, from `offset` of the text on. Notes what is damaged."""
+        """The text of a file of `size` bytes, from text position `offset` on. Notes any damage."""
 
     def parts(self, file: IO[bytes], size: int) -> Parts:
-        """The same text, for events that are read again."""
+        """Random access to the text of a file of `size` bytes."""
 
     def writer(self, file: IO[bytes]) -> IO[bytes]:
-        """Encodes into `file` the text that is written to it; to be closed before `file` is."""
+        """A file that encodes what is written to it into `file`; close it before `file`."""
 
 
 ENCODINGS: tuple[Encoding, ...] = (gzip, zstd, plain)
-"""The first one that recognises a file decodes it. `plain` takes everything."""
+"""The first one that recognises a file decodes it; `plain` accepts everything."""

@@ -1,8 +1,7 @@
-"""Compressed text, block by block, as far as it can be read: a cut or damaged file gives all that comes
-before the damage.
+"""Decompresses text block by block. A cut or damaged file yields everything before the damage.
 
-A compressed file is a row of *pieces*, gzip's members or zstd's frames, each with a header in front of it and
-a trailer behind it. What is particular to an encoding stands in its `Codec`.
+A compressed file is a series of *pieces* (gzip members, zstd frames), each with a header and a trailer. What
+is specific to an encoding is in its `Codec`.
 """
 
 from __future__ import annotations
@@ -18,45 +17,51 @@ from tracetui.formats.diagnostics import Diagnostics
 
 _INPUT = 1 << 18
 _STEP = 4
-"""Bytes of a damaged piece that are decoded at a time: no more than zstd's checksum, so that the last block
-comes out before a wrong one is noticed."""
+"""Bytes of a damaged piece to decode at a time: no more than zstd's checksum, so that the last block comes
+out before a wrong checksum is noticed."""
 _AHEAD = 4
-"""Blocks decoded ahead of the reader."""
+"""Blocks to decode ahead of the reader."""
 _SPACING = 1 << 24
-"""Bytes of text between two places from which it can be decoded again."""
+"""Bytes of text between two restart points."""
 
 
 class Piece(Protocol):
-    """The decompressor of one piece. `decompress` raises any exception over damaged data."""
+    """The decompressor of one piece. `decompress` may raise anything on damaged data."""
 
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
+    eof: bool
+    needs_input: bool
+    unused_data: bytes
+
     def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
 class Codec(NamedTuple):
-    """What `Blocks` has to know of an encoding."""
+    """What `Blocks` needs to know about an encoding."""
 
     damaged: str
-    """The notice for data that cannot be decoded."""
+    """Kind of notice for data that cannot be decoded."""
     sniff: Callable[[bytes], bool]
     header: Callable[[bytes], int | None]
-    """Length of the header that some data begin with; -1 for none, None where more data must be seen."""
+    """Length of the header that data begins with; -1 if there is none, None if more data is needed."""
     open: Callable[[bool], Any]
-    """The `Piece` that follows a header; with True, one that `fork` takes."""
+    """A new `Piece`; with True, one that `fork` can copy."""
     fork: Callable[[Any], Any] | None = None
-    """A copy of a piece in its present state."""
+    """A copy of a piece in its current state."""
     trailer: int = 0
     matches: Callable[[Any, bytes], bool] = lambda piece, trailer: True
-    """Whether a trailer of so many bytes fits what was decoded."""
+    """Whether a trailer of `trailer` bytes fits what was decoded."""
+
+    def stream(self, file: IO[bytes], size: int, offset: int, diagnostics: Diagnostics) -> Ahead:
+        """See `Encoding.stream`."""
+        return Ahead(Blocks(self, file, diagnostics), offset)
+
+    def parts(self, file: IO[bytes], size: int) -> Marked:
+        """See `Encoding.parts`."""
+        return Marked(self, file, size)
 
 
 class Blocks:
-    """The text of a compressed file from front to back."""
+    """Reads the text of a compressed file sequentially."""
 
     def __init__(
         self,
@@ -66,26 +71,23 @@ class Blocks:
         block: int = 1 << 20,
         forkable: bool = False,
     ) -> None:
-        self._codec = codec
-        self._file = file
-        self._diagnostics = diagnostics
-        self._block = block
-        self._forkable = forkable
+        self._codec, self._file, self._diagnostics = codec, file, diagnostics
+        self._block, self._forkable = block, forkable
         self.consumed = 0
-        """Bytes of the file that have been read."""
+        """Bytes of the file read so far."""
         self.produced = 0
-        """Bytes of text that have been given."""
+        """Bytes of text returned so far."""
         self._at = 0
-        self._input = b""  # what was read before `_at` and not decoded
+        self._input = b""  # read before `_at` but not decoded yet
         self._piece: Piece | None = None
-        self._begin = self._fed = 0  # where in the file the piece begins, and where its last input did
-        self._given = self._skipped = 0  # bytes of the piece's text, and how many of them were given before
-        self._careful = -1  # from where on a damaged piece is decoded in small steps
+        self._begin = self._fed = 0  # file offsets of the piece and of its last input
+        self._given = self._skipped = 0  # bytes of the piece's text; how many of them were already returned
+        self._careful = -1  # file offset from which a damaged piece is decoded in small steps
         self._first = True
         self._over = False
 
     def fork(self) -> Blocks | None:
-        """Another reader that goes on from here; None where that cannot be."""
+        """A copy that continues from here; None if the codec cannot fork."""
         twin = copy.copy(self)
         if self._piece is not None:
             if self._codec.fork is None:
@@ -94,17 +96,17 @@ class Blocks:
         return twin
 
     def next(self) -> bytes:
-        """The next block of text, b"" at the end. Raises OSError as reading the file does."""
-        made: list[bytes] = []
+        """The next block of text, b"" at the end. Raises OSError."""
+        blocks: list[bytes] = []
         size = 0
         while not self._over and (not size or (self._careful >= 0 and size < self._block)):
             if self._piece is None:
                 self._open_piece()
             else:
-                made.append(self._decode(self._piece))
-                size += len(made[-1])
+                blocks.append(self._decode(self._piece))
+                size += len(blocks[-1])
         self.produced += size
-        return b"".join(made)
+        return b"".join(blocks)
 
     def _more(self) -> bool:
         size = _INPUT
@@ -139,7 +141,7 @@ class Blocks:
         self._piece = self._codec.open(self._forkable)
 
     def _decode(self, piece: Piece) -> bytes:
-        """The next block of the open piece; b"" where it needs more input, or ends."""
+        """The next block of the open piece; b"" if it ended or needs more input."""
         if piece.eof:
             self._close_piece(piece)
             return b""
@@ -150,7 +152,7 @@ class Blocks:
             self._fed = self._at - len(self._input)
         try:
             text = piece.decompress(self._input, self._block)
-        except Exception:  # every library has errors of its own
+        except Exception:  # every library has its own errors
             if self._careful < 0:
                 self._diagnostics.note(self._codec.damaged, self.produced)
                 self._decode_again()
@@ -162,7 +164,7 @@ class Blocks:
         return text[max(0, len(text) - max(0, self._given - self._skipped)) :]
 
     def _decode_again(self) -> None:
-        """Begin the damaged piece once more: its last input gives more text in small steps."""
+        """Restart the damaged piece: fed in small steps, its last input yields more text."""
         self._careful = self._fed
         self._at, self._input = self._begin, b""
         self._given, self._skipped = 0, self._given
@@ -244,10 +246,10 @@ class Ahead:
 
 
 class Marked:
-    """Any part of a compressed text.
+    """Random access to compressed text.
 
-    The text is decoded from its beginning for the first question, leaving a fork of the decoder every 16 MB
-    where the codec has such; later questions start at the nearest of them.
+    The first read decodes from the beginning and, if the codec can fork, keeps a copy of the decoder every
+    16 MB or so; later reads start from the nearest copy.
     """
 
     def __init__(self, codec: Codec, file: IO[bytes], size: int) -> None:
@@ -267,7 +269,7 @@ class Marked:
         mark = self._marks[bisect.bisect_right(self._marks, offset, key=lambda m: m[0]) - 1]
         if held > offset or mark[0] > self._cursor.produced:
             fork = mark[1].fork()
-            assert fork is not None  # what was forked once can be forked again
+            assert fork is not None  # a fork can be forked again
             self._cursor, self._held = fork, b""
         made = bytearray()
         while len(made) < length:

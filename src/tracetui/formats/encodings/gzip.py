@@ -7,8 +7,7 @@ import struct
 import zlib
 from typing import IO, Any, cast
 
-from tracetui.formats.diagnostics import Diagnostics
-from tracetui.formats.encodings.blocks import Ahead, Blocks, Codec, Marked
+from tracetui.formats.encodings.blocks import Codec
 
 try:
     from isal import igzip_lib, isal_zlib
@@ -21,14 +20,6 @@ _MAGIC = b"\x1f\x8b"
 
 def sniff(head: bytes) -> bool:
     return head.startswith(_MAGIC)
-
-
-def stream(file: IO[bytes], size: int, offset: int, diagnostics: Diagnostics) -> Ahead:
-    return Ahead(Blocks(_MEMBERS, file, diagnostics), offset)
-
-
-def parts(file: IO[bytes], size: int) -> Marked:
-    return Marked(_MEMBERS, file, size)
 
 
 def writer(file: IO[bytes]) -> IO[bytes]:
@@ -50,15 +41,16 @@ def _header(data: bytes) -> int | None:
 
 
 class _Member:
-    """Raw deflate with a checksum of our own: a wrong one must not cost the block that it comes with.
+    """Raw deflate, with our own checksum: a wrong checksum must not lose the block it comes with.
 
-    `forkable` asks for zlib, whose state can be copied; isal's is faster.
+    `forkable` asks for zlib, whose state can be copied; isal is faster.
     """
 
     def __init__(self, forkable: bool) -> None:
         self._inflate: Any
-        if forkable or igzip_lib is None:
-            self._inflate, self._sum_up = _Zlib(zlib.decompressobj(-15)), zlib.crc32
+        self._zlib = forkable or igzip_lib is None
+        if self._zlib:
+            self._inflate, self._sum_up = zlib.decompressobj(-15), zlib.crc32
         else:
             self._inflate = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE)
             self._sum_up = isal_zlib.crc32
@@ -70,13 +62,15 @@ class _Member:
 
     @property
     def needs_input(self) -> bool:
-        return bool(self._inflate.needs_input)
+        return not self._inflate.unconsumed_tail if self._zlib else bool(self._inflate.needs_input)
 
     @property
     def unused_data(self) -> bytes:
         return bytes(self._inflate.unused_data)
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
+        if self._zlib:
+            data = self._inflate.unconsumed_tail + data
         text: bytes = self._inflate.decompress(data, max_length)
         self._checksum = self._sum_up(text, self._checksum)
         self._length += len(text)
@@ -84,7 +78,7 @@ class _Member:
 
     def fork(self) -> _Member:
         twin = _Member(True)
-        twin._inflate = _Zlib(self._inflate.inflate.copy())
+        twin._inflate = self._inflate.copy()
         twin._length, twin._checksum = self._length, self._checksum
         return twin
 
@@ -92,26 +86,5 @@ class _Member:
         return struct.unpack("<II", trailer) == (self._checksum, self._length & 0xFFFFFFFF)
 
 
-class _Zlib:
-    """zlib with the interface of igzip_lib.IgzipDecompressor."""
-
-    def __init__(self, inflate: Any) -> None:
-        self.inflate = inflate
-
-    @property
-    def eof(self) -> bool:
-        return bool(self.inflate.eof)
-
-    @property
-    def needs_input(self) -> bool:
-        return not self.inflate.unconsumed_tail
-
-    @property
-    def unused_data(self) -> bytes:
-        return bytes(self.inflate.unused_data)
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        return bytes(self.inflate.decompress(self.inflate.unconsumed_tail + data, max_length))
-
-
 _MEMBERS = Codec("bad_gzip", sniff, _header, _Member, _Member.fork, 8, _Member.matches)
+stream, parts = _MEMBERS.stream, _MEMBERS.parts

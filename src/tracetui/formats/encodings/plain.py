@@ -15,7 +15,7 @@ def sniff(head: bytes) -> bool:
 
 
 class Range:
-    """The bytes from `begin` to `end` of a file. Leaves the file's position alone where the system can."""
+    """The bytes from `begin` to `end` of a file. With preadv, the file position does not move."""
 
     def __init__(self, descriptor: int, begin: int, end: int) -> None:
         self._descriptor = descriptor
