@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tracetui.analysis.averages import GROUPS, averages
+from tracetui.analysis.averages import averages
 from tracetui.analysis.calls import build_calls
 from tracetui.analysis.causes import cause_totals, gap_causes, lead_in_cause
 from tracetui.analysis.gaps import find_gaps
+from tracetui.analysis.groups import GROUPS
 from tracetui.analysis.launches import find_launches, queue_depth, short_kernels
 from tracetui.analysis.pytorch_times import pytorch_times
 from tracetui.analysis.results import Results

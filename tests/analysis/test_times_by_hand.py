@@ -13,7 +13,7 @@ from tracetui.analysis.causes import CAUSES, gap_causes, lead_in_cause
 from tracetui.analysis.exposed_time import exposed_communication, host_copies_alone
 from tracetui.analysis.gaps import clip, find_gaps
 from tracetui.analysis.launches import find_launches, queue_depth, short_kernels
-from tracetui.analysis.memory import change, memory_records
+from tracetui.analysis.memory import change
 from tracetui.analysis.scope import (
     NEVER,
     WHOLE,
@@ -27,6 +27,7 @@ from tracetui.analysis.scope import (
 from tracetui.analysis.steps import step_windows, summarize_steps
 from tracetui.analysis.verdict import judge
 from tracetui.trace.intervals import union
+from tracetui.trace.memory import memory_records
 
 BEFORE = (launch(0, 1), kernel(10, 90, 1))
 """A kernel that ends at 100 us; the gap lasts until the second one begins."""

@@ -12,8 +12,6 @@ from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64, Bool
 from tracetui.units import plural
 
-__all__ = ["MOST", "SmallOps", "activity_text", "activity_texts", "small_ops"]
-
 MOST = ", most in "
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from tracetui.trace import Trace
 from tracetui.trace.model import I64, Bool
 
-__all__ = ["Accept", "climb_to", "covering", "deepest_at"]
-
 Accept = Callable[[I64, I64], Bool]
 """Takes (slices, their positions in the caller's arrays) and says which of them to stop at."""
 

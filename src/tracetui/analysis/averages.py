@@ -24,8 +24,6 @@ from tracetui.analysis.scope import WHOLE, Scope, members
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 
-__all__ = ["GROUPS", "AverageRow", "Averages", "averages"]
-
 
 @dataclass(frozen=True, slots=True)
 class AverageRow:

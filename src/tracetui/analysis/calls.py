@@ -15,8 +15,6 @@ from tracetui.analysis.nesting import order_by_time, parents, sum_into, top_of
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 
-__all__ = ["Calls", "build_calls", "is_collective"]
-
 HIDDEN_NAMES = frozenset(
     {
         "[memory]",

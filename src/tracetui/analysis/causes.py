@@ -35,24 +35,6 @@ from tracetui.analysis.scope import StepTable, find_steps, launch_times, step_of
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I8, I32, I64, Bool
 
-__all__ = [
-    "CAUSES",
-    "CAUSE_TEXT",
-    "LAUNCH_NS",
-    "WAIT_NS",
-    "CauseTotal",
-    "Causes",
-    "cause_table",
-    "cause_totals",
-    "explain",
-    "gap_causes",
-    "is_allocation",
-    "is_op_name",
-    "is_synchronising",
-    "lead_in_cause",
-    "totals_by",
-]
-
 CAUSES = ("profiler", "sync", "allocation", "dispatch", "host", "launch", "dependency", "unlinked")
 """A cause is an index into this."""
 

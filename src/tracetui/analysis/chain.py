@@ -11,8 +11,6 @@ from tracetui.analysis.scope import find_steps, launch_times, step_of
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64
 
-__all__ = ["Chain", "Link", "launch_chain", "launched_by"]
-
 MOST_EVENTS = 8
 """The most device events that a chain lists; of more, the longest."""
 

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from tracetui.analysis.ancestors import climb_to
-from tracetui.analysis.kernel_names import KernelName, decode
+from tracetui.analysis.kernel_names import decode
+from tracetui.analysis.kernels.model import KernelName
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64
-
-__all__ = ["decoded_names", "device_work", "has_tf32", "op_behind"]
 
 
 def device_work(trace: Trace) -> I64:

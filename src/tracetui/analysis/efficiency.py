@@ -18,12 +18,10 @@ import numpy as np
 from tracetui.analysis.ancestors import climb_to
 from tracetui.analysis.device_work import decoded_names, device_work, op_behind
 from tracetui.analysis.flops import Work, counted, work_of
-from tracetui.analysis.kernel_names import KernelName
+from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.peaks import Peak, find_peak
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
-
-__all__ = ["EfficiencyRow", "EfficiencyTable", "computing_type", "efficiency", "peak_of", "shapes_recorded"]
 
 LIMIT = 50_000
 """The most operators whose shapes are read for one table; of more, evenly spread ones."""

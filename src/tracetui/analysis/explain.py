@@ -17,8 +17,6 @@ from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import union
 from tracetui.units import duration, plural, rate
 
-__all__ = ["Explanation", "explain"]
-
 
 @dataclass(frozen=True, slots=True)
 class Explanation:

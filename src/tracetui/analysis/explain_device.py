@@ -13,12 +13,11 @@ from tracetui.analysis.device_work import has_tf32, op_behind
 from tracetui.analysis.efficiency import computing_type, peak_of
 from tracetui.analysis.flops import Work, work_of
 from tracetui.analysis.gaps import device_of
-from tracetui.analysis.kernel_names import KernelName, decode
+from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.kernels.gemm import UNALIGNED
+from tracetui.analysis.kernels.model import KernelName
 from tracetui.trace import DEVICE_WORK, Trace
 from tracetui.units import duration, plural, rate, share, significant, size
-
-__all__ = ["Parts", "compared", "explain_device_event"]
 
 LONGER = 1.5
 SURPLUS_NS = 5_000

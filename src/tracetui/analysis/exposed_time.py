@@ -12,8 +12,6 @@ from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64, Bool
 
-__all__ = ["Alone", "exposed_communication", "host_copies", "host_copies_alone"]
-
 
 @dataclass(frozen=True, slots=True)
 class Alone:

@@ -14,8 +14,6 @@ from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import I64
 
-__all__ = ["DeviceGaps", "busy_union", "clip", "device_of", "find_gaps", "work_of_devices"]
-
 
 @dataclass(frozen=True, slots=True)
 class DeviceGaps:

@@ -11,8 +11,6 @@ from tracetui.safe_text import plain
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 
-__all__ = ["GROUPS", "annotation_above", "group_labels", "shape_text"]
-
 GROUPS = ("name", "shape", "annotation", "kernel", "op")
 AT_ONCE = 2048
 """Events whose arguments are decoded at once."""

@@ -25,8 +25,6 @@ from tracetui.analysis.kernels.others import (
 )
 from tracetui.analysis.kernels.rocm import decode_rocm
 
-__all__ = ["KernelName", "decode", "short_name"]
-
 DEVICE_CATEGORIES = frozenset(
     {"kernel", "concurrent_kernel", "mtia_kernel", "gpu_memcpy", "memcpy", "gpu_memset", "memset"}
 )

@@ -14,8 +14,6 @@ from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
 from tracetui.trace.model import I64
 
-__all__ = ["TimeByKind", "is_communication", "time_by_kind"]
-
 _COMMUNICATION = re.compile(r"(?i)(^|\W)(nccl|rccl|msccl|oneccl)")
 
 

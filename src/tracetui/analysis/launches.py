@@ -12,8 +12,6 @@ from tracetui.analysis.scope import Scope, members
 from tracetui.trace import DEVICE_WORK, Trace
 from tracetui.trace.model import I64, Bool
 
-__all__ = ["Launches", "QueueDepth", "ShortKernels", "find_launches", "queue_depth", "short_kernels"]
-
 
 @dataclass(frozen=True, slots=True)
 class Launches:

@@ -16,13 +16,11 @@ from tracetui.analysis.calls import Calls
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import Scope
 from tracetui.trace import Trace
-from tracetui.trace.memory import HOST, RECORD, Records, memory_records, moment, named_instants
+from tracetui.trace.memory import HOST, RECORD, Records, named_instants
 from tracetui.trace.model import I64, Bool
 
 if TYPE_CHECKING:
     from tracetui.analysis.averages import Averages
-
-__all__ = ["MemoryUse", "Records", "change", "memory_records", "memory_rows", "memory_use", "moment"]
 
 OUT_OF_MEMORY = "[OutOfMemory]"
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from tracetui.trace.model import I32, I64, Bool
 
-__all__ = ["order_by_time", "parents", "sum_into", "top_of"]
-
 
 def order_by_time(group: I32, start: I64, end: I64) -> I64:
     """Indices that sort by (group, start, longest first), stable. Fast where the input nearly is."""

@@ -17,8 +17,6 @@ from tracetui.analysis.calls import Calls
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import F64, I64
 
-__all__ = ["Times", "exact_times", "pytorch_times"]
-
 
 @dataclass(frozen=True, slots=True)
 class Times:

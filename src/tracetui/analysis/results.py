@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from tracetui.analysis.efficiency import EfficiencyTable
     from tracetui.analysis.exposed_time import Alone
     from tracetui.analysis.findings import Finding
-    from tracetui.analysis.kernel_names import KernelName
+    from tracetui.analysis.kernels.model import KernelName
     from tracetui.analysis.launches import Launches
-    from tracetui.analysis.memory import MemoryUse, Records
+    from tracetui.analysis.memory import MemoryUse
     from tracetui.analysis.steps import Steps
     from tracetui.analysis.verdict import Verdict
+    from tracetui.trace.memory import Records
 
 T = TypeVar("T")
 
@@ -166,7 +167,7 @@ class Results:
     @of_trace
     def memory(self) -> Records | None:
         """What was allocated and freed; None where that was not recorded."""
-        from tracetui.analysis.memory import memory_records
+        from tracetui.trace.memory import memory_records
 
         return memory_records(self.trace)
 

@@ -16,20 +16,6 @@ from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 from tracetui.units import instant
 
-__all__ = [
-    "NEVER",
-    "NO_STEP",
-    "WHOLE",
-    "Scope",
-    "StepTable",
-    "find_steps",
-    "launch_times",
-    "members",
-    "range_scope",
-    "step_of",
-    "step_scope",
-]
-
 NO_STEP = -1
 NEVER = np.iinfo(np.int64).min
 """A time before all others: that of a launch which the recording missed."""

@@ -26,8 +26,6 @@ from tracetui.analysis.verdict import OF_SPAN, Verdict, judge
 from tracetui.trace import Trace
 from tracetui.trace.model import I64, Bool
 
-__all__ = ["StepRow", "Steps", "step_windows", "summarize_steps"]
-
 
 @dataclass(frozen=True, slots=True)
 class StepRow:

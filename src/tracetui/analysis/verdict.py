@@ -17,18 +17,6 @@ from dataclasses import dataclass, replace
 
 from tracetui.units import duration, percent
 
-__all__ = [
-    "BUSY_SHARE",
-    "COMMUNICATION_SHARE",
-    "IDLE_SHARE",
-    "OF_SPAN",
-    "QUEUED_NS",
-    "Verdict",
-    "busy_text",
-    "communication_text",
-    "judge",
-]
-
 BUSY_SHARE = 0.8
 """From this busy share on, the device is the bottleneck: compute-bound, whatever the delays are."""
 IDLE_SHARE = 0.5
@@ -74,10 +62,7 @@ def communication_text(verdict: Verdict) -> str:
 
 
 def judge(
-    busy_share: float | None,
-    launch_delay: int | None,
-    communication_share: float = 0.0,
-    base: str = OF_SPAN,
+    busy_share: float | None, launch_delay: int | None, communication_share: float = 0.0, base: str = OF_SPAN
 ) -> Verdict:
     """The verdict on a trace or a part of it. `base`: what the busy share is a share of (`Verdict.base`)."""
     if busy_share is None:

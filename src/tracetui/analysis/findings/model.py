@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from tracetui.analysis.results import Results
 from tracetui.trace.model import I64
 
-__all__ = ["EVIDENCE", "SEVERITIES", "WORK_TIME", "Finding", "Rule", "first_of"]
-
 SEVERITIES = ("high", "medium", "low", "info")
 """High: most of the time goes here. Info: worth knowing to read the trace, costs nothing that could be saved.
 """
