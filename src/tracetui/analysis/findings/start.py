@@ -8,11 +8,13 @@ import numpy as np
 
 from tracetui.analysis.ancestors import deepest_at
 from tracetui.analysis.findings.model import Finding, first_of
+from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
+from tracetui.analysis.select import plausible
 from tracetui.trace import Kind
-from tracetui.trace.intervals import Union, union
+from tracetui.trace.intervals import Union
 from tracetui.trace.model import F64, I64
 from tracetui.units import duration, plural, share, significant
 
@@ -190,7 +192,7 @@ def before_the_first_op(results: Results) -> Iterator[Finding]:
 def profiler_overhead(results: Results) -> Iterator[Finding]:
     """The profiler's own work delays the first device event, or explains a gap."""
     trace = results.trace
-    overhead = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.implausible)
+    overhead = plausible(trace, Kind.OVERHEAD)
     if not len(overhead) or not results.gaps().devices:
         return
     spent = _overhead(results)
@@ -247,6 +249,4 @@ def _what_it_interrupts(results: Results, overhead: I64, start: int, end: int) -
 
 
 def _overhead(results: Results) -> Union:
-    trace = results.trace
-    at = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.implausible)
-    return union(trace.start[at], trace.start[at] + trace.duration[at])
+    return busy_union(results.trace, plausible(results.trace, Kind.OVERHEAD))
