@@ -21,7 +21,7 @@ import numpy as np
 from tracetui.analysis.averages import averages
 from tracetui.analysis.causes import gap_causes
 from tracetui.analysis.gaps import find_gaps
-from tracetui.analysis.launches import find_launches, queue_depth
+from tracetui.analysis.launches import find_launches
 from tracetui.analysis.steps import summarize_steps
 from tracetui.trace import Trace, load
 
@@ -92,14 +92,12 @@ def main() -> None:
     unit = cost(lambda: np.argsort(shuffled, kind="stable"))
     print(f"{len(trace):,} slices; sorting as many numbers: {unit:.2f} s")
     gaps = find_gaps(trace)
-    launches = find_launches(trace)
     rows: dict[str, Callable[[], object]] = {
         "averages": lambda: averages(trace),
         "gaps": lambda: find_gaps(trace),
         "causes": lambda: [gap_causes(trace, g) for g in gaps],
         "steps": lambda: summarize_steps(trace, gaps=gaps),
         "launches": lambda: find_launches(trace),
-        "queue depth": lambda: queue_depth(trace, launches),
     }
     for name, work in rows.items():
         took = cost(work)

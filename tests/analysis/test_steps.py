@@ -11,7 +11,7 @@ import pytest
 
 from tracetui.analysis.gaps import find_gaps
 from tracetui.analysis.kinds import is_communication
-from tracetui.analysis.launches import find_launches, queue_depth, short_kernels
+from tracetui.analysis.launches import find_launches, short_kernels
 from tracetui.analysis.scope import NO_STEP, find_steps, range_scope, step_of, step_scope
 from tracetui.analysis.steps import Steps, step_windows, summarize_steps
 from tracetui.analysis.verdict import judge
@@ -229,33 +229,13 @@ def test_scopes_that_are_none() -> None:
         range_scope(5, 5)
 
 
-def test_launches_and_queue_depth(tmp_path: Path) -> None:
+def test_launches(tmp_path: Path) -> None:
     trace = made(tmp_path, *pair(0, 20, 100, 1), *pair(10, 120, 3, 2), *pair(200, 207, 10, 3))
     launches = find_launches(trace)
     assert launches.delay.tolist() == [20_000, 110_000, 7_000]
     assert launches.median_delay == 20_000
-    depth = queue_depth(trace, launches)
-    assert depth.time.tolist() == [0, 10_000, 120_000, 123_000, 200_000, 217_000]
-    assert depth.depth.tolist() == [1, 2, 1, 0, 1, 0]
     short = short_kernels(trace, launches)
     assert (short.events, short.of, short.names) == (1, 3, ("k",))
-
-
-@pytest.mark.parametrize("path", TRACES, ids=lambda p: p.name.split(".")[0])
-def test_queue_depth_ends_empty(path: Path) -> None:
-    trace = load(path)
-    launches = find_launches(trace)
-    depth = queue_depth(trace, launches)
-    assert len(launches)
-    assert depth.depth[-1] == 0
-    assert depth.depth.min() >= 0
-    assert (np.diff(depth.time) > 0).all()
-    # At each time between two changes, by counting.
-    event, launch = launches.event, launches.launch
-    for i in np.linspace(0, len(depth.time) - 2, 7).astype(int):
-        time = depth.time[i]
-        begun = np.minimum(trace.start[launch], trace.start[event]) <= time
-        assert int((begun & (trace.start[event] + trace.duration[event] > time)).sum()) == depth.depth[i]
 
 
 def test_work_queued_before_the_recording_belongs_to_no_step() -> None:

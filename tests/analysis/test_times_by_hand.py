@@ -12,8 +12,8 @@ from tracetui.analysis.ancestors import covering, deepest_at
 from tracetui.analysis.causes import CAUSES, gap_causes, lead_in_cause
 from tracetui.analysis.exposed_time import exposed_communication, host_copies_alone
 from tracetui.analysis.gaps import clip, find_gaps
-from tracetui.analysis.launches import find_launches, queue_depth, short_kernels
-from tracetui.analysis.memory import change, memory_records
+from tracetui.analysis.launches import find_launches, short_kernels
+from tracetui.analysis.memory import change
 from tracetui.analysis.scope import (
     NEVER,
     WHOLE,
@@ -27,6 +27,7 @@ from tracetui.analysis.scope import (
 from tracetui.analysis.steps import step_windows, summarize_steps
 from tracetui.analysis.verdict import judge
 from tracetui.trace.intervals import union
+from tracetui.trace.memory import memory_records
 
 BEFORE = (launch(0, 1), kernel(10, 90, 1))
 """A kernel that ends at 100 us; the gap lasts until the second one begins."""
@@ -339,10 +340,6 @@ def test_launches(tmp_path: Path) -> None:
     assert found.delay.tolist() == [20_000, 0, 20_000, 23_000, 26_000]
     assert found.cost.tolist() == [4_000, 4_000, 3_000, 3_000, 3_000]
     assert (found.unlinked, found.median_delay) == (1, 20_000)
-    depth = queue_depth(trace, found)
-    assert list(zip((depth.time // 1000).tolist(), depth.depth.tolist(), strict=True)) == [
-        (0, 1), (23, 0), (40, 1), (44, 0), (100, 3), (122, 2), (125, 1), (134, 0)
-    ]  # fmt: skip
     short = short_kernels(trace, found)
     # As long as its launch is not shorter.
     assert (short.events, short.of, short.names) == (3, 5, ("k5", "k1"))

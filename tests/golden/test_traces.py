@@ -16,9 +16,9 @@ from tracetui.analysis.explain import explain
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.flow import backward, follow, path, unfollow
 from tracetui.analysis.kernel_names import decode, short_name
-from tracetui.analysis.memory import memory_records
 from tracetui.report.facts import Fact, event_facts, trace_facts
 from tracetui.trace import Trace, load
+from tracetui.trace.memory import memory_records
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
 

@@ -12,7 +12,6 @@ import pytest
 from tests.kineto import cpu, run, trace_of
 
 from tracetui.analysis import flow
-from tracetui.analysis.memory import memory_records
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_scope
 from tracetui.analysis.steps import summarize_steps
@@ -20,6 +19,7 @@ from tracetui.report.device_facts import device_facts
 from tracetui.report.facts import event_facts, histogram, self_time, trace_facts, value_text, wrapped
 from tracetui.session.gap_walk import gap_order, next_gap
 from tracetui.trace import DEVICE_WORK, Kind, Trace, load
+from tracetui.trace.memory import memory_records
 from tracetui.tui.panes.details import args_of
 from tracetui.tui.topline import device_names, warning
 from tracetui.units import exact

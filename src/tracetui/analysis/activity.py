@@ -1,33 +1,34 @@
-"""What the CPU was doing while a device stood idle, where it was no single thing: many small ops."""
+"""What the CPU was doing while a device stood idle, also when that was many small ops."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 
 from tracetui.analysis.causes import CAUSES, Causes, is_op_name
 from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.select import named
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64, Bool
 from tracetui.units import plural
-
-__all__ = ["MOST", "SmallOps", "activity_text", "activity_texts", "small_ops"]
 
 MOST = ", most in "
 
 
 @dataclass(frozen=True, slots=True)
 class SmallOps:
-    """Per idle stretch that ops fill, though none of them half of it: how many, and which took most.
+    """For each gap filled by ops none of which covers half of it: their number and the largest.
 
-    Arrays of one length. Outermost ops only: what one calls is a part of it.
+    Arrays of one length. Counts outermost ops only.
     """
 
     count: I64
-    """0 where there is one thing to name instead (`Causes.activity`), or where ops are not the cause."""
+    """0 where one slice covers half of the gap (`Causes.activity`), or where ops are not the cause."""
     name: I64
-    """Index into `Trace.names` of the ops that took the most of the stretch together; -1 for none."""
+    """Index into `Trace.names` of the op name with the most time in the gap; -1 for none."""
 
 
 def small_ops(trace: Trace, before: I64, causes: Causes) -> SmallOps:
@@ -40,24 +41,22 @@ def small_ops(trace: Trace, before: I64, causes: Causes) -> SmallOps:
     launch = causes.launch[wanted]
     lane = trace.lane[launch]
     low, high = start[wanted], np.minimum(trace.start[launch], end[wanted])
-    is_op = np.fromiter(map(is_op_name, trace.names), np.bool_, len(trace.names))
+    is_op = named(trace, is_op_name)
     for i in np.unique(lane).tolist():
         mine = np.flatnonzero(lane == i)
         which, ops, spent = _overlaps(trace, _outermost(trace, i, is_op), low[mine], high[mine])
         at = wanted[mine]
         count[at] = np.bincount(which, minlength=len(mine))
-        # The time of each name in each stretch; of those of one stretch, the largest.
+        # Sum the time of each (gap, name), then take the largest of each gap.
         pairs, back = np.unique(which * len(trace.names) + trace.name[ops], return_inverse=True)
-        sums = np.zeros(len(pairs), dtype=np.int64)
-        np.add.at(sums, back, spent)
-        order = np.lexsort((-sums, pairs // len(trace.names)))
+        order = np.lexsort((-sum_into(back, spent, len(pairs)), pairs // len(trace.names)))
         stretch, first = np.unique(pairs[order] // len(trace.names), return_index=True)
         name[at[stretch]] = pairs[order][first] % len(trace.names)
     return SmallOps(count, name)
 
 
 def _outermost(trace: Trace, lane: int, is_op: Bool) -> I64:
-    """The ops of a lane that lie in no other op, by time."""
+    """A lane's outermost ops, by time."""
     this = trace.lanes[lane]
     at = np.arange(this.first, this.last)
     at = at[(trace.kind[at] == Kind.CPU_OP) & ~trace.implausible[at] & is_op[trace.name[at]]]
@@ -68,7 +67,7 @@ def _outermost(trace: Trace, lane: int, is_op: Bool) -> I64:
 
 
 def _overlaps(trace: Trace, ops: I64, low: I64, high: I64) -> tuple[I64, I64, I64]:
-    """(position of the stretch, op, ns of it in the stretch) of each op that overlaps a stretch."""
+    """(position of the gap, op, overlap in ns) for each op that overlaps a gap [low, high)."""
     start, end = trace.start[ops], trace.start[ops] + trace.duration[ops]
     first = np.searchsorted(end, low, side="right")
     number = np.maximum(np.searchsorted(start, high, side="left") - first, 0)
@@ -79,7 +78,7 @@ def _overlaps(trace: Trace, ops: I64, low: I64, high: I64) -> tuple[I64, I64, I6
 
 
 def activity_text(trace: Trace, causes: Causes, small: SmallOps, i: int) -> str:
-    """What the CPU was in during stretch i: its short name, `7 ops, most in aten::add`, `no op`, or `-`."""
+    """What the CPU was doing in gap i: a slice's short name, `7 ops, most in aten::add`, `no op`, or `-`."""
     at = int(causes.activity[i])
     name, category = (int(trace.name[at]), int(trace.category[at])) if at >= 0 else (-1, -1)
     host = CAUSES[int(causes.cause[i])] == "host"
@@ -87,10 +86,8 @@ def activity_text(trace: Trace, causes: Causes, small: SmallOps, i: int) -> str:
 
 
 def activity_texts(trace: Trace, causes: Causes, small: SmallOps) -> list[str]:
-    """`activity_text` of every stretch, each distinct one made once."""
+    """`activity_text` for every gap; each distinct text is built once."""
     inside, at = causes.activity >= 0, np.maximum(causes.activity, 0)
-    if not len(at):
-        return []
     keys = zip(
         np.where(inside, trace.name[at], -1).tolist(),
         np.where(inside, trace.category[at], -1).tolist(),
@@ -99,8 +96,8 @@ def activity_texts(trace: Trace, causes: Causes, small: SmallOps) -> list[str]:
         (causes.cause == CAUSES.index("host")).tolist(),
         strict=True,
     )
-    made: dict[tuple[int, int, int, int, bool], str] = {}
-    return [made[key] if key in made else made.setdefault(key, _text(trace, *key)) for key in keys]
+    text = cache(partial(_text, trace))
+    return [text(*key) for key in keys]
 
 
 def _text(trace: Trace, name: int, category: int, count: int, most: int, host: bool) -> str:

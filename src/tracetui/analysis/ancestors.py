@@ -1,4 +1,4 @@
-"""What a thread was doing at a time: the slices around an instant, found for many instants at once."""
+"""The slices around a slice or an instant of a thread, found for many at once."""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tracetui.trace import Trace
-from tracetui.trace.model import I64, Bool
-
-__all__ = ["Accept", "climb_to", "covering", "deepest_at"]
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I32, I64, Bool
 
 Accept = Callable[[I64, I64], Bool]
-"""Takes (slices, their positions in the caller's arrays) and says which of them to stop at."""
+"""Takes (slices, their positions in the caller's arrays) and returns a mask of the slices to stop at."""
 
 
 def deepest_at(trace: Trace, lane: I64, time: I64) -> I64:
-    """The innermost slice of each lane that holds each time (start <= time < end), -1 for none or for lane
-    -1.
+    """For each (lane, time) the innermost slice with start <= time < end, or -1; -1 too for lane -1.
 
-    Shapes (n,). Along `Trace.parent`: exact on lanes whose slices nest.
+    Shapes (n,). Follows `Trace.parent`, so it is exact where a lane's slices nest.
     """
     found = np.full(len(time), -1, dtype=np.int64)
     for i in np.unique(lane[lane >= 0]):
@@ -27,11 +24,11 @@ def deepest_at(trace: Trace, lane: I64, time: I64) -> I64:
         mine = np.flatnonzero(lane == i)
         at = np.searchsorted(trace.start[this.first : this.last], time[mine], side="right") - 1
         found[mine] = np.where(at >= 0, at + this.first, -1)
-    return climb_to(trace, found, lambda at, of: trace.start[at] + trace.duration[at] > time[of])
+    return first_up(trace, found, lambda at, of: trace.start[at] + trace.duration[at] > time[of])
 
 
-def climb_to(trace: Trace, at: I64, accept: Accept) -> I64:
-    """From each slice of `at` up along `Trace.parent` to the first that `accept` takes, or -1."""
+def first_up(trace: Trace, at: I64 | I32, accept: Accept) -> I64:
+    """For each slice of `at`: the first of itself, its parent, ... that `accept` takes, or -1. Shape (n,)."""
     found = at.astype(np.int64)
     active = np.flatnonzero(found >= 0)
     while len(active):
@@ -42,10 +39,15 @@ def climb_to(trace: Trace, at: I64, accept: Accept) -> I64:
     return found
 
 
-def covering(trace: Trace, lane: I64, start: I64, end: I64) -> I64:
-    """The innermost slice of each lane that covers at least half of each [start, end), -1 where none does.
+def op_around(trace: Trace, at: I64 | I32) -> I64:
+    """The innermost CPU op around each slice, -1 for none. Shape of `at`."""
+    return first_up(trace, trace.parent[at], lambda up, _: trace.kind[up] == Kind.CPU_OP)
 
-    A slice that covers half of a stretch holds its middle: it is among the slices around that.
+
+def covering(trace: Trace, lane: I64, start: I64, end: I64) -> I64:
+    """For each lane and [start, end): the innermost slice that covers at least half of it, or -1.
+
+    Such a slice contains the interval's middle, so only the slices around the middle are tried.
     """
     middle = start + (end - start) // 2
     inner = deepest_at(trace, np.where(end > start, lane, -1), middle)
@@ -55,4 +57,4 @@ def covering(trace: Trace, lane: I64, start: I64, end: I64) -> I64:
         high = np.minimum(trace.start[at] + trace.duration[at], end[of])
         return np.asarray(2 * (high - low) >= end[of] - start[of], dtype=np.bool_)
 
-    return climb_to(trace, inner, covers)
+    return first_up(trace, inner, covers)

@@ -1,12 +1,11 @@
 """The averages table: the same rows and numbers as `prof.key_averages()`, rebuilt from the JSON alone.
 
-Known differences to PyTorch's own table, on purpose:
-- PyTorch before 2.15 can hang kernels on the rows of `overhead` events (`Activity Buffer Request`, `Lazy
-  Function Loading`, ...) that are not theirs, as such an event's id may equal an op's; all calls around it
-  then count these kernels twice. This never does.
+Known differences from PyTorch's own table, on purpose:
+- PyTorch before 2.15 can attribute kernels to `overhead` events (`Activity Buffer Request`, `Lazy Function
+  Loading`, ...) by mistake, as such an event's id may equal an op's; all calls around it then count these
+  kernels twice. This table never does.
 - `python_function` slices are left out, as PyTorch 2.11 and 2.15 do, unless asked for (2.13 counts them).
-- Slices that cannot be as the file says (`Trace.implausible`) are left out and counted in
-  `Averages.left_out`.
+- Implausible slices (`Trace.implausible`) are left out and counted in `Averages.left_out`.
 """
 
 from __future__ import annotations
@@ -21,10 +20,9 @@ from tracetui.analysis.groups import GROUPS, group_labels
 from tracetui.analysis.memory import memory_rows
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import WHOLE, Scope, members
-from tracetui.trace import Kind, Trace
+from tracetui.analysis.select import named
+from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
-
-__all__ = ["GROUPS", "AverageRow", "Averages", "averages"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ class AverageRow:
     device_total: int
     self_device: int
     first: int
-    """The slice of its first event, -1 where it has none (`[memory]`)."""
+    """The slice of its first event, -1 if it has none (`[memory]`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +59,13 @@ class Averages:
     device_total: I64
     self_device: I64
     first: I64
-    """The slice of the row's first event, -1 where it has none."""
+    """The slice of the row's first event, -1 if it has none."""
     row_of: I32
-    """The row of every slice of the trace, -1 for those that have none. Shape (len(trace),)."""
+    """The row of every slice of the trace, or -1. Shape (len(trace),)."""
     scope: Scope
     grouped_by: str
     left_out: int
-    """Odd slices that were left out, over the whole trace."""
+    """Implausible slices in the whole trace, which are left out."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -79,22 +77,13 @@ class Averages:
 
     @property
     def total_self_device(self) -> int:
-        """The sum over device rows that are no annotations, in ns; the device percentages divide by it."""
+        """The sum over device rows other than annotations, in ns; the device percentages divide by it."""
         return int(self.self_device[self.device & ~self.annotation].sum())
 
     def row(self, i: int) -> AverageRow:
-        return AverageRow(
-            self.names[i],
-            self.groups[i],
-            bool(self.device[i]),
-            bool(self.annotation[i]),
-            int(self.calls[i]),
-            int(self.cpu_total[i]),
-            int(self.self_cpu[i]),
-            int(self.device_total[i]),
-            int(self.self_device[i]),
-            int(self.first[i]),
-        )
+        arrays = (self.device, self.annotation, self.calls, self.cpu_total, self.self_cpu)
+        values = (array[i].item() for array in (*arrays, self.device_total, self.self_device, self.first))
+        return AverageRow(self.names[i], self.groups[i], *values)
 
     def rows(self, order: Sequence[int] | I64 | None = None) -> list[AverageRow]:
         """The rows, in their own order or in that of `order`."""
@@ -105,48 +94,30 @@ class Averages:
 
         Equal rows keep their order, as in PyTorch. Raises KeyError for an unknown column.
         """
-        return sort_order(self, column, ascending)
+        if column not in SORT_COLUMNS:
+            raise KeyError(column)
+        if column == "name":
+            keys = list(zip(self.names, self.groups, strict=True))
+            return np.array(sorted(range(len(self)), key=keys.__getitem__, reverse=not ascending), np.int64)
+        calls = np.maximum(self.calls, 1)
+        values = {
+            "calls": self.calls,
+            "count": self.calls,
+            "cpu_time_total": self.cpu_total,
+            "self_cpu_time_total": self.self_cpu,
+            "cpu_time": self.cpu_total / calls,
+            "device_time_total": self.device_total,
+            "self_device_time_total": self.self_device,
+            "device_time": self.device_total / calls,
+        }[column.replace("cuda", "device")]
+        return np.argsort(values if ascending else -values, kind="stable")
 
 
 SORT_COLUMNS = (
-    "name",
-    "calls",
-    "count",
-    "cpu_time_total",
-    "self_cpu_time_total",
-    "cpu_time",
-    "device_time_total",
-    "self_device_time_total",
-    "device_time",
-    "cuda_time_total",
-    "self_cuda_time_total",
-    "cuda_time",
-)
-"""Columns to sort by, under the names that `prof.key_averages().table(sort_by=...)` takes."""
-
-
-def sort_order(table: Averages, column: str, ascending: bool = False) -> I64:
-    """See `Averages.sorted_by`."""
-    if column not in SORT_COLUMNS:
-        raise KeyError(column)
-    column = column.replace("cuda", "device")
-    if column == "name":
-        order = sorted(
-            range(len(table)), key=lambda i: (table.names[i], table.groups[i]), reverse=not ascending
-        )
-        return np.array(order, dtype=np.int64)
-    calls = np.maximum(table.calls, 1)
-    values = {
-        "calls": table.calls,
-        "count": table.calls,
-        "cpu_time_total": table.cpu_total,
-        "self_cpu_time_total": table.self_cpu,
-        "cpu_time": table.cpu_total / calls,
-        "device_time_total": table.device_total,
-        "self_device_time_total": table.self_device,
-        "device_time": table.device_total / calls,
-    }[column]
-    return np.argsort(values if ascending else -values, kind="stable")
+    "name", "calls", "count", "cpu_time_total", "self_cpu_time_total", "cpu_time", "device_time_total",
+    "self_device_time_total", "device_time", "cuda_time_total", "self_cuda_time_total", "cuda_time",
+)  # fmt: skip
+"""Columns to sort by, with the names that `prof.key_averages().table(sort_by=...)` takes."""
 
 
 def averages(
@@ -161,7 +132,7 @@ def averages(
 
     `group`: "name" (PyTorch's default), "shape" (also by input shapes), "annotation" (also by the annotation
     above), "kernel" (kernels, copies and sets only), or "op" (those, each with the op that launched it).
-    `calls`: what `build_calls(trace, python_functions)` gave, to save work when the scope or group changes.
+    `calls`: the result of `build_calls(trace, python_functions)`, if already at hand.
     Raises ValueError for an unknown group.
     """
     if group not in GROUPS:
@@ -170,19 +141,15 @@ def averages(
     scope = scope or WHOLE
 
     cpu_at = np.flatnonzero(~calls.removed)
-    if group in ("kernel", "op"):
-        cpu_at = cpu_at[:0]
-    cpu_at = cpu_at[members(trace, scope, calls.cpu[cpu_at])]
-    device_kind = trace.kind[calls.device]
     device_at = np.flatnonzero(members(trace, scope, calls.device))
     if group in ("kernel", "op"):
-        device_at = device_at[np.isin(device_kind[device_at], (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET))]
+        cpu_at = cpu_at[:0]
+        device_at = device_at[trace.is_kind(*DEVICE_WORK)[calls.device[device_at]]]
+    cpu_at = cpu_at[members(trace, scope, calls.cpu[cpu_at])]
 
     slices = np.concatenate([calls.cpu[cpu_at], calls.device[device_at]])
-    on_device = np.zeros(len(slices), dtype=np.bool_)
-    on_device[len(cpu_at) :] = True
-    kind = trace.kind[slices]
-    annotation = (kind == Kind.ANNOTATION) | (kind == Kind.GPU_ANNOTATION)
+    on_device = np.arange(len(slices)) >= len(cpu_at)
+    annotation = trace.is_kind(Kind.ANNOTATION, Kind.GPU_ANNOTATION)[slices]
     start = np.concatenate([trace.start[calls.cpu[cpu_at]], calls.device_start[device_at]])
     duration = np.concatenate([trace.duration[calls.cpu[cpu_at]], calls.device_duration[device_at]])
     own_device = np.concatenate([calls.self_device[cpu_at], calls.device_duration[device_at]])
@@ -194,7 +161,7 @@ def averages(
     key = ((label * max(1, len(names)) + name) * 2 + on_device) * 2 + annotation
     row, count = _dense(key)
     first = _first_events(row, count, start, start + duration, trace.source[slices])
-    # Rows of memory records come last of those that begin with them, and have no slice.
+    # Rows of memory records have no slice. They come after other rows that start at the same time.
     memory = memory_rows(trace, calls, scope) if group == "name" else []
     size = count + len(memory)
     begin = np.concatenate([start[first], np.array([m[2] for m in memory], dtype=np.int64)])
@@ -213,37 +180,30 @@ def averages(
     row_of[slices] = row
     heads = [int(i) for i in first]
     record = iter(sorted(memory, key=lambda m: m[2]))
+    times = (np.where(on_device, 0, duration), self_cpu, all_device, own_device)
+    cpu_total, own_cpu, device_total, self_device = (sum_into(row, values, size) for values in times)
     return Averages(
         tuple(names[name[i]] if i >= 0 else next(record)[0] for i in heads),
         tuple(labels[label[i]] if i >= 0 else "" for i in heads),
         np.array([i >= 0 and on_device[i] for i in heads], dtype=np.bool_),
         np.array([i >= 0 and annotation[i] for i in heads], dtype=np.bool_),
         calls_of,
-        sum_into(row, np.where(on_device, 0, duration), size),
-        sum_into(row, self_cpu, size),
-        sum_into(row, all_device, size),
-        sum_into(row, own_device, size),
+        cpu_total, own_cpu, device_total, self_device,
         np.array([slices[i] if i >= 0 else -1 for i in heads], dtype=np.int64),
-        row_of,
-        scope,
-        group,
-        int(np.count_nonzero(trace.implausible)),
-    )
+        row_of, scope, group, int(np.count_nonzero(trace.implausible)),
+    )  # fmt: skip
 
 
 def _row_names(trace: Trace, slices: I64) -> tuple[I64, list[str]]:
-    """(name index of each slice, the names): the trace's names, with all `ProfilerStep#N` made one."""
-    names = list(trace.names)
+    """(name index of each slice, the names): the trace's, with all `ProfilerStep#N` as one name."""
+    names = trace.names
     table = np.arange(len(names), dtype=np.int64)
-    steps = [i for i, name in enumerate(names) if name.startswith("ProfilerStep#")]
-    if steps:
-        table[steps] = len(names)
-        names.append("ProfilerStep*")
-    return table[trace.name[slices]], names
+    table[named(trace, lambda name: name.startswith("ProfilerStep#"))] = len(names)
+    return table[trace.name[slices]], [*names, "ProfilerStep*"]
 
 
 def _dense(key: I64) -> tuple[I64, int]:
-    """(number of each key among the distinct keys, how many there are)."""
+    """(rank of each key among the distinct keys, number of distinct keys)."""
     if not len(key):
         return key, 0
     top = int(key.max()) + 1
@@ -257,7 +217,7 @@ def _dense(key: I64) -> tuple[I64, int]:
 
 
 def _first_events(row: I64, count: int, start: I64, end: I64, source: I64) -> I64:
-    """For each row the position of its first event: earliest, then longest, then first in the file."""
+    """The position of each row's first event: the earliest, then the longest, then the first in the file."""
     earliest = np.full(count, np.iinfo(np.int64).max)
     np.minimum.at(earliest, row, start)
     at = np.flatnonzero(start == earliest[row])

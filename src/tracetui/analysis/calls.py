@@ -1,7 +1,7 @@
 """The events that PyTorch's averages count, linked as it does: CPU tree, device time of ops, merged calls.
 
 The rules are those of torch.autograd.profiler (`_parse_kineto_results`) and torch.autograd.profiler_util
-(`EventList._build_tree`), worked out over arrays from what the exported JSON still holds.
+(`EventList._build_tree`), applied to arrays of what the exported JSON still contains.
 """
 
 from __future__ import annotations
@@ -12,30 +12,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.nesting import order_by_time, parents, sum_into, top_of
+from tracetui.analysis.select import named
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 
-__all__ = ["Calls", "build_calls", "is_collective"]
-
 HIDDEN_NAMES = frozenset(
-    {
-        "[memory]",
-        "[OutOfMemory]",
-        "profiler::_record_function_enter",
-        "profiler::_record_function_enter_new",
-        "profiler::_record_function_exit",
-        "aten::is_leaf",
-        "aten::output_nr",
-        "aten::_version",
-    }
+    """
+    [memory] [OutOfMemory] profiler::_record_function_enter profiler::_record_function_enter_new
+    profiler::_record_function_exit aten::is_leaf aten::output_nr aten::_version
+    """.split()  # noqa: SIM905
 )
 """Helper ops that PyTorch leaves out of its tables (torch.autograd.profiler_util._filter_name)."""
 
 
 COLLECTIVE = re.compile(r"(nccl|gloo|mpi|ucc|xccl|hccl):")
-"""How the annotation of a collective of torch.distributed begins. These are asynchronous: begun by one thread
-and ended by another, so that PyTorch keeps them out of the tree (no parent, no children, no self time). The
-exported JSON does not tell which events are asynchronous; c10d's `Work` marks all of its own as such."""
+"""The start of the name of a torch.distributed collective's annotation. These are asynchronous: one thread
+starts them and another ends them, so PyTorch keeps them out of the tree (no parent, no children, no self
+time). The exported JSON does not say which events are asynchronous; c10d's `Work` marks all of its own so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +42,11 @@ class Calls:
     cpu: I64
     """Slice of each CPU call, sorted by (thread, start, longest first)."""
     cpu_parent: I64
-    """Position (in these arrays) of the call around it, -1 for none. Never one that was removed."""
+    """Position (in these arrays) of the call around it, -1 for none. Never a removed call."""
     removed: Bool
-    """Merged into the call around it: an only child that had its parent's name. It does not count."""
+    """Merged into the call around it: an only child with its parent's name. It does not count."""
     innermost: Bool
-    """Of those removed, the innermost of a chain: the merged call has its children and device time."""
+    """The innermost removed call of a chain: the merged call gets its children and device time."""
     merged_into: I64
     """The position of the call that each one is now part of: its own, unless it was removed."""
     asynchronous: Bool
@@ -66,14 +59,9 @@ class Calls:
     """Slice of each device event that has a row, annotations among them."""
     device_start: I64
     device_duration: I64
-    """The event's own; for GPU annotations without what Kineto adds on export."""
+    """Without what Kineto adds to GPU annotations on export."""
     device_op: I64
     """Position in `cpu` of the op (or annotation) that each device event belongs to, -1 for none."""
-
-
-def _named(trace: Trace, wanted: frozenset[str]) -> Bool:
-    """Mask over `trace.names`."""
-    return np.fromiter((name in wanted for name in trace.names), dtype=np.bool_, count=len(trace.names))
 
 
 def _op_with_id(trace: Trace, ops: I64, ids: I64) -> I64:
@@ -81,22 +69,21 @@ def _op_with_id(trace: Trace, ops: I64, ids: I64) -> I64:
     own = trace.external_id[ops]
     order = np.argsort(own, kind="stable")
     own = own[order]
-    at = np.searchsorted(own, ids)
-    at = np.minimum(at, max(0, len(own) - 1))
     if not len(own):
         return np.full(len(ids), -1, dtype=np.int64)
+    at = np.minimum(np.searchsorted(own, ids), len(own) - 1)
     return np.where((own[at] == ids) & (ids > 0), order[at], -1)
 
 
 def main_lane(trace: Trace, ops: I64) -> int:
     """The lane of the thread that stopped the profiler: PyTorch puts runtime events of no op there.
 
-    The JSON does not name it. It is taken to be the thread of the `ProfilerStep`s; else the process's first
-    thread (tid = pid); else the one with most ops. -1 where the trace has no ops at all.
+    The JSON does not name it. The guess is the thread of the `ProfilerStep`s, else the process's first thread
+    (tid = pid), else the thread with most ops. -1 if the trace has no ops at all.
     """
     if not len(ops):
         return -1
-    steps = np.fromiter((n.startswith("ProfilerStep#") for n in trace.names), np.bool_, len(trace.names))
+    steps = named(trace, lambda name: name.startswith("ProfilerStep#"))
     found = ops[steps[trace.name[ops]]]
     if len(found):
         return int(trace.lane[found[0]])
@@ -109,19 +96,14 @@ def main_lane(trace: Trace, ops: I64) -> int:
 
 
 def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
-    """Everything that the averages of a trace need, whatever the scope and the grouping, without odd slices.
+    """The calls behind a trace's averages, for any scope and grouping, without implausible slices.
 
     `python_functions`: count `python_function` slices as CPU calls, as PyTorch 2.13 does.
     """
-    good = ~trace.implausible
-    if trace.names:
-        hidden = _named(trace, HIDDEN_NAMES)
-        if hidden.any():
-            good &= ~hidden[trace.name]
-    cpu_kinds = [Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, Kind.OVERHEAD]
-    if python_functions:
-        cpu_kinds.append(Kind.PYTHON)
-    cpu = np.flatnonzero(trace.is_kind(*cpu_kinds) & good)
+    good = ~trace.implausible & ~named(trace, HIDDEN_NAMES.__contains__)[trace.name]
+    python = (Kind.PYTHON,) if python_functions else ()
+    cpu_kinds = trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, Kind.OVERHEAD, *python)
+    cpu = np.flatnonzero(cpu_kinds & good)
     kind = trace.kind[cpu]
     is_op = (kind == Kind.CPU_OP) | (kind == Kind.ANNOTATION)
     ops = np.flatnonzero(is_op)
@@ -130,7 +112,7 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     thread = trace.lane[cpu].astype(np.int32)
     runtime = np.flatnonzero((kind == Kind.RUNTIME) | (kind == Kind.OVERHEAD))
     links = trace.external_id[cpu[runtime]].copy()
-    # For an overhead event an id that is its own correlation is no link.
+    # An overhead event's id is not a link if it equals the event's own correlation.
     links[(kind[runtime] == Kind.OVERHEAD) & (links == trace.correlation[cpu[runtime]])] = 0
     linked = _op_with_id(trace, cpu[ops], links)
     main = main_lane(trace, cpu[ops])
@@ -142,15 +124,13 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     order = order_by_time(thread, start, start + duration)
     cpu, thread, start, duration = cpu[order], thread[order], start[order], duration[order]
     ops = np.flatnonzero(is_op[order])
-    apart = (kind[order] == Kind.ANNOTATION) & _collectives(trace)[trace.name[cpu]]
+    apart = (kind[order] == Kind.ANNOTATION) & named(trace, is_collective)[trace.name[cpu]]
     parent = _parents_of(np.flatnonzero(~apart), thread, start, start + duration)
 
     device_kinds = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET, Kind.SYNC, Kind.GPU_ANNOTATION)
-    device_mask = trace.is_kind(*device_kinds) & good
+    # CUDA's own event records have no row in PyTorch's table.
     events = [i for i, c in enumerate(trace.categories) if c.lower() == "cuda_event"]
-    if events:  # CUDA's own event records: no row in PyTorch's table
-        device_mask &= ~np.isin(trace.category, events)
-    device = np.flatnonzero(device_mask)
+    device = np.flatnonzero(trace.is_kind(*device_kinds) & good & ~np.isin(trace.category, events))
     device_kind = trace.kind[device]
     device_start, device_duration = trace.start[device], trace.duration[device]
     widened = device_kind == Kind.GPU_ANNOTATION
@@ -168,38 +148,20 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     own_device = sum_into(device_op[has_op], device_duration[has_op], n)
     own_device[apart] = 0
     removed, innermost, top = _same_name_chains(trace.name[cpu], parent)
-    if removed.any():
-        parent = np.where(parent >= 0, top[parent], -1)
-        lifted = own_device[innermost]
-        own_device[top[innermost]] = lifted
-        own_device[removed] = 0
+    parent = np.where(parent >= 0, top[parent], -1)
+    own_device[top[innermost]] = own_device[innermost]
+    own_device[removed] = 0
     counted = np.flatnonzero(~removed & (parent >= 0))
     self_cpu = np.where(apart, 0, duration - sum_into(parent[counted], duration[counted], n))
     return Calls(
-        cpu,
-        parent,
-        removed,
-        innermost,
-        top,
-        apart,
-        self_cpu,
-        _totals(parent, own_device),
-        own_device,
-        device,
-        device_start,
-        device_duration,
-        device_op,
-    )
+        cpu, parent, removed, innermost, top, apart, self_cpu, _totals(parent, own_device), own_device,
+        device, device_start, device_duration, device_op,
+    )  # fmt: skip
 
 
 def is_collective(name: str) -> bool:
     """Whether an annotation of this name is a collective's, and so asynchronous for PyTorch."""
     return COLLECTIVE.match(name) is not None
-
-
-def _collectives(trace: Trace) -> Bool:
-    """Mask over `trace.names`."""
-    return np.fromiter((is_collective(name) for name in trace.names), np.bool_, count=len(trace.names))
 
 
 def _parents_of(some: I64, thread: I32, start: I64, end: I64) -> I64:
@@ -233,11 +195,8 @@ def _totals(parent: I64, own: I64) -> I64:
     total = own.copy()
     at = np.flatnonzero(own)
     value = own[at]
-    at = parent[at]
-    while True:
-        alive = at >= 0
-        at, value = at[alive], value[alive]
-        if not len(at):
-            return total
-        np.add.at(total, at, value)
+    while len(at):
         at = parent[at]
+        at, value = at[at >= 0], value[at >= 0]
+        np.add.at(total, at, value)
+    return total

@@ -1,24 +1,25 @@
-"""Why a device stood idle: the cause of each gap, told by the event that ends it and that event's launch.
+"""Why a device stood idle: the cause of each gap, found from the event that ends it and that event's launch.
 
 Let K be the event that ends a gap [g0, g1), and L its launch. The first rule that fits decides:
 
 dependency   L had ended more than `LAUNCH_NS` before g0: the work was queued, and waited for another
-             stream, an event or a copy. So where L came later, but most of the gap passed after it had ended
-             (and more than `WAIT_NS`)
+             stream, an event or a copy. Also if L came later, but most of the gap (and more than `WAIT_NS`)
+             came after L's end
 profiler     an `overhead` event, such as `Activity Buffer Request`, overlaps the gap and took half as long
              or more
 unlinked     K has no launch in the trace
-launch       L was under way at g0, or had ended at most `LAUNCH_NS` before: the latency of a launch
-sync         L starts after g0; its thread was in a synchronising call in [g0, L.start), and waited there
-             for half as long as that stretch or more
-allocation   likewise in calls that allocate or free memory
+launch       L was running at g0, or had ended at most `LAUNCH_NS` before: the latency of a launch
+sync         L starts after g0; its thread was in a synchronising call in [g0, L.start), and the call took at
+             least half as long as that interval
+allocation   the same for calls that allocate or free memory
 dispatch     L starts after g0, and its thread spent most of [g0, L.start) in ops: the framework's own
              overhead
-host         L starts after g0, and most of that lies outside any op: Python, data loading, sleep, logging
+host         L starts after g0, and most of [g0, L.start) is outside any op: Python, data loading, sleep,
+             logging
 
-A wait counts whole, with its part before the gap: without it, the launch would have come that much earlier.
-One that would not have saved half of the gap does not explain it: a synchronising call of 1 us before 100
-ms of data loading is not why the device stood idle.
+A wait counts in full, including its part before the gap: without it, the launch would have come that much
+earlier. A wait shorter than half of the gap does not explain it: a 1 us synchronising call before 100 ms of
+data loading is not why the device stood idle.
 """
 
 from __future__ import annotations
@@ -29,29 +30,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.ancestors import climb_to, covering
+from tracetui.analysis.ancestors import covering, op_around
 from tracetui.analysis.gaps import DeviceGaps, busy_union, work_of_devices
 from tracetui.analysis.scope import StepTable, find_steps, launch_times, step_of
+from tracetui.analysis.select import named, plausible
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I8, I32, I64, Bool
-
-__all__ = [
-    "CAUSES",
-    "CAUSE_TEXT",
-    "LAUNCH_NS",
-    "WAIT_NS",
-    "CauseTotal",
-    "Causes",
-    "cause_table",
-    "cause_totals",
-    "explain",
-    "gap_causes",
-    "is_allocation",
-    "is_op_name",
-    "is_synchronising",
-    "lead_in_cause",
-    "totals_by",
-]
 
 CAUSES = ("profiler", "sync", "allocation", "dispatch", "host", "launch", "dependency", "unlinked")
 """A cause is an index into this."""
@@ -69,16 +53,16 @@ CAUSE_TEXT = {
 """A few words for people on each cause: at most 32 characters."""
 
 LAUNCH_NS = 5_000
-"""A launch that ended at most so long before the gap is still on its way to the device."""
+"""A launch that ended at most this long before the gap is still on its way to the device."""
 WAIT_NS = 20_000
-"""No launch is on its way for so long after its end: the work waits for something else."""
+"""No launch takes this long to arrive after its end: the work is waiting for something else."""
 
 _SYNC = re.compile(
     r"(cuda|hip)(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize"
     r"|(cuda|hip)Memcpy(?!.*Async)|cuMemcpy(?!.*Async)|zeEventHostSynchronize|zeCommandQueueSynchronize|urEventWait"
 )
 _ANNOTATION = re.compile(r"enumerate\(DataLoader\)#|Optimizer\.|ProfilerStep#|## ")
-"""Annotations that old traces list among the operators."""
+"""Annotations that old traces record as operators."""
 _ALLOCATION = re.compile(
     r"(cuda|hip)(Malloc(?!.*Async)|Free(?!.*Async)|Host(Alloc|Malloc|Free|Register|Unregister)|ExtMalloc)"
     r"|cu(MemAlloc(?!.*Async)|MemFree(?!.*Async)|MemHost(Alloc|Register|Unregister)|MemCreate|MemRelease|MemMap"
@@ -97,7 +81,7 @@ def is_allocation(name: str) -> bool:
 
 
 def is_op_name(name: str) -> bool:
-    """Whether an event that is listed among the operators is one by its name, and no annotation."""
+    """Whether the name of an event recorded as an operator is an operator's, not an annotation's."""
     return _ANNOTATION.match(name) is None
 
 
@@ -116,7 +100,7 @@ class Causes:
     step: I32
     """Index of the step in which K was launched, -1 outside of all steps."""
     activity: I64
-    """What the launching thread was in for half of the stretch or more; -1: nothing that was recorded."""
+    """The innermost slice of the launching thread that covers half of the stretch or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +114,9 @@ class CauseTotal:
 
 
 def gap_causes(trace: Trace, gaps: DeviceGaps, steps: StepTable | None = None) -> Causes:
-    """The causes of a device's gaps, position by position; of a clipped gap that of the whole gap.
+    """The causes of a device's gaps, in their order; a clipped gap has the cause of the whole gap.
 
-    `steps`: what to take as steps, `find_steps(trace)` by default.
+    `steps`: `find_steps(trace)` by default.
     """
     begin = trace.start[gaps.before] + trace.duration[gaps.before]
     return explain(trace, begin, trace.start[gaps.after], gaps.after, steps)
@@ -141,7 +125,7 @@ def gap_causes(trace: Trace, gaps: DeviceGaps, steps: StepTable | None = None) -
 def lead_in_cause(trace: Trace, gaps: DeviceGaps) -> Causes | None:
     """The cause of the idle time before the device's first event, of length 1; None where there is none.
 
-    The lead-in is no gap: it counts in no total.
+    The lead-in is not a gap and counts in no total.
     """
     if gaps.lead_in <= 0:
         return None
@@ -152,12 +136,12 @@ def lead_in_cause(trace: Trace, gaps: DeviceGaps) -> Causes | None:
 
 
 def cause_totals(gaps: DeviceGaps, causes: Causes) -> list[CauseTotal]:
-    """Per cause that occurs its gaps and their length together, largest first. Adds up to `gaps.idle`."""
+    """The count and total length of the gaps of each cause, largest first. Adds up to `gaps.idle`."""
     return totals_by(causes.cause, gaps.duration)
 
 
 def totals_by(cause: I8, duration: I64) -> list[CauseTotal]:
-    """Like `cause_totals`, of any selection."""
+    """`cause_totals` of any selection of gaps."""
     length = np.zeros(len(CAUSES), dtype=np.int64)
     np.add.at(length, cause, duration)
     return cause_table(np.bincount(cause, minlength=len(CAUSES)), length)
@@ -177,7 +161,7 @@ def explain(trace: Trace, start: I64, end: I64, event: I64, steps: StepTable | N
     launch_start = np.where(linked, trace.start[launch], trace.start[event])
     launch_end = np.where(linked, trace.start[launch] + trace.duration[launch], launch_start)
     lane = np.where(linked, trace.lane[launch], -1).astype(np.int64)
-    # What the CPU did before the launch; where that came first, what it did meanwhile.
+    # Look at what the CPU did before the launch, or during the gap if the launch came first.
     before = np.minimum(launch_start, end)
     late = linked & (launch_start > start)
 
@@ -200,25 +184,20 @@ def explain(trace: Trace, start: I64, end: I64, event: I64, steps: StepTable | N
 
     op = np.where(linked, trace.op[launch], -1).astype(np.int64)
     lost = np.flatnonzero(linked & (op < 0))
-    if len(lost):
-        is_op = trace.is_kind(Kind.CPU_OP)
-        op[lost] = climb_to(trace, trace.parent[launch[lost]].astype(np.int64), lambda at, _: is_op[at])
+    op[lost] = op_around(trace, launch[lost])
     step = step_of(find_steps(trace) if steps is None else steps, launch_times(trace, event))
     activity = covering(trace, lane, start, np.where(late, before, end))
     return Causes(cause, event, launch, op, step, activity)
 
 
 class _Spent:
-    """Per stretch [start, end), in ns: what its thread spent of it in ops, and how long the synchronising and
-    the allocating calls that overlap it took as a whole."""
+    """Per stretch [start, end), in ns: its thread's time in ops within it, and the whole time of the
+    synchronising and of the allocating calls that overlap it."""
 
     def __init__(self, trace: Trace, lane: I64, start: I64, end: I64, wanted: Bool) -> None:
-        self.ops = np.zeros(len(lane), dtype=np.int64)
-        self.sync = np.zeros(len(lane), dtype=np.int64)
-        self.allocation = np.zeros(len(lane), dtype=np.int64)
-        synchronising = np.fromiter(map(is_synchronising, trace.names), np.bool_, len(trace.names))
-        allocating = np.fromiter(map(is_allocation, trace.names), np.bool_, len(trace.names))
-        op = np.fromiter(map(is_op_name, trace.names), np.bool_, len(trace.names))
+        self.ops, self.sync, self.allocation = np.zeros((3, len(lane)), dtype=np.int64)
+        synchronising, allocating = named(trace, is_synchronising), named(trace, is_allocation)
+        op = named(trace, is_op_name)
         for i in np.unique(lane[wanted]):
             this = trace.lanes[int(i)]
             at = np.arange(this.first, this.last)[~trace.implausible[this.first : this.last]]
@@ -233,6 +212,5 @@ class _Spent:
 
 
 def _profiler_took(trace: Trace, start: I64, end: I64) -> Bool:
-    at = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.implausible)
-    took = busy_union(trace, at).touching(start, end)
+    took = busy_union(trace, plausible(trace, Kind.OVERHEAD)).touching(start, end)
     return np.asarray((took > 0) & (2 * took >= end - start), dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""The launch chain of an event: step → annotation → op → launch → kernel, as the learner walks it."""
+"""The launch chain of an event: step → annotation → op → launch → kernel."""
 
 from __future__ import annotations
 
@@ -11,24 +11,15 @@ from tracetui.analysis.scope import find_steps, launch_times, step_of
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64
 
-__all__ = ["Chain", "Link", "launch_chain", "launched_by"]
-
 MOST_EVENTS = 8
-"""The most device events that a chain lists; of more, the longest."""
+"""A chain lists at most this many device events, the longest ones."""
 
 _ENGINE = "autograd::engine::evaluate_function: "
 _ROLES = {
-    Kind.CPU_OP: "op",
-    Kind.ANNOTATION: "annotation",
-    Kind.PYTHON: "python",
-    Kind.RUNTIME: "launch",
-    Kind.OVERHEAD: "profiler",
-    Kind.KERNEL: "kernel",
-    Kind.MEMCPY: "copy",
-    Kind.MEMSET: "memset",
-    Kind.SYNC: "sync",
-    Kind.GPU_ANNOTATION: "annotation on the device",
-}
+    Kind.CPU_OP: "op", Kind.ANNOTATION: "annotation", Kind.PYTHON: "python", Kind.RUNTIME: "launch",
+    Kind.OVERHEAD: "profiler", Kind.KERNEL: "kernel", Kind.MEMCPY: "copy", Kind.MEMSET: "memset",
+    Kind.SYNC: "sync", Kind.GPU_ANNOTATION: "annotation on the device",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,35 +45,34 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The links from the outermost to the device, and how many device events were left out."""
+    """The links, outermost first, and the number of device events left out."""
 
     links: tuple[Link, ...]
     more: int
 
 
 def launched_by(trace: Trace, i: int) -> I64:
-    """The device events that were launched in a CPU slice: by its thread, or by any thread for a step."""
+    """The device events launched during a CPU slice: by its thread, or, for a step, by any thread."""
     end = trace.start[i] + trace.duration[i]
     if trace.name_of(i).startswith("ProfilerStep#"):
         events: I64 = np.flatnonzero(trace.is_kind(*DEVICE_WORK))
         time = launch_times(trace, events)
         return np.asarray(events[(time >= trace.start[i]) & (time < end)], dtype=np.int64)
     lane = trace.lanes[int(trace.lane[i])]
-    # The slices in a slice follow it in the columns, up to the first that starts after its end.
+    # The slices in a slice are the rows after it, before the first that starts after its end.
     stop = lane.first + int(np.searchsorted(trace.start[lane.first : lane.last], end))
     return np.flatnonzero((trace.launch >= i) & (trace.launch < max(stop, i + 1)))
 
 
 def launch_chain(trace: Trace, i: int) -> Chain:
-    """The chain through slice i: what is around it (or around its launch), itself, and what it launched."""
+    """The chain through slice i: the slices around it (or its launch), itself, and what it launched."""
     kind = Kind(int(trace.kind[i]))
-    on_device = kind in (*DEVICE_WORK, Kind.SYNC)
-    if on_device:
-        cpu, events, more = int(trace.launch[i]), np.array([i], dtype=np.int64), 0
+    cpu, events, more = i, np.array([i], dtype=np.int64), 0
+    if kind in (*DEVICE_WORK, Kind.SYNC):
+        cpu = int(trace.launch[i])
     elif kind == Kind.GPU_ANNOTATION:
-        cpu, events, more = int(trace.op[i]), np.array([i], dtype=np.int64), 0
+        cpu = int(trace.op[i])
     else:
-        cpu = i
         found = launched_by(trace, i)
         longest = found[np.argsort(-trace.duration[found], kind="stable")][:MOST_EVENTS]
         events, more = np.sort(longest), len(found) - len(longest)
@@ -118,7 +108,7 @@ def _around(trace: Trace, i: int) -> list[int]:
 
 
 def _path(trace: Trace, outer: int, launch: int) -> list[int]:
-    """From below ``outer`` down to the launch: ops on the way, then the launch itself."""
+    """The ops between ``outer`` and the launch, outermost first, then the launch itself."""
     if launch < 0 or launch == outer:
         return []
     path = [launch]
@@ -131,18 +121,17 @@ def _path(trace: Trace, outer: int, launch: int) -> list[int]:
 
 
 def _outer_links(trace: Trace, outer: list[int], anchor: int) -> list[Link]:
-    """The step, the forward op where this is a backward one, and what lies around."""
+    """The step, the forward op if this is a backward one, and the slices around it."""
     links: list[Link] = []
     if not any(trace.name_of(i).startswith("ProfilerStep#") for i in (*outer, anchor)):
         steps = find_steps(trace)
-        time = launch_times(trace, np.array([anchor], dtype=np.int64))
-        step = int(step_of(steps, time)[0])
+        step = int(step_of(steps, launch_times(trace, np.array([anchor], dtype=np.int64)))[0])
         if step >= 0:
             links.append(_link(trace, int(steps.event[step]), 0))
-    # The engine's own slice around a backward op holds that op as its first child.
+    # The autograd engine's slice around a backward op has that op as its first child.
     inner = trace.children(anchor)[:1].tolist() if trace.name_of(anchor).startswith(_ENGINE) else []
     forward = _forward_of(trace, [*outer, anchor, *inner])
-    if forward >= 0:  # not around, but before: it takes no level of its own
+    if forward >= 0:  # not around the op but before it, so it adds no level
         links.append(_link(trace, forward, len(links), "forward"))
     level = sum(link.role != "forward" for link in links)
     links += [_link(trace, at, level + n) for n, at in enumerate(outer)]

@@ -2,10 +2,10 @@
 
 The work of an operator comes from its recorded shapes (`tracetui.analysis.flops`), its time from the device
 events that it launched, memsets and copies included. A kernel's rate counts the work of the operators that it
-did: for a product, a convolution or attention the operator's arithmetic is that of its matrix kernels. An
-operator counts once, where its kernels were launched, however many operators are around it.
+ran for: a product's, a convolution's or attention's arithmetic is done by its matrix kernels. An operator
+counts once, where its kernels were launched, however many operators are around it.
 
-In a trace without a device the operators' own CPU times stand in for the kernels', without a share.
+In a trace without a device the operators' own CPU times replace the kernels', and no share is given.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tracetui.analysis.ancestors import climb_to
+from tracetui.analysis.ancestors import first_up
 from tracetui.analysis.device_work import decoded_names, device_work, op_behind
 from tracetui.analysis.flops import Work, counted, work_of
-from tracetui.analysis.kernel_names import KernelName
+from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.peaks import Peak, find_peak
+from tracetui.analysis.select import named
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 
-__all__ = ["EfficiencyRow", "EfficiencyTable", "computing_type", "efficiency", "peak_of", "shapes_recorded"]
-
 LIMIT = 50_000
-"""The most operators whose shapes are read for one table; of more, evenly spread ones."""
+"""The most operators whose shapes are read for one table; of more, an evenly spread sample."""
 
 _MATRIX = ("gemm", "conv", "attention")
 
@@ -120,11 +119,10 @@ def peak_of(trace: Trace, device: int | None = None) -> tuple[Peak | None, str]:
 
 
 def shapes_recorded(trace: Trace) -> bool:
-    """Whether operators of this trace carry their shapes: by the file's own word, or by its first ops."""
+    """Whether this trace has operator shapes: the file says so, or its first ops have them."""
     if trace.info.properties.get("record_shapes"):
         return True
-    aten = (name.startswith("aten::") for name in trace.names)
-    mask = np.fromiter(aten, np.bool_, len(trace.names))
+    mask = named(trace, lambda name: name.startswith("aten::"))
     at = np.flatnonzero((trace.kind == Kind.CPU_OP) & mask[trace.name])[:8]
     return any("Input Dims" in args or "Input dims" in args for args in trace.args_of(at))
 
@@ -146,8 +144,7 @@ def efficiency(trace: Trace, events: I64 | None = None, limit: int = LIMIT) -> E
     if not len(all_events) and events is None:
         return _on_the_cpu(trace, limit)
     op = op_behind(trace, all_events)
-    mask = np.fromiter((counted(name) for name in trace.names), np.bool_, len(trace.names))
-    keep = np.flatnonzero((op >= 0) & mask[trace.name[op]])
+    keep = np.flatnonzero((op >= 0) & named(trace, counted)[trace.name[op]])
     all_events, op = all_events[keep], op[keep]
     order = np.argsort(op, kind="stable")
     all_events, op = all_events[order], op[order]
@@ -162,14 +159,8 @@ def efficiency(trace: Trace, events: I64 | None = None, limit: int = LIMIT) -> E
         if work is not None:
             mine = all_events[first[i] : last[i]]
             _count(trace, int(ops[i]), work, mine, names, by_op, by_kernel)
-    return EfficiencyTable(
-        _rows(trace, by_op.values(), peak),
-        _rows(trace, by_kernel.values(), peak, True),
-        True,
-        len(chosen) < len(ops),
-        peak,
-        device,
-    )
+    rows = _rows(trace, by_op.values(), peak), _rows(trace, by_kernel.values(), peak, True)
+    return EfficiencyTable(*rows, True, len(chosen) < len(ops), peak, device)
 
 
 def _count(
@@ -186,20 +177,15 @@ def _count(
     main = int(events[int(np.argmax(durations))])
     decoded = names[int(trace.name[main])]
     key = (int(trace.name[op]), work.shape, work.dtype)
-    if key not in by_op:
-        by_op[key] = _Sum(work, decoded)
-    by_op[key].add(work, int(durations.sum()), [op])
+    by_op.setdefault(key, _Sum(work, decoded)).add(work, int(durations.sum()), [op])
     if work.kind in _MATRIX:
-        # The arithmetic was done by the matrix kernels; by one of them, or the row's rate would not be its
-        # own.
+        # Matrix kernels did the arithmetic; only if it was a single one is the rate that kernel's own.
         doing = [int(e) for e in events if names[int(trace.name[e])].kind in _MATRIX]
     else:
         doing = [int(e) for e in events if trace.kind[e] != Kind.MEMSET]
     if len(doing) == 1:
         name = int(trace.name[doing[0]])
-        if name not in by_kernel:
-            by_kernel[name] = _Sum(work, names[name])
-        by_kernel[name].add(work, int(trace.duration[doing[0]]), doing)
+        by_kernel.setdefault(name, _Sum(work, names[name])).add(work, int(trace.duration[doing[0]]), doing)
 
 
 def _works(trace: Trace, ops: I64) -> list[Work | None]:
@@ -220,7 +206,7 @@ def _works(trace: Trace, ops: I64) -> list[Work | None]:
 def _rows(
     trace: Trace, sums: Iterable[_Sum], peak: Peak | None, kernels: bool = False
 ) -> tuple[EfficiencyRow, ...]:
-    rows = [_row(trace, one, peak, kernels) for one in sums]
+    rows = (_row(trace, one, peak, kernels) for one in sums)
     return tuple(sorted(rows, key=lambda row: -row.duration))
 
 
@@ -252,12 +238,8 @@ def _row(trace: Trace, one: _Sum, peak: Peak | None, kernels: bool) -> Efficienc
 
 
 def computing_type(dtype: str | None, kernel: KernelName | None) -> str | None:
-    """The type whose peak applies: fp32 operands may run as fp32 or as TF32, which only the kernel's name
-    tells.
-    """
-    if dtype in (None, "fp32"):
-        return kernel.dtype if kernel else None
-    return dtype
+    """The type whose peak applies. Only the kernel's name says whether fp32 operands ran as fp32 or TF32."""
+    return dtype if dtype not in (None, "fp32") else kernel.dtype if kernel else None
 
 
 def _spread(count: int, limit: int) -> I64:
@@ -269,10 +251,9 @@ def _spread(count: int, limit: int) -> I64:
 
 def _on_the_cpu(trace: Trace, limit: int) -> EfficiencyTable:
     """Operators on the CPU: those that call no other counted one, with their own durations."""
-    mask = np.fromiter((counted(name) for name in trace.names), np.bool_, len(trace.names))
-    is_counted = (trace.kind == Kind.CPU_OP) & mask[trace.name] & ~trace.implausible
+    is_counted = (trace.kind == Kind.CPU_OP) & named(trace, counted)[trace.name] & ~trace.implausible
     at = np.flatnonzero(is_counted)
-    around = climb_to(trace, trace.parent[at].astype(np.int64), lambda of, _: is_counted[of])
+    around = first_up(trace, trace.parent[at], lambda up, _: is_counted[up])
     outer = np.zeros(len(trace), dtype=np.bool_)
     outer[around[around >= 0]] = True
     at = at[~outer[at]]

@@ -11,24 +11,23 @@ from tracetui.analysis.chain import Chain, launch_chain, launched_by
 from tracetui.analysis.explain_device import Parts, compared, explain_device_event
 from tracetui.analysis.findings.ops import METADATA_OPS
 from tracetui.analysis.flops import work_of
+from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.select import plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
-from tracetui.trace.intervals import union
 from tracetui.units import duration, plural, rate
-
-__all__ = ["Explanation", "explain"]
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What there is to say about one event. All texts are plain and safe to show.
+    """One event, explained. All texts are plain and safe to show.
 
     Attributes:
         slice: the event.
         title: its short name and what kind of event it is.
         what: sentences on what it is.
-        why: sentences on why it takes the time that it takes; () where there is nothing to say.
+        why: sentences on why it takes as long as it does; () where there is nothing to say.
         facts: (label, value) pairs: what the kernel's name says, the work's shape, achieved rates.
         chain: from the step down to the device.
     """
@@ -61,29 +60,25 @@ def explain(trace: Trace, i: int) -> Explanation:
 
 def _runtime(trace: Trace, i: int) -> Parts:
     name = trace.name_of(i)
-    what = next(
-        (text for pattern, text in glossary.RUNTIME if pattern.search(name)),
-        "A call of the device's runtime.",
-    )
+    meanings = (text for pattern, text in glossary.RUNTIME if pattern.search(name))
+    what = next(meanings, "A call of the device's runtime.")
     facts: list[tuple[str, str]] = []
     why: list[str] = []
     events = np.flatnonzero(trace.launch == i)
     if len(events) > 1:
         facts.append(("launched", f"{len(events):,} device events, {duration(trace.duration[events].sum())}"))
     if causes.is_synchronising(name):
-        busy = _device_time_within(trace, i)
+        busy = _time_within(trace, i, *DEVICE_WORK)
         if busy:
             wait = duration(trace.duration[i])
             why.append(f"The device works for {duration(busy)} of the {wait} that the CPU waits.")
     return [what], why + compared(trace, i), facts
 
 
-def _device_time_within(trace: Trace, i: int) -> int:
-    """Busy time of all devices during a slice, overlap counted once."""
-    at = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.implausible)
-    start, end = trace.start[i : i + 1], trace.start[i : i + 1] + trace.duration[i]
-    both = union(trace.start[at], trace.start[at] + trace.duration[at])
-    return int(both.within(start, end)[0])
+def _time_within(trace: Trace, i: int, *kinds: Kind) -> int:
+    """How long events of these kinds run during a slice, in ns; overlap counts once."""
+    start = trace.start[i : i + 1]
+    return int(busy_union(trace, plausible(trace, *kinds)).within(start, start + trace.duration[i])[0])
 
 
 def _cpu(trace: Trace, i: int, kind: Kind) -> Parts:
@@ -95,12 +90,11 @@ def _cpu(trace: Trace, i: int, kind: Kind) -> Parts:
     facts: list[tuple[str, str]] = []
     events = launched_by(trace, i)
     children = trace.children(i)
-    own = int(trace.duration[i] - trace.duration[children].sum()) if len(children) else int(trace.duration[i])
+    own = int(trace.duration[i] - trace.duration[children].sum())
     facts.append(("self", f"{duration(own)} of {duration(trace.duration[i])}"))
     if len(events):
-        facts.append(
-            ("launched", f"{plural(len(events), 'device event')}, {duration(trace.duration[events].sum())}")
-        )
+        total = duration(trace.duration[events].sum())
+        facts.append(("launched", f"{plural(len(events), 'device event')}, {total}"))
     elif kind == Kind.CPU_OP and trace.is_kind(*DEVICE_WORK).any() and "launches nothing" not in what[0]:
         what.append("It launches nothing: its time is the CPU's alone.")
     if kind == Kind.CPU_OP:
@@ -109,7 +103,7 @@ def _cpu(trace: Trace, i: int, kind: Kind) -> Parts:
             facts.append(("M x K x N" if work.kind == "gemm" else "work", work.shape))
             if work.kind != "elementwise":
                 facts.append(("FLOP", rate(work.flops, "")))
-    profiler = _profiler_within(trace, i)
+    profiler = _time_within(trace, i, Kind.OVERHEAD)
     if profiler:
         why.append(f"{duration(profiler)} of it is the profiler's own work.")
     if len(children) and own < 0.2 * trace.duration[i]:
@@ -140,28 +134,18 @@ def _cpu_meaning(name: str, kind: Kind) -> str:
     return "An operator of PyTorch, on the CPU." if name.startswith("aten::") else "An operator, on the CPU."
 
 
-def _profiler_within(trace: Trace, i: int) -> int:
-    at = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.implausible)
-    both = union(trace.start[at], trace.start[at] + trace.duration[at])
-    start = trace.start[i : i + 1]
-    return int(both.within(start, start + trace.duration[i])[0])
-
-
 def _other(trace: Trace, i: int, kind: Kind) -> list[str]:
     name = trace.name_of(i)
     if kind == Kind.OVERHEAD:
         known = next((text for key, text in glossary.OVERHEAD.items() if name.startswith(key)), "")
-        return [
-            "The profiler's own time, which the program without a profiler does not spend.",
-            *([known] if known else []),
-        ]
-    if kind == Kind.GPU_ANNOTATION:
-        return [
-            "An annotation's shadow on the device: from the first to the last kernel that was launched "
-            "inside it."
-        ]
-    if kind == Kind.SYNC:
-        return ["A mark in a stream, or the wait for one."]
-    if kind == Kind.SPAN:
-        return ["The whole recording, from start to stop."]
-    return ["An event of a kind that this tool does not know."]
+        own = "The profiler's own time, which the program without a profiler does not spend."
+        return [own, known] if known else [own]
+    return [_OTHERS.get(kind, "An event of a kind that this tool does not know.")]
+
+
+_OTHERS = {
+    Kind.GPU_ANNOTATION: "An annotation's shadow on the device: from the first to the last kernel that was "
+    "launched inside it.",
+    Kind.SYNC: "A mark in a stream, or the wait for one.",
+    Kind.SPAN: "The whole recording, from start to stop.",
+}

@@ -12,18 +12,17 @@ from tracetui.analysis import causes, glossary
 from tracetui.analysis.device_work import has_tf32, op_behind
 from tracetui.analysis.efficiency import computing_type, peak_of
 from tracetui.analysis.flops import Work, work_of
-from tracetui.analysis.gaps import device_of
-from tracetui.analysis.kernel_names import KernelName, decode
+from tracetui.analysis.gaps import device_of, work_of_devices
+from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.kernels.gemm import UNALIGNED
-from tracetui.trace import DEVICE_WORK, Trace
+from tracetui.analysis.kernels.model import KernelName
+from tracetui.trace import Trace
 from tracetui.units import duration, plural, rate, share, significant, size
-
-__all__ = ["Parts", "compared", "explain_device_event"]
 
 LONGER = 1.5
 SURPLUS_NS = 5_000
-TOLD_NS = 100
-"""Shorter gaps are the pace of the device, and say nothing about the event."""
+NEGLIGIBLE_NS = 100
+"""Shorter gaps are normal between any two kernels."""
 
 Parts = tuple[list[str], list[str], list[tuple[str, str]]]
 """(what it is, why it takes its time, labelled figures)."""
@@ -61,39 +60,30 @@ def explain_device_event(trace: Trace, i: int) -> Parts:
 def _name_facts(name: KernelName) -> list[tuple[str, str]]:
     fields = (
         ("family", name.family if name.family != "other" else None),
-        ("architecture", name.arch),
-        ("type", name.dtype),
-        ("tile", name.tile),
+        ("architecture", name.arch), ("type", name.dtype), ("tile", name.tile),
         ("stages", str(name.stages) if name.stages is not None else None),
-        ("cluster", name.cluster),
-        ("instruction", name.instruction),
-        ("layout", name.layout),
-        (
-            "tensor cores",
-            {True: "yes", False: "no"}.get(name.tensor_cores) if name.tensor_cores is not None else None,
-        ),
-    )
+        ("cluster", name.cluster), ("instruction", name.instruction), ("layout", name.layout),
+        ("tensor cores", {True: "yes", False: "no", None: None}[name.tensor_cores]),
+    )  # fmt: skip
     facts = [(label, value) for label, value in fields if value]
     return facts + [("name says", note) for note in name.notes]
 
 
 def _work(trace: Trace, op: int, name: KernelName) -> Work | None:
-    """The work of the op behind a kernel, where the kernel is the one that does it."""
+    """The work of the op behind a kernel, if it is this kernel that does it."""
     if op < 0:
         return None
     work = work_of(trace.name_of(op), trace.args(op))
-    if work is None or (work.kind != "elementwise" and work.kind != name.kind):
-        return None
-    return work if work.kind != "elementwise" or name.kind in ("elementwise", "copy", "memcpy") else None
+    doers = {"elementwise": ("elementwise", "copy", "memcpy")}
+    return work if work and name.kind in doers.get(work.kind, (work.kind,)) else None
 
 
 def _rates(trace: Trace, i: int, name: KernelName, work: Work, facts: list[tuple[str, str]]) -> list[str]:
     seconds = int(trace.duration[i]) / 1e9
     peak, _ = peak_of(trace, int(device_of(trace)[trace.lane[i]]))
-    why: list[str] = []
     facts.append(("M x K x N" if work.kind == "gemm" else "work", work.shape))
     if not seconds:
-        return why
+        return []
     limit = peak.tflops_for(computing_type(work.dtype, name)) if peak else None
     part = None
     if work.kind != "elementwise":
@@ -107,20 +97,19 @@ def _rates(trace: Trace, i: int, name: KernelName, work: Work, facts: list[tuple
         facts[:] = [fact for fact in facts if fact[0] != "memory"]
         facts.append(("memory", f"{size(work.bytes)} at least, {rate(moved, 'B/s')}{memory}"))
         if peak and moved / 1e9 / peak.bandwidth >= 0.6:
-            why.append(
+            return [
                 "It is bound by memory: only moving less data, by fusing it with its neighbours, makes it "
                 "faster."
-            )
-            return why
+            ]
     if part is not None and part < 0.3:
         unfit = f"this shape ({work.shape}) may hold too little work, or have the wrong proportions"
         cause = "" if UNALIGNED in name.notes else f": {unfit}, to fill the device"
-        why.append(f"It reaches {share(part)} of the peak{cause}.")
-    return why
+        return [f"It reaches {share(part)} of the peak{cause}."]
+    return []
 
 
 def _filling(trace: Trace, i: int, args: Mapping[str, Any], name: KernelName) -> list[str]:
-    """Whether there are enough blocks for the device."""
+    """Whether the grid has enough blocks for the device."""
     grid = args.get("grid")
     device = int(device_of(trace)[trace.lane[i]])
     sms = next((p.get("numSms") for p in trace.info.devices if p.get("id") == device), None)
@@ -155,10 +144,9 @@ def _copying(
 
 
 def compared(trace: Trace, i: int) -> list[str]:
-    """Against the other calls of the same name."""
-    same = trace.duration[
-        (trace.name == trace.name[i]) & (trace.category == trace.category[i]) & ~trace.implausible
-    ]
+    """A sentence if it takes much longer than most calls of the same name."""
+    alike = (trace.name == trace.name[i]) & (trace.category == trace.category[i])
+    same = trace.duration[alike & ~trace.implausible]
     usual, mine = float(np.median(same)) if len(same) else 0.0, int(trace.duration[i])
     if len(same) < 3 or mine < LONGER * usual or mine - usual < SURPLUS_NS:
         return []
@@ -169,7 +157,7 @@ def compared(trace: Trace, i: int) -> list[str]:
 
 
 def _timing(trace: Trace, i: int) -> list[str]:
-    """From its launch to its start, and the gap that it ended."""
+    """On the delay from its launch to its start, and on the gap that it ended."""
     launch, start = int(trace.launch[i]), int(trace.start[i])
     before = _end_of_the_work_before(trace, i)
     why: list[str] = []
@@ -182,26 +170,22 @@ def _timing(trace: Trace, i: int) -> list[str]:
                 f"Its launch takes the CPU longer ({duration(cost)}) than it runs "
                 f"({duration(trace.duration[i])})."
             )
+        starts = f"starts {delay} after its launch began"
         if before is not None and before > launched:
-            why.append(f"It was queued behind other work: it starts {delay} after its launch began.")
+            why.append(f"It was queued behind other work: it {starts}.")
         else:
-            why.append(
-                f"It starts {delay} after its launch began: nothing was queued, the device waited for it."
-            )
-    if before is not None and start - before >= TOLD_NS:
+            why.append(f"It {starts}: nothing was queued, the device waited for it.")
+    if before is not None and start - before >= NEGLIGIBLE_NS:
         gap = np.array([before], dtype=np.int64), trace.start[i : i + 1], np.array([i], dtype=np.int64)
         cause = causes.CAUSES[int(causes.explain(trace, *gap).cause[0])]
-        why.append(
-            f"The device stood idle for {duration(start - before)} before it: {glossary.CAUSES[cause]}."
-        )
+        idle = duration(start - before)
+        why.append(f"The device stood idle for {idle} before it: {glossary.CAUSES[cause]}.")
     return why
 
 
 def _end_of_the_work_before(trace: Trace, i: int) -> int | None:
-    """When all that started on the device before slice i had ended, ns; None where nothing had."""
-    at = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.implausible)
-    device = device_of(trace)
-    at = at[
-        (device[trace.lane[at]] == device[trace.lane[i]]) & (trace.start[at] <= trace.start[i]) & (at != i)
-    ]
+    """When all work that started on slice i's device before it ended, ns; None where there is none."""
+    device = int(device_of(trace)[trace.lane[i]])
+    at = work_of_devices(trace).get(device, np.zeros(0, np.int64))
+    at = at[(trace.start[at] <= trace.start[i]) & (at != i)]
     return int((trace.start[at] + trace.duration[at]).max()) if len(at) else None

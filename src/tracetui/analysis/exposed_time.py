@@ -1,4 +1,4 @@
-"""Device time in which one kind of work runs and another does not: what is not hidden behind it."""
+"""Device time in which one kind of work runs while another does not, and so is not hidden behind it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import numpy as np
 
 from tracetui.analysis.gaps import busy_union, work_of_devices
 from tracetui.analysis.kinds import is_communication
+from tracetui.analysis.select import named
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64, Bool
-
-__all__ = ["Alone", "exposed_communication", "host_copies", "host_copies_alone"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +19,10 @@ class Alone:
     """One kind of work against another, device by device."""
 
     devices: tuple[tuple[Union, Union], ...]
-    """Per device the union of both kinds, and that of the other kind by itself."""
+    """Per device, the union of both kinds, and the union of the other kind alone."""
 
     def within(self, start: I64, end: I64) -> I64:
-        """How much of each [start, end) has the one kind and not the other, in ns, over all devices."""
+        """Time within each [start, end) with the one kind and not the other, in ns, over all devices."""
         total = np.zeros(np.shape(start), dtype=np.int64)
         for both, other in self.devices:
             total += both.within(start, end) - other.within(start, end)
@@ -32,16 +31,15 @@ class Alone:
 
 def exposed_communication(trace: Trace) -> Alone:
     """Collectives while no other kernel runs on their device."""
-    collective = np.fromiter(map(is_communication, trace.names), np.bool_, len(trace.names))
     kernel = trace.kind == Kind.KERNEL
-    talk = kernel & collective[trace.name]
+    talk = kernel & named(trace, is_communication)[trace.name]
     return _alone(trace, talk, kernel & ~talk)
 
 
 def host_copies(trace: Trace) -> Bool:
-    """Mask: copies between the device and somewhere else. Those within its memory are its own work."""
-    within = [i for i, name in enumerate(trace.names) if "DtoD" in name or "DeviceToDevice" in name]
-    return np.asarray((trace.kind == Kind.MEMCPY) & ~np.isin(trace.name, within), dtype=np.bool_)
+    """Mask: copies between the device and elsewhere, not those within the device's memory."""
+    within = named(trace, lambda name: "DtoD" in name or "DeviceToDevice" in name)
+    return np.asarray((trace.kind == Kind.MEMCPY) & ~within[trace.name], dtype=np.bool_)
 
 
 def host_copies_alone(trace: Trace) -> Alone:
@@ -50,12 +48,7 @@ def host_copies_alone(trace: Trace) -> Alone:
 
 
 def _alone(trace: Trace, one: Bool, other: Bool) -> Alone:
-    if not one.any():
-        return Alone(())
+    work = [at for at in work_of_devices(trace).values() if one[at].any()]
     return Alone(
-        tuple(
-            (busy_union(trace, at[one[at] | other[at]]), busy_union(trace, at[other[at]]))
-            for at in work_of_devices(trace).values()
-            if one[at].any()
-        )
+        tuple((busy_union(trace, at[one[at] | other[at]]), busy_union(trace, at[other[at]])) for at in work)
     )

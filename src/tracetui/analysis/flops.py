@@ -3,17 +3,17 @@
 Counting, so that the numbers can be checked by hand:
 
 - A matrix product of M x K by K x N takes 2·M·K·N operations: one multiplication and one addition each.
-- A convolution takes 2 operations per output element and weight that reaches it; its backward takes that once
-  for each of the two gradients that are asked for.
+- A convolution takes 2 operations per output element and weight that contributes to it; its backward takes
+  as many for each of the two gradients that is requested.
 - Attention takes 2·D operations per pair of a query and a key for the scores and 2·Dv for the values; the
-  backward five such products (the scores again, and four gradients). With a causal mask only the pairs that
-  the mask leaves are counted. Softmax is not counted.
+  backward takes five such products (the scores again, and four gradients). With a causal mask only the
+  unmasked pairs are counted. Softmax is not counted.
 - An elementwise operator counts one operation per output element, whatever its function costs.
-- Bytes are what must cross the memory bus at the least: every operand read once, every result written once.
-  A kernel can need more, and less only where caches still held the data.
+- Bytes are the minimum memory traffic: every operand read once, every result written once. A kernel can need
+  more, and less only if the data is in a cache.
 
-`work_of` speaks of ONE operator by itself. Operators nest (``aten::linear`` calls ``aten::addmm``): count the
-one that launched the kernels, and each piece of work is counted once.
+`work_of` counts a SINGLE operator. Operators nest (``aten::linear`` calls ``aten::addmm``): count only the
+one that launched the kernels, so that each piece of work is counted once.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from tracetui.analysis.inputs import Inputs, Shape, broadcast, by, per_axis, rea
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one call of an operator has to do.
+    """The work of one call of an operator.
 
     Attributes:
         kind: ``gemm``, ``conv``, ``attention`` or ``elementwise``.
-        flops: operations, counted as this module says.
-        bytes: least traffic with the device's memory, or None where the types were not recorded.
+        flops: operations, counted as described above.
+        bytes: minimum traffic with the device's memory, or None if the types were not recorded.
         dtype: the element type of the first operand, or None.
         m, k, n: the shape of a matrix product, M x K by K x N; 0 for the other kinds.
         batch: how many products of that shape.
@@ -51,7 +51,7 @@ class Work:
     batch: int = 1
 
 
-# Where a product's operands stand among the arguments: (first, second, what is added or -1).
+# The positions of a product's operands among the arguments: (first, second, what is added or -1).
 _PLAIN, _ADDING = (0, 1, -1), (1, 2, 0)
 _PRODUCTS = {
     **dict.fromkeys(("mm", "bmm", "mv", "matmul", "_scaled_mm", "_int_mm"), _PLAIN),
@@ -59,7 +59,7 @@ _PRODUCTS = {
     "_addmm_activation": _ADDING,
 }
 
-# Where a convolution's stride, padding, dilation, groups and the flag "transposed" stand (-1: there is none).
+# The positions of a convolution's stride, padding, dilation, groups and flag "transposed" (-1: none).
 _CONVOLUTIONS = {
     **dict.fromkeys(("conv1d", "conv2d", "conv3d", "cudnn_convolution_relu"), (3, 4, 5, 6, -1)),
     **dict.fromkeys(("convolution", "_convolution", "convolution_overrideable"), (3, 4, 5, 8, 6)),
@@ -70,16 +70,16 @@ _CONVOLUTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class _Attention:
-    """Where an attention operator's query stands (key and value follow), and its other choices."""
+    """The positions of an attention operator's query (key and value follow) and of its options."""
 
     query: int = 0
     heads_first: bool = True
     """Batch x heads x sequence x dimension, not batch x sequence x heads x dimension."""
     causal: int = -1
     ragged: int = -1
-    """Index of the sequence offsets; where they are given, the shapes do not say what there is to do."""
+    """Position of the sequence offsets; if they are given, the work cannot be counted from the shapes."""
     products: tuple[int, int] = (1, 1)
-    """How many products go over D and over Dv."""
+    """The number of products over D and over Dv."""
 
 
 _BACKWARD = (3, 2)
@@ -110,7 +110,9 @@ _ELEMENTWISE = frozenset(
 def counted(name: str) -> bool:
     """Whether `work_of` can count an operator, by its name alone."""
     op = _base(name)
-    return op in _PRODUCTS or op in _CONVOLUTIONS or op in _ATTENTION or _is_elementwise(op) or op in _OTHERS
+    return any(op in table for table in (_PRODUCTS, _CONVOLUTIONS, _ATTENTION, _OTHERS)) or _is_elementwise(
+        op
+    )
 
 
 def work_of(name: str, args: Mapping[str, Any]) -> Work | None:
@@ -137,9 +139,7 @@ def work_of(name: str, args: Mapping[str, Any]) -> Work | None:
         return _convolution(call, *_CONVOLUTIONS[op])
     if op in _ATTENTION:
         return _attention(call, _ATTENTION[op])
-    if _is_elementwise(op):
-        return _elementwise(call)
-    return None
+    return _elementwise(call) if _is_elementwise(op) else None
 
 
 def _base(name: str) -> str:
@@ -166,7 +166,7 @@ def _product(call: Inputs, first: int, second: int, added: int) -> Work | None:
     c = call.shape(added) if added >= 0 else None
     traffic = None
     if item is not None:
-        # A product that adds C reads it, unless beta is 0 (the fourth argument of the addmm family).
+        # A product that adds C reads it, unless beta (the fourth argument of the addmm family) is 0.
         reads = math.prod(c) if c is not None and call.value(3) not in ("0", "0.0", "0.") else 0
         traffic = item * (math.prod(a) + math.prod(b) + batch * m * n + reads)
     return _gemm(m, k, n, batch, traffic, call.dtype(first))
@@ -226,7 +226,7 @@ def _convolution_backward(call: Inputs) -> Work | None:
     gradients = sum(part.strip() in ("true", "1") for part in mask[:2]) if call.value(10) else 2
     once = 2 * math.prod(x if call.flag(7) else grad) * math.prod(weight[1:])
     item = call.item(0)
-    # Each gradient reads the output's gradient and one operand, and writes what has the other's shape.
+    # Each gradient reads the output's gradient and one operand, and writes the shape of the other.
     sizes = gradients * (math.prod(grad) + math.prod(x) + math.prod(weight))
     traffic = None if item is None else item * sizes
     return Work("conv", once * gradients, traffic, call.dtype(0), f"{by(x)} by {by(weight)}, backward")
@@ -262,7 +262,7 @@ def _elementwise(call: Inputs) -> Work | None:
     out: Shape | None = ()
     for shape in shapes:
         out = broadcast(out, shape) if out is not None else None
-    if not tensors or not out:
+    if not out:
         return None
     elements = math.prod(out)
     items = [call.item(i) for i in tensors]
@@ -270,7 +270,7 @@ def _elementwise(call: Inputs) -> Work | None:
     traffic = None
     if len(sizes) == len(items):
         reads = sum(math.prod(shape) * item for shape, item in zip(shapes, sizes, strict=True))
-        # A tensor without dimensions does not widen the result: bf16 times a double is bf16.
+        # A zero-dimensional tensor does not widen the result: bf16 times a double is bf16.
         written = max(item for shape, item in zip(shapes, sizes, strict=True) if shape)
         traffic = reads + elements * written
     return Work("elementwise", elements, traffic, call.dtype(tensors[0]), by(out))
@@ -281,10 +281,8 @@ def _copy(call: Inputs) -> Work | None:
     to, source = call.shape(0), call.shape(1)
     if not to or source is None:
         return None
-    sizes = call.item(0), call.item(1)
-    traffic = None
-    if sizes[0] is not None and sizes[1] is not None:
-        traffic = math.prod(to) * sizes[0] + math.prod(source) * sizes[1]
+    written, read = call.item(0), call.item(1)
+    traffic = math.prod(to) * written + math.prod(source) * read if written and read else None
     return Work("elementwise", 0, traffic, call.dtype(0), by(to))
 
 

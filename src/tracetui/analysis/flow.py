@@ -10,7 +10,7 @@ _DEVICE = frozenset(int(k) for k in (*DEVICE_WORK, Kind.SYNC))
 
 
 def subtree(trace: Trace, i: int) -> tuple[int, int]:
-    """The slices of i's lane that start within it (first, stop); all nested ones are among them."""
+    """(first, stop) of the slices of i's lane that start within it, which includes all nested ones."""
     lane = trace.lanes[int(trace.lane[i])]
     end = int(trace.start[i]) + max(1, int(trace.duration[i]))
     stop = lane.first + int(np.searchsorted(trace.start[lane.first : lane.last], end))
@@ -18,7 +18,7 @@ def subtree(trace: Trace, i: int) -> tuple[int, int]:
 
 
 def launches_within(trace: Trace, i: int) -> list[int]:
-    """Runtime slices within slice i that launched something, in order of time."""
+    """The runtime slices within slice i that launched something, by time."""
     first, stop = subtree(trace, i)
     launched = np.unique(trace.launch[trace.launch >= 0])
     lo, hi = np.searchsorted(launched, [first, stop])
@@ -27,7 +27,7 @@ def launches_within(trace: Trace, i: int) -> list[int]:
 
 
 def device_events(trace: Trace, launch: int) -> list[int]:
-    """What a runtime slice launched, in order of time."""
+    """The device events that a runtime slice launched, by time."""
     found = np.flatnonzero(trace.launch == launch)
     return [int(j) for j in found[np.argsort(trace.start[found], kind="stable")]]
 
@@ -38,7 +38,7 @@ def is_device(trace: Trace, i: int) -> bool:
 
 
 def follow(trace: Trace, i: int) -> tuple[int | None, str]:
-    """One link forward from slice i, with what was followed or why there is nothing to follow."""
+    """The slice one link forward from i, with the name of the link or why there is none."""
     if is_device(trace, i):
         launch = int(trace.launch[i])
         if launch < 0:
@@ -65,15 +65,14 @@ def follow(trace: Trace, i: int) -> tuple[int | None, str]:
 
 
 def unfollow(trace: Trace, i: int) -> tuple[int | None, str]:
-    """One link back from slice i, with what was followed or why there is nothing to follow."""
+    """The slice one link back from i, with the name of the link or why there is none."""
     if is_device(trace, i):
         launch = int(trace.launch[i])
         if launch >= 0:
             return launch, "device event → launch"
-        op = int(trace.op[i])
-        return (
-            (op, "device event → op") if op >= 0 else (None, "this device event has no launch in the trace")
-        )
+        if trace.op[i] >= 0:
+            return int(trace.op[i]), "device event → op"
+        return None, "this device event has no launch in the trace"
     if int(trace.kind[i]) == Kind.RUNTIME and int(trace.op[i]) >= 0:
         return int(trace.op[i]), "launch → op"
     partner = backward(trace, i)

@@ -20,9 +20,9 @@ class GapList:
 
     devices: tuple[DeviceGaps, ...]
     device: I64
-    """The device's index, as the trace numbers it."""
+    """The device's index in the trace."""
     index: I64
-    """The gap's place among those of its device."""
+    """The gap's index among those of its device."""
     start: I64
     duration: I64
     before: I64
@@ -34,7 +34,7 @@ class GapList:
         return len(self.start)
 
     def find(self, device: int, index: int) -> int | None:
-        """The place in this list of gap `index` of a device."""
+        """The position in this list of gap `index` of a device, or None."""
         found = np.flatnonzero((self.device == device) & (self.index == index))
         return int(found[0]) if len(found) else None
 
@@ -42,27 +42,17 @@ class GapList:
 def list_gaps(devices: Sequence[DeviceGaps]) -> GapList:
     """The gaps of several devices, in their order."""
 
-    def joined(parts: list[I64]) -> I64:
-        return np.concatenate([*parts, NONE])
+    number = np.repeat([d.device for d in devices], [len(d) for d in devices]).astype(np.int64)
+    fields = ("whole", "start", "duration", "before", "after")
+    return GapList(tuple(devices), number, *(_joined(devices, field) for field in fields))
 
-    return GapList(
-        tuple(devices),
-        joined([np.full(len(d), d.device, dtype=np.int64) for d in devices]),
-        joined([d.whole for d in devices]),
-        joined([d.start for d in devices]),
-        joined([d.duration for d in devices]),
-        joined([d.before for d in devices]),
-        joined([d.after for d in devices]),
-    )
+
+def _joined(parts: Sequence[object], field: str) -> I64:
+    return np.concatenate([*(getattr(part, field) for part in parts), NONE])
 
 
 def join_causes(parts: Sequence[Causes]) -> Causes:
     """The causes of several devices' gaps, in their order."""
-    if len(parts) == 1:
-        return parts[0]
-
-    def joined(field: str) -> I64:
-        return np.concatenate([*(getattr(p, field) for p in parts), NONE])
-
-    cause, step = joined("cause").astype(np.int8), joined("step").astype(np.int32)
-    return Causes(cause, joined("event"), joined("launch"), joined("op"), step, joined("activity"))
+    event, launch, op, activity = (_joined(parts, f) for f in ("event", "launch", "op", "activity"))
+    cause, step = _joined(parts, "cause").astype(np.int8), _joined(parts, "step").astype(np.int32)
+    return Causes(cause, event, launch, op, step, activity)

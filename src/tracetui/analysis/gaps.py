@@ -1,20 +1,19 @@
-"""When a device stood idle: what lies between the union, over all its streams, of kernels, copies and sets.
+"""When a device stood idle: the gaps in the union, over all its streams, of kernels, copies and sets.
 
-Nothing is rounded and nothing is joined: a gap of one nanosecond is a gap. An event without length ends one
-gap and begins the next. Slices that cannot be as the file says (`Trace.implausible`) are left out.
+Nothing is rounded or merged: a gap of one nanosecond is a gap. An event of zero length ends one gap and
+begins the next. Implausible slices (`Trace.implausible`) are left out.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tracetui.analysis.select import plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import I64
-
-__all__ = ["DeviceGaps", "busy_union", "clip", "device_of", "find_gaps", "work_of_devices"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +25,13 @@ class DeviceGaps:
     events: int
     """Number of device events in the union."""
     first: int
-    """Start of its first event; of a clipped one, not before the stretch."""
+    """Start of its first event, or of the clipped range if that is later."""
     last: int
-    """End of its last event; of a clipped one, not after the stretch."""
+    """End of its last event, or of the clipped range if that is earlier."""
     busy: int
     """Length of the union."""
     lead_in: int
-    """From the first CPU event of the trace to `first`; 0 where there is none before it."""
+    """From the first CPU event of the trace to `first`; 0 if no CPU event comes before it."""
 
     start: I64
     duration: I64
@@ -41,9 +40,9 @@ class DeviceGaps:
     after: I64
     """The slice whose start ended each gap."""
     whole: I64
-    """Which of the device's gaps each one is (differs from its position only when clipped)."""
+    """Each gap's index among all gaps of the device (differs from its position only when clipped)."""
     blocks: Union
-    """The union itself, whole, also when clipped."""
+    """The union itself, never clipped."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -79,15 +78,10 @@ def device_of(trace: Trace) -> I64:
 
 
 def work_of_devices(trace: Trace) -> dict[int, I64]:
-    """Per device its kernels, copies and sets (slices), without odd ones; sorted by (lane, start)."""
-    at = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.implausible)
-    if not len(at):
-        return {}
+    """Each device's plausible kernels, copies and sets (slices), sorted by (lane, start)."""
+    at = plausible(trace, *DEVICE_WORK)
     device = device_of(trace)[trace.lane[at]]
-    present = np.unique(device)
-    if len(present) == 1:
-        return {int(present[0]): at}
-    return {int(d): at[device == d] for d in present}
+    return {int(d): at[device == d] for d in np.unique(device)}
 
 
 def busy_union(trace: Trace, at: I64) -> Union:
@@ -97,11 +91,8 @@ def busy_union(trace: Trace, at: I64) -> Union:
 
 def find_gaps(trace: Trace) -> list[DeviceGaps]:
     """The gaps of every device that ran anything, by device index; [] where none did."""
-    cpu = (
-        trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, Kind.OVERHEAD)
-        & ~trace.implausible
-    )
-    begun = int(trace.start[cpu].min()) if cpu.any() else None
+    cpu = plausible(trace, Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, Kind.OVERHEAD)
+    begun = int(trace.start[cpu].min()) if len(cpu) else None
     return [_gaps_of(trace, device, at, begun) for device, at in work_of_devices(trace).items()]
 
 
@@ -113,7 +104,7 @@ def _gaps_of(trace: Trace, device: int, at: I64, begun: int | None) -> DeviceGap
     end = start + trace.duration[at]
     reach = np.maximum.accumulate(end)
     opens = np.flatnonzero(start[1:] > reach[:-1]) + 1
-    # The first event that reaches as far as its block does is the one that began the next gap.
+    # The gap after a block begins with the first event that reaches the block's end.
     grows = np.ones(len(at), dtype=np.bool_)
     grows[1:] = end[1:] > reach[:-1]
     furthest = np.maximum.accumulate(np.where(grows, np.arange(len(at)), 0))
@@ -122,48 +113,28 @@ def _gaps_of(trace: Trace, device: int, at: I64, begun: int | None) -> DeviceGap
     lasts = np.append(gap_start, reach[-1:])
     blocks = Union(firsts, lasts, np.concatenate([np.zeros(1, np.int64), np.cumsum(lasts - firsts)]))
     first = int(start[0])
+    lead_in = max(0, first - begun) if begun is not None else 0
     return DeviceGaps(
-        device,
-        len(at),
-        first,
-        int(reach[-1]),
-        blocks.total,
-        max(0, first - begun) if begun is not None else 0,
-        gap_start,
-        start[opens] - gap_start,
-        at[furthest[opens - 1]],
-        at[opens],
-        np.arange(len(opens)),
-        blocks,
-    )
+        device, len(at), first, int(reach[-1]), blocks.total, lead_in, gap_start, start[opens] - gap_start,
+        at[furthest[opens - 1]], at[opens], np.arange(len(opens)), blocks,
+    )  # fmt: skip
 
 
 def clip(gaps: DeviceGaps, start: int, end: int) -> DeviceGaps:
     """The gaps and the busy time of a device within [start, end), cut at its borders.
 
-    Stretches that cover the whole without overlap add up to it to the nanosecond: busy, idle and span.
+    Busy, idle and span of disjoint ranges that cover the whole add up to the whole's, to the nanosecond.
     """
     first, last = max(start, gaps.first), min(end, gaps.last)
     if last <= first:
         first = last = min(max(start, gaps.first), gaps.last)
-    gap_end = gaps.start + gaps.duration
-    low = int(np.searchsorted(gap_end, first, side="right"))
+    low = int(np.searchsorted(gaps.end, first, side="right"))
     high = max(low, int(np.searchsorted(gaps.start, last, side="left")))
     cut_start = np.maximum(gaps.start[low:high], first)
-    cut_end = np.minimum(gap_end[low:high], last)
-    borders = np.array([first, last], dtype=np.int64)
-    inside = gaps.blocks.until(borders)
-    return DeviceGaps(
-        gaps.device,
-        gaps.events,
-        first,
-        last,
-        int(inside[1] - inside[0]),
-        gaps.lead_in,
-        cut_start,
-        cut_end - cut_start,
-        gaps.before[low:high],
-        gaps.after[low:high],
-        gaps.whole[low:high],
-        gaps.blocks,
-    )
+    cut_end = np.minimum(gaps.end[low:high], last)
+    inside = gaps.blocks.until(np.array([first, last], dtype=np.int64))
+    before, after, whole = (array[low:high] for array in (gaps.before, gaps.after, gaps.whole))
+    return replace(
+        gaps, first=first, last=last, busy=int(inside[1] - inside[0]),
+        start=cut_start, duration=cut_end - cut_start, before=before, after=after, whole=whole,
+    )  # fmt: skip

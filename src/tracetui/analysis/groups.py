@@ -11,19 +11,17 @@ from tracetui.safe_text import plain
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 
-__all__ = ["GROUPS", "annotation_above", "group_labels", "shape_text"]
-
 GROUPS = ("name", "shape", "annotation", "kernel", "op")
 AT_ONCE = 2048
-"""Events whose arguments are decoded at once."""
+"""The number of events whose arguments are decoded in one batch."""
 
 
 def group_labels(
     trace: Trace, calls: Calls, cpu_at: I64, device_at: I64, group: str
 ) -> tuple[I64, list[str]]:
-    """(label index of each CPU call of `cpu_at`, then of each device event of `device_at`; the labels).
+    """(label indices of the CPU calls `cpu_at`, then of the device events `device_at`; the labels).
 
-    Labels are safe to show. The label is "" for everything under the groups "name" and "kernel".
+    Labels are safe to show. All labels are "" under the groups "name" and "kernel".
     """
     size = len(cpu_at) + len(device_at)
     if group in ("name", "kernel"):
@@ -35,13 +33,12 @@ def group_labels(
         by = np.where(op >= 0, calls.cpu[op] if len(calls.cpu) else -1, trace.launch[calls.device[device_at]])
     else:
         above = annotation_above(trace, calls)
-        if not len(above):
-            by = np.full(size, -1, dtype=np.int64)
-        else:
-            launched_under = np.where(op >= 0, _self_or_above(trace, calls, above, op), -1)
-            by = np.concatenate([above[cpu_at], launched_under])
+        by = np.full(size, -1, dtype=np.int64)
+        if len(above):
+            own = np.where(trace.kind[calls.cpu[op]] == Kind.ANNOTATION, op, above[op])
+            by = np.concatenate([above[cpu_at], np.where(op >= 0, own, -1)])
             by = np.where(by >= 0, calls.cpu[by], -1)
-    labels: dict[str, int] = {"": 0}
+    labels = {"": 0}
     table = np.zeros(len(trace.names) + 1, dtype=np.int64)
     name = np.where(by >= 0, trace.name[by], -1) if len(trace) else by
     for i in np.unique(name[name >= 0]):
@@ -56,18 +53,9 @@ def annotation_above(trace: Trace, calls: Calls) -> I64:
     is_annotation = trace.kind[calls.cpu] == Kind.ANNOTATION
     above = calls.cpu_parent.copy()
     active = np.flatnonzero(above >= 0)
-    active = active[~is_annotation[above[active]]]
-    while len(active):
+    while len(active := active[(above[active] >= 0) & ~is_annotation[above[active]]]):
         above[active] = above[above[active]]
-        alive = above[active] >= 0
-        active = active[alive]
-        active = active[~is_annotation[above[active]]]
     return above
-
-
-def _self_or_above(trace: Trace, calls: Calls, above: I64, at: I64) -> I64:
-    is_annotation = trace.kind[calls.cpu[at]] == Kind.ANNOTATION
-    return np.where(is_annotation, at, above[at])
 
 
 def shape_text(dims: Any) -> str:
@@ -79,18 +67,16 @@ def shape_text(dims: Any) -> str:
 
 
 def _shapes(trace: Trace, calls: Calls, cpu_at: I64, size: int) -> tuple[I64, list[str]]:
-    """Labels by `Input Dims`; needs a second look at the file for every op."""
+    """Labels by `Input Dims`, which have to be read from the file again for every op."""
     label = np.zeros(size, dtype=np.int64)
     ops = np.flatnonzero(trace.kind[calls.cpu[cpu_at]] == Kind.CPU_OP)
-    labels: dict[str, int] = {"": 0}
-    # In the order of the file, so that each part of it is decoded once; few at a time, as each is some twenty
-    # objects, and the memory of all at once would not be given back.
+    labels = {"": 0}
+    # In file order, so that each block is decoded once; in small batches, as the arguments of all ops at once
+    # would take memory that is never given back.
     ops = ops[np.argsort(trace.source[calls.cpu[cpu_at[ops]]], kind="stable")]
     for start in range(0, len(ops), AT_ONCE):
         part = ops[start : start + AT_ONCE]
-        texts = [
-            shape_text(a["Input Dims"]) if "Input Dims" in a else ""
-            for a in trace.args_of(calls.cpu[cpu_at[part]])
-        ]
+        args = trace.args_of(calls.cpu[cpu_at[part]])
+        texts = [shape_text(a["Input Dims"]) if "Input Dims" in a else "" for a in args]
         label[part] = [labels.setdefault(text, len(labels)) for text in texts]
     return label, list(labels)

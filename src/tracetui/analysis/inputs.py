@@ -1,8 +1,8 @@
 """What the profiler recorded of an operator's inputs: shapes, types and the values of its scalars.
 
-With ``record_shapes=True`` an operator's ``args`` hold ``Input Dims`` (a list per input, empty for what is no
-tensor), ``Input type`` (C++ names, as ``c10::BFloat16``) and, since 2023, ``Concrete Inputs`` (scalars and
-lists as text).
+With ``record_shapes=True`` an operator's ``args`` contain ``Input Dims`` (a list per input, empty for
+non-tensors), ``Input type`` (C++ names such as ``c10::BFloat16``) and, since 2023, ``Concrete Inputs``
+(scalars and lists as text).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The inputs of one call, by position. Asking past the end is no error: it answers None or ""."""
+    """The inputs of one call, by position. Past the end all methods return None, "" or False."""
 
     dims: Sequence[Shape | None]
     types: Sequence[str]
     values: Sequence[str]
 
     def shape(self, at: int) -> Shape | None:
-        """The shape of input ``at``; () for a scalar, None for what is no single tensor."""
+        """The shape of input ``at``; () for a scalar, None for anything other than a single tensor."""
         return self.dims[at] if 0 <= at < len(self.dims) else None
 
     def dtype(self, at: int) -> str | None:
@@ -47,7 +47,7 @@ class Inputs:
         return self.values[at].strip() if 0 <= at < len(self.values) else ""
 
     def flag(self, at: int) -> bool:
-        """Whether a recorded flag, or kind of mask, is set."""
+        """Whether a recorded flag, or mask type, is set."""
         return self.value(at).lower() in ("true", "1", "2")
 
     def ints(self, at: int) -> Shape | None:
@@ -60,9 +60,8 @@ class Inputs:
 
     def is_tensor(self, at: int) -> bool:
         """Whether an input is a tensor. Scalars are recorded with an empty shape and the type "Scalar"."""
-        if self.shape(at) is None:
-            return False
-        return self.dtype(at) is not None if self.types else bool(self.shape(at))
+        shape = self.shape(at)
+        return shape is not None and (self.dtype(at) is not None if self.types else bool(shape))
 
 
 def read_inputs(args: Mapping[str, Any]) -> Inputs | None:
@@ -74,7 +73,7 @@ def read_inputs(args: Mapping[str, Any]) -> Inputs | None:
 
 
 def _shapes(value: Any) -> list[Shape | None] | None:
-    """Recorded shapes; a list of tensors, or anything else that is no shape, becomes None in its place."""
+    """Recorded shapes, with None for a list of tensors and anything else that is not a shape."""
     if not isinstance(value, list):
         return None
     return [tuple(item) if _is_shape(item) else None for item in value[:64]]
@@ -94,7 +93,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def broadcast(a: Shape, b: Shape) -> Shape | None:
-    """The shape that two shapes broadcast to, or None where they do not."""
+    """The shape that two shapes broadcast to, or None if they do not."""
     longest = max(len(a), len(b))
     a, b = (1,) * (longest - len(a)) + a, (1,) * (longest - len(b)) + b
     if any(x != y and x != 1 and y != 1 for x, y in zip(a, b, strict=True)):
@@ -103,7 +102,7 @@ def broadcast(a: Shape, b: Shape) -> Shape | None:
 
 
 def per_axis(values: Shape | None, axes: int) -> Shape | None:
-    """One value per axis; a single one stands for all. None where there are neither one nor as many."""
+    """One value per axis; a single value applies to all. None for any other number of values."""
     if values is None or len(values) not in (1, axes):
         return None
     return values * axes if len(values) == 1 else values

@@ -1,7 +1,7 @@
 """Decoding the names of kernels, and short names for any event.
 
-`decode` answers for the names on a device's lanes, `short_name` for any event by its category. Both are pure,
-accept any text, never raise, and take time linear in a bounded part of the name. Callers keep one answer per
+`decode` is for the names on a device's lanes, `short_name` for any event by its category. Both are pure,
+accept any text, never raise, and take time linear in a bounded part of the name. Callers cache one result per
 distinct name.
 """
 
@@ -25,12 +25,10 @@ from tracetui.analysis.kernels.others import (
 )
 from tracetui.analysis.kernels.rocm import decode_rocm
 
-__all__ = ["KernelName", "decode", "short_name"]
-
 DEVICE_CATEGORIES = frozenset(
     {"kernel", "concurrent_kernel", "mtia_kernel", "gpu_memcpy", "memcpy", "gpu_memset", "memset"}
 )
-"""Categories, lower-cased, whose names `decode` answers for."""
+"""Categories, in lower case, whose names `decode` understands."""
 
 LONGEST = 40
 """The most characters in a short name."""
@@ -62,15 +60,15 @@ def decode(name: str) -> KernelName:
 
 
 def _fit(text: str) -> str:
-    """Both ends of a text that is too long for any table: the differences between names lie at either."""
+    """Both ends of a text that is too long for a table, as names may differ at either end."""
     return f"{text[: LONGEST // 2]}…{text[len(text) - LONGEST // 2 + 1 :]}"
 
 
 def short_name(name: str, category: str) -> str:
     """A name to write into a bar or a table cell.
 
-    Kernels are decoded. Operators and runtime calls keep their names. What PyTorch wraps around a name is
-    taken off: ``autograd::engine::evaluate_function: MulBackward0``, ``torch/nn/modules/module.py(1747):
+    Kernels are decoded. Operators and runtime calls keep their names. PyTorch's wrappers around a name are
+    removed: ``autograd::engine::evaluate_function: MulBackward0``, ``torch/nn/modules/module.py(1747):
     _call_impl``, ``## Call CompiledFxGraph f3k... ##``.
 
     Args:

@@ -10,30 +10,29 @@ import numpy as np
 from tracetui.analysis.gaps import work_of_devices
 from tracetui.analysis.launches import find_launches
 from tracetui.analysis.scope import StepTable, launch_times, step_of
+from tracetui.analysis.select import named
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
 from tracetui.trace.model import I64
-
-__all__ = ["TimeByKind", "is_communication", "time_by_kind"]
 
 _COMMUNICATION = re.compile(r"(?i)(^|\W)(nccl|rccl|msccl|oneccl)")
 
 
 def is_communication(name: str) -> bool:
-    """Whether a kernel of this name is a collective's: NCCL, RCCL and their kin."""
+    """Whether a kernel of this name is a collective's: NCCL, RCCL and the like."""
     return _COMMUNICATION.search(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class TimeByKind:
-    """One entry per step, then one for what lies outside of all steps, then one for the whole trace.
+    """One entry per step, then one for everything outside the steps, then one for the whole trace.
 
-    Times in ns, summed over the devices. Time in which several events of a kind overlap counts once, for
-    the step of the first of them: so the entries before the last add up to it.
+    Times in ns, summed over the devices. Overlapping events of one kind count once, for the step of the
+    first of them, so the last entry is the sum of all others.
     """
 
     compute: I64
-    """Kernels that are no collectives."""
+    """Kernels other than collectives."""
     communication: I64
     exposed_communication: I64
     """Communication while no other kernel ran."""
@@ -43,7 +42,7 @@ class TimeByKind:
     set: I64
     launches: I64
     kernels: I64
-    """Collectives among them."""
+    """Includes collectives."""
     copies: I64
     """Copies and sets."""
     delay: I64
@@ -56,7 +55,7 @@ def time_by_kind(trace: Trace, table: StepTable) -> TimeByKind:
     names = ("compute", "communication", "exposed_communication", "copy", "exposed_copy", "set")
     time = {name: np.zeros(size, np.int64) for name in names}
     launched, kernels, copies = (np.zeros(size, np.int64) for _ in range(3))
-    collective = np.fromiter(map(is_communication, trace.names), np.bool_, len(trace.names))
+    collective = named(trace, is_communication)
     outside = len(table)
 
     def add(into: I64, step: I64, values: I64) -> None:
@@ -64,8 +63,7 @@ def time_by_kind(trace: Trace, table: StepTable) -> TimeByKind:
         into[-1] += int(values.sum())
 
     for at in work_of_devices(trace).values():
-        order = np.argsort(trace.start[at], kind="stable")
-        at = at[order]
+        at = at[np.argsort(trace.start[at], kind="stable")]
         step = step_of(table, launch_times(trace, at)).astype(np.int64)
         step = np.where(step >= 0, step, outside)
         start, end = trace.start[at], trace.start[at] + trace.duration[at]
@@ -92,20 +90,14 @@ def time_by_kind(trace: Trace, table: StepTable) -> TimeByKind:
     step = np.where(step >= 0, step, outside)
     calls, first = np.unique(launches.launch, return_index=True)
     add(launched, step[first], np.ones(len(calls), np.int64))
-    delay = np.full(size, -1, np.int64)
     order = np.argsort(step, kind="stable")
-    borders = np.searchsorted(step[order], np.arange(size))
-    for i in range(size - 1):
-        mine = launches.delay[order[borders[i] : borders[i + 1]]]
-        if len(mine):
-            delay[i] = int(np.median(mine))
-    if launches.median_delay is not None:
-        delay[-1] = launches.median_delay
+    by_step = np.split(launches.delay[order], np.searchsorted(step[order], np.arange(1, size - 1)))
+    delay = np.array([int(np.median(d)) if len(d) else -1 for d in (*by_step, launches.delay)], np.int64)
     return TimeByKind(**time, launches=launched, kernels=kernels, copies=copies, delay=delay)
 
 
 def _own_parts(start: I64, end: I64) -> tuple[I64, I64]:
-    """Of each interval (sorted by start) what none before it covers: (starts, ends), maybe empty."""
+    """The part of each interval (sorted by start) that no earlier one covers, maybe empty: (starts, ends)."""
     if not len(start):
         return start, end
     reach = np.maximum.accumulate(end)

@@ -1,8 +1,8 @@
 """What calls allocated and freed, as PyTorch's table counts it with `profile_memory`.
 
-The rules are those of torch.autograd.profiler (`_parse_kineto_results`): a call has all records between its
-start and its end, both included, of whatever thread; its own are those less its children's. A record that no
-call has makes a row of its own.
+The rules are those of torch.autograd.profiler (`_parse_kineto_results`): a call gets all records from its
+start to its end, both included, of any thread; its own are those minus its children's. A record outside all
+calls gets a row of its own.
 """
 
 from __future__ import annotations
@@ -16,20 +16,18 @@ from tracetui.analysis.calls import Calls
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import Scope
 from tracetui.trace import Trace
-from tracetui.trace.memory import HOST, RECORD, Records, memory_records, moment, named_instants
+from tracetui.trace.memory import HOST, RECORD, Records, named_instants
 from tracetui.trace.model import I64, Bool
 
 if TYPE_CHECKING:
     from tracetui.analysis.averages import Averages
-
-__all__ = ["MemoryUse", "Records", "change", "memory_records", "memory_rows", "memory_use", "moment"]
 
 OUT_OF_MEMORY = "[OutOfMemory]"
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """Bytes per row of an `Averages`: allocated less freed. Arrays of its length."""
+    """Bytes allocated minus freed, per row of an `Averages`. Arrays of its length."""
 
     host: I64
     self_host: I64
@@ -38,14 +36,14 @@ class MemoryUse:
 
 
 def change(records: Records, start: int, end: int) -> tuple[int, int]:
-    """(host, device) bytes allocated less freed from `start` to `end`, both included, by any thread."""
+    """(host, device) bytes allocated minus freed from `start` to `end`, both included, by any thread."""
     first, last = np.searchsorted(records.time, start), np.searchsorted(records.time, end, side="right")
     size, host = records.size[first:last], records.where[first:last] == HOST
     return int(size[host].sum()), int(size[~host].sum())
 
 
 def memory_use(trace: Trace, calls: Calls, table: Averages, records: Records) -> MemoryUse:
-    """The memory columns of `table`, which was made from `calls`."""
+    """The memory columns of `table`, which must come from `calls`."""
     n = len(calls.cpu)
     start = trace.start[calls.cpu]
     first = np.searchsorted(records.time, start, side="left")
@@ -69,9 +67,9 @@ def memory_use(trace: Trace, calls: Calls, table: Averages, records: Records) ->
 
 
 def memory_rows(trace: Trace, calls: Calls, scope: Scope) -> list[tuple[str, int, int]]:
-    """(name, count, first time) of the memory records that PyTorch gives rows of their own, without times.
+    """(name, count, first time) of the memory records that have rows of their own in PyTorch's table.
 
-    Those are all `[OutOfMemory]`, and the `[memory]` that lie in no CPU call of any thread.
+    These are all `[OutOfMemory]`, and each `[memory]` outside all CPU calls of all threads.
     """
     rows = []
     for wanted in (RECORD, OUT_OF_MEMORY):
@@ -92,7 +90,7 @@ def in_scope(time: I64, scope: Scope) -> Bool:
 
 
 def outside(trace: Trace, calls: Calls, time: I64) -> Bool:
-    """Mask: the instants that lie in no CPU call of any thread, ends included."""
+    """Mask: the instants outside all CPU calls of all threads. A call includes both its ends."""
     if not len(calls.cpu) or not len(time):
         return np.ones(len(time), dtype=np.bool_)
     start = trace.start[calls.cpu]

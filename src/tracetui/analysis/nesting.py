@@ -1,4 +1,4 @@
-"""Which interval lies in which: parents for any set of intervals, also where some overlap without nesting."""
+"""Parents for any set of intervals, even if some overlap without nesting."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import numpy as np
 
 from tracetui.trace.model import I32, I64, Bool
 
-__all__ = ["order_by_time", "parents", "sum_into", "top_of"]
-
 
 def order_by_time(group: I32, start: I64, end: I64) -> I64:
-    """Indices that sort by (group, start, longest first), stable. Fast where the input nearly is."""
+    """Indices that sort by (group, start, longest first), stable. Fast for input that is nearly sorted."""
     n = len(start)
     if n < 2:
         return np.arange(n)
@@ -33,24 +31,24 @@ def order_by_time(group: I32, start: I64, end: I64) -> I64:
 
 
 def parents(group: I32, start: I64, end: I64) -> I64:
-    """The nearest earlier interval of the same group that holds each one wholly, or -1.
+    """The nearest earlier interval of the same group that contains each one, or -1.
 
     The input must be sorted by (group, start, longest first): see `order_by_time`. B is in A where
     A.start <= B.start < A.end and B.end <= A.end, the rule of torch.autograd.profiler_util.EventList; the
-    answer is that of its stack, interval by interval, found without a Python loop per interval.
-    Shapes (n,), int64 nanoseconds; the answer has dtype int64.
+    result equals that of its stack of intervals, without a Python loop over them.
+    Shapes (n,), int64 nanoseconds; the result has dtype int64.
     """
     n = len(start)
     candidate = np.arange(-1, n - 1)
     if not n:
         return candidate
     candidate[np.flatnonzero(group[1:] != group[:-1]) + 1] = -1
-    # An interval without length still needs a parent that ends after its start.
+    # An interval of zero length also needs a parent that ends after its start.
     need = np.maximum(end, start + 1)
     active = np.flatnonzero(candidate >= 0)
     active = active[end[candidate[active]] < need[active]]
-    # All intervals between i and its candidate end too early. Where the candidate does so too, all between it
-    # and *its* candidate do: jump there. Each round about doubles how many siblings a jump skips.
+    # All intervals between i and its candidate end too early. If the candidate does too, so do all between it
+    # and *its* candidate: jump there. Each round about doubles the number of siblings that a jump skips.
     while len(active):
         jumped = candidate[candidate[active]]
         candidate[active] = jumped

@@ -1,6 +1,4 @@
-"""What a device can do at most, for shares of the peak. The figures lie in ``device_peaks.toml``, with
-sources.
-"""
+"""The peak rates of known devices, from ``device_peaks.toml``, which gives the sources."""
 
 from __future__ import annotations
 
@@ -24,13 +22,13 @@ class Peak:
 
     Attributes:
         label: the model, as people call it.
-        names: regular expression for the whole of the name that the driver gives.
+        names: regular expression that matches the driver's whole name for it.
         capability: compute capability, "9.0".
         sms: number of multiprocessors (compute units on AMD).
-        memory_gib: size of the memory in GiB, where it is needed to tell models apart, else None.
+        memory_gib: size of the memory in GiB, if it is needed to tell models apart, else None.
         bandwidth: memory bandwidth in GB/s (1e9 bytes).
         tflops: dense TFLOP/s (1e12) by element type; matrix units where the device has them for that type.
-        source: the document that the figures are from.
+        source: where the figures come from.
     """
 
     label: str
@@ -51,19 +49,7 @@ class Peak:
 def known_peaks() -> tuple[Peak, ...]:
     """Every device model with known limits."""
     text = resources.files("tracetui.analysis").joinpath("device_peaks.toml").read_text(encoding="utf-8")
-    return tuple(
-        Peak(
-            label=row["label"],
-            names=row["names"],
-            capability=row["capability"],
-            sms=row["sms"],
-            memory_gib=row.get("memory_gib"),
-            bandwidth=row["bandwidth"],
-            tflops=row["tflops"],
-            source=row["source"],
-        )
-        for row in tomllib.loads(text)["device"]
-    )
+    return tuple(Peak(**{"memory_gib": None, **row}) for row in tomllib.loads(text)["device"])
 
 
 def find_peak(properties: Mapping[str, Any]) -> Peak | None:

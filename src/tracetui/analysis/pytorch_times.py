@@ -1,9 +1,9 @@
 """The averages' times as PyTorch's own floating point gives them: microseconds, bit for bit.
 
-PyTorch turns every start and end into float microseconds since the start of the recording, and adds
-differences of those. The sums are a few 1e-10 off, which shows where a table rounds a number that lies
-half-way, and in the order of rows that are equal. `Averages` is exact; this is for a table that must read
-the same as PyTorch's, to the character.
+PyTorch converts every start and end to float microseconds since the start of the recording and adds up their
+differences. The sums are off by a few 1e-10, which shows when a table rounds a number half-way between two
+others, and in the order of equal rows. `Averages` is exact; this is for a table that must equal PyTorch's
+character by character.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from tracetui.analysis.averages import Averages
 from tracetui.analysis.calls import Calls
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import F64, I64
-
-__all__ = ["Times", "exact_times", "pytorch_times"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +30,12 @@ class Times:
 
 def exact_times(table: Averages) -> Times:
     """The exact nanoseconds in microseconds."""
-    return Times(
-        table.cpu_total / 1e3, table.self_cpu / 1e3, table.device_total / 1e3, table.self_device / 1e3
-    )
+    ns = (table.cpu_total, table.self_cpu, table.device_total, table.self_device)
+    return Times(*(time / 1e3 for time in ns))
 
 
 def recording_start(trace: Trace) -> int | None:
-    """When the recording began, in ns: PyTorch counts from there. None where the trace does not tell."""
+    """When the recording began, in ns: PyTorch's zero. None if the trace does not say."""
     spans = np.flatnonzero(trace.kind == Kind.SPAN)
     found = [i for i in spans if trace.name_of(int(i)).startswith("PyTorch Profiler")]
     return int(trace.start[found[0]]) if found else None
@@ -47,7 +44,7 @@ def recording_start(trace: Trace) -> int | None:
 def pytorch_times(trace: Trace, calls: Calls, table: Averages) -> Times:
     """The times of `table`, made from `calls`, as PyTorch computes them.
 
-    Exact ones where the trace does not tell when the recording began.
+    Exact ones if the trace does not say when the recording began.
     """
     zero = recording_start(trace)
     if zero is None:
@@ -61,7 +58,7 @@ def pytorch_times(trace: Trace, calls: Calls, table: Averages) -> Times:
 
     n = len(calls.cpu)
     inner = np.flatnonzero(~calls.removed & (calls.cpu_parent >= 0))
-    # bincount adds in the order of its input, one after the other, as Python's sum does.
+    # bincount adds in the order of its input, as Python's sum does.
     self_cpu = cpu - np.bincount(calls.cpu_parent[inner], weights=cpu[inner], minlength=n)
     self_cpu[calls.asynchronous] = 0.0
     device_total, self_device = _device_times(calls, device, device_begin)
@@ -69,9 +66,8 @@ def pytorch_times(trace: Trace, calls: Calls, table: Averages) -> Times:
     slices = np.concatenate([calls.cpu, calls.device])
     row = table.row_of[slices].astype(np.int64)
     row[: len(calls.cpu)][calls.removed] = -1
-    order = np.lexsort(
-        (trace.source[slices], -np.concatenate([end, device_end]), np.concatenate([begin, device_begin]))
-    )
+    starts, ends = np.concatenate([begin, device_begin]), np.concatenate([end, device_end])
+    order = np.lexsort((trace.source[slices], -ends, starts))
     order = order[row[order] >= 0]
     none = np.zeros(len(device))
 
@@ -90,8 +86,10 @@ def _device_times(calls: Calls, device: F64, begin: I64) -> tuple[F64, F64]:
     order = order[calls.device_op[order] >= 0]
     own = np.bincount(calls.device_op[order], weights=device[order], minlength=n).astype(np.float64)
     own[calls.asynchronous] = 0.0
-    # A merged call's kernels are the innermost's, which `calls` has exactly.
-    own = _lift(calls, own)
+    # Of a chain of merged calls the outermost gets the innermost's kernels.
+    lifted = np.flatnonzero(calls.removed & calls.innermost)
+    own[calls.merged_into[lifted]] = own[lifted]
+    own[calls.removed] = 0.0
 
     parent = np.where(calls.removed, -1, calls.cpu_parent)
     below = np.zeros(n)
@@ -101,18 +99,6 @@ def _device_times(calls: Calls, device: F64, begin: I64) -> tuple[F64, F64]:
         below += np.bincount(up[up >= 0], weights=total[up >= 0], minlength=n)
     total = own + below
     return total, total - below
-
-
-def _lift(calls: Calls, own: F64) -> F64:
-    """Own kernel times after merging: of a chain of merged calls the outermost gets the innermost's."""
-    if not calls.removed.any():
-        return own
-    top = calls.merged_into
-    has_own = np.flatnonzero(calls.removed & calls.innermost)
-    lifted = own.copy()
-    lifted[top[has_own]] = own[has_own]
-    lifted[calls.removed] = 0.0
-    return lifted
 
 
 def _levels(parent: I64) -> list[I64]:

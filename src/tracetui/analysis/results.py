@@ -1,7 +1,7 @@
-"""What has been found out about a trace, or about a part of it: each result is made once, kept, and shared by
-reports, tables, panes and findings.
+"""Analysis results of a trace, or of a part of it: each is computed once, cached, and shared by reports,
+tables, panes and findings.
 
-The methods do the work, from whatever thread calls them; a result that was made costs nothing.
+The first call of a method computes its result in the calling thread; later calls are free.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tracetui.analysis.causes import Causes, gap_causes
 from tracetui.analysis.gap_list import GapList, join_causes, list_gaps
 from tracetui.analysis.gaps import DeviceGaps, clip, find_gaps
 from tracetui.analysis.scope import WHOLE, Scope, StepTable, find_steps, launch_times, members, step_of
+from tracetui.analysis.select import named, plausible
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
 
 if TYPE_CHECKING:
@@ -26,17 +27,18 @@ if TYPE_CHECKING:
     from tracetui.analysis.efficiency import EfficiencyTable
     from tracetui.analysis.exposed_time import Alone
     from tracetui.analysis.findings import Finding
-    from tracetui.analysis.kernel_names import KernelName
+    from tracetui.analysis.kernels.model import KernelName
     from tracetui.analysis.launches import Launches
-    from tracetui.analysis.memory import MemoryUse, Records
+    from tracetui.analysis.memory import MemoryUse
     from tracetui.analysis.steps import Steps
     from tracetui.analysis.verdict import Verdict
+    from tracetui.trace.memory import Records
 
 T = TypeVar("T")
 
 
 def once(make: Callable[[Results], T]) -> Callable[[Results], T]:
-    """A method whose result is made once and kept under its name."""
+    """A method whose result is computed once and cached under the method's name."""
 
     @wraps(make)
     def result(self: Results) -> T:
@@ -62,7 +64,7 @@ class Results:
         self.trace = trace
         self.scope = scope
         self._whole = whole
-        """None for themselves: a circle would keep the trace in memory until the collector comes."""
+        """None for the whole itself: a reference cycle would keep the trace alive until the next gc run."""
         self._kept: dict[object, Any] = {}
         self._locks: dict[object, threading.Lock] = {}
         self._lock = threading.Lock()
@@ -70,12 +72,12 @@ class Results:
 
     @property
     def whole(self) -> Results:
-        """Those of the whole trace."""
+        """The results of the whole trace."""
         return self._whole or self
 
     def _once(self, key: object, make: Callable[[], T]) -> T:
-        """What `make` returned when it was first asked for under this key."""
-        # A lock for each key: a thread that wants the gaps does not wait for the averages.
+        """The cached result under this key, computed by `make` on the first call."""
+        # One lock per key: a thread that wants the gaps does not wait for the averages.
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
@@ -85,11 +87,11 @@ class Results:
             return kept
 
     def ready(self, name: str) -> bool:
-        """Whether the result of this method was made, so that asking for it costs nothing."""
+        """Whether this method's result is in the cache."""
         return name in self._kept
 
     def within(self, scope: Scope | None) -> Results:
-        """The results of a part of the trace. Those of the last part are kept: ranges come and go."""
+        """The results of a part of the trace. Only those of the latest part are cached."""
         whole = self.whole
         if scope is None or scope.kind == "whole":
             return whole
@@ -131,24 +133,22 @@ class Results:
 
     @of_trace
     def steps(self) -> Steps:
-        """All steps of the trace, what lies outside of them, and the whole."""
+        """All steps of the trace, everything outside them, and the whole."""
         from tracetui.analysis.steps import summarize_steps
 
         return summarize_steps(self.trace, gaps=self.gaps().devices, causes=self.device_causes())
 
     def step_at(self, time: int, event: int | None = None) -> Scope | None:
-        """The step that an event belongs to, or without one that a time falls into."""
+        """The step that an event belongs to, or, without an event, the step that a time is in."""
         table = self.step_table()
         times = np.array([time]) if event is None else launch_times(self.trace, np.array([event]))
         i = int(step_of(table, times)[0])
-        if i < 0:
-            return None
-        return Scope("step", int(table.start[i]), int(table.end[i]), f"step {table.number[i]}", True, i)
+        return table.scope(i) if i >= 0 else None
 
     # Calls, averages, memory
 
     def calls(self, python_functions: bool = False) -> Calls:
-        """The tree of calls that the averages rest on."""
+        """The tree of calls behind the averages."""
         from tracetui.analysis.calls import build_calls
 
         make = partial(build_calls, self.trace, python_functions)
@@ -165,13 +165,13 @@ class Results:
 
     @of_trace
     def memory(self) -> Records | None:
-        """What was allocated and freed; None where that was not recorded."""
-        from tracetui.analysis.memory import memory_records
+        """Allocations and frees; None if they were not recorded."""
+        from tracetui.trace.memory import memory_records
 
         return memory_records(self.trace)
 
     def memory_use(self, group: str = "name", python_functions: bool = False) -> MemoryUse | None:
-        """The memory of each row of `averages`; None where it was not recorded."""
+        """The memory of each row of `averages`; None if it was not recorded."""
         from tracetui.analysis.memory import memory_use
 
         records = self.memory()
@@ -245,13 +245,12 @@ class Results:
         low, high = (np.array([time], dtype=np.int64) for time in self.span)
         talk = int(self.exposed_communication().within(low, high)[0])
         base = f"{OF_SPAN} in the {'view' if self.scope.kind == 'viewport' else 'range'}"
-        return judge(
-            self.busy_share, self.launches().median_delay, talk / self._busy if self._busy else 0.0, base
-        )
+        talking = talk / self._busy if self._busy else 0.0
+        return judge(self.busy_share, self.launches().median_delay, talking, base)
 
     @once
     def findings(self) -> tuple[Finding, ...]:
-        """What the rules have to say, the most severe first."""
+        """The findings of all rules, the most severe first."""
         from tracetui.analysis.findings import find_findings
 
         return find_findings(self)
@@ -263,11 +262,11 @@ class Results:
 
         return efficiency(self.trace, None if self.is_whole else self.work())
 
-    # Slices that the rules ask for
+    # Slices for the rules
 
     @once
     def work(self) -> I64:
-        """Kernels, copies and memsets by time (slices)."""
+        """Kernels, copies and memsets, by time (slices)."""
         from tracetui.analysis.device_work import device_work
 
         work = device_work(self.trace)
@@ -275,7 +274,7 @@ class Results:
 
     @property
     def work_time(self) -> int:
-        """Durations of all device work together, ns: `WORK_TIME` in sentences. What overlaps counts twice."""
+        """The sum of all device work's durations, ns: `WORK_TIME` in sentences. Overlap counts twice."""
         return int(self.trace.duration[self.work()].sum())
 
     @once
@@ -297,14 +296,14 @@ class Results:
         return self.kernel_names()[int(self.trace.name[i])]
 
     def work_of_kind(self, *kinds: str) -> I64:
-        """The device work whose decoded name is of one of these kinds of work, by time (slices)."""
+        """The device work of these kinds, by its decoded names, by time (slices)."""
         mask = np.zeros(len(self.trace.names), dtype=np.bool_)
         mask[[i for i, name in self.kernel_names().items() if name.kind in kinds]] = True
         return self.work()[mask[self.trace.name[self.work()]]]
 
     @of_trace
     def own_time(self) -> I64:
-        """Duration less that of the children, per slice, ns."""
+        """Each slice's duration minus its children's, ns."""
         from tracetui.analysis.nesting import sum_into
 
         trace = self.trace
@@ -314,17 +313,17 @@ class Results:
 
     def named(self, wanted: Callable[[str], bool]) -> Bool:
         """Mask over ``trace.names``."""
-        return np.fromiter(map(wanted, self.trace.names), np.bool_, len(self.trace.names))
+        return named(self.trace, wanted)
 
     def slices(self, kind: Kind, wanted: Callable[[str], bool]) -> I64:
-        """The scope's slices of a kind whose name is wanted, without implausible ones."""
+        """The scope's plausible slices of a kind with a wanted name."""
         trace = self.trace
-        at = np.flatnonzero((trace.kind == kind) & ~trace.implausible)
-        at = at[self.named(wanted)[trace.name[at]]] if len(at) else at
+        at = plausible(trace, kind)
+        at = at[self.named(wanted)[trace.name[at]]]
         return at[members(trace, self.scope, at)]
 
     def analysable(self) -> bool:
-        """Whether the scope has what the rules are about: ops, annotations, launches, device work."""
+        """Whether the scope has anything for the rules: ops, annotations, launches, device work."""
         kinds = self.trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, *DEVICE_WORK)
         return bool(members(self.trace, self.scope, np.flatnonzero(kinds)).any())
 

@@ -1,9 +1,9 @@
-"""Scopes: what a table speaks of. The whole trace, one step, a range of time, or what the screen shows.
+"""Scopes: what a table covers. The whole trace, one step, a range of time, or what the screen shows.
 
-An event belongs to a scope when it **starts** in it. For a step, a device event belongs where its *launch*
-starts: the work that a step launched is that step's work, even where the device runs it after the step's
-end on the CPU. An event counts with its own whole time: it is not cut at the scope's borders. So the steps
-and what lies outside of all steps add up to the whole trace.
+An event belongs to the scope that it **starts** in. For a step, a device event belongs where its *launch*
+starts: work that a step launched is that step's work, even if the device runs it after the step's end on the
+CPU. An event counts with its full duration; it is not cut at the scope's borders. So the steps and everything
+outside all steps add up to the whole trace.
 """
 
 from __future__ import annotations
@@ -12,32 +12,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracetui.analysis.select import plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 from tracetui.units import instant
 
-__all__ = [
-    "NEVER",
-    "NO_STEP",
-    "WHOLE",
-    "Scope",
-    "StepTable",
-    "find_steps",
-    "launch_times",
-    "members",
-    "range_scope",
-    "step_of",
-    "step_scope",
-]
-
 NO_STEP = -1
 NEVER = np.iinfo(np.int64).min
-"""A time before all others: that of a launch which the recording missed."""
+"""Before all other times: the time of a launch from before the recording."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A stretch of time [start, end) in ns. `by_launch`: device events belong where their launch is."""
+    """A range of time [start, end) in ns. `by_launch`: device events belong where their launch is."""
 
     kind: str
     """One of "whole", "step", "range", "viewport"."""
@@ -69,11 +56,15 @@ class StepTable:
     def __len__(self) -> int:
         return len(self.event)
 
+    def scope(self, i: int) -> Scope:
+        """The scope of the i-th step."""
+        return Scope("step", int(self.start[i]), int(self.end[i]), f"step {self.number[i]}", True, i)
+
 
 def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
-    """The `ProfilerStep#N` annotations, or those of the name `annotation`, by time. Odd ones are left out.
+    """The plausible `ProfilerStep#N` annotations, or those named `annotation`, by time.
 
-    Where several overlap (one per process of a merged trace), all are listed.
+    Overlapping ones (one per process of a merged trace) are all listed.
     """
     numbers: dict[int, int] = {}
     for index, name in enumerate(trace.names):
@@ -83,13 +74,10 @@ def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
         elif name == annotation:
             numbers[index] = -1
     kinds = (Kind.ANNOTATION, Kind.CPU_OP) if annotation is None else (Kind.ANNOTATION,)
-    at = np.flatnonzero(trace.is_kind(*kinds) & ~trace.implausible)
-    if numbers:
-        wanted = np.zeros(len(trace.names), dtype=np.bool_)
-        wanted[list(numbers)] = True
-        at = at[wanted[trace.name[at]]]
-    else:
-        at = at[:0]
+    at = plausible(trace, *kinds)
+    wanted = np.zeros(len(trace.names), dtype=np.bool_)
+    wanted[list(numbers)] = True
+    at = at[wanted[trace.name[at]]]
     start, end = trace.start[at], trace.start[at] + trace.duration[at]
     order = np.lexsort((-end, start))
     at, start, end = at[order], start[order], end[order]
@@ -100,12 +88,12 @@ def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
 
 
 def step_of(steps: StepTable, time: I64) -> I32:
-    """The step that each time falls into (the last begun that has not ended), or NO_STEP. Shape of `time`."""
+    """The step that each time is in (the latest to start that has not ended), or NO_STEP. Shape of `time`."""
     if not len(steps):
         return np.full(len(time), NO_STEP, dtype=np.int32)
     at = np.searchsorted(steps.start, time, side="right") - 1
     inside = (at >= 0) & (time < steps.end[at])
-    # Only where steps overlap can an earlier one still hold a time that the last begun does not.
+    # If steps overlap, an earlier one may contain a time that the latest to start does not.
     for back in range(1, len(steps)):
         if not bool(np.any(steps.end[:-back] > steps.start[back:])):
             break
@@ -121,10 +109,10 @@ def step_of(steps: StepTable, time: I64) -> I32:
 def launch_times(trace: Trace, at: I64) -> I64:
     """When the work of each slice of `at` began on the CPU. Shape of `at`.
 
-    For a device event its launch's start; for a GPU annotation the start of the annotation that it shadows;
-    for all others, and where the trace lacks the link, the slice's own start. `NEVER` for device events
-    without a launch that run before their stream's first with one: they were queued before the recording
-    began, and are work of none of its steps, however long they run into the first ones.
+    For a device event its launch's start; for a GPU annotation the start of the CPU annotation; for all
+    others, and without a link in the trace, the slice's own start. `NEVER` for device events without a launch
+    that run before their stream's first event with one: they were queued before the recording began, and
+    belong to none of its steps, however far they run into the first ones.
     """
     cause = trace.launch[at].astype(np.int64)
     shadows = np.flatnonzero(trace.kind[at] == Kind.GPU_ANNOTATION)
@@ -148,7 +136,7 @@ def _first_launched(trace: Trace) -> I64:
 
 
 def _annotation_with_id(trace: Trace, ids: I64) -> I64:
-    """The CPU annotation that has each id (its shadow on the device has the same), -1 for none."""
+    """The CPU annotation with each id (its device counterpart has the same id), -1 for none."""
     found = np.flatnonzero((trace.kind == Kind.ANNOTATION) & (trace.external_id > 0))
     if not len(found):
         return np.full(len(ids), -1, dtype=np.int64)
@@ -159,18 +147,17 @@ def _annotation_with_id(trace: Trace, ids: I64) -> I64:
 
 
 def step_scope(trace: Trace, number: int, annotation: str | None = None) -> Scope:
-    """The scope of step N. Raises LookupError, with a line for people, where there is no such step."""
+    """The scope of step N. Raises LookupError, with a message for the user, if there is no such step."""
     steps = find_steps(trace, annotation)
     found = np.flatnonzero(steps.number == number)
     if not len(found):
         there = f"{steps.number.min()} to {steps.number.max()}" if len(steps) else "none"
         raise LookupError(f"no step {number} in this trace (steps: {there})")
-    i = int(found[0])
-    return Scope("step", int(steps.start[i]), int(steps.end[i]), f"step {number}", True, i)
+    return steps.scope(int(found[0]))
 
 
 def range_scope(start: int, end: int, kind: str = "range") -> Scope:
-    """The scope of a stretch of time, `kind` "range" or "viewport". Raises ValueError for an empty one."""
+    """The scope of a range of time, `kind` "range" or "viewport". Raises ValueError for an empty one."""
     if end <= start:
         raise ValueError("the range is empty")
     return Scope(kind, start, end, f"{instant(start)} to {instant(end)}")

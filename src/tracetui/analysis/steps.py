@@ -1,13 +1,11 @@
-"""Steps: what each `ProfilerStep` (or each call of a chosen annotation) took, launched, and left idle.
+"""Steps: the time, launches and idle time of each `ProfilerStep`, or of each call of a chosen annotation.
 
-The device work of a step is what was **launched** in it, even where it runs after the step's end on the
-CPU. So is the step's *window*, the stretch of time that is the step's on the wall clock: from its start, or
-from the end of the window before it, to the end of its last device event, or to its own end. Windows do not
-overlap.
+The device work of a step is what was **launched** in it, even if it runs after the step's end on the CPU. The
+step's *window* is its share of the wall clock: from its start, or from the end of the previous window if that
+is later, to the end of its last device event or to its own end. Windows do not overlap.
 
-Every sum adds up: over all steps and what lies outside of them each count and each time is that of the
-whole trace, to the nanosecond. Time in which several events of a kind overlap counts once, for the step of
-the first of them.
+Every count and every time, summed over all steps and everything outside them, equals that of the whole trace,
+to the nanosecond. Overlapping events of one kind count once, for the step of the first of them.
 """
 
 from __future__ import annotations
@@ -26,16 +24,20 @@ from tracetui.analysis.verdict import OF_SPAN, Verdict, judge
 from tracetui.trace import Trace
 from tracetui.trace.model import I64, Bool
 
-__all__ = ["StepRow", "Steps", "step_windows", "summarize_steps"]
+OF_KINDS = (
+    "compute", "communication", "exposed_communication", "copy", "exposed_copy", "set",
+    "launches", "kernels", "copies",
+)  # fmt: skip
+"""Fields that a `StepRow` takes from `TimeByKind`."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepRow:
-    """One step, or what lies outside of all steps, or the whole trace. Times in nanoseconds.
+    """One step, or everything outside the steps, or the whole trace. Times in nanoseconds.
 
-    `busy`, `idle` and the verdict speak of the window, whoever launched what ran in it; `compute`,
-    `communication`, `copy`, `set`, what of them is exposed, and the counts speak of what the step launched,
-    whenever it ran. Work queued before the recording is in a window, but no step's.
+    `busy`, `idle` and the verdict are about the window, whichever step launched the work in it; `compute`,
+    `communication`, `copy`, `set`, their exposed parts, and the counts are about what the step launched,
+    whenever it ran. Work queued before the recording can run in a window but belongs to no step.
     """
 
     label: str
@@ -52,11 +54,11 @@ class StepRow:
     busy: int
     """Time within the window in which a device ran anything, over all devices."""
     idle: int
-    """The gaps within the window, over all devices. Without the time before a device's first event."""
+    """The gaps within the window, over all devices, without the time before a device's first event."""
     idle_by_cause: tuple[CauseTotal, ...]
     """Largest first; adds up to `idle`."""
     compute: int
-    """Time in which kernels ran that are no collectives, over all devices; overlap counts once."""
+    """Time in which kernels other than collectives ran, over all devices; overlap counts once."""
     communication: int
     exposed_communication: int
     """Communication while no other kernel ran."""
@@ -65,9 +67,9 @@ class StepRow:
     """Copies while no kernel ran."""
     set: int
     launches: int
-    """Launches (calls), of which one may launch many kernels."""
+    """Launch calls. One call may launch many kernels."""
     kernels: int
-    """Kernels, collectives among them."""
+    """Includes collectives."""
     copies: int
     """Copies and sets."""
     verdict: Verdict
@@ -80,13 +82,13 @@ class StepRow:
 
     @property
     def busy_share(self) -> float | None:
-        """`busy / (busy + idle)`; None where the device had nothing to do with the step."""
+        """`busy / (busy + idle)`; None if no device has any time in the window."""
         return self.busy / (self.busy + self.idle) if self.busy + self.idle > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """All steps of a trace, what lies outside of them, and the whole."""
+    """All steps of a trace, everything outside them, and the whole."""
 
     table: StepTable
     rows: tuple[StepRow, ...]
@@ -95,7 +97,7 @@ class Steps:
 
     @property
     def busy_share(self) -> float | None:
-        """The devices' busy share within all steps; None where no device had to do with any."""
+        """The devices' busy share within all steps; None if no device has any time in them."""
         time = sum(row.busy + row.idle for row in self.rows)
         return sum(row.busy for row in self.rows) / time if time > 0 else None
 
@@ -118,9 +120,9 @@ def summarize_steps(
     gaps: Sequence[DeviceGaps] | None = None,
     causes: Sequence[Causes] | None = None,
 ) -> Steps:
-    """The steps of a trace: its `ProfilerStep`s, or the calls of the annotation named; there may be none.
+    """The steps of a trace: its `ProfilerStep`s, or the calls of the named annotation; there may be none.
 
-    `gaps`, `causes`: those of every device where they were found before, to save the work.
+    `gaps`, `causes`: those of every device, if already at hand.
     """
     table = find_steps(trace, annotation)
     gaps = find_gaps(trace) if gaps is None else gaps
@@ -129,61 +131,41 @@ def summarize_steps(
     low, high = step_windows(trace, table)
 
     # Per step, then (at `count`) over the whole trace.
-    busy, idle = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
+    busy, idle = np.zeros((2, count + 1), np.int64)
     why = np.zeros((count + 1, len(CAUSES), 2), np.int64)
     for device, cause in zip(gaps, (c.cause for c in causes), strict=True):
         parts = [clip(device, int(a), int(b)) for a, b in zip(low, high, strict=True)]
         for i, part in enumerate([*parts, device]):
             busy[i] += part.busy
             idle[i] += part.idle
-            # A gap that a window's border cuts is counted once, where it ends; its length is shared.
+            # A gap cut by a window's border counts in the window where it ends; its length is split.
             ends = part.end == device.end[part.whole]
             why[i, :, 0] += np.bincount(cause[part.whole[ends]], minlength=len(CAUSES))
             np.add.at(why[i, :, 1], cause[part.whole], part.duration)
 
     kinds = time_by_kind(trace, table)
-    whole_span = np.array(trace.span, dtype=np.int64)
-    talk = exposed_communication(trace).within(np.append(low, whole_span[0]), np.append(high, whole_span[1]))
+    begin, end = trace.span
+    talk = exposed_communication(trace).within(np.append(low, begin), np.append(high, end))
     unusual = _unusual(high - low)
 
     def row(
-        label: str,
-        at: int,
-        number: int,
-        event: int,
-        time: tuple[int, int],
-        window: tuple[int, int],
+        label: str, at: int, number: int, event: int, time: tuple[int, int], window: tuple[int, int],
         base: str = f"{OF_SPAN} in the step",
-    ) -> StepRow:
+    ) -> StepRow:  # fmt: skip
         sums = (busy, idle, why, talk)
-        if at == count:  # outside: what the whole has and no step
+        if at == count:  # outside: the whole minus all steps
             ran, idled, reasons, talked = (values[-1] - values[:-1].sum(0) for values in sums)
         else:
             ran, idled, reasons, talked = (values[min(at, count)] for values in sums)
         share = float(ran / (ran + idled)) if ran + idled > 0 else None
         delay = int(kinds.delay[at]) if kinds.delay[at] >= 0 else None
         return StepRow(
-            label=label,
-            number=number,
-            event=event,
-            start=time[0],
-            duration=time[1],
-            window=window,
-            busy=int(ran),
-            idle=int(idled),
-            idle_by_cause=tuple(cause_table(reasons[:, 0], reasons[:, 1])),
-            compute=int(kinds.compute[at]),
-            communication=int(kinds.communication[at]),
-            exposed_communication=int(kinds.exposed_communication[at]),
-            copy=int(kinds.copy[at]),
-            exposed_copy=int(kinds.exposed_copy[at]),
-            set=int(kinds.set[at]),
-            launches=int(kinds.launches[at]),
-            kernels=int(kinds.kernels[at]),
-            copies=int(kinds.copies[at]),
+            label=label, number=number, event=event, start=time[0], duration=time[1], window=window,
+            busy=int(ran), idle=int(idled), idle_by_cause=tuple(cause_table(*reasons.T)),
+            **{field: int(getattr(kinds, field)[at]) for field in OF_KINDS},
             verdict=judge(share, delay, float(talked / ran) if ran else 0.0, base),
             unusual=at < count and bool(unusual[at]),
-        )
+        )  # fmt: skip
 
     rows = tuple(
         row(
@@ -196,11 +178,10 @@ def summarize_steps(
         )
         for i in range(count)
     )
-    begin, end = trace.span
     outside = row("outside", count, NO_STEP, -1, (0, 0), (0, 0), f"{OF_SPAN} outside of the steps")
     whole = row("whole", count + 1, NO_STEP, -1, (begin, end - begin), (begin, end), OF_SPAN)
     steps = Steps(table, rows, outside, whole)
-    if (share := steps.busy_share) is not None:  # the verdict on the trace rests on its steps
+    if (share := steps.busy_share) is not None:  # the verdict on the trace is the one on its steps
         talked = float(talk[:count].sum() / max(1, busy[:-1].sum()))
         delay = whole.verdict.launch_delay
         verdict = judge(share, delay, talked, f"{OF_SPAN} within the steps")
@@ -209,10 +190,10 @@ def summarize_steps(
 
 
 def _unusual(length: I64) -> Bool:
-    """Which of at least three lengths lie far from the middle of all."""
+    """Mask: the lengths far from the median, if there are at least three lengths."""
     if len(length) < 3:
         return np.zeros(len(length), dtype=np.bool_)
     middle = float(np.median(length))
     away = np.abs(length - middle)
-    # 1.4826 times the median deviation estimates a standard deviation without being led by the outliers.
+    # 1.4826 times the median deviation estimates the standard deviation and is robust to outliers.
     return np.asarray(away > np.maximum(0.5 * middle, 3 * 1.4826 * float(np.median(away))), dtype=np.bool_)

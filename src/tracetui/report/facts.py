@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracetui.analysis.flow import backward, forward_of, is_device, launches_within, path
-from tracetui.analysis.memory import Records, change, moment
+from tracetui.analysis.memory import change
 from tracetui.analysis.scope import find_steps, launch_times, step_of
 from tracetui.cells import wrap
 from tracetui.report.device_facts import device_facts
 from tracetui.safe_text import plain
 from tracetui.tables.names import short_of
+from tracetui.trace.memory import Records, moment
 from tracetui.trace.model import DEVICE_WORK, I32, Kind, Trace
 from tracetui.units import exact, fixed, instant, memory_size, plural, share_of, size
 

@@ -1,7 +1,7 @@
 """Findings: rules over a trace, each with its evidence, an explanation, and what to try.
 
-A rule is a function from the shared results to the findings that it yields; `RULES` lists them. A rule that
-does not fire says nothing: there is no finding without evidence.
+A rule is a function that takes the shared results and yields findings; `RULES` lists them. There is no
+finding without evidence.
 """
 
 from __future__ import annotations
@@ -43,6 +43,6 @@ RULES: dict[str, Rule] = {
 
 
 def find_findings(results: Results) -> tuple[Finding, ...]:
-    """Everything that the rules have to say about a trace or a part of it, the most severe first."""
+    """The findings of all rules on a trace or a part of it, the most severe first."""
     found = [finding for rule in RULES.values() for finding in rule(results)]
     return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))

@@ -46,9 +46,8 @@ def compiled_overhead(results: Results) -> Iterator[Finding]:
 def fused_kernels(results: Results) -> Iterator[Finding]:
     """Kernels that the compiler wrote, and which operators their names say they fuse."""
     trace = results.trace
-    fused = {
-        i: name for i, name in results.kernel_names().items() if name.family == "triton" and len(name.ops) > 1
-    }
+    names = results.kernel_names().items()
+    fused = {i: name for i, name in names if name.family == "triton" and len(name.ops) > 1}
     if not fused:
         return
     at = results.work()[np.isin(trace.name[results.work()], list(fused))]
@@ -56,8 +55,7 @@ def fused_kernels(results: Results) -> Iterator[Finding]:
     by_time = sorted(fused, key=lambda i: -int(trace.duration[at[trace.name[at] == i]].sum()))
     top = fused[by_time[0]]
     parts = [
-        f"the name of {fused[i].short} lists {', '.join(fused[i].ops)} ({fused[i].notes[0]})"
-        for i in by_time[:3]
+        f"name of {fused[i].short} lists {', '.join(fused[i].ops)} ({fused[i].notes[0]})" for i in by_time[:3]
     ]
     computed = [op for op in top.ops if op not in METADATA] or list(top.ops)
     first = [int(at[trace.name[at] == i][0]) for i in by_time]
@@ -67,7 +65,7 @@ def fused_kernels(results: Results) -> Iterator[Finding]:
         f"One compiled kernel does {' and '.join(computed)}: {top.short}"
         if len(fused) == 1
         else f"{len(fused)} fused kernels, above all {top.short}",
-        f"{_sentence('; '.join(parts))}. {plural(len(at), 'call')}, {duration(time)}, "
+        f"The {'; the '.join(parts)}. {plural(len(at), 'call')}, {duration(time)}, "
         f"{share(time / max(1, results.work_time))} of {WORK_TIME}. What these operators hand to one "
         "another stays in registers instead of going to memory and back.",
         "Compare with the eager kernels of the same operators. Views in the list move nothing by themselves.",
@@ -76,24 +74,18 @@ def fused_kernels(results: Results) -> Iterator[Finding]:
     )
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def cuda_graphs(results: Results) -> Iterator[Finding]:
     """Graph launches: one call on the CPU, many kernels on the device."""
     trace = results.trace
     at = results.slices(Kind.RUNTIME, lambda name: "GraphLaunch" in name)
-    launched = np.bincount(
-        np.searchsorted(at, results.launches().launch[np.isin(results.launches().launch, at)]),
-        minlength=len(at),
-    )
+    launch = results.launches().launch
+    launched = np.bincount(np.searchsorted(at, launch[np.isin(launch, at)]), minlength=len(at))
     if not len(at) or int(launched.max(initial=0)) < 2:
         return
     most = int(np.argmax(launched))
     many, graphs = int(launched.sum()), int((launched > 0).sum())
     name = trace.name_of(int(at[most]))
-    inside = results.launches().event[results.launches().launch == at[most]]
+    inside = results.launches().event[launch == at[most]]
     first = int(inside[np.argmin(trace.start[inside])])
     yield Finding(
         "cuda_graphs",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeGuard
 
 import numpy as np
 
@@ -129,7 +130,7 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
 
 
 def _stretches(results: Results) -> tuple[I64, I64, str]:
-    """What the scope is made of: (starts, ends) of the steps' windows or of the one stretch, in words."""
+    """(starts, ends) of the steps' windows, or of the whole scope, and a name for them."""
     rows = results.steps().rows if results.is_whole else ()
     if results.scope.kind == "step":
         rows = (results.steps().rows[results.scope.step],)
@@ -141,14 +142,10 @@ def _stretches(results: Results) -> tuple[I64, I64, str]:
 def _rate(trace: Trace, at: I64) -> str:
     """The rate of the copies together, as text; "" where their sizes were not recorded."""
     counts = [args.get("bytes") for args in trace.args_of(at)]
-    known = [
-        (count, int(trace.duration[i]))
-        for count, i in zip(counts, at.tolist(), strict=True)
-        if _is_count(count)
-    ]
-    time = sum(t for _, t in known)
-    return rate(sum(int(count or 0) for count, _ in known) / time * 1e9, "B/s") if time else ""
+    known = np.array([_is_count(count) for count in counts], np.bool_)
+    time = int(trace.duration[at[known]].sum())
+    return rate(sum(c for c in counts if _is_count(c)) / time * 1e9, "B/s") if time else ""
 
 
-def _is_count(value: object) -> bool:
+def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**60

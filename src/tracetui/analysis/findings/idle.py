@@ -6,16 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.ancestors import climb_to
+from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.causes import is_synchronising
 from tracetui.analysis.findings.model import Finding, first_of
-from tracetui.analysis.gaps import DeviceGaps, work_of_devices
+from tracetui.analysis.gaps import DeviceGaps, busy_union, work_of_devices
 from tracetui.analysis.kinds import is_communication
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_of
 from tracetui.analysis.verdict import OF_SPAN
-from tracetui.trace import Kind, Trace
-from tracetui.trace.intervals import Union, union
+from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb
 
@@ -30,12 +29,12 @@ def waiting_at_the_end(results: Results) -> Iterator[Finding]:
     """A closing synchronisation that mostly waits for work that was queued."""
     trace, work = results.trace, results.work()
     at = results.slices(Kind.RUNTIME, is_synchronising)
-    at = at[_op_around(results, at) < 0]
+    at = at[op_around(trace, at) < 0]
     if not len(at) or not len(work):
         return
     last = int(at[np.argmax(trace.start[at])])
     start, length = int(trace.start[last]), int(trace.duration[last])
-    busy = int(_union(trace, work).within(np.array([start]), np.array([start + length]))[0])
+    busy = int(busy_union(trace, work).within(np.array([start]), np.array([start + length]))[0])
     span = results.span[1] - results.span[0]
     if length < max(WAIT_NS, WAIT_SHARE * span) or busy < 0.5 * length:
         return
@@ -56,15 +55,16 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     """Ops that make the CPU wait for the device: .item(), copies to the CPU, nonzero."""
     trace = results.trace
     at = np.union1d(results.slices(Kind.RUNTIME, is_synchronising), _blocking_copies(results))
-    parent = _op_around(results, at)
+    parent = op_around(trace, at)
     at, parent = at[parent >= 0], parent[parent >= 0]
     total = int(trace.duration[at].sum())
     span = results.span[1] - results.span[0]
     if not len(at) or total < max(WAIT_NS, WAIT_SHARE * span):
         return
-    time: dict[str, int] = {}
-    for name in np.unique(trace.name[parent]):
-        time[trace.names[int(name)]] = int(trace.duration[at[trace.name[parent] == name]].sum())
+    time = {
+        trace.names[int(name)]: int(trace.duration[at[trace.name[parent] == name]].sum())
+        for name in np.unique(trace.name[parent])
+    }
     largest = sorted(time, key=lambda name: -time[name])[:3]
     order = np.argsort(-trace.duration[at], kind="stable")
     kept_busy = results.verdict().verdict == "compute-bound"
@@ -88,18 +88,12 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
 
 
 def _blocking_copies(results: Results) -> I64:
-    """Copy calls that return only when the copy is over: those of pageable memory do, asynchronous or not."""
+    """Copy calls that return only after the copy: with pageable memory even asynchronous ones do."""
     trace, launches = results.trace, results.launches()
     copy = trace.kind[launches.event] == Kind.MEMCPY
     event, call = launches.event[copy], launches.launch[copy]
     copied = trace.start[event] + trace.duration[event] <= trace.start[call] + trace.duration[call]
     return np.unique(call[copied & (trace.duration[call] >= BLOCKING_NS)])
-
-
-def _op_around(results: Results, at: I64) -> I64:
-    """The op that each slice lies in, -1 for none."""
-    trace = results.trace
-    return climb_to(trace, trace.parent[at].astype(np.int64), lambda of, _: trace.kind[of] == Kind.CPU_OP)
 
 
 def data_loading(results: Results) -> Iterator[Finding]:
@@ -137,7 +131,7 @@ def _launches_within(results: Results, at: I64) -> bool:
     """Whether anything is launched by the threads of these slices while they run."""
     trace, launch = results.trace, np.unique(results.launches().launch)
     return any(
-        bool(_union(trace, at[lane == trace.lane[at]]).touching(start, start + 1).any())
+        bool(busy_union(trace, at[lane == trace.lane[at]]).touching(start, start + 1).any())
         for lane in np.unique(trace.lane[at])
         if len(start := trace.start[launch[trace.lane[launch] == lane]])
     )
@@ -155,11 +149,10 @@ def _communication_of(results: Results, gaps: DeviceGaps) -> Iterator[Finding]:
     kernels = kernels[trace.kind[kernels] == Kind.KERNEL]
     collective = results.named(is_communication)[trace.name[kernels]]
     at = kernels[collective]
-    # Cut at the borders of the scope, as the span is: so the shares add up, as those of the verdict do.
+    # Cut at the scope's borders, as the span is, so that the shares add up.
     low, high = np.array([gaps.first]), np.array([gaps.last])
-    ran, talked, computed = (
-        int(_union(trace, of).within(low, high)[0]) for of in (kernels, at, kernels[~collective])
-    )
+    parts = (kernels, at, kernels[~collective])
+    ran, talked, computed = (int(busy_union(trace, of).within(low, high)[0]) for of in parts)
     exposed, span = ran - computed, gaps.span
     at = at[members(trace, results.scope, at)]
     if not len(at) or not span or exposed < COMMUNICATION_SHARE * span:
@@ -179,14 +172,6 @@ def _communication_of(results: Results, gaps: DeviceGaps) -> Iterator[Finding]:
         "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket "
         "sizes, prefetching of FSDP), or send less.",
         first_of(at[order]),
-        {
-            "exposed_ns": float(exposed),
-            "communication_ns": float(talked),
-            "share": exposed / span,
-            "share_of_busy": exposed / gaps.busy,
-        },
+        {"exposed_ns": float(exposed), "communication_ns": float(talked), "share": exposed / span}
+        | {"share_of_busy": exposed / gaps.busy},
     )
-
-
-def _union(trace: Trace, at: I64) -> Union:
-    return union(trace.start[at], trace.start[at] + trace.duration[at])

@@ -22,7 +22,7 @@ from tracetui.units import duration, plural, rate, share, verb
 
 HOTSPOT_SHARE = 0.5
 RATED = 200
-"""Of so many calls at most the shapes are read, to rate a hotspot."""
+"""Read the shapes of at most this many calls to rate a hotspot."""
 MEMORY_SHARE = 0.5
 NEAR_PEAK = 0.6
 SHORT_EVENTS = 100
@@ -98,9 +98,8 @@ def memory_bound(results: Results) -> Iterator[Finding]:
     names, which = np.unique(trace.name[at], return_inverse=True)
     spent = sum_into(which, trace.duration[at], len(names))
     largest = np.argsort(-spent, kind="stable")
-    listed = ", ".join(
-        f"{results.kernel_names()[int(names[i])].short} ({duration(spent[i])})" for i in largest[:4]
-    )
+    short = results.kernel_names()
+    listed = ", ".join(f"{short[int(names[i])].short} ({duration(spent[i])})" for i in largest[:4])
     yield Finding(
         "memory_bound",
         "medium",
@@ -197,9 +196,8 @@ def _same_sequence(results: Results, rows: list[I64]) -> I64 | None:
 def fp32_products(results: Results) -> Iterator[Finding]:
     """Matrix products or convolutions in fp32 that no tensor core touches."""
     trace = results.trace
-    plain = [
-        i for i, name in results.kernel_names().items() if name.tensor_cores is False and name.dtype == "fp32"
-    ]
+    names = results.kernel_names().items()
+    plain = [i for i, name in names if name.tensor_cores is False and name.dtype == "fp32"]
     at = results.work()[np.isin(trace.name[results.work()], plain)]
     time = int(trace.duration[at].sum())
     if not time or time < FP32_SHARE * results.work_time:
@@ -249,9 +247,8 @@ def unaligned_products(results: Results) -> Iterator[Finding]:
         "medium" if time > 0.2 * results.work_time else "low",
         f"Products of unaligned operands take {part} of {WORK_TIME}",
         f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'load')} one element at a time "
-        "(align1 in the name), "
-        "because the rows of an operand do not start at multiples of 16 bytes: some dimension is no "
-        f"multiple of 8.{shape} Kernels for aligned operands load up to eight at a time.",
+        "(align1 in the name), because the rows of an operand do not start at multiples of 16 bytes: some "
+        f"dimension is no multiple of 8.{shape} Kernels for aligned operands load up to eight at a time.",
         "Pad that dimension to a multiple of 8 (better 64): vocabulary, sequence length, number of classes.",
         first_of(at[order]),
         {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},

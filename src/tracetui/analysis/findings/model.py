@@ -8,21 +8,18 @@ from dataclasses import dataclass, field
 from tracetui.analysis.results import Results
 from tracetui.trace.model import I64
 
-__all__ = ["EVIDENCE", "SEVERITIES", "WORK_TIME", "Finding", "Rule", "first_of"]
-
 SEVERITIES = ("high", "medium", "low", "info")
-"""High: most of the time goes here. Info: worth knowing to read the trace, costs nothing that could be saved.
-"""
+"""High: most of the time goes here. Info: helps to read the trace; no time to be saved."""
 
 WORK_TIME = "kernel and copy time"
 
 EVIDENCE = 20
-"""The most slices that a finding lists."""
+"""A finding lists at most this many slices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that a person should know about a trace.
+    """Something that the user should know about a trace.
 
     Attributes:
         rule: the rule's stable name, for scripts.
@@ -30,7 +27,7 @@ class Finding:
         title: one line, without a full stop.
         text: what it is and why, in a few sentences. Names in it are safe to show.
         advice: what to try, or how to read the trace.
-        evidence: slices to jump to, the most telling first; never empty.
+        evidence: slices to jump to, the most relevant first; never empty.
         numbers: the figures behind the text; times in nanoseconds, shares from 0 to 1.
     """
 
@@ -44,7 +41,7 @@ class Finding:
 
 
 Rule = Callable[[Results], Iterator[Finding]]
-"""From the results of a trace, or of a part of it: no finding, or one per thing that it found."""
+"""Takes the results of a trace or of a part of it; yields a finding for each thing found, or nothing."""
 
 
 def first_of(slices: Iterable[int] | I64) -> tuple[int, ...]:

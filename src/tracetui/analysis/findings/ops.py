@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.ancestors import climb_to
+from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
@@ -33,9 +33,7 @@ def look_at_the_children(results: Results) -> Iterator[Finding]:
     at = results.slices(Kind.CPU_OP, lambda _: True)
     if not len(at):
         return
-    outer = at[
-        climb_to(trace, trace.parent[at].astype(np.int64), lambda of, _: trace.kind[of] == Kind.CPU_OP) < 0
-    ]
+    outer = at[op_around(trace, at) < 0]
     if not len(outer):  # a part of a trace, in the middle of an op
         return
     names, which = np.unique(trace.name[outer], return_inverse=True)
@@ -103,15 +101,14 @@ def _launches_inside(results: Results, at: I64) -> Bool:
     """Mask: which of the ops had something launched while they ran, on their own thread."""
     trace = results.trace
     launch = np.unique(results.launches().launch)
-    # Launches lie in the rows that follow the op, up to the first that starts after its end.
+    if not len(launch):
+        return np.zeros(len(at), dtype=np.bool_)
+    # A launch in an op is one of the rows after it, before the first that starts after its end.
     end = trace.start[at] + trace.duration[at]
     following = np.searchsorted(launch, at, side="right")
-    found = launch[np.minimum(following, len(launch) - 1)] if len(launch) else at
-    return (
-        (following < len(launch)) & (trace.lane[found] == trace.lane[at]) & (trace.start[found] < end)
-        if len(launch)
-        else np.zeros(len(at), dtype=np.bool_)
-    )
+    found = launch[np.minimum(following, len(launch) - 1)]
+    inside: Bool = (trace.lane[found] == trace.lane[at]) & (trace.start[found] < end)
+    return inside & (following < len(launch))
 
 
 def planned_launches(results: Results) -> Iterator[Finding]:

@@ -8,11 +8,13 @@ import numpy as np
 
 from tracetui.analysis.ancestors import deepest_at
 from tracetui.analysis.findings.model import Finding, first_of
+from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
+from tracetui.analysis.select import plausible
 from tracetui.trace import Kind
-from tracetui.trace.intervals import Union, union
+from tracetui.trace.intervals import Union
 from tracetui.trace.model import F64, I64
 from tracetui.units import duration, plural, share, significant
 
@@ -29,7 +31,7 @@ _NOT_ASKED = ("ProfilerStep#", "enumerate(DataLoader)#")
 
 
 def cold_start(results: Results) -> Iterator[Finding]:
-    """The first step is much wider than the rest, and more than the profiler's start is behind it."""
+    """The first step is much longer than the rest, by more than the profiler's start explains."""
     width = _widths(results)
     if width is None or not _is_cold(width):
         return
@@ -52,7 +54,7 @@ def cold_start(results: Results) -> Iterator[Finding]:
 
 
 def wide_first_step(results: Results) -> Iterator[Finding]:
-    """The first step is much wider than the rest, but the next one is like all others: a warm program."""
+    """The first step is much longer than the rest, but the next is like all others: the program was warm."""
     width = _widths(results)
     if width is None or _is_cold(width):
         return
@@ -72,9 +74,9 @@ def wide_first_step(results: Results) -> Iterator[Finding]:
 
 
 def _widths(results: Results) -> F64 | None:
-    """Each step's time on the CPU without the profiler's own, ns; None where the first is not much wider."""
+    """Each step's CPU time without the profiler's own, ns; None unless the first is much longer."""
     steps = results.step_table()
-    # On a device that is always busy the CPU's first step costs nothing.
+    # If the device is always busy, a slow first step on the CPU costs nothing.
     if len(steps) < 2 or not results.is_whole or results.verdict().verdict == "compute-bound":
         return None
     width = steps.end - steps.start - _overhead(results).within(steps.start, steps.end)
@@ -84,13 +86,13 @@ def _widths(results: Results) -> F64 | None:
 
 
 def _is_cold(width: F64) -> bool:
-    """Whether it takes more than the first step to get warm, or the first one is very wide."""
+    """Whether warming up takes more than the first step, or the first step is very long."""
     still = len(width) > 2 and width[1] >= STILL_COLD * np.median(width[2:])
     return bool(still or width[0] >= VERY_COLD_RATIO * np.median(width[1:]))
 
 
 def _first_step(results: Results, width: F64) -> tuple[int, float, str, tuple[int, ...], dict[str, float]]:
-    """(number, ratio, how much wider it is and why, evidence, numbers) of the first step."""
+    """(number, ratio, how much longer it is and why, evidence, numbers) of the first step."""
     steps = results.step_table()
     number = int(steps.number[0])
     usual = float(np.median(width[1:]))
@@ -147,7 +149,7 @@ def _profiler_time(results: Results, rows: I64) -> I64:
 
 
 def before_the_first_op(results: Results) -> Iterator[Finding]:
-    """A long stretch between an annotation and the first thing in it that the profiler records."""
+    """A long time between an annotation's start and the first event recorded in it."""
     if results.verdict().verdict == "compute-bound":  # the device has enough to do meanwhile
         return
     trace = results.trace
@@ -190,7 +192,7 @@ def before_the_first_op(results: Results) -> Iterator[Finding]:
 def profiler_overhead(results: Results) -> Iterator[Finding]:
     """The profiler's own work delays the first device event, or explains a gap."""
     trace = results.trace
-    overhead = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.implausible)
+    overhead = plausible(trace, Kind.OVERHEAD)
     if not len(overhead) or not results.gaps().devices:
         return
     spent = _overhead(results)
@@ -233,7 +235,7 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
 
 
 def _what_it_interrupts(results: Results, overhead: I64, start: int, end: int) -> tuple[int, str, I64]:
-    """(the longest overhead event of a stretch, the op that it lies in as " inside ...", all of them)."""
+    """(longest overhead event of a range of time, ", inside OP" or "", all its overhead events)."""
     trace = results.trace
     low = np.maximum(trace.start[overhead], start)
     length = np.minimum(trace.start[overhead] + trace.duration[overhead], end) - low
@@ -247,6 +249,4 @@ def _what_it_interrupts(results: Results, overhead: I64, start: int, end: int) -
 
 
 def _overhead(results: Results) -> Union:
-    trace = results.trace
-    at = np.flatnonzero((trace.kind == Kind.OVERHEAD) & ~trace.implausible)
-    return union(trace.start[at], trace.start[at] + trace.duration[at])
+    return busy_union(results.trace, plausible(results.trace, Kind.OVERHEAD))

@@ -81,10 +81,10 @@ def little_use(results: Results) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class _Idle:
-    """How a device was used in the time that the verdict speaks of: within the steps where there are any."""
+    """How much a device was used in the verdict's time: the steps, or all of it where there are none."""
 
     gaps: DeviceGaps
-    """Those of the scope, whatever lies outside of the steps included."""
+    """Those of the whole scope, including what lies outside the steps."""
     base: str
     """As `Verdict.base`."""
     busy: int
@@ -100,11 +100,8 @@ class _Idle:
 
     @property
     def numbers(self) -> dict[str, float]:
-        return {
-            "busy_share": self.busy_share,
-            "idle_ns": float(self.idle),
-            "span_busy_share": self.gaps.busy_share,
-        }
+        whole = self.gaps.busy_share
+        return {"busy_share": self.busy_share, "idle_ns": float(self.idle), "span_busy_share": whole}
 
 
 def _little_used(results: Results) -> Iterator[_Idle]:
@@ -113,28 +110,23 @@ def _little_used(results: Results) -> Iterator[_Idle]:
     for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
         windows = [row.window for row in results.steps().rows] if in_steps else [(gaps.first, gaps.last)]
         parts = [clip(gaps, *window) for window in windows]
-        # Positions in `gaps`; a gap that a step's border cuts is in two parts, and ends in the second.
+        # Indices into `gaps`. A gap cut by a step's border is in two parts and ends in the second.
         at = np.concatenate([_positions(gaps, part) for part in parts])
         length = np.concatenate([part.duration for part in parts])
         ends = np.concatenate([part.end for part in parts]) == gaps.end[at]
-        count, time = np.zeros(len(CAUSES), np.int64), np.zeros(len(CAUSES), np.int64)
+        count, time = np.zeros((2, len(CAUSES)), np.int64)
         np.add.at(count, causes.cause[at[ends]], 1)
         np.add.at(time, causes.cause[at], length)
         longest = np.argsort(-length, kind="stable")[:5]
-        idle = _Idle(
-            gaps,
-            results.verdict().base,
-            sum(part.busy for part in parts),
-            sum(part.idle for part in parts),
-            cause_table(count, time),
-            gaps.after[at[longest]],
-        )
+        busy, wasted = sum(part.busy for part in parts), sum(part.idle for part in parts)
+        table, ended_by = cause_table(count, time), gaps.after[at[longest]]
+        idle = _Idle(gaps, results.verdict().base, busy, wasted, table, ended_by)
         if len(at) and idle.busy_share < LITTLE_USE:
             yield idle
 
 
 def _positions(gaps: DeviceGaps, part: DeviceGaps) -> I64:
-    """Which of `gaps` those of a clipped part of it are."""
+    """The indices in `gaps` of the gaps of a clipped part of it."""
     return part.whole - gaps.whole[0] if len(gaps) else part.whole
 
 

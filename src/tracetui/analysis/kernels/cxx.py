@@ -1,12 +1,13 @@
 """Reading C++ function names, demangled or not, in one pass and without a grammar.
 
-Names come from files that strangers made. Every function here accepts any text, never raises, and looks at no
-more than `LIMIT` characters, so that a hostile name costs no more than a long one.
+Names come from files that strangers made. Every function here accepts any text, never raises, and reads at
+most `LIMIT` characters, so a hostile name costs no more than a long one.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 LIMIT = 8192
@@ -17,75 +18,31 @@ _CAST = re.compile(r"^\((?:int|bool|unsigned int|long|unsigned long|long long)\)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ANONYMOUS = "(anonymous namespace)"
 
-DTYPES: dict[str, str] = {
-    "double": "fp64",
-    "float": "fp32",
-    "float2": "fp32",
-    "float4": "fp32",
-    "f32": "fp32",
-    "fp32": "fp32",
-    "f64": "fp64",
-    "fp64": "fp64",
-    "half": "fp16",
-    "__half": "fp16",
-    "__half2": "fp16",
-    "half_t": "fp16",
-    "_Float16": "fp16",
-    "f16": "fp16",
-    "fp16": "fp16",
-    "Half": "fp16",
-    "BFloat16": "bf16",
-    "__nv_bfloat16": "bf16",
-    "__nv_bfloat162": "bf16",
-    "__hip_bfloat16": "bf16",
-    "bfloat16": "bf16",
-    "bfloat16_t": "bf16",
-    "bf16": "bf16",
-    "tf32": "tf32",
-    "tfloat32_t": "tf32",
-    "Float8_e4m3fn": "fp8",
-    "Float8_e5m2": "fp8",
-    "Float8_e4m3fnuz": "fp8",
-    "Float8_e5m2fnuz": "fp8",
-    "__nv_fp8_e4m3": "fp8",
-    "__nv_fp8_e5m2": "fp8",
-    "float_e4m3_t": "fp8",
-    "float_e5m2_t": "fp8",
-    "e4m3": "fp8",
-    "e5m2": "fp8",
-    "fp8": "fp8",
-    "int8_t": "int8",
-    "uint8_t": "uint8",
-    "signed char": "int8",
-    "unsigned char": "uint8",
-    "i8": "int8",
-    "int8": "int8",
-    "u8": "uint8",
-    "short": "int16",
-    "int": "int32",
-    "unsigned int": "uint32",
-    "i32": "int32",
-    "long": "int64",
-    "long int": "int64",
-    "unsigned long": "uint64",
-    "int64_t": "int64",
-    "int32_t": "int32",
-    "uint32_t": "uint32",
-    "uint64_t": "uint64",
-    "f8e4m3": "fp8",
-    "f8e5m2": "fp8",
+_SPELLINGS = {
+    "fp64": "double, f64, fp64",
+    "fp32": "float, float2, float4, f32, fp32",
+    "fp16": "half, __half, __half2, half_t, _Float16, f16, fp16, Half",
+    "bf16": "BFloat16, __nv_bfloat16, __nv_bfloat162, __hip_bfloat16, bfloat16, bfloat16_t, bf16",
+    "tf32": "tf32, tfloat32_t",
+    "fp8": "Float8_e4m3fn, Float8_e5m2, Float8_e4m3fnuz, Float8_e5m2fnuz, __nv_fp8_e4m3, __nv_fp8_e5m2, "
+    "float_e4m3_t, float_e5m2_t, e4m3, e5m2, fp8, f8e4m3, f8e5m2",
+    "int8": "int8_t, signed char, i8, int8",
+    "uint8": "uint8_t, unsigned char, u8",
+    "int16": "short",
+    "int32": "int, i32, int32_t",
+    "uint32": "unsigned int, uint32_t, u32",
+    "int64": "long, long int, int64_t, i64",
+    "uint64": "unsigned long, uint64_t, u64",
     "bool": "bool",
-    "complex<float>": "complex64",
-    "complex<double>": "complex128",
-    "u32": "uint32",
-    "u64": "uint64",
-    "i64": "int64",
+    "complex64": "complex<float>",
+    "complex128": "complex<double>",
 }
+DTYPES = {word: dtype for dtype, words in _SPELLINGS.items() for word in words.split(", ")}
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function's qualified name: ``path`` without template arguments, and those of its last part."""
+    """A qualified name: its parts without template arguments, and the template arguments of the last part."""
 
     path: tuple[str, ...]
     args: tuple[str, ...]
@@ -96,11 +53,14 @@ class Function:
 
 
 def dtype_of(text: str) -> str | None:
-    """The element type that a C++ type names, or None. Pointers, references and const are seen through."""
+    """The element type that a C++ type names, or None. Pointers, references and const are ignored."""
     text = text[:80].replace("const", "").strip(" *&")
-    if text in DTYPES:
-        return DTYPES[text]
-    return DTYPES.get(text.rsplit("::", 1)[-1].strip())
+    return DTYPES.get(text) or DTYPES.get(text.rsplit("::", 1)[-1].strip())
+
+
+def first_dtype(args: Iterable[str]) -> str | None:
+    """The first argument that names an element type, as that type; None if there is none."""
+    return next(filter(None, map(dtype_of, args)), None)
 
 
 def parse(name: str) -> Function:
@@ -108,8 +68,7 @@ def parse(name: str) -> Function:
     name = name[:LIMIT].strip()
     parts: list[str] = []
     args = ""
-    depth = 0
-    start = 0  # where the part that is being read starts
+    depth = start = 0  # start: where the current part starts
     opened = -1  # where its template arguments start
     for match in _STRUCTURE.finditer(name):
         mark, at = match.group(), match.start()
@@ -146,7 +105,7 @@ def _function(parts: list[str], last: str, args: str) -> Function:
 
 
 def split_args(text: str) -> list[str]:
-    """Template or function arguments, split at the commas that lie in no bracket."""
+    """Template or function arguments, split at the commas outside all brackets."""
     found: list[str] = []
     depth = start = 0
     for match in _STRUCTURE.finditer(text[:LIMIT]):
@@ -164,8 +123,7 @@ def split_args(text: str) -> list[str]:
 
 def lambda_types(text: str) -> list[str]:
     """The parameter types of the innermost lambda in a functor's name."""
-    found = _LAMBDA.findall(text[:LIMIT])
-    typed = [types for types, _ in found if types]
+    typed = [types for types, _ in _LAMBDA.findall(text[:LIMIT]) if types]
     return split_args(typed[-1]) if typed else []
 
 

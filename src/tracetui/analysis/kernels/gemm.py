@@ -1,12 +1,11 @@
 """Names of matrix products and convolutions: cuBLAS, nvjet, CUTLASS, cuDNN.
 
-These libraries write their choices as words joined by underscores. The words are read one at a time, each by
-a pattern that matches a whole word, so that a name of any length costs no more than its length.
+These libraries write their choices as words joined by underscores. The words are read one at a time, each
+with a pattern that matches a whole word, so reading a name takes time linear in its length.
 
-Where the conventions come from: CUTLASS documents its procedural names in its profiler guide; cuBLAS and
-cuDNN use the same words. nvjet is documented nowhere: only what its names show without doubt is read (tile, K
-tile and stages, cluster, transposition, and the input type, which agrees with the types of the operators in
-real traces).
+CUTLASS documents its procedural names in its profiler guide; cuBLAS and cuDNN use the same words. nvjet is
+not documented: only what its names show beyond doubt is read (tile, K tile and stages, cluster,
+transposition, and the input type, which agrees with the operators' types in real traces).
 """
 
 from __future__ import annotations
@@ -17,9 +16,7 @@ from dataclasses import dataclass, field
 from tracetui.analysis.kernels import cxx
 from tracetui.analysis.kernels.model import KernelName, join_words
 
-_ARCHITECTURES = frozenset(
-    {"kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell"}
-)
+_ARCHITECTURES = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
 _MATH = re.compile(r"([shdczi])?(\d+x\d+x\d+|\d{3,6})?(tf32|bf16|f16|i8)?(gemm|cudnn|fprop|dgrad|wgrad)")
 TILE = re.compile(r"\d+x\d+(?:x\d+){0,2}")
 _SM = re.compile(r"sm_?(\d{2,3}[af]?)")
@@ -34,13 +31,8 @@ _INSTRUCTIONS = {
 }  # fmt: skip
 _PRECISION = {"s": "fp32", "h": "fp16", "d": "fp64", "i": "int8", "c": "complex64", "z": "complex128"}
 CONVOLUTIONS = {
-    "fprop": "fprop",
-    "dgrad": "dgrad",
-    "wgrad": "wgrad",
-    "fwd": "fprop",
-    "bwd": "dgrad",
-    "wrw": "wgrad",
-}
+    "fprop": "fprop", "dgrad": "dgrad", "wgrad": "wgrad", "fwd": "fprop", "bwd": "dgrad", "wrw": "wgrad",
+}  # fmt: skip
 MEMORY = ("nhwc", "nchw", "ndhwc", "ncdhw")
 _NOTES = {
     "splitk": "split K", "relu": "relu", "coopa": "cooperative (A)", "coopb": "cooperative (B)",
@@ -48,15 +40,17 @@ _NOTES = {
     "warpspecialized": "warp specialized", "pingpong": "ping-pong", "cooperative": "cooperative",
     "winograd": "Winograd", "swiglu": "SwiGLU epilogue", "bias": "bias epilogue", "grouped": "grouped",
 }  # fmt: skip
+_MARKS = {"splitk": "splitk", "badd": "+C", "bias": "+bias"}
+"""Notes that the short name shows."""
 UNALIGNED = "operands are not aligned"
-"""A note: the kernel loads one element at a time (``align1``), for rows that begin at any address."""
+"""A note: the kernel loads one element at a time (``align1``), as rows may start at any address."""
 
 _NVJET_TYPES = {"t": "bf16", "h": "fp16", "q": "fp8", "s": None}
 
 
 @dataclass(slots=True)
 class _Words:
-    """What has been read so far."""
+    """What the words of a name have said so far."""
 
     tiles: list[str] = field(default_factory=list)
     arch: str | None = None
@@ -85,20 +79,20 @@ def decode_gemm(name: str) -> KernelName | None:
         word = cxx.parse(function.args[0]).base
     if word.startswith("nvjet_"):
         return _finish(name, "nvjet", _nvjet(word))
-    family = _family(text, word)
+    family = _family(word)
     if family is None:
         return None
     words = _read(word.split("_"))
     if not (words.gemm or words.convolution):
         return None
     if "_xmma_" in word and words.tensor_cores is None and words.dtype == "fp32":
-        words.tensor_cores = False  # these names state the tensor instruction wherever there is one
+        words.tensor_cores = False  # these names always state the tensor instruction if there is one
     if "cutlass" in word and len(words.tiles) > 1:
         words.stages = _after_x(words.tiles[1])
     return _finish(name, family, words)
 
 
-def _family(text: str, word: str) -> str | None:
+def _family(word: str) -> str | None:
     if "cutlass" in word:
         return "cutlass"
     if "_xmma_" in word:
@@ -203,8 +197,7 @@ def _nvjet(word: str) -> _Words:
 def _finish(name: str, family: str, words: _Words) -> KernelName:
     dtype = words.dtype
     if dtype is None and words.tensor_cores and words.precision == "fp32" and words.instruction == "16x8x8":
-        # fp32 operands on a 16x8x8 instruction with no narrower type named: the TF32 path of Ampere and
-        # later.
+        # fp32 operands, a 16x8x8 instruction and no narrower type: the TF32 path of Ampere and later.
         dtype = "tf32" if words.arch not in ("volta", "turing", "sm70", "sm75") else None
     elif dtype is None and not words.tensor_cores:
         dtype = words.precision
@@ -212,38 +205,19 @@ def _finish(name: str, family: str, words: _Words) -> KernelName:
     flat = "x".join(tile.split("x")[:2]) if tile else None
     kind = "conv" if words.convolution else "gemm"
     layout = words.memory or words.layout if kind == "conv" else words.layout
-    first = (
-        "conv"
-        if words.convolution == "conv"
-        else f"conv {words.convolution}"
-        if words.convolution
-        else "gemm"
-    )
-    marks = join_words(
-        "splitk" if _NOTES["splitk"] in words.extra else None,
-        "+C" if _NOTES["badd"] in words.extra else None,
-        "+bias" if _NOTES["bias"] in words.extra else None,
-    )
+    way = words.convolution if words.convolution != "conv" else None
+    marks = [mark for word, mark in _MARKS.items() if _NOTES[word] in words.extra]
     cluster = None
     if family == "nvjet" and len(words.tiles) > 2:
         cluster = words.tiles[2]
     elif family == "cutlass" and len(words.tiles) > 1 and tile and tile.count("x") == 2:
         cluster = words.tiles[1]
     return KernelName(
-        name=name,
-        family=family,
-        short=join_words(first, dtype, flat, layout, marks),
-        kind=kind,
-        arch=words.arch,
-        dtype=dtype,
-        tile=tile,
+        name, family, join_words(kind, way, dtype, flat, layout, *marks), kind, words.arch, dtype, tile,
         stages=None if cluster and family == "cutlass" else words.stages,
-        cluster=cluster,
-        instruction=words.instruction,
-        layout=layout,
-        tensor_cores=words.tensor_cores,
+        cluster=cluster, instruction=words.instruction, layout=layout, tensor_cores=words.tensor_cores,
         notes=tuple(dict.fromkeys(words.extra)),
-    )
+    )  # fmt: skip
 
 
 def _matmul_ogs(name: str, text: str) -> KernelName:
@@ -258,17 +232,12 @@ def _matmul_ogs(name: str, text: str) -> KernelName:
     dtype = cxx.DTYPES.get(types[1]) if len(types) > 1 else None
     weights = types[2] if len(types) > 2 else None
     notes = [_NOTES[t] for t in tokens if t in _NOTES]
+    if weights:
+        notes.append(f"weights in {weights}")
+    swiglu = [t for t in tokens if t == "swiglu"]
+    short = join_words("moe gemm", dtype, weights if weights != dtype else None, *swiglu)
     return KernelName(
-        name=name,
-        family="triton",
-        short=join_words(
-            "moe gemm", dtype, weights if weights != dtype else None, *[t for t in tokens if t == "swiglu"]
-        ),
-        kind="gemm",
-        dtype=dtype,
-        tile=tile,
-        layout=layout,
-        notes=(*notes, *((f"weights in {weights}",) if weights else ())),
+        name, "triton", short, "gemm", dtype=dtype, tile=tile, layout=layout, notes=tuple(notes)
     )
 
 

@@ -1,8 +1,8 @@
 """Names that Inductor gives to the Triton kernels it writes.
 
 ``triton_poi_fused__unsafe_view_gelu_mul_0``: a kind (pointwise), the ATen operators that were fused, sorted
-and joined by underscores, and a number. Operator names hold underscores themselves, so that the list is cut
-greedily with the operator names that have some; anything else counts as one word.
+and joined by underscores, and a number. Operator names contain underscores themselves, so the list is split
+greedily by the known names that do; everything else counts as one word.
 """
 
 from __future__ import annotations
@@ -49,13 +49,15 @@ _MULTIWORD = frozenset(
 )
 _MAX_WORDS = max(name.count("_") for name in _MULTIWORD) + 1
 
-# Operators that move no data by themselves: named by a kernel only because its operands passed through them.
+# Operators that move no data: a kernel names them only because its operands passed through them.
 METADATA = frozenset(
     """
     _unsafe_view alias as_strided detach expand lift_fresh movedim permute reshape select slice split
     split_with_sizes squeeze t transpose unsqueeze unbind view
     """.split()  # noqa: SIM905
 )
+
+_PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "_scaled_mm", "convolution"})
 
 
 def decode_triton(name: str) -> KernelName | None:
@@ -67,24 +69,14 @@ def decode_triton(name: str) -> KernelName | None:
     family_kind, meaning = KINDS.get(kind, ("other", ""))
     rest = tokens[1:]
     number = rest.pop() if rest and rest[-1].isdigit() else None
-    if rest and rest[0] == "fused":
-        rest = rest[1:]
-    ops = tuple(_split_ops(rest))
+    ops = tuple(_split_ops(rest[1:] if rest[:1] == ["fused"] else rest))
     shown = [op.lstrip("_") for op in ops if op not in METADATA] or [op.lstrip("_") for op in ops]
     label = f"triton {kind}" if kind in KINDS else "triton"
     words = shown if kind in KINDS else [kind, *shown]
-    return KernelName(
-        name=name,
-        family="triton",
-        short=f"{label}: {' '.join(words)}" if words else f"{label} {number or ''}".strip(),
-        kind=family_kind if kind != "tem" or _is_product(ops) else "other",
-        ops=ops,
-        notes=tuple(note for note in (meaning, f"number {number}" if number else "") if note),
-    )
-
-
-def _is_product(ops: tuple[str, ...]) -> bool:
-    return any(op in ("mm", "addmm", "bmm", "baddbmm", "_scaled_mm", "convolution") for op in ops)
+    short = f"{label}: {' '.join(words)}" if words else f"{label} {number or ''}".strip()
+    work = family_kind if kind != "tem" or not _PRODUCTS.isdisjoint(ops) else "other"
+    notes = tuple(filter(None, (meaning, f"number {number}" if number else "")))
+    return KernelName(name, "triton", short, work, ops=ops, notes=notes)
 
 
 def _split_ops(tokens: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""CUTLASS convolutions whose names come mangled: what their template arguments say without demangling."""
+"""CUTLASS convolutions with mangled names: what the template arguments say without demangling."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from tracetui.analysis.kernels.model import KernelName, join_words
 
 _WAY = re.compile(r"\d+Conv[23]d(Fprop|Dgrad|Wgrad)")
 _SHAPE = re.compile(r"GemmShapeILi(\d{1,4})ELi(\d{1,4})ELi(\d{1,4})E")
-_TYPES = {"tfloat32_t": "tf32", "bfloat16_t": "bf16", "half_t": "fp16"}
 _TYPE = re.compile(r"\d(tfloat32_t|bfloat16_t|half_t)")
 
 
@@ -22,14 +21,8 @@ def decode_mangled(name: str) -> KernelName | None:
     # The first shape is that of a block of threads; those of warps and instructions follow.
     shape = _SHAPE.search(text)
     operand = _TYPE.search(text)
-    dtype = _TYPES[operand[1]] if operand else None
-    direction = f"conv {way[1].lower()}"
-    return KernelName(
-        name=name,
-        family="cutlass",
-        short=join_words(direction, dtype, f"{shape[1]}x{shape[2]}" if shape else None),
-        kind="conv",
-        dtype=dtype,
-        tile="x".join(shape.groups()) if shape else None,
-        tensor_cores=True if "MmaTensorOp" in text else False if "MmaSimt" in text else None,
-    )
+    dtype = cxx.DTYPES[operand[1]] if operand else None
+    short = join_words("conv", way[1].lower(), dtype, f"{shape[1]}x{shape[2]}" if shape else None)
+    tile = "x".join(shape.groups()) if shape else None
+    cores = True if "MmaTensorOp" in text else False if "MmaSimt" in text else None
+    return KernelName(name, "cutlass", short, "conv", dtype=dtype, tile=tile, tensor_cores=cores)

@@ -7,20 +7,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class KernelName:
-    """What a device event's name says, and no more: a field is None where the name is silent.
+    """What a device event's name says, and no more: a field is None if the name does not state it.
 
     Attributes:
         name: the full name, as in the trace.
         family: who made the kernel: ``cublas``, ``nvjet``, ``cutlass``, ``triton``, ``aten``, ``flash``,
             ``cudnn``, ``nccl``, ``rocm``, ``memcpy``, ``memset`` or ``other``.
-        short: a readable name for bars and tables, 32 characters where that is possible.
+        short: a readable name for bars and tables, at most 32 characters if possible.
         kind: what it computes: ``gemm``, ``conv``, ``attention``, ``elementwise``, ``reduction``,
             ``softmax``, ``norm``, ``copy``, ``index``, ``sort``, ``optimizer``, ``collective``, ``memcpy``,
             ``memset`` or ``other``.
-        arch: the architecture in the name's own word (``sm90``, ``ampere``, ``gfx942``): that of the code,
-            which newer devices run too.
-        dtype: the element type of the inputs: ``fp64``, ``fp32``, ``tf32``, ``bf16``, ``fp16``, ``fp8``,
-        ``int8``, ...
+        arch: the architecture as the name spells it (``sm90``, ``ampere``, ``gfx942``): the code's, which
+            newer devices run too.
+        dtype: the element type of the inputs: ``fp64``, ``fp32``, ``tf32``, ``bf16``, ``fp16``, ``fp8``, ...
         tile: the tile of one thread block, M x N or M x N x K.
         stages: the depth of the pipeline through shared memory.
         cluster: the thread-block cluster.
@@ -48,5 +47,5 @@ class KernelName:
 
 
 def join_words(*words: str | None) -> str:
-    """The words that are there, with a space between two."""
+    """The non-empty words, joined by spaces."""
     return " ".join(word for word in words if word)

@@ -20,7 +20,7 @@ _PROTOCOLS = ("LL128", "LL", "SIMPLE")
 _REDUCTIONS = ("SumPostDiv", "PreMulSum", "Sum", "Prod", "MinMax", "Min", "Max", "Avg")
 _REDUCING = ("AllReduce", "ReduceScatter", "Reduce")
 _STRIP = re.compile(r"(?:_cuda)?(?:_kernel|Kernel)(?:_val|_new)?$")
-# What a name that no module knows tells of its work: the first kind any of whose words it contains.
+# For a name that no module knows: the first kind with a word that it contains.
 _KINDS = {
     "collective": ("cross_device_reduce", "allreduce", "all_reduce"),
     "conv": ("convolve", "wgrad", "dgrad", "winograd", "im2col"),
@@ -41,21 +41,13 @@ _FAMILIES = {
     "aten": ("at::", "at_cuda_detail"),
 }
 _REWRITES = {
-    "splitKreduce_kernel": "split-K reduce",
-    "reduce_1Block_kernel": "reduce 1 block",
-    "gemmk1_kernel": "gemm k=1",
-    "gemmSN_NN_kernel": "gemm small n nn",
-    "gemmSN_TN_kernel": "gemm small n tn",
-    "gemmSN_kernel": "gemm small n",
-    "gemv2T_kernel_val": "gemv t",
-    "gemv2N_kernel": "gemv n",
-    "gemvNSP_kernel": "gemv nsp",
-    "dot_kernel": "dot",
-    "magma_sgemmEx_kernel": "gemm magma",
-    "globalKernel": "cublasLt epilogue",
-    "nchwToNhwcKernel": "nchw to nhwc",
-    "nhwcToNchwKernel": "nhwc to nchw",
-}
+    "splitKreduce_kernel": "split-K reduce", "reduce_1Block_kernel": "reduce 1 block",
+    "gemmk1_kernel": "gemm k=1", "gemmSN_NN_kernel": "gemm small n nn",
+    "gemmSN_TN_kernel": "gemm small n tn", "gemmSN_kernel": "gemm small n", "gemv2T_kernel_val": "gemv t",
+    "gemv2N_kernel": "gemv n", "gemvNSP_kernel": "gemv nsp", "dot_kernel": "dot",
+    "magma_sgemmEx_kernel": "gemm magma", "globalKernel": "cublasLt epilogue",
+    "nchwToNhwcKernel": "nchw to nhwc", "nhwcToNchwKernel": "nhwc to nchw",
+}  # fmt: skip
 
 
 def decode_transfer(name: str) -> KernelName | None:
@@ -66,15 +58,10 @@ def decode_transfer(name: str) -> KernelName | None:
     if not low.startswith("memcpy"):
         return None
     way = _COPY_KIND.search(name[:100])
-    memory = next((word for word in ("Pageable", "Pinned", "Managed") if word in name[:100]), None)
+    memory = next((word for word in ("Pageable", "Pinned", "Managed") if word in name[:100]), "")
     note = f"{memory.lower()} host memory" if memory in ("Pageable", "Pinned") else memory
-    return KernelName(
-        name,
-        "memcpy",
-        join_words("memcpy", way.group() if way else None, memory.lower() if memory else None),
-        kind="memcpy",
-        notes=(note,) if note else (),
-    )
+    short = join_words("memcpy", way.group() if way else None, memory.lower())
+    return KernelName(name, "memcpy", short, kind="memcpy", notes=(note,) if note else ())
 
 
 def decode_collective(name: str) -> KernelName | None:
@@ -85,27 +72,17 @@ def decode_collective(name: str) -> KernelName | None:
     head = text.partition("(")[0]
     words = head.split("_")
     what = words[1] if len(words) > 1 else "kernel"
-    algorithm = next((word for word in _ALGORITHMS if word in words), None)
-    protocol = next((word for word in _PROTOCOLS if word in words), None)
-    reduction = next((word for word in _REDUCTIONS if word in words), None)
+    algorithm, protocol, reduction = (
+        next((word for word in known if word in words), "")
+        for known in (_ALGORITHMS, _PROTOCOLS, _REDUCTIONS)
+    )
     typed = _NCCL_TYPE.search(head)
-    # Names of collectives that reduce nothing carry "Sum" and a type all the same: they say nothing there.
+    # Collectives that reduce nothing also have "Sum" and a type in their names, which mean nothing there.
     reduces = what in _REDUCING
     dtype = cxx.DTYPES.get(typed.group(1)) if typed and reduces else None
-    return KernelName(
-        name,
-        "nccl",
-        join_words(
-            "nccl",
-            what,
-            dtype,
-            algorithm.lower() if algorithm else None,
-            protocol.lower() if protocol else None,
-        ),
-        kind="collective",
-        dtype=dtype,
-        notes=tuple(filter(None, (reduction if reduces else None, algorithm, protocol))),
-    )
+    short = join_words("nccl", what, dtype, algorithm.lower(), protocol.lower())
+    notes = tuple(filter(None, (reduction if reduces else "", algorithm, protocol)))
+    return KernelName(name, "nccl", short, kind="collective", dtype=dtype, notes=notes)
 
 
 def decode_attention(name: str, function: cxx.Function) -> KernelName | None:
@@ -114,8 +91,7 @@ def decode_attention(name: str, function: cxx.Function) -> KernelName | None:
     base = function.base
     low = base.lower()
     way = "bwd" if any(word in low for word in ("bwd", "bprop", "backward", "cutlassb")) else "fwd"
-    sm = _SM.search(base)
-    arch = f"sm{sm.group(1) or sm.group(2)}" if sm else None
+    arch = _arch(base)
     if low.startswith("cudnn_generated_") and "sdpa" in low:
         tile = next((word for word in base.split("_") if _TILE.fullmatch(word)), None)
         return KernelName(
@@ -133,30 +109,30 @@ def decode_attention(name: str, function: cxx.Function) -> KernelName | None:
     if "cudnn" in function.path and low.startswith(("fmha_", "compute_dot_do_o", "convert_dq")):
         step = base.removeprefix("fmha_").removesuffix("_specialized")
         return KernelName(name, "cudnn", join_words("cudnn attention", step), kind="attention")
-    if "flash" not in text[:200].lower() or not any(
-        word in text[:400].lower() for word in ("fwd", "bwd", "attn", "attention")
-    ):
+    if "flash" not in text[:200].lower() or "reshape_and_cache" in low:
         return None
-    if "reshape_and_cache" in low:
+    if not any(word in text[:400].lower() for word in ("fwd", "bwd", "attn", "attention")):
         return None
     traits = _TRAITS.search(text)
     dtype = next((d for word, d in (("bfloat16", "bf16"), ("half_t", "fp16")) if word in text[:2000]), None)
-    tile = f"{traits.group(2)}x{traits.group(3)}" if traits else None
-    head = f"d{traits.group(1)}" if traits else None
-    part = next(
-        (word for word in ("splitkv", "combine", "dot_do_o", "convert_dq", "convert_dkv") if word in low),
-        None,
-    )
+    tile = f"{traits[2]}x{traits[3]}" if traits else None
+    head = f"d{traits[1]}" if traits else None
+    parts = ("splitkv", "combine", "dot_do_o", "convert_dq", "convert_dkv")
+    part = next((word for word in parts if word in low), None)
     if base in ("device_kernel", "Kernel", "Kernel2"):
         inside = text[:600].lower()
         way = "bwd" if "bwd" in inside or "backward" in inside else "fwd"
-        sm = _SM.search(text[:600])
-        arch = f"sm{sm.group(1) or sm.group(2)}" if sm else None
+        arch = _arch(text[:600])
     return KernelName(
         name, "flash", join_words("flash", way, part, dtype, head, tile), kind="attention", arch=arch,
         dtype=dtype, tile=tile, tensor_cores=None if part else True,
         notes=(f"head dimension {traits.group(1)}",) if traits else (),
     )  # fmt: skip
+
+
+def _arch(text: str) -> str | None:
+    sm = _SM.search(text)
+    return f"sm{sm[1] or sm[2]}" if sm else None
 
 
 def decode_cub(name: str, function: cxx.Function) -> KernelName | None:
@@ -166,15 +142,12 @@ def decode_cub(name: str, function: cxx.Function) -> KernelName | None:
         return None
     words = cxx.snake(_STRIP.sub("", base).removeprefix("Device")).replace("_", " ")
     kind = "sort" if "sort" in words else "reduction"
-    return KernelName(
-        name, "aten" if "at_cuda_detail" in function.path else "other", f"cub {words}", kind=kind
-    )
+    family = "aten" if "at_cuda_detail" in function.path else "other"
+    return KernelName(name, family, f"cub {words}", kind=kind)
 
 
 def decode_other(name: str, function: cxx.Function) -> KernelName:
-    """Any other name: its last part without namespaces, templates and the word "kernel", and a type if one
-    leads.
-    """
+    """Any other name: its last part, less namespaces, templates and the word "kernel"; and its type."""
     text = name[: cxx.LIMIT].strip()
     if text.startswith("_Z"):
         return _mangled(name, text)
@@ -188,13 +161,11 @@ def decode_other(name: str, function: cxx.Function) -> KernelName:
     else:
         label = _REWRITES.get(base) or _STRIP.sub("", base).removeprefix("kernel_").strip("_") or base
     types = [dtype for dtype in map(cxx.dtype_of, function.args[:6]) if dtype]
-    dtype = next((t for t in types if t[:2] in ("fp", "bf")), None) or (
-        types[0] if types and types[0] != "bool" else None
-    )
+    first = types[0] if types and types[0] != "bool" else None
+    dtype = next((t for t in types if t[:2] in ("fp", "bf")), first)
     low = f"{low} {label.lower()}"
-    return KernelName(
-        name, _first(_FAMILIES, low), join_words(label, dtype), kind=_first(_KINDS, low), dtype=dtype
-    )
+    family, kind = _first(_FAMILIES, low), _first(_KINDS, low)
+    return KernelName(name, family, join_words(label, dtype), kind, dtype=dtype)
 
 
 def _first(table: dict[str, tuple[str, ...]], text: str) -> str:
@@ -209,20 +180,12 @@ def _mangled(name: str, text: str) -> KernelName:
     if way and "ImplicitGemmConvolution" in names:
         dtype = "tf32" if "tfloat32_t" in names else None
         return KernelName(name, family, join_words("conv", way.lower(), dtype), kind="conv", dtype=dtype)
-    label = next(
-        (word for word in names if word.lower() not in ("kentry", "kernel", "kernel2", *_NAMESPACES)), None
-    )
+    label = next((word for word in names if word.lower() not in _NO_LABELS), None)
     return KernelName(name, family, label or text[:32], kind=_first(_KINDS, joined))
 
 
-_NAMESPACES = (
-    "ck_tile",
-    "cutlass",
-    "at",
-    "native",
-    "cutlass_cudnn_train",
-    "cutlass_cudnn_infer",
-    "c10",
-    "std",
-    "detail",
+_NO_LABELS = frozenset(
+    """
+    kentry kernel kernel2 ck_tile cutlass at native cutlass_cudnn_train cutlass_cudnn_infer c10 std detail
+    """.split()  # noqa: SIM905
 )

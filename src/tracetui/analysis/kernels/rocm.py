@@ -1,8 +1,8 @@
 """Names of matrix products and convolutions on AMD devices: Tensile (hipBLASLt, rocBLAS) and MIOpen.
 
 Tensile documents its abbreviations: ``MT`` the macro tile, ``MI`` the matrix instruction, ``ISA`` the
-architecture, and the index order of each operand (``Alik``: the first index of A is the summed one, so that A
-is transposed).
+architecture, and the index order of each operand (``Alik``: the first index of A is summed over, so A is
+transposed).
 """
 
 from __future__ import annotations
@@ -32,20 +32,12 @@ def _tensile(name: str, text: str) -> KernelName:
     tile = next((t[2:] for t in tokens if t.startswith("MT") and TILE.fullmatch(t[2:])), None)
     shape = next((t[2:] for t in tokens if t.startswith("MI") and TILE.fullmatch(t[2:])), None)
     isa = next((t[3:] for t in tokens if t.startswith("ISA") and len(t) < 10), None)
-    bias = "Bias" in tokens
+    short = join_words("gemm", dtype, "x".join(tile.split("x")[:2]) if tile else None, layout)
     return KernelName(
-        name=name,
-        family="rocm",
-        short=join_words("gemm", dtype, "x".join(tile.split("x")[:2]) if tile else None, layout),
-        kind="gemm",
-        arch=f"gfx{isa}" if isa else None,
-        dtype=dtype,
-        tile=tile,
-        instruction=shape,
-        layout=layout or None,
-        tensor_cores=True if shape else None,
-        notes=("bias epilogue",) if bias else (),
-    )
+        name, "rocm", short, "gemm", f"gfx{isa}" if isa else None, dtype, tile, instruction=shape,
+        layout=layout or None, tensor_cores=True if shape else None,
+        notes=("bias epilogue",) if "Bias" in tokens else (),
+    )  # fmt: skip
 
 
 def _miopen(name: str, text: str) -> KernelName:
@@ -55,13 +47,6 @@ def _miopen(name: str, text: str) -> KernelName:
     memory = next((t for t in tokens if t in MEMORY), None)
     dtype = next((cxx.DTYPES[t] for t in tokens[1:6] if t in cxx.DTYPES), None)
     way = next((CONVOLUTIONS[t] for t in tokens[1:3] if t in CONVOLUTIONS), None)
-    return KernelName(
-        name=name,
-        family="rocm",
-        short=join_words("conv", way, dtype, "x".join(tile.split("x")[:2]) if tile else None, memory),
-        kind="conv",
-        dtype=dtype,
-        tile=tile,
-        layout=memory,
-        notes=("implicit GEMM",),
-    )
+    short = join_words("conv", way, dtype, "x".join(tile.split("x")[:2]) if tile else None, memory)
+    notes = ("implicit GEMM",)
+    return KernelName(name, "rocm", short, "conv", dtype=dtype, tile=tile, layout=memory, notes=notes)

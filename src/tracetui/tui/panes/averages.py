@@ -7,7 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from tracetui.analysis.averages import GROUPS, Averages
+from tracetui.analysis.averages import Averages
+from tracetui.analysis.groups import GROUPS
 from tracetui.analysis.memory import MemoryUse
 from tracetui.session.session import Session
 from tracetui.tables.averages import averages_table

@@ -1,0 +1,20 @@
+"""Picking slices by kind and by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I64, Bool
+
+
+def named(trace: Trace, wanted: Callable[[str], bool]) -> Bool:
+    """Mask over `trace.names`."""
+    return np.fromiter(map(wanted, trace.names), np.bool_, len(trace.names))
+
+
+def plausible(trace: Trace, *kinds: Kind) -> I64:
+    """The slices of these kinds that are not `Trace.implausible`."""
+    return np.flatnonzero(trace.is_kind(*kinds) & ~trace.implausible)
