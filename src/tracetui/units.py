@@ -13,27 +13,6 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-__all__ = [
-    "BEFORE_UNIT",
-    "column_unit",
-    "duration",
-    "exact",
-    "fixed",
-    "in_unit",
-    "instant",
-    "memory_size",
-    "parse_time",
-    "percent",
-    "plural",
-    "rate",
-    "share",
-    "share_of",
-    "significant",
-    "size",
-    "tick",
-    "verb",
-]
-
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|[kMGT]i?B|[kMGT]?B(?:/s)?|[kMGT]?FLOP/s)\b)")
 """The space between a number and its unit, where no line is to be broken."""
 

@@ -54,11 +54,7 @@ class CaptureOptions:
         "bf16", "of the tensors and weights", "dtype", choices=DTYPES, sentence="", targets=("workload",)
     )
     compile: bool = option(
-        False,
-        "run it through torch.compile",
-        "compile",
-        names=("--compile/--no-compile",),
-        targets=COMPILED,
+        False, "run it through torch.compile", "compile", names=("--compile/--no-compile",), targets=COMPILED
     )
     mode: str = option("default", "of torch.compile", "mode", choices=MODES, targets=COMPILED)
     warmup: bool = option(

@@ -15,14 +15,7 @@ from tracetui.analysis.steps import Steps
 from tracetui.analysis.verdict import busy_text
 from tracetui.cells import fit, wrap
 from tracetui.report.findings import UNKNOWN_EVENTS, finding_titles, findings_markdown
-from tracetui.report.gaps import (
-    GapReport,
-    cause_lines,
-    causes_markdown,
-    gap_report,
-    headline,
-    lead_in_line,
-)
+from tracetui.report.gaps import GapReport, cause_lines, causes_markdown, gap_report, headline, lead_in_line
 from tracetui.safe_text import plain
 from tracetui.tables import markdown
 from tracetui.tables.findings import findings_json

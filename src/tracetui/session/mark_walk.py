@@ -38,11 +38,7 @@ class MarkWalk:
 
     def here(self) -> Mark:
         """The mark at the selected event's start (without one: in the middle of the screen), or a new one."""
-        made = mark_on(
-            self._walk.recording.trace,
-            self._walk.selected,
-            self._walk.middle - self._walk.offset,
-        )
+        made = mark_on(self._walk.recording.trace, self._walk.selected, self._walk.middle - self._walk.offset)
         there = self.marks.at(made.time)
         if there is None:
             return made

@@ -21,13 +21,7 @@ from tracetui.trace.model import I64, Bool, Trace
 
 _COMPARED = re.compile(r"(dur|at)(<=|>=|<|>|=)(.*)")
 _REGEX_LIMIT = 200
-_SIGNS = {
-    ">": np.greater,
-    ">=": np.greater_equal,
-    "<": np.less,
-    "<=": np.less_equal,
-    "=": np.equal,
-}
+_SIGNS = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal, "=": np.equal}
 
 
 class QueryError(ValueError):
