@@ -1,4 +1,4 @@
-"""Characters that the program writes, and the one-cell ASCII that stands for each where it has to."""
+"""The non-ASCII characters that the program writes, and the ASCII character that replaces each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ASCII_FALLBACKS = {shown: ascii for row in _PAIRS for shown, ascii in zip(*row, 
 
 
 def encodable(text: str, encoding: str) -> str:
-    """The text with every character that the encoding lacks as its twin, or as "?"."""
+    """The text with every character that the encoding lacks replaced by its fallback, or by "?"."""
     if text.isascii():
         return text
     missing: dict[int, str] = {}
