@@ -26,6 +26,8 @@ from tracetui.analysis.steps import summarize_steps
 from tracetui.trace import Trace, load
 
 DEFAULT = Path(__file__).parent.parent / "tests" / "data" / "llama_train.json.gz"
+COLUMNS = ("duration", "name", "category", "kind", "depth", "implausible")
+"""Columns that are alike in every copy."""
 
 
 def repeat(trace: Trace, times: int) -> Trace:
@@ -56,19 +58,11 @@ def repeat(trace: Trace, times: int) -> Trace:
         trace,
         lanes=lanes,
         start=start[order],
-        duration=column(trace.duration),
-        name=column(trace.name),
-        category=column(trace.category),
-        kind=column(trace.kind),
         lane=lane[order],
-        depth=column(trace.depth),
-        parent=link(trace.parent),
-        correlation=ids(trace.correlation),
-        external_id=ids(trace.external_id),
-        launch=link(trace.launch),
-        op=link(trace.op),
         source=np.arange(n * times)[order],
-        odd=column(trace.implausible),
+        **{name: column(getattr(trace, name)) for name in COLUMNS},
+        **{name: link(getattr(trace, name)) for name in ("parent", "launch", "op")},
+        **{name: ids(getattr(trace, name)) for name in ("correlation", "external_id")},
     )
 
 

@@ -284,9 +284,7 @@ def overhead(out: Path, device: str, names: list[str], rounds: int, active: int)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("part", choices=["overhead", "samples", "matrix", "ranks"])
     parser.add_argument("out", type=Path)
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])

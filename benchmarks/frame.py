@@ -52,19 +52,11 @@ def made(events: int) -> Trace:
     first = 0
     for i in range(THREADS + STREAMS):
         on_device = i >= THREADS
-        start, duration, depth, name = stream if on_device else thread
-        n = len(start) * times
-        shift = np.repeat(np.arange(times, dtype=np.int64) * PERIOD, len(start))
-        columns.append(
-            (
-                np.tile(start, times) + shift,
-                np.tile(duration, times),
-                np.tile(depth, times),
-                np.tile(name, times),
-                np.full(n, i),
-                np.full(n, int(Kind.KERNEL if on_device else Kind.CPU_OP)),
-            )
-        )
+        start, *others = (np.tile(column, times) for column in (stream if on_device else thread))
+        n = len(start)
+        start += np.repeat(np.arange(times, dtype=np.int64) * PERIOD, n // times)
+        kinds = np.full(n, int(Kind.KERNEL if on_device else Kind.CPU_OP))
+        columns.append((start, *others, np.full(n, i), kinds))
         rows = 1 if on_device else DEPTH
         kind = "stream" if on_device else "thread"
         lanes.append(
@@ -117,17 +109,11 @@ def _thread_pattern() -> tuple[np.ndarray, ...]:
             parts = 2 if depth % 3 else 1
             each = int(length * SHRINK) // parts
             for part in range(parts):
-                nest(
-                    start + (length - parts * each) // 2 + part * each,
-                    each - each // 12,
-                    depth + 1,
-                    7 * name + part,
-                )
+                at = start + (length - parts * each) // 2 + part * each
+                nest(at, each - each // 12, depth + 1, 7 * name + part)
 
     nest(0, PERIOD - PERIOD // 10, 0, 1)
-    return tuple(
-        np.array(c, dtype=np.int64) for c in zip(*sorted(found, key=lambda s: (s[0], -s[1])), strict=True)
-    )
+    return tuple(np.array(sorted(found, key=lambda s: (s[0], -s[1])), dtype=np.int64).T)
 
 
 def _stream_pattern(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
@@ -163,9 +149,7 @@ def frames(scene: Scene, height: int, step: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--events", type=int, nargs=2, default=[20_000, 2_000_000])
     parser.add_argument("--size", default="200x50")
     parser.add_argument("--moves", type=int, default=60)
@@ -177,12 +161,8 @@ def main() -> None:
     for what, share in (("whole trace", None), ("5 ms", 5_000_000), ("200 µs", 200_000)):
         views = []
         for scene in scenes:
-            low, high = scene.span
-            view = (
-                scene.view
-                if share is None
-                else fit((low + high) // 2, (low + high) // 2 + share, scene.view.width)
-            )
+            middle = sum(scene.span) // 2
+            view = fit(middle, middle + share, scene.view.width) if share else scene.view
             views.append(replace(scene, view=view))
         for scene in views:
             frames(scene, height, 0)  # rows are made when they are first seen

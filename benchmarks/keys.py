@@ -59,20 +59,14 @@ def held(fd: int, key: str, seconds: float = 2.0) -> bool:
     # The last press was a thirtieth of a second ago.
     rest = answer(fd, QUIET)
     settled = 1 / 30 + rest.last if rest.bytes else 0.0
-    told = (
-        f"{1e3 * settled:.0f} ms after its last press"
-        if rest.bytes
-        else "before the next press was due (33 ms)"
-    )
+    when = f"{1e3 * settled:.0f} ms" if rest.bytes else "less than 33 ms"
     size = (count + rest.bytes) / presses / 1e3
-    print(f"held {key}: settles {told} after its last press, {size:.1f} kB per press")
+    print(f"held {key}: settles {when} after its last press, {size:.1f} kB per press")
     return settled <= SETTLED and count > 0
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("trace", nargs="?", default=str(SAMPLE))
     parser.add_argument("keys", nargs="*")
     parser.add_argument("--size", default="200x50")

@@ -30,7 +30,6 @@ _NUMBERS = re.compile(rb'"(ts|External id|correlation|id|Ev Idx|Sequence number)
 
 
 # -- making a large trace
-# ---------------------------------------------------------------------------------------
 
 
 def make(sample: Path, out: Path, events: int, layout: str) -> None:
@@ -73,7 +72,6 @@ def make(sample: Path, out: Path, events: int, layout: str) -> None:
 
 
 # -- the ways to read it
-# ----------------------------------------------------------------------------------------
 
 
 def bare(path: str) -> int:
@@ -142,7 +140,6 @@ WAYS: dict[str, Callable[[str], int]] = {
 
 
 # -- measuring
-# --------------------------------------------------------------------------------------------------
 
 
 def anonymous() -> int:
@@ -214,9 +211,7 @@ def _measure(way: str, path: str, memory: bool) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     maker = commands.add_parser("make")
     maker.add_argument("sample", type=Path)

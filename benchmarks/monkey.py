@@ -3,11 +3,11 @@
     python benchmarks/monkey.py [TRACE ...] [--events 14400] [--seed 1] [--size 120x36]
 
 14,400 events on each trace are what a person does in two hours at two per second. Each trace has a process of
-its own, so that its memory is its own. First, all that there is to do is done once, at every size that the
-terminal is given (`monkey_memory.py`). From there to the end resident memory may grow by a tenth, and it may
-not be on its way to more: told is what as many events again would come to, should it go on like that.
-It is measured eight times, with the app at rest on the trace's screen. Told as well: which acts take long
-until the app has come to rest.
+its own, so that its memory is its own. First, everything is done once, at every size of the terminal
+(`monkey_memory.py`). From there to the end resident memory may grow by a tenth, and it may
+not be heading for more: the report extrapolates to as many events again. It is measured eight times, with the
+app at rest on the trace's screen. The report also lists the acts after which the app takes long to come to
+rest.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class Tame(TracetuiApp):
 
 
 @dataclass
-class Told:
-    """What came of it."""
+class Outcome:
+    """What happened on one trace."""
 
     events: int = 0
     seconds: float = 0.0
@@ -79,25 +79,25 @@ class Told:
 @contextmanager
 def failed_workers(failures: list[str]) -> Iterator[None]:
     """Collect what goes wrong in threads: the app shows it as a message and lives on."""
-    told = Worker.StateChanged.__init__
+    original = Worker.StateChanged.__init__
 
     def noted(self: Any, worker: Worker[Any], state: WorkerState) -> None:
         if state is WorkerState.ERROR and worker.error is not None:
             failures.append("in a worker: " + trace_of(worker.error))
-        told(self, worker, state)
+        original(self, worker, state)
 
     Worker.StateChanged.__init__ = noted  # type: ignore[method-assign]
     try:
         yield
     finally:
-        Worker.StateChanged.__init__ = told  # type: ignore[method-assign]
+        Worker.StateChanged.__init__ = original  # type: ignore[method-assign]
 
 
 def trace_of(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)[-8:])
 
 
-def said(acts: Iterable[Act]) -> str:
+def listed(acts: Iterable[Act]) -> str:
     return " | ".join(str(a) for a in acts)
 
 
@@ -114,47 +114,47 @@ def wrong_picture(app: App[Any]) -> str:
     return ""
 
 
-async def rampage(path: Path, count: int, seed: int, size: tuple[int, int], warm: bool = True) -> Told:
+async def rampage(path: Path, count: int, seed: int, size: tuple[int, int], warm: bool = True) -> Outcome:
     """Let the monkey loose on one trace. After a failure the app begins anew and the monkey goes on."""
     task = LoadTask(path).start()
     task.finished.wait()
     if task.trace is None:
         raise SystemExit(task.error)
-    told, doing, last = Told(), acts(seed), [Act("pause")] * 12
+    outcome, doing, last = Outcome(), acts(seed), [Act("pause")] * 12
     begun = time.perf_counter()
-    with failed_workers(told.failures):
-        while told.events < count:
+    with failed_workers(outcome.failures):
+        while outcome.events < count:
             app = Tame(task)
             try:
                 async with app.run_test(size=size) as pilot:
                     await pilot.pause(0.3)
-                    if warm and not told.events:
+                    if warm and not outcome.events:
                         await warm_up(pilot)
-                    if not told.memory:
-                        told.memory.append(await sample(pilot, told.events, size))
-                    while told.events < count and app.is_running:
+                    if not outcome.memory:
+                        outcome.memory.append(await sample(pilot, outcome.events, size))
+                    while outcome.events < count and app.is_running:
                         act = next(doing)
                         last = [*last[1:], act]
                         at = time.perf_counter()
                         await perform(pilot, act)
-                        told.took[name_of(act)].append(time.perf_counter() - at)
-                        told.events += act.events
-                        if told.events // 20 != (told.events - act.events) // 20:
+                        outcome.took[name_of(act)].append(time.perf_counter() - at)
+                        outcome.events += act.events
+                        if outcome.events // 20 != (outcome.events - act.events) // 20:
                             wrong = wrong_picture(app)
                             if wrong:  # between two layouts, perhaps, where nothing is painted
                                 await pilot.pause(0.05)
                                 wrong = wrong_picture(app)
                             if wrong:
-                                told.failures.append(f"{wrong}\nthe last acts: {said(last)}")
-                        if told.events >= len(told.memory) * count / PARTS:
-                            told.memory.append(await sample(pilot, told.events, size))
+                                outcome.failures.append(f"{wrong}\nthe last acts: {listed(last)}")
+                        if outcome.events >= len(outcome.memory) * count / PARTS:
+                            outcome.memory.append(await sample(pilot, outcome.events, size))
                     await settle(pilot, size)
                     if not app.is_running and app._exception is None:
-                        told.failures.append("the app ended")
+                        outcome.failures.append("the app ended")
             except Exception as error:
-                told.failures.append(f"{trace_of(error)}\nthe last acts: {said(last)}")
-    told.seconds = time.perf_counter() - begun
-    return told
+                outcome.failures.append(f"{trace_of(error)}\nthe last acts: {listed(last)}")
+    outcome.seconds = time.perf_counter() - begun
+    return outcome
 
 
 def name_of(act: Act) -> str:
@@ -164,18 +164,20 @@ def name_of(act: Act) -> str:
     return act.keys[0] if len(act.keys) == 1 else "several keys"
 
 
-def report(path: Path, told: Told) -> bool:
+def report(path: Path, outcome: Outcome) -> bool:
     """Print it; whether all was well."""
-    print(f"{path.name}: {told.events:,} events in {told.seconds:.0f} s, {len(told.failures)} failures")
-    grown = growth(told.memory)
-    samples = ", ".join(f"{s.resident / 2**20:.1f}" for s in told.memory)
-    objects = f"{told.memory[0].objects:,} to {told.memory[-1].objects:,}"
+    print(
+        f"{path.name}: {outcome.events:,} events in {outcome.seconds:.0f} s, {len(outcome.failures)} failures"
+    )
+    grown = growth(outcome.memory)
+    samples = ", ".join(f"{s.resident / 2**20:.1f}" for s in outcome.memory)
+    objects = f"{outcome.memory[0].objects:,} to {outcome.memory[-1].objects:,}"
     print(
         f"  memory {grown.end:+.1%}, at most {grown.most:+.1%}, by as many again {grown.twice:+.1%}: "
         f"{'held' if grown.held else 'NOT held'}\n  MiB: {samples}; objects {objects}"
     )
     # A machine that does something else for a moment makes any act slow once: the middle one counts.
-    slow = {k: v for k, v in told.took.items() if statistics.median(v) > SLOW / 2 and k != "pause"}
+    slow = {k: v for k, v in outcome.took.items() if statistics.median(v) > SLOW / 2 and k != "pause"}
     for name, seconds in sorted(slow.items(), key=lambda kv: -statistics.median(kv[1])):
         over = sum(s > SLOW for s in seconds)
         median, most = statistics.median(seconds) * 1e3, max(seconds) * 1e3
@@ -183,18 +185,16 @@ def report(path: Path, told: Told) -> bool:
             f"  slow: {name}: over 100 ms {over} of {len(seconds)}, median {median:.0f}, most {most:.0f} ms"
         )
     kinds: dict[str, list[str]] = defaultdict(list)
-    for failure in told.failures:
+    for failure in outcome.failures:
         kinds[failure.split("\nthe last acts")[0]].append(failure)
     for failures in kinds.values():
         print(f"\n{len(failures)} times: {failures[0]}")
     sys.stdout.flush()
-    return not told.failures and grown.held
+    return not outcome.failures and grown.held
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("traces", nargs="*", type=Path)
     parser.add_argument("--events", type=int, default=14_400, help="on each trace")
     parser.add_argument("--seed", type=int, default=1)
@@ -209,9 +209,9 @@ def main(arguments: Iterable[str] | None = None) -> int:
             path = traces[0].resolve()
             os.environ.update(HOME=home, TRACETUI_STATE=home, XDG_CONFIG_HOME=home, XDG_STATE_HOME=home)
             os.chdir(home)  # what the app exports
-            told = asyncio.run(rampage(path, options.events, options.seed, (columns, rows)))
+            outcome = asyncio.run(rampage(path, options.events, options.seed, (columns, rows)))
             os.chdir("/")
-        return 0 if report(path, told) else 1
+        return 0 if report(path, outcome) else 1
     again = [sys.executable, __file__, "--here", "--size", options.size, "--events", str(options.events)]
     ends = [
         subprocess.run([*again, "--seed", str(options.seed + n), str(path)]).returncode

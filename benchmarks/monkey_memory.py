@@ -115,8 +115,4 @@ def growth(samples: list[Sample]) -> Growth:
     def share(resident: float) -> float:
         return resident / first.resident - 1
 
-    return Growth(
-        share(last.resident),
-        share(max(s.resident for s in samples)),
-        share(last.resident + more),
-    )
+    return Growth(share(last.resident), share(max(s.resident for s in samples)), share(last.resident + more))

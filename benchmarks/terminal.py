@@ -12,7 +12,7 @@ import sys
 import termios
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
 NAMES = {"up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D"}
@@ -29,29 +29,33 @@ class Answer(NamedTuple):
 
 
 @contextmanager
-def viewer(trace: str, size: tuple[int, int], ssh: bool = False) -> Iterator[int]:
-    """`tracetui open TRACE` in a terminal of (columns, rows): the terminal's file descriptor."""
+def terminal(command: list[str], size: tuple[int, int], **environment: str) -> Iterator[int]:
+    """Run a command in a terminal of (columns, rows). Yields the terminal's file descriptor."""
     pid, fd = pty.fork()
     if pid == 0:
-        os.environ.update(
-            TERM="xterm-256color", COLORTERM="truecolor", COLUMNS=str(size[0]), LINES=str(size[1])
-        )
-        for name in ("NO_COLOR", "SSH_TTY", "SSH_CONNECTION"):
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+        for name in ("NO_COLOR", "SSH_TTY", "SSH_CONNECTION", "COLUMNS", "LINES"):
             os.environ.pop(name, None)
-        if ssh:
-            os.environ["SSH_CONNECTION"] = SSH
-        time.sleep(0.2)
-        os.execv(sys.executable, [sys.executable, "-m", "tracetui", "open", trace])
+        os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", **environment)
+        os.execvp(command[0], command)
     try:
-        fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
         yield fd
     finally:
         for sign in (signal.SIGTERM, signal.SIGKILL):
-            try:
-                os.kill(pid, sign)
-            except ProcessLookupError:
-                break
-            time.sleep(0.2)
+            os.kill(pid, sign)
+            time.sleep(0.1)
+        os.waitpid(pid, 0)
+        os.close(fd)
+
+
+def viewing(trace: str) -> list[str]:
+    """The command that opens a trace."""
+    return [sys.executable, "-m", "tracetui", "open", trace]
+
+
+def viewer(trace: str, size: tuple[int, int], ssh: bool = False) -> AbstractContextManager[int]:
+    """`tracetui open TRACE` in a terminal."""
+    return terminal(viewing(trace), size, **({"SSH_CONNECTION": SSH} if ssh else {}))
 
 
 def press(fd: int, key: str) -> None:

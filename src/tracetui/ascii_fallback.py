@@ -1,53 +1,16 @@
-"""Characters that the program writes, and the one-cell ASCII that stands for each where it has to."""
+"""The non-ASCII characters that the program writes, and the ASCII character that replaces each."""
 
 from __future__ import annotations
 
-__all__ = ["ASCII_FALLBACKS", "encodable"]
-
-ASCII_FALLBACKS = {
-    "…": "~",
-    "▼": "v",
-    "▲": "^",
-    "▌": "|",
-    "█": "#",
-    "░": ".",
-    "│": "|",
-    "┊": "|",
-    "·": "-",
-    "↵": ">",
-    "⚠": "!",
-    "◂": "<",
-    "▸": ">",
-    "▏": "|",
-    "▎": "|",
-    "▍": "|",
-    "▋": "#",
-    "▊": "#",
-    "▉": "#",
-    "◀": "<",
-    "└": "`",
-    "→": ">",
-    "←": "<",
-    "↑": "^",
-    "↓": "v",
-    "↔": "-",
-    "×": "x",
-    "µ": "u",
-    "“": '"',
-    "”": '"',
-    "ᵀ": "T",
-    "▁": "_",
-    "▂": "_",
-    "▃": "-",
-    "▄": "-",
-    "▅": "=",
-    "▆": "=",
-    "▇": "#",
-}
+_PAIRS = (
+    ("…▼▲▌█░│┊·↵⚠◂▸▏▎▍▋▊▉◀", "~v^|#.||->!<>|||###<"),
+    ("└→←↑↓↔×µ“”ᵀ▁▂▃▄▅▆▇", '`><^v-xu""T__--==#'),
+)
+ASCII_FALLBACKS = {shown: ascii for row in _PAIRS for shown, ascii in zip(*row, strict=True)}
 
 
 def encodable(text: str, encoding: str) -> str:
-    """The text with every character that the encoding lacks as its twin, or as "?"."""
+    """The text with every character that the encoding lacks replaced by its fallback, or by "?"."""
     if text.isascii():
         return text
     missing: dict[int, str] = {}

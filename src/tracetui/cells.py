@@ -1,4 +1,4 @@
-"""Text cut and padded to cells of the terminal."""
+"""Text cut, padded and wrapped to terminal cells."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rich.cells import cell_len, set_cell_size
 from tracetui.units import BEFORE_UNIT
 
 SHORTEST_CLAUSE = 5
-"""Cells of a sentence's beginning that say something."""
+"""A shorter beginning of a sentence (in cells) says nothing."""
 
 
 def _head(text: str, width: int) -> str:
-    """A start of the text that overflows `width` cells, or all of it, found without a look at the rest."""
+    """A prefix of the text that overflows `width` cells, or all of it, without looking at the rest."""
     size = 2 * width + 8
     while size < len(text) and cell_len(text[:size]) <= width:
         size *= 2  # combining marks take no cell
@@ -21,7 +21,7 @@ def _head(text: str, width: int) -> str:
 
 
 def clip(text: str, width: int) -> str:
-    """At most `width` cells of the text, with an ellipsis where something was cut off."""
+    """The text cut to `width` cells, with an ellipsis if it was cut."""
     if width <= 0:
         return ""
     if text.isascii():
@@ -31,12 +31,12 @@ def clip(text: str, width: int) -> str:
 
 
 def _cut(head: str) -> str:
-    """With an ellipsis at its end, but never two: what was cut may have been cut before."""
+    """With one ellipsis at the end: the text may have been cut before."""
     return head.rstrip(" …") + "…"
 
 
 def clauses(text: str, width: int) -> str:
-    """At most `width` cells of a sentence: where it is too long, its last clauses are left out whole."""
+    """A sentence cut to `width` cells by dropping whole clauses from its end."""
     if cell_len(text) <= width:
         return text
     head = set_cell_size(text, max(0, width - 1))  # the ellipsis comes after the clause
@@ -44,20 +44,21 @@ def clauses(text: str, width: int) -> str:
     return _cut(head[: max(ends)]) if max(ends) >= SHORTEST_CLAUSE else clip(text, width)
 
 
-def middle(text: str, width: int) -> str:
-    """Like `clip`, but both ends of the text stay: file names differ at either."""
+def middle(text: str, width: int, tail: int = 0) -> str:
+    """Like `clip`, but cut in the middle: file names differ at either end. `tail`: cells of the end."""
     if cell_len(text) <= width or width < 5:
         return clip(text, width)
-    tail = text[-(width // 2) :]
-    while cell_len(tail) > width // 2:
-        tail = tail[1:]
-    return _cut(set_cell_size(text, width - 1 - cell_len(tail))) + tail.lstrip("…")
+    size = tail or width // 2
+    end = text[-size:]
+    while cell_len(end) > size:
+        end = end[1:]
+    return _cut(set_cell_size(text, width - 1 - cell_len(end))) + end.lstrip("…")
 
 
 def fit(text: str, width: int) -> str:
-    """`text` in at most `width` cells; what is cut is cut in the middle, where names differ least.
+    """The text cut to `width` cells in the middle, where names differ least.
 
-    In reports; unlike `middle` it keeps two thirds of the beginning."""
+    For reports: unlike `middle`, two thirds of what is kept are its beginning."""
     if cell_len(text) <= width:
         return text
     if width < 4:
@@ -75,23 +76,23 @@ def cell(text: str, width: int, right: bool = False) -> str:
 
 
 def same_place(before: Sequence[str], row: int, after: Sequence[str]) -> int:
-    """The line that holds what line `row` began with, now that the same text is broken at another width."""
-    told = sum(len(text.replace(" ", "")) for text in before[:row])
+    """The line of `after` with the start of line `row` of `before`: one text wrapped at two widths."""
+    left = sum(len(text.replace(" ", "")) for text in before[:row])
     for n, text in enumerate(after):
-        told -= len(text.replace(" ", ""))
-        if told < 0:
+        left -= len(text.replace(" ", ""))
+        if left < 0:
             return n
     return max(0, len(after) - 1)
 
 
 def wrap(text: str, width: int, limit: int = 1000) -> list[str]:
-    """Lines of at most `width` cells, broken at spaces where there are any, but not between a number and its
-    unit; at most `limit` lines."""
+    """At most `limit` lines of at most `width` cells, broken at spaces if possible, but not between a number
+    and its unit."""
     width = max(1, width)
     lines: list[str] = []
     at = 0
     while at < len(text) and len(lines) < limit:
-        # The line to come lies within a short piece of what is left.
+        # The next line lies within a short piece of the rest.
         piece = _head(text[at : at + 64 * width], width)
         if cell_len(piece) <= width:
             lines.append(piece)

@@ -1,4 +1,4 @@
-"""Text from a file made harmless: what a stranger wrote reaches the terminal as plain characters only."""
+"""Make text from files safe: whatever a stranger wrote reaches the terminal as plain characters."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _UNSAFE = re.compile(
 )
 
 _MARKS = 4
-"""No script needs more combining marks on a letter; a pile of them paints over the lines above and below."""
+"""No script puts more combining marks on a letter; a pile of them would paint over other lines."""
 
 
 @lru_cache(maxsize=2)
 def _piles(end: int) -> re.Pattern[str]:
-    """Runs of more than `_MARKS` combining marks below `end`. Made when first needed: it asks for the kind of
-    every character."""
+    """Matches runs of more than `_MARKS` combining marks below `end`. Built on first use: it looks up the
+    category of every character."""
     marks = "".join(c for c in map(chr, range(0x300, end)) if unicodedata.category(c) in ("Mn", "Me"))
     return re.compile(f"[{marks}]{{{_MARKS + 1},}}")
 
 
 def _without_piles(text: str) -> str:
-    # Marks beyond the basic plane are no bitmap in `re`, and cost fifty times as much per character.
+    # `re` has no bitmap beyond the basic plane: marks there cost fifty times as much per character.
     piles = _piles(0x10000 if max(text) <= "\uffff" else 0x20000)
     return piles.sub(lambda pile: pile[0][:_MARKS] + "\ufffd", text)
 
@@ -38,15 +38,15 @@ def _without_piles(text: str) -> str:
 def _visible(match: re.Match[str]) -> str:
     code = ord(match.group())
     if code < 0x20:
-        return chr(0x2400 + code)  # the control's picture, e.g. ␛
+        return chr(0x2400 + code)  # its control picture, e.g. ␛
     return "␡" if code == 0x7F else "\ufffd"
 
 
 def plain(text: str, limit: int | None = None) -> str:
-    """`text` with everything that could move a cursor, hide or reorder text replaced by a visible character.
+    """The text with everything that could move the cursor, or hide or reorder text, made visible.
 
-    Console markup such as `[bold]` is left as it is: callers print it as plain text, never as markup.
-    `limit`: cut to so many characters, the last one an ellipsis.
+    Console markup such as `[bold]` stays: callers print it as plain text, never as markup.
+    `limit`: most characters, the last one an ellipsis if cut.
     """
     if limit is not None and len(text) > limit:
         text = text[: max(0, limit - 1)] + "…"

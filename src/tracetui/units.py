@@ -1,11 +1,10 @@
 """Numbers as text, for every part of the program: times, shares, rates, sizes, counts.
 
-Times are written with `µs`. Where that cannot be shown (`--ascii`, an output that cannot encode it) the
-writer of the text turns it into `us`; names of JSON fields say `us`, as do PyTorch's own tables, whose format
-is in `tracetui.report.pytorch_table`.
+Times are written with `µs`. If that cannot be shown (`--ascii`, or the output's encoding lacks it), the
+writer replaces it with `us`. JSON fields and PyTorch's own tables (`tracetui.report.pytorch_table`) use `us`.
 
-What is rounded never reaches the next unit's 1 by its digits: 999.96 µs is `1.00 ms`, not `1000.0 µs`. A
-share that is not the whole is never `100%`, and one of something is never `0%`.
+Rounding never gives 1000 of a unit: 999.96 µs is `1.00 ms`, not `1000.0 µs`. A share below the whole is never
+`100%`, and one above nothing is never `0%`.
 """
 
 from __future__ import annotations
@@ -13,41 +12,20 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-__all__ = [
-    "BEFORE_UNIT",
-    "column_unit",
-    "duration",
-    "exact",
-    "fixed",
-    "in_unit",
-    "instant",
-    "memory_size",
-    "parse_time",
-    "percent",
-    "plural",
-    "rate",
-    "share",
-    "share_of",
-    "significant",
-    "size",
-    "tick",
-    "verb",
-]
-
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|[kMGT]i?B|[kMGT]?B(?:/s)?|[kMGT]?FLOP/s)\b)")
-"""The space between a number and its unit, where no line is to be broken."""
+"""The space between a number and its unit, where lines must not break."""
 
 SECONDS_EXACT = 100
-"""Columns of times below so many seconds are told in microseconds."""
+"""Columns of times below this many seconds are in microseconds."""
 _UNITS = ((1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (1_000_000_000, "s"))
 # Microseconds may be written with a u, with the micro sign U+00B5 or the Greek letter U+03BC.
 _TIME = re.compile(r"\s*(-?(?:\d+(?:\.\d*)?|\.\d+))\s*(ns|[u\u00b5\u03bc]s|ms|s|)\s*", re.ASCII)
 LONGEST_TIME = 40
-"""Characters of a time that somebody types."""
+"""Characters of a typed time."""
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """A number of at least 0 with so many significant digits; above, whole: `2.50`, `15.3`, `1,234`."""
+    """A number >= 0 with this many significant digits, large ones as integers: `2.50`, `15.3`, `1,234`."""
     for decimals in range(digits - 1, 0, -1):
         text = f"{value:.{decimals}f}"
         if len(text) <= digits + 1:
@@ -56,7 +34,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def duration(ns: float, digits: int = 3) -> str:
-    """A time as people say it: `850 ns`, `15.3 µs`, `2.50 ms`, `1.29 s`; `digits` significant digits."""
+    """A time for people: `850 ns`, `15.3 µs`, `2.50 ms`, `1.29 s`; `digits` significant digits."""
     if ns < 0:
         return "-" + duration(-ns, digits)
     if ns < 999.5:
@@ -78,22 +56,22 @@ def fixed(ns: float) -> str:
 
 
 def exact(ns: float) -> str:
-    """Like `fixed`, for a sentence: without what only lines it up."""
+    """Like `fixed`, without padding, for a sentence."""
     return fixed(ns).rstrip()
 
 
 def column_unit(longest_ns: float) -> str:
-    """The unit of a column whose longest time this is: µs, to the nanosecond; ms from `SECONDS_EXACT` on."""
+    """The unit of a column with this longest time: µs, or ms from `SECONDS_EXACT` on."""
     return "µs" if longest_ns < SECONDS_EXACT * 1e9 else "ms"
 
 
 def in_unit(ns: float, unit: str = "µs") -> str:
-    """A time as a number of `unit`s (µs or ms), for a column that names its unit: `1,234.567`."""
+    """A time in `unit` (µs or ms), for a column whose title has the unit: `1,234.567`."""
     return f"{ns / (1e3 if unit == 'µs' else 1e6):,.3f}"
 
 
 def instant(ns: int) -> str:
-    """A time from the trace's zero, exact: `1,234.567 µs` up to a second, then `1.234567890 s`."""
+    """An exact time since the trace's zero: `1,234.567 µs` up to a second, then `1.234567890 s`."""
     sign, ns = ("-", -ns) if ns < 0 else ("", ns)
     scale, unit, decimals = (1_000, "µs", 3) if ns < 1_000_000_000 else (1_000_000_000, "s", 9)
     whole, rest = divmod(ns, scale)
@@ -101,7 +79,7 @@ def instant(ns: int) -> str:
 
 
 def tick(ns: int, step: int) -> str:
-    """A time from the trace's zero as exact as `step` (ns) asks: `12.30 ms` for a step of 10 µs."""
+    """A time since the trace's zero with the precision of `step` (ns): `12.30 ms` for a step of 10 µs."""
     sign, ns = ("-", -ns) if ns < 0 else ("", ns)
     scale, unit = next((s, u) for s, u in reversed(_UNITS) if ns >= s or s == 1)
     decimals = 0
@@ -113,9 +91,9 @@ def tick(ns: int, step: int) -> str:
 
 
 def parse_time(text: str) -> Fraction:
-    """Nanoseconds of a time as people type it: `250us`, `1.5 ms`, `.5s`, `1,000 ns`; without a unit µs.
+    """Nanoseconds of a typed time: `250us`, `1.5 ms`, `.5s`, `1,000 ns`; without a unit, µs.
 
-    Raises ValueError, without a message for people: what a time looks like depends on where it is typed.
+    Raises ValueError. Its message is not for users: callers have examples that suit them.
     """
     found = _TIME.fullmatch(text.replace(",", ""))
     if found is None or len(text) > LONGEST_TIME:
@@ -124,7 +102,7 @@ def parse_time(text: str) -> Fraction:
 
 
 def as_typed(ns: int) -> str:
-    """A time from the trace's zero, exact, without zeros at its end: `60 ms`, `1.5 µs`."""
+    """An exact time since the trace's zero without trailing zeros: `60 ms`, `1.5 µs`."""
     step = 1
     while ns and ns % (10 * step) == 0:
         step *= 10
@@ -132,7 +110,7 @@ def as_typed(ns: int) -> str:
 
 
 def percent(part: float, decimals: int) -> str:
-    """A share of one with so many decimals: `34.6%`, `<0.1%`; not the whole: at most `99.9%`."""
+    """A share of 1 with this many decimals: `34.6%`, `<0.1%`; below 1 at most `99.9%`."""
     least = 10.0**-decimals
     value = 100 * part
     text = f"{min(value, 100 - least) if value < 100 else value:.{decimals}f}"
@@ -142,13 +120,13 @@ def percent(part: float, decimals: int) -> str:
 
 
 def share(part: float) -> str:
-    """A share of one: `3.4%`, `97%`, `99.9%`, `<0.1%`."""
+    """A share of 1: `3.4%`, `97%`, `99.9%`, `<0.1%`."""
     exact = abs(part) < 0.0995 or 0.995 <= part < 1
     return percent(part, 1 if exact else 0)
 
 
 def share_of(part: float, whole: float) -> str:
-    """A share with two decimals, for a column, as in PyTorch's table; `-` of nothing."""
+    """A share with two decimals for a column, as in PyTorch's table; `-` if the whole is 0."""
     return percent(part / whole, 2) if whole else "-"
 
 
@@ -158,7 +136,7 @@ def rate(per_second: float, unit: str) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes of a file or a copy, in powers of 1000 as bandwidths are: `4 B`, `33.6 MB`."""
+    """Bytes of a file or a copy, in powers of 1000 like bandwidths: `4 B`, `33.6 MB`."""
     return _scaled(count, 1000, ("", "k", "M", "G", "T"), "B")
 
 
@@ -179,11 +157,11 @@ def _scaled(value: float, base: int, prefixes: tuple[str, ...], unit: str) -> st
 
 
 def plural(count: int, noun: str, many: str = "") -> str:
-    """`1 call`, `20 calls`, `2 matches`; `many` where the plural is another: `2 copies`."""
+    """`1 call`, `20 calls`, `2 matches`; `many` is an irregular plural: `2 copies`."""
     many = many or noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
     return f"{count:,} {noun if count == 1 else many}"
 
 
 def verb(count: int, many: str) -> str:
-    """The verb that goes with a count: `1 call takes`, `2 calls take`."""
+    """A verb that agrees with a count: `1 call takes`, `2 calls take`."""
     return f"{many}s" if count == 1 else many

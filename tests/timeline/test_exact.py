@@ -7,9 +7,10 @@ import pytest
 
 from tracetui.timeline import viewport
 from tracetui.timeline.labels import beside, ends, label_width, shortened
-from tracetui.timeline.ruler import base_label, step_of, ticks
+from tracetui.timeline.ruler import step_of, ticks
 from tracetui.timeline.series import BLOCK, brief_of, series, stepped, text_of
 from tracetui.timeline.viewport import FAR, Limits, Viewport
+from tracetui.units import as_typed
 
 VIEW = Viewport(1000.0, 10.0, 20)
 """1,000 to 1,200 ns, ten to a cell."""
@@ -119,8 +120,8 @@ def test_ticks() -> None:
     base, found = ticks(Viewport(123_456_789.0, 1.0, 60))
     assert base == 123_456_000
     assert [(one.column, one.label) for one in found] == [(11, "+800 ns"), (31, "+820 ns"), (51, "+840 ns")]
-    assert base_label(base) == "123.456 ms"
-    assert base_label(2_000_000_000) == "2 s"
+    assert as_typed(base) == "123.456 ms"
+    assert as_typed(2_000_000_000) == "2 s"
 
 
 @pytest.mark.parametrize(("width", "cells"), [(10, 16), (80, 16), (89, 16), (90, 17), (180, 26), (300, 26)])

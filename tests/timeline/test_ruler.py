@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.timeline.ruler import ROOM, base_label, step_of, ticks
+from tracetui.timeline.ruler import ROOM, step_of, ticks
 from tracetui.timeline.viewport import Viewport
+from tracetui.units import as_typed
 
 views = st.builds(
     Viewport, st.integers(0, 10**13).map(float), st.integers(1, 10**9).map(float), st.integers(20, 250)
@@ -45,7 +46,7 @@ def test_labels_say_the_time(view: Viewport) -> None:
     assert len({tick.label for tick in found}) == len(found)
     if base is not None:
         assert base <= view.start_ns
-        assert value_of(base_label(base)) == pytest.approx(base, abs=0.5)
+        assert value_of(as_typed(base)) == pytest.approx(base, abs=0.5)
         assert all(tick.label == "0" or tick.label.startswith("+") for tick in found)
 
 

@@ -22,8 +22,8 @@ from tracetui.session.marks import (
     mark_on,
     next_mark,
     note_text,
+    one_line,
     save_marks,
-    told,
     with_mark,
 )
 from tracetui.session.state import state_file, write_state
@@ -175,9 +175,9 @@ def test_what_can_be_read_of_a_file_is_read_and_made_harmless(tmp_path: Path) ->
 
 
 def test_a_note_in_one_line() -> None:
-    assert told(Mark(1_500, "slow")) == "slow, at 1.500 µs"
-    assert told(Mark(1_500, "slow", "it waits\n\n for Ann")) == "slow: it waits / for Ann"
-    assert told(Mark(1_500, "it waits", "it waits\nfor Ann")) == "it waits / for Ann"
+    assert one_line(Mark(1_500, "slow")) == "slow, at 1.500 µs"
+    assert one_line(Mark(1_500, "slow", "it waits\n\n for Ann")) == "slow: it waits / for Ann"
+    assert one_line(Mark(1_500, "it waits", "it waits\nfor Ann")) == "it waits / for Ann"
     assert rest_of_note(Mark(0, "it waits", "it waits\nfor Ann")) == "for Ann"
     assert rest_of_note(Mark(0, "x", "it waits")) == "it waits"
     assert rest_of_note(Mark(0, "x")) == "-"

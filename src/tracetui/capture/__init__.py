@@ -31,12 +31,7 @@ from tracetui.capture.events import (
     Progress,
     phase_times,
 )
-from tracetui.capture.options import (
-    OPTIONS,
-    CaptureOptions,
-    OptionError,
-    launched_rank,
-)
+from tracetui.capture.options import OPTIONS, CaptureOptions, OptionError, launched_rank
 from tracetui.capture.run import Capture, start
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What an option is, and the built-in workloads with theirs; readable without importing torch."""
+"""Options, and the built-in workloads with theirs; does not import torch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 Value: TypeAlias = int | str | bool | None
-"""What a workload's option may hold. None means "not given" (only where the default is None)."""
+"""The value of a workload's option. None means "not given" (only if the default is None)."""
 
 
 @dataclass(frozen=True)
@@ -23,21 +23,21 @@ class Option:
     help: str
     """A phrase, for the form."""
     choices: tuple[str, ...] = ()
-    """For an option that is one of some words."""
+    """The allowed words."""
     free: bool = False
     """Any text; `choices` are suggestions."""
 
     # Of the options of every capture:
     least: int | None = None
-    """The smallest number. The sizes of a workload are above 0."""
+    """The smallest number. Sizes of workloads are always above 0."""
     targets: tuple[str, ...] = ("workload", "callable", "script")
-    """The kinds of target that it is for; the form leaves it out for others."""
+    """The kinds of target that it applies to; the form omits it for others."""
     label: str = ""
-    """What the form calls it; "": the form does not have it."""
+    """Its label in the form; "": not in the form."""
     sentence: str | None = None
     """For `--help`; None: `help` as a sentence."""
     names: tuple[str, ...] = ()
-    """How the command line spells it, where that is not `--name`."""
+    """Its spellings on the command line, if not `--name`."""
     metavar: str | None = None
     envvar: str | None = None
 
@@ -69,9 +69,9 @@ class Workload:
         return next((p for p in self.params if p.name == name), None)
 
     def tag(self, values: Mapping[str, Value]) -> str:
-        """The part of a file's name that the sizes make, e.g. "64x128x768x3072" or "sdpa_8x16x1024x64".
+        """The part of a file name made from the sizes, e.g. "64x128x768x3072" or "sdpa_8x16x1024x64".
 
-        Words come first, and one that is the default of an option other than the first is left out.
+        Words come first; defaults are left out, except for the first option.
         """
         words, sizes = [], []
         for i, p in enumerate(self.params):
@@ -168,4 +168,4 @@ WORKLOADS: Mapping[str, Workload] = {
         ),
     )
 }
-"""Name to workload, in the order in which a learner meets them."""
+"""Workloads by name, in the order for learners."""

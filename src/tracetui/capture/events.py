@@ -1,4 +1,4 @@
-"""What a running capture tells: small frozen records, in order. `elapsed` is seconds since the start."""
+"""The events of a running capture: small frozen records, in order. `elapsed` is seconds since the start."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 
 class Phase(str, Enum):
-    """The phases of a capture, in the order in which they come; some captures skip some.
+    """The phases of a capture in order; some captures skip some.
 
     The values are the words of the .meta.json and of the child's messages; `label` is for people.
     """
@@ -26,7 +26,7 @@ class Phase(str, Enum):
 
     @property
     def label(self) -> str:
-        """What goes on in this phase."""
+        """What happens in this phase, for people."""
         return _LABELS.get(self, self.value)
 
 
@@ -39,19 +39,19 @@ _LABELS = {
 
 @dataclass(frozen=True)
 class Progress:
-    """A phase began, or went on by a step."""
+    """A phase began, or a step of it is done."""
 
     elapsed: float
     phase: Phase
     detail: str = ""
     step: int = 0
-    """Steps of this phase that are done."""
+    """Finished steps of this phase."""
     steps: int = 0
-    """Steps in this phase, 0 where it has none or where nobody knows."""
+    """Steps in this phase, 0 if it has none or the number is unknown."""
 
     @property
     def text(self) -> str:
-        """One line for people, e.g. "profiling: step 3 of 5 (active)": the step under way."""
+        """One line for people with the current step, e.g. "profiling: step 3 of 5 (active)"."""
         label = self.phase.label
         if self.steps:
             detail = f" ({self.detail})" if self.detail else ""
@@ -79,7 +79,7 @@ class Output:
 
 @dataclass(frozen=True)
 class CaptureResult:
-    """The files of a finished capture. All of them exist, whole."""
+    """The files of a finished capture. All of them exist and are complete."""
 
     trace: Path
     """.json or .json.gz."""
@@ -88,9 +88,9 @@ class CaptureResult:
     meta: Path
     """.meta.json: versions, device, options, the command to repeat it."""
     averages: Path | None
-    """.averages.json, where it was asked for."""
+    """.averages.json, if requested."""
     info: dict[str, Any]
-    """What `meta` holds."""
+    """The contents of `meta`."""
     notes: tuple[Note, ...] = ()
 
     @property
@@ -117,7 +117,7 @@ class Failed:
     message: str
     """One line, safe to show."""
     tail: tuple[str, ...] = ()
-    """The last lines that the child printed, safe to show; empty where `message` says it all."""
+    """The last lines that the child printed, safe to show; empty if `message` says it all."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ CaptureEvent: TypeAlias = Progress | Note | Output | Done | Failed | Cancelled
 
 
 def phase_times(events: Iterable[CaptureEvent], now: float | None = None) -> list[tuple[Phase, float]]:
-    """Seconds spent in each phase so far, in order. `now`: the capture's elapsed time, while it runs."""
+    """Seconds spent in each phase so far, in order. `now`: elapsed time of a running capture."""
     starts: list[tuple[Phase, float]] = []
     end = 0.0
     for event in events:

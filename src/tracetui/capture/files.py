@@ -1,4 +1,4 @@
-"""Where a capture's files go: made whole in a scratch directory beside their place, then renamed into it."""
+"""A capture's files: written to a scratch directory in their folder, then renamed into place."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ SUFFIXES = (".json", ".json.gz", ".txt", ".averages.json", ".meta.json")
 
 @dataclass(frozen=True)
 class Scratch:
-    """A hidden directory in the folder that the files are for."""
+    """A hidden directory in the target folder."""
 
     directory: Path
     folder: Path
     made: tuple[Path, ...]
-    """Directories that were made for this capture, outermost first."""
+    """Directories created for this capture, outermost first."""
 
     def remove(self) -> None:
-        """Delete the scratch directory, and the directories made for it where nothing else came into them."""
+        """Delete the scratch directory, and the directories created for it if they are empty."""
         shutil.rmtree(self.directory, ignore_errors=True)
         _remove_empty(self.made)
 
@@ -42,12 +42,12 @@ def _remove_empty(made: Sequence[Path]) -> None:
 
 
 def make_scratch(options: CaptureOptions) -> Scratch:
-    """Make the output directory, its folder, and a scratch directory in that.
+    """Create the output directory, its folder, and a scratch directory in that.
 
-    Raises OSError: FileNotFoundError where the output directory's parent does not exist (a typing error,
-    most likely), others where it cannot be written to.
+    Raises OSError: FileNotFoundError if the parent of the output directory does not exist (most likely a
+    typo), others if it is not writable.
     """
-    output = Path(os.path.expanduser(options.output))  # "~nobody" stays as it is, and is not there
+    output = Path(os.path.expanduser(options.output))  # an unknown "~user" stays as it is, and does not exist
     folder = output / options.folder
     made = [path for path in (output, folder) if not path.exists()]
     try:
@@ -69,8 +69,8 @@ def publish(
 ) -> CaptureResult:
     """Write the .meta.json, and move all files (suffix to path) to their names; raises OSError.
 
-    An earlier capture of the same name stays: this one is then called NAME-2, NAME-3, ... With
-    `options.force` the earlier one is replaced.
+    If there is a capture of the same name, this one is called NAME-2, NAME-3, ...; `options.force` replaces
+    the earlier one.
     """
     meta = {
         "tracetui": __version__,
@@ -104,14 +104,14 @@ def _numbered(stem: str, number: int) -> str:
 
 
 def _move_all(sources: Mapping[str, Path], folder: Path, stem: str, force: bool) -> bool:
-    """Rename all files to `stem`. False, with nothing changed, where one of that name is there already."""
+    """Rename all files to `stem`. False, with nothing changed, if a file of that name exists."""
     if force:
         for suffix in SUFFIXES:
             target = folder / (stem + suffix)
             if suffix in sources:
                 os.replace(sources[suffix], target)
             else:
-                target.unlink(missing_ok=True)  # of the capture that this one replaces
+                target.unlink(missing_ok=True)  # from the replaced capture
         return True
     if any((folder / (stem + suffix)).exists() for suffix in SUFFIXES):
         return False
@@ -125,13 +125,13 @@ def _move_all(sources: Mapping[str, Path], folder: Path, stem: str, force: bool)
         for target in done:
             target.unlink()
         if isinstance(error, FileExistsError):
-            return False  # another capture took the name since we looked; the sources are still linked
+            return False  # another capture took the name meanwhile; the sources are still there
         raise
     return True
 
 
 def _move_new(source: Path, target: Path) -> None:
-    """Give `source` a second name that nobody has: unlike a rename, a hard link never overwrites."""
+    """Give `source` a second name: unlike a rename, a hard link never overwrites."""
     try:
         os.link(source, target)
     except FileExistsError:

@@ -1,4 +1,4 @@
-"""Every process of a capture, found by a mark in its environment. For both sides: standard library only."""
+"""Finding all processes of a capture by a mark in their environment. Used by both sides: stdlib only."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "TRACETUI_CAPTURE"
-"""Environment variable that every process of a capture inherits, also one in a session of its own."""
+"""Environment variable inherited by every process of a capture, even in a session of its own."""
 
 
 def kill_marked(value: str, spare: int = 0, seconds: float = 2.0) -> None:
-    """SIGKILL every process whose mark has this value, and wait so long for them to be gone.
+    """SIGKILL every process whose mark has this value, and wait up to `seconds` for them to end.
 
     `spare`: a process id to leave alone. Linux only: elsewhere another process's environment cannot be read,
     and nothing is found.
@@ -21,7 +21,7 @@ def kill_marked(value: str, spare: int = 0, seconds: float = 2.0) -> None:
     end = time.monotonic() + seconds
     killed: set[int] = set()
     while True:
-        found = {pid for pid in _marked(value) if pid != spare}  # what they started meanwhile as well
+        found = {pid for pid in _marked(value) if pid != spare}  # including processes started meanwhile
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)

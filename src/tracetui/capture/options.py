@@ -18,47 +18,43 @@ from tracetui.capture.catalog import WORKLOADS, Option, Value
 DTYPES = ("bf16", "fp16", "fp32")
 MODES = ("default", "reduce-overhead", "max-autotune")
 COMPILED = ("workload", "callable")
-"""The kinds of target that torch.compile is for: a script compiles by itself."""
+"""The kinds of target for torch.compile: a script compiles by itself."""
 WARMUP_STEPS = 3
-"""Steps run before the profiler starts, where `CaptureOptions.warmup` is set."""
+"""Steps run before the profiler starts if `CaptureOptions.warmup` is set."""
 
 _CALLABLE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 class OptionError(ValueError):
-    """Options that cannot be: the message is one line for people."""
+    """Invalid options; the message is one line for people."""
 
 
 def launched_rank() -> int | None:
-    """This process's rank, where torchrun or the like started several; None for a process on its own."""
+    """This process's rank if torchrun or the like started several; else None."""
     rank, world = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
     return int(rank) if rank.isdecimal() and world.isdecimal() and int(world) > 1 else None
 
 
 def option(default: Any, help: str, label: str = "", sentence: str | None = None, **more: Any) -> Any:
-    """A field that is an option of every capture; the arguments are those of `Option`."""
+    """A field for an option of every capture; the arguments are those of `Option`."""
     return field(default=default, metadata={"help": help, "label": label, "sentence": sentence, **more})
 
 
 @dataclass(frozen=True)
 class CaptureOptions:
-    """Everything a capture is made from. `check()` says whether it can be; `command()` repeats it."""
+    """Everything that defines a capture. `check()` validates it, `command()` repeats it."""
 
     target: str
     """A name in `WORKLOADS`, "module:function", or the path of a script that ends in .py."""
     params: Mapping[str, Value] = field(default_factory=dict)
-    """The workload's own options (`WORKLOADS[target].params`); what is absent has its default."""
+    """The workload's own options (`WORKLOADS[target].params`); missing ones have their defaults."""
     script_args: tuple[str, ...] = ()
     """`sys.argv[1:]` of a script."""
     dtype: str = option(
         "bf16", "of the tensors and weights", "dtype", choices=DTYPES, sentence="", targets=("workload",)
     )
     compile: bool = option(
-        False,
-        "run it through torch.compile",
-        "compile",
-        names=("--compile/--no-compile",),
-        targets=COMPILED,
+        False, "run it through torch.compile", "compile", names=("--compile/--no-compile",), targets=COMPILED
     )
     mode: str = option("default", "of torch.compile", "mode", choices=MODES, targets=COMPILED)
     warmup: bool = option(
@@ -125,12 +121,12 @@ class CaptureOptions:
         return self.wait + self.schedule_warmup + self.active
 
     def values(self) -> dict[str, Value]:
-        """The workload's own options, defaults filled in. Empty for user code."""
+        """The workload's own options including defaults. Empty for user code."""
         workload = WORKLOADS.get(self.target)
         return {**workload.defaults(), **self.params} if workload else {}
 
     def check(self) -> None:
-        """Raise `OptionError` for what cannot be captured, before a child is started."""
+        """Raise `OptionError` if this cannot be captured, before a child is started."""
         if self.kind == "workload":
             self._check_params()
         elif self.kind == "callable" and not _CALLABLE.fullmatch(self.target):
@@ -195,7 +191,7 @@ class CaptureOptions:
     def stem(self) -> str:
         """The files' name without suffix, as in the series: "64x128x768x3072_bf16_warm_compile".
 
-        Under torchrun it ends with the rank: each rank is a capture of its own.
+        Under torchrun it ends with the rank: each rank makes its own capture.
         """
         parts = []
         if self.kind == "workload":
@@ -211,7 +207,7 @@ class CaptureOptions:
         return "_".join(parts)
 
     def to_argv(self) -> list[str]:
-        """Arguments of `tracetui capture` that make the same options; defaults are left out."""
+        """Arguments of `tracetui capture` for the same options; defaults are left out."""
         argv = [self.target]
         for name, value in self.params.items():
             if value is not None and value != WORKLOADS[self.target].defaults().get(name):

@@ -1,4 +1,4 @@
-"""The child's process: how it is started, and how it ends together with everything that it started."""
+"""The child process: starting it, and ending it together with everything that it started."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class StartError(Exception):
 
 
 def find_python(wanted: str | None) -> str:
-    """The Python to run the child with. Raises `StartError` where it is not there or has no torch."""
+    """The Python for the child. Raises `StartError` if it is missing or has no torch."""
     if wanted is None:
-        # Looks for the module without importing it: this process stays without torch.
+        # Find the module without importing it: this process stays without torch.
         if find_spec("torch") is None:
             raise StartError(
                 "no_torch",
@@ -37,7 +37,7 @@ def find_python(wanted: str | None) -> str:
             )
         return sys.executable
     path = os.path.expanduser(wanted)
-    if os.path.isdir(path):  # an environment's folder is as good as the Python in it
+    if os.path.isdir(path):  # an environment's folder stands for the Python in it
         inside = Path(path, *(("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python")))
         path = str(inside)
     found = shutil.which(path)
@@ -47,10 +47,10 @@ def find_python(wanted: str | None) -> str:
 
 
 class Child:
-    """A running child: its pipes, and the end of it.
+    """A running child and its pipes.
 
-    stdin carries the job, and its closing tells the child that this process is gone; stdout carries events;
-    stderr carries whatever the workload prints.
+    stdin carries the job; when it closes, the child knows that this process is gone. stdout carries events,
+    stderr whatever the workload prints.
     """
 
     def __init__(self, python: str) -> None:
@@ -63,7 +63,7 @@ class Child:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env={**os.environ, MARK: self._mark},
-                # A session of its own: the terminal's Ctrl+C reaches this process alone, which then decides.
+                # A session of its own: Ctrl+C in the terminal reaches only this process, which then decides.
                 start_new_session=True,
             )
         except OSError as error:
@@ -75,19 +75,19 @@ class Child:
 
     @property
     def reaped(self) -> bool:
-        """Whether it has ended and been waited for: from then on its process id may be another's."""
+        """Whether it has been waited for: from then on its process id may be reused."""
         return self.process.returncode is not None
 
     def send(self, line: bytes) -> None:
         assert self.process.stdin is not None
-        with suppress(BrokenPipeError):  # it ended at once: its exit tells more
+        with suppress(BrokenPipeError):  # it ended at once: the exit status says more
             self.process.stdin.write(line)
             self.process.stdin.flush()
 
     def wait(self) -> int:
-        """Wait until the child has ended, end what it left behind, and return its exit status."""
+        """Wait for the child to end, kill what it left behind, and return its exit status."""
         if hasattr(os, "waitid"):
-            # Not reaped yet: as long as its entry stands, nobody else can get its process id or group.
+            # Not reaped yet: until then, nobody else can get its process id or group.
             os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
             self.kill()
             return self.process.wait()
@@ -104,10 +104,10 @@ class Child:
             os.killpg(self.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the child and all that it started, at once."""
+        """Kill the child and everything that it started."""
         if sys.platform == "win32":
             subprocess.run(["taskkill", "/F", "/T", "/PID", str(self.pid)], capture_output=True, check=False)
             return
         kill_marked(self._mark)
-        with suppress(ProcessLookupError, PermissionError):  # whoever has cleared the environment
+        with suppress(ProcessLookupError, PermissionError):  # those that cleared their environment
             os.killpg(self.pid, signal.SIGKILL)

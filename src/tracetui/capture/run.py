@@ -1,4 +1,4 @@
-"""Start a capture and follow it: `start` gives a `Capture`, which tells its events and can be cancelled."""
+"""Start and follow a capture: `start` returns a `Capture`, which yields events and can be cancelled."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ from tracetui.capture.options import WARMUP_STEPS, CaptureOptions
 from tracetui.capture.process import Child, StartError, find_python
 
 TAIL_LINES = 20
-"""How many of the last printed lines a failure carries."""
+"""Number of last printed lines in a failure."""
 LINE_LIMIT = 2000
-"""Characters of a printed line that are kept."""
+"""Longer printed lines are cut to this many characters."""
 KEPT_LINES = 10_000
-"""How many printed lines a `Capture` keeps as events; those after go to `on_event` alone."""
+"""Printed lines that a `Capture` keeps as events; later ones only go to `on_event`."""
 GRACE_SECONDS = 2.0
-"""From the polite request to end to the kill."""
+"""From SIGTERM to SIGKILL."""
 EXIT_SECONDS = 15.0
-"""How long a child may take to leave after its last event (exit handlers of the user's code)."""
+"""How long a child may take to exit after its last event (exit handlers of user code)."""
 
 
 def start(options: CaptureOptions, on_event: Callable[[CaptureEvent], object] | None = None) -> Capture:
     """Start a capture in a child process and return at once.
 
-    Raises `OptionError` for options that cannot be; all else that goes wrong is the `Failed` event.
-    `on_event` is called from background threads, never twice at a time, and must not raise.
-    The last event is `Done`, `Failed` or `Cancelled`; the child and all it started have ended by then.
+    Raises `OptionError` for invalid options; everything else that goes wrong is a `Failed` event.
+    `on_event` is called from background threads, one call at a time, and must not raise.
+    The last event is `Done`, `Failed` or `Cancelled`; the child and everything it started have ended by then.
     """
     options.check()
     return Capture(options, on_event)
 
 
 class Capture:
-    """A capture under way. Iterate over it for its events (from the first one, as often as you like)."""
+    """A running capture. Iterate over it for its events (from the first one, as often as you like)."""
 
     def __init__(self, options: CaptureOptions, on_event: Callable[[CaptureEvent], object] | None) -> None:
         self.options = options
@@ -62,15 +62,15 @@ class Capture:
         self._telling = threading.Lock()
         self._began = time.monotonic()
         self._child: Child | None = None
-        self._canceled = False
+        self._cancelled = False
         self._last: dict[str, Any] | None = None  # the child's "done" or "failed"
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
-        # A daemon: a program that ends without waiting ends the capture too, through the child's stdin.
+        # A daemon: if the program ends without waiting, so does the capture, through the child's stdin.
         threading.Thread(target=self._run, name="capture", daemon=True).start()
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the start; stands still once the capture has ended."""
+        """Seconds since the start, or until the end of the capture."""
         end = self.end
         return end.elapsed if end is not None else time.monotonic() - self._began
 
@@ -82,13 +82,13 @@ class Capture:
 
     @property
     def end(self) -> Done | Failed | Cancelled | None:
-        """The last event, or None while the capture runs."""
+        """The last event; None while the capture runs."""
         last = self._events[-1] if self._events else None
         return last if isinstance(last, Done | Failed | Cancelled) else None
 
     @property
     def pid(self) -> int | None:
-        """The child's process id, None before it was started."""
+        """The child's process id; None before it is started."""
         return self._child.pid if self._child else None
 
     def __iter__(self) -> Iterator[CaptureEvent]:
@@ -97,7 +97,7 @@ class Capture:
         while True:
             with self._news:
                 while i >= len(self._events):
-                    self._news.wait(0.5)  # not forever: Ctrl+C must get through on every system
+                    self._news.wait(0.5)  # with a timeout: Ctrl+C must work on every system
                 event = self._events[i]
             yield event
             if isinstance(event, Done | Failed | Cancelled):
@@ -113,10 +113,10 @@ class Capture:
     def cancel(self) -> None:
         """End the child and everything that it started. Returns at once; `Cancelled` follows within seconds.
 
-        Nothing happens to a capture that has ended.
+        Does nothing if the capture has ended.
         """
         with self._news:
-            self._canceled = True
+            self._cancelled = True
             child = self._child
         if child is not None and not child.reaped:
             child.terminate()
@@ -132,7 +132,7 @@ class Capture:
         timer.start()
 
     def _emit(self, event: CaptureEvent) -> None:
-        # Two locks: a callback may wait for a thread that is about to ask for our events.
+        # Two locks: a callback may wait for a thread that is about to read our events.
         with self._telling:
             with self._news:
                 self._printed += isinstance(event, Output)
@@ -160,17 +160,17 @@ class Capture:
             end = Failed(self._now(), "internal", f"internal error: {type(error).__name__}: {error}")
         if scratch is not None:
             scratch.remove()
-        if isinstance(end, Failed) and self._canceled:
+        if isinstance(end, Failed) and self._cancelled:
             end = Cancelled(self._now())
         self._emit(end)
 
     def _follow(self, scratch: Scratch) -> int:
-        """Run the child to its end, passing its events on; returns its exit status."""
+        """Run the child to its end and pass on its events; returns its exit status."""
         child = Child(find_python(self.options.python))
         with self._news:
             self._child = child
-            canceled = self._canceled
-        if canceled:
+            cancelled = self._cancelled
+        if cancelled:
             child.kill()
         job = asdict(self.options) | {
             "kind": self.options.kind,
@@ -191,12 +191,12 @@ class Capture:
             reader.start()
         status = child.wait()
         for reader in readers:
-            reader.join(5.0)  # the pipes end with the last process that holds them
+            reader.join(5.0)  # the pipes close with the last process that has them open
         return status
 
     def _read_events(self, pipe: IO[bytes], child: Child) -> None:
         for line in pipe:
-            with suppress(ValueError, KeyError):  # nothing but the child writes here; skip what is cut off
+            with suppress(ValueError, KeyError):  # only the child writes here; skip truncated lines
                 message = json.loads(line)
                 if message["event"] == "phase":
                     phase = Phase(message["phase"])
@@ -210,7 +210,7 @@ class Capture:
 
     def _read_output(self, pipe: IO[bytes]) -> None:
         for raw in pipe:
-            # A progress bar rewrites its line: what it showed last is what counts.
+            # A progress bar rewrites its line: only the last state counts.
             text = raw.decode("utf-8", "replace").rstrip("\r\n").rpartition("\r")[2][:LINE_LIMIT]
             if text.startswith("USDT:"):
                 continue  # Kineto's own probes, printed by torch 2.13
@@ -219,7 +219,7 @@ class Capture:
 
     def _conclude(self, scratch: Scratch, status: int) -> Done | Failed | Cancelled:
         last = self._last or {}
-        if self._canceled:
+        if self._cancelled:
             return Cancelled(self._now())
         notes = tuple(event for event in self.events if isinstance(event, Note))
         if last.get("event") == "done":

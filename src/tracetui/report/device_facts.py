@@ -1,4 +1,4 @@
-"""How a kernel was launched and what it took, how much a copy moved: what is read first of a device event."""
+"""The most important facts about a device event: a kernel's launch and resources, a copy's bytes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _BANDWIDTH = "memory bandwidth (GB/s)"
 
 
 def device_facts(args: Mapping[str, Any]) -> tuple[list[tuple[str, str]], frozenset[str]]:
-    """(label, value) of the facts, and the arguments that they tell in full.
+    """(label, value) of the facts, and the arguments that they show in full.
 
-    Arguments of other types than the profiler writes are passed over.
+    Arguments of unexpected types are ignored.
     """
     facts: list[tuple[str, str]] = []
-    told: set[str] = set()
+    shown: set[str] = set()
     grid, block = _shape(args.get("grid")), _shape(args.get("block"))
     if grid and block:
         facts.append(("grid", f"{grid} blocks of {block} threads"))
-        told |= {"grid", "block"}
+        shown |= {"grid", "block"}
     took = []
     for key, words in (
         (_OCCUPANCY, "{}% (est.)"),
@@ -31,17 +31,17 @@ def device_facts(args: Mapping[str, Any]) -> tuple[list[tuple[str, str]], frozen
         value = args.get(key)
         if _whole(value):
             took.append(words.format(value))
-            told.add(key)
+            shown.add(key)
     if took:
-        facts.append(("occupancy" if _OCCUPANCY in told else "takes", ", ".join(took)))
+        facts.append(("occupancy" if _OCCUPANCY in shown else "takes", ", ".join(took)))
     moved, speed = args.get("bytes"), args.get(_BANDWIDTH)
     if _whole(moved):
         rate = ""
         if isinstance(speed, int | float) and not isinstance(speed, bool) and 0 < speed < 1e9:
             rate = f" at {significant(speed)} GB/s"
         facts.append(("moves", f"{moved:,} bytes{rate}"))
-        told.add("bytes")
-    return facts, frozenset(told)
+        shown.add("bytes")
+    return facts, frozenset(shown)
 
 
 def _whole(value: object) -> bool:
@@ -49,7 +49,7 @@ def _whole(value: object) -> bool:
 
 
 def _shape(value: object) -> str:
-    """A grid or a block: `1024 × 1 × 1`; "" where it is none."""
+    """A grid or a block: `1024 × 1 × 1`; "" if it is not one."""
     if not isinstance(value, list) or not 1 <= len(value) <= 3 or not all(map(_whole, value)):
         return ""
     return " × ".join(str(n) for n in value)

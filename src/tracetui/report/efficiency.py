@@ -1,4 +1,4 @@
-"""What is said of efficiency around its tables: the device, its peak, what was not recorded."""
+"""The efficiency report around its tables: the device, its peak, what was not recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be said about one event, or about the whole file, line by line. Pure functions."""
+"""Facts about one event, or about the whole file, line by line. Pure functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tracetui.units import exact, fixed, instant, memory_size, plural, share_of,
 
 VALUE_LIMIT = 4000
 SHOWN_EVENTS = 8
-"""Of the kernels of an op, and of other lists: so many lines, then how many more there are."""
+"""Most lines of a list, such as the kernels of an op."""
 
 
 class Fact(NamedTuple):
@@ -35,12 +35,12 @@ class Fact(NamedTuple):
 def event_facts(
     trace: Trace, i: int, args: Mapping[str, Any] | None, memory: Records | None = None
 ) -> list[Fact]:
-    """All there is to say about slice i. `args`: its arguments, None while they are being read."""
-    # What is looked for most comes first, a kernel's full name last: it may fill the pane.
+    """All facts about slice i. `args`: its arguments, None while they are being read."""
+    # The most wanted facts come first, a kernel's full name last: it may fill the pane.
     name = trace.name_of(i)
     short_form = short_of(trace, i)
     whole = [Fact("full name", name)] if short_form != name else []
-    launched, told = device_facts(args) if args and is_device(trace, i) else ([], frozenset())
+    launched, shown = device_facts(args) if args and is_device(trace, i) else ([], frozenset())
     facts = [Fact("name", short_form), *_itself(trace, i), *(Fact(*fact) for fact in launched)]
     facts += [*_memory(trace, i, memory), *_links(trace, i), *_place(trace, i), *_kin(trace, i)]
     if args is None:
@@ -48,12 +48,12 @@ def event_facts(
     elif not args:
         facts.append(Fact("args", "none"))
     else:
-        facts += [Fact(plain(str(k), 40), value_text(v)) for k, v in args.items() if k not in told]
+        facts += [Fact(plain(str(k), 40), value_text(v)) for k, v in args.items() if k not in shown]
     return facts + whole
 
 
 def self_time(trace: Trace, i: int) -> int:
-    """Duration less that of the children, in ns."""
+    """Duration minus that of the children, in ns."""
     children = trace.children(i)
     return int(trace.duration[i]) - int(trace.duration[children].sum())
 
@@ -94,7 +94,7 @@ def _memory(trace: Trace, i: int, records: Records | None) -> list[Fact]:
 
 
 def _step(trace: Trace, i: int) -> int:
-    """The ProfilerStep slice that slice i belongs to: where it, or its launch, begins; -1 for none."""
+    """The ProfilerStep slice in which slice i (or its launch) begins; -1 for none."""
     steps = find_steps(trace)
     step = int(step_of(steps, launch_times(trace, np.array([i], dtype=np.int64)))[0])
     return int(steps.event[step]) if step >= 0 else -1
@@ -133,7 +133,7 @@ def _launched(trace: Trace, i: int) -> list[Fact]:
         return []
     step = np.flatnonzero((steps := find_steps(trace)).event == i)
     others = 0
-    if len(step):  # whichever thread launched it: the numbers of the table of steps
+    if len(step):  # launched by any thread: the same numbers as in the table of steps
         work = on_devices[step_of(steps, launch_times(trace, on_devices)) == step[0]]
         kernels = int(np.count_nonzero(trace.kind[work] == Kind.KERNEL))
         copies = len(work) - kernels
@@ -165,7 +165,7 @@ def _launched(trace: Trace, i: int) -> list[Fact]:
 
 
 def _launched_by_others(trace: Trace, i: int, launch: I32) -> int:
-    """How much was launched from other lanes while slice i lasted; `launch`: those of all device work."""
+    """How many launches other lanes made during slice i. `launch`: those of all device work."""
     launch = launch[launch >= 0]
     begin, end = int(trace.start[i]), int(trace.start[i]) + int(trace.duration[i])
     during = (trace.start[launch] >= begin) & (trace.start[launch] < end)
@@ -173,7 +173,7 @@ def _launched_by_others(trace: Trace, i: int, launch: I32) -> int:
 
 
 def _kin(trace: Trace, i: int) -> list[Fact]:
-    """The events of the same name in the same kind of lane."""
+    """The events with the same name and kind."""
     same = np.flatnonzero((trace.name == trace.name[i]) & (trace.kind == trace.kind[i]))
     if len(same) < 2:
         return []
@@ -189,7 +189,7 @@ def _kin(trace: Trace, i: int) -> list[Fact]:
 
 
 def histogram(values: Any, bins: int = 24) -> str:
-    """How sorted durations spread: a row of bars, the shortest left. An empty bin is a dot."""
+    """The distribution of sorted durations as a row of bars, shortest left. An empty bin is a dot."""
     low, high = float(values[0]), float(values[-1])
     if high <= low:
         return "all alike"
@@ -210,7 +210,7 @@ def value_text(value: Any) -> str:
 
 
 def trace_facts(trace: Trace) -> list[Fact]:
-    """What the file says about itself, and what was wrong with it."""
+    """Facts about the file, and what was wrong with it."""
     first, last = trace.span
     info = trace.info
     facts = [
@@ -232,9 +232,8 @@ def trace_facts(trace: Trace) -> list[Fact]:
         )
     facts += [Fact(f"device {plain(str(d.get('id', '')), 8)}", device_text(d)) for d in info.devices]
     if info.distributed:
-        facts.append(
-            Fact("distributed", value_text({k: v for k, v in info.distributed.items() if k != "pg_config"}))
-        )
+        shown = {k: v for k, v in info.distributed.items() if k != "pg_config"}
+        facts.append(Fact("distributed", value_text(shown)))
     facts += [Fact(plain(str(k), 40), value_text(v)) for k, v in info.properties.items()]
     facts.append(Fact("", "Select an event to see its details: click it, or use the arrow keys."))
     return facts
@@ -254,9 +253,9 @@ def device_text(device: Mapping[str, Any]) -> str:
 
 
 def wrapped(facts: list[Fact], width: int, lines: Callable[[str, int], list[str]] = wrap) -> list[Fact]:
-    """The facts with values broken into lines of `width` cells; the label stands at the first."""
-    found = []
-    for fact in facts:
-        for n, line in enumerate(lines(fact.value, width)):
-            found.append(Fact(fact.label if n == 0 else "", line, fact.event))
-    return found
+    """The facts with values wrapped to `width` cells; the first line has the label."""
+    return [
+        Fact("" if n else fact.label, line, fact.event)
+        for fact in facts
+        for n, line in enumerate(lines(fact.value, width))
+    ]

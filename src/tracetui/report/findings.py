@@ -19,7 +19,7 @@ UNKNOWN_EVENTS = (
     "GPU work)."
 )
 SHOWN = 3
-"""Pieces of evidence in text; JSON has all that the finding lists."""
+"""Pieces of evidence shown in text; JSON has all of them."""
 
 
 def _nothing(results: Results) -> str:
@@ -49,7 +49,7 @@ def finding_titles(findings: Sequence[Finding], width: int, limit: int) -> list[
 
 
 def findings_lines(results: Results, width: int) -> list[Line]:
-    """Each finding with its explanation, what to try, and the first of its evidence."""
+    """Each finding with its explanation, advice, and the first pieces of evidence."""
     width = min(width, 100)
     if not results.findings():
         return [[(part, "")] for part in wrap(_nothing(results), width)]
@@ -61,9 +61,7 @@ def findings_lines(results: Results, width: int) -> list[Line]:
         lines += [[(f"{'':9}{part}", "title")] for part in title[1:]]
         lines += [[(f"  {part}", "")] for part in wrap(f.text, width - 2)]
         advice = wrap(f.advice, width - 7)
-        lines += [
-            [("  Try: " if i == 0 else "       ", "accent"), (part, "")] for i, part in enumerate(advice)
-        ]
+        lines += [[("       " if i else "  Try: ", "accent"), (part, "")] for i, part in enumerate(advice)]
         lines += [[(fit(f"  > {text}", width), "dim")] for text in _evidence(results.trace, f)]
     return lines
 

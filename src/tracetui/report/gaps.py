@@ -1,4 +1,4 @@
-"""What is said of the gaps of each device, around their table: busy and idle time, the causes."""
+"""The gap report around its tables: busy and idle time of each device, and causes."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ class GapReport:
     totals: list[CauseTotal]
     lead_in: Causes | None
     name: str
-    """What the device is, safe to show; "" where the trace does not say."""
+    """The device's name, safe to show; "" if the trace does not have it."""
     first: int
-    """Where they begin among `Results.gaps`."""
+    """Index of its first gap in `Results.gaps`."""
 
     def longest(self, minimum: int, limit: int) -> tuple[list[int], int]:
-        """The longest gaps of at least `minimum` ns, at most `limit` of them (0: all), as rows of the table;
-        and how many more there are."""
+        """Table rows of the longest gaps of at least `minimum` ns, at most `limit` (0: all), and how many
+        more there are."""
         order = self.first + self.gaps.longest(minimum)
         shown = order[:limit] if limit else order
         return shown.tolist(), len(order) - len(shown)
 
     def rows(self, minimum: int) -> I64:
-        """The rows of the table, by time, of gaps of at least `minimum` ns."""
+        """Table rows, by time, of the gaps of at least `minimum` ns."""
         return self.first + np.flatnonzero(self.gaps.duration >= minimum)
 
 
 def gap_report(results: Results) -> list[GapReport]:
-    """The gaps of every device; for a step those within its window (see `summarize_steps`)."""
+    """The gaps of every device; for a step, those within its window (see `summarize_steps`)."""
     reports, first = [], 0
     for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
         lead_in = lead_in_cause(results.trace, gaps) if results.is_whole else None
@@ -63,7 +63,7 @@ def gap_report(results: Results) -> list[GapReport]:
 
 
 def _device_name(trace: Trace, device: int) -> str:
-    """The device's name by `deviceProperties`, safe to show; "" where there is none."""
+    """The device's name from `deviceProperties`, safe to show; "" if there is none."""
     for entry in trace.info.devices:
         if entry.get("id") == device and isinstance(entry.get("name"), str):
             return plain(entry["name"], 60)
@@ -71,7 +71,7 @@ def _device_name(trace: Trace, device: int) -> str:
 
 
 def gaps_json(results: Results, minimum: int = 0) -> dict[str, Any]:
-    """All gaps of at least `minimum` ns in order of time; the sums are over all gaps."""
+    """All gaps of at least `minimum` ns by time; sums are over all gaps."""
     shown = pick(gap_columns(results), JSON)
     return {
         "devices": [
@@ -100,7 +100,7 @@ def _device_json(report: GapReport) -> dict[str, Any]:
 
 
 def headline(report: GapReport) -> str:
-    """One line on a device."""
+    """One line about a device."""
     gaps = report.gaps
     name = f" ({report.name})" if report.name else ""
     line = f"GPU {gaps.device}{name}: busy {busy_text(gaps.busy_share)} of {duration(gaps.span)}"
@@ -117,7 +117,7 @@ def lead_in_line(report: GapReport) -> str | None:
 
 
 def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) -> list[Line]:
-    """Per device a headline, its idle time by cause, and its longest gaps: `limit` of them, 0 for all."""
+    """For each device a headline, its idle time by cause, and its `limit` longest gaps (0: all)."""
     lines: list[Line] = []
     table = gap_columns(results)
     title = "Longest gaps" if minimum <= 0 else f"Gaps of {duration(minimum)} and more"
@@ -135,7 +135,7 @@ def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) 
 
 
 def gaps_markdown(results: Results, minimum: int = 0, limit: int = 20) -> str:
-    """Per device the causes and the longest gaps as Markdown tables."""
+    """The causes and longest gaps of each device as Markdown tables."""
     text = ""
     shown = pick(gap_columns(results), TEXT)
     for report in gap_report(results):
@@ -150,7 +150,7 @@ def gaps_markdown(results: Results, minimum: int = 0, limit: int = 20) -> str:
 
 
 def cause_lines(totals: list[CauseTotal], idle: int, width: int) -> list[Line]:
-    """Idle time by cause, with bars. The last column takes the room that is left."""
+    """Idle time by cause, with bars. The last column takes the remaining width."""
     wide = max(8, min(20, width - 72))
     rows: list[list[str | Span]] = [
         [
@@ -171,14 +171,9 @@ def cause_lines(totals: list[CauseTotal], idle: int, width: int) -> list[Line]:
 
 def causes_markdown(totals: list[CauseTotal], idle: int) -> str:
     """Idle time by cause as a Markdown table."""
+    parts = [share(t.duration / idle) if idle else "" for t in totals]
     rows = [
-        [
-            t.cause,
-            duration(t.duration),
-            share(t.duration / idle) if idle else "",
-            f"{t.gaps:,}",
-            CAUSE_TEXT[t.cause],
-        ]
-        for t in totals
+        [t.cause, duration(t.duration), part, f"{t.gaps:,}", CAUSE_TEXT[t.cause]]
+        for t, part in zip(totals, parts, strict=True)
     ]
     return markdown.table(["Cause", "Idle", "Share", "Gaps", ""], rows, "<>>><")

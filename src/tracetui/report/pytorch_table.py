@@ -1,7 +1,7 @@
 """The averages as text in PyTorch's own layout: what `prof.key_averages().table(...)` prints, character for
 character.
 
-Worked out from torch.autograd.profiler_util._build_table: widths, units, and what is cut where.
+It follows torch.autograd.profiler_util._build_table: widths, units, and where names are cut.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tracetui.tables.averages import GROUP_HEADERS, format_memory, format_share,
 from tracetui.trace.model import F64, I64
 
 NAME_WIDTH = 55
-"""PyTorch's default for the widest name column."""
+"""PyTorch's default limit for the name column."""
 FULL_NAME_WIDTH = 200
 SHAPES_WIDTH = 80
 COLUMN_WIDTH = 12
@@ -30,7 +30,7 @@ GAP = "  "
 class _Column:
     header: str
     rank: int
-    """Columns of a high rank are the first to go where the terminal is narrow."""
+    """On a narrow terminal, columns with the highest rank are dropped first."""
     cell: Callable[[int], str]
 
 
@@ -85,14 +85,14 @@ MEMORY_COLUMNS = (
     "cuda_memory_usage",
     "self_cuda_memory_usage",
 )
-"""Columns to sort by where the trace has memory records, under PyTorch's names."""
+"""Sort columns of traces with memory records, by PyTorch's names."""
 
 
 def sort_rows(table: Averages, times: Times, column: str, memory: MemoryUse | None = None) -> list[int]:
-    """Row numbers as PyTorch sorts them by a column: largest first, equal ones as they come.
+    """Row numbers in PyTorch's order: largest first, equal ones unchanged.
 
-    Raises KeyError for a column that is none of `SORT_COLUMNS` and `MEMORY_COLUMNS`; by one of these the
-    rows stay as they are where there is no `memory`.
+    Raises KeyError for a column not in `SORT_COLUMNS` or `MEMORY_COLUMNS`. Without `memory`, the latter leave
+    the order as it is.
     """
     if column in MEMORY_COLUMNS:
         sizes = np.zeros(len(table), dtype=np.int64)
@@ -128,11 +128,11 @@ def pytorch_table(
     name_width: int = NAME_WIDTH,
     fit: int | None = None,
 ) -> str:
-    """The rows of `order` as text, with a new line at the end; "" for a table without rows.
+    """The rows of `order` as text ending in a newline; "" for an empty table.
 
-    `times`: of the table's rows, see `tracetui.analysis.pytorch_times`; `memory`: where it was recorded.
-    `name_width`: the widest that the name column may be (PyTorch's `max_name_column_width`). `fit`: leave
-    columns out and cut names until a line has at most so many characters, for a terminal.
+    `times`: those of the table's rows, see `tracetui.analysis.pytorch_times`; `memory`: if it was recorded.
+    `name_width`: the limit of the name column (PyTorch's `max_name_column_width`). `fit`: drop columns and
+    cut names until a line has at most this many characters, for a terminal.
     """
     if not len(table):
         return ""
@@ -142,7 +142,7 @@ def pytorch_table(
         float(times.self_device[i]) for i in every if table.device[i] and not table.annotation[i]
     )
     columns = _columns(table, times, memory, all_cpu, all_device)
-    # PyTorch measures the names of all rows, also of those that the limit leaves out.
+    # PyTorch measures the names of all rows, even of those beyond the limit.
     name_column = min(max(map(len, table.names)) + 4, name_width)
     grouped = GROUP_HEADERS.get(table.grouped_by)
     group_column = min(max(map(len, table.groups)) + 4, SHAPES_WIDTH) if grouped else 0

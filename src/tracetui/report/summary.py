@@ -15,14 +15,7 @@ from tracetui.analysis.steps import Steps
 from tracetui.analysis.verdict import busy_text
 from tracetui.cells import fit, wrap
 from tracetui.report.findings import UNKNOWN_EVENTS, finding_titles, findings_markdown
-from tracetui.report.gaps import (
-    GapReport,
-    cause_lines,
-    causes_markdown,
-    gap_report,
-    headline,
-    lead_in_line,
-)
+from tracetui.report.gaps import GapReport, cause_lines, causes_markdown, gap_report, headline, lead_in_line
 from tracetui.safe_text import plain
 from tracetui.tables import markdown
 from tracetui.tables.findings import findings_json
@@ -40,7 +33,7 @@ from tracetui.tables.steps import (
 from tracetui.units import duration, plural, share
 
 TOP = 8
-"""Names in the list of where device (or CPU) time goes."""
+"""Most names in the list of where device (or CPU) time goes."""
 STEPS_SHOWN = 10
 FINDINGS_SHOWN = 8
 
@@ -54,7 +47,7 @@ device, and the share of communication that other kernels hide."""
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the summary shows of a trace, or of a part of it."""
+    """The contents of a summary of a trace, or of a part of it."""
 
     results: Results
     file: str
@@ -64,13 +57,13 @@ class Summary:
     """With the rows of the scope."""
     table: Averages
     top: list[int]
-    """Rows of `table` with most device time of their own (CPU time, without a device)."""
+    """Rows of `table` by self time on the device (without one: on the CPU), largest first."""
     short: ShortKernels
     idle_by_cause: list[CauseTotal]
 
 
 def summarize(results: Results) -> Summary:
-    """Everything that the summary shows."""
+    """Compute everything that the summary shows."""
     trace = results.trace
     path = trace.info.path
     reports, table = gap_report(results), results.averages()
@@ -92,7 +85,7 @@ def summarize(results: Results) -> Summary:
 
 
 def metric(summary: Summary, name: str) -> float | None:
-    """A share from 0 to 1, None where the trace does not tell. Raises KeyError for none of `METRICS`."""
+    """A share from 0 to 1, None if the trace does not show it. Raises KeyError if not one of `METRICS`."""
     rows, verdict = summary.steps.rows, summary.results.verdict()
     if name == "busy":
         return verdict.busy_share
@@ -224,15 +217,9 @@ def _top_lines(summary: Summary, width: int) -> list[Line]:
     for i in summary.top[:TOP]:
         part = float(values[i]) / total if total else 0.0
         name = decode(table.names[i]).short if device else table.names[i]
-        rows.append(
-            [
-                share(part),
-                (bar(part, 10), "accent"),
-                duration(int(values[i])),
-                f"{int(table.calls[i]):,} x",
-                fit(name, width - 42),
-            ]
-        )
+        calls = f"{int(table.calls[i]):,} x"
+        took = duration(int(values[i]))
+        rows.append([share(part), (bar(part, 10), "accent"), took, calls, fit(name, width - 42)])
     what = "Kernels and copies" if device else "CPU time, without children"
     more = len(summary.top) - TOP
     head: Line = [(f"{what}, {duration(total)} in all", "head")]
@@ -250,11 +237,8 @@ def summary_markdown(summary: Summary) -> str:
     text += f"**{word[0].upper() + word[1:]}**{markdown.cell(numbers)}. {markdown.cell(reason)}\n"
     for report in summary.gaps:
         lead_in = lead_in_line(report)
-        text += (
-            "\n"
-            + markdown.heading(headline(report), 3)
-            + (f"\n{markdown.cell(lead_in)}\n" if lead_in else "")
-        )
+        text += "\n" + markdown.heading(headline(report), 3)
+        text += f"\n{markdown.cell(lead_in)}\n" if lead_in else ""
         text += "\n" + causes_markdown(report.totals, report.gaps.idle)
     if summary.steps.rows:
         text += "\n" + markdown.heading("Steps", 3) + "\n" + steps_markdown(summary.steps, STEPS_SHOWN)

@@ -15,7 +15,7 @@ def is_terminal() -> bool:
 
 
 def terminal_width() -> int:
-    """Columns of the terminal on standard output; 80 where it is none."""
+    """Columns of the terminal on standard output; 80 if it is not one."""
     try:
         return max(40, os.get_terminal_size(sys.stdout.fileno()).columns) if is_terminal() else 80
     except (OSError, ValueError):
@@ -23,7 +23,7 @@ def terminal_width() -> int:
 
 
 def render(lines: Sequence[Line]) -> str:
-    """The lines ready to write to standard output."""
+    """The lines as text for standard output."""
     if not is_terminal():
         return plain_text(lines)
     import io
@@ -31,8 +31,7 @@ def render(lines: Sequence[Line]) -> str:
     from rich.console import Console
     from rich.text import Text
 
-    # Rich decides on colours from the terminal's own environment; the text comes back to be written in one
-    # place.
+    # Rich chooses colours from the environment; writing happens in one place, so return the text.
     out = io.StringIO()
     console = Console(
         file=out, force_terminal=True, width=terminal_width(), highlight=False, legacy_windows=False

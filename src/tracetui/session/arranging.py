@@ -1,4 +1,4 @@
-"""How the lanes lie on the screen: folded, hidden, pinned, moved; as they opened, or as they were left."""
+"""Folding, hiding, pinning and moving lanes, and restoring how they were left."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from tracetui.timeline.series import Series
 
 
 class Lanes:
-    """The arrangement of a walk's lanes. `of` is a recording's place in the session, None the active one's; a
-    lane that is not given is the selection's."""
+    """The arrangement of the lanes. `of` is a recording's index in the session (None: the active one);
+    without `lane`, the methods act on the selection's lane."""
 
     def __init__(self, walk: Walk) -> None:
         self.walk = walk
         self.on_arrange: Callable[[bool], object] = nothing
-        """Called when a person arranged a lane (True), or put all of them back (False)."""
+        """Called after the user arranged a lane (True) or reset them all (False)."""
         self._arranged = False
-        """Whether a person folded, hid, pinned or moved a lane."""
+        """Whether the user folded, hid, pinned or moved a lane."""
         self._fitted = 0
-        """The height that the lanes were last fitted to."""
+        """Height of the screen at the last `resize`."""
 
     @property
     def layout(self) -> Layout:
-        """The tracks as they are."""
+        """The current tracks."""
         return self.walk.scene.layout
 
     def track(self, lane: int | None = None, of: int | None = None) -> int:
-        """The track of a lane; -1 where there is none."""
+        """The track of a lane; -1 if there is none."""
         if lane is None:
             selected = self.walk.selected
             lane = int(self.walk.trace.lane[selected]) if selected is not None else -1
@@ -51,7 +51,7 @@ class Lanes:
         self._arrange(layout.with_shown(track, int(layout.rows[track]) if folded else 1))
 
     def toggle_fold(self, lane: int | None = None, *, of: int | None = None) -> bool:
-        """Fold a lane to its top row, or unfold it. False where it has but one."""
+        """Fold a lane to its top row, or unfold it. False if it has only one row."""
         track = self.track(lane, of)
         if track < 0 or self.layout.rows[track] < 2:
             return False
@@ -59,37 +59,37 @@ class Lanes:
         return True
 
     def toggle_all(self) -> None:
-        """Fold every lane to its top row; where all are folded, unfold them."""
+        """Fold every lane to its top row; if all are folded, unfold them."""
         folded = bool((self.layout.shown <= 1).all())
         self._arrange(self.layout.with_all(1 << 30 if folded else 1))
 
     def is_hidden(self, lane: int | None = None, *, of: int | None = None) -> bool:
-        """Whether a lane was taken off the screen."""
+        """Whether a lane is hidden."""
         track = self.track(lane, of)
         return track >= 0 and not self.layout.shown[track]
 
     def hide(self, lane: int | None = None, *, of: int | None = None) -> None:
-        """Take a lane off the screen."""
+        """Hide a lane."""
         if (track := self.track(lane, of)) >= 0:
             self._arrange(self.layout.with_shown(track, 0))
 
     def show_hidden(self) -> int:
-        """Bring all hidden lanes and series back as they were. Returns how many those are."""
+        """Show all hidden lanes and series again, as they were. Returns how many there were."""
         hidden = int((self.layout.shown == 0).sum())
         if hidden:
             self._arrange(self.layout.with_hidden())
         return hidden
 
     def pin(self, lane: int | None = None, *, of: int | None = None) -> bool:
-        """Keep a lane above the others while they scroll; again: no longer. Returns whether it is pinned."""
+        """Pin a lane above the part that scrolls, or unpin it. Returns whether it is pinned now."""
         track = self.track(lane, of)
         if track >= 0:
             self._arrange(self.layout.toggle_pin(track))
         return track in self.layout.pinned
 
     def move(self, by: int, lane: int | None = None, *, of: int | None = None) -> bool:
-        """Move a lane one place up (-1) or down (1) among those of its recording on the screen. False where
-        there is none."""
+        """Move a lane one place up (-1) or down (1) among the visible lanes of its recording. False if it
+        cannot move."""
         track, before = self.track(lane, of), self.layout
         layout = before.moved(track, by) if track >= 0 else None
         if layout is None:
@@ -101,32 +101,32 @@ class Lanes:
     def _in_view(self, track: int) -> None:
         self.walk.go(moves.track_in_view(self.walk.scene, track, self.walk.height))
 
-    # As they were left
+    # Saving and restoring
 
     def arrangement(self, of: int | None = None) -> arrangement.Kept:
-        """How the lanes of a recording are arranged, as JSON-ready data for `restore`."""
+        """The arrangement of a recording's lanes, as JSON-ready data for `restore`."""
         return arrangement.now(self.walk.scene, self.walk.active if of is None else of)
 
     def restore(self, kept: Sequence[Mapping[str, Any]], *, of: int | None = None) -> None:
-        """Open with the lanes of a recording in this order, with these folds and pins."""
-        self._reopen(self._as_left().having(of, left=kept))
+        """Arrange the lanes of a recording as saved: order, folds and pins."""
+        self._reopen(self._with_arrangement().having(of, left=kept))
 
     def reset(self) -> None:
-        """The lanes as they open without an arrangement."""
+        """Arrange the lanes as for a trace that was never opened before."""
         sources = tuple(replace(source, left=()) for source in self.walk.scene.sources)
         self._reopen(replace(self.walk.scene, sources=sources))
         self._in_view(self.track())
         self.on_arrange(False)
 
-    def _as_left(self) -> Scene:
-        """The scene with what a person arranged kept for `_reopen`."""
+    def _with_arrangement(self) -> Scene:
+        """The scene, with the current arrangement stored in its sources for `_reopen`."""
         scene = self.walk.scene
         for of in range(len(scene.sources) if self._arranged else 0):
             scene = scene.having(of, left=arrangement.now(scene, of))
         return scene
 
     def _reopen(self, scene: Scene) -> None:
-        """The lanes as they open with what is kept of their arrangement."""
+        """Lay out the lanes anew from the arrangements stored in the sources."""
         self.walk.go(moves.arranged(scene, self._opening(scene), self.walk.height))
         self._arranged = False
 
@@ -134,17 +134,17 @@ class Lanes:
         return arrangement.opened(scene.sources, max(1, self.walk.height - TOP))
 
     def add(self, source: Source) -> int:
-        """Show another recording below the others. Returns its place."""
-        scene, of = self._as_left(), len(self.walk.scene.sources)
+        """Show another recording below the others. Returns its index."""
+        scene, of = self._with_arrangement(), len(self.walk.scene.sources)
         (low, high), (first, last) = scene.span, source.span
         scene = replace(scene, sources=(*scene.sources, source), span=(min(low, first), max(high, last)))
-        # No move of the user's: nothing for the history.
+        # The user did not move: nothing for the history.
         self.walk.scene = replace(scene, view=self._view(scene, scene.view.width))
         self._reopen(self.walk.scene)
         return of
 
     def set_series(self, series: Sequence[Series], *, of: int | None = None) -> None:
-        """The values over time to draw below a recording's lanes: new ones where they were left, or last."""
+        """Set the series drawn below a recording's lanes. New ones go where they were left, or to the end."""
         scene, height = self.walk.scene, self.walk.height
         of = scene.active if of is None else of
         new = scene.having(of, series=tuple(series))
@@ -156,13 +156,13 @@ class Lanes:
         self.walk.show_scene(replace(new, layout=fitted.layout, top=fitted.top))
 
     def _view(self, scene: Scene, width: int) -> viewport.Viewport:
-        """What to show in `width` cells: what is in view, or what matters where nobody has moved yet."""
+        """The view for `width` cells: the current one, or the initial one if nobody has moved yet."""
         if self.walk.moved:
             return viewport.resize(scene.view, width)
         return viewport.fit(*scene.first_view, width, margin=0.01)
 
     def resize(self, width: int, height: int) -> None:
-        """Fit view and lanes into a screen of another size, in cells."""
+        """Fit the view and the lanes to a new screen size, in cells."""
         walk, labels = self.walk, label_width(width)
         walk.height = height
         layout = self.layout if self._arranged else self._opening(walk.scene)

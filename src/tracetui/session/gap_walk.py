@@ -1,4 +1,4 @@
-"""Walking through the gaps of the active recording, the longest first or by time."""
+"""Stepping through the gaps of the active recording, longest first or by time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tracetui.trace.model import I64
 from tracetui.units import exact
 
 FEW = 20_000
-"""So many gaps have their causes within a frame or two; for more they are made in the background."""
+"""Causes of up to this many gaps are found within a frame or two; of more, in the background."""
 
 
 def gap_order(gaps: GapList, by_size: bool, minimum: int = 0) -> I64:
-    """The gaps of at least `minimum` ns in the order of a walk: the longest first, or by time."""
+    """Indices of the gaps of at least `minimum` ns, longest first or by time."""
     order = np.argsort(-gaps.duration if by_size else gaps.start, kind="stable")
     return order[gaps.duration[order] >= minimum]
 
@@ -24,10 +24,10 @@ def gap_order(gaps: GapList, by_size: bool, minimum: int = 0) -> I64:
 def next_gap(
     gaps: GapList, order: I64, at: int | None, time: float, step: int, by_size: bool
 ) -> tuple[int, int] | None:
-    """(the gap to go to, its place in `order` from 1), from gap `at` or from a time.
+    """(next gap, its 1-based place in `order`), starting from gap `at`, or else from a time.
 
-    By size the longest comes first; by time the one after (before) the time. Around the ends.
-    None where there are no gaps.
+    By size, the longest comes first; by time, the one after (or before) the time. Wraps around.
+    None if there are no gaps.
     """
     if not len(order):
         return None
@@ -44,24 +44,24 @@ def next_gap(
 
 
 class GapWalk:
-    """Which gap one stands on, and the way to the next."""
+    """The current gap, and steps to the next one."""
 
     def __init__(self, walk: Walk, minimum: int = 0) -> None:
-        """`minimum`: shorter gaps are passed over, ns."""
+        """`minimum`: gaps shorter than this (ns) are skipped."""
         self._walk = walk
         self.minimum = minimum
         self.by_size = True
         self.at: int | None = None
-        """The highlighted gap, by its place in `Results.gaps`."""
+        """Index of the highlighted gap in `Results.gaps`."""
         self._orders: dict[int, I64] = {}
-        """The gaps of each recording in the order of the walk."""
+        """`gap_order` of each recording."""
 
     @property
     def _results(self) -> Results:
         return self._walk.recording.results
 
     def toggle_order(self) -> None:
-        """Walk by time instead of by size, or the other way round."""
+        """Switch between longest first and by time."""
         self.by_size = not self.by_size
         self._orders.clear()
 
@@ -71,7 +71,7 @@ class GapWalk:
         return "longest first" if self.by_size else "by time"
 
     def next(self, step: int) -> str | None:
-        """Show the next (1) or previous (-1) gap. Returns what to say of it; None where there is none."""
+        """Show the next (1) or previous (-1) gap. Returns a message about it; None if there are no gaps."""
         gaps = self._results.gaps()
         view = self._walk.view
         order = self._orders.get(self._walk.active)
@@ -87,8 +87,8 @@ class GapWalk:
         return f"gap {place:,} of {len(order):,}, {self.order_text}: {self.show(gap)}"
 
     def show(self, gap: int, of: int | None = None) -> str:
-        """Highlight a gap of a recording (None: of the active one), bring it into view and select the event
-        that ended it. Returns its length and, where that is known or quickly found, its cause."""
+        """Highlight a gap of a recording (None: the active one), bring it into view and select the event that
+        ended it. Returns its length and, if known or quickly found, its cause."""
         of = self._walk.active if of is None else of
         gaps = self._walk.recordings[of].results.gaps()
         self.at = gap
@@ -101,6 +101,6 @@ class GapWalk:
         return idle
 
     def leave(self) -> None:
-        """Highlight none."""
+        """Remove the highlight."""
         self.at = None
         self._walk.set_gap(None)

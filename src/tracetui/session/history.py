@@ -1,4 +1,4 @@
-"""The views that one jumped away from."""
+"""Views to go back and forward to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class History:
         self._future: list[Viewport] = []
 
     def leave(self, view: Viewport) -> None:
-        """Remember a view that a jump leaves."""
+        """Remember the view before a jump."""
         if not self._past or self._past[-1] != view:
             self._past = [*self._past[-LONGEST:], view]
         self._future.clear()
@@ -28,7 +28,7 @@ class History:
         return self._past.pop()
 
     def forward(self, now: Viewport) -> Viewport | None:
-        """The view that `back` left."""
+        """The view before the last `back`."""
         if not self._future:
             return None
         self._past.append(now)

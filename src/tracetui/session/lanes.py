@@ -1,7 +1,6 @@
-"""How a person arranged the lanes of a trace, kept in the user's state directory for the next opening.
+"""The arrangement of a trace's lanes, saved in the user's state directory for the next time.
 
-A file that tracetui did not write, or only in part, is as good as none: `tracetui.timeline.arrangement` takes
-from it what fits the trace.
+Damaged or foreign files count as missing: `tracetui.timeline.arrangement` uses only what fits the trace.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from tracetui.session.state import forget_state, read_state, resolved, state_fil
 
 
 def load_lanes(path: str, folder: Path | None = None) -> list[Mapping[str, Any]]:
-    """The arrangement of a trace's lanes; [] where none is kept."""
+    """The saved arrangement of a trace's lanes; [] if there is none."""
     entries = read_state(state_file("lanes", path, folder)).get("lanes")
     if not isinstance(entries, list):
         return []
@@ -22,7 +21,7 @@ def load_lanes(path: str, folder: Path | None = None) -> list[Mapping[str, Any]]
 
 
 def save_lanes(path: str, lanes: Sequence[Mapping[str, Any]] | None, folder: Path | None = None) -> bool:
-    """Keep an arrangement, or with None forget it. False where it could not be written."""
+    """Save an arrangement; None deletes it. False if it could not be written."""
     file = state_file("lanes", path, folder)
     if lanes is None or file is None:
         forget_state(file)

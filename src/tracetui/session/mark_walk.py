@@ -1,14 +1,14 @@
-"""Setting marks on a recording, and walking from one to the next."""
+"""Setting marks on a recording, and stepping from one to the next."""
 
 from __future__ import annotations
 
-from tracetui.session.marks import Mark, Marks, event_of, mark_on, next_mark, told
+from tracetui.session.marks import Mark, Marks, event_of, mark_on, next_mark, one_line
 from tracetui.session.walk import Walk
 from tracetui.units import instant, plural
 
 
 class MarkWalk:
-    """The marks of one recording, drawn in its walk."""
+    """Draws and visits the marks; new ones go to the active recording."""
 
     def __init__(self, walk: Walk) -> None:
         self._walk = walk
@@ -16,18 +16,18 @@ class MarkWalk:
 
     @property
     def marks(self) -> Marks:
-        """The marks as they are kept."""
+        """The marks of the active recording."""
         return self._walk.recording.marks
 
     def draw(self) -> None:
-        """Draw the marks of all recordings as they are now."""
+        """Draw the current marks of all recordings."""
         offsets = (source.offset for source in self._walk.scene.sources)
         both = zip(self._walk.recordings, offsets, strict=True)
         drawn = [(m.time + offset, m.label) for recording, offset in both for m in recording.marks.here]
         self._walk.change(marks=tuple(sorted(drawn, key=lambda mark: mark[0])))
 
     def restore(self) -> str:
-        """Draw the marks that were kept. Returns what to say of them, "" for nothing."""
+        """Draw the saved marks. Returns a message, "" for none."""
         marks = self.marks
         if marks.here:
             self.draw()
@@ -37,19 +37,15 @@ class MarkWalk:
         return f"{plural(earlier, 'mark')} of an earlier trace at this path: l lists them" if earlier else ""
 
     def here(self) -> Mark:
-        """The mark at the selected event's start (without one: in the middle of the screen), or a new one."""
-        made = mark_on(
-            self._walk.recording.trace,
-            self._walk.selected,
-            self._walk.middle - self._walk.offset,
-        )
-        there = self.marks.at(made.time)
+        """The mark at the start of the selected event (else at the middle of the screen), or a new one."""
+        new = mark_on(self._walk.recording.trace, self._walk.selected, self._walk.middle - self._walk.offset)
+        there = self.marks.at(new.time)
         if there is None:
-            return made
-        return there if there.name else made._replace(label=there.label, note=there.note)
+            return new
+        return there if there.name else new._replace(label=there.label, note=there.note)
 
     def put(self, mark: Mark) -> str:
-        """Set or change a mark; one without label and note takes it away. Returns what came of it."""
+        """Add or change a mark; one without label and note removes it. Returns a message."""
         self.marks.put(mark)
         self.draw()
         there = self.marks.at(mark.time)
@@ -60,7 +56,7 @@ class MarkWalk:
         return f"{done} at {instant(mark.time)}{trouble}"
 
     def next(self) -> Mark | None:
-        """The next mark after the middle of the screen, around the end; None where there is none."""
+        """The next mark after the middle of the screen, wrapping around; None if there is none."""
         view, offset = self._walk.view, self._walk.offset
         low, high = (time - offset for time in self._walk.scene.span)
         seen = [m for m in self.marks.here if low <= m.time <= high]
@@ -70,11 +66,11 @@ class MarkWalk:
         return next_mark(seen, time)
 
     def go_to(self, mark: Mark) -> str:
-        """Put a mark into the middle and select the event that it is on. Returns what it says."""
+        """Centre a mark and select its event. Returns its text."""
         self._visited = mark
         self._walk.centre_on(mark.time + self._walk.offset)
         event = event_of(self._walk.recording.trace, mark)
         if event is not None:
             self._walk.select(event, reveal=False)
             self._walk.reveal(event, closer=False)
-        return told(mark)
+        return one_line(mark)

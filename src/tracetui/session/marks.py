@@ -1,6 +1,6 @@
-"""Marks: labelled instants of a trace with notes, kept in the user's state directory.
+"""Marks: labelled instants of a trace with notes, saved in the user's state directory.
 
-The labels and notes of the file are not trusted more than names in a trace: anyone may have written them.
+Texts from the file are no more trusted than names in a trace: anyone may have written them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NOTE_LINES = 400
 MOST = 10_000
 """Marks of one trace."""
 FAR = 1 << 62
-"""Nanoseconds; no event lies beyond."""
+"""Nanoseconds; no event lies further out."""
 
 _DEVICE_LANE = re.compile(r"\bstream \d+$")
 
@@ -38,21 +38,21 @@ class Mark(NamedTuple):
     label: str
     note: str = ""
     name: str = ""
-    """The event that was selected: its name, lane and duration; "" and -1 where none was."""
+    """The marked event's name, lane and duration (ns); "" and -1 if no event was selected."""
     lane: str = ""
     duration: int = -1
     zero: int | None = None
-    """The zero on the clock (ns) of the trace that it was made on; None: not known."""
+    """The clock time (ns) of that trace's zero; None: not known."""
 
     @property
     def on(self) -> str:
-        """What it is on, in short: `aten::mm, thread 426`."""
+        """The marked event in short: `aten::mm, thread 426`."""
         name = short_name(self.name, "kernel" if _DEVICE_LANE.search(self.lane) else "")
         return f"{name}, {self.lane}" if name and self.lane else name
 
 
-def told(mark: Mark) -> str:
-    """A mark in one line: its label, and its note or else its time."""
+def one_line(mark: Mark) -> str:
+    """A mark in one line: its label with its note, or else with its time."""
     note = " / ".join(line.strip() for line in mark.note.split("\n") if line.strip())
     if not note:
         return f"{mark.label}, at {instant(mark.time)}"
@@ -60,25 +60,21 @@ def told(mark: Mark) -> str:
 
 
 def note_text(text: str) -> str:
-    """Several lines made safe, without empty ones at either end."""
+    """Several lines made safe, without empty ones at the start and end."""
     return "\n".join(line.rstrip() for line in safe_lines(text)[:NOTE_LINES]).strip("\n")
 
 
 def safe_lines(text: str) -> list[str]:
-    """The lines of a text as they can be shown; tabs become spaces."""
+    """The lines of a text, safe to show; tabs become spaces."""
     return [plain(line.replace("\t", "    ")) for line in text[:NOTE_LIMIT].splitlines()]
 
 
-def made(mark: Mark) -> Mark:
-    """A mark with its texts made safe and cut; without a label it takes the note's first line."""
+def cleaned(mark: Mark) -> Mark:
+    """A mark with its texts made safe and cut. Without a label, the note's first line becomes the label."""
     note = note_text(mark.note)
     label = mark.label.strip() or next((line for line in note.split("\n") if line.strip()), "").strip()
-    return mark._replace(
-        label=plain(label, LABEL_LIMIT),
-        note=note,
-        name=plain(mark.name, NAME_LIMIT),
-        lane=plain(mark.lane, NAME_LIMIT),
-    )
+    name, lane = plain(mark.name, NAME_LIMIT), plain(mark.lane, NAME_LIMIT)
+    return mark._replace(label=plain(label, LABEL_LIMIT), note=note, name=name, lane=lane)
 
 
 # The file
@@ -88,13 +84,13 @@ class Loaded(NamedTuple):
     """What a file of marks holds."""
 
     marks: list[Mark]
-    """By time, with those of earlier traces at the path."""
+    """By time, including those of earlier traces at this path."""
     whole: bool
-    """Whether there is nothing else in it: nothing that cannot be read, and not too many."""
+    """Whether every entry was read: none damaged, and not too many."""
 
 
 def read_marks(file: Path | None) -> Loaded:
-    """The marks of a file, as far as it can be read."""
+    """All readable marks of a file."""
     state = readable_state(file)
     if not state:
         return Loaded([], state is not None)
@@ -106,7 +102,7 @@ def read_marks(file: Path | None) -> Loaded:
 
 
 def load_marks(path: str, folder: Path | None = None) -> list[Mark]:
-    """The marks of a trace by time, with those of earlier traces at its path; what cannot be read is left."""
+    """The readable marks of a trace by time, including those of earlier traces at its path."""
     return read_marks(state_file("marks", path, folder)).marks
 
 
@@ -118,22 +114,11 @@ def _mark(entry: Any) -> Mark | None:
     time, duration, zero = _time(entry.get("time_ns")), _time(on.get("duration_ns")), entry.get("zero_ns")
     if time is None:
         return None
-    mark = made(
-        Mark(
-            time,
-            _text(entry.get("label")),
-            _text(entry.get("note")),
-            _text(on.get("name")),
-            _text(on.get("lane")),
-            -1 if duration is None else duration,
-            zero if isinstance(zero, int) else None,
-        )
-    )
+    pairs = ((entry, "label"), (entry, "note"), (on, "name"), (on, "lane"))
+    label, note, name, lane = (text if isinstance(text := of.get(key), str) else "" for of, key in pairs)
+    length = -1 if duration is None else duration
+    mark = cleaned(Mark(time, label, note, name, lane, length, zero if isinstance(zero, int) else None))
     return mark if mark.label else None
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _time(value: Any) -> int | None:
@@ -142,7 +127,7 @@ def _time(value: Any) -> int | None:
 
 
 def save_marks(path: str, marks: Iterable[Mark], folder: Path | None = None) -> bool:
-    """Keep the marks of a trace. False where they could not be written."""
+    """Save the marks of a trace. False if they could not be written."""
     file = state_file("marks", path, folder)
     entries = [
         {
@@ -165,32 +150,32 @@ def _sorted(marks: Iterable[Mark]) -> list[Mark]:
 
 
 def without(marks: Iterable[Mark], mark: Mark) -> list[Mark]:
-    """The marks but for the one at that instant of that trace."""
+    """All marks except the one at that instant of that trace."""
     return [m for m in marks if m.time != mark.time or m.zero not in (None, mark.zero)]
 
 
 def with_mark(marks: Iterable[Mark], mark: Mark) -> list[Mark]:
-    """The marks with one more, or another one in its place; one without label and note takes it away."""
-    mark = made(mark)
+    """The marks with one added or replaced; one without label and note is removed."""
+    mark = cleaned(mark)
     kept = without(marks, mark)
     return _sorted([*kept, mark]) if mark.label else kept
 
 
 def next_mark(marks: list[Mark], time: float) -> Mark | None:
-    """The first mark after an instant, around the end."""
+    """The first mark after an instant, wrapping around."""
     return next((m for m in marks if m.time > time), marks[0] if marks else None)
 
 
 class Marks:
-    """The marks of one trace. Each change is made to what the file holds now: another session may have it
-    open, too."""
+    """The marks of one trace. Every change starts from what is in the file: another session may be using
+    it, too."""
 
     def __init__(self, path: str, zero: int | None = None, folder: Path | None = None) -> None:
         self.path, self.zero, self.folder = resolved(path), zero, folder
         self.kept = self._file is not None
-        """Whether the last change was written (before the first: whether there is a place for it)."""
+        """Whether the last change was saved (before the first change: whether there is a place to save)."""
         self.trouble = ""
-        """What became of the last change other than that it was made and kept: a clause to show."""
+        """What went wrong with the last change, as a clause to show; "" if nothing did."""
         self.all, self.whole = read_marks(self._file)
 
     @property
@@ -199,7 +184,7 @@ class Marks:
         return [m for m in self.all if self.is_here(m)]
 
     def is_here(self, mark: Mark) -> bool:
-        """Whether a mark was made on this trace, and not on an earlier one at its path."""
+        """Whether a mark was made on this trace, not on an earlier one at the same path."""
         return mark.zero is None or self.zero is None or mark.zero == self.zero
 
     def at(self, time: int) -> Mark | None:
@@ -207,9 +192,9 @@ class Marks:
         return next((m for m in self.all if m.time == time and self.is_here(m)), None)
 
     def put(self, mark: Mark) -> None:
-        """Add a mark, or change the one at its instant; one without label and note takes it away.
+        """Add a mark, or change the one at its instant; one without label and note is removed.
 
-        There are at most `MOST`: one more is not made, and `trouble` says so.
+        Beyond `MOST` marks none is added, and `trouble` says so.
         """
         if mark.zero is None:
             mark = mark._replace(zero=self.zero)
@@ -221,7 +206,7 @@ class Marks:
         self._keep(after)
 
     def drop(self, mark: Mark) -> None:
-        """Take a mark away."""
+        """Remove a mark."""
         self._keep(without(self._fresh(), mark))
 
     @property
@@ -232,39 +217,39 @@ class Marks:
         if self.kept:
             found = read_marks(self._file)
             self.whole = found.whole
-            if found.whole or found.marks:  # a file that was spoilt since takes no mark along
+            if found.whole or found.marks:  # if the file was damaged meanwhile, keep what we have
                 self.all = found.marks
         return self.all
 
     def _keep(self, marks: list[Mark]) -> None:
-        """Write the marks; a file that was not read as a whole is put aside first, never written over."""
+        """Write the marks. A file that could not be read in full is set aside first, never overwritten."""
         self.all = marks
         file, aside = self._file, None
         if file is not None and not self.whole:
             aside = set_aside(file)
             self.whole = aside is not None
         self.kept = self.whole and save_marks(self.path, marks, self.folder)
-        told = [] if self.kept else ["not kept: there is no place to write to"]
+        problems = [] if self.kept else ["not kept: there is no place to write to"]
         if aside is not None:
-            told.append(f"the old file is now marks/{aside.name}")
-        self.trouble = "; ".join(told)
+            problems.append(f"the old file is now marks/{aside.name}")
+        self.trouble = "; ".join(problems)
 
 
 # Marks and events
 
 
 def mark_on(trace: Trace, event: int | None, time: int, label: str = "", note: str = "") -> Mark:
-    """A mark at an event's start that remembers the event; without one, at an instant."""
+    """A mark at the start of an event, which it remembers; without an event, at an instant."""
     zero = trace.info.zero_ns
     if event is None:
-        return made(Mark(time, label, note, zero=zero))
+        return cleaned(Mark(time, label, note, zero=zero))
     lane = trace.lanes[int(trace.lane[event])].name
     name, duration = trace.name_of(event), int(trace.duration[event])
-    return made(Mark(int(trace.start[event]), label, note, name, lane, duration, zero))
+    return cleaned(Mark(int(trace.start[event]), label, note, name, lane, duration, zero))
 
 
 def event_of(trace: Trace, mark: Mark) -> int | None:
-    """The slice that a mark was made on; None where it was made on none, or the trace has no such slice."""
+    """The slice that a mark was made on; None if there was none, or the trace has no such slice."""
     if not mark.name:
         return None
     there = np.flatnonzero((trace.start == mark.time) & (trace.duration == mark.duration))

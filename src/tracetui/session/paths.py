@@ -7,15 +7,15 @@ from pathlib import Path
 
 
 def typed_path(text: str) -> Path:
-    """A path that was typed, `~` made a home; as in a shell, one of nobody stays as it is. Never raises."""
+    """A typed path with `~` expanded; as in a shell, `~` of an unknown user stays. Never raises."""
     return Path(os.path.expanduser(text.strip()))
 
 
 def trace_stem(path: str | Path) -> str:
-    """A trace's file name without .json or .json.gz: what a capture's other files begin with."""
+    """A trace's file name without .json or .json.gz: the prefix of a capture's other files."""
     return Path(path).name.removesuffix(".gz").removesuffix(".zst").removesuffix(".json")
 
 
 def meta_file(path: str | Path) -> Path:
-    """The file beside a trace that says how tracetui captured it, where it did."""
+    """The file beside a trace that says how it was captured; only tracetui's own captures have one."""
     return Path(path).parent / f"{trace_stem(path)}.meta.json"

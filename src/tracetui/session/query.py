@@ -1,8 +1,8 @@
-"""What a search means. A query is words between spaces; an event matches when every word does.
+"""Search queries. A query is words separated by spaces; an event matches when every word does.
 
-- a plain word: a part of the name, of its short form or of the category, no matter the case
-- `/pattern/`: a regular expression over the name
-- `cat:kernel`, `name:gelu`, `lane:stream`: a part of that field
+- a plain word: part of the name, of its short form or of the category, ignoring case
+- `/pattern/`: a regular expression that the name matches
+- `cat:kernel`, `name:gelu`, `lane:stream`: part of that field
 - `dur>100us`, `dur<=2ms`, `at>1s`: duration or start, with ns, us (the default), ms or s
 - `-word`: not that
 """
@@ -21,17 +21,11 @@ from tracetui.trace.model import I64, Bool, Trace
 
 _COMPARED = re.compile(r"(dur|at)(<=|>=|<|>|=)(.*)")
 _REGEX_LIMIT = 200
-_SIGNS = {
-    ">": np.greater,
-    ">=": np.greater_equal,
-    "<": np.less,
-    "<=": np.less_equal,
-    "=": np.equal,
-}
+_SIGNS = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal, "=": np.equal}
 
 
 class QueryError(ValueError):
-    """A query that means nothing; the message is one line, safe to show."""
+    """An invalid query; the message is one line, safe to show."""
 
 
 def parse_time(text: str) -> float:
@@ -45,7 +39,7 @@ def parse_time(text: str) -> float:
 def matches(trace: Trace, query: str, shorts: Sequence[str] = ()) -> Bool:
     """Mask of the slices that match; none for an empty query. Shape (len(trace),). Raises QueryError.
 
-    `shorts`: the short forms of the trace's names, as they stand on the screen.
+    `shorts`: the short forms of the trace's names, as shown on the screen.
     """
     words = split(query)
     found = np.ones(len(trace), dtype=np.bool_) if words else np.zeros(len(trace), dtype=np.bool_)
@@ -88,13 +82,13 @@ def _word(trace: Trace, word: str, shorts: Sequence[str]) -> Bool:
 
 
 def _names(trace: Trace, part: str, shorts: Sequence[str]) -> Bool:
-    """Which names, or short forms of names, hold a part."""
+    """Which names, or their short forms, contain a part."""
     found = _texts(trace.names, part)
     return found | _texts(shorts, part) if shorts else found
 
 
 def _texts(texts: Sequence[str], part: str) -> Bool:
-    """Which of the texts hold a part, or match a /regular expression/."""
+    """Which of the texts contain a part, or match a /regular expression/."""
     if part.startswith("/") and len(part) > 1:
         pattern = part[1:-1] if part.endswith("/") and len(part) > 2 else part[1:]
         if len(pattern) > _REGEX_LIMIT:

@@ -1,4 +1,4 @@
-"""The traces opened lately, kept in the user's state directory. Failing to keep them is no failure."""
+"""Recently opened traces, saved in the user's state directory. Failure to save them is ignored."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tracetui.session.state import read_state, resolved, state_folder, write_sta
 
 KEPT = 30
 LATEST = 1e12
-"""Seconds since the epoch; nothing was opened after, or so long before."""
+"""Seconds; no time further from the epoch makes sense."""
 
 
 class Recent(NamedTuple):
-    """A trace that was opened."""
+    """A trace and when it was opened."""
 
     path: Path
     opened: float
@@ -23,20 +23,20 @@ class Recent(NamedTuple):
 
 
 def recent_file(folder: Path | None = None) -> Path:
-    """Where they are kept."""
+    """Where the list is saved."""
     return (folder or state_folder()) / "recent.json"
 
 
 def recent_traces(folder: Path | None = None) -> list[Recent]:
-    """The traces opened lately that are still there, the last one first."""
+    """The recently opened traces that still exist, latest first."""
     entries = read_state(recent_file(folder)).get("traces")
     found = [_recent(e) for e in entries[:KEPT]] if isinstance(entries, list) else []
-    # Unlike Path's own, this is False where a path is too long or may not be looked at.
+    # Unlike Path.is_file, this is False for a path that is too long or not accessible.
     return [r for r in found if r is not None and os.path.isfile(r.path)]
 
 
 def _recent(entry: Any) -> Recent | None:
-    """What a file that anyone may have written says of one trace; None where that makes no sense."""
+    """One entry of the file, which anyone may have written; None if it makes no sense."""
     if not isinstance(entry, dict):
         return None
     path, opened = entry.get("path"), entry.get("opened")

@@ -1,4 +1,4 @@
-"""A recording: one trace with its results, its marks and the arrangement of its lanes."""
+"""A recording: a trace with its results, its marks and the arrangement of its lanes."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from tracetui.trace import Progress, Trace, load
 
 
 class Recording:
-    """One trace and what is known and kept about it."""
+    """A trace with everything computed from it and saved for it."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.results = Results(trace)
         self.path = resolved(trace.info.path)
-        """Absolute, so that it holds where the working directory changes; "-" for standard input."""
+        """Absolute, so that it stays valid when the working directory changes; "-" for standard input."""
         self._short: dict[int, str] = {}
 
     @classmethod
@@ -42,19 +42,19 @@ class Recording:
 
     @cached_property
     def marks(self) -> Marks:
-        """The marks kept for this trace, read from the state directory when first asked for."""
+        """The saved marks of this trace, read when first used."""
         return Marks(self.path, self.trace.info.zero_ns)
 
     @cached_property
     def _categories(self) -> list[int]:
-        """For each name the category of its first event."""
+        """The category of each name's first event."""
         trace = self.trace
         first = np.zeros(len(trace.names), dtype=np.int64)
         first[trace.name[::-1]] = trace.category[::-1]
         return first.tolist()
 
     def short(self, name: int) -> str:
-        """The short form of a name, by its index, as bars show it."""
+        """The short form of a name (by index), as shown in bars."""
         text = self._short.get(name)
         if text is None:
             category = self.trace.categories[self._categories[name]]
@@ -67,27 +67,26 @@ class Recording:
         return [self.short(name) for name in range(len(self.trace.names))]
 
     def source(self, theme: Theme, offset: int = 0) -> Source:
-        """The recording as the timeline draws it. `offset`: from a time in the trace to the same on the
-        session's clock, ns."""
+        """The recording for the timeline. `offset`: session time minus trace time, ns."""
         trace = self.trace
         rows, palette = Rows(trace), Palette(trace, theme)
         return Source(trace, rows, palette, self.short, busy_of(trace), offset, trace_name(trace))
 
     def load_lanes(self) -> list[Mapping[str, Any]]:
-        """The arrangement of the lanes as it was left; [] where none was kept."""
+        """The saved arrangement of the lanes; [] if there is none."""
         return load_lanes(self.path)
 
     def save_lanes(self, lanes: Sequence[Mapping[str, Any]] | None) -> bool:
-        """Keep an arrangement; None forgets it. False where it could not be written."""
+        """Save an arrangement; None deletes it. False if it could not be written."""
         return save_lanes(self.path, lanes)
 
 
 def trace_name(trace: Trace) -> str:
-    """The file's name, with its folder where that tells more; safe to show."""
+    """The file's name, for captures with its folder; safe to show."""
     path = Path(trace.info.path)
     if trace.info.path == "-":
         return "standard input"
-    # A capture's name tells its options only; the folder tells what was captured.
-    captured = os.path.exists(meta_file(path))  # unlike Path's own, False where the name is too long
+    # A capture's file name only has its options; the folder says what was captured.
+    captured = os.path.exists(meta_file(path))  # unlike Path.exists, False if the name is too long
     folder = Path(resolved(trace.info.path)).parent.name if captured else ""
     return plain(f"{folder}/{path.name}" if folder else path.name, 80)

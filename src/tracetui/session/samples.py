@@ -26,11 +26,11 @@ ABOUT: Mapping[str, str] = {
     "train_memory": "one step, with the memory it takes",
     "train_ddp": "one of two GPUs: NCCL beside backward",
 }
-"""What to look at in each, in the order in which to read them."""
+"""What to look at in each, in reading order."""
 
 
 def sample_folder() -> Path | None:
-    """Where they lie: in the installed package, else at the root of a checkout."""
+    """Their folder: in the installed package, else at the root of a checkout."""
     package = Path(__file__).resolve().parent.parent
     for folder in (package / "sample_traces", package.parent.parent / "sample_traces"):
         if folder.is_dir():
@@ -39,7 +39,7 @@ def sample_folder() -> Path | None:
 
 
 def samples() -> dict[str, Path]:
-    """The bundled samples by name (the path below their folder, less its ending), in the order to read."""
+    """The bundled samples by name (path below their folder without the ending), in reading order."""
     folder = sample_folder()
     if folder is None:
         return {}

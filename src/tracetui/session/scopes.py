@@ -1,4 +1,4 @@
-"""What the tables speak of: the whole trace or the range, what is in view, or a step."""
+"""The scope of the tables: the whole trace, the selected range, the view, or a step."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from tracetui.units import exact
 
 
 class Scopes:
-    """The scope of the tables, and what decides on it."""
+    """The scope of the tables, and where it comes from."""
 
     def __init__(self, walk: Walk) -> None:
         self._walk = walk
         self.scope: Scope | None = None
-        """What the tables speak of; None: the whole trace."""
+        """The scope; None: the whole trace."""
         self.by = "range"
-        """What decides: "range" (none: the whole trace), "viewport" or "step"."""
+        """Where the scope comes from: "range" (without one, the whole trace), "viewport" or "step"."""
         self.jump_view: tuple[int, int] | None = None
-        """The view that a table's own jump led to, ns: tables of what is in view stay with the one before.
-        Else the jump to a row's first event would take away the row, and its other events with it."""
+        """The view (ns) that a table itself jumped to. Tables that follow the view do not follow this jump:
+        otherwise going to a row's first event would remove the row, or its other events."""
         self.frozen = False
-        """Whether they stay so now."""
+        """Whether the tables are not following the view because of `jump_view`."""
 
     def jumped(self) -> None:
-        """A table asked for the view that is shown now."""
+        """A table has just jumped to the current view."""
         self.jump_view = self._walk.view.start_ns, self._walk.view.end_ns
 
     def to_range(self) -> str:
-        """The range decides; without one it is the whole trace. Returns what to say, "" for nothing."""
+        """Use the range, or without one the whole trace. Returns a message, "" for none."""
         widened = self.by != "range"
         self.by, self.frozen = "range", False
         band = self._walk.range_ns
@@ -38,14 +38,14 @@ class Scopes:
         return "the tables speak of the whole trace" if widened else ""
 
     def to_view(self) -> str:
-        """What is in view decides, and is followed. Returns what to say."""
+        """Use the view, and follow it. Returns a message."""
         self.by, self.jump_view = "viewport", None
         self.follow_view()
         view = self._walk.view
         return f"the tables speak of what is in view, {exact(view.end_ns - view.start_ns)}, and follow it"
 
     def follow_view(self) -> None:
-        """The view rests: the tables speak of it, unless one of them asked for it."""
+        """Update the scope after the view came to rest, unless a table jumped there itself."""
         view = self._walk.view
         if self.by != "viewport" or view.end_ns <= view.start_ns:
             return
@@ -55,13 +55,13 @@ class Scopes:
             self.scope = self._within(view.start_ns, view.end_ns, "viewport")
 
     def find_step(self) -> Scope | None:
-        """The step of the selection, or without one that in the middle of the view. Takes as long as the
-        steps take to find: for a thread."""
+        """The selection's step, or without one the step at the middle of the view. Slow the first time: call
+        it in a thread."""
         middle = self._walk.middle - self._walk.offset
         return self._walk.recording.results.step_at(middle, self._walk.selected)
 
     def to_step(self, step: Scope | None) -> str:
-        """A step decides; None: there is none here, so the range does. Returns what to say."""
+        """Use a step; None: there is none here, so use the range. Returns a message."""
         if step is None:
             self.to_range()
             what = "the tables speak of the range" if self.scope else "the whole trace"
@@ -70,5 +70,5 @@ class Scopes:
         return f"the tables speak of {step.label}"
 
     def _within(self, start: int, end: int, kind: str = "range") -> Scope:
-        """A stretch of the session's clock as a scope of the recording."""
+        """Session times (ns) as a scope of the active recording."""
         return range_scope(start - self._walk.offset, end - self._walk.offset, kind)

@@ -1,4 +1,4 @@
-"""The search of a session: what matches in all of its recordings, and the way from match to match."""
+"""Searching all recordings of a session, and stepping from match to match."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ NONE: I64 = np.zeros(0, dtype=np.int64)
 
 
 class Search:
-    """The query and its matches, by time. Arrays of one length."""
+    """A query and its matches by time. Arrays of shape (matches,)."""
 
     def __init__(self, walk: Walk) -> None:
         self._walk = walk
         self.query = ""
         self.recording: I64 = NONE
-        """Which recording each match is in."""
+        """Index of the recording of each match."""
         self.slice: I64 = NONE
-        """Its slice there."""
+        """Slice of each match in its recording."""
         self._time: I64 = NONE
-        """Its start on the session's clock, ns."""
+        """Start of each match in session time, ns."""
 
     def __len__(self) -> int:
         return len(self.slice)
 
     def __bool__(self) -> bool:
-        """Whether anything is searched for."""
+        """Whether there is a query."""
         return bool(self.query.strip())
 
     def find(self, query: str) -> None:
-        """Search all recordings. Raises QueryError, and then the search before it stays."""
+        """Search all recordings. Raises QueryError; the previous search then stays."""
         masks = [matches(r.trace, query, r.short_names) for r in self._walk.recordings]
         found = [np.flatnonzero(mask) for mask in masks]
         sources = self._walk.scene.sources
@@ -51,12 +51,12 @@ class Search:
         self._walk.set_matches(None)
 
     def event(self, place: int) -> Event:
-        """The match at a place of the list."""
+        """A match by its index."""
         return Event(int(self.recording[place]), int(self.slice[place]))
 
     def next(self, step: int) -> int | None:
-        """The place of the next (1) or previous (-1) match: after the selection, or from the left edge of the
-        view. Around the ends; None where nothing matches."""
+        """Index of the next (1) or previous (-1) match, counted from the selection or else from the left edge
+        of the view. Wraps around; None if nothing matches."""
         if not len(self):
             return None
         time: int = self._walk.view.start_ns

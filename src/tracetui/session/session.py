@@ -1,6 +1,6 @@
-"""A session: the recordings that one walks over, on one clock, and where one is.
+"""A session: the open recordings on a common clock, with view, selection, search, marks and scope.
 
-It has no terminal and draws nothing: the app shows it, a test or a script drives it.
+It has no terminal and draws nothing: the app displays it, tests and scripts can drive it directly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tracetui.units import as_typed, instant
 
 
 class Session:
-    """One recording, or several on one axis. Times are ns on the session's clock."""
+    """One or several recordings on one time axis. Times are in ns of the session's clock."""
 
     def __init__(self, recordings: Sequence[Recording], theme: Theme = DARK) -> None:
         self.walk = Walk(recordings, theme)
@@ -52,20 +52,20 @@ class Session:
         return len(self.active.results.gaps())
 
     def add(self, recording: Recording, offset: int = 0) -> int:
-        """Show another recording below the others. `offset`: from a time in its trace to the same on the
-        session's clock, ns. Returns its place."""
+        """Show another recording below the others. `offset`: session time minus its trace's time, ns. Returns
+        its index."""
         self.walk.recordings.append(recording)
         return self.lanes.add(recording.source(self.walk.scene.theme, offset))
 
     # Links
 
     def follow(self, step: int) -> tuple[int | None, str]:
-        """Follow the flow from the selection: op → launch → kernel (1), or back (-1). (the event to go to or
-        None, what to say)."""
+        """Follow the flow from the selection: op → launch → kernel (1), or back (-1). Returns (the event to
+        go to or None, a message)."""
         return self._along(flow.follow if step > 0 else flow.unfollow)
 
     def partner(self) -> tuple[int | None, str]:
-        """The backward op of the selected forward op, or the other way round. As `follow`."""
+        """The backward op of the selected forward op, or vice versa. Returns the same as `follow`."""
 
         def link(trace: Trace, event: int) -> tuple[int | None, str]:
             found = flow.backward(trace, event)
@@ -81,7 +81,7 @@ class Session:
     # Times
 
     def wrong_time(self, text: str) -> str:
-        """What is wrong with a time that was typed; "" for nothing."""
+        """What is wrong with a typed time; "" if nothing is."""
         try:
             time = parse_time(text)
         except ValueError as error:
@@ -90,13 +90,13 @@ class Session:
         return "" if low <= time <= high else f"the trace goes from {instant(low)} to {instant(high)}"
 
     def go_to_time(self, text: str) -> str:
-        """Go to a time as it was typed. Returns what to say. Raises ValueError for what is none."""
+        """Go to a typed time. Returns a message. Raises ValueError if it is not a time."""
         time = round(parse_time(text))
         self.walk.go_to(time)
         return f"the line is at {as_typed(time)}; Esc takes it away"
 
     def select_range(self) -> bool:
-        """The selection's stretch of time becomes the range. False without a selection."""
+        """Make the selected event's time the range. False without a selection."""
         event, trace = self.walk.selected, self.active.trace
         if event is None:
             return False

@@ -1,9 +1,9 @@
-"""What is kept about a trace from one opening to the next: a small JSON file of each kind, per trace.
+"""What is saved about a trace between sessions: one small JSON file per trace and kind of data.
 
-A trace is known by its path alone. Size and time of the file would tell a trace that was written anew at the
-same path from the one before, but a copy, a `touch` or another compression would lose all that a person has
-written about it. What goes with the contents says so itself: a mark remembers the trace's zero on the clock,
-and an arrangement names its lanes.
+A trace is identified by its path alone. Size and mtime could tell a rewritten trace from the one before, but
+then a copy, a `touch` or a recompression would lose everything the user has written about it. Data that
+depends on the contents records that itself: a mark stores the clock time of the trace's zero, and an
+arrangement names its lanes.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 SIZE_LIMIT = 64 << 20
-"""Bytes. Half a million lanes come to half of it."""
+"""Bytes. Half a million lanes take half of it."""
 
 
 def state_folder() -> Path:
-    """Where tracetui keeps what it remembers; `TRACETUI_STATE` names another place."""
+    """Where tracetui saves its state; `TRACETUI_STATE` overrides it."""
     named = os.environ.get("TRACETUI_STATE")
     if named:
         return Path(named)
@@ -32,9 +32,8 @@ def state_folder() -> Path:
 
 
 def state_file(kind: str, path: str, folder: Path | None = None) -> Path | None:
-    """Where something about a trace is kept; None for standard input and pipes: they have no next opening.
-
-    None, too, for a path whose folder cannot be told."""
+    """The state file of a trace; None for standard input and pipes, which cannot be opened again, and for
+    a path that cannot be made absolute."""
     if path == "-" or _is_stream(path):
         return None
     whole = resolved(path)
@@ -45,13 +44,13 @@ def state_file(kind: str, path: str, folder: Path | None = None) -> Path | None:
 
 
 def resolved(path: str) -> str:
-    """A trace's path from the root on: asked for at the opening, it holds where the working directory is gone
-    later. "-" and what cannot be resolved stay as they are."""
+    """A trace's absolute path. Resolve it on opening: the working directory may be gone later. "-" and paths
+    that cannot be resolved stay as they are."""
     if path == "-":
         return path
     try:
         return str(Path(path).resolve())
-    except (OSError, RuntimeError, ValueError):  # RuntimeError: links that lead around in a circle
+    except (OSError, RuntimeError, ValueError):  # RuntimeError: circular links
         return path
 
 
@@ -63,12 +62,12 @@ def _is_stream(path: str) -> bool:
 
 
 def read_state(file: Path | None) -> dict[str, Any]:
-    """What is kept in a file; {} where there is none, or none that tracetui wrote."""
+    """The contents of a state file; {} if it is missing or cannot be read."""
     return readable_state(file) or {}
 
 
 def readable_state(file: Path | None) -> dict[str, Any] | None:
-    """What is kept in a file; {} where there is none, None where there is one that cannot be read."""
+    """The contents of a state file; {} if it is missing, None if it cannot be read."""
     if file is None:
         return {}
     try:
@@ -83,7 +82,7 @@ def readable_state(file: Path | None) -> dict[str, Any] | None:
 
 
 def set_aside(file: Path) -> Path | None:
-    """Give a file a free name that ends in .bad: someone may still want it. None where that failed."""
+    """Rename a file to a free name ending in .bad: someone may still want it. None if that failed."""
     for number in range(1, 100):
         aside = file.with_suffix(".bad" if number == 1 else f".{number}.bad")
         try:
@@ -95,7 +94,7 @@ def set_aside(file: Path) -> Path | None:
 
 
 def write_state(file: Path | None, data: object) -> bool:
-    """Keep something, whole or not at all. False where it could not be written."""
+    """Write a state file, completely or not at all. False if that failed."""
     if file is None:
         return False
     part = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}.tmp")
@@ -111,7 +110,7 @@ def write_state(file: Path | None, data: object) -> bool:
 
 
 def forget_state(file: Path | None) -> None:
-    """Keep it no longer."""
+    """Delete a state file."""
     if file is not None:
         with suppress(OSError):
             file.unlink(missing_ok=True)

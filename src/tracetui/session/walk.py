@@ -1,6 +1,6 @@
-"""A walk over the recordings: the view, the selection, the range and what lies over the lanes, as a Scene.
+"""Moving through the recordings: view, selection, range and overlays, held as one Scene.
 
-Every method changes the scene at once. Whoever shows it sets the callbacks: nothing here draws or waits.
+Every method changes the scene at once and calls the callbacks; nothing here draws or waits.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from tracetui.trace.model import Bool, Trace
 
 
 def nothing(*_: Any) -> None:
-    """The callback of a walk that nobody watches."""
+    """The default callback."""
 
 
 class Walk:
-    """The scene of a session and the moves through it."""
+    """The current scene of a session, and every way to move in it."""
 
     def __init__(self, recordings: Sequence[Recording], theme: Theme) -> None:
         self.recordings = list(recordings)
-        """One or several; the scene's sources are in the same order."""
+        """At least one; the scene's sources are in the same order."""
         sources = tuple(recording.source(theme) for recording in recordings)
         lows, highs = zip(*(source.span for source in sources), strict=True)
         self.scene = Scene(sources, Viewport(0.0, 1.0, 66), opened(sources, 20), span=(min(lows), max(highs)))
         self.scene = replace(self.scene, view=viewport.fit(*self.scene.first_view, 66, margin=0.01))
         self.height = 24
-        """Lines of the screen that the scene is drawn on."""
+        """Height of the screen in lines."""
         self.moved = False
-        """Whether anything but the size decided what is in view."""
+        """Whether the view has moved since the start, other than by resizing."""
         self._history = History()
         self.on_change: Callable[[], object] = nothing
-        """Called after each change of the scene."""
+        """Called after every change of the scene."""
         self.on_select: Callable[[Event | None], object] = nothing
-        """Called with another selection, or None."""
+        """Called with the new selection, or None."""
         self.on_range: Callable[[tuple[int, int] | None], object] = nothing
-        """Called with another range (ns), or None."""
+        """Called with the new range (ns), or None."""
 
     @property
     def trace(self) -> Trace:
-        """The trace of the active recording: that of the selection."""
+        """The trace of the active recording."""
         return self.scene.source.trace
 
     @property
     def active(self) -> int:
-        """The recording that the selection is in, or was last, by its place in the session."""
+        """Index of the recording that the selection is, or last was, in."""
         return self.scene.active
 
     @property
@@ -62,17 +62,17 @@ class Walk:
 
     @property
     def offset(self) -> int:
-        """From a time in the active recording to the same on the session's clock, ns."""
+        """Session time minus the active recording's time, ns."""
         return self.scene.source.offset
 
     @property
     def view(self) -> Viewport:
-        """The stretch of time on the screen."""
+        """The time range on the screen."""
         return self.scene.view
 
     @property
     def middle(self) -> int:
-        """The instant in the middle of the screen, ns."""
+        """The time at the middle of the screen, ns."""
         return (self.view.start_ns + self.view.end_ns) // 2
 
     @property
@@ -82,13 +82,13 @@ class Walk:
 
     @property
     def range_ns(self) -> tuple[int, int] | None:
-        """The selected range of time, ns."""
+        """The selected time range, ns."""
         return self.scene.band
 
     # Moving
 
     def go(self, scene: Scene, *, jump: bool | None = None) -> None:
-        """Show another scene; `jump`: whether the view before it enters the history (None: if it is far)."""
+        """Show another scene. `jump`: add the old view to the history (None: if the move is far)."""
         before = self.scene.view
         if scene.view != before:
             self.moved = True
@@ -97,16 +97,16 @@ class Walk:
         self.show_scene(scene)
 
     def change(self, **changes: Any) -> None:
-        """The scene with some fields changed."""
+        """Change some fields of the scene."""
         self.show_scene(replace(self.scene, **changes))
 
     def show_scene(self, scene: Scene) -> None:
-        """Another scene, whatever the history."""
+        """Show another scene without touching the history."""
         self.scene = scene
         self.on_change()
 
     def show(self, start_ns: int, end_ns: int) -> None:
-        """Show a stretch of time, with a little air on either side. Goes into the history."""
+        """Show a time range with a small margin on both sides. Adds to the history."""
         view = viewport.fit(start_ns, end_ns, self.view.width, margin=0.02)
         self.go(moves.look(self.scene, view), jump=True)
 
@@ -115,45 +115,45 @@ class Walk:
         self.show(*self.scene.span)
 
     def zoom(self, factor: float, about: float | None = None) -> None:
-        """Zoom in (over 1) or out about an instant (default: the selection if in view, else the centre)."""
+        """Zoom in (factor > 1) or out around a time (default: the selection if in view, else the centre)."""
         self.go(moves.zoomed(self.scene, factor, about), jump=False)
 
     def pan(self, fraction: float) -> None:
-        """Move by a share of the screen's width, later where positive."""
+        """Move by a fraction of the screen's width; positive: to later times."""
         cells = round(fraction * self.view.width) or (1 if fraction > 0 else -1)
         self.go(moves.look(self.scene, viewport.pan(self.view, cells)), jump=False)
 
     def centre_on(self, time_ns: float, *, jump: bool = True) -> None:
-        """Move an instant into the middle. `jump`: goes into the history."""
+        """Centre the view on a time. `jump`: add the old view to the history."""
         self.go(moves.look(self.scene, viewport.centre(self.view, time_ns)), jump=jump)
 
     def scroll_lanes(self, lines: int) -> None:
-        """Scroll the lanes, down where positive."""
+        """Scroll the lanes; positive: down."""
         self.go(moves.scrolled(self.scene, self.scene.top + lines, self.height))
 
     def reveal(self, slice_index: int, *, closer: bool = True) -> None:
-        """Move, scroll and unfold just so far that a slice of the active recording is in view; `closer`: zoom
-        in if it is tiny."""
+        """Bring a slice of the active recording into view: pan, scroll and unfold as little as possible.
+        `closer`: zoom in if it is tiny."""
         self.go(moves.revealed(self.scene, slice_index, self.height, closer=closer))
 
     def centre(self) -> None:
-        """Centre the selection; asked again without anything in between, fit it."""
+        """Centre the selection; if it is centred already, fit it to the screen."""
         self.go(moves.centred(self.scene), jump=True)
 
     def go_to(self, time_ns: int) -> None:
-        """Move to an instant and mark it. Goes into the history."""
+        """Centre the view on a time and draw a line there. Adds to the history."""
         self.go(moves.gone_to(self.scene, time_ns), jump=True)
 
     def leave_instant(self) -> None:
-        """Take the mark of `go_to` away."""
+        """Remove the line that `go_to` drew."""
         self.change(instant=None)
 
     def back(self) -> bool:
-        """Return to the view before the last jump. False where there is none."""
+        """Return to the view before the last jump. False if there is none."""
         return self._recall(self._history.back(self.view))
 
     def forward(self) -> bool:
-        """Undo `back`. False where there is nothing to undo."""
+        """Undo `back`. False if there is nothing to undo."""
         return self._recall(self._history.forward(self.view))
 
     def _recall(self, view: Viewport | None) -> bool:
@@ -164,7 +164,7 @@ class Walk:
     # Selecting
 
     def select(self, slice_index: int | None, *, of: int | None = None, reveal: bool = True) -> None:
-        """Select a slice of a recording (None: of the active one). `reveal`: bring it into view."""
+        """Select a slice (None: none) of a recording (None: the active one). `reveal`: bring it into view."""
         of = self.active if of is None else of
         if (None if slice_index is None else Event(of, slice_index)) != self.scene.event:
             self.go(moves.chosen(self.scene, -1 if slice_index is None else slice_index, of))
@@ -183,27 +183,27 @@ class Walk:
         return True
 
     def set_range(self, start_ns: int | None, end_ns: int | None = None, *, quiet: bool = False) -> None:
-        """Mark a range of time; None takes it away. `quiet`: without a call of `on_range`."""
+        """Select a time range; None clears it. `quiet`: do not call `on_range`."""
         band = None if start_ns is None or end_ns is None else (min(start_ns, end_ns), max(start_ns, end_ns))
         if band != self.scene.band:
             self.change(band=band)
             if not quiet:
                 self.on_range(band)
 
-    # What lies over the lanes
+    # Overlays
 
     def set_gaps(self, gaps: Mapping[int, Idle], *, of: int | None = None) -> None:
-        """The gaps to draw in a recording (None: the active one), by device."""
+        """Set the gaps to draw in a recording (None: the active one), by device."""
         self.show_scene(self.scene.having(of, gaps=gaps))
 
     def set_gap(self, device: int | None, index: int = 0) -> None:
-        """Highlight a gap of the active recording and bring it into view; None: none."""
+        """Highlight a gap of the active recording and bring it into view; None removes the highlight."""
         self.change(gap=None if device is None else (self.active, device, index))
         if device is not None:
             self.go(moves.gap_shown(self.scene, self.active, device, index, self.height))
 
     def set_matches(self, masks: Sequence[Bool] | None) -> None:
-        """What matches a search: for each recording a mask over its slices; None: nothing is searched for."""
+        """Set the search matches: a mask over each recording's slices; None: no search."""
         given = [None] * len(self.scene.sources) if masks is None else masks
         sources = zip(self.scene.sources, given, strict=True)
         self.change(sources=tuple(replace(source, matches=mask) for source, mask in sources))

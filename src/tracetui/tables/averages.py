@@ -33,7 +33,7 @@ GROUP_HEADERS = {"shape": "Input Shapes", "annotation": "Annotation", "op": "Lau
 
 
 def has_cpu(averages: Averages) -> bool:
-    """Whether there are rows of the CPU: not by kernels."""
+    """Whether there are CPU rows: not if grouped by kernel."""
     return averages.grouped_by not in ("kernel", "op")
 
 
@@ -60,7 +60,7 @@ def format_memory(count: int) -> str:
 
 
 def average_columns(a: Averages, memory: MemoryUse | None = None, trace: Trace | None = None) -> Columns:
-    """The columns. `memory`: where it was recorded; `trace`: for short names, on the screen."""
+    """The columns. `memory`: if it was recorded; `trace`: for the short names on the screen."""
     calls = np.maximum(a.calls, 1)
 
     @cache
@@ -98,7 +98,7 @@ def average_columns(a: Averages, memory: MemoryUse | None = None, trace: Trace |
         )
 
     def allocated(key: str, title: str, heading: str, values: I64, drop: int) -> Column:
-        """Bytes allocated less freed."""
+        """Bytes allocated minus bytes freed."""
 
         def text(row: int) -> str:
             count = int(values[row])
@@ -153,7 +153,7 @@ def average_columns(a: Averages, memory: MemoryUse | None = None, trace: Trace |
 
 
 def category_of(trace: Trace, averages: Averages, row: int) -> str:
-    """The category of a row's first event, "" where it has none."""
+    """The category of a row's first event, "" if it has none."""
     first = int(averages.first[row])
     return trace.categories[int(trace.category[first])] if first >= 0 else ""
 
@@ -184,8 +184,8 @@ def averages_table(
 
 
 def averages_json(averages: Averages, order: Sequence[int], memory: MemoryUse | None = None) -> list[Record]:
-    """One object per row. `group` is there where rows are grouped by more than their name, the bytes of
-    memory where they were recorded."""
+    """One object per row, with `group` if rows are not grouped by name alone, and bytes if memory was
+    recorded."""
     return records(pick(average_columns(averages, memory), JSON), np.array(order, dtype=np.int64))
 
 

@@ -23,13 +23,13 @@ MARKDOWN = "name shape calls duration flops tflops compute_share gbps memory_sha
 JSON = "name label shape kind calls duration flops bytes tflops gbps compute_share memory_share kernel"
 
 WIDE = 100
-"""From so many cells on, no column gives way."""
+"""From this width (in cells), all columns are shown."""
 
 
 def efficiency_columns(rows: Sequence[EfficiencyRow], what: str = "Operator", width: int = WIDE) -> Columns:
-    """The columns of these rows; `what` they are; `width` of the text.
+    """The columns of these rows. `what`: what the rows are; `width`: of the text.
 
-    Rates in TFLOP/s (1e12) and GB/s (1e9), shares of the device's peak; null for what is not known.
+    Rates in TFLOP/s (1e12) and GB/s (1e9), shares of the device's peak; null if unknown.
     """
     narrow = width < WIDE
     of_peak = "%" if narrow else "of peak"
@@ -90,7 +90,7 @@ def _number(value: float | None) -> str:
 
 
 def _label(name: str, work: str, room: int) -> str:
-    """A name and its work in `room` cells: the name gives way first, as its ends still tell it apart."""
+    """A name and its work in `room` cells. The name is cut first: its ends still distinguish it."""
     name = fit(name, max(12, room - 1 - cell_len(work)) if work else room)
     return f"{name} {fit(work, room - 1 - cell_len(name))}".rstrip()
 

@@ -1,4 +1,4 @@
-"""The table of findings: a row for each in JSON and CSV; on the screen lines of their texts."""
+"""The table of findings: a row for each in JSON and CSV; on the screen, the lines of their texts."""
 
 from __future__ import annotations
 
@@ -76,15 +76,15 @@ def finding_lines(findings: Sequence[Finding], width: int) -> list[FindingLine]:
         titles = wrap(f"{finding.title}  [{count}]", width)
         lines += [FindingLine(n, finding.severity if i == 0 else "", t, True) for i, t in enumerate(titles)]
         for label, text in (("why", finding.text), ("try", finding.advice)):
-            told = wrap(text, width) if text else []
-            lines += [FindingLine(n, label if i == 0 else "", t, False) for i, t in enumerate(told)]
+            parts = wrap(text, width) if text else []
+            lines += [FindingLine(n, label if i == 0 else "", t, False) for i, t in enumerate(parts)]
     return lines
 
 
 def findings_table(
     trace: Trace, findings: Sequence[Finding], lines: Sequence[FindingLine], empty: str
 ) -> Table:
-    """The `finding_lines` on the screen. A file gets the findings that a line is left of."""
+    """The `finding_lines` on the screen. A file gets every finding with at least one line left."""
 
     def of_lines(order: I64) -> list[Record]:
         shown = dict.fromkeys(lines[row].finding for row in order.tolist())

@@ -1,4 +1,4 @@
-"""The table of gaps: the stretches in which a device ran nothing, and why."""
+"""The table of gaps: when a device ran nothing, and why."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FILE = "device start duration share since until cause launch op step activity"
 
 
 def gap_columns(results: Results, causes: bool = True) -> Columns:
-    """The columns; without `causes` those that need none."""
+    """The columns; without `causes`, only those that do not need them."""
     return by_key(*_gap_columns(results), *(_cause_columns(results) if causes else ()))
 
 
@@ -139,19 +139,19 @@ def _numbers(values: I64) -> Callable[[I64], list[int]]:
 
 
 def _names(trace: Trace, events: I64) -> Callable[[I64], list[str | None]]:
-    """The full names of chosen slices; None for -1."""
+    """The full names of slices; None for -1."""
     names = (*trace.names, None)
     return lambda at: _chosen(names, np.where(events[at] >= 0, trace.name[events[at]], -1))
 
 
 def _chosen(texts: Sequence[Any], at: npt.NDArray[Any]) -> list[Any]:
-    """The texts at these places, by numpy: a trace may have a million gaps."""
+    """The texts at these indices, by numpy: a trace may have a million gaps."""
     found: list[Any] = np.array(texts, dtype=object)[at].tolist()
     return found
 
 
 def gaps_table(results: Results, causes: bool = True) -> Table:
-    """The gaps on the screen; without `causes` as long as they are not known yet."""
+    """The gaps on the screen; without `causes` until those are known."""
     trace, gaps = results.trace, results.gaps()
     columns = gap_columns(results, causes)
 
@@ -175,8 +175,8 @@ def gaps_table(results: Results, causes: bool = True) -> Table:
 
 
 def gaps_text(columns: Columns, rows: Sequence[int], width: int) -> list[Line]:
-    """Gaps as lines of at most `width` cells. The last two columns are cut to what the others leave: each to
-    half, or to what the other spares."""
+    """Gaps as lines of at most `width` cells. The last two columns share the remaining width: half each, or
+    what the other does not need."""
     shown = pick(columns, TEXT)
     body = cells(shown, rows)
     headings = [(column.heading, "") for column in shown]

@@ -1,6 +1,6 @@
-"""A table as columns, each with what it is in every form: on the screen, as text, as Markdown, in a file.
+"""Tables as columns, each with its form on the screen, in text, in Markdown and in files.
 
-Texts and values are asked for only where they are needed: of the rows on the screen, of those in a report.
+Texts and values are computed only for the rows that are shown or reported.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from tracetui.tables.lines import Span
 I64 = npt.NDArray[np.int64]
 Values = npt.NDArray[Any] | Sequence[Any]
 Fields = dict[str, Callable[[I64], Sequence[Any]]]
-"""Names of fields in JSON and CSV, with their unit, and the values of the rows asked for."""
+"""Field names in JSON and CSV, including the unit, and functions from rows to their values."""
 
 
 def nothing(row: int) -> str:
-    """The text of a column that does not stand in a form."""
+    """The text of a column in a form that does not have it."""
     return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. Functions of a row take its index into the data, not into the order of the table.
+    """One column. Functions take a row's index in the data, not its place in the sorted table.
 
-    A table's module says which columns stand in which form, by their keys.
+    Each table's module lists the columns of each form by their keys.
     """
 
     key: str
@@ -37,21 +37,21 @@ class Column:
     # On the screen
     title: str = ""
     text: Callable[[int], str] = nothing
-    """What is shown: safe, plain, one line."""
+    """The cell's text: safe, plain, one line."""
     values: Callable[[], Values] | None = None
     """One value per row, to sort by. None: cannot be sorted."""
     width: int = 0
-    """Cells. 0: takes what the others leave; one column of a table may."""
+    """In cells. 0: takes the remaining width; only one column of a table may."""
     right: bool = True
-    """Numbers stand right, words left. In text and Markdown, too."""
+    """Numbers are right-aligned, words left. In text and Markdown, too."""
     drop: int = 0
-    """Where the table is too narrow, the column with the largest `drop` goes first. 0: never goes."""
+    """In a narrow table, the column with the largest `drop` goes first. 0: stays."""
     descending: bool = True
-    """The order in which a first click sorts: numbers largest first, words from A."""
+    """The direction of the first click: numbers largest first, words from A."""
     clauses: bool = False
-    """Text too long for its cells loses its last clauses whole."""
+    """Long text is cut by dropping whole clauses from its end."""
     ends: bool = False
-    """Text too long for its cells keeps both ends: names differ at either."""
+    """Long text is cut in the middle: names differ at either end."""
     after: int = 2
     """Cells between it and the next column."""
 
@@ -71,8 +71,8 @@ class Column:
         markdown: Callable[[int], str] | None = None,
         markdown_heading: str | None = None,
     ) -> Column:
-        """This column with what it is in text, and in Markdown where that is more than the heading with a
-        capital and the cell without its style: `markdown` gives cells with what must be escaped."""
+        """This column with its text form, and its Markdown form if that is more than the capitalised heading
+        and the unstyled cell. `markdown` returns cells that are already escaped."""
         return replace(self, heading=heading, cell=cell, markdown=markdown, markdown_heading=markdown_heading)
 
     def filed(self, **fields: Callable[[I64], Sequence[Any]]) -> Column:
@@ -93,7 +93,7 @@ def by_key(*columns: Column) -> Columns:
 
 
 def pick(columns: Columns, keys: str, without: Collection[str] = ()) -> tuple[Column, ...]:
-    """The columns of these keys (words between blanks) that the table has, in the order of the keys."""
+    """The table's columns with these keys (separated by spaces), in the order of the keys."""
     return tuple(columns[key] for key in keys.split() if key in columns and key not in without)
 
 
@@ -104,29 +104,29 @@ class Table:
     columns: tuple[Column, ...]
     rows: int
     search_text: Callable[[int], str] | None = None
-    """The text that a filter looks in. None: cannot be filtered."""
+    """The text that the filter searches. None: cannot be filtered."""
     colour: Callable[[int], str | None] | None = None
     """The colour of the row's chip, as "#rrggbb"; the same as in the timeline. None: no chip."""
     dim: Callable[[int], bool] | None = None
-    """Whether a row is of less interest."""
+    """Whether a row is less important."""
     empty: str = "nothing here"
-    """Said where there are no rows."""
+    """The message for an empty table."""
     same_text: Callable[[], I64] | None = None
-    """One number per row, equal where `search_text` is: a filter then asks once for each number."""
+    """A number per row, equal for equal `search_text`, so that the filter asks for each text once."""
 
     records: Callable[[I64], list[dict[str, Any]]] | None = None
-    """What a file gets of rows, in their order: flat, the same fields in each. None: the columns' values."""
+    """Rows as flat records with the same fields, for files. None: the columns' values."""
     lines: bool = False
-    """Whether a row is but a line of what `records` gives as a whole."""
+    """Whether rows are only lines of the objects that `records` returns."""
 
     def column(self, key: str) -> Column | None:
         return next((c for c in self.columns if c.key == key), None)
 
 
 def arrange(table: Table, sort: str | None, descending: bool, needle: str = "") -> I64:
-    """The rows in the order in which they are shown: filtered by `needle` (no matter the case), then sorted.
+    """The rows in display order: filtered by `needle` (ignoring case), then sorted.
 
-    Equal rows stay in the order of the data. Without `sort` all do.
+    Equal rows, or without `sort` all rows, stay in the order of the data.
     """
     rows = np.arange(table.rows, dtype=np.int64)
     if needle and table.search_text is not None:
@@ -146,7 +146,7 @@ def arrange(table: Table, sort: str | None, descending: bool, needle: str = "") 
 
 
 def _holding(table: Table, text: Callable[[int], str], folded: str) -> npt.NDArray[np.bool_]:
-    """Which rows hold a text in folded case."""
+    """Which rows contain a case-folded text."""
     if table.same_text is None or not table.rows:
         return np.fromiter((folded in text(r).casefold() for r in range(table.rows)), np.bool_, table.rows)
     _, first, number = np.unique(table.same_text(), return_index=True, return_inverse=True)
@@ -155,10 +155,10 @@ def _holding(table: Table, text: Callable[[int], str], folded: str) -> npt.NDArr
 
 
 def fit(columns: Sequence[Column], width: int, minimum: int = 0) -> list[tuple[Column, int]]:
-    """The columns that fit into `width` cells, with the cells of each.
+    """The columns that fit into `width` cells, with the width of each.
 
-    The flexible column gets what is left, at least `minimum` (0: a third): before that, columns are dropped.
-    Of those, the ones come back for which a wider one has made room.
+    The flexible column gets the remaining width, at least `minimum` (0: a third); columns are dropped to
+    allow that, and narrow ones come back if dropping a wider one made room.
     """
     minimum = minimum or max(16, width * 3 // 10)
     left_out: list[Column] = []
@@ -183,7 +183,7 @@ def fit(columns: Sequence[Column], width: int, minimum: int = 0) -> list[tuple[C
 
 
 def next_sort(columns: Sequence[Column], current: str | None, step: int) -> Column | None:
-    """The sortable column that lies `step` columns from the current one, around the ends."""
+    """The sortable column `step` columns from the current one, wrapping around."""
     sortable = [c for c in columns if c.values is not None]
     if not sortable:
         return None
@@ -192,7 +192,7 @@ def next_sort(columns: Sequence[Column], current: str | None, step: int) -> Colu
 
 
 def scrolled(top: int, cursor: int, height: int, rows: int) -> int:
-    """The first row on the screen so that `cursor` is in view, moving as little as can be."""
+    """The first visible row such that `cursor` is in view, scrolling as little as possible."""
     if height <= 0:
         return 0
     if cursor < top:

@@ -1,4 +1,4 @@
-"""Short names for a table's rows, told apart where different names have the same one. Pure functions."""
+"""Short names for table rows, made distinct if different names have the same one. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tracetui.trace.model import I64, Trace
 
 WORD = re.compile(r"[A-Za-z0-9]+")
 DIFFERENCE = 24
-"""Cells of what tells two names apart."""
+"""Most cells of the part that distinguishes two names."""
 READ = 4_000
-"""Characters of a name that are looked at for what tells it apart."""
+"""Characters of a name searched for differences."""
 
 
 def short_of(trace: Trace, i: int) -> str:
@@ -24,7 +24,7 @@ def short_of(trace: Trace, i: int) -> str:
 
 
 def short_names(trace: Trace, events: I64) -> list[str]:
-    """The short name of each slice, each distinct one made once; "" for -1."""
+    """The short name of each slice, computed once per name; "" for -1."""
     inside, at = events >= 0, np.maximum(events, 0)
     if not len(at):
         return []
@@ -40,7 +40,7 @@ def short_names(trace: Trace, events: I64) -> list[str]:
 
 
 def told_apart(shorts: Sequence[str], full: Sequence[str], among: Sequence[Hashable]) -> list[str]:
-    """The short names; what rows of one `among` share gets what differs in the full ones behind it."""
+    """The short names, with a difference appended where rows with equal `among` have the same one."""
     rows_of: dict[tuple[str, Hashable], list[int]] = {}
     for row, short in enumerate(shorts):
         rows_of.setdefault((short, among[row]), []).append(row)
@@ -55,9 +55,9 @@ def told_apart(shorts: Sequence[str], full: Sequence[str], among: Sequence[Hasha
 
 
 def differences(names: Sequence[str]) -> list[str]:
-    """For each of several names the words that not all have; a number where that does not tell them apart."""
+    """For each name the words that not all names have; numbers if those are not distinct."""
     words = [WORD.findall(name[:READ]) for name in names]
-    if len({len(w) for w in words}) == 1:  # e.g. other arguments of one template
+    if len({len(w) for w in words}) == 1:  # e.g. different arguments of a template
         places = [i for i, column in enumerate(zip(*words, strict=True)) if len(set(column)) > 1]
         own = [[w[i] for i in places] for w in words]
     else:

@@ -1,4 +1,4 @@
-"""The table of steps: what each took, launched, and left idle; what lies outside of them; and the whole."""
+"""The table of steps: times, launches and idle time of each step, of the rest, and of the whole."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ TEXT = "label window_length busy_share idle mostly compute communication copy la
 JSON = """label start duration window_start window_length busy idle busy_share mostly compute communication
     exposed_communication copy exposed_copy set launches kernels copies verdict unusual"""
 FILE = JSON.replace("mostly", "causes")
-"""In a file the idle time of each cause has a field of its own."""
+"""Files have a field for the idle time of each cause."""
 
 Value = str | Callable[[StepRow], Any]
-"""Of a row: the attribute of that name, or what is made of it."""
+"""An attribute of a row, or a function of it."""
 
 
 def step_columns(rows: Sequence[StepRow]) -> Columns:
-    """The columns of these rows. Times in ns; the sums over all steps and `outside` are those of `whole`.
+    """The columns of these rows. Times in ns; the rows of all steps and `outside` add up to `whole`.
 
-    `busy_share` is that of the row's own busy and idle time; `verdict_busy_share` what its verdict rests on,
-    which for `whole` is the share within the steps.
+    `busy_share` is from the row's own busy and idle time. `verdict_busy_share` is what its verdict is based
+    on: for `whole`, the share within the steps.
     """
 
     def each(value: Value) -> Callable[[I64], list[Any]]:
@@ -48,7 +48,7 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         return Column(key).filed(**{name: each(value) for name, value in named.items()})
 
     def time(key: str, title: str, drop: int, heading: str = "", none: str = "0 ns") -> Column:
-        """The time that an attribute of this name holds; `none`: how text has 0."""
+        """The time in the attribute `key`; `none`: the text for 0."""
         times = np.array([getattr(row, key) for row in rows], dtype=np.int64)
 
         def cell(r: int) -> str:
@@ -89,7 +89,7 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
     def idle_of(cause: str) -> Value:
         return lambda row: next((t.duration for t in row.idle_by_cause if t.cause == cause), 0)
 
-    # What no row has gives way first.
+    # Columns that are empty in all rows are dropped first.
     talk = any(r.communication for r in rows)
     copied = np.array([r.copy + r.set for r in rows], dtype=np.int64)
     return by_key(
@@ -182,8 +182,8 @@ def verdict_json(verdict: Verdict) -> Record:
 
 
 def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
-    """One line per step, then what lies outside, then the whole; `limit`: steps shown, 0 for all."""
-    # Narrow terminals do without the columns that say least.
+    """A line per step, then the time outside, then the whole. `limit`: most steps, 0 for all."""
+    # Narrow terminals drop the least important columns.
     left_out = {"launches", "communication", "copy"} if width < 100 else set()
     if left_out and any(row.communication for row in steps.rows):
         left_out = left_out - {"communication"} | {"kernels"}
@@ -213,12 +213,12 @@ def _text_rows(steps: Steps, limit: int) -> list[StepRow]:
 
 
 def steps_from(steps: Steps, scope: Scope) -> Steps:
-    """The step of the scope, or those that start in it. `outside` and `whole` stay the trace's."""
+    """The step of the scope, or the steps that start in it. `outside` and `whole` stay the trace's."""
     return _chosen(steps, scope, lambda row: scope.start <= row.start < scope.end)
 
 
 def steps_within(steps: Steps, scope: Scope) -> Steps:
-    """The step of the scope, or those whose windows reach into it. `outside` and `whole` stay the trace's."""
+    """The step of the scope, or the steps with windows in it. `outside` and `whole` stay the trace's."""
     return _chosen(steps, scope, lambda row: row.window[0] < scope.end and row.window[1] > scope.start)
 
 

@@ -1,4 +1,4 @@
-"""Columns of times: one unit for all rows, said in the title, so that their digits line up."""
+"""Columns of times: the title has the unit of all rows, so that digits line up."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tracetui.units import column_unit, in_unit
 def time_column(
     key: str, title: str, values: Values, drop: int = 0, *, zero: str = "-", **more: Any
 ) -> Column:
-    """A column of times in ns; `zero`: what is shown for 0; `more`: as of `Column`.
+    """A column of times in ns. `zero`: the text for 0; `more`: further fields of `Column`.
 
-    It is as wide as its longest number and its title need.
+    It is as wide as its longest number or its title.
     """
     every = np.asarray(values, dtype=np.float64)
     longest = float(np.abs(every).max(initial=0.0))

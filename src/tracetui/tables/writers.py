@@ -20,7 +20,7 @@ TABLE_ENDINGS = (".csv", ".json", ".md")
 
 
 def cells(shown: Sequence[Column], rows: Iterable[int]) -> list[list[Span]]:
-    """The cells of rows as text has them, with their styles."""
+    """The cells of rows in text, with their styles."""
     return [[_span(column.cell(row)) for column in shown] for row in rows]
 
 
@@ -29,7 +29,7 @@ def _span(cell: str | Span) -> Span:
 
 
 def aligned(shown: Sequence[Column], body: Sequence[Sequence[Span]]) -> list[Line]:
-    """The headings, then the `cells`, which may have been cut to a width."""
+    """The headings and the `cells`, which may already be cut, in aligned columns."""
     head = [(column.heading, "dim") for column in shown]
     return columns([head, *body], "".join(">" if column.right else "<" for column in shown))
 
@@ -55,16 +55,16 @@ def records(shown: Sequence[Column], rows: I64) -> list[Record]:
     return [dict(zip(fields, row, strict=True)) for row in zip(*fields.values(), strict=True)]
 
 
-# Files of a table that is on the screen
+# Exporting a table from the screen
 
 
 def table_text(table: Table, order: I64, ending: str) -> str:
-    """A table in the format that a file's ending, one of `TABLE_ENDINGS`, names."""
+    """A table in the format of a file ending, one of `TABLE_ENDINGS`."""
     return {".csv": as_csv, ".json": as_json, ".md": as_markdown}[ending](table, order)
 
 
 def row_count(table: Table, order: I64) -> int:
-    """How many rows a file gets."""
+    """The number of rows in the exported file."""
     return len(_values(table, order)[1]) if table.lines else len(order)
 
 
@@ -85,7 +85,7 @@ def as_json(table: Table, order: I64) -> str:
 
 
 def as_markdown(table: Table, order: I64) -> str:
-    """A table to paste into an issue or a chat, as it stands on the screen."""
+    """A table for an issue or a chat, as shown on the screen."""
     titles, rows = _texts(table, order)
     sides = [":--"] * len(titles) if table.lines else ["--:" if c.right else ":--" for c in table.columns]
 
@@ -99,8 +99,8 @@ def as_markdown(table: Table, order: I64) -> str:
 
 
 def _values(table: Table, order: I64) -> tuple[list[str], list[list[Any]]]:
-    """(titles, rows) for a program: a table's records where it has some, else its columns, in numbers where
-    they sort by numbers."""
+    """(titles, rows) for programs: the table's records if it has any, else its columns, as numbers if they
+    sort by number."""
     if table.records is not None:
         found = table.records(order)
         return list(found[0]) if found else [], [list(record.values()) for record in found]
@@ -115,7 +115,7 @@ def _values(table: Table, order: I64) -> tuple[list[str], list[list[Any]]]:
 
 
 def _texts(table: Table, order: I64) -> tuple[list[str], list[list[str]]]:
-    """(titles, rows) as they stand on the screen; where those are lines of something, what they are of."""
+    """(titles, rows) as on the screen; if rows are only lines of objects, the objects."""
     if table.lines:
         titles, rows = _values(table, order)
         return titles, [["" if value is None else str(value) for value in row] for row in rows]

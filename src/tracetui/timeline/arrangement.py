@@ -1,4 +1,4 @@
-"""How a person arranged the lanes, as plain data that can be kept for the next opening."""
+"""The user's arrangement of the lanes as plain data that can be saved for the next time."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from tracetui.timeline.series import Series
 from tracetui.trace.model import Trace
 
 Kept = list[dict[str, Any]]
-"""For each track in order: its key, the rows that a person wants of it ("all"; 0: hidden; None: as many as
-fit), and whether it is pinned."""
+"""For each track in order: its key, the rows that the user chose ("all"; 0: hidden; None: as many as fit),
+and whether it is pinned."""
 SERIES = "counter "
-"""How the keys of series begin."""
+"""Prefix of the keys of series."""
 
 
 def keys(trace: Trace, layout: Layout, series: Sequence[Series] = (), source: int = 0) -> list[str]:
-    """What names each track of a recording in another opening of the same trace, or of one like it.
+    """A unique key for each track of a recording, stable between sessions and similar traces.
 
-    No two are equal. Tracks of other recordings, and the recording's heading, have "".
+    Tracks of other recordings, and the recording's heading, have "".
     """
     found = [""] * len(layout)
     often: dict[str, int] = {}
     ofs, refs = layout.of.tolist(), layout.ref.tolist()
     own = (layout.source == source) & (layout.of != Of.RECORDING)
-    # Equal ones are numbered in the trace's order, not in that of the screen.
+    # Equal keys are numbered in trace order, not in screen order.
     order = np.argsort(layout.ref, kind="stable")
     for track in order[own[order]].tolist():
         of, ref = ofs[track], refs[track]
@@ -48,7 +48,7 @@ def keys(trace: Trace, layout: Layout, series: Sequence[Series] = (), source: in
 
 
 def arrangement(trace: Trace, layout: Layout, series: Sequence[Series] = (), source: int = 0) -> Kept:
-    """How the tracks of a recording are arranged, as JSON-ready data for `arranged`."""
+    """The arrangement of a recording's tracks, as JSON-ready data for `arranged`."""
     pinned = set(layout.pinned)
     rows: list[int | str | None] = [None] * len(layout)
     for track in layout.chosen:
@@ -67,8 +67,8 @@ def arranged(
 ) -> Layout:
     """A layout with the tracks of a recording in the order, folds and pins of `kept`.
 
-    A lane that is not named there stays below the one that it stood below, a counter at the end; what is
-    named but not there is passed over.
+    A lane missing in `kept` stays below the one that it was below, a counter goes to the end; unknown keys
+    are ignored.
     """
     at = {key: track for track, key in enumerate(keys(trace, layout, series, source)) if key}
     own = sorted(at.values())
@@ -96,10 +96,10 @@ def arranged(
 
 
 def _inserted(order: list[int], new: set[int], own: list[int], layout: Layout) -> list[int]:
-    """The order with the tracks that it lacks. `own`: all of them, from top to bottom."""
+    """`order` with the tracks that it lacks inserted. `own`: all tracks from top to bottom."""
     after: dict[int, list[int]] = {}
     last: list[int] = []
-    place = -1  # the track of the order below which the next ones come
+    place = -1  # the track of `order` below which the next ones go
     for track in own:
         if track not in new:
             place = track
@@ -114,9 +114,9 @@ def _inserted(order: list[int], new: set[int], own: list[int], layout: Layout) -
 
 
 def merged(now: Kept, before: Sequence[Mapping[str, Any]]) -> Kept:
-    """What is arranged now, with what was kept before of series that have not been worked out yet.
+    """The current arrangement, plus the saved entries of series that are not computed yet.
 
-    Each of those comes below the track that it was kept below.
+    Each of those goes below the track that it was saved below.
     """
     known = {str(one["track"]) for one in now}
     after: dict[str | None, Kept] = {}
@@ -134,13 +134,13 @@ def merged(now: Kept, before: Sequence[Mapping[str, Any]]) -> Kept:
 
 
 def now(scene: Scene, of: int) -> Kept:
-    """How the lanes of a source are arranged, with what was left of series that are not there yet."""
+    """The arrangement of a source's lanes, with the saved entries of series that are not there yet."""
     source = scene.sources[of]
     return merged(arrangement(source.trace, scene.layout, source.series, of), source.left)
 
 
 def opened(sources: Sequence[Source], height: int) -> Layout:
-    """The lanes as they were left, or else as they fit into `height` lines."""
+    """The saved layout of the lanes, or else one that fits into `height` lines."""
     traces = [source.trace for source in sources]
     left = [(of, source) for of, source in enumerate(sources) if source.left]
     layout = lay_out(traces, height)
@@ -156,8 +156,8 @@ def opened(sources: Sequence[Source], height: int) -> Layout:
 
 
 def with_series(scene: Scene, of: int, series: Sequence[Series], height: int) -> Layout:
-    """A layout that a person arranged, with tracks for so many series of a source in `height` lines: new
-    ones where they were left, or at the end."""
+    """A layout that the user arranged, with tracks for a source's series added: where they were left, or at
+    the end."""
     source = scene.sources[of]
     layout = scene.layout.with_counters(len(series), height, of)
     return arranged(source.trace, layout, now(scene, of), series, of) if source.left else layout

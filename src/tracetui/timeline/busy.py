@@ -11,7 +11,7 @@ from tracetui.trace.model import DEVICE_WORK, Bool, Trace
 
 
 def busy_of(trace: Trace) -> dict[int, Union]:
-    """When each device was busy; without any, when any thread was (key -1)."""
+    """When each device was busy; without devices, when any thread was (key -1)."""
     found: dict[int, Union] = {}
     if len(trace):
         device = np.array([lane.device for lane in trace.lanes], dtype=np.int32)[trace.lane]
@@ -28,6 +28,6 @@ def _union(trace: Trace, mask: Bool) -> Union:
 
 
 def overall(parts: Collection[Union]) -> float:
-    """Busy time over the time from first start to last end, over all devices; 0.0 where nothing ran."""
+    """Busy share of the time from first start to last end, over all devices; 0.0 if nothing ran."""
     span = sum(int(one.end[-1] - one.start[0]) for one in parts if len(one))
     return sum(one.total for one in parts) / span if span else 0.0

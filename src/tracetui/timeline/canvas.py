@@ -1,4 +1,4 @@
-"""A grid of cells that everything is painted on, and its lines as runs of one style."""
+"""The grid of cells that everything is painted on, and its lines as runs of one style."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from rich.cells import cell_len, get_character_cell_size
+from rich.cells import get_character_cell_size
 
 from tracetui.ascii_fallback import ASCII_FALLBACKS
+from tracetui.cells import clip
 
 PAPER = 256
-"""The terminal's own background (as a background) or its opposite's text (as a foreground)."""
+"""The terminal's own background; as a foreground: reversed text."""
 INK = 257
 """The terminal's own text colour; as a background: reversed."""
 
@@ -23,7 +24,7 @@ DIM = 4
 ITALIC = 8
 
 WIDE = 0xFFFF
-"""Stands in the cell after a character that is two cells wide."""
+"""Fills the cell after a character that is two cells wide."""
 _SPACE = ord(" ")
 
 Codes = npt.NDArray[np.uint32]
@@ -77,7 +78,7 @@ class Canvas:
         paper: int | None = None,
         attributes: int | None = None,
     ) -> None:
-        """Write text, cut at the canvas's edges; colours that are None stay as they are."""
+        """Write text, cut at the edges of the canvas; None leaves a colour unchanged."""
         if not 0 <= line < self.height or not text:
             return
         codes = code_points(text)
@@ -86,8 +87,8 @@ class Canvas:
         codes = codes[: max(0, self.width - column)]
         if not len(codes):
             return
-        if codes[-1] != WIDE and len(codes) and get_character_cell_size(chr(int(codes[-1]))) == 2:
-            codes = np.append(codes[:-1], np.uint32(_SPACE))  # half of a wide character fits: none of it
+        if codes[-1] != WIDE and get_character_cell_size(chr(int(codes[-1]))) == 2:
+            codes = np.append(codes[:-1], np.uint32(_SPACE))  # half a wide character: leave it out
         if codes[0] == WIDE:
             codes = np.append(np.uint32(_SPACE), codes[1:])
         cells = slice(column, column + len(codes))
@@ -100,26 +101,22 @@ class Canvas:
             self.attributes[line, cells] = attributes
 
     def to_ascii(self) -> None:
-        """Replace what is not ASCII: the cells of names in other scripts become question marks."""
+        """Replace everything that is not ASCII; characters without a fallback become question marks."""
         for code in np.unique(self.glyph[self.glyph > 126]).tolist():
             self.glyph[self.glyph == code] = ord(ASCII_FALLBACKS.get(chr(code), "?"))
 
     def styles(self) -> npt.NDArray[np.int32]:
         """One number per cell for its colours and attributes; see `unpack`. Shape (height, width)."""
-        return (
-            self.ink.astype(np.int32)
-            | (self.paper.astype(np.int32) << 9)
-            | (self.attributes.astype(np.int32) << 18)
-        )
+        paper, attributes = self.paper.astype(np.int32), self.attributes.astype(np.int32)
+        return self.ink.astype(np.int32) | (paper << 9) | (attributes << 18)
 
     def packed(self) -> Packed:
-        """One number per cell for all that it shows; see `runs`. Shape (height, width)."""
+        """One number per cell for everything it shows; see `runs`. Shape (height, width)."""
         return (self.glyph.astype(np.int64) << 24) | self.styles()
 
     def runs(self, line: int) -> list[Run]:
         """A line as runs, neighbours of one style in one run."""
-        part = self.part(line, line + 1, 0, self.width)
-        return runs(part.packed()[0])
+        return runs(self.part(line, line + 1, 0, self.width).packed()[0])
 
     def text(self, line: int) -> str:
         """A line's characters alone."""
@@ -135,7 +132,7 @@ def runs(cells: Packed) -> list[Run]:
     """Packed cells as runs. Shape of `cells`: (width,)."""
     if not len(cells):
         return []
-    # The ink of a space cannot be seen: let it take the style on its left, if that has the same background.
+    # The ink of a space is invisible: join it to the run on its left if that has the same background.
     text = str((cells >> 24).astype("<u4").tobytes(), "utf-32-le")
     style = cells & 0xFFFFFF
     cuts = [0, *(np.flatnonzero(style[1:] != style[:-1]) + 1).tolist(), len(cells)]
@@ -153,7 +150,7 @@ def runs(cells: Packed) -> list[Run]:
 
 @lru_cache(maxsize=2048)
 def code_points(text: str) -> Codes:
-    """A text's code points by cell: WIDE after a character of two cells, none for one of no cell. uint32."""
+    """A text's code points by cell: WIDE after a two-cell character, nothing for a zero-width one. uint32."""
     if text.isascii():
         return np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
     cells: list[int] = []
@@ -166,19 +163,4 @@ def code_points(text: str) -> Codes:
     return np.array(cells, dtype=np.uint32)
 
 
-@lru_cache(maxsize=4096)
-def cut(text: str, width: int) -> str:
-    """A text in at most `width` cells, the last one an ellipsis where it had to be cut."""
-    if width <= 0:
-        return ""
-    if text.isascii():
-        return text if len(text) <= width else text[: width - 1] + "…"
-    if cell_len(text) <= width:
-        return text
-    kept, used = [], 0
-    for character in text:
-        used += get_character_cell_size(character)
-        if used > width - 1:
-            break
-        kept.append(character)
-    return "".join(kept).rstrip("…") + "…"  # a short name may have been cut in its middle
+cut = lru_cache(maxsize=4096)(clip)

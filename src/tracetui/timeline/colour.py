@@ -1,4 +1,4 @@
-"""Numbers of the xterm palette as colours, and how well one can be read on another."""
+"""Colours of the xterm palette, and the contrast between them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SIXTEEN = (
     *((127, 127, 127), (255, 0, 0), (0, 255, 0), (255, 255, 0)),
     *((92, 92, 255), (255, 0, 255), (0, 255, 255), (255, 255, 255)),
 )
-"""The first sixteen as xterm has them; a terminal may have others."""
+"""The first sixteen in xterm; other terminals may differ."""
 
 
 def rgb(colour: int) -> tuple[int, int, int]:
@@ -26,7 +26,7 @@ def rgb(colour: int) -> tuple[int, int, int]:
 
 
 def contrast(a: int, b: int) -> float:
-    """The contrast of two colours as WCAG defines it: 1 to 21."""
+    """The contrast of two colours as defined by WCAG: 1 to 21."""
     first, second = sorted((_luminance(a), _luminance(b)))
     return (second + 0.05) / (first + 0.05)
 

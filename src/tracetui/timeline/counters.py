@@ -1,4 +1,4 @@
-"""Series as small areas: the height is the value, the label says it at the cursor."""
+"""Series as area charts: height shows the value, the label gives it at the cursor."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tracetui.trace.model import I64
 
 
 def paint_counters(local: Local, lines: Iterable[tuple[int, Line]], field: Canvas) -> None:
-    """Paint the areas of a source's series, of one line or more each. `lines`: its lines of the field, with
-    their places."""
+    """Paint a source's series, each on one or more lines. `lines`: the source's lines with their place in the
+    field."""
     theme, borders, series = local.theme, local.view.borders(), local.source.series
     tops: dict[int, I64] = {}
     for y, line in lines:
@@ -32,7 +32,7 @@ def paint_counters(local: Local, lines: Iterable[tuple[int, Line]], field: Canva
 
 
 def cursor(scene: Scene) -> int:
-    """The instant that values are told for: the selection's start where it is in view, else the middle."""
+    """The time whose values the labels show: the selection's start if in view, else the middle."""
     if scene.selected >= 0:
         start = scene.source.start(scene.selected)
         if scene.view.contains(start):
@@ -41,7 +41,7 @@ def cursor(scene: Scene) -> int:
 
 
 def values_at(source: Source, series: int, time_ns: int) -> tuple[str, str]:
-    """A series' value at an instant of the axis, in full and as short as can be; "" where it has none."""
+    """A series' value at a time of the axis, in full and as short as possible; "" if it has none."""
     one = source.series[series]
     value = float(one.at(np.array([time_ns - source.offset], dtype=np.int64))[0])
     return text_of(value, one.unit), brief_of(value, one.unit)

@@ -1,4 +1,4 @@
-"""Lines from an event to what it caused, where both are on the screen."""
+"""Lines from an event to what it caused, if both are on the screen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tracetui.timeline.scene import Scene
 
 
 def position(scene: Scene, lines: list[Line], slice_index: int) -> tuple[int, int] | None:
-    """The (line, column) where a slice of the active source begins on the screen, if it does."""
+    """The (line, column) where a slice of the active source begins; None if that is off the screen."""
     trace = scene.source.trace
     lane, depth = int(trace.lane[slice_index]), int(trace.depth[slice_index])
     column = scene.view.column(scene.source.start(slice_index))

@@ -1,4 +1,4 @@
-"""A scene becomes a canvas: overview, ruler, labels, lanes, and what lies over them."""
+"""Paint a scene on a canvas: overview, ruler, labels, lanes and overlays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tracetui.timeline.uncoloured import dot_range, tell_bars_apart
 
 
 def paint(scene: Scene, height: int) -> Canvas:
-    """The picture of a scene, `height` lines high and `scene.labels + scene.view.width + EDGE` cells wide."""
+    """The picture of a scene: `height` lines high, `scene.labels + scene.view.width + EDGE` cells wide."""
     theme = scene.theme
     canvas = Canvas.blank(scene.labels + scene.view.width + EDGE, height, theme.text, theme.paper)
     if height <= 0:
@@ -71,7 +71,7 @@ def _paint_source(local: Local, lines: list[tuple[int, Line]], field: Canvas, pa
 
 
 def _paint_edge(scene: Scene, canvas: Canvas) -> None:
-    """Where the lanes are scrolled to, if they do not all fit."""
+    """The scroll bar, if the lanes do not all fit."""
     theme, layout = scene.theme, scene.layout
     canvas.paper[:, -EDGE:] = theme.frame
     top = TOP + layout.pinned_height
@@ -84,19 +84,15 @@ def _paint_edge(scene: Scene, canvas: Canvas) -> None:
 
 
 def column_papers(scene: Scene) -> Colours:
-    """The background of every column: the selected range has its own. Shape (width,)."""
+    """The background of every column; the selected range has its own. Shape (width,)."""
     papers = np.full(scene.view.width, scene.theme.paper, dtype=np.int16)
     if scene.band is not None:
-        first, last = (
-            scene.view.column(scene.band[0]),
-            scene.view.column(max(scene.band[0], scene.band[1] - 1)),
-        )
-        papers[max(0, first) : max(0, last + 1)] = scene.theme.band
+        papers[scene.band_columns] = scene.theme.band
     return papers
 
 
 def _paint_marks(scene: Scene, field: Canvas) -> None:
-    """Their lines down the lanes; the labels are in the ruler."""
+    """Draw the marks' lines down the lanes; their labels are in the ruler."""
     theme = scene.theme
     for column, _, _ in marked_columns(scene):
         free = field.glyph[:, column] == ord(" ")
@@ -106,7 +102,7 @@ def _paint_marks(scene: Scene, field: Canvas) -> None:
 
 
 def _paint_device(local: Local, line: Line, field: Canvas, y: int, papers: Colours) -> None:
-    """A device's own line: how busy it is, over all its streams."""
+    """Paint a device's own line: how busy it is over all its streams."""
     theme, view = local.theme, local.view
     pieces = local.source.devices.get(line.ref)
     if pieces is None:
@@ -119,8 +115,7 @@ def _paint_device(local: Local, line: Line, field: Canvas, y: int, papers: Colou
         papers[np.newaxis].copy(),
         np.zeros((1, view.width), dtype=np.int16),
     )
-    eighths = np.minimum(7, -(-8 * busy // view.cell))
-    eighths = np.where(busy >= view.cell, 8, eighths)
+    eighths = np.where(busy >= view.cell, 8, np.minimum(7, -(-8 * busy // view.cell)))
     cells.glyph[0] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[eighths]
     paint_gaps(local, [line], cells, (busy == 0)[np.newaxis])
     put_cells(cells, field, np.array([y], dtype=np.int64))

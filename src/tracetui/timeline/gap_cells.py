@@ -1,4 +1,4 @@
-"""The gaps of a device, drawn on its lanes: a texture of their own, with their length where it fits."""
+"""Drawing the gaps of a device on its lanes: a texture, with the length if it fits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ASCII_TEXTURE = ord("/")
 
 
 def gap_columns(idle: Idle, borders: I64) -> I64:
-    """The gap that covers each cell wholly, -1 where none does. Shape (len(borders) - 1,)."""
+    """Index of the gap that covers each cell completely, -1 if none does. Shape (len(borders) - 1,)."""
     if not len(idle.start):
         return np.full(len(borders) - 1, -1, dtype=np.int64)
     at = np.searchsorted(idle.start, borders[:-1], side="right") - 1
@@ -28,7 +28,7 @@ def gap_columns(idle: Idle, borders: I64) -> I64:
 
 
 def device_of(trace: Trace, line: Line) -> int:
-    """The device whose gaps a line of a trace shows, or -1."""
+    """The device whose gaps a line shows, or -1."""
     if line.of is Of.DEVICE:
         return line.ref
     if line.of is Of.LANE and line.depth == 0:
@@ -38,7 +38,7 @@ def device_of(trace: Trace, line: Line) -> int:
 
 
 def gap_at(local: Local, line: Line, column: int) -> tuple[int, int] | None:
-    """The gap, as (device, index), that a cell of a source's line shows."""
+    """The gap in a cell of a source's line, as (device, index); None if there is none."""
     device = device_of(local.source.trace, line)
     idle = local.source.gaps.get(device)
     if idle is None:
@@ -55,9 +55,9 @@ def paint_gaps(
     empty: npt.NDArray[np.bool_],
     headed: frozenset[int] = frozenset(),
 ) -> None:
-    """Fill the empty cells of the devices' lines where the whole device is idle. `empty`: (lines, width).
+    """Fill the empty cells of devices' lines while the device is idle. `empty`: shape (lines, width).
 
-    The first line of a device carries the lengths, but for devices in `headed`: their own line does.
+    The first line of a device shows the lengths, except for devices in `headed`: their own line does.
     """
     theme = local.theme
     borders = local.view.borders()
@@ -85,7 +85,7 @@ def paint_gaps(
 
 
 def _write_lengths(idle: Idle, gap: I64, cells: Cells, y: int, ink: int, chosen: int) -> None:
-    """`gap`: which gap each cell shows, -1 for none. The chosen gap has colours of its own."""
+    """`gap`: the gap of each cell, -1 for none. The chosen gap keeps its colours."""
     cuts = np.flatnonzero(np.diff(gap, prepend=-2, append=-2))
     for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
         which = int(gap[begin])

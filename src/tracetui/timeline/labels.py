@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from itertools import product
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
+from tracetui.cells import middle
 from tracetui.timeline.canvas import BOLD, Canvas, cut
 from tracetui.timeline.counters import cursor, values_at
 from tracetui.timeline.layout import Line, Of
@@ -13,18 +14,20 @@ from tracetui.timeline.scene import EDGE, TOP, Scene
 from tracetui.units import plural
 
 BRIEF = (("GPU ", ""), ("allocated", "alloc"), ("reserved", "resvd"))
-"""How the name of a series gives way where the screen is narrow."""
+"""How series names are shortened on a narrow screen."""
+SHORTER = (("thread ", ""), (" (", " "), ("stream ", "s"), (" annotations", " annot."), ("profiler ", ""))
+"""How lane names are shortened, in this order."""
 LEAST = 5
-"""Cells of such a name that tell it from the others: without them its value means nothing."""
+"""Cells of a name needed to tell it from others: without them, its value means nothing."""
 
 
 def label_width(width: int) -> int:
-    """Cells of the column on a screen of `width` cells."""
+    """Width of the label column on a screen of `width` cells."""
     return max(8, min(26, 16 + max(0, width - 80) // 10))
 
 
 def lines_below(scene: Scene, height: int) -> int:
-    """Lines that are scrolled off the lower end of the screen (`height` lines in all)."""
+    """Lines below the lower edge of the screen (`height` lines in all)."""
     room = max(0, height - TOP - scene.layout.pinned_height)
     return max(0, scene.layout.height - scene.top - room)
 
@@ -79,7 +82,7 @@ def put_label(scene: Scene, canvas: Canvas, y: int, line: Line, width: int) -> N
 
 
 def label_text(scene: Scene, line: Line) -> str:
-    """What a line's label says."""
+    """The text of a line's label."""
     source = scene.sources[line.source]
     if line.of is Of.RECORDING:
         return scene.title(line.source)
@@ -93,7 +96,7 @@ def label_text(scene: Scene, line: Line) -> str:
 
 
 def whose(scene: Scene, line: Line) -> str:
-    """A lane's device or process, where there are others and it stands elsewhere than below its heading."""
+    """A lane's device or process, if there are several and the lane is not below its heading."""
     source, layout = scene.sources[line.source], scene.layout
     trace, lane = source.trace, source.trace.lanes[line.ref]
     recording = f"{scene.title(line.source)} " if line.pinned and len(scene.sources) > 1 else ""
@@ -107,7 +110,7 @@ def whose(scene: Scene, line: Line) -> str:
 
 
 def beside(name: str, values: tuple[str, ...], width: int) -> tuple[str, str]:
-    """A series' name and value in at most `width` cells, one between them; `values`: the longest first."""
+    """A series' name and value in `width` cells, with a space between; `values`: longest first."""
     brief = name
     for long, short in BRIEF:
         brief = brief.replace(long, short, 1)
@@ -119,14 +122,8 @@ def beside(name: str, values: tuple[str, ...], width: int) -> tuple[str, str]:
 
 
 def shortened(text: str, width: int) -> str:
-    """A lane's name in at most `width` cells; the words that all lanes share go first."""
-    for long, short in (
-        ("thread ", ""),
-        (" (", " "),
-        ("stream ", "s"),
-        (" annotations", " annot."),
-        ("profiler ", ""),
-    ):
+    """A lane's name cut to `width` cells; words that all lanes share are dropped first."""
+    for long, short in SHORTER:
         if cell_len(text) <= width:
             break
         if long == " (" and long in text:
@@ -140,10 +137,5 @@ def shortened(text: str, width: int) -> str:
 
 
 def ends(text: str, width: int) -> str:
-    """At most `width` cells of a name, from both of its ends: threads of a pool differ in the last one."""
-    if cell_len(text) <= width or width < LEAST:
-        return cut(text, width)
-    tail = text[-((width - 1) // 2) :]
-    while cell_len(tail) > (width - 1) // 2:
-        tail = tail[1:]
-    return f"{set_cell_size(text, width - 1 - cell_len(tail)).rstrip()}…{tail}"
+    """A name cut to `width` cells in the middle: threads of a pool differ at the end."""
+    return middle(text, width, (width - 1) // 2)

@@ -1,4 +1,4 @@
-"""What lies on which line: the lanes in order, how many rows each shows, which are hidden or pinned."""
+"""What is on which line: the order of the lanes, their visible rows, what is hidden or pinned."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracetui.trace.model import I32, I64, Bool, Trace
 COUNTER_ROWS = 4
 """Lines of an unfolded counter."""
 ROOM_FOR_COUNTERS = 8
-"""More series than this start hidden."""
+"""With more series than this, all start hidden."""
 
 
 class Of(IntEnum):
@@ -33,20 +33,20 @@ class Line:
 
     track: int
     source: int
-    """The recording that it belongs to."""
+    """Index of its recording."""
     of: Of
     ref: int
     """Lane, process, device or counter series, by `of`."""
     depth: int
     """0 for the track's first line."""
     more: int
-    """Rows that are folded away below this line (0 but for a track's last line)."""
+    """Folded rows below this line; only a track's last line has any."""
     pinned: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Tracks from top to bottom, those of one recording together. All arrays of shape (tracks,)."""
+    """Tracks from top to bottom, grouped by recording. All arrays of shape (tracks,)."""
 
     source: I32
     of: I32
@@ -54,27 +54,27 @@ class Layout:
     rows: I32
     """Lines of a track when it is unfolded."""
     shown: I32
-    """Lines that it takes now; 0: hidden."""
+    """Its visible lines; 0: hidden."""
     pinned: tuple[int, ...] = ()
     """Tracks that stay on the screen, in order."""
     chosen: frozenset[int] = frozenset()
-    """Tracks whose lines a person decided on; those of the others go by the room that there is."""
+    """Tracks whose lines the user chose; the others adapt to the height of the screen."""
     was: tuple[tuple[int, int, bool], ...] = ()
-    """Of what was hidden: the track, the lines that it took, and whether a person had decided on those."""
+    """Of hidden tracks: the track, its lines before, and whether the user had chosen those."""
 
     def __len__(self) -> int:
         return len(self.of)
 
     @cached_property
     def bottoms(self) -> I64:
-        """Within the part that scrolls, the line after each track's last."""
+        """The line after each track's last one, within the scrolled part."""
         shown = self.shown.astype(np.int64)
         shown[list(self.pinned)] = 0
         return np.cumsum(shown)
 
     @property
     def height(self) -> int:
-        """Lines of the part that scrolls."""
+        """Lines of the scrolled part."""
         return int(self.bottoms[-1]) if len(self) else 0
 
     @property
@@ -82,7 +82,7 @@ class Layout:
         return int(self.shown[list(self.pinned)].sum())
 
     def lines(self, top: int, height: int) -> list[Line]:
-        """The lines on a screen of `height` lines whose scrolled part begins at line `top`."""
+        """The lines on a screen of `height` lines, with the scrolled part starting at line `top`."""
         found = [self._line(t, d, True) for t in self.pinned for d in range(int(self.shown[t]))][:height]
         bottoms = self.bottoms
         stop = min(top + height - len(found), self.height)
@@ -103,19 +103,19 @@ class Layout:
         return Line(track, int(self.source[track]), of, ref, depth, more, pinned)
 
     def track_of(self, of: Of, ref: int, source: int = 0) -> int:
-        """The track of a lane, device or counter; -1 where there is none."""
+        """The track of a lane, device or counter; -1 if there is none."""
         at = np.flatnonzero((self.of == of) & (self.ref == ref) & (self.source == source))
         return int(at[0]) if len(at) else -1
 
     def place(self, track: int, depth: int) -> int:
-        """The line of a track's row within the part that scrolls; -1 for a pinned or hidden one."""
+        """The line of a track's row within the scrolled part; -1 if the track is pinned or hidden."""
         if track in self.pinned or not self.shown[track]:
             return -1
         first = int(self.bottoms[track] - self.shown[track])
         return first + min(depth, int(self.shown[track]) - 1)
 
     def with_shown(self, track: int, lines: int, *, chosen: bool = True) -> Layout:
-        """Fold or unfold a track; 0 hides it. `chosen`: a person wants it so."""
+        """Fold or unfold a track; 0 hides it. `chosen`: the user did this."""
         shown = self.shown.copy()
         shown[track] = max(0, min(lines, int(self.rows[track])))
         was = self.was
@@ -125,12 +125,12 @@ class Layout:
         return replace(self, shown=shown, chosen=self.chosen | {track} if chosen else self.chosen, was=was)
 
     def with_all(self, lines: int) -> Layout:
-        """Show so many rows of each track that is not hidden."""
+        """Show this many rows of each track that is not hidden."""
         shown = np.where(self.shown > 0, np.minimum(self.rows, max(1, lines)), 0)
         return replace(self, shown=shown.astype(np.int32), chosen=self._chosen_too(self.shown > 0))
 
     def with_hidden(self) -> Layout:
-        """Bring back what was hidden, as it was; folded, where it was hidden in an earlier session."""
+        """Show hidden tracks as they were; folded, if they were hidden in an earlier session."""
         shown = np.maximum(self.shown, 1).astype(np.int32)
         chosen = self._chosen_too(self.shown == 0)
         for track, lines, decided in self.was:
@@ -143,8 +143,8 @@ class Layout:
         return self.chosen.union(np.flatnonzero(tracks).tolist())
 
     def with_counters(self, count: int, height: int, source: int = 0) -> Layout:
-        """With tracks for so many series below a recording's lanes: as high as there is room for, a line at
-        least. Very many of them are hidden."""
+        """With `count` tracks for series below a recording's lanes: as high as there is room for, at least a
+        line. Hidden if there are very many."""
         have = int(((self.of == Of.COUNTER) & (self.source == source)).sum())
         new = max(0, count - have)
         room = min(COUNTER_ROWS, (height - int(self.shown.sum())) // new) if new else 0
@@ -157,22 +157,22 @@ class Layout:
             (self.shown, np.full(new, fits)),
         )
         of_source, of, ref, rows, shown = (np.concatenate(p).astype(np.int32) for p in parts)
-        grown = replace(self, source=of_source, of=of, ref=ref, rows=rows, shown=shown)
-        return grown.ordered(np.argsort(of_source, kind="stable"))
+        wider = replace(self, source=of_source, of=of, ref=ref, rows=rows, shown=shown)
+        return wider.ordered(np.argsort(of_source, kind="stable"))
 
     def toggle_pin(self, track: int) -> Layout:
         kept = tuple(t for t in self.pinned if t != track)
         return replace(self, pinned=kept if track in self.pinned else tuple(sorted((*kept, track))))
 
     def reorder(self, track: int, by: int) -> Layout:
-        """Move a track up (negative) or down past its neighbours."""
+        """Move a track up (negative) or down by some places."""
         to = max(0, min(len(self) - 1, track + by))
         order = [t for t in range(len(self)) if t != track]
         order.insert(to, track)
         return self.ordered(np.array(order, dtype=np.int64))
 
     def ordered(self, order: I64) -> Layout:
-        """The tracks in another order; `order` has each once."""
+        """The tracks in another order, a permutation."""
         place = np.empty(len(self), dtype=np.int64)
         place[order] = np.arange(len(self))
         pinned = tuple(sorted(place[list(self.pinned)].tolist()))
@@ -184,8 +184,8 @@ class Layout:
         return Layout(source, of, ref, rows, shown, pinned, chosen, was)
 
     def moved(self, track: int, step: int) -> Layout | None:
-        """Move a track past the next one above (-1) or below (1) of its recording that is on the screen with
-        it, among the pinned ones or among those that scroll. None where there is none, or it is hidden."""
+        """Move a track past its next visible neighbour above (-1) or below (1) in the same recording, pinned
+        tracks among pinned ones. None if there is none or the track is hidden."""
         pinned = np.zeros(len(self), dtype=np.bool_)
         pinned[list(self.pinned)] = True
         own = (self.source == self.source[track]) & (self.of != Of.RECORDING)
@@ -197,7 +197,7 @@ class Layout:
 
     @cached_property
     def headings(self) -> I64:
-        """For each track the nearest heading or device line at or above it, -1 for none."""
+        """The nearest heading or device line at or above each track, -1 for none."""
         own = np.where(np.isin(self.of, (Of.PROCESS, Of.DEVICE, Of.RECORDING)), np.arange(len(self)), -1)
         return np.maximum.accumulate(own) if len(own) else own
 
@@ -208,15 +208,15 @@ class Layout:
         return frozenset(zip(self.source[at].tolist(), self.ref[at].tolist(), strict=True))
 
     def below_own(self, track: int, of: Of, ref: int) -> bool:
-        """Whether a track stands under the heading of its process, or under the line of its device."""
+        """Whether a track is below the heading of its process, or the line of its device."""
         at = int(self.headings[track])
         return at >= 0 and track not in self.pinned and self.of[at] == of and self.ref[at] == ref
 
 
 def lay_out(traces: Sequence[Trace], height: int) -> Layout:
-    """The layout to open with on a screen of `height` lines: all lanes, threads give up depth first.
+    """The initial layout for `height` lines: all lanes; if there is no room, threads are folded first.
 
-    Several recordings stand one below the other, each under a heading of its own.
+    Several recordings are stacked, each with its own heading.
     """
     tracks: list[tuple[int, int, int, int]] = []
     for source, trace in enumerate(traces):
@@ -237,16 +237,15 @@ def _tracks(trace: Trace) -> list[tuple[int, int, int]]:
         if lane.device >= 0 and lane.kind == "stream":
             streams[lane.device] = streams.get(lane.device, 0) + 1
     heading: tuple[int, int] | None = None
-    # The recording's own span says little: it comes last, not between the threads and the devices.
+    # The recording's own span says little: it goes last, not between threads and devices.
     order = sorted(range(len(trace.lanes)), key=lambda i: trace.lanes[i].kind == "span")
     for i in order:
         lane = trace.lanes[i]
         if lane.device >= 0:
             head = (int(Of.DEVICE), lane.device) if streams.get(lane.device, 0) > 1 else None
         else:
-            head = (
-                (int(Of.PROCESS), lane.process) if len(processes) > 1 and lane.process in processes else None
-            )
+            several = len(processes) > 1 and lane.process in processes
+            head = (int(Of.PROCESS), lane.process) if several else None
         if head is not None and head != heading:
             tracks.append((*head, 1))
         heading = head
@@ -255,9 +254,9 @@ def _tracks(trace: Trace) -> list[tuple[int, int, int]]:
 
 
 def fitted(traces: Sequence[Trace], layout: Layout, height: int) -> Layout:
-    """As many rows of each lane as fit into `height` lines; where a person decided, that stays.
+    """Show as many rows of each lane as fit into `height` lines; the user's choices stay.
 
-    The threads of all recordings show equally many at most, so that the recordings can be compared.
+    Threads of all recordings have the same maximum, so that recordings can be compared.
     """
     lane = layout.of == Of.LANE
     thread = _threads(traces, layout)
@@ -272,7 +271,7 @@ def fitted(traces: Sequence[Trace], layout: Layout, height: int) -> Layout:
 
 
 def _threads(traces: Sequence[Trace], layout: Layout) -> Bool:
-    """Which tracks are lanes of the CPU."""
+    """Which tracks are CPU lanes."""
     tracks = zip(layout.of.tolist(), layout.source.tolist(), layout.ref.tolist(), strict=True)
     found = [of == Of.LANE and traces[source].lanes[ref].device < 0 for of, source, ref in tracks]
     return np.array(found, dtype=np.bool_)
@@ -288,12 +287,12 @@ def _opened(traces: Sequence[Trace], layout: Layout, height: int) -> Layout:
     ]
     crowded = int(shown.sum()) > height
     if crowded and thread.any() and device and int(shown[device].sum()) <= height // 2:
-        layout = replace(layout, pinned=tuple(device))  # else the devices would lie below the screen
+        layout = replace(layout, pinned=tuple(device))  # otherwise the devices would be below the screen
     return layout
 
 
 def _deepest(shown: I32, part: Bool, height: int) -> int:
-    """How many rows each track of `part` may show at most, so that all lines fit; at least one."""
+    """The most rows per track of `part` with which all lines fit; at least one."""
     rest = int(shown[~part].sum())
     mine = shown[part]
     low, high = 1, int(mine.max(initial=1))

@@ -1,4 +1,4 @@
-"""Where the marks, and the instant that was gone to, stand on the screen, however many there are."""
+"""The screen columns of the marks and of the last "go to" time, fast even for many marks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from tracetui.timeline.scene import Scene
 
 FAR = 1 << 62
-"""Nanoseconds; no event lies beyond, and differences fit into 64 bits."""
+"""Nanoseconds; no event lies further out, and differences fit into 64 bits."""
 
 
 class Marked(NamedTuple):
-    """A column with marks: the first one's label, and how many there are."""
+    """A column with marks: the first one's label, and their number."""
 
     column: int
     label: str
@@ -21,7 +21,7 @@ class Marked(NamedTuple):
 
 
 def marked_columns(scene: Scene) -> list[Marked]:
-    """The columns in view that have marks, and that of the instant that was gone to, from left to right."""
+    """The visible columns with marks or the last "go to" time, from left to right."""
     kept = scene.sources[0].kept.get("marks")
     if kept is None or kept[0] is not scene.marks or kept[1] != scene.instant:
         marks = scene.flags

@@ -1,4 +1,4 @@
-"""Moves as pure functions: a scene in, another scene out."""
+"""Moves as pure functions from scene to scene."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from tracetui.timeline.scene import TOP, Event, Scene, Source
 from tracetui.timeline.viewport import Limits, Viewport
 
 SHARE = 6
-"""An event too small to be seen that one jumps to is shown at one part in so many of the screen's width."""
+"""A jump to a tiny event zooms in until it takes 1/SHARE of the screen's width."""
 
 
 def look(scene: Scene, view: Viewport) -> Scene:
-    """Another stretch of time, held within the trace."""
+    """Show another time range, limited to the trace."""
     low, high = scene.span
     return replace(scene, view=Limits(low, high).clamp(view))
 
 
 def scrolled(scene: Scene, top: int, height: int) -> Scene:
-    """Another first line, such that the screen (`height` lines in all) stays filled."""
+    """Scroll to another first line, keeping the screen (`height` lines in all) filled."""
     lowest = scene.layout.height - max(1, height - TOP - scene.layout.pinned_height)
     return replace(scene, top=max(0, min(top, lowest)))
 
 
 def arranged(scene: Scene, layout: Layout, height: int) -> Scene:
-    """Other tracks."""
+    """Use another layout."""
     return scrolled(replace(scene, layout=layout), scene.top, height)
 
 
 def refitted(scene: Scene, layout: Layout, before: int, height: int) -> Scene:
-    """Tracks for a screen of `height` lines instead of `before`. Where the selection's row was on the screen,
-    it stays there, unfolded if it must be."""
+    """Use a layout for `height` lines instead of `before`. If the selection's row was on the screen, it stays
+    there, unfolded if necessary."""
     fitted, trace, selected = arranged(scene, layout, height), scene.source.trace, scene.selected
     if selected < 0:
         return fitted
@@ -43,20 +43,20 @@ def refitted(scene: Scene, layout: Layout, before: int, height: int) -> Scene:
 
 
 def gone_to(scene: Scene, time_ns: int) -> Scene:
-    """An instant marked and in the middle, or as near to it as leaves no blank beyond the trace's ends."""
+    """Mark a time and centre it, as far as the view stays within the trace."""
     return replace(look(scene, _around(scene, scene.view, time_ns)), instant=time_ns)
 
 
 def _around(scene: Scene, view: Viewport, middle: float) -> Viewport:
-    """A view with an instant in the middle, or as near to it as leaves no blank beyond the trace's ends."""
+    """A view centred on a time, as far as it stays within the trace."""
     (low, high), half = scene.span, view.span_ns / 2
     near = min(max(middle, low + half), high - half) if 2 * half < high - low else (low + high) / 2
     return viewport.centre(view, near)
 
 
 def zoomed(scene: Scene, factor: float, about: float | None) -> Scene:
-    """Zoom in (over 1) or out about an instant; None: the one that was gone to or else the selection's middle
-    if in view, else the centre."""
+    """Zoom in (factor > 1) or out around a time; None: the last "go to" or else the selection's middle if in
+    view, else the centre."""
     if about is None and scene.instant is not None and scene.view.contains(scene.instant):
         about = scene.instant
     if about is None and scene.selected >= 0:
@@ -67,7 +67,7 @@ def zoomed(scene: Scene, factor: float, about: float | None) -> Scene:
 
 
 def brought_up(scene: Scene, of: int, lane: int, depth: int, height: int) -> Scene:
-    """Unfold and scroll just so far that a row of a source's lane is on the screen."""
+    """Bring a row of a source's lane onto the screen, unfolding and scrolling as little as possible."""
     layout = scene.layout
     track = layout.track_of(Of.LANE, lane, of)
     if track < 0:
@@ -83,7 +83,7 @@ def brought_up(scene: Scene, of: int, lane: int, depth: int, height: int) -> Sce
 
 
 def track_in_view(scene: Scene, track: int, height: int) -> Scene:
-    """Scroll just so far that a track's first row and, where there is room, its others are on the screen."""
+    """Bring a track's first row and, if there is room, its others onto the screen."""
     layout = scene.layout
     first = layout.place(track, 0) if track >= 0 else -1
     if first < 0:
@@ -94,8 +94,8 @@ def track_in_view(scene: Scene, track: int, height: int) -> Scene:
 
 
 def revealed(scene: Scene, slice_index: int, height: int, *, closer: bool, of: int | None = None) -> Scene:
-    """Move just so far that a slice of a source (None: the active one) is in view; `closer`: zoom in where it
-    is too small to be seen."""
+    """Bring a slice of a source (None: the active one) into view with the smallest move. `closer`: zoom in if
+    it is too small to see."""
     of = scene.active if of is None else of
     source, trace, view = scene.sources[of], scene.sources[of].trace, scene.view
     start, length = source.start(slice_index), int(trace.duration[slice_index])
@@ -111,7 +111,7 @@ def revealed(scene: Scene, slice_index: int, height: int, *, closer: bool, of: i
 
 
 def centred(scene: Scene) -> Scene:
-    """The selection in the middle; where it is there already, fitted to the screen."""
+    """Centre the selection; if it is centred already, fit it to the screen."""
     if scene.selected < 0:
         return scene
     source, view = scene.source, scene.view
@@ -123,7 +123,7 @@ def centred(scene: Scene) -> Scene:
 
 
 def gap_shown(scene: Scene, of: int, device: int, index: int, height: int) -> Scene:
-    """A gap of a source in view: moved no further than needed, zoomed where it would be too small or wide."""
+    """Bring a gap of a source into view with the smallest move; zoom if it would be too small or too wide."""
     source = scene.sources[of]
     idle = source.gaps.get(device)
     if idle is None or not 0 <= index < len(idle.start):
@@ -144,7 +144,7 @@ def gap_shown(scene: Scene, of: int, device: int, index: int, height: int) -> Sc
 
 
 def is_jump(before: Viewport, after: Viewport) -> bool:
-    """Whether a move went so far that one may want to return."""
+    """Whether a move went far enough to be worth going back from."""
     return before.scale != after.scale or abs(after.start - before.start) > before.span_ns / 2
 
 
@@ -160,8 +160,8 @@ def stepped(scene: Scene, direction: str) -> Event | None:
 
 
 def chosen(scene: Scene, slice_index: int, of: int | None = None) -> Scene:
-    """Another selection (-1: none) in a source (None: the active one) with its flows; the events of its name
-    light up in all sources."""
+    """Select a slice (-1: none) of a source (None: the active one), with its flows. Events of the same name
+    are highlighted in all sources."""
     of = scene.active if of is None else of
     trace = scene.sources[of].trace
     same = int(trace.name[slice_index]) if slice_index >= 0 else -1
@@ -174,7 +174,7 @@ def chosen(scene: Scene, slice_index: int, of: int | None = None) -> Scene:
 
 
 def _index_of(source: Source, name: str) -> int:
-    """The index of a name among a source's, -1 where it has no such name."""
+    """Index of a name in a source, -1 if it has no such name."""
     indices = source.kept.get("names")
     if indices is None:
         indices = source.kept["names"] = {text: i for i, text in enumerate(source.trace.names)}

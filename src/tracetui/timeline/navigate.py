@@ -1,4 +1,4 @@
-"""From one event to the next: in its row, to parent and children, to other rows; and the hit test."""
+"""Going from event to event: along a row, to parents and children, to other rows; and the hit test."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Kind, Trace
 
 FARTHEST = 500
-"""Rows that are looked through for one with something in view."""
+"""Most rows searched for one with something in view."""
 MOST = 16
-"""Flows drawn for one event."""
+"""Most flows of each kind drawn for an event."""
 
 
 def neighbour(rows: Rows, slice_index: int, step: int) -> int | None:
@@ -25,15 +25,15 @@ def neighbour(rows: Rows, slice_index: int, step: int) -> int | None:
 
 
 def above(scene: Scene, slice_index: int) -> Event | None:
-    """The parent of a slice of the active source; without one, the nearest of the nearest row above that has
-    any, be it another source's."""
+    """The parent of a slice of the active source; without one, the nearest event of the next row above that
+    has any, even in another source."""
     parent = int(scene.source.trace.parent[slice_index])
     return Event(scene.active, parent) if parent >= 0 else _beyond(scene, slice_index, -1)
 
 
 def below(scene: Scene, slice_index: int) -> Event | None:
-    """A child of a slice of the active source (the first that is in view, if any is); without one, the
-    nearest slice of a row below."""
+    """A child of a slice of the active source (the first one in view, if any); without one, the nearest slice
+    of a row below."""
     trace, view = scene.source.trace, scene.local(scene.active).view
     row = scene.source.rows.row(int(trace.lane[slice_index]), int(trace.depth[slice_index]) + 1)
     if len(row):
@@ -49,9 +49,9 @@ def below(scene: Scene, slice_index: int) -> Event | None:
 
 
 def _beyond(scene: Scene, slice_index: int, step: int) -> Event | None:
-    """The slice nearest in time on the next shown row above (-1) or below (1).
+    """The slice nearest in time on the next visible row above (-1) or below (1).
 
-    Rows with nothing in view are passed over, unless there is nothing but such rows for a long way.
+    Rows with nothing in view are skipped, unless there are only such rows for a long way.
     """
     trace, layout = scene.source.trace, scene.layout
     middle = _anchor(scene, slice_index)
@@ -77,7 +77,7 @@ def _beyond(scene: Scene, slice_index: int, step: int) -> Event | None:
 
 
 def _on_row(scene: Scene, track: int, depth: int, time_ns: int) -> Event | None:
-    """The event of a lane's row that is nearest to an instant of the axis."""
+    """The event of a lane's row that is nearest to an axis time."""
     of = int(scene.layout.source[track])
     source = scene.sources[of]
     row = source.rows.row(int(scene.layout.ref[track]), depth)
@@ -92,7 +92,7 @@ def _in_view(scene: Scene, event: Event) -> bool:
 
 
 def _anchor(scene: Scene, slice_index: int) -> int:
-    """The middle of the visible part of a slice (of the whole, where none is), on the axis."""
+    """The middle of the visible part of a slice (if none: of all of it), on the axis."""
     start = scene.source.start(slice_index)
     end = start + int(scene.source.trace.duration[slice_index])
     low, high = max(start, scene.view.start_ns), min(end, scene.view.end_ns)
@@ -100,7 +100,7 @@ def _anchor(scene: Scene, slice_index: int) -> int:
 
 
 def nearest(row: Row, time_ns: int) -> int:
-    """The slice of a row that runs at an instant, else the one whose border is nearest."""
+    """The slice of a row that runs at a time, else the one with the nearest border."""
     after = int(np.searchsorted(row.start, time_ns, side="right"))
     if after == 0:
         return int(row.index[0])
@@ -118,7 +118,7 @@ def event_at(local: Local, line: Line, column: int) -> int | None:
 
 
 def hit(row: Row, view: Viewport, column: int) -> int | None:
-    """The slice under a cell: of all that touch it, the one with the largest part of it."""
+    """The slice under a cell: the one that covers most of it."""
     low = view.start_ns + column * view.cell
     high = low + view.cell
     last = int(np.searchsorted(row.start, high))
@@ -130,7 +130,7 @@ def hit(row: Row, view: Viewport, column: int) -> int | None:
 
 
 def opening(scene: Scene) -> Event | None:
-    """What the first arrow key selects: on the first row with any in view, the event nearest its middle."""
+    """What the first arrow key selects: on the first row with events in view, the one nearest the middle."""
     layout, middle = scene.layout, (scene.view.start_ns + scene.view.end_ns) // 2
     for track in np.flatnonzero(layout.of == Of.LANE).tolist():
         for depth in range(int(layout.shown[track])):
@@ -141,7 +141,7 @@ def opening(scene: Scene) -> Event | None:
 
 
 def linked(trace: Trace, slice_index: int) -> tuple[tuple[int, int], ...]:
-    """The flows of a slice as (from, to): launch, what it launched or ran, forward and backward."""
+    """The flows of a slice as (from, to): its launch, what it launched or ran, forward and backward."""
     found: list[tuple[int, int]] = []
     launch = int(trace.launch[slice_index])
     if launch >= 0:

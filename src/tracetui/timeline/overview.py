@@ -1,4 +1,4 @@
-"""All recordings in one line: busy share, matches, and where the screen lies."""
+"""All recordings in one line: busy share, matches, and the part on the screen."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def overview_borders(scene: Scene, width: int) -> I64:
 
 
 def _used(scene: Scene) -> list[tuple[Union, int]]:
-    """When each device was busy (without any: the threads), with its source's offset."""
+    """When each device (without devices: the threads) was busy, with its source's offset."""
     every = [(device, one, s.offset) for s in scene.sources for device, one in s.devices.items()]
     return [(one, offset) for device, one, offset in every if device >= 0] or [one[1:] for one in every]
 
 
 def _eighths(scene: Scene, borders: I64) -> I64:
-    """0..8 of each cell: never nothing where there is something, never full where a hole of an eighth is."""
+    """0..8 for each cell: 0 only if nothing ran, 8 only if less than an eighth was idle."""
     kept = scene.sources[0].kept
     key = ("overview", scene.span, len(borders), len(scene.sources))
     found: I64 | None = kept.get(key)
@@ -43,8 +43,8 @@ def _eighths(scene: Scene, borders: I64) -> I64:
 
 
 def _point(scene: Scene, canvas: Canvas, cell: int, colour: int, plain: int) -> None:
-    """Colour a cell of the overview, with a stroke where it would be empty. Without colours it is reversed,
-    and shows `plain`."""
+    """Colour a cell of the overview, with a stroke if it is empty. Without colours, reverse it and show
+    `plain`."""
     x = scene.labels + cell
     if scene.labels <= x < canvas.width - EDGE:
         canvas.ink[0, x] = colour
@@ -82,7 +82,7 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
         cell = int(np.searchsorted(borders, scene.source.start(scene.selected), side="right")) - 1
         _point(scene, canvas, cell, theme.selected, ord("v" if theme.ascii else "▼"))
     if theme.plain:
-        out = int(last - first < 3)  # a narrow window stands between its brackets
+        out = int(last - first < 3)  # put the brackets around a narrow window
         canvas.put(0, scene.labels + max(0, first - out), "[")
         canvas.put(0, scene.labels + min(width, last + out) - 1, "]")
     what = "GPU" if any(device >= 0 for source in scene.sources for device in source.devices) else "CPU"

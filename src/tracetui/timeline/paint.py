@@ -1,4 +1,4 @@
-"""Rows of slices become cells: bars with names, borders to an eighth, crowded cells by their share."""
+"""Painting rows of slices: bars with names, borders to an eighth of a cell, crowded cells by busy share."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ HAIRLINE = ord("│")
 ASCII_HAIRLINE = ord("|")
 SEAM = ord("┊")
 SHORTEST = 3
-"""Cells that a bar needs to carry its name."""
+"""A bar of fewer cells has no name."""
 
 Colours = npt.NDArray[np.int16]
 
 
 @dataclass(slots=True, eq=False)
 class Cells:
-    """The cells of rows in the making. All arrays of shape (rows, width)."""
+    """The cells of rows while they are painted. All arrays of shape (rows, width)."""
 
     glyph: npt.NDArray[np.uint32]
     ink: Colours
@@ -37,7 +37,7 @@ class Cells:
 
 
 def paint_rows(local: Local, lines: list[Line], papers: Colours) -> tuple[Cells, Raster]:
-    """The cells of lines that show slices of a source, without names.
+    """The cells of lines with slices of a source, without names.
 
     `papers`: the background of every column, shape (width,).
     """
@@ -57,7 +57,7 @@ def paint_rows(local: Local, lines: list[Line], papers: Colours) -> tuple[Cells,
 
 
 def _colours(local: Local, slices: I32) -> Colours:
-    """The colours of slices as they are now: by name, or as selected, matching, or named alike."""
+    """The current colours of slices: by name, or as the selection, its namesakes, or search matches."""
     trace, theme = local.source.trace, local.theme
     if not len(trace):
         return np.zeros(slices.shape, dtype=np.int16)
@@ -86,7 +86,7 @@ def _paint_shares(
     single, pair, crowd = count == 1, count == 2, count > 2
     full = eighths == 8
 
-    # One slice: it fills the cell, or lies at the side where it goes on (or that it is nearer to).
+    # One slice: it fills the cell, or is on the side where it continues (or that it is nearer to).
     start = trace.start[shares.first]
     end = start + trace.duration[shares.first]
     after = end < right  # ends within the cell
@@ -94,7 +94,7 @@ def _paint_shares(
     partial = single & ~full
     at_left, at_right = partial & ~rightward, partial & rightward
 
-    # Two slices with a gap between them: the longer part keeps its side, and takes the share of both.
+    # Two slices with a gap between them: the longer part keeps its side and gets the share of both.
     if pair.any():
         later = trace.start[shares.last]
         last = _colours(local, shares.last)
@@ -112,7 +112,7 @@ def _paint_shares(
         cells.glyph[alike] = SEAM
         cells.ink[alike] = local.source.palette.text_on(first[alike])
 
-    # Crowded: the share as height, in the colour of the name that prevails.
+    # Crowded: the share as height, in the colour of the prevailing name.
     if crowd.any():
         names = shares.prevailing[crowd]
         mixed = _mixed(local, rows)[np.nonzero(crowd)[0]]
@@ -134,7 +134,7 @@ def _paint_shares(
     cells.ink[at_right] = paper[at_right]
     cells.paper[at_right] = first[at_right]
 
-    # Busy, but less than a sixteenth: a hairline, unless it is the rest of bars that show beside it.
+    # Busy for less than a sixteenth: a hairline, unless it is the rest of a bar next to it.
     trace_of_bar = single & ((8 * (end - start) >= view.cell) | (start < left)) & (left > view.start_ns)
     if pair.any():
         both = np.minimum(end - start, trace.duration[shares.last])
@@ -162,7 +162,7 @@ def _named_colours(local: Local, names: I32) -> Colours:
 
 
 def _lit(local: Local, shares: Raster, rows: list[Row], crowd: Bool, colour: Colours) -> Colours:
-    """Crowded cells that hold the selection, a match, or an event of the lit name, whoever prevails."""
+    """Colours of crowded cells: the selection, matches and highlighted names win over the prevailing name."""
     theme = local.theme
     at_row, _ = np.nonzero(crowd)
     low, high = shares.first[crowd], shares.last[crowd]
@@ -184,7 +184,7 @@ def _lit(local: Local, shares: Raster, rows: list[Row], crowd: Bool, colour: Col
 
 
 def _alike(local: Local, row: Row) -> I32:
-    """The slices of a row that have the lit name; kept until another name is lit."""
+    """The slices of a row with the highlighted name, cached until that changes."""
     key = ("alike", row.lane, row.depth)
     kept = local.source.kept.get(key)
     if kept is None or kept[0] != local.source.same:
@@ -194,7 +194,7 @@ def _alike(local: Local, row: Row) -> I32:
 
 
 def _matching(local: Local, row: Row, matches: Bool) -> I32:
-    """The slices of a row that match the search; kept until there is another search."""
+    """The slices of a row that match the search, cached until that changes."""
     key = ("matching", row.lane, row.depth)
     kept = local.source.kept.get(key)
     if kept is None or kept[0] is not matches:
@@ -210,7 +210,7 @@ def _light(colour: Colours, here: Bool, hits: I32, low: I32, high: I32, value: i
 
 
 def paint_names(local: Local, shares: Raster, cells: Cells) -> None:
-    """Names into the bars that have room for them, beginning where the bar begins on the screen."""
+    """Write names into bars with enough room, starting at the bar's first visible cell."""
     inner = (shares.count == 1) & (shares.eighths == 8)
     if not inner.any():
         return
@@ -222,7 +222,7 @@ def paint_names(local: Local, shares: Raster, cells: Cells) -> None:
     ends = np.flatnonzero((inner & ~after).ravel()) + 1
     wide = ends - begins >= SHORTEST
     begins, ends = begins[wide], ends[wide]
-    # A bar that touches another of its colour needs a seam. (The cell on the left is full, and not a border.)
+    # A bar that touches another of the same colour needs a seam, unless there is one already.
     column = begins % local.view.width
     left = np.maximum(begins - 1, 0)
     paper, glyph, eighths = cells.paper.ravel(), cells.glyph.ravel(), shares.eighths.ravel()

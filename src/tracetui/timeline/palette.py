@@ -1,7 +1,7 @@
-"""Colours: one name, one colour, and text that can be read on it.
+"""A colour for each name, and readable text on it.
 
-Colours are numbers of the xterm palette (0..255), so that a picture looks the same with 256 colours and with
-millions, and takes few bytes to send.
+Colours are numbers of the xterm palette (0..255): pictures look the same with 256 and with millions of
+colours, and take few bytes to send.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def colour_of_name(name: str, kind: Kind, theme: Theme) -> int:
 class Palette:
     """The colours of a trace's names under a theme.
 
-    A name takes its hue from the kind of its first event (annotations have one name on CPU and GPU).
+    A name's hue depends on the kind of its first event (annotations have the same name on CPU and GPU).
     """
 
     def __init__(self, trace: Trace, theme: Theme) -> None:
@@ -38,7 +38,7 @@ class Palette:
         kinds[trace.name[::-1]] = trace.kind[::-1]
         self._kinds = kinds
         self.colours: npt.NDArray[np.int16] = np.full(len(trace.names), -1, dtype=np.int16)
-        """By name; -1 for one that nobody asked for yet."""
+        """By name; -1 if not looked up yet."""
 
     def of(self, names: npt.NDArray[np.int32]) -> npt.NDArray[np.int16]:
         """Colours of names, in the same shape."""

@@ -1,12 +1,11 @@
 """The exact busy share of every cell of many rows at once.
 
-The cost is that of the screen: one binary search per cell border, whatever the number of events behind it.
+The cost depends on the screen: one binary search per cell border, however many events there are.
 
-What a cell shows is a whole number of eighths, rounded on the running sum from the row's beginning: the
-eighths of any stretch add up to its busy time (to within one eighth of a cell), and the same cell looks the
-same wherever it lies on the screen. So a cell with an idle eighth is never full, and a full one never shows a
-hole. A cell whose busy time rounds to nothing is told apart from an empty one by its count, and drawn as a
-hairline.
+Cells show whole eighths, rounded on the running sum from the row's beginning: the eighths of any range add up
+to its busy time (to within one eighth of a cell), and a cell looks the same wherever it is on the screen. So
+a cell with an idle eighth is never full, and a full one never shows a hole. If the busy time rounds to zero,
+the count tells the cell from an empty one, and it is drawn as a hairline.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ class Raster:
     count: I64
     """Slices that touch the cell."""
     first: I32
-    """The first slice that touches the cell, -1 where none does."""
+    """The first slice that touches the cell, -1 if none does."""
     last: I32
     """The last one."""
     prevailing: I32
-    """A name that holds most of a crowded cell (of three slices or more), else -1."""
+    """The name that takes most of a crowded cell (three slices or more), else -1."""
 
 
 def raster(rows: Sequence[Row], view: Viewport) -> Raster:
@@ -64,7 +63,7 @@ def raster(rows: Sequence[Row], view: Viewport) -> Raster:
             prevailing[i][crowded] = _prevailing(row, busy[i], crowded)
     half, cell = view.cell // 2, view.cell
     steps = (8 * busy + half) // cell
-    # Times that no int64 holds eightfold come from hostile files alone: any eighth will do for those.
+    # Only hostile files have times that overflow int64 here: any eighth will do for those.
     eighths = np.clip(np.diff(steps, axis=1), 0, 8)
     return Raster(eighths, count, first, last, prevailing)
 
@@ -75,7 +74,7 @@ def _prevailing(row: Row, busy: I64, cells: I64) -> I32:
     share = busy[cells + 1] - low
     early, late = _names_at(row, np.stack([low + share // 6, low + 5 * share // 6], axis=1)).T
     found: I32 = np.full(len(cells), -1, dtype=np.int32)
-    alike = np.flatnonzero(early == late)  # seldom, where many names mix: the third search is saved
+    alike = np.flatnonzero(early == late)  # rare among many names: saves the third search
     middle = _names_at(row, (low + share // 2)[alike])
     same = alike[middle == early[alike]]
     found[same] = early[same]

@@ -1,4 +1,4 @@
-"""The rows of a trace's lanes as sorted arrays, made when a row is first looked at."""
+"""The rows of a trace's lanes as sorted arrays, built on first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracetui.trace.model import I32, I64, Trace
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """The slices of one row in order of time: they never overlap. Arrays of length n, nanoseconds."""
+    """The slices of one row by time; they never overlap. Arrays of length n, nanoseconds."""
 
     lane: int
     depth: int
@@ -19,7 +19,7 @@ class Row:
     """Slices, ascending."""
     start: I64
     reach: I64
-    """End of the slice, but at least one nanosecond after its start: where it stops touching cells."""
+    """End of the slice, at least 1 ns after its start: where it stops touching cells."""
     total: I64
     """Running sum of the durations before each slice, and after the last. Shape (n + 1,)."""
     name: I32
@@ -28,7 +28,7 @@ class Row:
         return len(self.index)
 
     def busy_before(self, times: I64) -> tuple[I64, I64]:
-        """For sorted instants: number of slices that start before each, and busy nanoseconds before each."""
+        """For sorted times: the number of slices that start before each, and the busy ns before each."""
         begun = np.searchsorted(self.start, times)
         last = np.maximum(begun - 1, 0)
         ahead = self.start[last] + (self.total[last + 1] - self.total[last]) - times
@@ -36,7 +36,7 @@ class Row:
 
 
 class Rows:
-    """All rows of a trace. A row's arrays are made once, when it is first asked for."""
+    """All rows of a trace, each built once on first use."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -44,7 +44,7 @@ class Rows:
         self._orders: dict[int, tuple[I32, I64]] = {}
 
     def row(self, lane: int, depth: int) -> Row:
-        """A row of a lane; empty where the lane has no such depth."""
+        """A row of a lane; empty if the lane has no such depth."""
         found = self._rows.get((lane, depth))
         if found is None:
             found = self._rows[lane, depth] = self._make(lane, depth)

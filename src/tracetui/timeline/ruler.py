@@ -1,14 +1,14 @@
-"""The ruler: ticks at round times, with labels that say no more than they must."""
+"""The ruler: ticks at round times, with labels as short as possible."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from tracetui.timeline.viewport import Viewport
-from tracetui.units import duration, tick
+from tracetui.units import tick
 
 ROOM = 5
-"""Free cells between a label and the next tick, and the tick itself."""
+"""Cells between a label and the next tick, including the tick."""
 
 
 class Tick(NamedTuple):
@@ -18,7 +18,7 @@ class Tick(NamedTuple):
 
 
 def step_of(view: Viewport, cells: int) -> int:
-    """The smallest 1, 2 or 5 times a power of ten (nanoseconds) that is at least so many cells wide."""
+    """The smallest 1, 2 or 5 times a power of ten (ns) that is at least `cells` wide."""
     least = max(1, cells * view.cell)
     power = 1
     while power * 10 <= least:
@@ -27,10 +27,10 @@ def step_of(view: Viewport, cells: int) -> int:
 
 
 def ticks(view: Viewport) -> tuple[int | None, list[Tick]]:
-    """The ticks on the screen, and the instant that their labels count from (None: the trace's zero).
+    """The ticks on the screen, and the time that their labels count from (None: the trace's zero).
 
-    Deep in a trace the labels would all begin with the same digits: they then count from a round instant
-    before the screen, which is told apart.
+    Deep in a trace all labels would begin with the same digits, so they count from a round time before the
+    screen, which is shown separately.
     """
     step = step_of(view, 10)
     longest = len(tick(max(abs(view.start_ns), abs(view.end_ns)), step)) + ROOM
@@ -56,16 +56,3 @@ def ticks(view: Viewport) -> tuple[int | None, list[Tick]]:
 
 def _label(time_ns: int, step: int) -> str:
     return "0" if time_ns == 0 else tick(time_ns, step)
-
-
-def base_label(base: int) -> str:
-    """The instant that the labels count from, without zeros at its end."""
-    step = 1
-    while base % (step * 10) == 0 and step < 1_000_000_000:
-        step *= 10
-    return tick(base, step)
-
-
-def span_label(view: Viewport) -> str:
-    """How much time is on the screen."""
-    return duration(view.span_ns)

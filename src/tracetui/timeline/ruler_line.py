@@ -1,6 +1,6 @@
-"""The ruler as it is painted: its ticks, the length of the selected range, and the labels of the marks.
+"""Painting the ruler: ticks, the length of the selected range, and the labels of marks.
 
-They share one line. What would touch something that matters more is left out whole: first comes the range,
+They share one line. Anything that would touch something more important is left out: the range comes first,
 then the marks, then the ticks.
 """
 
@@ -10,32 +10,32 @@ from rich.cells import cell_len
 
 from tracetui.timeline.canvas import BOLD, Canvas, cut
 from tracetui.timeline.mark_columns import Marked, marked_columns
-from tracetui.timeline.ruler import base_label, span_label, ticks
+from tracetui.timeline.ruler import ticks
 from tracetui.timeline.scene import EDGE, Scene
-from tracetui.units import duration
+from tracetui.units import as_typed, duration
 
 LABEL = 16
-"""Cells of a mark's label at most."""
+"""Most cells of a mark's label."""
 CLOSE = 3
-"""Marks nearer than so many cells share a label: the first one's would have no room."""
+"""Marks closer than this many cells share a label: there is no room for two."""
 
 
 class Free:
-    """The cells of the line that nothing was written to."""
+    """Keeps track of the free cells of the line."""
 
     def __init__(self, width: int) -> None:
         self.width = width
         self.taken: list[tuple[int, int]] = []
 
     def take(self, first: int, end: int) -> bool:
-        """Take cells `first` to `end`; False where they are not on the line, or touch what is taken."""
+        """Take cells `first` to `end`; False if they are off the line or touch taken ones."""
         if first < 0 or end > self.width or any(first <= e and s <= end for s, e in self.taken):
             return False
         self.taken.append((first, end))
         return True
 
     def room(self, first: int, most: int) -> int:
-        """How many cells from `first` on can be taken."""
+        """How many cells (at most `most`) can be taken from `first` on."""
         ends = [s - 1 for s, e in self.taken if e >= first]
         return max(0, min(first + most, self.width, *ends) - first)
 
@@ -56,15 +56,15 @@ def paint_ruler(scene: Scene, canvas: Canvas) -> None:
             line.put(0, tick.column, sign, ink=theme.line)
         elif free.take(tick.column, tick.column + 1):
             line.put(0, tick.column, sign, ink=theme.line)
-    # Text that lies on the range must be read there, too.
+    # Text on the range must be readable there, too.
     on_range = (line.paper[0] == theme.band) & (line.ink[0] == theme.text)
     line.ink[0, on_range] = scene.source.palette.text_on(line.paper[0, on_range])
-    left = f" {base_label(base)} +" if base is not None else f" {span_label(scene.view)}"
+    left = f" {as_typed(base)} +" if base is not None else f" {duration(scene.view.span_ns)}"
     canvas.put(1, 0, cut(left, scene.labels - 1), ink=theme.text if base is not None else theme.dim)
 
 
 def _put_range(scene: Scene, line: Canvas, free: Free) -> None:
-    """The length of the selected range, in the middle of what is seen of it."""
+    """The length of the selected range, in the middle of its visible part."""
     if scene.band is None:
         return
     first, last = (scene.view.column(t) for t in scene.band)
@@ -77,7 +77,7 @@ def _put_range(scene: Scene, line: Canvas, free: Free) -> None:
 
 
 def _put_marks(scene: Scene, line: Canvas, free: Free) -> None:
-    """The marks' labels, cut where the next mark comes; of marks side by side their number."""
+    """The labels of marks, cut at the next mark; marks side by side show their number."""
     theme = scene.theme
     sign = "v" if theme.ascii else "▾"
     groups: list[Marked] = []
@@ -99,7 +99,7 @@ def _put_marks(scene: Scene, line: Canvas, free: Free) -> None:
 
 
 def _put_left(line: Canvas, free: Free, column: int, label: str, sign: str, ink: int) -> bool:
-    """A mark's label on its left: near the right edge there is no room for it on the right."""
+    """Put a mark's label on its left: near the right edge there is no room on the right."""
     text = cut(label, LABEL - 1) + sign
     first = column + 1 - cell_len(text)
     if not free.take(first, column + 1):

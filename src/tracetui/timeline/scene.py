@@ -1,4 +1,4 @@
-"""Everything that a picture is made from."""
+"""Everything that goes into a picture."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EDGE = 1
 
 
 class Event(NamedTuple):
-    """What names an event where there are several recordings."""
+    """An event of one of several recordings."""
 
     source: int
     """Index into `Scene.sources`."""
@@ -41,31 +41,31 @@ class Idle:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """One recording: what is made once per trace (and theme), and what is lit in it."""
+    """One recording: what is built once per trace (and theme), and what is highlighted in it."""
 
     trace: Trace
     rows: Rows
     palette: Palette
     short: Callable[[int], str]
-    """The text of a name in a bar."""
+    """The short form of a name (by index), for bars."""
     devices: Mapping[int, Union]
-    """When each device was busy; key -1: the CPU threads, where there is no device."""
+    """When each device was busy; without devices, key -1 is the CPU threads."""
     offset: int = 0
-    """Nanoseconds from a time in the trace to the same on the axis."""
+    """Axis time minus trace time, ns."""
     title: str = ""
-    """What its heading says, where there are several sources; safe to show."""
+    """The heading, if there are several sources; safe to show."""
     gaps: Mapping[int, Idle] = field(default_factory=dict)
     """By device."""
     matches: Bool | None = None
     """Mask over the slices."""
     same: int = -1
-    """Name whose events light up."""
+    """Index of the name whose events are highlighted; -1: none."""
     series: tuple[Series, ...] = ()
-    """What the tracks of counters show."""
+    """The series of the counter tracks."""
     left: Sequence[Mapping[str, Any]] = ()
-    """How a person left its lanes; see `arrangement`. Series come later, and find their places in it."""
+    """The saved arrangement of its lanes, see `arrangement`. Series that come later use it, too."""
     kept: dict[object, Any] = field(default_factory=dict)
-    """What a frame may keep for the next one (the overview's shares)."""
+    """A cache between frames (such as the overview's shares)."""
 
     def start(self, slice_index: int) -> int:
         """When a slice starts, on the axis."""
@@ -73,24 +73,24 @@ class Source:
 
     @property
     def span(self) -> tuple[int, int]:
-        """From its first start to its last end, on the axis; a nanosecond at least. Looks at every slice."""
+        """First start to last end on the axis, at least 1 ns. Looks at every slice."""
         low, high = self.on_axis(self.trace.span)
         return low, max(high, low + 1)
 
     def on_axis(self, stretch: tuple[int, int]) -> tuple[int, int]:
-        """A stretch of the trace's time on the axis."""
+        """A time range of the trace, on the axis."""
         return stretch[0] + self.offset, stretch[1] + self.offset
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Local:
-    """What is seen of one source: everything in its own time and its own slices."""
+    """The scene as one source sees it: in its own time and its own slices."""
 
     source: Source
     view: Viewport
     layout: Layout
     selected: int
-    """Slice; -1 where it lies in another source."""
+    """The selected slice; -1 if it is in another source."""
     gap: tuple[int, int] | None
     """The selected gap: device, index."""
 
@@ -101,7 +101,7 @@ class Local:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """What to draw: a value, so that two frames can be compared. Times are those of the axis."""
+    """What to draw, as an immutable value. All times are axis times."""
 
     sources: tuple[Source, ...]
     """One or more, all with the same theme."""
@@ -112,7 +112,7 @@ class Scene:
     labels: int = 14
     """Cells of the column of lane labels."""
     active: int = 0
-    """The source that the selection is in, or was last."""
+    """The source that the selection is, or last was, in."""
     selected: int = -1
     """Slice of the active source."""
     flows: tuple[tuple[int, int], ...] = ()
@@ -124,9 +124,9 @@ class Scene:
     band: tuple[int, int] | None = None
     """The selected range, nanoseconds."""
     marks: tuple[tuple[int, str], ...] = ()
-    """Labelled instants by time, nanoseconds."""
+    """(time in ns, label) of the marks, by time."""
     instant: int | None = None
-    """The instant that was gone to, nanoseconds: drawn like a mark until something else is selected."""
+    """The time (ns) of the last "go to", drawn like a mark until something else is selected."""
 
     @property
     def source(self) -> Source:
@@ -139,9 +139,18 @@ class Scene:
 
     @property
     def first_view(self) -> tuple[int, int]:
-        """The stretch of time to show first: all that matters of every source."""
+        """The time range to show first: the interesting part of every source."""
         lows, highs = zip(*(source.on_axis(source.trace.first_view) for source in self.sources), strict=True)
         return min(lows), max(highs)
+
+    @property
+    def band_columns(self) -> slice:
+        """The columns of the selected range, empty without one."""
+        if self.band is None:
+            return slice(0, 0)
+        start, end = self.band
+        columns = self.view.column(start), self.view.column(max(start, end - 1)) + 1
+        return slice(max(0, columns[0]), max(0, columns[1]))
 
     @property
     def event(self) -> Event | None:
@@ -150,7 +159,7 @@ class Scene:
 
     @property
     def flags(self) -> tuple[tuple[int, str], ...]:
-        """The marks, and the instant that was gone to, by time."""
+        """The marks, and the time of the last "go to", by time."""
         if self.instant is None:
             return self.marks
         return tuple(sorted((*self.marks, (self.instant, as_typed(self.instant)))))
@@ -160,17 +169,17 @@ class Scene:
         return self.layout.lines(self.top, height)
 
     def title(self, of: int) -> str:
-        """What to call a source, where there are several."""
+        """The name of a source, if there are several."""
         return self.sources[of].title or f"recording {of + 1}"
 
     def having(self, of: int | None = None, **changes: Any) -> Scene:
-        """With other fields of one source (None: the active one)."""
+        """With some fields of one source (None: the active one) changed."""
         of = self.active if of is None else of
         changed = replace(self.sources[of], **changes)
         return replace(self, sources=(*self.sources[:of], changed, *self.sources[of + 1 :]))
 
     def local(self, of: int) -> Local:
-        """What is seen of a source."""
+        """The scene as one source sees it."""
         source, view = self.sources[of], self.view
         if source.offset:
             view = replace(view, start=float(view.start_ns - source.offset))

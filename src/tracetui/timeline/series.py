@@ -1,4 +1,4 @@
-"""Values over time that are drawn as areas: the trace's counters, memory, launch delay, queue depth."""
+"""Values over time, drawn as areas: the trace's counters, memory, launch delay, queue depth."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOCK = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """A step function: `value` holds from `start` (sorted, nanoseconds) on. Arrays of one length."""
+    """A step function: each `value` holds from its `start` (sorted, ns). Arrays of one length."""
 
     name: str
     """Safe to show."""
@@ -32,18 +32,17 @@ class Series:
     """Maximum of each block of BLOCK samples."""
 
     def at(self, times: I64) -> F64:
-        """The value at instants: that of the last sample at or before each, NaN before the first one and
-        where there is none."""
+        """The value at some times: that of the last sample at or before each, NaN before the first one."""
         if not len(self.start):
             return np.full(len(times), np.nan)
         index = np.searchsorted(self.start, times, side="right") - 1
         return np.where(index >= 0, self.value[np.maximum(index, 0)], np.nan)
 
     def peaks(self, borders: I64) -> F64:
-        """The largest value within each cell, NaN where it has none.
+        """The largest value within each cell, NaN if it has none.
 
-        Where the cells hold very many samples, whole blocks are taken: a peak may then show in the cell
-        beside it, too, but never gets lost.
+        Cells with very many samples use whole blocks: a peak may then also show in the next cell, but never
+        gets lost.
         """
         held = self.at(borders[:-1])
         index = np.searchsorted(self.start, borders)
@@ -54,7 +53,7 @@ class Series:
         some = high > low
         if not some.any():
             return held
-        # Those in view alone: the cost goes by the screen, not by the trace.
+        # Only those in view: the cost depends on the screen, not on the trace.
         first = int(low[0])
         padded = np.append(values[first : int(high[-1])], -np.inf)
         found = np.fmax.reduceat(padded, (np.stack([low, high], axis=1) - first).ravel())[::2]
@@ -62,13 +61,13 @@ class Series:
 
 
 def series(name: str, start: I64, value: F64, unit: str = "") -> Series:
-    """A series from its samples; those that are no number are left out."""
+    """A series from samples, without those that are not finite."""
     good = np.isfinite(value)
     return stepped(name, start[good], value[good].astype(np.float64), unit)
 
 
 def stepped(name: str, start: I64, value: F64, unit: str = "") -> Series:
-    """A series from its samples; from a NaN to the next sample it has no value."""
+    """A series from samples; from a NaN to the next sample it has no value."""
     known = value[np.isfinite(value)]
     if not len(known):
         return Series(name, start[:0], value[:0], unit)
@@ -104,10 +103,10 @@ def memory(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> list[Se
 
 
 def launches(trace: Trace) -> list[Series]:
-    """For each device: how long after its launch each event started, and how many waited at once.
+    """For each device: the delay from launch to start of each event, and how many were waiting at once.
 
-    The delay stands from one start to the next. It ends where nothing runs any more and no launch waits: what
-    the last event had waited says nothing about an idle device.
+    A delay holds until the next start. It ends when nothing runs or waits any more: the last event's delay
+    says nothing about an idle device.
     """
     found: list[Series] = []
     if not len(trace):
@@ -126,14 +125,14 @@ def launches(trace: Trace) -> list[Series]:
         found.append(stepped(f"{where}delay", times[order], values[order], "ns"))
         times = np.concatenate([np.minimum(launched, start), start])
         steps = np.concatenate([np.ones(len(mine)), -np.ones(len(mine))])
-        # At one instant what starts leaves the queue first.
+        # At equal times, starts leave the queue before launches enter it.
         order = np.lexsort((steps, times))
         found.append(series(f"{where}queued", times[order], np.maximum(np.cumsum(steps[order]), 0), "count"))
     return found
 
 
 def _over(start: I64, end: I64) -> I64:
-    """Where intervals, joined where they touch or overlap, come to their ends. Sorted, nanoseconds."""
+    """Ends of the intervals after joining those that touch or overlap. Sorted, ns."""
     order = np.argsort(start, kind="stable")
     start, reach = start[order], np.maximum.accumulate(end[order])
     last = np.append(start[1:] > reach[:-1], True)
@@ -152,8 +151,8 @@ def text_of(value: float, unit: str) -> str:
 
 
 def brief_of(value: float, unit: str) -> str:
-    """Like `text_of` in few cells: "1.2G", "35µs", "12". Six at most for times below 10,000 s, sizes below a
-    PiB and whole numbers below 10¹²; what lies beyond, and a small fraction, may take more."""
+    """Like `text_of` in few cells: "1.2G", "35µs", "12". At most six for times below 10,000 s, sizes below a
+    PiB and integers below 10¹²; larger values and small fractions may take more."""
     if value != value:
         return ""
     if unit == "ns":

@@ -3,46 +3,18 @@
 A colour means one thing. Red is idle time, magenta a search match, white (black on white) the selection, pale
 yellow (dark grey on white) its namesakes, cyan (blue) a flow, lavender (purple) a mark, and the green of the
 overview how busy the devices were. Names take blues (operators), soft tones (annotations), tans (the runtime)
-and olive to orange (kernels): tests hold the families away from those glossary, every text at a contrast of
-4.5 to 1 and more to what lies behind it, and every bar at 2.5 to 1 and more to the paper.
+and olive to orange (kernels). Tests check that these stay away from the colours above, that text has a
+contrast of at least 4.5 to 1 to its background, and bars of at least 2.5 to 1 to the paper.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tracetui.timeline.canvas import INK, PAPER
 from tracetui.trace.model import Kind
-
-Families = Mapping[Kind, tuple[int, ...]]
-
-
-def _families(
-    ops: tuple[int, ...],
-    soft: tuple[int, ...],
-    python: tuple[int, ...],
-    runtime: tuple[int, ...],
-    kernels: tuple[int, ...],
-    copies: tuple[int, int],
-    sync: tuple[int, ...],
-    overhead: tuple[int, ...],
-    span: int,
-) -> Families:
-    return {
-        Kind.CPU_OP: ops,
-        Kind.OTHER: ops,
-        Kind.ANNOTATION: soft,
-        Kind.GPU_ANNOTATION: soft,
-        Kind.PYTHON: python,
-        Kind.RUNTIME: runtime,
-        Kind.OVERHEAD: overhead,
-        Kind.KERNEL: kernels,
-        Kind.MEMCPY: copies[:1],
-        Kind.MEMSET: copies[1:],
-        Kind.SYNC: sync,
-        Kind.SPAN: (span,),
-    }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,178 +61,119 @@ class Theme:
     ascii: bool = False
 
 
-DARK = Theme(
-    name="dark",
-    dark=True,
-    paper=233,
-    text=252,
-    dim=246,
-    line=239,
-    frame=234,
-    selected=231,
-    same=229,
-    hint=187,
-    match=207,
-    gap=167,
-    flow=51,
-    mark=183,
-    band=236,
-    window=239,
-    busy=35,
-    area=243,
-    many=67,
-    many_device=100,
-    families=_families(
-        ops=(75, 110, 74, 73, 69, 104, 38, 105, 39, 111, 68, 37),
-        soft=(103, 109, 139, 108, 138, 146),
-        python=(108, 66, 109, 72, 101, 65),
-        runtime=(180, 179, 181),
-        kernels=(143, 208, 107, 172, 70, 106, 137, 149, 142, 113),
-        copies=(178, 136),
-        sync=(97, 98),
-        overhead=(101, 144),
-        span=102,
-    ),
+_ROLES = """
+             dark  light  high-contrast  colour-blind  16-colour
+paper         233    231             16           233          0
+text          252    235            231           252          7
+dim           246    240            252           246          7
+line          239    249            244           239          8
+frame         234    255             16           234          0
+selected      231     16            231           231         15
+same          229    237            229           229         11
+hint          187    242            187           187          3
+match         207    163            207           226         13
+gap           167    160            203           203          9
+flow           51     20             51           208         15
+mark          183     92            183           207         14
+band          236    253            237           236          8
+window        239    250            241           239          8
+busy           35     29             41            36          2
+area          243    245            248           243          7
+many           67     24            153            67          4
+many_device   100     22            142           100          2
+"""
+_NAMES, *_ROWS = (row.split() for row in _ROLES.strip().splitlines())
+_COLOURS: dict[str, dict[str, Any]] = {
+    name: {role: int(colours[n]) for role, *colours in _ROWS} for n, name in enumerate(_NAMES)
+}
+
+
+def _theme(name: str, dark: bool, /, **families: tuple[int, ...]) -> Theme:
+    """A theme of the table. `families`: the hues of each family; copies and sets of memory share one."""
+    kinds = {
+        Kind.CPU_OP: families["ops"],
+        Kind.OTHER: families["ops"],
+        Kind.ANNOTATION: families["soft"],
+        Kind.GPU_ANNOTATION: families["soft"],
+        Kind.PYTHON: families["python"],
+        Kind.RUNTIME: families["runtime"],
+        Kind.OVERHEAD: families["overhead"],
+        Kind.KERNEL: families["kernels"],
+        Kind.MEMCPY: families["copies"][:1],
+        Kind.MEMSET: families["copies"][1:],
+        Kind.SYNC: families["sync"],
+        Kind.SPAN: families["span"],
+    }
+    return Theme(name, dark, families=kinds, **_COLOURS[name])
+
+
+DARK = _theme(
+    "dark",
+    True,
+    ops=(75, 110, 74, 73, 69, 104, 38, 105, 39, 111, 68, 37),
+    soft=(103, 109, 139, 108, 138, 146),
+    python=(108, 66, 109, 72, 101, 65),
+    runtime=(180, 179, 181),
+    kernels=(143, 208, 107, 172, 70, 106, 137, 149, 142, 113),
+    copies=(178, 136),
+    sync=(97, 98),
+    overhead=(101, 144),
+    span=(102,),
 )
-LIGHT = Theme(
-    name="light",
-    dark=False,
-    paper=231,
-    text=235,
-    dim=240,
-    line=249,
-    frame=255,
-    selected=16,
-    same=237,
-    hint=242,
-    match=163,
-    gap=160,
-    flow=20,
-    mark=92,
-    band=253,
-    window=250,
-    busy=29,
-    area=245,
-    many=24,
-    many_device=22,
-    families=_families(
-        ops=(33, 67, 31, 30, 63, 61, 32, 62, 25, 68, 26, 23),
-        soft=(60, 66, 96, 65, 95, 103),
-        python=(65, 66, 72),
-        runtime=(137, 173, 131),
-        kernels=(58, 166, 107, 172, 70, 100, 64, 28, 130, 34),
-        copies=(136, 94),
-        sync=(97, 98),
-        overhead=(101,),
-        span=138,
-    ),
+LIGHT = _theme(
+    "light",
+    False,
+    ops=(33, 67, 31, 30, 63, 61, 32, 62, 25, 68, 26, 23),
+    soft=(60, 66, 96, 65, 95, 103),
+    python=(65, 66, 72),
+    runtime=(137, 173, 131),
+    kernels=(58, 166, 107, 172, 70, 100, 64, 28, 130, 34),
+    copies=(136, 94),
+    sync=(97, 98),
+    overhead=(101,),
+    span=(138,),
 )
-HIGH_CONTRAST = replace(
-    DARK,
-    name="high-contrast",
-    paper=16,
-    text=231,
-    dim=252,
-    line=244,
-    frame=16,
-    gap=203,
-    band=237,
-    window=241,
-    busy=41,
-    area=248,
-    many=153,
-    many_device=142,
-    families=_families(
-        ops=(75, 117, 81, 111, 45, 80, 116),
-        soft=(146, 110, 182, 151, 181, 109),
-        python=(115, 108, 109),
-        runtime=(180, 223, 179),
-        kernels=(148, 208, 149, 178, 112, 106, 113, 143),
-        copies=(220, 214),
-        sync=(140,),
-        overhead=(144,),
-        span=145,
-    ),
+HIGH_CONTRAST = _theme(
+    "high-contrast",
+    True,
+    ops=(75, 117, 81, 111, 45, 80, 116),
+    soft=(146, 110, 182, 151, 181, 109),
+    python=(115, 108, 109),
+    runtime=(180, 223, 179),
+    kernels=(148, 208, 149, 178, 112, 106, 113, 143),
+    copies=(220, 214),
+    sync=(140,),
+    overhead=(144,),
+    span=(145,),
 )
-COLOUR_BLIND = replace(
-    DARK,
-    name="colour-blind",
-    match=226,
-    gap=203,
-    flow=208,
-    mark=207,
-    busy=36,
-    families=_families(
-        ops=(39, 75, 110, 69, 74, 33, 32, 68),
-        soft=(109, 146, 103, 139),
-        python=(66, 73),
-        runtime=(180, 144, 137),
-        kernels=(178, 143, 136, 172, 142, 179),
-        copies=(215, 137),
-        sync=(97,),
-        overhead=(101,),
-        span=102,
-    ),
+COLOUR_BLIND = _theme(
+    "colour-blind",
+    True,
+    ops=(39, 75, 110, 69, 74, 33, 32, 68),
+    soft=(109, 146, 103, 139),
+    python=(66, 73),
+    runtime=(180, 144, 137),
+    kernels=(178, 143, 136, 172, 142, 179),
+    copies=(215, 137),
+    sync=(97,),
+    overhead=(101,),
+    span=(102,),
 )
-"""Blue against yellow, which every common colour blindness leaves; what is lit is lighter than all else."""
-PLAIN = Theme(
-    name="plain",
-    dark=True,
-    paper=PAPER,
-    text=INK,
-    dim=INK,
-    line=INK,
-    frame=PAPER,
-    selected=INK,
-    same=INK,
-    hint=INK,
-    match=INK,
-    gap=INK,
-    flow=INK,
-    mark=INK,
-    band=PAPER,
-    window=PAPER,
-    busy=INK,
-    area=INK,
-    many=INK,
-    many_device=INK,
-    families=dict.fromkeys(Kind, (INK,)),
-    plain=True,
+"""Blue against yellow, safe with every common colour blindness; lit things are lighter than all else."""
+_PLAIN: dict[str, Any] = dict.fromkeys(_COLOURS["dark"], INK) | dict.fromkeys(
+    ("paper", "frame", "band", "window"), PAPER
 )
-SIXTEEN = Theme(
-    name="16-colour",
-    dark=True,
-    paper=0,
-    text=7,
-    dim=7,
-    line=8,
-    frame=0,
-    selected=15,
-    same=11,
-    hint=3,
-    match=13,
-    gap=9,
-    flow=15,
-    mark=14,
-    band=8,
-    window=8,
-    busy=2,
-    area=7,
-    many=4,
-    many_device=2,
-    families={
-        **dict.fromkeys(Kind, (6,)),
-        Kind.CPU_OP: (4, 12),
-        Kind.OTHER: (4, 12),
-        Kind.KERNEL: (10, 2),
-        Kind.RUNTIME: (6,),
-        Kind.MEMCPY: (5,),
-        Kind.MEMSET: (5,),
-        Kind.OVERHEAD: (5,),
-        Kind.SYNC: (5,),
-    },
+PLAIN = replace(DARK, name="plain", plain=True, families=dict.fromkeys(Kind, (INK,)), **_PLAIN)
+SIXTEEN = _theme(
+    "16-colour",
+    True,
+    **dict.fromkeys(("soft", "python", "runtime", "span"), (6,)),
+    **dict.fromkeys(("sync", "overhead"), (5,)),
+    ops=(4, 12),
+    kernels=(10, 2),
+    copies=(5, 5),
 )
-"""Few colours, and those are the terminal's own: a kind has one or two."""
+"""Only the terminal's own colours: one or two per kind."""
 
 THEMES: Mapping[str, Theme] = {
     theme.name: theme for theme in (DARK, LIGHT, HIGH_CONTRAST, COLOUR_BLIND, PLAIN, SIXTEEN)

@@ -1,4 +1,4 @@
-"""Without colours: what is lit in a picture is told by texture.
+"""Without colours, highlights are shown by texture.
 
 Bars are reversed, and underlined so that one row does not run into the next. The selection, its namesakes and
 search matches are not reversed but filled, each with a texture of its own; a selected range is dotted.
@@ -21,7 +21,7 @@ RANGE, ASCII_RANGE = ord("·"), ord(".")
 
 
 def tell_bars_apart(local: Local, shares: Raster, cells: Cells) -> None:
-    """Fill the bars that are lit, and underline the others; before the names are written."""
+    """Fill highlighted bars and underline the others, before the names are written."""
     ascii, source, trace = local.theme.ascii, local.source, local.source.trace
     some = shares.count > 0
     solid = (shares.eighths == 8) & (shares.count != 2)
@@ -47,9 +47,7 @@ def tell_bars_apart(local: Local, shares: Raster, cells: Cells) -> None:
 
 def dot_range(scene: Scene, field: Canvas) -> None:
     """Dot the empty cells of the selected range."""
-    if scene.band is None:
-        return
-    first, last = scene.view.column(scene.band[0]), scene.view.column(max(scene.band[0], scene.band[1] - 1))
-    part = field.part(0, field.height, max(0, first), max(0, last + 1))
+    columns = scene.band_columns
+    part = field.part(0, field.height, columns.start, columns.stop)
     free = (part.glyph == ord(" ")) & (part.paper == PAPER)
     part.glyph[free] = ASCII_RANGE if scene.theme.ascii else RANGE

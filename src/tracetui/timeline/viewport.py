@@ -1,4 +1,4 @@
-"""The stretch of time on the screen, and the moves that change it."""
+"""The time range on the screen, and the moves that change it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 from tracetui.trace.model import I64
 
 FAR = 1 << 60
-"""Nanoseconds (36 years): nothing before or beyond is looked at, so that no sum of times overflows."""
+"""Nanoseconds (36 years): the view never goes further, so that no sum of times overflows."""
 MIN_SCALE = 1.0
 """Nanoseconds per cell at the deepest zoom."""
 
 
 @dataclass(frozen=True, slots=True)
 class Viewport:
-    """`width` cells of time from `start` on.
+    """`width` cells of time from `start`.
 
-    `start` and `scale` are kept as floats so that a zoom can be undone exactly; what is drawn has an integer
-    start and whole nanoseconds per cell, so that every border is exact and a pan moves whole cells.
+    `start` and `scale` are floats so that a zoom can be undone exactly. Drawing uses an integer start and
+    whole nanoseconds per cell, so that every border is exact and a pan moves by whole cells.
     """
 
     start: float
@@ -51,11 +51,11 @@ class Viewport:
         return self.start_ns + self.cell * np.arange(self.width + 1, dtype=np.int64)
 
     def column(self, time_ns: int) -> int:
-        """The cell that holds an instant; outside 0..width - 1 where it is off the screen."""
+        """The cell that contains a time; outside 0..width - 1 if it is off the screen."""
         return (time_ns - self.start_ns) // self.cell
 
     def time(self, column: float) -> int:
-        """The instant at a cell's left border (or within it, for a fraction)."""
+        """The time at a cell's left border (or within the cell, for a fraction)."""
         return self.start_ns + round(column * self.cell)
 
     def contains(self, time_ns: int) -> bool:
@@ -64,7 +64,7 @@ class Viewport:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a viewport may show: `low` to `high` (nanoseconds), with the centre never outside."""
+    """What a viewport may show: its centre stays within `low` to `high` (nanoseconds)."""
 
     low: int
     high: int
@@ -82,7 +82,7 @@ class Limits:
 
 
 def fit(start_ns: int, end_ns: int, width: int, margin: float = 0.0) -> Viewport:
-    """The viewport that just holds a stretch, with `margin` (a share of the stretch) free on either side."""
+    """The viewport that fits a time range, with `margin` (a share of it) free on both sides."""
     width = max(1, width)
     start_ns, end_ns = max(start_ns, -FAR), min(end_ns, FAR)
     spare = (end_ns - start_ns) * margin
@@ -92,7 +92,7 @@ def fit(start_ns: int, end_ns: int, width: int, margin: float = 0.0) -> Viewport
 
 
 def zoom(view: Viewport, factor: float, about: float | None = None) -> Viewport:
-    """Zoom in (`factor` over 1) or out; the instant `about` (default: the centre) stays in its place."""
+    """Zoom in (`factor` > 1) or out; the time `about` (default: the centre) stays in place."""
     if about is None:
         about = view.start + view.span_ns / 2
     at = (about - view.start) / view.cell
@@ -101,23 +101,23 @@ def zoom(view: Viewport, factor: float, about: float | None = None) -> Viewport:
 
 
 def pan(view: Viewport, cells: int) -> Viewport:
-    """Move by whole cells, to later times where positive."""
+    """Move by whole cells; positive: to later times."""
     return replace(view, start=view.start + cells * view.cell)
 
 
 def centre(view: Viewport, time_ns: float) -> Viewport:
-    """Move so that an instant lies in the middle."""
+    """Centre a time."""
     return replace(view, start=time_ns - view.span_ns / 2)
 
 
 def resize(view: Viewport, width: int) -> Viewport:
-    """The same stretch of time over another number of cells."""
+    """The same time range in another number of cells."""
     width = max(1, width)
     return view if width == view.width else replace(view, width=width, scale=view.scale * view.width / width)
 
 
 def reveal(view: Viewport, start_ns: int, end_ns: int, margin: float = 0.1) -> Viewport:
-    """Move no further than needed to show a stretch; of one longer than the screen, some part is enough."""
+    """Move as little as possible to show a time range; of one longer than the screen, show some part."""
     first, last = view.column(start_ns), view.column(max(start_ns, end_ns - 1))
     spare = min(int(view.width * margin), max(0, view.width - (last - first + 1)))
     if last - first >= view.width:

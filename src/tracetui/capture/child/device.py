@@ -1,4 +1,4 @@
-"""Which torch and which device: the checks that come before anything is captured."""
+"""Choosing torch and the device: the checks before anything is captured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OLDEST_TORCH = (2, 4)
 
 
 def import_torch() -> str:
-    """Import torch and return its version. Raises `Failure` where there is none, or one too old."""
+    """Import torch and return its version. Raises `Failure` if there is none or it is too old."""
     try:
         import torch
     except ModuleNotFoundError as error:
@@ -41,7 +41,7 @@ def import_torch() -> str:
 def choose(wanted: str, channel: Channel) -> torch.device:
     """The device to capture on. "auto" takes the first GPU, or the CPU with a notice.
 
-    Raises `Failure` where a device that was asked for is not there.
+    Raises `Failure` if the requested device does not exist.
     """
     import torch
 
@@ -81,7 +81,7 @@ def _xpu_available() -> bool:
 
 
 def select(device: torch.device) -> None:
-    """Make `device` the current one, so that what asks for "cuda" gets it."""
+    """Make `device` the current one, so that code that asks for "cuda" gets it."""
     import torch
 
     if device.type == "cuda":
@@ -91,7 +91,7 @@ def select(device: torch.device) -> None:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until the device has done all its work; nothing to do on a CPU."""
+    """Wait until the device is idle; does nothing on a CPU."""
     import torch
 
     if device.type == "cuda":
@@ -142,7 +142,7 @@ def _cpu_name() -> str:
 
 
 def _driver_version() -> str | None:
-    """The NVIDIA driver's version as nvidia-smi shows it; None where NVML cannot tell."""
+    """The NVIDIA driver's version as nvidia-smi shows it; None if NVML is not available."""
     try:
         nvml = ctypes.CDLL("nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1")
         text = ctypes.create_string_buffer(96)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import torch
 
 NAME_WIDTH = 200
-"""Names up to this length are whole in the table: kernels of one template differ far to the right."""
+"""Longest name in the table: kernels of one template differ far to the right."""
 
 
 def write_files(
@@ -22,7 +22,7 @@ def write_files(
 ) -> dict[str, str]:
     """Write all files into the scratch directory; returns suffix -> path.
 
-    Raises `Failure("disk", ...)` if one cannot be written whole.
+    Raises `Failure("disk", ...)` if one cannot be written completely.
     """
     stem = job["stem"]
     try:
@@ -48,7 +48,7 @@ def write_files(
 
 def _write_trace(prof: torch.profiler.profile, directory: str, stem: str) -> str:
     name = stem + ".json"
-    # Kineto puts the path that it is given into the file: from inside the directory that is the bare name.
+    # Kineto writes the given path into the file: inside the directory, that is just the name.
     before = os.getcwd()
     os.chdir(directory)
     try:
@@ -56,7 +56,7 @@ def _write_trace(prof: torch.profiler.profile, directory: str, stem: str) -> str
     finally:
         os.chdir(before)
     path = os.path.join(directory, name)
-    # Kineto does not report a failed write, so look for the end of the file.
+    # Kineto does not report failed writes, so check the end of the file.
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.path.getsize(path) - 4096))
@@ -98,5 +98,5 @@ def _row(row: Any) -> dict[str, Any]:
         "device_total": row.device_time_total,
         "self_device": row.self_device_time_total,
         "device": str(row.device_type),
-        "user": getattr(row, "is_user_annotation", None),  # torch 2.4 does not tell
+        "user": getattr(row, "is_user_annotation", None),  # torch 2.4 lacks it
     }

@@ -29,7 +29,7 @@ def make_profiler(
     elif device.type == "xpu":
         activities.append(ProfilerActivity.XPU)
     with warnings.catch_warnings():
-        # --schedule-warmup 0 is how one sees the very first call; the user asked for it.
+        # With --schedule-warmup 0 the user wants to see the very first call.
         warnings.filterwarnings("ignore", message="Profiler won't be using warmup")
         return profile(
             activities=activities,
@@ -42,15 +42,15 @@ def make_profiler(
 
 
 def stage(step: int, wait: int, warmup: int) -> str:
-    """What the schedule does with a step, in words."""
+    """The schedule's name for a step."""
     return "wait" if step < wait else "warm-up" if step < wait + warmup else "active"
 
 
 class StepReporter(threading.Thread):
-    """Tells how far the profiled loop has come, from a thread of its own.
+    """Reports the progress of the profiled loop from its own thread.
 
-    Whatever the loop does between two steps lies inside a ProfilerStep of the trace, and a step may take
-    30 us. So the loop only sets `done`; here it is looked at now and then.
+    Anything the loop does between two steps is inside a ProfilerStep of the trace, and a step may take only
+    30 us. So the loop just sets `done`, which this thread polls.
     """
 
     def __init__(self, channel: Channel, total: int, wait: int, warmup: int) -> None:
@@ -60,11 +60,11 @@ class StepReporter(threading.Thread):
         self._end = threading.Event()
 
     def run(self) -> None:
-        told = 0
+        last = 0
         while not self._end.wait(STEP_INTERVAL):
-            if self.done != told:
-                told = self.done
-                self._channel.phase("profiling", stage(told, self._wait, self._warmup), told, self._total)
+            if self.done != last:
+                last = self.done
+                self._channel.phase("profiling", stage(last, self._wait, self._warmup), last, self._total)
 
     def __enter__(self) -> StepReporter:
         self.start()
@@ -80,7 +80,7 @@ def record_steps(
 ) -> torch.profiler.profile:
     """Warm up if asked to, then run `step` under the schedule. Returns the stopped profiler.
 
-    `compiled`: torch.compile's mode where the first call compiles, else None.
+    `compiled`: torch.compile's mode if the first call compiles, else None.
     """
     if compiled is not None:
         channel.phase("compiling", compiled)
@@ -101,7 +101,7 @@ def record_steps(
         channel.phase("profiling", stage(0, wait, warmup), 0, total)
     prof = make_profiler(job, device, wait, warmup, active)
     reporter = StepReporter(channel, total, wait, warmup)
-    # Stacks are recorded of every thread: the reporter would be in the trace.
+    # Stacks are recorded for all threads: the reporter would be in the trace.
     stacks = job["with_stack"]
     with prof, contextlib.nullcontext() if stacks else reporter:
         for i in range(total):

@@ -13,7 +13,7 @@ from textual.widgets.text_area import Edit, EditResult
 
 from tracetui.cells import clip
 from tracetui.safe_text import plain
-from tracetui.session.marks import LABEL_LIMIT, NOTE_LIMIT, Mark, made, safe_lines
+from tracetui.session.marks import LABEL_LIMIT, NOTE_LIMIT, Mark, cleaned, safe_lines
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.units import instant
@@ -101,7 +101,7 @@ class NoteScreen(LeaveOnce, ModalScreen[Mark]):
     @property
     def written(self) -> Mark:
         """The mark with what is typed."""
-        return made(self.mark._replace(label=self.label.value, note=self.note.text))
+        return cleaned(self.mark._replace(label=self.label.value, note=self.note.text))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
@@ -113,7 +113,7 @@ class NoteScreen(LeaveOnce, ModalScreen[Mark]):
     def action_leave(self) -> None:
         """Nothing that was typed is lost by one key."""
         typed = f"{self.label.value}\n{self.note.text}"
-        if self.written == made(self.mark) or typed == self._warned:
+        if self.written == cleaned(self.mark) or typed == self._warned:
             self.dismiss(None)
         else:
             self._warned = typed
