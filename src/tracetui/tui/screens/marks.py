@@ -51,14 +51,7 @@ def marks_table(marks: Sequence[Mark], width: int, here: Callable[[Mark], bool])
 
     def words(key: str, title: str, text: Callable[[Mark], str], width: int, drop: int = 0) -> Column:
         return Column(
-            key,
-            title,
-            lambda r: text(marks[r]),
-            lambda: [text(m) for m in marks],
-            width,
-            False,
-            drop,
-            False,
+            key, title, lambda r: text(marks[r]), lambda: [text(m) for m in marks], width, False, drop, False
         )
 
     when = np.array([m.time for m in marks], dtype=np.int64)

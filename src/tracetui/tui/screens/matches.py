@@ -47,13 +47,7 @@ def matches_table(trace: Trace, found: I64) -> Table:
         Column("duration", "Duration", lambda r: fixed(int(length[r])), lambda: length, 12),
         words("category", "Category", lambda r: trace.categories[int(trace.category[found[r]])], 16, 2),
         words("lane", "Lane", lambda r: trace.lanes[int(trace.lane[found[r]])].name, 26, 3),
-        words(
-            "name",
-            "Name",
-            lambda r: short_of(trace, int(found[r])),
-            0,
-            0,
-        ),
+        words("name", "Name", lambda r: short_of(trace, int(found[r])), 0, 0),
     )
     return Table(columns, len(found), empty="nothing matches")
 

@@ -41,14 +41,7 @@ def header(
 
 
 def row(
-    table: Table,
-    row: int,
-    here: bool,
-    columns: Columns,
-    chip: int,
-    width: int,
-    style: Style,
-    bar: Segment,
+    table: Table, row: int, here: bool, columns: Columns, chip: int, width: int, style: Style, bar: Segment
 ) -> Strip:
     """One row. `here`: the cursor stands on it; `chip`: cells before the columns; `bar`: the last cell."""
     colour = table.colour(row) if table.colour is not None else None
