@@ -1,4 +1,4 @@
-"""Every key of the trace screen, in one table: bindings, help and command palette are made from it."""
+"""Every key of the trace screen, in one table: the source of the bindings, the help and the palette."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from tracetui.tui import panes
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a key does."""
+    """One thing that the user can do."""
 
     id: str
-    """Stable: settings and the palette name the action by it."""
+    """The name in the settings file; never changed."""
     keys: tuple[str, ...]
-    """As Textual spells them; the first is the one that is shown."""
+    """As Textual spells them."""
     action: str
-    """The method that is called, without `action_`, with its arguments in brackets."""
+    """The method to call, without `action_`, and its arguments: `zoom(1.4)`."""
     text: str
-    """What it does, for the help and the palette."""
+    """What it does, in the help and the palette."""
     group: str
     line: str = ""
-    """What the help says where neighbours share a line; `text` without it."""
+    """What the help says instead, where neighbouring actions share a line."""
 
 
 PANES = "Panes"
 DITTO = "″"
-"""A row whose `line` is that of the row above."""
+"""The same `line` as in the row above."""
 
 _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
-    # group: (id, keys, action, text, and where neighbours share one, line)
+    # group: (id, keys, action, text, and sometimes line)
     "Moving": (
         ("zoom_in", "w", "zoom(1.4)", "zoom in about the cursor", "zoom in, out about the cursor"),
         ("zoom_out", "s", "zoom(-1.4)", "zoom out about the cursor", DITTO),
@@ -147,7 +147,7 @@ def _actions() -> Iterator[Action]:
 ACTIONS: tuple[Action, ...] = tuple(_actions())
 
 HINTS: tuple[tuple[str, str, str], ...] = (
-    # (keys, word, the action that a click on it runs), the most needed first
+    # (keys, word, action to run on a click), the most useful first
     ("wasd", "move", ""),
     ("←→↑↓", "select", ""),
     ("?", "help", "help"),
@@ -166,7 +166,7 @@ HINTS: tuple[tuple[str, str, str], ...] = (
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    """The words of a text, two by two."""
+    """The words of a text, in pairs."""
     words = text.split()
     return zip(words[::2], words[1::2], strict=True)
 
@@ -186,11 +186,11 @@ KEY_NAMES: Mapping[str, str] = dict(
         """
     )
 )
-"""How keys are written whose names in Textual are words."""
+"""How to write the keys whose Textual name is a word."""
 
 
 def key_text(key: str) -> str:
-    """A key as people write it: `ctrl+p` is `Ctrl+P`, `slash` is `/`."""
+    """A key as people write it: `Ctrl+P` for `ctrl+p`, `/` for `slash`."""
     *modifiers, last = key.split("+")
     name = KEY_NAMES.get(last, last)
     if modifiers and len(name) == 1:
@@ -203,7 +203,7 @@ def find(id: str, actions: Iterable[Action] = ACTIONS) -> Action | None:
 
 
 def groups(actions: Iterable[Action] = ACTIONS) -> dict[str, list[Action]]:
-    """The actions by group, both in the order of the table."""
+    """The actions by group, in the order of the table."""
     found: dict[str, list[Action]] = {}
     for action in actions:
         found.setdefault(action.group, []).append(action)
@@ -211,7 +211,7 @@ def groups(actions: Iterable[Action] = ACTIONS) -> dict[str, list[Action]]:
 
 
 def rebound(changes: Mapping[str, str], actions: Sequence[Action] = ACTIONS) -> tuple[Action, ...]:
-    """The table with other keys: `changes` maps an action's id to keys (Textual's words, between commas)."""
+    """The table with other keys. `changes` maps ids of actions to their keys, as in a `Binding`."""
     return tuple(
         replace(a, keys=tuple(k.strip() for k in changes[a.id].split(","))) if a.id in changes else a
         for a in actions
@@ -219,7 +219,7 @@ def rebound(changes: Mapping[str, str], actions: Sequence[Action] = ACTIONS) -> 
 
 
 def footer(hints: Sequence[tuple[str, str, str]], width: int) -> list[tuple[str, str, str]]:
-    """The hints that fit into `width` cells, two between them and one before the first; none is cut off."""
+    """The hints that fit in `width` cells, two cells apart, after one blank; none is cut off."""
     shown, used = [], 1
     for hint in hints:
         size = len(hint[0]) + 1 + len(hint[1])

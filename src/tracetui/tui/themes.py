@@ -1,6 +1,6 @@
-"""The app's themes, each with the timeline's colours that go with it.
+"""The app's themes, and the timeline's colours for each.
 
-Colours are those of the xterm palette: a terminal with 256 of them shows what one with millions shows.
+All colours are in the xterm palette: a terminal with 256 colours shows the same as one with millions.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ NONE: Mapping[str, str] = {
     "block-cursor-blurred-foreground": "#ffffff",
     "input-selection-background": "#ffffff",
 }
-"""Where no colours are wanted, in place of any theme's: what has white behind it is sent reversed."""
+"""Used instead of any theme's colours with NO_COLOR: text on white is sent reversed."""
 
 ABOUT: Mapping[str, str] = {
     "dark": "a dark terminal",
@@ -80,7 +80,7 @@ ABOUT: Mapping[str, str] = {
     "high-contrast": "eyes or screens that need strong contrast",
     "colour-blind": "eyes that mix up red and green",
 }
-"""What each theme is for."""
+"""What each theme is made for."""
 
 PALETTES: Mapping[str, Palette] = {
     "dark": palette.DARK,
@@ -91,7 +91,7 @@ PALETTES: Mapping[str, Palette] = {
 
 
 def palette_of(theme: str, colours: int, ascii: bool) -> Palette:
-    """The timeline's theme for an app's theme on a terminal of so many colours (0: none)."""
+    """The timeline's theme for an app's theme, on a terminal with this many colours (0: none)."""
     found = PALETTES.get(theme, palette.DARK)
     if colours == 0:
         found = palette.PLAIN
@@ -101,6 +101,6 @@ def palette_of(theme: str, colours: int, ascii: bool) -> Palette:
 
 
 def default_theme(environment: Mapping[str, str] = os.environ) -> str:
-    """Light where the terminal says that its background is (`COLORFGBG`, which rxvt and Konsole set)."""
+    """Light if the terminal says that its background is (`COLORFGBG`, set by rxvt and Konsole), else dark."""
     background = environment.get("COLORFGBG", "").rpartition(";")[2]
     return "light" if background in ("7", "15") else "dark"
