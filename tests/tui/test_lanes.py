@@ -133,7 +133,7 @@ async def test_it_is_written_once_the_lanes_rest_or_at_the_end(
         return save_lanes(*given)
 
     monkeypatch.setattr(recording, "save_lanes", count)
-    monkeypatch.setattr(arranging, "RESTS", 0.2)
+    monkeypatch.setattr(arranging, "SAVE_DELAY", 0.2)
     app = app_of(path)
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("right", "J", "J", "K", "z", "z")
@@ -151,7 +151,7 @@ async def test_where_nothing_can_be_written_one_is_told(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("TRACETUI_STATE", str(tmp_path / "file"))
-    monkeypatch.setattr(arranging, "RESTS", 0.05)
+    monkeypatch.setattr(arranging, "SAVE_DELAY", 0.05)
     app = app_of(threads(tmp_path / "t.json", 2))
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("right", "J")

@@ -166,7 +166,7 @@ async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are
             assert f"evidence {n + 1} of {len(evidence)}" in screen.footer.message
             assert in_view(screen) != scope
             # Time for the tables to follow, if they did.
-            await until(pilot, lambda: screen.session.scopes.frozen and screen.scopes._view_rests is None)
+            await until(pilot, lambda: screen.session.scopes.frozen and screen.scopes._view_timer is None)
             assert pane.findings == expected
             assert screen.session.scopes.scope == scope
             assert pane.note.startswith("in earlier view: ")

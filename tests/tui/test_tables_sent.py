@@ -70,13 +70,13 @@ class Watched(App[None]):
         """A terminal that is drawn anew, in full."""
         terminal = Terminal(*SIZE)
         assert view._board is not None
-        known, made = list(view._board.lines), view._made
-        view._made = None  # the lines are made anew, too: what is kept of them may be stale
+        known, made = list(view._board.lines), view._drawn
+        view._drawn = None  # the lines are made anew, too: what is kept of them may be stale
         stack = self._background_screens
         update = self.screen._compositor.render_update(full=True, screen_stack=stack)
         assert isinstance(update, CompositorUpdate)
         terminal.feed(update.render_segments(self.ansi))
-        view._board.lines, view._made = known, made
+        view._board.lines, view._drawn = known, made
         return terminal
 
 

@@ -1,4 +1,4 @@
-"""The commands: each parses its arguments and calls one function.
+"""The commands. Each parses its arguments and calls one function.
 
 A command's module is imported only when that command runs, so `tracetui --help` stays instant.
 """

@@ -1,4 +1,4 @@
-"""`tracetui capture`: profile a workload, a callable or a script, then open what came out."""
+"""`tracetui capture`: profile a workload, a callable or a script, then open the trace."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _flags(workload: Workload) -> str:
 
 
 class CaptureCommand(click.Command):
-    """A command whose help ends with the workloads and the options that each has."""
+    """A command whose help ends with the workloads and their options."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Workloads, with their own options and defaults"):
@@ -56,7 +56,7 @@ class CaptureCommand(click.Command):
 
 
 def workload_options() -> list[click.Parameter]:
-    """One click option for each name that a workload has; which workload has which is checked later."""
+    """A click option for each option of any workload; whether the workload has it is checked later."""
     owners: dict[str, list[str]] = {}
     choices: dict[str, list[str]] = {}
     for workload in WORKLOADS.values():
@@ -77,7 +77,7 @@ def common_option(o: Option) -> click.Parameter:
     """The click option of an option that every capture has."""
     return click.Option(
         [*(o.names or [o.flag]), o.name],
-        # None for a flag: click 8.2.0 takes a flag of type bool the wrong way round.
+        # None for a flag: click 8.2.0 inverts flags of type bool.
         type={"choice": click.Choice(o.choices), "number": int, "text": str}.get(o.kind),
         is_flag=o.kind == "flag",
         default=o.default,
@@ -112,7 +112,7 @@ def capture_command(words: tuple[str, ...], open_app: bool, **given: Any) -> Non
         result = _capture(options)
     except OptionError as error:
         fail(str(error), 2)
-    rank = launched_rank()  # several ranks share one terminal: none of them can have it
+    rank = launched_rank()  # several ranks share one terminal: none may take it over
     app = open_app and rank is None and sys.stdout.isatty() and sys.stdin.isatty()
     if not app and not rank:
         emit(_safe_text(result.table.read_text(encoding="utf-8")))
@@ -125,7 +125,7 @@ def capture_command(words: tuple[str, ...], open_app: bool, **given: Any) -> Non
 
 
 def _capture(options: CaptureOptions) -> CaptureResult:
-    """Run the capture with its progress on stderr; leaves the program where there is no result."""
+    """Run the capture, with its progress on stderr; exits if there is no result."""
     news: queue.Queue[CaptureEvent] = queue.Queue()
     with _stop_signals():
         capture = start(options, news.put)
@@ -143,16 +143,16 @@ def _capture(options: CaptureOptions) -> CaptureResult:
 def _give_up(options: CaptureOptions, end: Failed | Cancelled) -> NoReturn:
     if isinstance(end, Cancelled):
         fail("the capture was canceled, no file was written")
-    if options.kind == "workload":  # what the user's own code printed has been shown as it came
+    if options.kind == "workload":  # the output of user code has been shown already
         for line in end.tail:
             click.echo("  " + line, err=True)
     fail(end.message, 2 if end.kind == "usage" else 1)
 
 
 def _follow(capture: Capture, news: queue.Queue[CaptureEvent]) -> Done | Failed | Cancelled:
-    """Show what happens until the end: a line for each phase on a terminal, else only what must be said."""
+    """Show events until the end. On a terminal that includes a line for each phase."""
     line = StatusLine(sys.stderr.isatty())
-    own = capture.options.kind != "workload"
+    user_code = capture.options.kind != "workload"
     while True:
         try:
             event = news.get(timeout=0.1)
@@ -164,15 +164,15 @@ def _follow(capture: Capture, news: queue.Queue[CaptureEvent]) -> Done | Failed 
         elif isinstance(event, Note):
             line.say(f"note: {event.text}")
         elif isinstance(event, Output):
-            if own:
-                line.say(event.text)  # the user's own program, as it would look without us
+            if user_code:
+                line.say(event.text)  # as it would look without us
         else:
             line.finish(event.elapsed)
             return event
 
 
 class StatusLine:
-    """The running phase in the terminal's last line, with its seconds; finished phases stay above it."""
+    """The running phase and its seconds in the terminal's last line; finished phases stay above."""
 
     def __init__(self, terminal: bool) -> None:
         self._terminal = terminal
@@ -196,7 +196,7 @@ class StatusLine:
         click.echo(("\r\x1b[K" if self._terminal else "") + text, err=True)
 
     def finish(self, now: float) -> None:
-        """End the running phase's line. What took no time to speak of is not worth one."""
+        """End the running phase's line; remove it if the phase was very short."""
         if self._terminal and self._event is not None:
             if now - self._began >= 0.05 or self._event.phase is Phase.PROFILING:
                 self.show(now)
@@ -207,7 +207,7 @@ class StatusLine:
 
 
 class Stopped(BaseException):
-    """A signal asks this program to end; the capture has to end with it."""
+    """A signal asked this program to end, and so the capture too."""
 
     def __init__(self, signal: int) -> None:
         self.signal = signal
@@ -215,10 +215,10 @@ class Stopped(BaseException):
 
 @contextmanager
 def _stop_signals() -> Iterator[None]:
-    """Turn Ctrl+C, a closing terminal and a polite kill into `Stopped`."""
+    """Turn SIGINT (Ctrl+C), SIGTERM and SIGHUP (a closed terminal) into `Stopped`."""
 
     def stop(number: int, frame: FrameType | None) -> None:
-        for name in names:  # once is enough: the end is under way
+        for name in names:  # one is enough: we are stopping
             signal.signal(getattr(signal, name), signal.SIG_IGN)
         raise Stopped(number)
 

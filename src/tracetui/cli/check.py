@@ -8,10 +8,8 @@ import click
 
 from tracetui.cli.common import command_errors, emit, load_or_exit, trace_argument
 
-__all__ = ["check_command"]
-
 LOST = 1
-"""Exit code where a part of the file could not be read."""
+"""The exit code if part of the file could not be read."""
 
 
 @click.command("check")
@@ -36,8 +34,8 @@ def check_command(trace: str, out: str | None) -> None:
     from tracetui.units import plural
 
     found = load_or_exit(trace)
-    parts = (plural(found.events, "event"), plural(len(found), "slice"))
-    lines = [f"{', '.join(parts)} in {plural(len(found.lanes), 'lane')}"]
+    counts = f"{plural(found.events, 'event')}, {plural(len(found), 'slice')}"
+    lines = [f"{counts} in {plural(len(found.lanes), 'lane')}"]
     if not found.notices:
         lines.append("nothing is wrong with this file")
     for notice in found.notices:

@@ -1,4 +1,4 @@
-"""What every command that reads a trace shares: loading with progress, exit codes, output that cannot crash.
+"""What the commands share: loading with progress, exit codes, output that cannot crash.
 
 Exit codes: 1 for a file that cannot be read as a trace, 2 for wrong usage (click's own), 130 for Ctrl+C.
 """
@@ -27,11 +27,11 @@ UNREADABLE = 1
 INTERRUPTED = 130
 
 LONGEST_MESSAGE = 1000
-"""Characters of a message: an argument that it quotes may be of any length."""
+"""Characters of a message at most: it may quote a very long argument."""
 
 
 def fail(message: str, code: int = UNREADABLE) -> NoReturn:
-    """One line on standard error, then exit. What the message quotes is made harmless here."""
+    """Write one line to standard error, made safe to print, and exit."""
     from tracetui.safe_text import plain
 
     with contextlib.suppress(OSError, ValueError):
@@ -41,7 +41,7 @@ def fail(message: str, code: int = UNREADABLE) -> NoReturn:
 
 @contextlib.contextmanager
 def harmless_errors() -> Iterator[None]:
-    """Click quotes arguments in its messages as they are; to a terminal they go without escape sequences."""
+    """Remove escape sequences from click's error messages, which quote arguments as they are."""
     try:
         yield
     except click.ClickException as error:
@@ -52,7 +52,7 @@ def harmless_errors() -> Iterator[None]:
 
 
 def write(stream: object, text: str) -> None:
-    """Write `text` to a text stream, whatever its encoding: `µs` becomes `us` where it lacks the µ."""
+    """Write to a text stream in any encoding: `µs` becomes `us` if the encoding has no µ."""
     from tracetui.ascii_fallback import encodable
 
     stream.write(encodable(text, getattr(stream, "encoding", None) or "utf-8"))  # type: ignore[attr-defined]
@@ -60,11 +60,11 @@ def write(stream: object, text: str) -> None:
 
 
 def emit(text: str) -> None:
-    """Write to standard output, with a closing new line. A reader that left (`| head`) ends it quietly."""
+    """Write to standard output, with a final newline. If the reader has left (`| head`), exit quietly."""
     try:
         write(sys.stdout, text if text.endswith("\n") or not text else text + "\n")
     except OSError as error:
-        # Python flushes standard output once more at exit: give it somewhere to go.
+        # Python flushes standard output again at exit: send that to /dev/null.
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if error.errno in (errno.EPIPE, errno.EINVAL):
@@ -74,7 +74,7 @@ def emit(text: str) -> None:
 
 @contextlib.contextmanager
 def errors_as_exits() -> Iterator[None]:
-    """TraceError is one line and exit code 1, Ctrl+C is 130; never a traceback."""
+    """Turn a TraceError into one line and exit code 1, Ctrl+C into 130; no traceback."""
     from tracetui.trace import Cancelled, TraceError
 
     try:
@@ -88,7 +88,7 @@ def errors_as_exits() -> Iterator[None]:
 
 
 def command_errors(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator of a command: `errors_as_exits` around the whole of it."""
+    """Decorator that runs a command in `errors_as_exits`."""
 
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -100,7 +100,7 @@ def command_errors(function: Callable[P, R]) -> Callable[P, R]:
 
 @contextlib.contextmanager
 def progress_bar(label: str = "loading") -> Iterator[Callable[[int, int], bool | None] | None]:
-    """A bar on standard error, on a terminal only, after a quarter second. Yields a `Progress` or None."""
+    """A bar on standard error if that is a terminal, after 0.25 s. Yields a `Progress` or None."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -126,7 +126,7 @@ def progress_bar(label: str = "loading") -> Iterator[Callable[[int, int], bool |
 
 
 def load_or_exit(path: str) -> Trace:
-    """`tracetui.trace.load` with a progress bar. A file that cannot be read: exit code 1; Ctrl+C: 130."""
+    """Load a trace with a progress bar. Exit codes: 1 if the file cannot be read, 130 for Ctrl+C."""
     from tracetui.trace import load
 
     with errors_as_exits(), progress_bar() as progress:
@@ -134,11 +134,11 @@ def load_or_exit(path: str) -> Trace:
 
 
 trace_argument = click.argument("trace", metavar="TRACE", type=click.Path(path_type=str, allow_dash=True))
-"""The TRACE of a command: a path, or "-" for standard input. The loader checks that it exists (code 1)."""
+"""The argument TRACE: a path, or "-" for standard input. The loader checks that it exists (exit code 1)."""
 
 
 def looks(command: F) -> F:
-    """The options of everything that opens the viewer: `theme` and `ascii`."""
+    """The options of commands that open the viewer: `theme` and `ascii`."""
     themes = click.Choice(["dark", "light", "high-contrast", "colour-blind"])
     command = click.option("--ascii", is_flag=True, help="Draw with ASCII characters only.")(command)
     return click.option("--theme", type=themes, default=None, help="Colours of the viewer.")(command)

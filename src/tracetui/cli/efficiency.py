@@ -1,4 +1,4 @@
-"""`efficiency`: how near operators and kernels come to what the device can do."""
+"""`efficiency`: how close operators and kernels come to the device's peak."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import click
 from tracetui.cli.common import command_errors, load_or_exit, trace_argument
 from tracetui.cli.scopes import parse_scope, scope_option
 from tracetui.cli.tables import formats, write
-
-__all__ = ["efficiency_command"]
 
 
 @click.command("efficiency")

@@ -1,4 +1,4 @@
-"""The command group. Every command lives in a module of its own, imported when it runs."""
+"""The command group. A command's module is imported when the command runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported on demand; `--help` reads the table above only."""
+    """A group whose commands are imported on demand; `--help` needs only the table above."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         with harmless_errors():

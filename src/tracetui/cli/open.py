@@ -1,4 +1,4 @@
-"""`tracetui open` and `tracetui demo`: a trace in the viewer; without a terminal its summary."""
+"""`tracetui open` and `tracetui demo`: show a trace in the viewer, or its summary without a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check(path: str) -> None:
-    """Say at once what is cheap to see: a missing file, a directory, an empty file."""
+    """Exit at once for what is cheap to check: a missing file, a directory, an empty file."""
     from tracetui.safe_text import plain
 
     if path == "-":
@@ -34,7 +34,7 @@ def check(path: str) -> None:
 
 
 def _settings(theme: str | None = None, ascii: bool = False) -> Settings:
-    """The user's settings, with what the command line says on top."""
+    """The user's settings, overridden by the command line."""
     from dataclasses import replace
 
     from tracetui.tui.settings import SettingsError, load_settings
@@ -47,14 +47,14 @@ def _settings(theme: str | None = None, ascii: bool = False) -> Settings:
 
 
 def open_trace(path: str, theme: str | None = None, ascii: bool = False) -> None:
-    """Open a trace in the viewer, or print its summary where standard output is no terminal.
+    """Open a trace in the viewer, or print its summary if standard output is no terminal.
 
-    `theme` and `ascii` stand above the user's settings.
+    `theme` and `ascii` override the user's settings.
     """
     check(path)
     if not sys.stdout.isatty():
         if ascii and isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(encoding="ascii")  # what it lacks is written as its twin
+            sys.stdout.reconfigure(encoding="ascii")  # other characters get their ASCII fallback
         print_summary(path)
         return
     if path == "-" and sys.stdin.isatty():
@@ -64,7 +64,7 @@ def open_trace(path: str, theme: str | None = None, ascii: bool = False) -> None
     settings = _settings(theme, ascii)
     if path == "-":
         _keyboard_from_terminal()
-    task = LoadTask(path).start()  # before Textual is imported: the two run side by side
+    task = LoadTask(path).start()  # loads while Textual is imported
     from tracetui.tui.app import TracetuiApp
 
     app = TracetuiApp(task, settings)
@@ -89,7 +89,7 @@ def _leave(code: int | None) -> None:
 
 
 def _keyboard_from_terminal() -> None:
-    """Standard input is the trace: keep it for the loader, and let descriptor 0 be the terminal."""
+    """Standard input is the trace: keep it for the loader, and make the terminal descriptor 0."""
     sys.stdin = os.fdopen(os.dup(0), "r")
     try:
         terminal = os.open("/dev/tty", os.O_RDWR)

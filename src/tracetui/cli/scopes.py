@@ -13,11 +13,9 @@ if TYPE_CHECKING:
     from tracetui.analysis.scope import Scope
     from tracetui.trace import Trace
 
-__all__ = ["duration_callback", "limits_callback", "parse_duration", "parse_scope", "scope_option"]
-
 
 def parse_duration(text: str) -> int:
-    """Nanoseconds of a time such as `5us` or `1.5ms`; microseconds without a unit. Raises ValueError."""
+    """A time such as `5us` or `1.5ms` in ns; microseconds if it has no unit. Raises ValueError."""
     try:
         if (time := parse_time(text)) >= 0:
             return int(time)
@@ -37,7 +35,7 @@ def duration_callback(ctx: click.Context, param: click.Parameter, value: str) ->
 def limits_callback(
     ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
 ) -> tuple[tuple[str, float], ...]:
-    """Metrics and the least that each may be: `busy=0.8`, `busy=80%`."""
+    """Metrics and their lower limits: `busy=0.8`, `busy=80%`."""
     return tuple(_limit(value, ctx, param) for value in values)
 
 
@@ -63,7 +61,7 @@ scope_option = click.option(
 
 
 def parse_scope(trace: Trace, text: str, annotation: str | None = None) -> Scope:
-    """The scope that `text` means in this trace. Raises click.BadParameter where it means none."""
+    """The scope that `text` names in this trace. Raises click.BadParameter if there is no such scope."""
     from tracetui.analysis.scope import WHOLE, range_scope, step_scope
 
     kind, _, rest = text.partition(":")

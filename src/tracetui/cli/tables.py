@@ -1,4 +1,4 @@
-"""`table`, `gaps`, `steps`, `findings`, `summary`: what a trace holds, on standard output."""
+"""`table`, `gaps`, `steps`, `findings`, `summary`: print what is in a trace."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ from tracetui.cli.scopes import duration_callback, limits_callback, parse_scope,
 if TYPE_CHECKING:
     from tracetui.tables.lines import Line
 
-__all__ = ["findings_command", "gaps_command", "steps_command", "summary_command", "table_command"]
-
 FAILED_LIMIT = 3
-"""Exit code where a metric is under its limit."""
+"""The exit code if a metric is under its limit."""
 
 GROUP_CHOICES = ("name", "shape", "annotation", "kernel", "op")
 SORT_CHOICES = (
@@ -65,7 +63,7 @@ def chosen_format() -> str:
 def write(
     as_json: Callable[[], Any], as_markdown: Callable[[], str], as_text: Callable[[int], str | list[Line]]
 ) -> None:
-    """Write a result to standard output in the chosen format; as text for a terminal of so many columns."""
+    """Write a result to standard output in the chosen format. `as_text` gets the terminal's width."""
     from tracetui.report.terminal import render, terminal_width
     from tracetui.tables.jsonable import dumps
 
@@ -247,8 +245,8 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
         value = metric(summary, name)
         if value is None or value < least:
             failed = True
-            told = "is not known" if value is None else f"is {value:.3f}"
-            click.echo(f"tracetui: {name} {told}, under {least:g}", err=True)
+            shown = "is not known" if value is None else f"is {value:.3f}"
+            click.echo(f"tracetui: {name} {shown}, under {least:g}", err=True)
     if failed:
         sys.exit(FAILED_LIMIT)
 

@@ -1,15 +1,14 @@
-"""The app: it composes screens and passes on what they ask for. No logic lives here."""
+"""The app: it puts screens together and does what they ask for. No other logic lives here."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.theme import Theme
 from textual.timer import Timer
 
-from tracetui.tui.bindings import rebound
+from tracetui.tui.bindings import bind, rebound
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.requests import NextTrace, OpenTrace, WantCapture
 from tracetui.tui.screens.loading import LoadingScreen
@@ -23,14 +22,14 @@ if TYPE_CHECKING:
     from tracetui.tui.screens.trace import TraceScreen
 
 SETTLED = 0.05
-"""Seconds after the last change of the terminal's size until all of it is sent anew."""
+"""Seconds between the last change of the terminal's size and a full repaint."""
 
 
 class TracetuiApp(App):
-    """tracetui, on a trace that is being loaded, or with a choice of what to look at."""
+    """tracetui: opens on a trace that is being loaded, or on the start screen."""
 
     TITLE = "tracetui"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+l", "redraw", "Redraw", show=False, priority=True)]
+    BINDINGS = bind("ctrl+l redraw", priority=True)
     CSS = "* { scrollbar-size-vertical: 1; }"
     DEFAULT_MODE: ClassVar[str] = "first"
     ALLOW_SELECT: ClassVar[bool] = False
@@ -39,7 +38,7 @@ class TracetuiApp(App):
     def __init__(self, task: LoadTask | None = None, settings: Settings | None = None) -> None:
         super().__init__()
         self.traces: list[TraceScreen] = []
-        """The traces of this session, each in a mode of its own."""
+        """The traces opened so far, each in its own mode."""
         self.settings = settings or Settings()
         if self.no_color:
             from tracetui.tui.colourless import Colourless
@@ -57,7 +56,7 @@ class TracetuiApp(App):
 
     @property
     def available_themes(self) -> dict[str, Theme]:
-        """Textual's own themes know nothing of the timeline's colours: only ours are offered."""
+        """Only our own themes: Textual's have no colours for the timeline."""
         every = super().available_themes
         return {name: theme for name, theme in every.items() if name in THEMES} or every
 
@@ -71,13 +70,13 @@ class TracetuiApp(App):
 
     @property
     def colours(self) -> int:
-        """How many colours this terminal has; 0 where none are wanted."""
+        """How many colours this terminal has; 0 with NO_COLOR."""
         systems = {None: 0, "standard": 16, "windows": 16}
         return 0 if self.no_color else systems.get(self.console.color_system, 256)
 
     @property
     def palette(self) -> Palette:
-        """The timeline's colours under this theme, on this terminal."""
+        """The timeline's colours for this theme and terminal."""
         return palette_of(self.theme, self.colours, self.settings.ascii)
 
     def get_css_variables(self) -> dict[str, str]:
@@ -122,26 +121,26 @@ class TracetuiApp(App):
         take = getattr(self.screen, "take_early", None)
         return take is not None and take(key)
 
-    # What is sent
+    # Repaints
 
     def on_resize(self) -> None:
-        self.sent.forget()  # a terminal moves its lines about
+        self.sent.forget()  # the terminal may have moved its lines
         forget_places()
         if self._settling is not None:
             self._settling.stop()
         if self.sent.width:
-            # Until the layout has followed, lines of the old one are sent; and a terminal that went there and
-            # back within a frame has the layout's size, but not its lines.
+            # Lines of the old layout are sent until the new one is ready. And a terminal that changed its
+            # size and changed it back within a frame matches the layout in size, but has lost lines.
             self._settling = self.set_timer(SETTLED, self.action_redraw)
 
     def action_help_quit(self) -> None:
-        """Ctrl+C leaves, wherever the keys go."""
+        """Ctrl+C quits, whatever has the focus."""
         self.exit()
 
     def action_redraw(self) -> None:
-        """Send every line: something else has written to the terminal, or it was put to sleep."""
+        """Send every line: another program wrote to the terminal, or we were suspended."""
         self.sent.forget()
-        if self.screen_stack:  # none is left while the app closes
+        if self.screen_stack:  # empty while the app closes
             self.screen.refresh(layout=True)
 
     # Traces
@@ -152,7 +151,7 @@ class TracetuiApp(App):
     async def on_loading_screen_ended(self, message: LoadingScreen.Ended) -> None:
         screen, task = message.loading, message.loading.load_task
         if self.screen_stack[-1:] != [screen]:
-            return  # it tells once more when what lies over it has left
+            return  # it posts this again once it is back on top
         if task.trace is None:
             screen.failed()
             return
@@ -164,7 +163,7 @@ class TracetuiApp(App):
         await self.switch_mode(mode)
 
     async def on_next_trace(self, message: NextTrace) -> None:
-        """One key goes through the traces of this session."""
+        """Show the next trace of this session, in turn."""
         at = next((i for i, s in enumerate(self.traces) if s in self.screen_stack), -1)
         shown = self.traces[(at + 1) % len(self.traces)]
         await self.switch_mode(mode_of(self, shown))

@@ -1,4 +1,4 @@
-"""`--ascii`: every character that is drawn outside of the timeline made one that any terminal has."""
+"""`--ascii`: turns every character outside the timeline into ASCII. (The timeline does its own.)"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TABLE = str.maketrans(ASCII_FALLBACKS)
 
 
 def to_ascii(text: str) -> str:
-    """The text in ASCII, with as many cells."""
+    """The text in ASCII, as wide as before."""
     if text.isascii():
         return text
     text = text.translate(_TABLE)
@@ -21,7 +21,7 @@ def to_ascii(text: str) -> str:
 
 
 class AsciiFilter(LineFilter):
-    """Makes what widgets draw ASCII."""
+    """Turns what widgets draw into ASCII."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         return [Segment(to_ascii(text), style, control) for text, style, control in segments]

@@ -1,204 +1,153 @@
-"""Every key of the trace screen, in one table: bindings, help and command palette are made from it."""
+"""Every key of the trace screen, in one table: the source of the bindings, the help and the palette."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+from textual.binding import Binding, BindingType
 
 from tracetui.tui import panes
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a key does."""
+    """One thing that the user can do."""
 
     id: str
-    """Stable: settings and the palette name the action by it."""
+    """The name in the settings file; never changed."""
     keys: tuple[str, ...]
-    """As Textual spells them; the first is the one that is shown."""
+    """As Textual spells them."""
     action: str
-    """The method that is called, without `action_`, with its arguments in brackets."""
+    """The method to call, without `action_`, and its arguments: `zoom(1.4)`."""
     text: str
-    """What it does, for the help and the palette."""
+    """What it does, in the help and the palette."""
     group: str
     line: str = ""
-    """What the help says where neighbours share a line; `text` without it."""
+    """What the help says instead, where neighbouring actions share a line."""
 
 
-MOVE, SELECT, LANES, FIND, RANGE, PANES, FILES, APP = (
-    "Moving",
-    "Selecting",
-    "Lanes",
-    "Finding",
-    "Ranges and marks",
-    "Panes",
-    "Capture and files",
-    "The app",
-)
+PANES = "Panes"
+DITTO = "″"
+"""The same `line` as in the row above."""
 
-ACTIONS: tuple[Action, ...] = (
-    Action(
-        "zoom_in",
-        ("w",),
-        "zoom(1.4)",
-        "zoom in about the cursor",
-        MOVE,
-        line="zoom in, out about the cursor",
+_ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
+    # group: (id, keys, action, text, and sometimes line)
+    "Moving": (
+        ("zoom_in", "w", "zoom(1.4)", "zoom in about the cursor", "zoom in, out about the cursor"),
+        ("zoom_out", "s", "zoom(-1.4)", "zoom out about the cursor", DITTO),
+        ("pan_left", "a", "pan(-0.1)", "pan left", "pan left, right"),
+        ("pan_right", "d", "pan(0.1)", "pan right", DITTO),
+        ("zoom_in_fast", "W", "zoom(4)", "zoom in, faster", "the same, faster"),
+        ("zoom_out_fast", "S", "zoom(-4)", "zoom out, faster", DITTO),
+        ("pan_left_fast", "A", "pan(-0.5)", "pan left, faster", DITTO),
+        ("pan_right_fast", "D", "pan(0.5)", "pan right, faster", DITTO),
+        ("centre", "f", "centre", "centre the selection; again: fit it"),
+        ("fit", "0,home", "fit", "fit the whole trace"),
+        ("back", "backspace", "back", "back to the last view", "to the last view, and forward again"),
+        ("forward", "B", "forward", "forward again, after going back", DITTO),
     ),
-    Action(
-        "zoom_out",
-        ("s",),
-        "zoom(-1.4)",
-        "zoom out about the cursor",
-        MOVE,
-        line="zoom in, out about the cursor",
+    "Selecting": (
+        (
+            "previous",
+            "left,comma",
+            "move('previous')",
+            "previous event in the row",
+            "previous, next event in the row",
+        ),
+        ("next", "right,full_stop", "move('next')", "next event in the row", DITTO),
+        (
+            "up",
+            "up",
+            "move('up')",
+            "to the parent, or the row above",
+            "to the parent, a child, or the next row",
+        ),
+        ("down", "down", "move('down')", "to a child, or the row below", DITTO),
+        ("flow_next", "right_square_bracket", "flow(1)", "follow the flow: op → launch → kernel"),
+        ("flow_back", "left_square_bracket", "flow(-1)", "back: kernel → launch → op"),
+        ("backward", "right_curly_bracket,left_curly_bracket", "backward", "forward op ↔ its backward op"),
+        ("explain", "e", "explain", "explain the selected event"),
+        ("clear", "escape", "clear", "clear search, range, scope, selection"),
     ),
-    Action("pan_left", ("a",), "pan(-0.1)", "pan left", MOVE, line="pan left, right"),
-    Action("pan_right", ("d",), "pan(0.1)", "pan right", MOVE, line="pan left, right"),
-    Action("zoom_in_fast", ("W",), "zoom(4)", "zoom in, faster", MOVE, line="the same, faster"),
-    Action("zoom_out_fast", ("S",), "zoom(-4)", "zoom out, faster", MOVE, line="the same, faster"),
-    Action("pan_left_fast", ("A",), "pan(-0.5)", "pan left, faster", MOVE, line="the same, faster"),
-    Action("pan_right_fast", ("D",), "pan(0.5)", "pan right, faster", MOVE, line="the same, faster"),
-    Action("centre", ("f",), "centre", "centre the selection; again: fit it", MOVE),
-    Action("fit", ("0", "home"), "fit", "fit the whole trace", MOVE),
-    Action(
-        "back",
-        ("backspace",),
-        "back",
-        "back to the last view",
-        MOVE,
-        line="to the last view, and forward again",
+    "Finding": (
+        ("time", "colon", "time", "go to a time"),
+        ("gap_next", "g", "gap(1)", "next gap", "next, previous gap"),
+        ("gap_previous", "G", "gap(-1)", "previous gap", DITTO),
+        ("gap_order", "o", "gap_order", "gaps by size or by time"),
+        ("search", "slash", "search", "search names and categories"),
+        ("match_next", "n", "match(1)", "next match", "next, previous match"),
+        ("match_previous", "N", "match(-1)", "previous match", DITTO),
+        ("matches", "L", "matches", "list of all matches"),
     ),
-    Action(
-        "forward",
-        ("B",),
-        "forward",
-        "forward again, after going back",
-        MOVE,
-        line="to the last view, and forward again",
+    "Ranges and marks": (
+        ("range", "r", "range", "range from the selection, for tables"),
+        ("scope", "u", "scope", "tables: all (range), in view, the step"),
+        ("mark", "m", "mark", "mark the selection, with a label"),
+        ("note", "T", "note", "write a note on the selection"),
+        ("next_mark", "M", "next_mark", "to the next mark, and read it"),
+        ("marks", "l", "marks", "list of marks and notes"),
     ),
-    Action(
-        "previous",
-        ("left", "comma"),
-        "move('previous')",
-        "previous event in the row",
-        SELECT,
-        line="previous, next event in the row",
+    PANES: (
+        *(
+            (f"pane_{pane.key}", str(n), f"pane('{pane.key}')", f"pane: {pane.text}")
+            for n, pane in enumerate(panes.PANES, 1)
+        ),
+        ("focus", "tab", "focus_other", "arrows: to the table, to the timeline"),
+        (
+            "sort_next",
+            "greater_than_sign",
+            "sort(1)",
+            "sort by the next column",
+            "sort by the next, previous column",
+        ),
+        ("sort_previous", "less_than_sign", "sort(-1)", "sort by the previous column", DITTO),
+        ("sort_reverse", "R", "sort(0)", "sort the other way round"),
+        ("pane_taller", "plus", "pane_size(3)", "pane: taller", "pane: taller, lower"),
+        ("pane_lower", "minus", "pane_size(-3)", "pane: lower", DITTO),
+        ("pane_maximise", "v", "pane_maximise", "pane: over the whole screen, and back"),
+        ("pane_side", "V", "pane_side", "pane: beside the timeline, or below"),
+        ("group", "b", "group", "averages by name, shape, op, ..."),
+        ("filter", "F", "filter", "filter the table"),
     ),
-    Action(
-        "next",
-        ("right", "full_stop"),
-        "move('next')",
-        "next event in the row",
-        SELECT,
-        line="previous, next event in the row",
+    "Lanes": (
+        ("fold", "z", "fold", "fold or unfold the selection's lane"),
+        ("fold_all", "Z", "fold_all", "fold or unfold every lane"),
+        ("hide_lane", "x", "hide_lane", "hide the selection's lane"),
+        ("show_lanes", "X", "show_lanes", "show the hidden lanes again"),
+        ("pin_lane", "p", "pin_lane", "pin the selection's lane at the top"),
+        ("lane_up", "K", "lane_move(-1)", "move the selection's lane up", "move the lane up, down"),
+        ("lane_down", "J", "lane_move(1)", "move the selection's lane down", DITTO),
+        ("lanes_reset", "O", "lanes_reset", "lanes as they were"),
     ),
-    Action(
-        "up",
-        ("up",),
-        "move('up')",
-        "to the parent, or the row above",
-        SELECT,
-        line="to the parent, a child, or the next row",
+    "Capture and files": (
+        ("capture", "c", "capture", "capture again, or something else"),
+        ("next_trace", "t", "next_trace", "the next trace of this session"),
+        ("export", "E", "export", "export the table or the picture"),
+        ("copy", "y", "copy", "copy the event's details"),
+        ("copy_table", "Y", "copy_table", "copy the table, as Markdown"),
     ),
-    Action(
-        "down",
-        ("down",),
-        "move('down')",
-        "to a child, or the row below",
-        SELECT,
-        line="to the parent, a child, or the next row",
+    "The app": (
+        ("help", "question_mark", "help", "all keys"),
+        ("palette", "ctrl+p", "app.command_palette", "everything, by name"),
+        ("redraw", "ctrl+l", "app.redraw", "draw the screen anew"),
+        ("quit", "q,ctrl+c", "app.quit", "quit"),
     ),
-    Action(
-        "flow_next", ("right_square_bracket",), "flow(1)", "follow the flow: op → launch → kernel", SELECT
-    ),
-    Action("flow_back", ("left_square_bracket",), "flow(-1)", "back: kernel → launch → op", SELECT),
-    Action(
-        "backward",
-        ("right_curly_bracket", "left_curly_bracket"),
-        "backward",
-        "forward op ↔ its backward op",
-        SELECT,
-    ),
-    Action("explain", ("e",), "explain", "explain the selected event", SELECT),
-    Action("clear", ("escape",), "clear", "clear search, range, scope, selection", SELECT),
-    Action("time", ("colon",), "time", "go to a time", FIND),
-    Action("gap_next", ("g",), "gap(1)", "next gap", FIND, line="next, previous gap"),
-    Action("gap_previous", ("G",), "gap(-1)", "previous gap", FIND, line="next, previous gap"),
-    Action("gap_order", ("o",), "gap_order", "gaps by size or by time", FIND),
-    Action("search", ("slash",), "search", "search names and categories", FIND),
-    Action("match_next", ("n",), "match(1)", "next match", FIND, line="next, previous match"),
-    Action("match_previous", ("N",), "match(-1)", "previous match", FIND, line="next, previous match"),
-    Action("range", ("r",), "range", "range from the selection, for tables", RANGE),
-    Action("scope", ("u",), "scope", "tables: all (range), in view, the step", RANGE),
-    Action("mark", ("m",), "mark", "mark the selection, with a label", RANGE),
-    Action("note", ("T",), "note", "write a note on the selection", RANGE),
-    Action("next_mark", ("M",), "next_mark", "to the next mark, and read it", RANGE),
-    Action("marks", ("l",), "marks", "list of marks and notes", RANGE),
-    Action("matches", ("L",), "matches", "list of all matches", FIND),
-    *(
-        Action(f"pane_{pane.key}", (str(n),), f"pane('{pane.key}')", f"pane: {pane.text}", PANES)
-        for n, pane in enumerate(panes.PANES, 1)
-    ),
-    Action("focus", ("tab",), "focus_other", "arrows: to the table, to the timeline", PANES),
-    Action(
-        "sort_next",
-        ("greater_than_sign",),
-        "sort(1)",
-        "sort by the next column",
-        PANES,
-        line="sort by the next, previous column",
-    ),
-    Action(
-        "sort_previous",
-        ("less_than_sign",),
-        "sort(-1)",
-        "sort by the previous column",
-        PANES,
-        line="sort by the next, previous column",
-    ),
-    Action("sort_reverse", ("R",), "sort(0)", "sort the other way round", PANES),
-    Action("fold", ("z",), "fold", "fold or unfold the selection's lane", LANES),
-    Action("fold_all", ("Z",), "fold_all", "fold or unfold every lane", LANES),
-    Action("hide_lane", ("x",), "hide_lane", "hide the selection's lane", LANES),
-    Action("show_lanes", ("X",), "show_lanes", "show the hidden lanes again", LANES),
-    Action("pin_lane", ("p",), "pin_lane", "pin the selection's lane at the top", LANES),
-    Action(
-        "lane_up",
-        ("K",),
-        "lane_move(-1)",
-        "move the selection's lane up",
-        LANES,
-        line="move the lane up, down",
-    ),
-    Action(
-        "lane_down",
-        ("J",),
-        "lane_move(1)",
-        "move the selection's lane down",
-        LANES,
-        line="move the lane up, down",
-    ),
-    Action("lanes_reset", ("O",), "lanes_reset", "lanes as they were", LANES),
-    Action("pane_taller", ("plus",), "pane_size(3)", "pane: taller", PANES, line="pane: taller, lower"),
-    Action("pane_lower", ("minus",), "pane_size(-3)", "pane: lower", PANES, line="pane: taller, lower"),
-    Action("pane_maximise", ("v",), "pane_maximise", "pane: over the whole screen, and back", PANES),
-    Action("pane_side", ("V",), "pane_side", "pane: beside the timeline, or below", PANES),
-    Action("group", ("b",), "group", "averages by name, shape, op, ...", PANES),
-    Action("filter", ("F",), "filter", "filter the table", PANES),
-    Action("capture", ("c",), "capture", "capture again, or something else", FILES),
-    Action("next_trace", ("t",), "next_trace", "the next trace of this session", FILES),
-    Action("export", ("E",), "export", "export the table or the picture", FILES),
-    Action("copy", ("y",), "copy", "copy the event's details", FILES),
-    Action("copy_table", ("Y",), "copy_table", "copy the table, as Markdown", FILES),
-    Action("help", ("question_mark",), "help", "all keys", APP),
-    Action("palette", ("ctrl+p",), "app.command_palette", "everything, by name", APP),
-    Action("redraw", ("ctrl+l",), "app.redraw", "draw the screen anew", APP),
-    Action("quit", ("q", "ctrl+c"), "app.quit", "quit", APP),
-)
+}
+
+
+def _actions() -> Iterator[Action]:
+    line = ""
+    for group, rows in _ROWS.items():
+        for id, keys, action, text, *shared in rows:
+            line = line if shared == [DITTO] else "".join(shared)
+            yield Action(id, tuple(keys.split(",")), action, text, group, line)
+
+
+ACTIONS: tuple[Action, ...] = tuple(_actions())
 
 HINTS: tuple[tuple[str, str, str], ...] = (
-    # (keys, word, the action that a click on it runs), the most needed first
+    # (keys, word, action to run on a click), the most useful first
     ("wasd", "move", ""),
     ("←→↑↓", "select", ""),
     ("?", "help", "help"),
@@ -215,35 +164,33 @@ HINTS: tuple[tuple[str, str, str], ...] = (
     ("^p", "palette", "palette"),
 )
 
-KEY_NAMES: Mapping[str, str] = {
-    "left": "←",
-    "right": "→",
-    "up": "↑",
-    "down": "↓",
-    "comma": ",",
-    "full_stop": ".",
-    "slash": "/",
-    "question_mark": "?",
-    "left_curly_bracket": "{",
-    "right_curly_bracket": "}",
-    "left_square_bracket": "[",
-    "right_square_bracket": "]",
-    "greater_than_sign": ">",
-    "less_than_sign": "<",
-    "escape": "Esc",
-    "tab": "Tab",
-    "home": "Home",
-    "enter": "Enter",
-    "colon": ":",
-    "plus": "+",
-    "minus": "-",
-    "equals_sign": "=",
-    "backspace": "Backspace",
-}
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """The words of a text, in pairs."""
+    words = text.split()
+    return zip(words[::2], words[1::2], strict=True)
+
+
+def bind(text: str, priority: bool = False) -> list[BindingType]:
+    """Textual's bindings from keys and actions in turn: `bind("up move(-1)  escape,q leave")`."""
+    return [Binding(keys, action, show=False, priority=priority) for keys, action in _pairs(text)]
+
+
+KEY_NAMES: Mapping[str, str] = dict(
+    _pairs(
+        """
+        left ←  right →  up ↑  down ↓  escape Esc  tab Tab  home Home  enter Enter  backspace Backspace
+        comma ,  full_stop .  colon :  slash /  question_mark ?  plus +  minus -  equals_sign =
+        left_curly_bracket {  right_curly_bracket }  left_square_bracket [  right_square_bracket ]
+        greater_than_sign >  less_than_sign <
+        """
+    )
+)
+"""How to write the keys whose Textual name is a word."""
 
 
 def key_text(key: str) -> str:
-    """A key as people write it: `ctrl+p` is `Ctrl+P`, `slash` is `/`."""
+    """A key as people write it: `Ctrl+P` for `ctrl+p`, `/` for `slash`."""
     *modifiers, last = key.split("+")
     name = KEY_NAMES.get(last, last)
     if modifiers and len(name) == 1:
@@ -256,7 +203,7 @@ def find(id: str, actions: Iterable[Action] = ACTIONS) -> Action | None:
 
 
 def groups(actions: Iterable[Action] = ACTIONS) -> dict[str, list[Action]]:
-    """The actions by group, both in the order of the table."""
+    """The actions by group, in the order of the table."""
     found: dict[str, list[Action]] = {}
     for action in actions:
         found.setdefault(action.group, []).append(action)
@@ -264,7 +211,7 @@ def groups(actions: Iterable[Action] = ACTIONS) -> dict[str, list[Action]]:
 
 
 def rebound(changes: Mapping[str, str], actions: Sequence[Action] = ACTIONS) -> tuple[Action, ...]:
-    """The table with other keys: `changes` maps an action's id to keys (Textual's words, between commas)."""
+    """The table with other keys. `changes` maps ids of actions to their keys, as in a `Binding`."""
     return tuple(
         replace(a, keys=tuple(k.strip() for k in changes[a.id].split(","))) if a.id in changes else a
         for a in actions
@@ -272,7 +219,7 @@ def rebound(changes: Mapping[str, str], actions: Sequence[Action] = ACTIONS) -> 
 
 
 def footer(hints: Sequence[tuple[str, str, str]], width: int) -> list[tuple[str, str, str]]:
-    """The hints that fit into `width` cells, two between them and one before the first; none is cut off."""
+    """The hints that fit in `width` cells, two cells apart, after one blank; none is cut off."""
     shown, used = [], 1
     for hint in hints:
         size = len(hint[0]) + 1 + len(hint[1])

@@ -1,6 +1,6 @@
-"""`NO_COLOR`: what widgets draw without any colour, in bold, underlined, dim or reversed.
+"""`NO_COLOR`: removes all colours; bold, dim, underline and reverse remain.
 
-Textual's own filter turns colours into greys, which the terminal's background need not suit.
+Textual's own filter turns colours into greys, which may not suit the terminal's background.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from textual.color import Color
 from textual.filter import LineFilter
 
 LIGHT = 128
-"""A background from this brightness on (0..255) stands out: its text is reversed."""
+"""Text on a background at least this bright (0..255) is shown reversed."""
 
 
 @lru_cache(maxsize=1024)
 def without_colours(style: Style) -> Style:
-    """A style less its colours and italics; reversed where its background is a light one."""
+    """A style without colours and italics, reversed if its background is light."""
     reverse = bool(style.reverse)
     if style.bgcolor is not None and not style.bgcolor.is_default:
         red, green, blue = style.bgcolor.get_truecolor()
@@ -33,7 +33,7 @@ def without_colours(style: Style) -> Style:
 
 
 class Colourless(LineFilter):
-    """Takes the colours out of what widgets draw."""
+    """Removes the colours from what widgets draw."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         return [

@@ -1,4 +1,4 @@
-"""The command palette: every action of the table of bindings, and the themes."""
+"""The command palette: every action in the table of bindings, and the themes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tracetui.tui.themes import ABOUT
 
 
 class Command(NamedTuple):
-    """What the palette can do: a line of it, and what is called."""
+    """A line of the palette, and the function to call."""
 
     choice: Choice
     run: Callable[[], Any]
@@ -31,7 +31,7 @@ def commands(app: App[Any], screen: Screen[Any], actions: Sequence[Action] = ACT
     found = []
     if isinstance(screen, TraceScreen):
         for action in chain.from_iterable(groups(actions).values()):
-            if action.id not in ("palette", "quit"):  # this list itself; the end of it
+            if action.id not in ("palette", "quit"):  # this list itself; quit comes last
                 keys = " ".join(key_text(k) for k in action.keys)
                 run = partial(screen.run_action, action.action)
                 found.append(Command(Choice(sentence(action.text), keys, action.group), run))
@@ -44,12 +44,12 @@ def commands(app: App[Any], screen: Screen[Any], actions: Sequence[Action] = ACT
 
 
 def sentence(text: str) -> str:
-    """The text with a capital first letter."""
+    """The text with its first letter in upper case."""
     return text[:1].upper() + text[1:]
 
 
 class Palette(Picker):
-    """The commands of the screen that it is opened over."""
+    """The commands of the screen below."""
 
     def __init__(self, found: Sequence[Command]) -> None:
         titles = ("Command", "Key", "Where")
@@ -57,17 +57,17 @@ class Palette(Picker):
 
 
 def open_palette(app: App[Any], actions: Sequence[Action]) -> None:
-    """Show the commands of the screen; those of the trace in place of its help."""
+    """Show the commands of the current screen; the help closes first, so they are those of the trace."""
     if any(isinstance(screen, Palette) for screen in app.screen_stack):
         return
     if isinstance(app.screen, HelpScreen):
         app.pop_screen()
     found = commands(app, app.screen, actions)
-    app.push_screen(Palette(found), lambda n: found[n].run() if n is not None and n >= 0 else None)
+    app.push_screen(Palette(found), lambda n: None if n is None else found[n].run())
 
 
 class ThemePalette(Picker):
-    """The themes. What lies below it shows the one under the cursor; Esc puts the first one back."""
+    """The themes. The screen below previews the one under the cursor; Esc restores the old one."""
 
     DEFAULT_CSS = """
     ThemePalette { background: transparent; align: left bottom; }

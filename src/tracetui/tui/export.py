@@ -1,4 +1,4 @@
-"""Tables and pictures as files: the kind is told by the name's ending. Pure, but for `write_new`."""
+"""Tables and pictures as files; the name's ending decides the format. Pure, except for `write_new`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PICTURE_ENDINGS = (".svg", ".txt")
 
 
 class ExportError(ValueError):
-    """What cannot be exported; the message is one line."""
+    """Why something cannot be exported, in one line."""
 
 
 def table_text(table: Table, order: I64, ending: str) -> str:
-    """A table in the format that a file's ending names. Raises ExportError."""
+    """A table in the format for a file's ending. Raises ExportError."""
     if ending not in writers.TABLE_ENDINGS:
         tables, pictures = (", ".join(endings) for endings in (writers.TABLE_ENDINGS, PICTURE_ENDINGS))
         raise ExportError(f"a table goes into {tables}, the picture into {pictures}")
@@ -51,7 +51,7 @@ def picture_text(lines: Sequence[Iterable[Segment]], ending: str, title: str) ->
 
 
 def write_new(path: str, text: str) -> Path:
-    """Write a file that was not there before, whole or not at all. Raises ExportError."""
+    """Write a new file, completely or not at all. Raises ExportError, also if the file exists."""
     target = typed_path(path)
     try:
         with open(target, "x", encoding="utf-8") as file:
@@ -63,6 +63,6 @@ def write_new(path: str, text: str) -> Path:
     except FileExistsError:
         raise ExportError(f"{target} is there already: choose another name") from None
     except (OSError, ValueError) as error:
-        told = error.strerror if isinstance(error, OSError) else None
-        raise ExportError(f"{target}: {told or 'cannot be written'}") from None
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise ExportError(f"{target}: {reason or 'cannot be written'}") from None
     return target

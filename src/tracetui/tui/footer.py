@@ -1,4 +1,4 @@
-"""The last line: the few keys that matter now, or for a moment what a key has done."""
+"""The last line: the most useful keys, or for a few seconds a message about the last key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tracetui.cells import cell, clauses
-from tracetui.tui.bindings import HINTS, footer
+from tracetui.tui.bindings import HINTS, find, footer
 
 MESSAGE_SECONDS = 4.0
 
@@ -35,33 +35,33 @@ class Footer(Widget):
         self._old = False
 
     def say(self, message: str) -> None:
-        """Show one line for some seconds (plain text; it must be safe to show)."""
+        """Show a message for a few seconds: one line of plain, safe text."""
         self._old = False
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
         if message:
-            self._timer = self.set_timer(MESSAGE_SECONDS, self._over)
+            self._timer = self.set_timer(MESSAGE_SECONDS, self._expire)
         if message != self.message:
             self.message = message
             self.refresh()
 
-    def _over(self) -> None:
+    def _expire(self) -> None:
         self._timer = None
         self.message = ""
         self.refresh()
 
     def grow_old(self) -> bool:
-        """Something else is about to be done: unless a message comes of it, the one that is shown goes with
-        `drop_old`. False where none is shown."""
+        """Mark the current message as old, as a new key comes in: unless the key shows another message,
+        `drop_old` removes it. False if there is no message."""
         self._old = bool(self.message)
         return self._old
 
     def drop_old(self) -> None:
-        """Take away a message that has grown old."""
+        """Remove the message if it is old."""
         if self._old:
             self.say("")
-            # At once: the answer to a key is over when its last line has been sent.
+            # In this frame: a key is answered only when its last line has been sent.
             self.screen.post_message(messages.Update(self))
 
     def set_hints(self, hints: tuple[tuple[str, str, str], ...]) -> None:
@@ -91,8 +91,6 @@ class Footer(Widget):
             left = right + 2
 
     async def run_hint(self, id: str) -> None:
-        """Do what the key beside the hint does: an action of the table of bindings, or the screen's own."""
-        from tracetui.tui.bindings import find
-
+        """Run a hint's action: one from the table of bindings, or the screen's own."""
         action = find(id)
         await self.screen.run_action(action.action if action is not None else id)

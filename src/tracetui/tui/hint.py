@@ -1,4 +1,4 @@
-"""Three lines on how to move, at the first opening only."""
+"""Three lines about the basic keys, shown the first time tracetui opens a trace."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ LINES = (
     ("g goes to the longest gap;", "/ searches;", "e explains the selected event."),
     ("? all keys;", "Esc hides this;", f"1 to {len(PANES)} open tables, Enter there shows the event."),
 )
-"""What is said, line by line; the last parts of a line go first where there is no room."""
+"""The lines, in parts: where there is no room, a line loses its last parts."""
 
 MIN_HEIGHT = 18
-"""Lines of a screen that can spare three."""
+"""The hint is hidden on screens with fewer lines."""
 
 
 def fitted(parts: Sequence[str], width: int) -> str:
-    """As many of the parts as the width holds whole."""
+    """As many whole parts as fit the width."""
     text = f" {parts[0]}"
     for part in parts[1:]:
         if len(text) + len(part) + 2 > width:
@@ -38,12 +38,12 @@ def fitted(parts: Sequence[str], width: int) -> str:
 
 
 def seen_file(folder: Path | None = None) -> Path:
-    """Its presence says that the hint was seen."""
+    """An empty file: if it exists, the hint was seen."""
     return (folder or state_folder()) / "hint-seen"
 
 
 def wanted(folder: Path | None = None) -> bool:
-    """Whether this is the first opening."""
+    """Whether the hint has not been seen yet."""
     try:
         return not seen_file(folder).exists()
     except OSError:
@@ -51,7 +51,7 @@ def wanted(folder: Path | None = None) -> bool:
 
 
 def remember_seen(folder: Path | None = None) -> None:
-    """Not again."""
+    """Never show the hint again."""
     with suppress(OSError):
         file = seen_file(folder)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def remember_seen(folder: Path | None = None) -> None:
 
 
 class Hint(Widget):
-    """The lines."""
+    """The three lines."""
 
     DEFAULT_CSS = """
     Hint { height: auto; width: 1fr; background: $panel; }

@@ -1,4 +1,4 @@
-"""Loading off the UI's thread: it may begin before the app runs, tells how far it is, and can be stopped."""
+"""Loading a trace in a thread: it can start before the app runs, reports progress, and can be cancelled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class LoadTask:
-    """One trace being loaded in a thread. Read its fields from any thread; they only ever move forward."""
+    """One trace being loaded in a thread. Its fields may be read from any thread."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
@@ -21,23 +21,23 @@ class LoadTask:
         self.total = 0
         self.trace: Trace | None = None
         self.error: str | None = None
-        """One line, safe to show, where the file could not be opened."""
+        """Why the file could not be loaded, in one safe line."""
         self.cancelled = False
         self.finished = threading.Event()
         self._callbacks: list[Callable[[], None]] = []
         self._lock = threading.Lock()
 
     def start(self) -> LoadTask:
-        """Begin. The thread is a daemon: it never keeps a program alive that wants to end."""
+        """Start the thread. It is a daemon: it does not keep the program alive."""
         threading.Thread(target=self._run, name="load trace", daemon=True).start()
         return self
 
     def cancel(self) -> None:
-        """Ask the load to stop; it ends at its next progress report."""
+        """Ask the load to stop; it does at its next progress report."""
         self.cancelled = True
 
     def when_done(self, callback: Callable[[], None]) -> None:
-        """Call back once it has ended, from the loading thread, or right now where it has ended already."""
+        """Call back from the loading thread when it ends, or right now if it has ended."""
         with self._lock:
             if not self.finished.is_set():
                 self._callbacks.append(callback)
@@ -46,7 +46,7 @@ class LoadTask:
 
     @property
     def share(self) -> float:
-        """How much of the bytes has been read, 0 to 1."""
+        """The share of the bytes that has been read, 0 to 1."""
         return min(1.0, self.done / self.total) if self.total else 0.0
 
     def _progress(self, done: int, total: int) -> bool:
@@ -55,13 +55,13 @@ class LoadTask:
 
     def _run(self) -> None:
         try:
-            # Imported here, so that it runs beside the app's own start.
+            # Imported here, in parallel with the start of the app.
             from tracetui.trace import Cancelled, TraceError, load
 
             try:
                 self.trace = load(self.path, self._progress)
-                # The loaded objects stay: without this, each full collection looks at all of them again, and
-                # costs a frame.
+                # The loaded objects stay: without this, each full collection would visit all of them,
+                # which costs a frame.
                 gc.freeze()
             except TraceError as error:
                 self.error = str(error)

@@ -1,15 +1,14 @@
-"""One line to type into, at the place of the footer: a search, a filter, a time, a label."""
+"""A line to type into, in place of the footer: for a search, a filter, a time or a label."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any
 
 from rich.cells import cell_len
 from textual import events
 from textual.app import App, ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.keys import key_to_character
 from textual.message import Message
@@ -17,17 +16,18 @@ from textual.widgets import Input, Static
 
 from tracetui.cells import clip
 from tracetui.safe_text import plain
+from tracetui.tui.bindings import bind
 from tracetui.tui.textual_private import forget_drawn
 
 IN_FLIGHT = 0.3
-"""Seconds after the line has got the keys in which letters that went elsewhere before may still come up."""
+"""Seconds after the line has got the focus in which keys typed earlier may still arrive."""
 
 
 class _Line(Input):
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave", show=False)]
+    BINDINGS = bind("escape leave")
 
     def on_mount(self) -> None:
-        # Textual's signal would hold the line, and all that it holds, for as long as the screen lives.
+        # Without the unsubscribe below, Textual's signal would keep the line alive as long as the screen.
         self._signal = self.screen.text_selection_started_signal
 
     def on_unmount(self) -> None:
@@ -37,18 +37,18 @@ class _Line(Input):
         self.post_message(Prompt.Left())
 
     def replace(self, text: str, start: int, end: int) -> None:
-        """What is typed or pasted reads as names do: it is harmless, and a pasted name finds its events."""
+        """Clean what is typed or pasted in the way names are: a pasted name finds its events."""
         super().replace(plain(text), start, end)
 
 
 def _press(app: App[Any], keys: Iterable[str]) -> None:
-    """Called by the app: an event goes up only as far as to who sent it."""
+    """Called by the app: an event bubbles up only to its sender."""
     for key in keys:
         app.post_message(events.Key(key, key_to_character(key)))
 
 
 class Prompt(Horizontal):
-    """A label, the line, and what came of it so far."""
+    """A label, the line, and a note on what was typed."""
 
     DEFAULT_CSS = """
     Prompt { height: 1; background: $panel; }
@@ -68,31 +68,32 @@ class Prompt(Horizontal):
             self.value = value
 
     class Entered(Message):
-        """The text stands."""
+        """Enter was pressed."""
 
         def __init__(self, value: str) -> None:
             super().__init__()
             self.value = value
 
     class Left(Message):
-        """The user gave up."""
+        """Esc was pressed."""
 
     def __init__(self, label: str, value: str = "", placeholder: str = "", keys: str = "") -> None:
-        """`placeholder` tells what may be typed, `keys` what Enter and Esc do."""
+        """`placeholder` says what can be typed, `keys` what Enter and Esc do."""
         super().__init__()
-        self._label, self._keys, self._said = label, keys, ("", False)
+        self._label, self._keys = label, keys
+        self._noted = ("", False)
         self._early: list[str] = []
         self._since: float | None = None
-        """When the line got the keys."""
+        """When the line got the focus."""
         self._input = _Line(value, placeholder=placeholder, compact=True, select_on_focus=False)
-        self._input.cursor_blink = False  # a blink is a frame, twice a second, over SSH as well
+        self._input.cursor_blink = False  # a blink is two frames a second, also over SSH
         self._note = Static("", markup=False, classes="note")
 
     def take_early(self, key: str) -> bool:
-        """Take a key that was typed before the line was there; False where it is not meant for the line.
+        """Take a key that was typed before the line had the focus; False if it is not for the line.
 
-        A link brings `/gemm` in one piece: the letters have gone to what had the focus until then, and come
-        up to the app while the line is only just being put up.
+        Over a slow link `/gemm` arrives in one piece: its letters go to the widget that had the focus, and
+        bubble up to the app while the line is still being mounted.
         """
         if not self._input.has_focus and self._since is None:
             self._early.append(key)
@@ -124,17 +125,17 @@ class Prompt(Horizontal):
         forget_drawn()
 
     def set_note(self, text: str, wrong: bool = False) -> None:
-        """Tell beside the line what came of it (safe, plain text)."""
-        self._said = text, wrong
+        """Show a note beside the line (plain, safe text)."""
+        self._noted = text, wrong
         self._write()
 
     def on_resize(self) -> None:
         self._write()
 
     def _write(self) -> None:
-        text, wrong = self._said
+        text, wrong = self._noted
         room = self.size.width // 2
-        # What came of it goes first; the keys are left out where a word of them would be cut off.
+        # The note comes first; the keys are left out if they do not fit whole.
         both = "   ".join(part for part in (text, self._keys) if part)
         if wrong or len(both) > room:
             typed = len(self._label) + cell_len(self._input.value) + 5

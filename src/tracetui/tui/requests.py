@@ -16,7 +16,7 @@ class OpenTrace(Message):
 
 
 class WantCapture(Message):
-    """Show the form to capture something."""
+    """Show the capture form."""
 
 
 class NextTrace(Message):

@@ -26,26 +26,26 @@ THEME_NAMES = ("dark", "light", "high-contrast", "colour-blind")
 
 
 class SettingsError(ValueError):
-    """A setting that cannot be; the message is one line, safe to show."""
+    """What is wrong with the settings, in one safe line."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What can be set."""
+    """All settings, with their defaults."""
 
     theme: str | None = None
-    """None: by the terminal's background, where it tells."""
+    """None: light or dark, like the terminal's background if it is known."""
     ascii: bool = False
     pane: str = "averages"
     minimum_gap: int = 0
     """Nanoseconds."""
     frames_per_second: int | None = None
-    """At most; 0 for no limit. None: by where the terminal is."""
+    """At most; 0 for no limit. None: limited over SSH only."""
     keys: Mapping[str, str] = field(default_factory=dict)
 
 
 def settings_file() -> Path:
-    """Where the settings are; `TRACETUI_CONFIG` names another file."""
+    """The settings file; `TRACETUI_CONFIG` overrides it."""
     named = os.environ.get("TRACETUI_CONFIG")
     if named:
         return Path(named)
@@ -55,7 +55,7 @@ def settings_file() -> Path:
 
 
 def load_settings(file: Path | None = None) -> Settings:
-    """The settings; the defaults where there is no file. Raises SettingsError."""
+    """The settings, or the defaults if there is no file. Raises SettingsError."""
     file = file or settings_file()
     try:
         text = file.read_text(encoding="utf-8")
@@ -76,7 +76,7 @@ def load_settings(file: Path | None = None) -> Settings:
 
 
 def parse(values: Mapping[str, Any]) -> Settings:
-    """Settings from decoded TOML. Raises SettingsError."""
+    """The settings in decoded TOML. Raises SettingsError."""
     known = {"theme", "ascii", "pane", "minimum_gap", "frames_per_second", "keys"}
     for key in values:
         if key not in known:

@@ -1,18 +1,18 @@
-"""Everything that reaches into Textual's private parts. No other module of `tui` does.
+"""Everything that uses Textual's private parts. No other module does.
 
-Tried with Textual 8.2.0 and 8.2.8. `tests/tui/test_textual_private.py` checks that each name used here exists
-and does what is relied upon: run it first where a new version of Textual breaks something.
+Tested with Textual 8.2.0 and 8.2.8. `tests/tui/test_textual_private.py` checks that each name used here
+exists and does what we rely on: run it first when a new version of Textual breaks something.
 
-- `App`: sends through `SentLines`, and offers a key to `take_key` before any binding gets it.
-- `filters`, `mode_of`, `lines_of`, `behind`: parts of the app's state that have no public name.
-- `forget_drawn`, `forget_places`: caches that keep alive what is gone.
+- `App`: sends through `SentLines`, and offers each key to `take_key` before any binding.
+- `filters`, `mode_of`, `lines_of`, `behind`: state of the app that has no public name.
+- `forget_drawn`, `forget_places`: clear caches that keep closed widgets alive.
 
-Two parts of the program keep track of what the terminal shows. `SentLines` knows whole lines of the screen
+Two parts of the program keep track of what the terminal shows. `SentLines` keeps whole lines of the screen
 as the text that was sent: it saves repaints when screens open and close. A `Board` (timeline/delta_strips.py)
-knows the cells of one widget, and sends those that differ. They meet where a line is drawn. `SentLines`
-renders the strips of a whole line, which tells their boards, whether or not it is sent then: the terminal
-shows it either way. What part of a line says, such as the patch of a board, `SentLines` does not know: it
-forgets that line, and the next repaint sends it whole.
+keeps the cells of one widget, so that only those that differ are sent. They meet where a line is drawn.
+`SentLines` renders the strips of a whole line, and so updates their boards, whether or not it then sends the
+line: the terminal shows it either way. `SentLines` cannot read an update of part of a line, such as a board's
+patch: it forgets that line, and the next repaint sends it whole.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from textual.strip import Strip
 
 
 class SentLines:
-    """The lines of the screen as they were sent; those that are not known are sent whatever they are."""
+    """The lines of the screen as they were last sent; a line that is not known is always sent."""
 
     def __init__(self) -> None:
         self.width = 0
         self.lines: dict[int, str] = {}
 
     def forget(self) -> None:
-        """The terminal may show something else by now: the next repaint sends every line that it draws."""
+        """Forget all lines, as the terminal may show something else: the next repaint sends every line."""
         self.lines.clear()
 
     def only_new(self, update: Any, width: int) -> Any:
-        """The update of a screen of `width` cells, less the lines that the terminal shows already."""
+        """The update of a screen of `width` cells, without the lines that the terminal already shows."""
         if width != self.width:
             self.width = width
             self.forget()
@@ -68,7 +68,7 @@ class SentLines:
 
 
 class _Changed(CompositorUpdate):
-    """Whole lines, of which those are sent that differ from what was sent, and parts of others."""
+    """Whole lines, sent if they differ from what was sent before, and parts of other lines."""
 
     def __init__(
         self, sent: SentLines, lines: list[tuple[int, Iterable[Strip]]], rest: ChopsUpdate | None
@@ -89,14 +89,14 @@ class _Changed(CompositorUpdate):
 
 
 class App(textual.app.App[None]):
-    """Textual's app: it sends only lines that differ, and offers keys to `take_key` first."""
+    """Textual's app, but it sends only changed lines, and offers keys to `take_key` first."""
 
     def __init__(self) -> None:
         super().__init__()
         self.sent = SentLines()
 
     def take_key(self, key: str) -> bool:
-        """Whether a key was used up before the bindings of the widgets (not those with priority) see it."""
+        """Whether to keep a key from the bindings of the widgets. (Priority bindings come before this.)"""
         return False
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
@@ -109,12 +109,12 @@ class App(textual.app.App[None]):
 
 
 def filters(app: textual.app.App[Any]) -> list[LineFilter]:
-    """What every drawn line goes through: a list to change."""
+    """The filters that every drawn line goes through: change the list in place."""
     return app._filters
 
 
 def mode_of(app: textual.app.App[Any], screen: Screen[Any]) -> str:
-    """The mode that a screen belongs to; the current one where it belongs to none."""
+    """The mode of a screen; the current mode if it has none."""
     modes = (mode for mode, stack in app._screen_stacks.items() if screen in stack)
     return next(modes, app.current_mode)
 
@@ -125,14 +125,14 @@ def lines_of(screen: Screen[Any]) -> list[Strip]:
 
 
 def behind(app: textual.app.App[Any]) -> bool:
-    """Whether output still waits to be written (a slow link); a headless app never waits."""
+    """Whether output is still waiting to be written (a slow link); never in a headless app."""
     thread = getattr(app._driver, "_writer_thread", None)
     queue = getattr(thread, "_queue", None)
     if queue is None:
         return False
     if queue.qsize():
         return True
-    stream = sys.__stderr__  # where Textual writes to
+    stream = sys.__stderr__  # Textual writes here
     if stream is None:
         return False
     try:
@@ -142,20 +142,17 @@ def behind(app: textual.app.App[Any]) -> bool:
 
 
 def forget_drawn() -> None:
-    """Forget what was drawn of widgets that are gone: called where widgets that come and go have left.
+    """Free the drawn lines of closed widgets; called when a screen or a prompt closes.
 
-    Textual remembers the inner and the outer style of 1,024 widgets under each one's cache of drawn lines,
-    and so keeps the lines of the last thousand widgets: of whole screens, closed long ago. The styles of
-    those that are still there are made again when they are next drawn.
+    Textual caches the inner and outer styles of 1,024 widgets, keyed by their caches of drawn lines. That
+    keeps the lines of the last thousand widgets alive: whole screens that were closed long ago. Open widgets
+    compute their styles again when they are next drawn.
     """
     _clear(StylesCache.get_inner_outer)
 
 
 def forget_places() -> None:
-    """Forget where things were: called when the terminal has another size.
-
-    Textual remembers what it worked out about some 20,000 regions. Those of another size are of no use.
-    """
+    """Free what Textual caches about some 20,000 regions: useless once the terminal has another size."""
     for function in (*vars(Region).values(), Scalar.resolve):
         _clear(function)
 

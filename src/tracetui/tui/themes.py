@@ -1,6 +1,6 @@
-"""The app's themes, each with the timeline's colours that go with it.
+"""The app's themes, and the timeline's colours for each.
 
-Colours are those of the xterm palette: a terminal with 256 of them shows what one with millions shows.
+All colours are in the xterm palette: a terminal with 256 colours shows the same as one with millions.
 """
 
 from __future__ import annotations
@@ -14,113 +14,52 @@ from textual.theme import Theme
 from tracetui.timeline import themes as palette
 from tracetui.timeline.themes import Theme as Palette
 
+_COLOURS: Mapping[str, tuple[str, str, str, str]] = {
+    # role: dark, light, high-contrast, colour-blind
+    "primary": ("#5f87af", "#005f87", "#ffffff", "#5f87af"),
+    "accent": ("#ffaf5f", "#005faf", "#ffff00", "#87d7ff"),
+    "warning": ("#ffaf00", "#875f00", "#ffff00", "#ffd75f"),
+    "error": ("#ff5f5f", "#af0000", "#ff8787", "#ff8700"),
+    "foreground": ("#d0d0d0", "#262626", "#ffffff", "#d0d0d0"),
+    "background": ("#121212", "#ffffff", "#000000", "#121212"),
+    "surface": ("#1c1c1c", "#eeeeee", "#000000", "#1c1c1c"),
+    "panel": ("#262626", "#e4e4e4", "#303030", "#262626"),
+    # text of less interest, scroll bars
+    "text-muted": ("#9e9e9e", "#585858", "#d0d0d0", "#9e9e9e"),
+    "scrollbar": ("#6c6c6c", "#8a8a8a", "#ffffff", "#6c6c6c"),
+    # a table's cursor row, while the table has the keys and while it does not
+    "block-cursor-background": ("#005f87", "#005f87", "#ffff00", "#005faf"),
+    "block-cursor-foreground": ("#ffffff", "#ffffff", "#000000", "#ffffff"),
+    "block-cursor-blurred-background": ("#3a3a3a", "#d0d0d0", "#4e4e4e", "#3a3a3a"),
+}
+_FIELDS = ("primary", "accent", "warning", "error", "foreground", "background", "surface", "panel")
+"""The roles that are fields of Textual's `Theme`; the others are variables of it."""
 
-def _theme(
-    name: str, dark: bool, *, muted: str, cursor: tuple[str, str], row: str, bar: str, **colours: str
-) -> Theme:
-    """`muted`: text of less interest; `cursor`: a table's row where the keys go there, as (background, text);
-    `row`: the background of that row where they do not; `bar`: scroll bars."""
-    variables = {
-        "text-muted": muted,
-        "block-cursor-background": cursor[0],
-        "block-cursor-foreground": cursor[1],
-        "block-cursor-blurred-background": row,
-        "block-cursor-blurred-foreground": colours["foreground"],
-        "scrollbar": bar,
-        "scrollbar-background": colours["surface"],
-    }
-    theme = Theme(name, colours.pop("primary"), dark=dark, variables=variables)
-    return replace(theme, **colours)  # type: ignore[arg-type]
+
+def _theme(column: int, name: str) -> Theme:
+    colours = {role: row[column] for role, row in _COLOURS.items()}
+    variables = {role: colour for role, colour in colours.items() if role not in _FIELDS}
+    variables["block-cursor-blurred-foreground"] = colours["foreground"]
+    variables["scrollbar-background"] = colours["surface"]
+    theme = Theme(name, colours["primary"], dark=name != "light", variables=variables)
+    for field in _FIELDS:
+        setattr(theme, field, colours[field])
+    return theme
 
 
 THEMES: Mapping[str, Theme] = {
-    theme.name: theme
-    for theme in (
-        _theme(
-            "dark",
-            True,
-            primary="#5f87af",
-            accent="#ffaf5f",
-            warning="#ffaf00",
-            error="#ff5f5f",
-            foreground="#d0d0d0",
-            background="#121212",
-            surface="#1c1c1c",
-            panel="#262626",
-            muted="#9e9e9e",
-            cursor=("#005f87", "#ffffff"),
-            row="#3a3a3a",
-            bar="#6c6c6c",
-        ),
-        _theme(
-            "light",
-            False,
-            primary="#005f87",
-            accent="#005faf",
-            warning="#875f00",
-            error="#af0000",
-            foreground="#262626",
-            background="#ffffff",
-            surface="#eeeeee",
-            panel="#e4e4e4",
-            muted="#585858",
-            cursor=("#005f87", "#ffffff"),
-            row="#d0d0d0",
-            bar="#8a8a8a",
-        ),
-        _theme(
-            "high-contrast",
-            True,
-            primary="#ffffff",
-            accent="#ffff00",
-            warning="#ffff00",
-            error="#ff8787",
-            foreground="#ffffff",
-            background="#000000",
-            surface="#000000",
-            panel="#303030",
-            muted="#d0d0d0",
-            cursor=("#ffff00", "#000000"),
-            row="#4e4e4e",
-            bar="#ffffff",
-        ),
-        _theme(
-            "colour-blind",
-            True,
-            primary="#5f87af",
-            accent="#87d7ff",
-            warning="#ffd75f",
-            error="#ff8700",
-            foreground="#d0d0d0",
-            background="#121212",
-            surface="#1c1c1c",
-            panel="#262626",
-            muted="#9e9e9e",
-            cursor=("#005faf", "#ffffff"),
-            row="#3a3a3a",
-            bar="#6c6c6c",
-        ),
-    )
+    name: _theme(n, name) for n, name in enumerate(("dark", "light", "high-contrast", "colour-blind"))
 }
 
 SIXTEEN: Mapping[str, str] = {
-    "foreground": "#c0c0c0",
-    "background": "#000000",
-    "surface": "#000000",
-    "panel": "#000000",
-    "accent": "#ffff00",
-    "warning": "#ffff00",
-    "error": "#ffff00",
-    "text-muted": "#c0c0c0",
-    "block-cursor-background": "#c0c0c0",
-    "block-cursor-foreground": "#000000",
+    **dict.fromkeys(("foreground", "text-muted", "scrollbar", "block-cursor-background"), "#c0c0c0"),
+    **dict.fromkeys(("background", "surface", "panel", "scrollbar-background"), "#000000"),
+    **dict.fromkeys(("block-cursor-foreground", "block-cursor-blurred-foreground"), "#000000"),
+    **dict.fromkeys(("accent", "warning", "error"), "#ffff00"),
     "block-cursor-blurred-background": "#808080",
-    "block-cursor-blurred-foreground": "#000000",
-    "scrollbar": "#c0c0c0",
-    "scrollbar-background": "#000000",
 }
-"""What a terminal of 16 colours has, in place of any theme's: mixed shades would all become one. Black lies
-behind all text: what the other dark colours are is up to the terminal."""
+"""Used instead of any theme's colours where the terminal has 16: mixed shades would all become the same one.
+The background is always black: what the other dark colours look like is up to the terminal."""
 
 _INKS = ("primary", "foreground", "accent", "warning", "error", "text-muted", "scrollbar")
 _PAPERS = ("background", "surface", "surface-lighten-1", "panel", "scrollbar-background")
@@ -133,7 +72,7 @@ NONE: Mapping[str, str] = {
     "block-cursor-blurred-foreground": "#ffffff",
     "input-selection-background": "#ffffff",
 }
-"""Where no colours are wanted, in place of any theme's: what has white behind it is sent reversed."""
+"""Used instead of any theme's colours with NO_COLOR: text on white is sent reversed."""
 
 ABOUT: Mapping[str, str] = {
     "dark": "a dark terminal",
@@ -141,7 +80,7 @@ ABOUT: Mapping[str, str] = {
     "high-contrast": "eyes or screens that need strong contrast",
     "colour-blind": "eyes that mix up red and green",
 }
-"""What each theme is for."""
+"""What each theme is made for."""
 
 PALETTES: Mapping[str, Palette] = {
     "dark": palette.DARK,
@@ -152,7 +91,7 @@ PALETTES: Mapping[str, Palette] = {
 
 
 def palette_of(theme: str, colours: int, ascii: bool) -> Palette:
-    """The timeline's theme for an app's theme on a terminal of so many colours (0: none)."""
+    """The timeline's theme for an app's theme, on a terminal with this many colours (0: none)."""
     found = PALETTES.get(theme, palette.DARK)
     if colours == 0:
         found = palette.PLAIN
@@ -162,6 +101,6 @@ def palette_of(theme: str, colours: int, ascii: bool) -> Palette:
 
 
 def default_theme(environment: Mapping[str, str] = os.environ) -> str:
-    """Light where the terminal says that its background is (`COLORFGBG`, which rxvt and Konsole set)."""
+    """Light if the terminal says that its background is (`COLORFGBG`, set by rxvt and Konsole), else dark."""
     background = environment.get("COLORFGBG", "").rpartition(";")[2]
     return "light" if background in ("7", "15") else "dark"

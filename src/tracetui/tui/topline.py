@@ -1,4 +1,4 @@
-"""The first line: which trace this is, and what its reader has to know about it."""
+"""The first line: which trace this is, and what to know before reading it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def facts(trace: Trace) -> str:
 
 
 def fitting(facts: str, width: int) -> str:
-    """As many of the facts as fit whole."""
+    """As many of the facts as fit without cutting one."""
     parts = facts.split(" · ")
     while parts and cell_len(" · ".join(parts)) > width:
         parts.pop()
@@ -49,7 +49,7 @@ def fitting(facts: str, width: int) -> str:
 
 
 def warning(trace: Trace) -> str:
-    """What to know first: what was lost, or that no GPU was recorded; "" where all is well."""
+    """What was lost or repaired, or that no GPU was recorded; "" if all is well."""
     levels = {"lost": 0, "repaired": 1, "odd": 2}
     notices = sorted(trace.notices, key=lambda n: levels.get(n.level, 3))
     if notices:
@@ -65,7 +65,7 @@ def warning(trace: Trace) -> str:
 
 
 class TopLine(Widget):
-    """The trace's name, its size, and at the right what was lost or repaired."""
+    """The trace's name, its size, and on the right a warning."""
 
     DEFAULT_CSS = """
     TopLine { height: 1; background: $panel; }
@@ -83,7 +83,7 @@ class TopLine(Widget):
         width = self.size.width
         name = middle(self._title, max(12, width // 2))
         left = cell_len(name) + 2
-        # The warning keeps its words before the facts do.
+        # The facts give way to the warning.
         warning = clauses(f"⚠ {self._warning}", max(0, width - left - 3)) + " " if self._warning else ""
         room = max(0, width - left - cell_len(warning))
         facts = fitting(self._facts, room - 2)

@@ -1,4 +1,4 @@
-"""The screen that follows a capture: phases with their seconds, what it prints, and Esc to end it."""
+"""The screen of a running capture: its phases with their seconds, its output, and Esc to cancel it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import ClassVar
 from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.message import Message
-from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.capture import Cancelled, CaptureEvent, CaptureOptions, CaptureResult, Done, Failed, start
 from tracetui.cells import cell
+from tracetui.tui.bindings import bind
 from tracetui.tui.capture.progress import Line, capture_lines
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
@@ -53,7 +53,7 @@ class CaptureView(Widget):
             self.refresh()
 
     def scroll_lines(self, lines: int) -> None:
-        """Move the picture, where there is more than the screen holds."""
+        """Scroll, if there is more than fits the screen."""
         top = max(0, min(self.top + lines, len(self.lines) + 1 - self.size.height))
         if top != self.top:
             self.top = top
@@ -79,17 +79,12 @@ class CaptureView(Widget):
         return Strip([Segment(cell(f"  {line.text}", width - 1), style), bar], width)
 
 
-class CaptureScreen(LeaveOnce, Screen[CaptureResult | CaptureOptions | None]):
-    """Its result is what was captured, the options to try again, or None to go back."""
+class CaptureScreen(LeaveOnce[CaptureResult | CaptureOptions]):
+    """Runs a capture. The result: what was captured, or the options to try again, or None to go back."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,ctrl+c", "cancel", "Cancel", show=False, priority=True),
-        Binding("enter", "again", "Again", show=False),
-        Binding("q", "leave", "Back", show=False),
-        Binding("up", "read(-1)", "Up", show=False),
-        Binding("down", "read(1)", "Down", show=False),
-        Binding("pageup", "read(-10)", "Page up", show=False),
-        Binding("pagedown", "read(10)", "Page down", show=False),
+        *bind("escape,ctrl+c cancel", priority=True),
+        *bind("enter again  q leave  up read(-1)  down read(1)  pageup read(-10)  pagedown read(10)"),
     ]
 
     class News(Message):
@@ -111,11 +106,11 @@ class CaptureScreen(LeaveOnce, Screen[CaptureResult | CaptureOptions | None]):
         yield self.footer
 
     def on_mount(self) -> None:
-        self.capture = start(self.options, self._tell)
+        self.capture = start(self.options, self._post)
         self.set_interval(0.1, self._draw)
 
-    def _tell(self, event: CaptureEvent) -> None:
-        """Called from the capture's threads."""
+    def _post(self, event: CaptureEvent) -> None:
+        """Called on the capture's threads."""
         self.post_message(self.News(event))
 
     def _draw(self) -> None:
@@ -127,7 +122,6 @@ class CaptureScreen(LeaveOnce, Screen[CaptureResult | CaptureOptions | None]):
         )
 
     def on_capture_screen_news(self, message: News) -> None:
-        message.stop()
         self._draw()
         event = message.event
         if isinstance(event, Done):

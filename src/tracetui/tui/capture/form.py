@@ -1,4 +1,4 @@
-"""The form's fields, and what a key does to the options. Pure functions."""
+"""The fields of the form, and how keys change the options. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tracetui.session.paths import meta_file
 CHOOSE = "← → choose one; or type module:function or script.py"
 TARGET = Option("target", "", CHOOSE, tuple(WORKLOADS), free=True, label="workload")
 FIRST = ("dtype", "compile", "mode", "warmup", "device")
-"""How the program runs, before what is recorded of it."""
+"""Options of how the program runs: these come before those of what is recorded."""
 
 
 def form_fields(options: CaptureOptions) -> list[Option]:
-    """The lines of the form: the target, its own options, then those of every capture."""
+    """The fields of the form: the target, its own options, then the options of every capture."""
     workload = WORKLOADS.get(options.target)
     own = workload.params if workload is not None else ()
     common = [o for o in OPTIONS if o.label and options.kind in o.targets]
@@ -30,12 +30,12 @@ def value_of(options: CaptureOptions, field: Option) -> Any:
 
 
 def is_own(options: CaptureOptions, field: Option) -> bool:
-    """Whether it is an option of the workload rather than of every capture."""
+    """Whether a field is an option of the workload only."""
     return field.name in options.values()
 
 
 def text_of(options: CaptureOptions, field: Option) -> str:
-    """The value as it is shown."""
+    """A field's value as text."""
     value = value_of(options, field)
     if field.kind == "flag":
         return "yes" if value else "no"
@@ -43,7 +43,7 @@ def text_of(options: CaptureOptions, field: Option) -> str:
 
 
 def with_value(options: CaptureOptions, field: Option, value: Any) -> CaptureOptions:
-    """The options with another value. Another target brings its own options with it."""
+    """The options with one value changed. A new target keeps only the options that it has."""
     if field is TARGET:
         workload = WORKLOADS.get(value)
         own = {p.name for p in workload.params} if workload else set()
@@ -56,7 +56,7 @@ def with_value(options: CaptureOptions, field: Option, value: Any) -> CaptureOpt
 
 
 def stepped(options: CaptureOptions, field: Option, step: int) -> CaptureOptions:
-    """One step to the right (1) or left (-1): the next choice, the other flag, twice or half a size."""
+    """One step to the right (1) or left (-1): the next choice, the flag flipped, a size doubled or halved."""
     value = value_of(options, field)
     if field.kind == "flag":
         return with_value(options, field, not value)
@@ -81,7 +81,7 @@ def stepped(options: CaptureOptions, field: Option, step: int) -> CaptureOptions
 
 
 def typed(options: CaptureOptions, field: Option, character: str, fresh: bool) -> CaptureOptions:
-    """A character typed into a field; `fresh`: the first one since the cursor came, it replaces a number."""
+    """The options after a typed character. `fresh`: it is the first in this field and replaces the value."""
     value = value_of(options, field)
     if field.kind == "text":
         return with_value(options, field, ("" if fresh and field.choices else str(value or "")) + character)
@@ -96,7 +96,7 @@ def typed(options: CaptureOptions, field: Option, character: str, fresh: bool) -
 
 
 def rubbed(options: CaptureOptions, field: Option) -> CaptureOptions:
-    """The last character taken away."""
+    """The options after a backspace."""
     value = value_of(options, field)
     if field.kind == "text":
         return with_value(options, field, str(value or "")[:-1] or (None if field.default is None else ""))
@@ -107,7 +107,7 @@ def rubbed(options: CaptureOptions, field: Option) -> CaptureOptions:
 
 
 def problem(options: CaptureOptions) -> str:
-    """Why these options cannot be captured, in one line; "" where they can."""
+    """Why these options cannot be captured, in one line; "" if they can."""
     try:
         options.check()
     except OptionError as error:
@@ -116,18 +116,18 @@ def problem(options: CaptureOptions) -> str:
 
 
 class Meta(msgspec.Struct):
-    """What is read of a .meta.json."""
+    """The part of a .meta.json that is read."""
 
     options: CaptureOptions
 
 
 def earlier_options(trace: str) -> CaptureOptions | None:
-    """The options that a trace was captured with, from the .meta.json beside it; None without one."""
+    """The options that a trace was captured with, from the .meta.json beside it; None if there is none."""
     try:
         options = msgspec.json.decode(meta_file(trace).read_bytes(), type=Meta).options
         workload = WORKLOADS.get(options.target)
         usual = workload.defaults() if workload is not None else {}
-        # All options are in the file, those at their default too: the command is shorter without them.
+        # The file has all options, even those at their default: leave these out of the command.
         params = {k: v for k, v in options.params.items() if k not in usual or v != usual[k]}
         options = replace(options, params=params)
         options.check()

@@ -1,4 +1,4 @@
-"""The form: what to capture and how, one option a line, and the command that does the same."""
+"""The form: what to capture and how, one option per line, and the equivalent command."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import ClassVar
 from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -16,6 +14,7 @@ from tracetui.capture import WORKLOADS, CaptureOptions, Option
 from tracetui.cells import cell, clip, wrap
 from tracetui.safe_text import plain
 from tracetui.tables.model import scrolled
+from tracetui.tui.bindings import bind
 from tracetui.tui.capture.form import form_fields, problem, rubbed, stepped, text_of, typed
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
@@ -23,11 +22,11 @@ from tracetui.tui.tables.drawing import scroll_mark
 
 LABEL, VALUE = 14, 30
 WIDE = 110
-"""From so many cells on, every option has its explanation beside it; below, only the one at the cursor."""
+"""With this many cells, every option has its help beside it; with fewer, only the one at the cursor."""
 
 
 class Form(Widget, can_focus=True):
-    """The options, line by line."""
+    """The options, one per line."""
 
     DEFAULT_CSS = """
     Form { height: 1fr; }
@@ -41,12 +40,7 @@ class Form(Widget, can_focus=True):
     Form > .form--bar { color: $scrollbar; background: $scrollbar-background; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "form--title",
-        "form--text",
-        "form--help",
-        "form--cursor",
-        "form--error",
-        "form--bar",
+        f"form--{role}" for role in ("title", "text", "help", "cursor", "error", "bar")
     }
 
     def __init__(self, options: CaptureOptions) -> None:
@@ -65,7 +59,7 @@ class Form(Widget, can_focus=True):
         return self.fields[min(self.cursor, len(self.fields) - 1)]
 
     def move(self, step: int) -> None:
-        """The cursor up or down."""
+        """Move the cursor."""
         self.cursor = max(0, min(self.cursor + step, len(self.fields) - 1))
         self.fresh = True
         self.refresh()
@@ -103,7 +97,7 @@ class Form(Widget, can_focus=True):
             self.move(at - self.cursor)
 
     def command(self) -> list[str]:
-        """The command that does the same, or why it cannot be done."""
+        """The equivalent command, as up to three lines."""
         return wrap(plain(self.options.command()), max(20, self.size.width - 4), 3)
 
     def render_line(self, y: int) -> Strip:
@@ -144,19 +138,16 @@ class Form(Widget, can_focus=True):
         label = cell(f" {field.label or field.name.replace('_', ' ')}", LABEL)
         style = self.get_component_rich_style("form--cursor" if here else "form--text")
         faint = self.get_component_rich_style("form--help")
-        told = field.help if width >= WIDE else ""
-        help = cell(f"  {told}", max(0, width - LABEL - VALUE - 1))
+        text_beside = field.help if width >= WIDE else ""
+        help = cell(f"  {text_beside}", max(0, width - LABEL - VALUE - 1))
         strip = Strip([Segment(" ", faint), Segment(label + value, style), Segment(help, faint)])
         return strip.adjust_cell_length(width)
 
 
-class FormScreen(LeaveOnce, Screen[CaptureOptions | None]):
-    """Its result is what to capture, None where the user left."""
+class FormScreen(LeaveOnce[CaptureOptions]):
+    """Its result is what to capture, or None if the user left."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "capture", "Capture", show=False, priority=True),
-        Binding("escape", "leave", "Back", show=False, priority=True),
-    ]
+    BINDINGS = bind("enter capture  escape leave", priority=True)
 
     def __init__(self, options: CaptureOptions) -> None:
         super().__init__()
@@ -184,6 +175,3 @@ class FormScreen(LeaveOnce, Screen[CaptureOptions | None]):
             self.footer.say(wrong)
         else:
             self.dismiss(self.form.options)
-
-    def action_leave(self) -> None:
-        self.dismiss(None)

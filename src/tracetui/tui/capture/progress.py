@@ -1,4 +1,4 @@
-"""What a capture under way looks like, as lines. Pure functions."""
+"""A running capture as lines of text. Pure functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Line(NamedTuple):
 
 
 def phase_lines(events: Sequence[CaptureEvent], now: float, ended: bool, width: int) -> list[Line]:
-    """One line for each phase with its seconds; the last with its steps, as long as it goes on."""
+    """A line for each phase with its seconds; the running one also shows its steps."""
     latest: dict[Phase, Progress] = {e.phase: e for e in events if isinstance(e, Progress)}
     times = phase_times(events, now)
     lines = []
@@ -37,14 +37,14 @@ def phase_lines(events: Sequence[CaptureEvent], now: float, ended: bool, width: 
 
 
 def bar(share: float, width: int) -> str:
-    """A bar that is filled to a share."""
+    """A bar of `width` cells, filled to a share."""
     return "█" * round(share * width) + "░" * (width - round(share * width))
 
 
 def capture_lines(
     events: Sequence[CaptureEvent], command: str, now: float, ended: bool, width: int, height: int
 ) -> list[Line]:
-    """All that is shown of a capture: the command, its phases, notes, the last lines that it printed."""
+    """All the lines about a capture: the command, the phases, notes, the last lines of its output."""
     lines = [Line("title", text) for text in wrap(plain(command), width, 3)]
     lines += [Line("done", ""), *phase_lines(events, now, ended, width), Line("done", "")]
     for event in events:
@@ -54,7 +54,7 @@ def capture_lines(
     if isinstance(end, Failed):
         lines += [Line("error", text) for text in wrap(end.message, width)]
         lines += [Line("done", "")]
-        # All of it, and broken rather than cut off: the reason may stand anywhere.
+        # All of it, wrapped rather than cut: the reason may be anywhere.
         lines += [Line("output", part) for text in end.tail for part in wrap(plain(text), width, 4)]
     else:
         printed = [e.text for e in events if isinstance(e, Output) and e.text.strip()]

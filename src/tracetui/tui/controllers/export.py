@@ -1,4 +1,4 @@
-"""Keys that take something along: a file of a table or of the picture, a text in the clipboard."""
+"""Keys that export a table or the screen to a file, or copy text to the clipboard."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ExportKeys:
         stem = trace_stem(self.host.trace.info.path) or "trace"
         name = plain(f"{stem}-{self.area.tabs.open or 'picture'}{'.csv' if self.area.open else '.svg'}", 120)
         kinds = "table .csv .json .md  picture .svg .txt"
-        picture = lines_of(self.host.screen)  # as it was before the question
+        picture = lines_of(self.host.screen)  # as it is before the prompt opens
         write = partial(self._export, picture=picture)
         self.prompts.ask(Question("export to:", self._exported, name, keys=kinds, wrong=write))
 
@@ -40,7 +40,7 @@ class ExportKeys:
         self.host.say(f"wrote {plain(str(typed_path(path)))}")
 
     def _export(self, path: str, picture: Sequence[Strip]) -> str:
-        """Write the file; what stands in the way, "" for nothing."""
+        """Write the file. Returns the error, or ""."""
         ending = typed_path(path).suffix.lower()
         pane = self.area.open
         try:
@@ -55,9 +55,9 @@ class ExportKeys:
             return plain(str(error))
         return ""
 
-    def _copy(self, text: str, said: str) -> None:
+    def _copy(self, text: str, message: str) -> None:
         self.host.screen.app.copy_to_clipboard(text)
-        self.host.say(said)
+        self.host.say(message)
 
     def action_copy(self) -> None:
         event, trace = self.host.walk.selected, self.host.trace

@@ -1,4 +1,4 @@
-"""What the controllers of a trace screen share: its session, its widgets, and a way to speak to the user."""
+"""What the controllers of a trace screen share: its session, its widgets, messages and threads."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from tracetui.tui.timeline import TimelineView
 
 @dataclass(frozen=True, slots=True)
 class Escape:
-    """One thing that Esc takes back."""
+    """One thing that Esc undoes."""
 
-    there: Callable[[], object]
-    """Whether there is anything to take back now (by its truth)."""
-    take_back: Callable[[], object]
+    active: Callable[[], object]
+    """Whether there is anything to undo now: true or false, of any type."""
+    undo: Callable[[], object]
 
 
 @dataclass(eq=False)
 class Host:
-    """The trace screen as its controllers see it."""
+    """The trace screen, as its controllers see it."""
 
     screen: Screen[None]
     session: Session
@@ -41,12 +41,12 @@ class Host:
     area: PaneArea
     footer: Footer
     escapes: list[Escape] = field(default_factory=list)
-    """The stack that Esc goes down: each controller pushes what it can take back, the most lasting first; one
-    press takes back the topmost that is there."""
+    """What Esc can undo, as a stack: each controller pushes its own, the longest-lasting first. One press
+    undoes the topmost that is active."""
 
     @property
     def walk(self) -> Walk:
-        """Where one is in the session."""
+        """The user's place in the session."""
         return self.session.walk
 
     @property
@@ -55,38 +55,38 @@ class Host:
         return self.walk.trace
 
     def escape(self) -> bool:
-        """Take back one thing. False where there is none."""
-        found = next((e for e in reversed(self.escapes) if e.there()), None)
+        """Undo the topmost thing that is active. False if there is none."""
+        found = next((e for e in reversed(self.escapes) if e.active()), None)
         if found is not None:
-            found.take_back()
+            found.undo()
         return found is not None
 
     def say(self, message: str) -> None:
-        """Say what a key did, where that is not plain to see."""
+        """Show a message in the footer: what a key did, if that is not obvious, or why it did nothing."""
         self.footer.say(message)
         self.draw_soon(self.footer)
 
-    def jump(self, event: int, said: str = "") -> None:
+    def jump(self, event: int, message: str = "") -> None:
         """Select an event and bring it into view."""
         self.walk.select(event)
         self.follow_at_once()
-        if said:
-            self.say(said)
+        if message:
+            self.say(message)
 
     def jump_if(self, event: int | None) -> None:
-        """Jump to what a sheet was left with; None and -1 for nothing."""
-        if event is not None and event >= 0:
+        """Jump to the event that was chosen on a sheet, if one was."""
+        if event is not None:
             self.jump(event)
 
     def jumped_from(self, before: Viewport) -> None:
-        """A table asked for what is shown now; `before`: the view that it asked in."""
+        """A row of a table may have moved the view: its scope stays. `before`: the view until then."""
         if self.walk.view != before and isinstance(self.area.open, ScopedPane):
             self.session.scopes.jumped()
 
     def follow_at_once(self) -> None:
-        """Let the open pane follow the selection in the timeline's own frame, where that is cheap.
+        """If it is cheap, update the open pane in the same frame as the timeline.
 
-        The timeline's message comes too late for that frame, and two frames take twice as long.
+        The timeline's own message comes too late for that frame, and two frames take twice as long.
         """
         pane = self.area.open
         if pane is not None and pane.eager:
@@ -94,19 +94,19 @@ class Host:
             self.draw_soon(pane)
 
     def draw_soon(self, widget: Widget) -> None:
-        """Put what has changed of a widget into the next frame."""
+        """Draw a widget's changes in the next frame."""
         self.screen.post_message(messages.Update(widget))
 
     def after(self, seconds: float, call: Callable[[], None]) -> Timer:
-        """Call something later; the timer can be stopped."""
+        """Call a function later; the timer can be stopped."""
         return self.screen.set_timer(seconds, call)
 
     def in_thread(self, work: Callable[[], object], group: str, exclusive: bool = False) -> Worker[Any]:
-        """Run something off the thread that draws."""
+        """Run a function in a worker thread."""
         return self.screen.run_worker(
             work, thread=True, exit_on_error=False, group=group, exclusive=exclusive
         )
 
     def from_thread(self, call: Callable[..., object], *args: object) -> None:
-        """Call something on the thread that draws, from another one."""
+        """From a worker thread, call a function on the UI thread."""
         self.screen.app.call_from_thread(call, *args)

@@ -1,4 +1,4 @@
-"""Keys that arrange the lanes, and the arrangement that is kept for the next opening."""
+"""Keys that arrange the lanes, and saving that arrangement for the next time."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from textual.timer import Timer
 from tracetui.tui.controllers.host import Host
 from tracetui.units import plural
 
-RESTS = 1.0
-"""Seconds that the lanes must rest before they are written: a held key moves a lane many times."""
+SAVE_DELAY = 1.0
+"""Seconds after the last change until the lanes are saved: a held key moves a lane many times."""
 
 _writing = Lock()
-"""One arrangement is written at a time."""
+"""Only one arrangement is written at a time."""
 
 
 class LaneKeys:
@@ -21,12 +21,12 @@ class LaneKeys:
 
     def __init__(self, host: Host) -> None:
         self.host, self.lanes = host, host.session.lanes
-        self._own: bool | None = None
-        """What is to be written: an arrangement, or that there is none any more; None: nothing."""
-        self._rests: Timer | None = None
+        self._unsaved: bool | None = None
+        """What to save: that there is an arrangement (True) or no longer one (False); None: nothing."""
+        self._timer: Timer | None = None
 
     def _chosen_lane(self) -> bool:
-        """Whether there is a selection whose lane is meant; without one, say so."""
+        """Whether there is a selection, whose lane is meant; if not, say so."""
         if self.host.walk.selected is None:
             self.host.say("select an event in the lane first")
         return self.host.walk.selected is not None
@@ -63,33 +63,33 @@ class LaneKeys:
         self.lanes.reset()
         self.host.say("the lanes are as they were before you arranged them")
 
-    # Kept
+    # Saving
 
     def restore(self) -> None:
-        """Arrange the lanes as they were left, and from now on keep how they are arranged."""
+        """Arrange the lanes as they were last time, and from now on save every change."""
         kept = self.host.session.active.load_lanes()
         if kept:
             self.lanes.restore(kept)
         self.lanes.on_arrange = self._arranged
 
     def _arranged(self, own: bool) -> None:
-        self._own = own
-        if self._rests is not None:
-            self._rests.stop()
-        self._rests = self.host.after(RESTS, self._keep_in_thread)
+        self._unsaved = own
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.host.after(SAVE_DELAY, self._save_in_thread)
 
-    def _keep_in_thread(self) -> None:
-        self._rests = None
+    def _save_in_thread(self) -> None:
+        self._timer = None
 
-        def keep() -> None:
-            if not self.keep():
+        def save() -> None:
+            if not self.save():
                 self.host.from_thread(self.host.say, "the lanes are not kept: there is no place to write to")
 
-        self.host.in_thread(keep, "keep lanes")
+        self.host.in_thread(save, "keep lanes")
 
-    def keep(self) -> bool:
-        """Write what is not written yet; from any thread, one at a time. False where that failed."""
+    def save(self) -> bool:
+        """Save what is not saved yet; may be called on any thread. False if that failed."""
         with _writing:
-            own, self._own = self._own, None
+            own, self._unsaved = self._unsaved, None
             lanes = self.lanes.arrangement() if own else None
             return own is None or self.host.session.active.save_lanes(lanes)

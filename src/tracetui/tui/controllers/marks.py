@@ -1,4 +1,4 @@
-"""Keys for marks and their notes."""
+"""Keys for marks and notes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from tracetui.units import instant
 
 
 class MarkKeys:
-    """Setting, listing and visiting marks."""
+    """Set, list and visit marks."""
 
     def __init__(self, host: Host, prompts: Prompts) -> None:
         self.host, self.prompts, self.marks = host, prompts, host.session.marks
 
     def restore(self) -> None:
-        """Draw the marks that were kept for this trace."""
-        if said := self.marks.restore():
-            self.host.say(said)
+        """Draw the marks that were saved for this trace."""
+        if problem := self.marks.restore():
+            self.host.say(problem)
 
     def action_mark(self) -> None:
         mark = self.marks.here()

@@ -13,7 +13,7 @@ ENDS = {
 }
 
 SCROLL = 2
-"""Lines that the last event's `down` scrolls: what is drawn below it has no events (counters)."""
+"""Lines that `down` scrolls from the last event, to show counters below it, which have no events."""
 
 
 class Moves:

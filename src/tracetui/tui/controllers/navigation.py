@@ -1,4 +1,4 @@
-"""Keys that walk: along flows, through gaps; and the sheet that explains an event."""
+"""Keys that follow flows and go from gap to gap; and the sheet that explains an event."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Navigation:
     # Gaps
 
     def find_gaps(self) -> None:
-        """Look for the gaps off this thread, then draw them."""
+        """Find the gaps in a thread, then draw them."""
         session = self.host.session
 
         def find() -> None:
             session.active.results.gaps()
             self.host.from_thread(draw)
-            session.active.results.causes()  # so that they are there when a gap is looked at
+            session.active.results.causes()  # so that they are ready when the user looks at a gap
 
         def draw() -> None:
             self.host.area.tabs.set_count("gaps", f"{session.draw_gaps():,}")
@@ -56,7 +56,7 @@ class Navigation:
 
     def action_gap(self, step: int) -> None:
         said = self.gaps.next(step)
-        self._shown()
+        self._update_panes()
         self.host.say(said or "no gaps: no device ran anything in this trace, or it never paused")
 
     def action_gap_order(self) -> None:
@@ -64,13 +64,13 @@ class Navigation:
         self.host.say(f"g and G walk the gaps {self.gaps.order_text}")
 
     def show(self, gap: int, of: int | None = None) -> None:
-        """Highlight a gap of a recording (None: of the active one), and say its cause."""
+        """Highlight a gap of a recording (None: the active one), and say its cause."""
         said = self.gaps.show(gap, of)
-        self._shown()
+        self._update_panes()
         self.host.say(said)
 
-    def _shown(self) -> None:
-        """The panes follow the gap."""
+    def _update_panes(self) -> None:
+        """Show the gap in the panes."""
         pane = self.host.area.panes.get("gaps")
         if isinstance(pane, GapsPane) and self.gaps.at is not None:
             gaps = self.host.session.active.results.gaps()

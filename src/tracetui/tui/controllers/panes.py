@@ -1,4 +1,4 @@
-"""Keys that open, size and sort the panes, and the selection that they share with the timeline."""
+"""Keys that open, size and sort the panes, and keeping them in step with the selection."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from tracetui.tui.panes.base import Jump, ShowSpan
 from tracetui.tui.panes.scoped import ScopedPane
 
 IDLE = 0.08
-"""Seconds that a selection must last before a pane follows it that has to read for it."""
+"""Seconds after the last selection until a pane follows that has to read the file for it."""
 
 WIDE = 120
-"""Columns from which panes may stand beside the timeline."""
+"""Columns that the screen needs for panes beside the timeline."""
 
 CLOSED = f"no pane is open: 1 to {len(PANES)} open one"
 
 
 class PaneKeys:
-    """Opening, sizing and sorting panes, and what they follow."""
+    """Open, size and sort panes, and let them follow the selection."""
 
     def __init__(self, host: Host) -> None:
         self.host, self.walk, self.area = host, host.walk, host.area
         self._follow: Timer | None = None
         self._aside = False
-        """Whether panes are to stand beside the timeline, where there is room for it."""
+        """Whether to put the panes beside the timeline, if there is room."""
         host.escapes.append(
             Escape(lambda: not host.screen.query_one("#picture").display, self.action_pane_maximise)
         )
 
-    # The selection, shared
+    # The selection
 
     def selection_changed(self) -> None:
-        """Let the open pane follow: at once, or where it has to read for it, once the selection rests."""
+        """Let the open pane follow: at once, or after a pause if it has to read the file."""
         if self._follow is not None:
             self._follow.stop()
             self._follow = None
@@ -42,16 +42,16 @@ class PaneKeys:
         if pane is not None and pane.eager:
             pane.follow(self.walk.selected)
         elif pane is not None:
-            self._follow = self.host.after(IDLE, self._rests)
+            self._follow = self.host.after(IDLE, self._follow_now)
 
-    def _rests(self) -> None:
+    def _follow_now(self) -> None:
         self._follow = None
         pane = self.area.open
         if pane is not None:
             pane.follow(self.walk.selected)
 
     def jump(self, message: Jump) -> None:
-        """A pane asks for an event."""
+        """A pane asks to select an event."""
         before = self.walk.view
         if message.show is not None:
             self.walk.select(message.event, reveal=False)
@@ -64,7 +64,7 @@ class PaneKeys:
         self.host.jumped_from(before)
 
     def show_span(self, message: ShowSpan) -> None:
-        """A pane asks for a stretch of time."""
+        """A pane asks to show a time range."""
         before = self.walk.view
         self.walk.show(message.start, message.end)
         self.host.jumped_from(before)
@@ -122,7 +122,7 @@ class PaneKeys:
             self.resized()
 
     def resized(self) -> None:
-        """Put the panes beside the timeline or below, as is wanted and as there is room."""
+        """Put the panes beside the timeline if the user wants that and there is room, else below."""
         body = self.host.screen.query_one("#body")
         aside = self._aside and self.host.screen.size.width >= WIDE
         if aside != body.has_class("side"):

@@ -1,4 +1,4 @@
-"""Keys that ask for a line of text, and the line itself at the place of the footer."""
+"""The prompt in place of the footer, for keys that need a line of text, and the filter of a table."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ Text = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked. `keys` says beside the line what Enter and Esc do."""
+    """A question to the user. `keys` says beside the line what Enter and Esc do."""
 
     label: str
     entered: Text
-    """Called with the text once it stands."""
+    """Called with the text after Enter."""
     value: str = ""
     placeholder: str = ""
     keys: str = "Enter done  Esc back"
     typed: Text | None = None
-    """Called with each change."""
+    """Called with the text after each change."""
     left: Callable[[], None] | None = None
-    """Called when the user gives up."""
+    """Called after Esc."""
     wrong: Callable[[str], str] | None = None
-    """What is wrong with a text that was entered; while there is anything, the line stays open."""
+    """Called after Enter: what is wrong with the text. The line stays open unless that is ""."""
 
 
 class Prompts:
-    """The line to type into, and the filter of a table."""
+    """The line to type into, one at a time, and the filter of a table."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -41,7 +41,7 @@ class Prompts:
         self._question: Question | None = None
 
     def ask(self, question: Question) -> None:
-        """Put a line to type into at the place of the footer."""
+        """Show the line in place of the footer."""
         from tracetui.tui.prompt import Prompt
 
         self.close()
@@ -51,7 +51,7 @@ class Prompts:
         self.host.screen.mount(self.prompt)
 
     def close(self) -> None:
-        """Take the line away again."""
+        """Remove the line, if there is one, and show the footer again."""
         if self.prompt is not None:
             self.prompt.remove()
             self.prompt = self._question = None
@@ -59,7 +59,7 @@ class Prompts:
             self.host.timeline.focus()
 
     def note(self, text: str, wrong: bool = False) -> None:
-        """Say beside the line, if it is there, what came of it."""
+        """Show a note beside the line, if it is open."""
         if self.prompt is not None:
             self.prompt.set_note(text, wrong)
 

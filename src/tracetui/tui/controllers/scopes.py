@@ -1,4 +1,4 @@
-"""Keys that choose what the tables speak of: the whole trace or the range, what is in view, a step."""
+"""Keys that choose the part of the trace that the tables cover: all of it, a range, the view, a step."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.panes.scoped import ScopedPane
 
 SETTLED = 0.15
-"""Seconds that a range must rest before the tables follow: a drag changes it many times."""
+"""Seconds after the last change of the range until the tables follow: a drag changes it many times."""
 
 IN_VIEW_SETTLED = 0.25
-"""Seconds that the view must rest before the tables follow: a held key costs them nothing."""
+"""Seconds after the last move of the view until the tables follow: a held key moves it many times."""
 
 
 class ScopeKeys:
@@ -21,8 +21,8 @@ class ScopeKeys:
 
     def __init__(self, host: Host) -> None:
         self.host, self.scopes = host, host.session.scopes
-        self._range_rests: Timer | None = None
-        self._view_rests: Timer | None = None
+        self._range_timer: Timer | None = None
+        self._view_timer: Timer | None = None
         self._view_moved = 0.0
         walk = host.walk
         host.escapes += [
@@ -30,18 +30,18 @@ class ScopeKeys:
             Escape(lambda: walk.range_ns is not None, lambda: walk.set_range(None)),
         ]
 
-    def _show(self, said: str = "") -> None:
-        """Let all panes speak of the scope; those that are not to be seen follow when they are opened."""
+    def _show(self, message: str = "") -> None:
+        """Give all panes the scope; hidden ones update when they are opened."""
         for pane in self.host.area.panes.values():
             if isinstance(pane, ScopedPane):
                 pane.set_earlier(self.scopes.frozen)
                 if pane.scope != self.scopes.scope:
                     pane.set_scope(self.scopes.scope)
-        if said:
-            self.host.say(said)
+        if message:
+            self.host.say(message)
 
     def to_range(self) -> None:
-        """The range decides; without one it is the whole trace."""
+        """The tables cover the range, or the whole trace if there is none."""
         self._show(self.scopes.to_range())
 
     def action_range(self) -> None:
@@ -49,7 +49,7 @@ class ScopeKeys:
             self.host.say("select an event first, or drag with the mouse")
 
     def action_scope(self) -> None:
-        """The whole trace or the range → what is in view → the step → the first again."""
+        """Switch the scope: the whole trace or the range → what is in view → the step → the first again."""
         if self.scopes.by == "range":
             self._show(self.scopes.to_view())
         elif self.scopes.by == "viewport":
@@ -62,35 +62,35 @@ class ScopeKeys:
         step = self.scopes.find_step()
 
         def found() -> None:
-            if self.scopes.by == "step":  # else the key was pressed again meanwhile
+            if self.scopes.by == "step":  # else the key was pressed again in the meantime
                 self._show(self.scopes.to_step(step))
 
         self.host.from_thread(found)
 
     def range_changed(self) -> None:
-        """Another range, or none any more: the tables follow once it rests."""
+        """The range changed or is gone: the tables follow after a pause."""
 
-        def rests() -> None:
+        def follow() -> None:
             if self.host.walk.range_ns is not None or self.scopes.by == "range":
                 self.to_range()
 
-        if self._range_rests is not None:
-            self._range_rests.stop()
-        self._range_rests = self.host.after(SETTLED, rests)
+        if self._range_timer is not None:
+            self._range_timer.stop()
+        self._range_timer = self.host.after(SETTLED, follow)
 
     def view_changed(self) -> None:
-        """The view moved: the tables follow once it rests."""
+        """The view moved: the tables follow after a pause."""
         if self.scopes.by == "viewport":
             self._view_moved = monotonic()
-            # One timer for many moves: it looks again where the last of them is too new.
-            if self._view_rests is None:
-                self._view_rests = self.host.after(IN_VIEW_SETTLED, self._look_again)
+            # One timer for many moves: when it fires too soon after the last one, it is set again.
+            if self._view_timer is None:
+                self._view_timer = self.host.after(IN_VIEW_SETTLED, self._follow_view)
 
-    def _look_again(self) -> None:
-        self._view_rests = None
+    def _follow_view(self) -> None:
+        self._view_timer = None
         left = self._view_moved + IN_VIEW_SETTLED - monotonic()
         if left > 0.005:
-            self._view_rests = self.host.after(left, self._look_again)
+            self._view_timer = self.host.after(left, self._follow_view)
         else:
             self.scopes.follow_view()
             self._show()

@@ -1,4 +1,4 @@
-"""Keys that find: a search that follows the typing, its matches, a time."""
+"""Keys that find: search as you type, the matches, a time."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from tracetui.tui.controllers.prompts import Prompts, Question
 from tracetui.units import plural
 
 PAUSE = 0.06
-"""Seconds after the last character before the recordings are searched."""
+"""Seconds after the last typed character until the search starts."""
 
 
 class SearchKeys:
-    """Searches as the user types, and walks the matches."""
+    """Search as the user types, and go from match to match."""
 
     def __init__(self, host: Host, prompts: Prompts) -> None:
         self.host, self.prompts, self.search = host, prompts, host.session.search
         self._timer: Timer | None = None
         self._pending: str | None = None
         self._problem = ""
-        """What is wrong with the query that was searched for last."""
+        """What is wrong with the last query; "" if nothing is."""
         host.escapes += [
             Escape(lambda: self.search, self.clear),
             Escape(lambda: host.walk.scene.instant is not None, host.walk.leave_instant),
@@ -44,7 +44,7 @@ class SearchKeys:
             self._note()
 
     def _typed(self, query: str) -> None:
-        """The line changed: search once the typing pauses."""
+        """The text changed: search after a pause."""
         self._pending = query
         if self._timer is not None:
             self._timer.stop()
@@ -70,13 +70,13 @@ class SearchKeys:
         self.prompts.note(plural(len(self.search), "match") if self.search else "")
 
     def _wrong(self, query: str) -> str:
-        """What is wrong with a query that was entered, perhaps before it was searched for."""
+        """What is wrong with an entered query; searches now if the pause is not over."""
         if self._pending is not None:
             self._run()
         return self._problem
 
     def _entered(self, query: str) -> None:
-        """The query stands: go to its first match from here on."""
+        """Enter was pressed: go to the first match from here."""
         if not query.strip():
             self.clear()
         elif query == self.search.query:
@@ -88,7 +88,7 @@ class SearchKeys:
         self.search.clear()
 
     def action_match(self, step: int) -> None:
-        """To the next (1) or previous (-1) match by time."""
+        """Go to the next (1) or previous (-1) match in time."""
         search = self.search
         if not search:
             self.host.say("nothing is searched for yet: press /")

@@ -1,4 +1,4 @@
-"""The panes: tables by the timeline, a number key each. A new one is a module and a line here."""
+"""The panes: tables beside the timeline, each with a number key. A new one is a module and a line here."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class PaneSpec(NamedTuple):
-    """What the tabs, the keys, the help and the settings know of a pane without importing it."""
+    """What tabs, keys, help and settings need to know about a pane, without importing it."""
 
     key: str
-    """Its name in settings and tabs. The number key that opens it is its place in `PANES`."""
+    """Its name in settings and tabs. Its number key is its place in `PANES`."""
     widget: str
     """Where its class is: "module:Class", below this package."""
     text: str
     """What it shows, for the help and the palette."""
 
     def make(self, session: Session) -> Pane:
-        """The pane of a session; its module is imported now."""
+        """Import the pane's module and make the pane for a session."""
         module, _, name = self.widget.partition(":")
         pane: Pane = getattr(import_module(f"{__name__}.{module}"), name)(session, self.key)
         return pane

@@ -1,4 +1,4 @@
-"""The area below the timeline: one line of tabs, and the open pane. A pane is made when first opened."""
+"""The area below the timeline: a line of tabs, and the open pane. A pane is made when it is first opened."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tracetui.tui.panes.base import Noted, Pane
 
 
 class PaneTabs(Widget):
-    """The panes by number, the open one marked; at the right what the open pane speaks of."""
+    """The numbered panes, with the open one marked; on the right the open pane's note."""
 
     DEFAULT_CSS = """
     PaneTabs { height: 1; background: $panel; }
@@ -28,7 +28,7 @@ class PaneTabs(Widget):
     PaneTabs > .tabs--keys { color: $panel; background: $accent; text-style: bold; }
     PaneTabs > .tabs--note { color: $text-muted; background: $panel; }
     """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"tabs--tab", "tabs--open", "tabs--keys", "tabs--note"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"tabs--{role}" for role in ("tab", "open", "keys", "note")}
 
     class Picked(Message):
         """A tab was clicked."""
@@ -41,7 +41,7 @@ class PaneTabs(Widget):
         super().__init__()
         self.open: str | None = None
         self.keys = False
-        """Whether the keys go to the open pane."""
+        """Whether the open pane has the focus."""
         self.note = self.needed = ""
         self.counts: dict[str, str] = {}
 
@@ -56,29 +56,29 @@ class PaneTabs(Widget):
             self.refresh()
 
     def set_note(self, note: str, needed: str = "") -> None:
-        """What the open pane speaks of; `needed`: the beginning for which tabs give up their titles."""
+        """The open pane's note; `needed`: its beginning, for which tabs may lose their titles."""
         if (note, needed) != (self.note, self.needed):
             self.note, self.needed = note, needed
             self.refresh()
 
     def set_count(self, pane: str, count: str) -> None:
-        """A number to stand behind a tab's title."""
+        """A number to show after a tab's title."""
         if self.counts.get(pane) != count:
             self.counts[pane] = count
             self.refresh()
 
     def labels(self) -> list[tuple[str, str]]:
-        """(pane, text of its tab), shortened together where they, or what is needed of the note, would not
-        fit: first the counts go, then the titles of the tabs that are not open."""
+        """(pane, text of its tab). If they do not fit beside the needed part of the note, all tabs lose their
+        counts, then all but the open one lose their titles."""
         room = self.size.width - (len(self.needed) + 3 if self.needed else 0)
 
-        def made(key: str, n: int, title: bool, count: bool) -> str:
+        def label(key: str, n: int, title: bool, count: bool) -> str:
             texts = (str(n), key if title else "", self.counts.get(key, "") if count else "")
             return f" {' '.join(filter(None, texts))} "
 
         for titles, counts in ((True, True), (True, False), (False, False)):
             labels = [
-                (key, made(key, n, titles or key == self.open, counts))
+                (key, label(key, n, titles or key == self.open, counts))
                 for n, (key, _, _) in enumerate(PANES, 1)
             ]
             if sum(len(text) for _, text in labels) <= room:
@@ -144,7 +144,7 @@ class PaneArea(Vertical):
         self.tabs.set_keys(False)
 
     def grow(self, by: int) -> None:
-        """Make the area larger, or smaller where negative: by lines, or beside the timeline by cells."""
+        """Make the area larger by some lines, or if it is beside, by twice as many cells."""
         screen = self.screen.size
         if self.beside:
             self.styles.width = max(40, min(self.size.width + 2 * by, screen.width - 60))
@@ -154,11 +154,11 @@ class PaneArea(Vertical):
 
     @property
     def beside(self) -> bool:
-        """Whether the area stands beside the timeline, rather than below."""
+        """Whether the area is beside the timeline rather than below."""
         return self.parent is not None and self.parent.has_class("side")
 
     def usual_size(self) -> None:
-        """Forget what `grow` did."""
+        """Undo what `grow` did."""
         self.styles.height = self.styles.max_height = self.styles.width = None
 
     @property
@@ -167,7 +167,7 @@ class PaneArea(Vertical):
         return self.panes.get(self.tabs.open) if self.tabs.open else None
 
     def show_pane(self, key: str | None) -> Pane | None:
-        """Open a pane, or with None close them all."""
+        """Open a pane; None closes the open one."""
         before = self.open
         self.tabs.set_open(key)
         self.set_class(key is None, "closed")
@@ -187,6 +187,5 @@ class PaneArea(Vertical):
         return pane
 
     def on_noted(self, message: Noted) -> None:
-        message.stop()
         if message.pane is self.open:
             self.tabs.set_note(message.pane.note, message.pane.needed)

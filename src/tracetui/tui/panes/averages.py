@@ -1,4 +1,4 @@
-"""The averages pane: PyTorch's table, tied to the timeline."""
+"""The averages pane: PyTorch's table, linked to the timeline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tracetui.units import plural
 
 
 def instances(trace: Trace, averages: Averages, row: int) -> I64:
-    """The slices that a row counts, longest first."""
+    """The slices counted in a row, longest first."""
     found = np.flatnonzero(averages.row_of == row)
     return found[np.argsort(-trace.duration[found], kind="stable")]
 
@@ -45,7 +45,7 @@ class AveragesPane(ScopedPane):
         by = "" if group == "name" else f"by {group}"
         where, busy = scope_texts(results)
         note = ", ".join(filter(None, (by, busy))), where
-        if not self.results.ready("memory"):  # its records are read from the file, which may take a while
+        if not self.results.ready("memory"):  # it has to be read from the file, which may take a while
             yield partial(self.show_averages, averages, note)
         memory = results.memory_use(group)
         if memory is not None or self.averages is not averages:
@@ -54,31 +54,31 @@ class AveragesPane(ScopedPane):
     def show_averages(
         self, averages: Averages, note: tuple[str, str], memory: MemoryUse | None = None
     ) -> None:
-        """`note`: what to say of the averages, and the part of the trace that they speak of."""
-        before = self._told()
+        """`note`: the note of the averages, and the part of the trace that they cover."""
+        before = self._row_under_cursor()
         self.averages = averages
         table = averages_table(self.results.trace, averages, self._colour, memory)
         device = table.column("self_device") is not None
         self.set_table(table, "self_device" if device else "self_cpu")
         if before is not None:
             same = (r for r, name in enumerate(averages.names) if name == before[0])
-            row = next((r for r in same if self._row_told(averages, r) == before), None)
+            row = next((r for r in same if self._identity(averages, r) == before), None)
             if row is not None:
                 self.show_row(row)
         self.set_note(*note)
         self.follow(self._event)
 
-    def _told(self) -> tuple[str, bool, str] | None:
-        """What the row under the cursor speaks of; the cursor at the top stays there."""
+    def _row_under_cursor(self) -> tuple[str, bool, str] | None:
+        """The row under the cursor, to find it in a new table; None at the top: the cursor stays there."""
         row = self.row if self.cursor else None
-        return self._row_told(self.averages, row) if self.averages is not None and row is not None else None
+        return self._identity(self.averages, row) if self.averages is not None and row is not None else None
 
     @staticmethod
-    def _row_told(averages: Averages, row: int) -> tuple[str, bool, str]:
+    def _identity(averages: Averages, row: int) -> tuple[str, bool, str]:
         return averages.names[row], bool(averages.device[row]), averages.groups[row]
 
     def next_group(self) -> str:
-        """Group by the next thing; returns what it is."""
+        """Group by the next property and return its name."""
         self.group = GROUPS[(GROUPS.index(self.group) + 1) % len(GROUPS)]
         self.load()
         return self.group
@@ -91,7 +91,6 @@ class AveragesPane(ScopedPane):
                 self.show_row(row)
 
     def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
-        message.stop()
         if self.averages is None:
             return
         found = instances(self.results.trace, self.averages, message.row)

@@ -1,8 +1,6 @@
-"""What all panes share: they are tables, they hear of the selected event, and they ask the screen to jump."""
+"""What all panes share: they are tables, they follow the selected event, and they ask the screen to jump."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from textual.message import Message
 from textual.worker import Worker, WorkerState
@@ -13,18 +11,14 @@ from tracetui.session.session import Session
 from tracetui.tui.tables.view import TableView
 from tracetui.units import plural
 
-if TYPE_CHECKING:
-    from tracetui.analysis.scope import Scope
-
-
 LONGEST_NEEDLE = 16
-"""Cells of a filter in a note."""
+"""Cells of a filter's text in a note, at most."""
 
 
 class Jump(Message):
-    """A pane asks the screen to select an event. `said` tells the user which one it is.
+    """A pane asks the screen to select an event. `said` is the message that says which one it is.
 
-    `show`: a stretch of time to show with it; without one the event is only brought into view.
+    `show`: a time range in ns to show; without it the event is just brought into view.
     """
 
     def __init__(self, event: int, said: str = "", show: tuple[int, int] | None = None) -> None:
@@ -33,7 +27,7 @@ class Jump(Message):
 
 
 class ShowSpan(Message):
-    """A pane asks the screen to show a stretch of time, in ns."""
+    """A pane asks the screen to show a time range, in ns."""
 
     def __init__(self, start: int, end: int, said: str = "") -> None:
         super().__init__()
@@ -41,7 +35,7 @@ class ShowSpan(Message):
 
 
 class Noted(Message):
-    """What the pane speaks of has changed: its `note`."""
+    """The pane's `note` has changed."""
 
     def __init__(self, pane: Pane) -> None:
         super().__init__()
@@ -49,7 +43,7 @@ class Noted(Message):
 
 
 class JumpToGap(Message):
-    """A pane asks the screen to show a gap, by its place among all gaps (`Results.gaps`)."""
+    """A pane asks the screen to show a gap, by its index in `Results.gaps`."""
 
     def __init__(self, gap: int) -> None:
         super().__init__()
@@ -57,68 +51,61 @@ class JumpToGap(Message):
 
 
 class Pane(TableView):
-    """A table about the trace.
-
-    Heavy work goes through `results`, off the thread that draws.
-    """
+    """A table about the trace. Heavy work goes through `results`, in a thread."""
 
     eager = True
-    """Whether `follow` costs so little that it may be called for every step of a held key."""
+    """Whether `follow` is cheap enough to call for every step of a held key."""
 
     def __init__(self, session: Session, key: str) -> None:
         super().__init__(id=key)
         self.session = session
         self.results = session.active.results
         self.note = ""
-        """What the table speaks of, in a few words: shown beside the tabs. Its part of the trace comes first,
-        then its filter."""
+        """What the table covers, shown beside the tabs: the part of the trace, the filter, the rest."""
         self.needed = ""
-        """The beginning of the note that matters most: without it the rows would be mistaken for others."""
-        self._said = ("", "", "")
+        """The beginning of the note, without which the rows would be misread."""
+        self._note_parts = ("", "", "")
 
     def set_note(self, note: str, where: str = "", first: str = "") -> None:
-        """`where`: the part of the trace that the table speaks of; `first`: the beginning of the note that is
-        needed as much."""
-        self._said = (note, where, first)
-        self._tell()
+        """`where`: the part of the trace that the table covers; `first`: the part of `note` that is as
+        important."""
+        self._note_parts = (note, where, first)
+        self._update_note()
 
     def place(self) -> str:
-        """The part of the trace that the table speaks of, as its note says it."""
-        return self._said[1]
+        """The part of the trace that the table covers, as in its note."""
+        return self._note_parts[1]
 
-    def _tell(self) -> None:
-        said, where = self._said[0], self.place()
+    def _update_note(self) -> None:
+        text, where, first = self._note_parts[0], self.place(), self._note_parts[2]
         of = f"{len(self.order):,} of {plural(self.table.rows, 'row')}" if self.table is not None else ""
         filtered = f"filter “{middle(self.needle, LONGEST_NEEDLE)}”: {of}" if self.needle and of else ""
 
-        def of_place(text: str) -> str:
+        def joined(text: str) -> str:
             return ": ".join(filter(None, (where, "; ".join(filter(None, (filtered, text))))))
 
-        note, self.needed = of_place(said), of_place(self._said[2])
+        note, self.needed = joined(text), joined(first)
         if note != self.note:
             self.note = note
             self.post_message(Noted(self))
 
     def _arrange(self, keep: int | None) -> None:
         super()._arrange(keep)
-        self._tell()
+        self._update_note()
 
     def follow(self, event: int | None) -> None:
-        """The selected event is another one: show it in this table. Called only while the pane is visible."""
-
-    def set_scope(self, scope: Scope | None) -> None:
-        """Speak of a part of the trace (None: of all of it), where the table can."""
+        """Another event was selected: show it in this table. Called only while the pane is visible."""
 
     def catch_up(self) -> None:
-        """The pane is shown again: do what could wait as long as nobody saw it."""
+        """The pane is shown again: do what was put off while it was hidden."""
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """A failed analysis costs its own pane, not the app."""
+        """A failed analysis shows in its own pane; the app goes on."""
         event.stop()
         if event.state is WorkerState.ERROR:
             self.fail(failure(event.worker.error))
 
 
 def failure(error: BaseException | None) -> str:
-    """One safe line on an error that nobody foresaw."""
+    """An unexpected error as one safe line."""
     return plain(f"this could not be worked out ({type(error).__name__}: {error})", 300)

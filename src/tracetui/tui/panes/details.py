@@ -1,4 +1,4 @@
-"""The details pane: everything about the selected event; without one, about the file."""
+"""The details pane: everything about the selected event, or about the file if none is selected."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LABEL = 12
 
 
 def args_of(trace: Trace, event: int) -> Mapping[str, Any]:
-    """The arguments of a slice, read from the file again; where that cannot be, they say so."""
+    """The arguments of a slice, read from the file again; if that fails, one argument that says so."""
     read = trace.reader.read([int(trace.source[event])])[0]
     if not read:  # even an event without arguments has a name
         return {"arguments": "not readable any more: the file has changed since it was opened"}
@@ -37,7 +37,7 @@ class DetailsPane(Pane):
         self.facts: list[Fact] = []
         self.lines: list[Fact] = []
         self._wrapped: list[Fact] | None = None
-        """The facts that the lines are of."""
+        """The facts that the lines were made from."""
         self.event: int | None = None
 
     def on_mount(self) -> None:
@@ -50,7 +50,7 @@ class DetailsPane(Pane):
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="details")
     def read(self, event: int | None) -> None:
-        """The file is read again for the arguments: never on the thread that draws."""
+        """Make the facts, in a thread: the arguments are read from the file again."""
         trace, worker = self.results.trace, get_current_worker()
         if event is None:
             facts = trace_facts(trace)
@@ -71,7 +71,7 @@ class DetailsPane(Pane):
         width = self.size.width - LABEL - 7
         if width < 8:
             return
-        # Of the same facts at another width the cursor stays with its text.
+        # If only the width has changed, the cursor stays on its text.
         before, row = self.lines, self.row if self._wrapped is self.facts else None
         self._wrapped = self.facts
         lines = self.lines = wrapped(self.facts, width)
@@ -95,6 +95,5 @@ class DetailsPane(Pane):
         )
 
     def on_table_view_chosen(self, message: Pane.Chosen) -> None:
-        message.stop()
         target = self.lines[message.row].event
         self.post_message(Jump(target, "" if target >= 0 else "this line names no event"))

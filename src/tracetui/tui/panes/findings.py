@@ -1,4 +1,4 @@
-"""The findings pane: what a reader of the trace should notice, why, and what to try."""
+"""The findings pane: what to notice in the trace, why it matters, and what to try."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tracetui.units import plural
 
 
 class FindingsPane(ScopedPane):
-    """Findings, the most severe first. Enter goes to the evidence, again to the next piece of it."""
+    """Findings, the most severe first. Enter goes to an event that shows it, Enter again to the next one."""
 
     def __init__(self, session: Session, key: str) -> None:
         super().__init__(session, key)
@@ -28,8 +28,8 @@ class FindingsPane(ScopedPane):
     def work_out(self) -> Iterator[Callable[[], None]]:
         results = self.results.within(self.scope)
         findings, verdict, where = results.findings(), results.verdict(), within(self.scope)
-        told = ", ".join(filter(None, (f"verdict {verdict.verdict}", communication_text(verdict))))
-        note = f"{told}; {plural(len(findings), 'finding')}"
+        summary = ", ".join(filter(None, (f"verdict {verdict.verdict}", communication_text(verdict))))
+        note = f"{summary}; {plural(len(findings), 'finding')}"
         nothing = "nothing stands out {}"
         if not findings and not results.analysable():
             nothing = "nothing could be analysed: no event {} is of a kind that PyTorch records"
@@ -37,11 +37,11 @@ class FindingsPane(ScopedPane):
         yield partial(self.show_findings, findings, note, where, nothing)
 
     def show_findings(self, findings: tuple[Finding, ...], note: str, where: str, nothing: str) -> None:
-        """`note`: what is said of them, `where` they hold; `nothing`: what is said when there are none."""
+        """`where`: the part of the trace that they are about; `nothing`: the text if there are none."""
         row = self.row if self.cursor else None
         before = self._finding(row).rule if row is not None else None
         self.findings, self._nothing = findings, nothing
-        self.set_note(note, where, note.partition(",")[0].partition(";")[0])  # the verdict, bare
+        self.set_note(note, where, note.partition(",")[0].partition(";")[0])  # just the verdict
         self.cursor = 0
         self._wrap()
         found = (r for r, line in enumerate(self.lines) if findings[line.finding].rule == before)
@@ -57,7 +57,7 @@ class FindingsPane(ScopedPane):
             self._wrap(again=True)
 
     def _wrap(self, again: bool = False) -> None:
-        """`again`: the same findings at another width: the cursor stays with its text."""
+        """`again`: only the width has changed, so the cursor stays on its text."""
         if self.findings is None:
             return
         width = max(20, self.size.width - 13)
@@ -68,7 +68,6 @@ class FindingsPane(ScopedPane):
         self.set_table(findings_table(self.results.trace, self.findings, lines, self._nothing), row=row)
 
     def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
-        message.stop()
         if self.findings is None:
             return
         finding = self.findings[self.lines[message.row].finding]

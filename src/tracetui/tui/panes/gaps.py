@@ -1,4 +1,4 @@
-"""The gaps pane: every stretch in which a device ran nothing, with its cause."""
+"""The gaps pane: every gap in which a device ran nothing, with its cause."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tracetui.units import exact, share
 
 
 def totals_text(gaps: GapList, causes: Causes) -> str:
-    """Where the idle time went, the largest first: `idle 83.409 ms: host 45%, launch 30%`."""
+    """The largest causes of idle time: `idle 83.409 ms: host 45%, launch 30%`."""
     idle = int(gaps.duration.sum())
     if not idle:
         return ""
@@ -25,13 +25,13 @@ def totals_text(gaps: GapList, causes: Causes) -> str:
 
 
 class GapsPane(ScopedPane):
-    """Gaps, longest first. Enter shows one in the timeline."""
+    """Gaps, longest first. Enter shows the gap in the timeline."""
 
     def __init__(self, session: Session, key: str) -> None:
         super().__init__(session, key)
         self.gaps: GapList | None = None
         self._wanted: tuple[int, int] | None = None
-        """The gap to put the cursor on as soon as the table has it: device, index."""
+        """The gap to put the cursor on once the table has it: device, index."""
         if (gap := session.gaps.at) is not None:
             self._wanted = int(self.results.gaps().device[gap]), int(self.results.gaps().index[gap])
         self.waiting = "looking for gaps …"
@@ -39,14 +39,14 @@ class GapsPane(ScopedPane):
     def work_out(self) -> Iterator[Callable[[], None]]:
         results = self.results.within(self.scope)
         gaps = results.gaps()
-        if results.is_whole:  # the causes of all gaps take a while
+        if results.is_whole:  # all causes take a while
             yield partial(self.show_gaps, results, False)
         where, note = within(self.scope), totals_text(gaps, results.causes())
         results.small_ops()
         yield partial(self.show_gaps, results, True, (note or ("no gap" if where else ""), where))
 
     def show_gaps(self, results: Results, causes: bool, note: tuple[str, str] | None = None) -> None:
-        """`note`: what to say of the gaps, and the part of the trace that they lie in."""
+        """`note`: the note of the gaps, and the part of the trace that they are in."""
         before = self._wanted or (self._gap_of(self.row) if self.cursor else None)
         self.gaps = results.gaps()
         self.set_table(gaps_table(results, causes), "duration")
@@ -61,7 +61,7 @@ class GapsPane(ScopedPane):
         return int(self.gaps.device[row]), int(self.gaps.index[row])
 
     def show_gap(self, device: int, index: int) -> None:
-        """Put the cursor on a gap of a device, now or as soon as the table has it."""
+        """Put the cursor on a gap of a device, now or once the table has it."""
         self._wanted = (device, index)
         if self.gaps is not None:
             self._show_gap(device, index)
@@ -72,11 +72,9 @@ class GapsPane(ScopedPane):
             self._wanted = None
 
     def on_table_view_highlighted(self, message: ScopedPane.Highlighted) -> None:
-        message.stop()
         self._wanted = None
 
     def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
-        message.stop()
         if (gap := self._gap_of(message.row)) is not None:
             found = self.results.gaps().find(*gap)
             if found is not None:

@@ -1,4 +1,4 @@
-"""Panes that speak of a part of the trace: a range, what is in view, a step."""
+"""Panes that can cover a part of the trace: a range, what is in view, a step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tracetui.tui.panes.base import Pane
 from tracetui.units import exact, share_of
 
 LOADING = "loading"
-"""The group of the workers that make a pane's table."""
+"""The group of the workers that make the panes' tables."""
 
 OVER = (WorkerState.SUCCESS, WorkerState.ERROR, WorkerState.CANCELLED)
 
@@ -26,36 +26,36 @@ def scope_name(scope: Scope) -> str:
 
 
 def within(scope: Scope | None) -> str:
-    """Where something is: `in view`, `in the range`, `in step 3`; "" in the whole trace."""
+    """A scope as a place: `in view`, `in the range`, `in step 3`; "" for the whole trace."""
     if scope is None or scope.kind == "whole":
         return ""
     return {"viewport": "in view", "step": f"in {scope.label}"}.get(scope.kind, f"in the {scope.kind}")
 
 
 def scope_texts(results: Results) -> tuple[str, str]:
-    """What a part of the trace is, and how busy its devices were: `range of 1.200 ms`, `GPU busy 76.10%`."""
+    """The scope and how busy its devices were: `range of 1.200 ms`, `GPU busy 76.10%`."""
     if results.is_whole:
         return "", ""
     start, end = results.window
     devices = results.gaps().devices
     busy, span = sum(d.busy for d in devices), sum(d.span for d in devices)
-    told = f"GPU busy {share_of(busy, span)}" if span else ""
-    return f"{scope_name(results.scope)} of {exact(end - start)}", told
+    busy_text = f"GPU busy {share_of(busy, span)}" if span else ""
+    return f"{scope_name(results.scope)} of {exact(end - start)}", busy_text
 
 
 class ScopedPane(Pane):
-    """A table of a scope, made off the thread that draws, one at a time, and only while it is to be seen."""
+    """A table of a scope. It is made in a thread, one at a time, and only while the pane is visible."""
 
     def __init__(self, session: Session, key: str) -> None:
         super().__init__(session, key)
         self.scope = session.scopes.scope
         self.earlier = False
-        """Whether the view that it speaks of is one before the view that is shown."""
+        """Whether the table covers an earlier view than the one that is shown."""
         self._working = False
         self._outdated = False
 
     def work_out(self) -> Iterator[Callable[[], None]]:
-        """Find out what the table is to show, in a thread; what is yielded shows it."""
+        """Called in a thread: make the table, and yield functions that show it, for the UI thread."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
@@ -67,14 +67,14 @@ class ScopedPane(Pane):
 
     def set_earlier(self, earlier: bool) -> None:
         self.earlier = earlier
-        self._tell()
+        self._update_note()
 
     def place(self) -> str:
         where = super().place()
         return where.replace("view", "earlier view") if self.earlier else where
 
     def load(self) -> None:
-        """Make the table anew: at once, or when the one under way is done, or when the pane is shown."""
+        """Make the table again: now, or after the current work, or when the pane is next shown."""
         self._outdated = True
         self.catch_up()
 

@@ -1,4 +1,4 @@
-"""The steps pane: one row per ProfilerStep, what lies outside of them, and the whole."""
+"""The steps pane: a row for each ProfilerStep, one for what is outside of them, and one for the whole."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tracetui.units import plural
 
 
 def steps_text(steps: Steps, where: str, count: int) -> str:
-    """What the steps pane shows; `where`: "" in the whole trace; `count`: the steps of the whole trace."""
+    """The pane's note; `where`: "" in the whole trace; `count`: the steps of the whole trace."""
     if not count:
         return "no ProfilerStep in this trace: the whole of it"
     of = f"{len(steps.rows):,} of " if where else ""
-    said = f"{of}{plural(count, 'step')}"
-    return f"{said}; ! differs from the others" if any(r.unusual for r in steps.rows) else said
+    counted = f"{of}{plural(count, 'step')}"
+    return f"{counted}; ! differs from the others" if any(r.unusual for r in steps.rows) else counted
 
 
 class StepsPane(ScopedPane):
-    """Steps by time. Enter shows one in the timeline."""
+    """Steps in order of time. Enter shows the step in the timeline."""
 
     def __init__(self, session: Session, key: str) -> None:
         super().__init__(session, key)
@@ -54,7 +54,7 @@ class StepsPane(ScopedPane):
         return table_rows(self.steps) if self.steps is not None else ()
 
     def follow(self, event: int | None) -> None:
-        """The step in which the event, or its launch, begins."""
+        """Go to the step in which the event, or its launch, begins."""
         self._event = event
         if event is None or self.steps is None:
             return
@@ -66,7 +66,6 @@ class StepsPane(ScopedPane):
                 return
 
     def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
-        message.stop()
         if self.steps is None:
             return
         if message.row < len(self.steps.rows):

@@ -1,24 +1,23 @@
-"""What an event is, why it may be slow, and the chain of events that leads to it: a sheet over the trace."""
+"""A sheet about one event: what it is, why it may be slow, and the chain of events that led to it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 from textual.worker import Worker, WorkerState, get_current_worker
 
 from tracetui.analysis.explain import Explanation, explain
 from tracetui.cells import middle, same_place, wrap
 from tracetui.tables.model import Column, Table
 from tracetui.trace.model import Trace
+from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Footer
 from tracetui.tui.panes.base import failure
-from tracetui.tui.screens.once import LeaveOnce
+from tracetui.tui.screens.once import Sheet
 from tracetui.tui.tables.view import TableView
 from tracetui.units import exact
 
@@ -26,61 +25,55 @@ HINTS = (("↑↓", "read", ""), ("Esc", "close", "leave"), ("Enter", "jump to a
 
 
 class Line(NamedTuple):
-    """One line of the sheet. `event` is a slice that Enter jumps to, -1 for none."""
+    """A line of the sheet. `event`: the slice that Enter jumps to, -1 for none."""
 
     label: str
     text: str
     event: int = -1
 
 
-def explanation_lines(told: Explanation, width: int) -> list[Line]:
+def explanation_lines(explanation: Explanation, width: int) -> list[Line]:
     """The explanation as lines of `width` cells."""
     lines: list[Line] = []
-    for label, sentences in (("what it is", told.what), ("why", told.why)):
+    for label, sentences in (("what it is", explanation.what), ("why", explanation.why)):
         for n, sentence in enumerate(sentences):
             for m, text in enumerate(wrap(sentence, width)):
                 lines.append(Line(label if n == m == 0 else "", text))
-    for label, value in told.facts:
+    for label, value in explanation.facts:
         lines += [Line(label if m == 0 else "", text) for m, text in enumerate(wrap(value, width))]
-    links = told.chain.links
+    links = explanation.chain.links
     for n, link in enumerate(links):
         branch = "  " * min(link.level, 16) + ("└ " if link.level else "")
-        here = "  ◀ this event" if link.slice == told.slice else ""
+        here = "  ◀ this event" if link.slice == explanation.slice else ""
         took = exact(link.duration)
         after = f", {exact(link.delay)} after its launch" if link.delay is not None else ""
         name = link.name if link.name == link.role else f"{link.role} {link.name}"
         label, facts = "chain" if n == 0 else "", f"{took}{after}{here}"
         if cell_len(f"{branch}{name}  {facts}") <= width:
             lines.append(Line(label, f"{branch}{name}  {facts}", link.slice))
-        else:  # the times on a line of their own rather than cut off
+        else:  # put the times on their own line rather than cut them off
             lines.append(Line(label, middle(f"{branch}{name}", width), link.slice))
             indent = " " * max(0, min(len(branch), width - 24))
             lines += [Line("", indent + text, link.slice) for text in wrap(facts, width - len(indent))]
-    if told.chain.more:
-        lines.append(Line("", f"and {told.chain.more:,} more on the device"))
+    if explanation.chain.more:
+        lines.append(Line("", f"and {explanation.chain.more:,} more on the device"))
     return lines
 
 
 def same_line(before: Sequence[Line], row: int, after: Sequence[Line]) -> int:
-    """The line that says what line `row` said, now that the sheet has another width."""
+    """The line that says what line `row` of `before` said, at another width of the sheet."""
     event = before[row].event
-    if event >= 0:  # names in the chain are cut as the width demands: the event says which line it is
+    if event >= 0:  # names in the chain are cut to fit: find the line by its event
         return next((n for n, line in enumerate(after) if line.event == event), 0)
     texts = [["" if line.event >= 0 else line.text for line in lines] for lines in (before, after)]
     return same_place(texts[0], row, texts[1])
 
 
-class ExplainScreen(LeaveOnce, ModalScreen[int]):
-    """Explains one event; its result is an event to jump to, -1 for none."""
+class ExplainScreen(Sheet[int]):
+    """Explains an event; the result is an event to jump to."""
 
-    DEFAULT_CSS = """
-    ExplainScreen { background: $background; }
-    ExplainScreen > TableView { padding: 0; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,e", "leave", "Close", show=False),
-        Binding("ctrl+c", "app.quit", "Quit", show=False),
-    ]
+    DEFAULT_CSS = "ExplainScreen > TableView { padding: 0; }"
+    BINDINGS = bind("escape,q,e leave")
 
     def __init__(self, trace: Trace, event: int) -> None:
         super().__init__()
@@ -98,18 +91,18 @@ class ExplainScreen(LeaveOnce, ModalScreen[int]):
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="explain")
     def read(self) -> None:
-        """It reads arguments from the file: not on the thread that draws."""
-        told = explain(self.trace, self.event)
+        """Explain the event, in a thread: its arguments are read from the file."""
+        explanation = explain(self.trace, self.event)
         if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self.show_explanation, told)
+            self.app.call_from_thread(self.show_explanation, explanation)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         event.stop()
         if event.state is WorkerState.ERROR:
             self.query_one(TableView).fail(failure(event.worker.error))
 
-    def show_explanation(self, told: Explanation) -> None:
-        self.explanation = told
+    def show_explanation(self, explanation: Explanation) -> None:
+        self.explanation = explanation
         self._wrap()
 
     def on_resize(self) -> None:
@@ -117,18 +110,18 @@ class ExplainScreen(LeaveOnce, ModalScreen[int]):
             self._wrap()
 
     def _wrap(self) -> None:
-        told = self.explanation
-        if told is None:
+        explanation = self.explanation
+        if explanation is None:
             return
-        labels = max([12, *(min(24, len(label)) for label, _ in told.facts)])
+        labels = max([12, *(min(24, len(label)) for label, _ in explanation.facts)])
         table, before = self.query_one(TableView), self.lines
         row = table.row
-        lines = self.lines = explanation_lines(told, max(20, min(110, self.size.width - labels - 6)))
+        lines = self.lines = explanation_lines(explanation, max(20, min(110, self.size.width - labels - 6)))
         table.set_table(
             Table(
                 (
                     Column("label", "Explain", lambda r: lines[r].label, None, labels, False),
-                    Column("text", told.title, lambda r: lines[r].text, None, 0, False),
+                    Column("text", explanation.title, lambda r: lines[r].text, None, 0, False),
                 ),
                 len(lines),
             ),
@@ -136,13 +129,9 @@ class ExplainScreen(LeaveOnce, ModalScreen[int]):
         )
 
     def on_table_view_chosen(self, message: TableView.Chosen) -> None:
-        message.stop()
         event = self.lines[message.row].event
         if event >= 0:
             self.dismiss(event)
 
     def action_choose(self) -> None:
         self.query_one(TableView).action_choose()
-
-    def action_leave(self) -> None:
-        self.dismiss(-1)

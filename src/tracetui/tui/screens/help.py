@@ -1,4 +1,4 @@
-"""All keys, made from the table of bindings."""
+"""The help: all keys, from the table of bindings."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ from typing import ClassVar
 from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.cells import cell, wrap
-from tracetui.tui.bindings import ACTIONS, PANES, Action, groups, key_text
+from tracetui.tui.bindings import ACTIONS, PANES, Action, bind, groups, key_text
 from tracetui.tui.footer import Footer
-from tracetui.tui.screens.once import LeaveOnce
+from tracetui.tui.screens.once import Sheet
 from tracetui.tui.tables.drawing import scroll_mark
 
 SIZE, KEYS = 56, 17
-"""Cells of a column at least, and of the keys in it."""
+"""Least cells of a column, and cells of the keys in it."""
 
 MOUSE: tuple[tuple[str, str], ...] = (
     ("click", "select an event; a table's title: sort"),
@@ -48,9 +46,9 @@ Run = tuple[str, str]
 def sections(
     actions: Iterable[Action] = ACTIONS, in_table: bool = False
 ) -> list[tuple[str, list[tuple[str, str]]]]:
-    """(group, [(keys, what they do)]) for all keys and for the mouse. Twins share a line.
+    """(group, [(keys, what they do)]) for all keys and the mouse. Actions with the same text share a line.
 
-    `in_table`: the keys go to a table, whose own come first.
+    `in_table`: a table has the focus, so its keys come first.
     """
     found = []
     for group, members in groups(actions).items():
@@ -65,7 +63,7 @@ def sections(
 
 
 def help_lines(width: int, actions: Iterable[Action] = ACTIONS, in_table: bool = False) -> list[list[Run]]:
-    """The keys in as many columns as the width holds, read downwards; each line is `width` cells or fewer."""
+    """The keys in as many columns as fit, to be read downwards; no line has more than `width` cells."""
     count = max(1, (width + 2) // (SIZE + 2))
     size = min(70, (width - 2 * (count - 1)) // count)
     blocks: list[list[list[Run]]] = []
@@ -88,7 +86,7 @@ def help_lines(width: int, actions: Iterable[Action] = ACTIONS, in_table: bool =
 
 
 def _columns(blocks: list[list[list[Run]]], count: int) -> list[list[list[Run]]]:
-    """The blocks in at most `count` columns of about the same height."""
+    """The blocks in at most `count` columns of similar height."""
     total = sum(len(b) for b in blocks)
     columns: list[list[list[Run]]] = [[]]
     for block in blocks:
@@ -99,7 +97,7 @@ def _columns(blocks: list[list[list[Run]]], count: int) -> list[list[list[Run]]]
 
 
 class HelpView(Widget, can_focus=True):
-    """The lines, of which the screen shows some."""
+    """The lines of the help, scrolled."""
 
     DEFAULT_CSS = """
     HelpView { height: 1fr; }
@@ -108,28 +106,24 @@ class HelpView(Widget, can_focus=True):
     HelpView > .help--text { color: $foreground; }
     HelpView > .help--bar { color: $scrollbar; background: $scrollbar-background; }
     """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"help--group", "help--key", "help--text", "help--bar"}
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "scroll_lines(-1)", "Up", show=False),
-        Binding("down,j", "scroll_lines(1)", "Down", show=False),
-        Binding("pageup,b", "page(-1)", "Page up", show=False),
-        Binding("pagedown,space", "page(1)", "Page down", show=False),
-        Binding("home", "scroll_lines(-1000)", "Top", show=False),
-        Binding("end", "scroll_lines(1000)", "Bottom", show=False),
-    ]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"help--{role}" for role in ("group", "key", "text", "bar")}
+    BINDINGS = bind(
+        "up,k scroll_lines(-1)  down,j scroll_lines(1)  pageup,b page(-1)  pagedown,space page(1)"
+        "  home scroll_lines(-1000)  end scroll_lines(1000)"
+    )
 
     def __init__(self, actions: Iterable[Action], in_table: bool) -> None:
         super().__init__()
         self.actions, self.in_table = tuple(actions), in_table
         self.top = 0
-        self._made: tuple[int, list[list[Run]]] = (0, [])
+        self._cached: tuple[int, list[list[Run]]] = (0, [])
 
     @property
     def lines(self) -> list[list[Run]]:
         width = self.size.width - 4
-        if self._made[0] != width:
-            self._made = width, help_lines(width, self.actions, self.in_table)
-        return self._made[1]
+        if self._cached[0] != width:
+            self._cached = width, help_lines(width, self.actions, self.in_table)
+        return self._cached[1]
 
     def on_resize(self) -> None:
         self.action_scroll_lines(0)
@@ -163,14 +157,10 @@ class HelpView(Widget, can_focus=True):
         return Strip([*line.adjust_cell_length(width - 1, self.rich_style), bar], width)
 
 
-class HelpScreen(LeaveOnce, ModalScreen[None]):
-    """The keys."""
+class HelpScreen(Sheet[None]):
+    """All keys."""
 
-    DEFAULT_CSS = "HelpScreen { background: $background; }"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,enter", "leave", "Close", show=False),
-        Binding("ctrl+c", "app.quit", "Quit", show=False),
-    ]
+    BINDINGS = bind("escape,q,question_mark,enter leave")
 
     def __init__(self, actions: Iterable[Action] = ACTIONS, in_table: bool = False) -> None:
         super().__init__()
@@ -185,6 +175,3 @@ class HelpScreen(LeaveOnce, ModalScreen[None]):
 
     def action_page(self) -> None:
         self.view.action_page(1)
-
-    def action_leave(self) -> None:
-        self.dismiss(None)

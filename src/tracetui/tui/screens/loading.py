@@ -7,7 +7,6 @@ from typing import ClassVar
 from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.geometry import Region
 from textual.message import Message
 from textual.screen import Screen
@@ -15,13 +14,14 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.cells import cell, wrap
+from tracetui.tui.bindings import bind
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.textual_private import forget_drawn
 from tracetui.units import size
 
 
 class Progress(Widget):
-    """What is read, how far, and what may be pressed; or why it could not be."""
+    """What is being read, how far it is, and the key to cancel; or why it failed."""
 
     DEFAULT_CSS = """
     Progress { width: 100%; height: 100%; }
@@ -30,12 +30,7 @@ class Progress(Widget):
     Progress > .progress--hint { color: $text-muted; }
     Progress > .progress--error { color: $error; text-style: bold; }
     """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "progress--text",
-        "progress--bar",
-        "progress--hint",
-        "progress--error",
-    }
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"progress--{role}" for role in ("text", "bar", "hint", "error")}
 
     def __init__(self, task: LoadTask) -> None:
         super().__init__()
@@ -50,10 +45,9 @@ class Progress(Widget):
         """(text, style) of each line."""
         task = self.load_task
         if task.error is not None:
-            told = wrap(task.error, width)
             advice = "tracetui check FILE tells more, and repairs what can be repaired."
             return [
-                *((line, "error") for line in told),
+                *((line, "error") for line in wrap(task.error, width)),
                 ("", "text"),
                 *((line, "text") for line in wrap(advice, width)),
                 ("", "text"),
@@ -78,11 +72,11 @@ class Progress(Widget):
         ]
 
     def advance(self) -> None:
-        """Draw the two lines that tell how far it is."""
+        """Draw the two lines that show the progress."""
         self.refresh(Region(0, (self.size.height - 4) // 2, self.size.width, 2))
 
     def line_at(self, y: int, inner: int) -> tuple[str, str] | None:
-        """(text, style) of a line of the screen."""
+        """(text, style) of line `y` of the screen."""
         lines = self.lines(inner)
         at = y - (self.size.height - len(lines)) // 2
         return lines[at] if 0 <= at < len(lines) else None
@@ -94,7 +88,7 @@ class Progress(Widget):
 
     @property
     def inner(self) -> int:
-        """Cells of the text."""
+        """The width of the text in cells."""
         return max(10, min(72, self.size.width - 4))
 
     def render_line(self, y: int) -> Strip:
@@ -109,12 +103,12 @@ class Progress(Widget):
 
 
 class LoadingScreen(Screen[None]):
-    """Reads a trace, then tells the app."""
+    """Shows a trace being read, then tells the app."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,ctrl+c", "cancel", "Cancel")]
+    BINDINGS = bind("escape,q,ctrl+c cancel")
 
     class Ended(Message):
-        """The task has ended, well or not."""
+        """The task has ended, successfully or not."""
 
         def __init__(self, loading: LoadingScreen) -> None:
             super().__init__()
@@ -132,7 +126,7 @@ class LoadingScreen(Screen[None]):
         self.load_task.when_done(self._ended)
 
     def on_screen_resume(self) -> None:
-        """The app leaves an end alone that comes while something lies over this screen (the palette)."""
+        """Post `Ended` again: the app ignores it while another screen (the palette) covers this one."""
         if self.load_task.finished.is_set():
             self._ended()
 
@@ -140,7 +134,7 @@ class LoadingScreen(Screen[None]):
         forget_drawn()
 
     def _ended(self) -> None:
-        """Called from the loading thread."""
+        """Called on the loading thread."""
         self.post_message(self.Ended(self))
 
     def _tick(self) -> None:
@@ -150,12 +144,12 @@ class LoadingScreen(Screen[None]):
             self.query_one(Progress).advance()
 
     def failed(self) -> None:
-        """Show why."""
+        """Show the error."""
         self.query_one(Progress).refresh()
 
     def action_cancel(self) -> None:
         self.load_task.cancel()
         if len(self.app.screen_stack) > 1:
-            self.app.pop_screen()  # back to where the trace was asked for
+            self.app.pop_screen()  # back to where the user opened the trace
         else:
             self.app.exit(return_code=1 if self.load_task.error else 0)

@@ -1,13 +1,11 @@
-"""The marks of a trace and their notes as a table: a sheet over the trace."""
+"""A sheet with the marks of a trace and their notes, as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
 import numpy as np
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
@@ -19,6 +17,7 @@ from tracetui.session.paths import trace_stem, typed_path
 from tracetui.tables.model import Column, Table
 from tracetui.tables.writers import TABLE_ENDINGS
 from tracetui.trace.model import Trace
+from tracetui.tui.bindings import bind
 from tracetui.tui.export import ExportError, table_text, write_new
 from tracetui.tui.footer import Footer
 from tracetui.tui.prompt import Prompt
@@ -36,7 +35,7 @@ HINTS = (
     ("Esc", "close", ""),
 )
 EARLIER = "an earlier trace"
-"""What a mark is on that was made before the file was written anew: its time means nothing here."""
+"""Shown for a mark made before the file was overwritten: its time means nothing in this trace."""
 
 
 def marks_table(marks: Sequence[Mark], width: int, here: Callable[[Mark], bool]) -> Table:
@@ -46,19 +45,12 @@ def marks_table(marks: Sequence[Mark], width: int, here: Callable[[Mark], bool])
     rest = max(30, width - first - 6)
     label, on = min(30, rest * 3 // 10), min(44, rest * 3 // 10)
 
-    def told(mark: Mark) -> str:
+    def on_text(mark: Mark) -> str:
         return (mark.on or "-") if here(mark) else EARLIER
 
     def words(key: str, title: str, text: Callable[[Mark], str], width: int, drop: int = 0) -> Column:
         return Column(
-            key,
-            title,
-            lambda r: text(marks[r]),
-            lambda: [text(m) for m in marks],
-            width,
-            False,
-            drop,
-            False,
+            key, title, lambda r: text(marks[r]), lambda: [text(m) for m in marks], width, False, drop, False
         )
 
     when = np.array([m.time for m in marks], dtype=np.int64)
@@ -66,7 +58,7 @@ def marks_table(marks: Sequence[Mark], width: int, here: Callable[[Mark], bool])
         (
             Column("time", "Time", times.__getitem__, lambda: when, first, True, 0, False),
             words("label", "Label", lambda m: m.label, label),
-            words("on", "On", told, on, 1),
+            words("on", "On", on_text, on, 1),
             words("note", "Note", rest_of_note, 0),
         ),
         len(marks),
@@ -76,13 +68,13 @@ def marks_table(marks: Sequence[Mark], width: int, here: Callable[[Mark], bool])
 
 
 def rest_of_note(mark: Mark) -> str:
-    """A note in one line, less what the label says already."""
+    """A note in one line, without its first line if that is the label."""
     lines = [line.strip() for line in mark.note.split("\n") if line.strip()]
     return " / ".join(lines[1:] if lines and lines[0] == mark.label else lines) or "-"
 
 
 def export_table(marks: Sequence[Mark]) -> Table:
-    """All there is to a mark, with the lines of its note; times in ns."""
+    """The marks with all their fields, for export; times in ns."""
 
     def words(key: str, text: Callable[[Mark], str]) -> Column:
         return Column(key, key.capitalize(), lambda r: text(marks[r]), None, 0, False)
@@ -100,8 +92,8 @@ def export_table(marks: Sequence[Mark]) -> Table:
     )
 
 
-class MarksScreen(LeaveOnce, ModalScreen[Mark]):
-    """All marks, with the whole note of the one under the cursor; its result is a mark to go to."""
+class MarksScreen(ModalScreen[Mark], LeaveOnce[Mark]):
+    """All marks, and the whole note of the one under the cursor; the result is a mark to go to."""
 
     DEFAULT_CSS = """
     MarksScreen { background: $background; }
@@ -112,16 +104,10 @@ class MarksScreen(LeaveOnce, ModalScreen[Mark]):
     MarksScreen > VerticalScroll { height: 35%; min-height: 3; padding: 0 1; }
     MarksScreen > VerticalScroll > Static { height: auto; color: $foreground; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,l", "leave", "Close", show=False),
-        Binding("e,T", "edit", "Edit", show=False),
-        Binding("d,delete", "remove", "Remove", show=False),
-        Binding("u", "undo", "Undo", show=False),
-        Binding("E", "export", "Export", show=False),
-        Binding("greater_than_sign", "sort(1)", "Sort", show=False),
-        Binding("less_than_sign", "sort(-1)", "Sort", show=False),
-        Binding("R", "reverse", "Reverse", show=False),
-    ]
+    BINDINGS = bind(
+        "escape,q,l leave  e,T edit  d,delete remove  u undo  E export"
+        "  greater_than_sign sort(1)  less_than_sign sort(-1)  R reverse"
+    )
 
     def __init__(self, trace: Trace, marks: Marks, changed: Callable[[], None]) -> None:
         """`changed` is called after each change to the marks."""
@@ -148,7 +134,7 @@ class MarksScreen(LeaveOnce, ModalScreen[Mark]):
     def on_resize(self) -> None:
         self.show_marks(self.here)
 
-    # What is shown
+    # Showing
 
     @property
     def here(self) -> Mark | None:
@@ -157,7 +143,7 @@ class MarksScreen(LeaveOnce, ModalScreen[Mark]):
         return self.rows[row] if row is not None and row < len(self.rows) else None
 
     def show_marks(self, at: Mark | None = None) -> None:
-        """Show the marks as they are now, with the cursor on one of them, or where it stood."""
+        """Show the current marks, with the cursor on `at`, or where it was."""
         place = self.list.cursor
         self.rows = list(self.marks.all)
         table = marks_table(self.rows, self.size.width - 3, self.marks.is_here)
@@ -189,13 +175,11 @@ class MarksScreen(LeaveOnce, ModalScreen[Mark]):
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
     def on_table_view_highlighted(self, message: TableView.Highlighted) -> None:
-        message.stop()
         self.show_note()
 
-    # What one does
+    # Actions
 
     def on_table_view_chosen(self, message: TableView.Chosen) -> None:
-        message.stop()
         mark = self.rows[message.row]
         if self.marks.is_here(mark):
             self.dismiss(mark)
@@ -211,29 +195,29 @@ class MarksScreen(LeaveOnce, ModalScreen[Mark]):
     def _edited(self, mark: Mark | None) -> None:
         if mark is not None:
             self.marks.put(mark)
-            self._told(mark, self.marks.trouble or "kept")
+            self._show_change(mark, self.marks.trouble or "kept")
 
     def action_remove(self) -> None:
         mark = self.here
         if mark is not None:
             self.marks.drop(mark)
             self.removed.append(mark)
-            self._told(None, f"removed “{mark.label}”; u brings it back")
+            self._show_change(None, f"removed “{mark.label}”; u brings it back")
 
     def action_undo(self) -> None:
         if self.removed:
             mark = self.removed.pop()
             self.marks.put(mark)
-            self._told(mark, f"“{mark.label}” is back")
+            self._show_change(mark, f"“{mark.label}” is back")
         else:
             self.footer.say("nothing was removed")
 
-    def _told(self, at: Mark | None, said: str) -> None:
-        if self.marks.trouble and self.marks.trouble != said:
-            said = f"{said}; {self.marks.trouble}"
+    def _show_change(self, at: Mark | None, message: str) -> None:
+        if self.marks.trouble and self.marks.trouble != message:
+            message = f"{message}; {self.marks.trouble}"
         self._changed()
         self.show_marks(at)
-        self.footer.say(said)
+        self.footer.say(message)
 
     def action_sort(self, step: int) -> None:
         self.list.sort_next(step)
@@ -242,9 +226,6 @@ class MarksScreen(LeaveOnce, ModalScreen[Mark]):
     def action_reverse(self) -> None:
         self.list.reverse()
         self.show_note()
-
-    def action_leave(self) -> None:
-        self.dismiss(None)
 
     # Export
 
@@ -263,15 +244,10 @@ class MarksScreen(LeaveOnce, ModalScreen[Mark]):
         self.footer.display = True
         self.list.focus()
 
-    def on_prompt_typed(self, message: Prompt.Typed) -> None:
-        message.stop()
-
-    def on_prompt_left(self, message: Prompt.Left) -> None:
-        message.stop()
+    def on_prompt_left(self) -> None:
         self._answered()
 
     def on_prompt_entered(self, message: Prompt.Entered) -> None:
-        message.stop()
         if self.prompt is None:
             return
         order = np.array([r for r in self.list.order.tolist() if self.marks.is_here(self.rows[r])], int)
@@ -286,5 +262,5 @@ class MarksScreen(LeaveOnce, ModalScreen[Mark]):
 
 
 def same(a: Mark, b: Mark) -> bool:
-    """Whether two are the same mark, whatever is written on them."""
+    """Whether two marks are the same one, whatever their texts are."""
     return a.time == b.time and a.zero == b.zero

@@ -1,21 +1,19 @@
-"""The matches of a search as a table: a sheet over the trace."""
+"""A sheet with the matches of a search, as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
 import numpy as np
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tracetui.tables.model import Column, Table
 from tracetui.tables.names import short_of
 from tracetui.trace.model import I64, Trace
+from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Footer
-from tracetui.tui.screens.once import LeaveOnce
+from tracetui.tui.screens.once import Sheet
 from tracetui.tui.tables.view import TableView
 from tracetui.units import fixed, instant, plural
 
@@ -29,13 +27,13 @@ HINTS = (
 
 
 def matches_table(trace: Trace, found: I64) -> Table:
-    """The events that matched, by time."""
+    """The matching events as columns."""
 
     def words(key: str, title: str, text: Callable[[int], str], width: int, drop: int) -> Column:
         return Column(key, title, text, lambda: ranked(text), width, False, drop, False)
 
     def ranked(text: Callable[[int], str]) -> I64:
-        """The rank of each row's text: one text is asked for per name, category and lane, not per row."""
+        """The rank of each row's text; made from one text per name, category and lane, not one per row."""
         same = (trace.name[found].astype(np.int64) << 32) + (trace.category[found].astype(np.int64) << 20)
         _, first, number = np.unique(same + trace.lane[found], return_index=True, return_inverse=True)
         _, rank = np.unique([text(int(r)).casefold() for r in first], return_inverse=True)
@@ -47,31 +45,16 @@ def matches_table(trace: Trace, found: I64) -> Table:
         Column("duration", "Duration", lambda r: fixed(int(length[r])), lambda: length, 12),
         words("category", "Category", lambda r: trace.categories[int(trace.category[found[r]])], 16, 2),
         words("lane", "Lane", lambda r: trace.lanes[int(trace.lane[found[r]])].name, 26, 3),
-        words(
-            "name",
-            "Name",
-            lambda r: short_of(trace, int(found[r])),
-            0,
-            0,
-        ),
+        words("name", "Name", lambda r: short_of(trace, int(found[r])), 0, 0),
     )
     return Table(columns, len(found), empty="nothing matches")
 
 
-class MatchesScreen(LeaveOnce, ModalScreen[int]):
-    """All matches; its result is an event to jump to, -1 for none."""
+class MatchesScreen(Sheet[int]):
+    """All matches; the result is an event to jump to."""
 
-    DEFAULT_CSS = """
-    MatchesScreen { background: $background; }
-    MatchesScreen > Static { height: 1; padding: 0 1; color: $accent; text-style: bold; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,L", "leave", "Close", show=False),
-        Binding("ctrl+c", "app.quit", "Quit", show=False),
-        Binding("greater_than_sign", "sort(1)", "Sort", show=False),
-        Binding("less_than_sign", "sort(-1)", "Sort", show=False),
-        Binding("R", "reverse", "Reverse", show=False),
-    ]
+    DEFAULT_CSS = "MatchesScreen > Static { height: 1; padding: 0 1; color: $accent; text-style: bold; }"
+    BINDINGS = bind("escape,q,L leave  greater_than_sign sort(1)  less_than_sign sort(-1)  R reverse")
 
     def __init__(self, trace: Trace, found: I64, query: str) -> None:
         super().__init__()
@@ -90,7 +73,6 @@ class MatchesScreen(LeaveOnce, ModalScreen[int]):
         self.list.focus()
 
     def on_table_view_chosen(self, message: TableView.Chosen) -> None:
-        message.stop()
         self.dismiss(int(self.found[message.row]))
 
     def action_sort(self, step: int) -> None:
@@ -101,6 +83,3 @@ class MatchesScreen(LeaveOnce, ModalScreen[int]):
 
     def action_choose(self) -> None:
         self.list.action_choose()
-
-    def action_leave(self) -> None:
-        self.dismiss(-1)

@@ -1,11 +1,8 @@
-"""A mark's label and note to be written: a sheet at the foot of the screen."""
+"""A form at the bottom of the screen to write a mark's label and note."""
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
@@ -14,6 +11,7 @@ from textual.widgets.text_area import Edit, EditResult
 from tracetui.cells import clip
 from tracetui.safe_text import plain
 from tracetui.session.marks import LABEL_LIMIT, NOTE_LIMIT, Mark, cleaned, safe_lines
+from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.units import instant
@@ -22,7 +20,7 @@ HINTS = (("Ctrl+S", "keep", ""), ("Tab", "label, note", ""), ("Esc", "leave", ""
 
 
 class Label(Input):
-    """The line for the label. What is typed or pasted reads as names do: it is harmless."""
+    """The line for the label. What is typed or pasted is cleaned as names are."""
 
     def replace(self, text: str, start: int, end: int) -> None:
         super().replace(plain(text), start, end)
@@ -38,8 +36,8 @@ class Note(TextArea):
         return super().edit(edit)
 
 
-class NoteScreen(LeaveOnce, ModalScreen[Mark]):
-    """Edits one mark; its result is the mark as it is to be, None where nothing is to change."""
+class NoteScreen(ModalScreen[Mark], LeaveOnce[Mark]):
+    """Edits a mark; the result is the new mark, or None for no change."""
 
     DEFAULT_CSS = """
     NoteScreen { align: left bottom; background: $background 0%; }
@@ -58,10 +56,7 @@ class NoteScreen(LeaveOnce, ModalScreen[Mark]):
     NoteScreen Input:focus, NoteScreen TextArea:focus { border: none; background: $surface-lighten-1; }
     NoteScreen TextArea .text-area--cursor-line { background: $surface-lighten-1; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "keep", "Keep", show=False, priority=True),
-        Binding("escape", "leave", "Leave", show=False),
-    ]
+    BINDINGS = bind("ctrl+s keep", priority=True) + bind("escape leave")
 
     def __init__(self, mark: Mark) -> None:
         super().__init__()
@@ -74,7 +69,7 @@ class NoteScreen(LeaveOnce, ModalScreen[Mark]):
             select_on_focus=False,
         )
         self.note = Note(mark.note, tab_behavior="focus", compact=True, soft_wrap=True)
-        self.label.cursor_blink = self.note.cursor_blink = False  # nothing is sent while nobody types
+        self.label.cursor_blink = self.note.cursor_blink = False  # send nothing while nobody types
         self.footer = Footer(HINTS)
         self._warned = ""
 
@@ -100,7 +95,7 @@ class NoteScreen(LeaveOnce, ModalScreen[Mark]):
 
     @property
     def written(self) -> Mark:
-        """The mark with what is typed."""
+        """The mark with the typed label and note."""
         return cleaned(self.mark._replace(label=self.label.value, note=self.note.text))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -111,7 +106,7 @@ class NoteScreen(LeaveOnce, ModalScreen[Mark]):
         self.dismiss(self.written)
 
     def action_leave(self) -> None:
-        """Nothing that was typed is lost by one key."""
+        """Leave; if there are changes, only at the second Esc."""
         typed = f"{self.label.value}\n{self.note.text}"
         if self.written == cleaned(self.mark) or typed == self._warned:
             self.dismiss(None)

@@ -1,24 +1,33 @@
-"""Screens that leave once, however many keys and clicks still wait for them."""
+"""Screens that leave once, however many keys and clicks are still waiting for them."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from textual.await_complete import AwaitComplete
+from textual.screen import ModalScreen, Screen, ScreenResultType
 
+from tracetui.tui.bindings import bind
 from tracetui.tui.textual_private import forget_drawn
 
 
-class LeaveOnce:
-    """For screens. Textual's `dismiss` takes away the screen on top, whichever it is: here only this one."""
+class LeaveOnce(Screen[ScreenResultType]):
+    """Textual's `dismiss` closes the screen on top, whichever it is: here it closes only this one."""
 
-    def dismiss(self: Any, result: Any = None) -> AwaitComplete:
+    def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
         if self not in self.app.screen_stack:
             return AwaitComplete()
         while self.app.screen is not self:
             self.app.pop_screen()  # what lies over it goes with it
-        left: AwaitComplete = super().dismiss(result)  # type: ignore[misc]
-        return left
+        return super().dismiss(result)
 
     def on_unmount(self) -> None:
         forget_drawn()
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
+class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
+    """A sheet over the whole screen; its result is None where nothing was chosen."""
+
+    DEFAULT_CSS = "Sheet { background: $background; }"
+    BINDINGS = bind("ctrl+c app.quit")

@@ -1,4 +1,4 @@
-"""A list to pick from by typing: a sheet with one line to type into, the choices, and the keys."""
+"""A sheet to pick from a list by typing: a line to type into, the choices, and the keys."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from typing import ClassVar, NamedTuple
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
+from textual.binding import BindingType
 
 from tracetui.tables.model import Column, Table
+from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Footer
 from tracetui.tui.prompt import Prompt
-from tracetui.tui.screens.once import LeaveOnce
+from tracetui.tui.screens.once import Sheet
 from tracetui.tui.tables.view import HEADER, TableView
 
 HINTS = (("↑↓", "choose", ""), ("Enter", "do it", "choose"), ("Esc", "close", "leave"))
 
 
 class Choice(NamedTuple):
-    """A line. All of it is plain text that is safe to show."""
+    """A line of the list, in plain, safe text."""
 
     text: str
     keys: str = ""
-    """The key that does the same."""
+    """The keys that do the same."""
     about: str = ""
 
 
 def fitting(choices: Sequence[Choice], typed: str) -> list[int]:
-    """The choices that hold every word that was typed; after them those whose words begin with pieces of it
-    (`zoin`: zoom in).
+    """The choices that match what was typed, the best first; equally good ones keep their order.
 
-    The best first: a text that begins with it, a word that does, any other place. Equals stay in their order.
+    First come the choices that contain every typed word: texts that begin with them, then texts with a word
+    that does, then others. After them, choices whose words begin with pieces of it (`zoin`: zoom in).
     """
     wanted = typed.casefold().split()
     if not wanted:
@@ -54,16 +54,16 @@ def fitting(choices: Sequence[Choice], typed: str) -> list[int]:
 
 
 def _begin(letters: str, words: Sequence[str]) -> bool:
-    """Whether the letters are beginnings of some of the words, in their order."""
-    told = {0}  # so many letters are told by the words so far
+    """Whether the letters can be made of beginnings of some of the words, in order."""
+    covered = {0}  # how many letters the words so far can make
     for word in words:
         sizes = range(1, len(word) + 1)
-        told |= {i + n for i in told for n in sizes if letters.startswith(word[:n], i)}
-    return len(letters) in told
+        covered |= {i + n for i in covered for n in sizes if letters.startswith(word[:n], i)}
+    return len(letters) in covered
 
 
 class PickList(TableView, can_focus=False):
-    """The choices. The keys stay with the line above it, and one click is enough."""
+    """The choices. The line above keeps the focus, and one click chooses."""
 
     DEFAULT_CSS = """
     PickList > .table--cursor {
@@ -77,18 +77,12 @@ class PickList(TableView, can_focus=False):
             self.action_choose()
 
 
-class Picker(LeaveOnce, ModalScreen[int]):
-    """Its result is the number of a choice, -1 for none."""
+class Picker(Sheet[int]):
+    """Its result is the number of a choice."""
 
-    DEFAULT_CSS = "Picker { background: $background; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c", "app.quit", "Quit", show=False),
-        Binding("up", "move(-1)", "Up", show=False),
-        Binding("down", "move(1)", "Down", show=False),
-        Binding("shift+tab", "move(-1)", "Up", show=False, priority=True),
-        Binding("tab", "move(1)", "Down", show=False, priority=True),
-        Binding("pageup", "page(-1)", "Page up", show=False),
-        Binding("pagedown", "page(1)", "Page down", show=False),
+        *bind("up move(-1)  down move(1)  pageup page(-1)  pagedown page(1)"),
+        *bind("shift+tab move(-1)  tab move(1)", priority=True),
     ]
 
     def __init__(
@@ -127,13 +121,13 @@ class Picker(LeaveOnce, ModalScreen[int]):
         columns = [column(0, max(1, min(text + 1, room - (keys + 2 if keys else 0))))]
         if keys:
             columns.append(column(1, keys + 1))
-        if room >= text + keys + min(about, 16) + 4:  # else it would be cut off, or cut off what matters more
+        if room >= text + keys + min(about, 16) + 4:  # else it would be cut off
             columns.append(column(2, 0))
         self.list.set_table(Table(tuple(columns), len(shown), empty="nothing is called so"))
 
     @property
     def choice(self) -> int:
-        """The choice under the cursor; -1 where nothing fits."""
+        """The number of the choice under the cursor; -1 if nothing matches."""
         row = self.list.row
         return -1 if row is None else self.shown[row]
 
@@ -144,29 +138,24 @@ class Picker(LeaveOnce, ModalScreen[int]):
             self.list.show_row(at)
 
     def on_prompt_typed(self, message: Prompt.Typed) -> None:
-        message.stop()
         self.shown = fitting(self.choices, message.value)
         self._fill()
         self.prompt.set_note(f"{len(self.shown)} of {len(self.choices)}" if message.value.strip() else "")
         self.moved()
 
     def moved(self) -> None:
-        """The cursor stands on another choice."""
+        """The cursor has moved to another choice."""
 
     def on_table_view_highlighted(self, message: TableView.Highlighted) -> None:
-        message.stop()
         self.moved()
 
     def on_table_view_chosen(self, message: TableView.Chosen) -> None:
-        message.stop()
         self.dismiss(self.choice)
 
     def on_prompt_entered(self, message: Prompt.Entered) -> None:
-        message.stop()
         self.action_choose()
 
     def on_prompt_left(self, message: Prompt.Left) -> None:
-        message.stop()
         self.action_leave()
 
     def action_move(self, step: int) -> None:
@@ -177,6 +166,3 @@ class Picker(LeaveOnce, ModalScreen[int]):
 
     def action_choose(self) -> None:
         self.list.action_choose()
-
-    def action_leave(self) -> None:
-        self.dismiss(-1)

@@ -1,4 +1,4 @@
-"""The first screen of `tracetui` alone: a recent trace, a capture, or a sample."""
+"""The first screen of a bare `tracetui`: recent traces, capturing, and samples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.segment import Segment
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
@@ -22,6 +21,7 @@ from tracetui.session.paths import typed_path
 from tracetui.session.recent import Recent, ago, recent_traces
 from tracetui.session.samples import ABOUT, samples
 from tracetui.tables.model import Column, Table
+from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Footer
 from tracetui.tui.requests import OpenTrace, WantCapture
 from tracetui.tui.tables.view import TableView
@@ -42,7 +42,7 @@ NAME = 25
 
 
 class Choice(NamedTuple):
-    """A line: something to open, or to capture (`path` None)."""
+    """A line: something to open, or capturing (`path` None)."""
 
     kind: str
     name: str
@@ -57,8 +57,8 @@ def choices(recent: Sequence[Recent], bundled: dict[str, Path], now: float) -> l
         where = plain(str(r.path.parent), 200)
         found.append(Choice("recent", plain(r.path.name, 100), f"{ago(now - r.opened)}  {where}", r.path))
     for name, path in bundled.items():
-        told = ABOUT.get(name) or size(path.stat().st_size)
-        found.append(Choice("sample", plain(name, 100), told, path))
+        about = ABOUT.get(name) or size(path.stat().st_size)
+        found.append(Choice("sample", plain(name, 100), about, path))
     return found
 
 
@@ -82,13 +82,9 @@ class Welcome(Widget):
 
 
 class StartScreen(Screen[None]):
-    """What to look at."""
+    """The choice of what to look at."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("o", "open_file", "Open a file", show=False),
-        Binding("c", "capture", "Capture", show=False),
-        Binding("q,ctrl+c", "app.quit", "Quit", show=False),
-    ]
+    BINDINGS = bind("o open_file  c capture  q,ctrl+c app.quit")
 
     def __init__(self) -> None:
         super().__init__()
@@ -118,7 +114,6 @@ class StartScreen(Screen[None]):
         self.list.focus()
 
     def on_table_view_chosen(self, message: TableView.Chosen) -> None:
-        message.stop()
         path = self.choices[message.row].path
         if path is None:
             self.action_capture()
@@ -129,31 +124,29 @@ class StartScreen(Screen[None]):
         self.list.action_choose()
 
     def action_open_file(self) -> None:
-        """Ask for a path, at the place of the footer."""
+        """Ask for a path, in place of the footer."""
         from tracetui.tui.prompt import Prompt
 
         if not self.query(Prompt):
             self.footer.display = False
             self.mount(Prompt("open:", placeholder="a trace: .json or .json.gz", keys="Enter open  Esc back"))
 
-    def _asked(self) -> None:
+    def _close_prompt(self) -> None:
         self.query("Prompt").remove()
         self.footer.display = True
         self.list.focus()
 
     def on_prompt_left(self, message: Prompt.Left) -> None:
-        message.stop()
-        self._asked()
+        self._close_prompt()
 
     def on_prompt_entered(self, message: Prompt.Entered) -> None:
         from tracetui.tui.prompt import Prompt
 
-        message.stop()
         path = typed_path(message.value)
         if message.value.strip() and not os.path.isfile(path):
             self.query_one(Prompt).set_note("no such file", wrong=True)
             return
-        self._asked()
+        self._close_prompt()
         if message.value.strip():
             self.post_message(OpenTrace(path))
 

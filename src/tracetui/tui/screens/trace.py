@@ -1,4 +1,4 @@
-"""The screen on which one walks a session: the timeline, the selected event's line, and the panes."""
+"""The main screen: the timeline, the line about the selected event, and the panes."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ from tracetui.tui.topline import TopLine
 
 
 class TraceScreen(Screen[None]):
-    """One session. The widgets are here; what keys do is in the controllers: their `action_` methods become
-    the screen's."""
+    """A session on the screen. This class has the widgets; the controllers have the keys: their `action_`
+    methods become the screen's."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(",".join(a.keys), a.action, a.text, id=a.id, show=False) for a in ACTIONS
@@ -70,7 +70,7 @@ class TraceScreen(Screen[None]):
         self.area = PaneArea(self.session, pane)
         self.footer = Footer()
         self.host = host = Host(self, self.session, self.timeline, self.area, self.footer)
-        # In this order Esc takes things back, the last one first.
+        # The order of the controllers is that of Esc's stack: it undoes the last one first.
         self.prompts = Prompts(host)
         self.lanes, self.marks = LaneKeys(host), MarkKeys(host, self.prompts)
         moves, self.navigation = Moves(host), Navigation(host)
@@ -91,7 +91,7 @@ class TraceScreen(Screen[None]):
 
     @property
     def walk(self) -> Walk:
-        """Where one is in the session."""
+        """The user's place in the session."""
         return self.session.walk
 
     @property
@@ -114,20 +114,20 @@ class TraceScreen(Screen[None]):
         self.timeline.focus()
         self.lanes.restore()
         self.marks.restore()
-        # The picture first; then what takes longer.
+        # The timeline first, then what takes longer.
         self.call_after_refresh(self.navigation.find_gaps)
         self.run_worker(partial(remember, self.trace.info.path), thread=True, exit_on_error=False)
 
     def on_unmount(self) -> None:
-        self.lanes.keep()  # the last change may be younger than its timer
+        self.lanes.save()  # the timer of the last change may still be running
 
-    # What comes in
+    # Events and messages
 
     def on_key(self) -> None:
-        """A message speaks of the key before: it goes with the next one, in that one's frame.
+        """Remove the message about the previous key, in the same frame as what this key changes.
 
-        This key's action runs in the app, once the key has come up there; what is called later from here
-        reaches the app behind it.
+        The key's action runs in the app once the key has bubbled up there; the two `call_later` put the
+        removal behind it.
         """
         if self.footer.grow_old():
             self.call_later(self.app.call_later, self.footer.drop_old)
@@ -136,12 +136,12 @@ class TraceScreen(Screen[None]):
         self.on_key()
 
     def key_enter(self) -> None:
-        """Enter belongs to the tables: in the timeline it has nothing to do."""
+        """Enter is for tables: in the timeline it does nothing, and says so."""
         if self.focused is self.timeline:
             self.host.say("Enter is for tables, Tab goes there; here f centres the selection, e explains it")
 
     def take_early(self, key: str) -> bool:
-        """Whether a key that has come up was typed for the line that is being put up, which takes it."""
+        """Whether the prompt takes a key that was typed for it before it had the focus."""
         prompt = self.prompts.prompt
         return prompt is not None and prompt.take_early(key)
 
@@ -149,47 +149,36 @@ class TraceScreen(Screen[None]):
         self.panes.resized()
 
     def on_selection_changed(self, message: SelectionChanged) -> None:
-        message.stop()
         self.panes.selection_changed()
 
     def on_range_changed(self, message: RangeChanged) -> None:
-        message.stop()
         self.scopes.range_changed()
 
     def on_viewport_changed(self, message: ViewportChanged) -> None:
-        message.stop()
         self.scopes.view_changed()
 
     def on_gap_clicked(self, message: GapClicked) -> None:
-        message.stop()
         self.navigation.gap_clicked(message)
 
     def on_jump_to_gap(self, message: JumpToGap) -> None:
-        message.stop()
         self.navigation.jump_to_gap(message)
 
     def on_jump(self, message: Jump) -> None:
-        message.stop()
         self.panes.jump(message)
 
     def on_show_span(self, message: ShowSpan) -> None:
-        message.stop()
         self.panes.show_span(message)
 
     def on_pane_tabs_picked(self, message: PaneTabs.Picked) -> None:
-        message.stop()
         self.panes.action_pane(message.pane)
 
     def on_prompt_typed(self, message: Prompt.Typed) -> None:
-        message.stop()
         self.prompts.typed(message.value)
 
     def on_prompt_entered(self, message: Prompt.Entered) -> None:
-        message.stop()
         self.prompts.entered(message.value)
 
     def on_prompt_left(self, message: Prompt.Left) -> None:
-        message.stop()
         self.prompts.left()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
@@ -219,7 +208,7 @@ class TraceScreen(Screen[None]):
         self.post_message(NextTrace())
 
     def tell_place(self, place: int, count: int) -> None:
-        """Say which of the session's traces this is."""
+        """Say which of the open traces this is."""
         name = trace_name(self.trace)
         self.host.say(
             f"trace {place} of {count}: {name}"

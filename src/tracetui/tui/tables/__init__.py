@@ -1,1 +1,1 @@
-"""Tables of any length: what a table holds (`model`), and the widget that draws it (`view`)."""
+"""The widget that shows a table of any length (`view`), and how its lines are drawn and sent."""

@@ -1,4 +1,4 @@
-"""A table's lines as strips that send only the cells that differ from what the terminal shows."""
+"""A table's lines as strips that send only the cells that have changed on the terminal."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _NUMBERS = {rgb(number): number for number in range(16, 256)}
 
 
 def can_send_deltas(app: App[Any]) -> bool:
-    """Whether the terminal takes these strips: they know 256 colours, and pass by the app's filters."""
+    """Whether these strips work here: they need 256 colours, and bypass the app's filters."""
     colours = app.console.color_system in ("256", "truecolor") and not app.no_color
     return colours and not any(isinstance(f, AsciiFilter) for f in filters(app))
 
 
 def packed(segments: Iterable[Segment], width: int) -> Packed:
-    """Segments as a canvas's packed cells. Shape (width,); too few cells are filled up with blanks."""
+    """Segments as a canvas's packed cells, shape (width,), filled up with blanks."""
     cells = np.full(width, ord(" ") << 24 | number_of(Style.null()), dtype=np.int64)
     at = 0
     for text, style, _ in segments:
@@ -70,20 +70,20 @@ def _colour(colour: Color | None, default: int) -> int:
 
 
 class DeltaLines(Widget):
-    """A widget without borders whose `render_line` gives its lines; call `redraw` where one has changed."""
+    """A borderless widget that draws with `render_line`; call `redraw` when a line has changed."""
 
     _board: Board | None = None
-    _made: list[DeltaStrip] | None = None
-    """The lines as `redraw` made them, until anything asks for a repaint."""
+    _drawn: list[DeltaStrip] | None = None
+    """The lines that `redraw` made, until the next `refresh`."""
 
     def refresh(
         self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
     ) -> Self:
-        self._made = None
+        self._drawn = None
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def redraw(self) -> None:
-        """Send what has changed of the lines."""
+        """Send the cells that have changed."""
         width, height = self.size
         if not self.is_attached or not width or not can_send_deltas(self.app):
             self.refresh()
@@ -92,13 +92,13 @@ class DeltaLines(Widget):
         regions = [Region(0, y, strip.end, 1) for y, strip in enumerate(made) if strip.end]
         if regions:
             self.refresh(*regions)
-        self._made = made
+        self._drawn = made
 
     def render_lines(self, crop: Region) -> list[Strip]:
         if not can_send_deltas(self.app):
             return super().render_lines(crop)
         width, height = self.size
-        made = self._made
+        made = self._drawn
         if made is not None and len(made) == height and made[0].cell_length == width:
             strips = made[crop.y : crop.bottom]
         else:

@@ -1,4 +1,4 @@
-"""The lines of a table: titles, rows, the scroll bar, and what is said where there are no rows."""
+"""The lines of a table: titles, rows, the scroll bar, and a message in place of rows."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from tracetui.cells import cell, clauses, clip, middle, wrap
 from tracetui.tables.model import Column, Table
 
 Columns = Sequence[tuple[Column, int]]
-"""The columns that are shown, with their cells."""
+"""The visible columns and their widths in cells."""
 
 CURSOR = "▸"
-"""Before the row under the cursor: it is told apart without colours, too."""
+"""Marks the row under the cursor, also without colours."""
 
 
 def header(
     columns: Columns, order: tuple[str | None, bool], chip: int, width: int, plain: Style, marked: Style
 ) -> Strip:
-    """The titles, the one marked that the rows are sorted by. `order`: its key, whether largest first."""
+    """The titles, with the sorted column marked. `order`: its key, and whether the largest comes first."""
     sort, descending = order
     arrow = "▼" if descending else "▲"
     segments = [Segment(" " * (chip - 1), plain)]
-    before = 1  # cells to the column on the left: the sign takes one of those, none of the title's
+    before = 1  # cells to the column on the left: the arrow takes one of these, none of the title
     for column, size in columns:
         room = size + before
         if column.key != sort:
@@ -41,21 +41,14 @@ def header(
 
 
 def row(
-    table: Table,
-    row: int,
-    here: bool,
-    columns: Columns,
-    chip: int,
-    width: int,
-    style: Style,
-    bar: Segment,
+    table: Table, row: int, here: bool, columns: Columns, chip: int, width: int, style: Style, bar: Segment
 ) -> Strip:
-    """One row. `here`: the cursor stands on it; `chip`: cells before the columns; `bar`: the last cell."""
+    """One row. `here`: the cursor is on it; `chip`: cells before the columns; `bar`: the last cell."""
     colour = table.colour(row) if table.colour is not None else None
     lead = "▌" if colour else " "
     mark = CURSOR if here else " "
     segments = [Segment(lead, style + Style(color=colour) if colour else style)] if chip > 1 else []
-    # One run of one style for all cells: little to write on a slow link.
+    # All cells in one run of one style: fewer bytes on a slow link.
     words = "".join(_cell(c, row, size) + " " * c.after for c, size in columns[:-1])
     words += "".join(_cell(c, row, size) for c, size in columns[-1:])
     return Strip([*segments, Segment(mark + cell(words, width - 1 - chip), style), bar], width)
@@ -70,13 +63,13 @@ def _cell(column: Column, row: int, size: int) -> str:
 
 
 def message(text: str, y: int, width: int, style: Style) -> Strip | None:
-    """Line y of what is said in place of rows, broken where it is too long; None below its last line."""
+    """Line `y` of the message in place of rows, wrapped; None below its last line."""
     lines = [line for part in text.split("\n") for line in wrap(part, max(1, width - 2))]
     return Strip([Segment(cell(" " + lines[y], width), style)], width) if y < len(lines) else None
 
 
 def scroll_mark(y: int, top: int, page: int, rows: int) -> str:
-    """The scroll bar at line y of a page: "█" for what is in view, "│" for the rest, " " where all is."""
+    """The scroll bar at line `y` of a page: "█" for what is in view, "│" for the rest; " " if all is."""
     if rows <= page:
         return " "
     thumb = max(1, page * page // rows)

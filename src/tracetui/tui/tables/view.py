@@ -1,4 +1,4 @@
-"""The widget that draws a table. Only lines on the screen are made: a million rows cost no more than ten."""
+"""The widget that shows a table. It draws only visible lines: a million rows cost no more than ten."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import ClassVar
 import numpy as np
 from rich.segment import Segment
 from textual import events
-from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
 from tracetui.tables.model import I64, Column, Table, arrange, fit, next_sort, scrolled
+from tracetui.tui.bindings import bind
 from tracetui.tui.tables import drawing
 from tracetui.tui.tables.delta_table import DeltaLines
 
@@ -21,7 +21,7 @@ EMPTY = np.zeros(0, dtype=np.int64)
 
 
 class TableView(DeltaLines, can_focus=True):
-    """A table with a cursor row, sorted by key or by a click on a title, filtered by a text."""
+    """A table with a cursor, sorted by key or by a click on a title, and filtered by a text."""
 
     DEFAULT_CSS = """
     TableView { height: 1fr; width: 1fr; }
@@ -39,83 +39,52 @@ class TableView(DeltaLines, can_focus=True):
     TableView > .table--bar { color: $scrollbar; background: $scrollbar-background; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "table--header",
-        "table--sorted",
-        "table--row",
-        "table--dim",
-        "table--cursor",
-        "table--bar",
+        f"table--{role}" for role in ("header", "sorted", "row", "dim", "cursor", "bar")
     }
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", "Row up", show=False),
-        Binding("down", "move(1)", "Row down", show=False),
-        Binding("pageup", "page(-1)", "Page up", show=False),
-        Binding("pagedown", "page(1)", "Page down", show=False),
-        Binding("home", "first", "First row", show=False),
-        Binding("end", "last", "Last row", show=False),
-        Binding("enter", "choose", "Jump to the event", show=False),
-    ]
+    BINDINGS = bind(
+        "up move(-1)  down move(1)  pageup page(-1)  pagedown page(1)  home first  end last  enter choose"
+    )
 
     class Highlighted(Message):
         """The user moved the cursor to a row."""
 
-        def __init__(self, view: TableView, row: int) -> None:
+        def __init__(self, row: int) -> None:
             super().__init__()
-            self.view, self.row = view, row
-
-        @property
-        def control(self) -> TableView:
-            return self.view
+            self.row = row
 
     class Chosen(Message):
-        """The user wants what the row speaks of. `again`: how often since the cursor came to it, from 0."""
+        """The user chose a row. `again`: how often before, since the cursor came to it."""
 
-        def __init__(self, view: TableView, row: int, again: int) -> None:
+        def __init__(self, row: int, again: int) -> None:
             super().__init__()
-            self.view, self.row, self.again = view, row, again
+            self.row, self.again = row, again
 
-        @property
-        def control(self) -> TableView:
-            return self.view
-
-    class Sorted(Message):
-        """The order changed, by a key or by a click."""
-
-        def __init__(self, view: TableView, column: Column, descending: bool) -> None:
-            super().__init__()
-            self.view, self.column, self.descending = view, column, descending
-
-        @property
-        def control(self) -> TableView:
-            return self.view
-
-    def __init__(self, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id=id)
         self.table: Table | None = None
         self.order: I64 = EMPTY
-        """The rows in the order in which they are shown."""
+        """The visible rows in the order shown."""
         self.cursor = 0
-        """Where the cursor stands, in that order."""
+        """The cursor's position in that order."""
         self.top = 0
         self.sort: str | None = None
         self.descending = True
         self.needle = ""
         self.waiting = "…"
-        """Said as long as there is no table."""
+        """The message while there is no table."""
         self._again = 0
-        self._put = False
-        """Whether the cursor was put onto its row, and does not just stand at the top."""
+        self._placed = False
+        """Whether the cursor was moved to its row, rather than left at the top."""
         self._fitted: tuple[int, list[tuple[Column, int]]] | None = None
 
-    # What it shows
+    # The table and its order
 
     def set_table(
         self, table: Table, sort: str | None = None, descending: bool = True, row: int | None = None
     ) -> None:
-        """Show another table; the order and the filter stay where they still mean something.
+        """Show another table; the filter stays, and the order if the table has that column.
 
-        `row`: the one that the cursor stood on, as the new table numbers it. Where the filter hides that one,
-        the cursor goes to the nearest.
+        `row`: the row of the new table to put the cursor on; if the filter hides it, the nearest one.
         """
         self.table = table
         if self.sort is None or table.column(self.sort) is None:
@@ -134,15 +103,14 @@ class TableView(DeltaLines, can_focus=True):
             self._arrange(keep=self.row)
 
     def sort_by(self, key: str, descending: bool | None = None) -> None:
-        """Sort by a column; by the one that it is sorted by already: the other way round."""
+        """Sort by a column; if the rows are sorted by it already, reverse them."""
         column = self.table.column(key) if self.table is not None else None
         if column is None or column.values is None:
             return
         if descending is None:
             descending = not self.descending if key == self.sort else column.descending
         self.sort, self.descending = key, descending
-        self._arrange(keep=self.row if self._put else None)
-        self.post_message(self.Sorted(self, column, descending))
+        self._arrange(keep=self.row if self._placed else None)
 
     def sort_next(self, step: int) -> None:
         """Sort by the next column to the right (1) or to the left (-1)."""
@@ -152,7 +120,7 @@ class TableView(DeltaLines, can_focus=True):
                 self.sort_by(column.key, column.descending)
 
     def reverse(self) -> None:
-        """The other way round."""
+        """Reverse the order."""
         if self.sort is not None:
             self.sort_by(self.sort)
 
@@ -162,11 +130,11 @@ class TableView(DeltaLines, can_focus=True):
         return int(self.order[self.cursor]) if self.cursor < len(self.order) else None
 
     def show_row(self, row: int) -> bool:
-        """Put the cursor on a row and bring it into view; False where the filter hides it."""
+        """Put the cursor on a row and bring it into view; False if the filter hides the row."""
         found = np.flatnonzero(self.order == row)
         if not len(found):
             return False
-        at, self._put = int(found[0]), True
+        at, self._placed = int(found[0]), True
         seen = self.top <= at < self.top + self.page
         if self.page and not seen and abs(at - self.cursor) != 1:
             self._to_middle(at)
@@ -176,7 +144,7 @@ class TableView(DeltaLines, can_focus=True):
         return True
 
     def _to_middle(self, at: int) -> None:
-        """Scroll so that a position is in the middle: at an edge it would look like the first or the last."""
+        """Scroll a position to the middle: at an edge it would look like the first or last row."""
         self.top = scrolled(at - self.page // 2, at, self.page, len(self.order))
 
     def _arrange(self, keep: int | None) -> None:
@@ -185,7 +153,7 @@ class TableView(DeltaLines, can_focus=True):
             return
         self.order = arrange(self.table, self.sort, self.descending, self.needle)
         found = np.flatnonzero(self.order == keep) if keep is not None else EMPTY
-        self._put = self._put and len(found) > 0
+        self._placed = self._placed and len(found) > 0
         self.cursor = int(found[0]) if len(found) else 0
         self._again = 0
         self.top = scrolled(0, self.cursor, self.page, len(self.order))
@@ -197,18 +165,18 @@ class TableView(DeltaLines, can_focus=True):
 
     @property
     def page(self) -> int:
-        """Rows on the screen at once."""
+        """How many rows fit on the screen."""
         return max(0, self.size.height - HEADER)
 
     def _to(self, at: int, tell: bool = True) -> None:
         at = max(0, min(at, len(self.order) - 1))
         if not len(self.order) or at == self.cursor:
             return
-        self.cursor, self._again, self._put = at, 0, at > 0 or not tell
+        self.cursor, self._again, self._placed = at, 0, at > 0 or not tell
         self.top = scrolled(self.top, at, self.page, len(self.order))
         self.redraw()
         if tell:
-            self.post_message(self.Highlighted(self, int(self.order[at])))
+            self.post_message(self.Highlighted(int(self.order[at])))
 
     def action_move(self, step: int) -> None:
         self._to(self.cursor + step)
@@ -226,12 +194,11 @@ class TableView(DeltaLines, can_focus=True):
         row = self.row
         if row is not None:
             again, self._again = self._again, self._again + 1
-            self.post_message(self.Chosen(self, row, again))
+            self.post_message(self.Chosen(row, again))
 
     def scroll_rows(self, rows: int) -> None:
-        """Move the picture, not the cursor."""
-        top = max(0, min(self.top + rows, len(self.order) - self.page))
-        self.top = top
+        """Scroll without moving the cursor."""
+        self.top = max(0, min(self.top + rows, len(self.order) - self.page))
         self.redraw()
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
@@ -264,7 +231,7 @@ class TableView(DeltaLines, can_focus=True):
         return None
 
     def fail(self, message: str) -> None:
-        """Say in the table's place why there is none."""
+        """Show a message instead of the table: why there is none."""
         self.table = None
         self.waiting = message
         self.redraw()
@@ -272,22 +239,22 @@ class TableView(DeltaLines, can_focus=True):
     def on_resize(self) -> None:
         self._fitted = None
         top = scrolled(self.top, self.cursor, self.page, len(self.order))
-        if abs(top - self.top) > self.page > 0:  # the cursor moved while there was no room for it
+        if abs(top - self.top) > self.page > 0:  # the cursor moved while it could not be shown
             self._to_middle(self.cursor)
             self.redraw()
         elif top != self.top:
             self.top = top
-            self.redraw()  # the picture may have been made before this message came
+            self.redraw()  # the lines may have been drawn before this event
 
     # Drawing
 
     @property
     def _chip(self) -> int:
-        """Cells of the colour chip at the left."""
+        """Cells before the columns: the colour chip, if any, and the cursor's mark."""
         return 2 if self.table is not None and self.table.colour is not None else 1
 
     def _columns(self) -> list[tuple[Column, int]]:
-        width = self.size.width - self._chip - 2  # a scroll bar and a cell before it
+        width = self.size.width - self._chip - 2  # less the scroll bar and a cell before it
         if self.table is None:
             return []
         if self._fitted is None or self._fitted[0] != width:
@@ -295,7 +262,7 @@ class TableView(DeltaLines, can_focus=True):
         return self._fitted[1]
 
     def _blank(self) -> Strip:
-        """An empty line: always the same one, so that a repaint need not send it again."""
+        """An empty line; always the same, so that a repaint does not send it again."""
         return Strip.blank(self.size.width, self.rich_style)
 
     def render_line(self, y: int) -> Strip:

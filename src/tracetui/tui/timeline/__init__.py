@@ -1,8 +1,7 @@
 """The timeline as Textual widgets: `TimelineView` (overview, ruler, lanes) and `SelectionBar`.
 
-The screen around them makes the walk that is shown, hands `view.bar = bar` over and listens to the messages
-`SelectionChanged`, `ViewportChanged`, `RangeChanged` and `GapClicked`. All drawing is done by
-`tracetui.timeline`.
+The screen makes the session, sets `view.bar = bar` and handles the messages `SelectionChanged`,
+`ViewportChanged`, `RangeChanged` and `GapClicked`. `tracetui.timeline` does all the drawing.
 """
 
 from tracetui.tui.timeline.bar import SelectionBar

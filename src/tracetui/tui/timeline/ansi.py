@@ -1,4 +1,4 @@
-"""A canvas's style numbers as terminal codes, and as Rich styles for whoever wants those."""
+"""A canvas's style numbers as terminal codes and as Rich styles."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def _attributes(attributes: int, reverse: bool) -> str:
 
 
 def ansi(runs: Sequence[Run | int]) -> str:
-    """Runs as text with the fewest colour changes; ends with everything reset.
+    """Runs as text with as few colour changes as possible; ends with a reset.
 
-    A number stands for so many cells that stay as they are: the cursor jumps over them.
+    A number is a count of cells that stay as they are: the cursor jumps over them.
     """
     parts: list[str] = []
     ink_now, paper_now, other_now = -1, -1, (0, False)

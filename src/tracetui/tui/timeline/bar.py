@@ -1,4 +1,4 @@
-"""The one line about the selected event that is always in view."""
+"""The line about the selected event that is always in view."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tracetui.tui.timeline.delta_strips import whole
 from tracetui.units import duration, tick
 
 Part = tuple[str, bool]
-"""Text, and whether it stands out."""
+"""A text, and whether it is bright."""
 LEAST_NAME = 24
-"""Cells that the name keeps before anything else gives way."""
+"""Cells that the name keeps while other parts are left out."""
 
 
 class SelectionBar(Widget):
@@ -35,7 +35,7 @@ class SelectionBar(Widget):
         self._theme = DARK
 
     def show(self, parts: list[Part], theme: Theme) -> bool:
-        """Show a line (plain text, never markup). False where nothing changed."""
+        """Show a line of plain text. False if nothing changed."""
         if parts == self._parts and theme is self._theme:
             return False
         self._parts, self._theme = parts, theme
@@ -66,11 +66,11 @@ def describe(
     offset: int = 0,
     before_lane: str = "",
 ) -> list[Part]:
-    """The selected event's line, at most `width` cells. `offset`: from the trace's time to the axis's;
-    `before_lane`: what tells its lane from those of other recordings.
+    """The selected event's line, at most `width` cells. `offset`: ns from the trace's time to the axis's;
+    `before_lane`: a text that distinguishes its lane from those of other recordings.
 
-    Where it is too long the name is shortened; then the lane gives way, the self time and the start, each
-    as a whole; in the end the name is cut.
+    If it is too long, the name is shortened; then the lane, the self time and the start are left out, in this
+    order; in the end the name is cut.
     """
     i = slice_index
     start, length = int(trace.start[i]), int(trace.duration[i])

@@ -13,23 +13,23 @@ from tracetui.timeline.canvas import WIDE, Packed, Run, runs
 from tracetui.tui.timeline.ansi import ansi, rich_style
 
 SKIP = 6
-"""Unchanged cells that are worth a jump of the cursor."""
+"""The cursor jumps over more unchanged cells than this; fewer are sent again."""
 
 
 class Board:
-    """What the terminal shows of a widget, line by line; None where that is not known."""
+    """What the terminal shows of a widget, line by line; None where we do not know."""
 
     def __init__(self, height: int) -> None:
         self.lines: list[Packed | None] = [None] * height
 
 
 class DeltaStrip(Strip):
-    """A line that sends a colour only where it changes, and only the cells that differ from the screen's.
+    """A line that sends colours only where they change, and only the cells that have changed.
 
-    Textual's own strips reset the colour for every segment, and a change sends all that lies on its left.
+    Textual's own strips reset the colour after every segment, and send everything to the left of a change.
     Here a widget refreshes the region up to `end`, the compositor asks for it with `crop(0, end)`, and gets a
-    patch. Whole lines are sent in full; where a dialog lies over a line, the compositor divides it, and from
-    then on what the terminal shows there is not known until the line is sent in full again.
+    patch. Whole lines are sent in full. Where a dialog covers part of a line, the compositor divides it: from
+    then on we do not know what the terminal shows there, until the line is sent in full again.
     """
 
     __slots__ = ["_board", "_cells", "_line", "end"]
@@ -39,7 +39,7 @@ class DeltaStrip(Strip):
         super().__init__(segments, len(cells))
         self._cells, self._line, self._board = cells, line, board
         self.end = changed_end(board.lines[line], cells)
-        """The cell after the last that differs from what the terminal shows."""
+        """The cell after the last one that differs from what the terminal shows."""
 
     def render(self, console: Console) -> str:
         self._board.lines[self._line] = self._cells
@@ -64,7 +64,7 @@ class DeltaStrip(Strip):
         return super().divide(cuts)
 
     def patch(self) -> str:
-        """What turns the line that the terminal shows into this one, from the line's beginning."""
+        """The codes that turn the line on the terminal into this one; the cursor is at its start."""
         shown = self._board.lines[self._line]
         self._board.lines[self._line] = self._cells
         if shown is None or len(shown) != len(self._cells):
@@ -93,7 +93,7 @@ class _Patch(Strip):
 
 
 def changed(shown: Packed, cells: Packed) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Which cells differ; both of a wide character where one does, for it is sent as one."""
+    """Which cells differ; both cells of a wide character if either does."""
     different: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = shown != cells
     second = np.flatnonzero(cells >> 24 == WIDE)
     if len(second):
@@ -104,7 +104,7 @@ def changed(shown: Packed, cells: Packed) -> np.ndarray[tuple[int, ...], np.dtyp
 
 
 def changed_end(shown: Packed | None, cells: Packed) -> int:
-    """The cell after the last that differs; all of them where what is shown is not known."""
+    """The cell after the last one that differs; the line's length if we do not know what is shown."""
     if shown is None or len(shown) != len(cells):
         return len(cells)
     different = np.flatnonzero(changed(shown, cells))
@@ -112,7 +112,7 @@ def changed_end(shown: Packed | None, cells: Packed) -> int:
 
 
 def spans(different: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> list[tuple[int, int]]:
-    """The stretches of cells to send: those that differ, and the few that lie between two of them."""
+    """The spans of cells to send: those that differ, and short runs between them."""
     at = np.flatnonzero(different)
     if not len(at):
         return []
@@ -123,7 +123,7 @@ def spans(different: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> list[tu
 
 
 def whole(cells: Sequence[Run], width: int) -> Strip:
-    """A line that is always sent in full, in few bytes."""
+    """A line that is always sent in full, but in few bytes."""
     return _Whole(cells, width)
 
 

@@ -1,4 +1,4 @@
-"""What the timeline tells the screen around it, and the small things that are handed to it."""
+"""The messages from the timeline to its screen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class GapId:
 
 
 class SelectionChanged(Message):
-    """Another event is selected (None: none is)."""
+    """Another event was selected; None: the selection was cleared."""
 
     def __init__(self, event: Event | None) -> None:
         self.event = event
@@ -27,7 +27,7 @@ class SelectionChanged(Message):
 
 
 class ViewportChanged(Message):
-    """The stretch of time on the screen changed. Sent at most once per frame."""
+    """The visible time range changed. Sent at most once per frame."""
 
     def __init__(self, viewport: Viewport) -> None:
         self.viewport = viewport
@@ -35,7 +35,7 @@ class ViewportChanged(Message):
 
 
 class RangeChanged(Message):
-    """The selected range (nanoseconds) changed; None: there is none any more."""
+    """The selected range (ns) changed; None: it was cleared."""
 
     def __init__(self, range_ns: tuple[int, int] | None) -> None:
         self.range_ns = range_ns
@@ -43,7 +43,7 @@ class RangeChanged(Message):
 
 
 class GapClicked(Message):
-    """A gap on a lane of a device of recording `of` was clicked."""
+    """A gap on a device lane of recording `of` was clicked."""
 
     def __init__(self, gap: GapId, of: int = 0) -> None:
         self.gap, self.of = gap, of

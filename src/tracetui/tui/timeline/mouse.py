@@ -1,4 +1,4 @@
-"""The mouse on the timeline: click, wheel and drag. Moving it without a button costs nothing."""
+"""The mouse on the timeline: click, wheel and drag."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHEEL_ZOOM = 1.25
 
 
 class Mouse:
-    """Turns the mouse's events on a widget into moves of the session that it shows."""
+    """Turns mouse events on a widget into moves of its session."""
 
     def __init__(self, widget: Widget, session: Session) -> None:
         self._widget, self._walk, self._lanes = widget, session.walk, session.lanes
@@ -25,7 +25,7 @@ class Mouse:
         self._dragged = False
 
     def handle(self, event: events.MouseEvent) -> None:
-        """Do what an event asks for."""
+        """Handle one event."""
         match event:
             case events.MouseScrollDown():
                 self._wheel(event, 1)
@@ -64,7 +64,7 @@ class Mouse:
             self._to_overview(event.x)
 
     def _drag(self, event: events.MouseMove, x: int, y: int) -> None:
-        """`x`, `y`: where the button was pressed."""
+        """`x`, `y`: where the button went down."""
         view, labels = self._walk.scene.view, self._walk.scene.labels
         if y == 0:
             self._to_overview(event.x)
@@ -82,7 +82,7 @@ class Mouse:
             self._click(*pressed)
 
     def _fit_selection(self) -> None:
-        """A double click fits what the first one selected."""
+        """A double click: fit what the first click selected."""
         source, selected = self._walk.scene.source, self._walk.scene.selected
         if selected >= 0:
             start = source.start(selected)

@@ -1,4 +1,4 @@
-"""When the next frame may be drawn: when the last one has left, and over SSH not too many a second."""
+"""When to draw the next frame: once the last one is sent, and over SSH not too often."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from textual.app import App
 from tracetui.tui.textual_private import behind
 
 RETRY = 0.004
-"""Seconds until a terminal that had not kept up is looked at again."""
+"""Seconds between checks of a terminal that cannot keep up."""
 SSH_FRAMES = 20
-"""Frames a second over SSH, where nobody asks for others: 10 kB each of a held pan are 1.6 Mbit/s."""
+"""Default frames a second over SSH: at 10 kB each, a held pan sends 1.6 Mbit/s."""
 
 
 def frame_limit(asked: int | None, environ: Mapping[str, str] = os.environ) -> int:
-    """Frames a second at most, 0 for no limit: what the settings ask for, else by where the terminal is."""
+    """Frames a second at most, 0 for no limit: from the settings, else limited over SSH only."""
     if asked is not None:
         return asked
     return SSH_FRAMES if environ.get("SSH_CONNECTION") or environ.get("SSH_TTY") else 0
 
 
 class Pace:
-    """Holds frames back: a key after a pause is answered at once, keys that follow fast share a frame."""
+    """Limits the frames: a key after a pause is answered at once, fast keys share a frame."""
 
     def __init__(self, limit: int, clock: Callable[[], float] = time.monotonic) -> None:
-        """`limit`: frames a second, 0 for as many as there are."""
+        """`limit`: frames a second, 0 for no limit."""
         self._clock = clock
         self.period = 1 / limit if limit else 0.0
-        """Seconds between two frames at least."""
+        """Least seconds between two frames."""
         self._next = 0.0
 
     def wait(self, app: App[Any]) -> float:
-        """Seconds until it may be asked again whether to draw; 0.0: now, and the frame counts as drawn."""
+        """Seconds to wait before asking again; 0.0: draw now, and the frame counts as drawn."""
         now = self._clock()
         if now < self._next:
             return self._next - now

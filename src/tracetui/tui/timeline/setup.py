@@ -1,4 +1,4 @@
-"""What the timeline prepares once: the busy intervals of the devices, colours and the theme."""
+"""What the timeline needs first: a theme, and the series of values to draw."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tracetui.trace.model import Trace
 
 
 def theme_of(app: App[Any] | None) -> Theme:
-    """The theme that suits an app: without colours, with 16, or by its light or dark theme."""
+    """The theme for an app: without colours, with 16, or light or dark like the app's own."""
     if app is None:
         return DARK
     if app.no_color:
@@ -28,24 +28,24 @@ def theme_of(app: App[Any] | None) -> Theme:
 
 
 def themed(source: Source, theme: Theme) -> Source:
-    """The same with other colours."""
+    """The source with another theme."""
     if theme is source.palette.theme:
         return source
     return replace(source, palette=Palette(source.trace, theme))
 
 
 def series_of(trace: Trace, stopped: Callable[[], bool]) -> Iterator[list[Series]]:
-    """The values over time to draw, more each time; made in a thread, with a quarter of the time at most."""
+    """The series to draw, more each time; runs in a thread, and uses at most a quarter of the time."""
     begun = time.monotonic()
 
-    def going_on() -> bool:
+    def keep_going() -> bool:
         nonlocal begun
         time.sleep(min(1.0, 3 * (time.monotonic() - begun)))
         begun = time.monotonic()
         return not stopped()
 
     found: list[Series] = []
-    for make in (counters, launches, lambda trace: memory(trace, going_on)):
+    for make in (counters, launches, lambda trace: memory(trace, keep_going)):
         more = make(trace)
         if stopped():
             return

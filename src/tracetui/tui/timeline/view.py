@@ -1,4 +1,4 @@
-"""The timeline widget: it draws a walk's scene, and turns keys and clicks into moves."""
+"""The timeline widget: it draws a walk's scene and passes on the mouse."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ from tracetui.tui.timeline.setup import series_of, theme_of, themed
 
 
 class TimelineView(Widget, can_focus=True):
-    """Overview, ruler and lanes of a walk over one stretch of time.
-
-    The walk's methods change what is shown; many changes cost one frame.
-    """
+    """Overview, ruler and lanes of a walk. The walk's methods change them; many changes share a frame."""
 
     DEFAULT_CSS = "TimelineView { height: 1fr; width: 1fr; }"
     ALLOW_SELECT = False
@@ -40,24 +37,24 @@ class TimelineView(Widget, can_focus=True):
         walk = self.walk = session.walk
         self.lanes = session.lanes
         self.bar: SelectionBar | None = None
-        """Shows the selected event, in the same frame as the timeline itself."""
+        """The line about the selected event, drawn in the same frame as the timeline."""
         self._given_theme = theme
         self._cells: Packed | None = None
         self._board = Board(0)
         self._strips: list[DeltaStrip] = []
         self._waiting = False
         self._derived = 0
-        """Recordings whose series are made or being made."""
+        """How many recordings have their series, or are getting them."""
         self._mouse = Mouse(self, session)
         self.pace = Pace(frame_limit(None))
-        """Decides when a frame may be drawn."""
+        """Decides when to draw."""
         self._shown: Viewport | None = None
         walk.on_change = self._wake
         walk.on_select = lambda event: self.post_message(SelectionChanged(event))
         walk.on_range = lambda band: self.post_message(RangeChanged(band))
 
     def set_theme(self, theme: Theme | None) -> None:
-        """Other colours; None follows the app's theme."""
+        """Change the colours; None follows the app's theme."""
         self._given_theme = theme
         theme = theme or theme_of(self.app)
         self.walk.change(sources=tuple(themed(source, theme) for source in self.walk.scene.sources))
@@ -67,7 +64,7 @@ class TimelineView(Widget, can_focus=True):
     def _wake(self) -> None:
         if not self._waiting and self.is_mounted:
             self._waiting = True
-            # Behind the keys that already wait: a held key changes the scene many times per frame.
+            # After the keys that are already queued: a held key changes the scene many times per frame.
             self.call_later(self._draw)
 
     def _draw(self) -> None:
@@ -83,7 +80,7 @@ class TimelineView(Widget, can_focus=True):
         barred = self._update_bar()
         if regions:
             self.refresh(*regions)
-            # Both at once, so that they leave in one write.
+            # Both now, so that they are sent in one write.
             self.screen.post_message(messages.Update(self))
         if barred is not None:
             self.screen.post_message(messages.Update(barred))
@@ -92,9 +89,9 @@ class TimelineView(Widget, can_focus=True):
             self.post_message(ViewportChanged(self.walk.view))
 
     def _render_frame(self) -> list[Region]:
-        """Paint the scene; the lines that changed, as regions."""
+        """Paint the scene. Returns the lines that changed, as regions."""
         width, height = self.size
-        cells = paint(self.walk.scene, height).packed()[:, :width]  # the labels alone may be wider than that
+        cells = paint(self.walk.scene, height).packed()[:, :width]  # the labels alone may be wider
         before = self._cells
         if before is None or before.shape != cells.shape:
             self._board = Board(height)
@@ -105,7 +102,7 @@ class TimelineView(Widget, can_focus=True):
             for y in lines:
                 self._strips[y] = DeltaStrip(cells[y], y, self._board)
         self._cells = cells
-        # Up to the last cell that differs from the screen's.
+        # Each up to the last cell that has changed.
         return [Region(0, y, self._strips[y].end, 1) for y in lines if self._strips[y].end]
 
     def _update_bar(self) -> SelectionBar | None:
