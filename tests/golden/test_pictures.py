@@ -145,7 +145,7 @@ def test_layouts(
     """How many rows each track shows on screens of any height, and what is pinned."""
     lines = []
     for height in range(1, 60, 2):
-        layout = lay_out(trace, height)
+        layout = lay_out([trace], height)
         kinds = "".join("lpdc"[of] for of in layout.of.tolist())
         lines.append(f"{height} {kinds} {layout.ref.tolist()} {layout.shown.tolist()} {layout.pinned}")
         lines.append(f"  {layout.with_counters(3, height).shown.tolist()} {layout.headings.tolist()}")

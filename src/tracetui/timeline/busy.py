@@ -29,5 +29,5 @@ def _union(trace: Trace, mask: Bool) -> Union:
 
 def overall(parts: Collection[Union]) -> float:
     """Busy share of the time from first start to last end, over all devices; 0.0 if nothing ran."""
-    span = sum(int(one.end[-1] - one.start[0]) for one in parts if len(one))
+    span = sum(int(one.end[-1]) - int(one.start[0]) for one in parts if len(one))
     return sum(one.total for one in parts) / span if span else 0.0
