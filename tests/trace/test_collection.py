@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,16 @@ FILES = sorted(
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "cuda_sync", "concurrent_kernel")
 RUNTIME = ("cuda_runtime", "cuda_driver", "runtime")
 
-each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.split(".")[0])
+# Of scope "module", so that the tests of one file come one after another and share what is read of it.
+each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.split(".")[0], scope="module")
 
 
+@lru_cache(maxsize=2)
+def loaded(path: Path) -> Trace:
+    return load(path)
+
+
+@lru_cache(maxsize=2)
 def read(path: Path, number: Callable[[str], Any] = Decimal) -> list[dict[str, Any]]:
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     try:
@@ -56,7 +64,7 @@ def synchronous(trace: Trace) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 @each_file
 def test_no_slice_is_lost(path: Path) -> None:
-    trace, events = load(path), read(path)
+    trace, events = loaded(path), read(path)
     assert trace.phases == Counter(e["ph"] for e in events)
     expected = Counter(
         (e.get("name", ""), nanoseconds(e["ts"]), nanoseconds(e.get("dur", e.get("tdur", 0))))
@@ -75,7 +83,7 @@ def test_no_slice_is_lost(path: Path) -> None:
 
 @each_file
 def test_pairs_end_where_a_stack_says(path: Path) -> None:
-    trace, events = load(path), read(path)
+    trace, events = loaded(path), read(path)
     stacks: dict[tuple[str, str], list[tuple[str, int]]] = {}
     expected: Counter[tuple[str, int, int]] = Counter()
     for e in sorted((e for e in events if e["ph"] in "BE"), key=lambda e: nanoseconds(e["ts"])):
@@ -94,7 +102,7 @@ def test_pairs_end_where_a_stack_says(path: Path) -> None:
 
 @each_file
 def test_launches_and_ops(path: Path) -> None:
-    trace, events = load(path), read(path)
+    trace, events = loaded(path), read(path)
 
     def args(e: dict[str, Any]) -> dict[str, Any]:
         return e.get("args") or {}
@@ -128,7 +136,7 @@ def test_launches_and_ops(path: Path) -> None:
 
 @each_file
 def test_columns_are_in_order_and_lanes_cover_them(path: Path) -> None:
-    trace = load(path)
+    trace = loaded(path)
     key = list(zip(trace.lane.tolist(), trace.start.tolist(), (-trace.duration).tolist(), strict=True))
     assert key == sorted(key)
     assert [lane.first for lane in trace.lanes[1:]] == [lane.last for lane in trace.lanes[:-1]]
@@ -147,7 +155,7 @@ def test_columns_are_in_order_and_lanes_cover_them(path: Path) -> None:
 
 @each_file
 def test_flows_join_what_the_file_joins(path: Path) -> None:
-    trace, events = load(path), read(path)
+    trace, events = loaded(path), read(path)
     ids: dict[Any, set[str]] = {}
     for e in events:
         if e.get("cat") == "fwdbwd":
@@ -162,7 +170,7 @@ def test_flows_join_what_the_file_joins(path: Path) -> None:
 
 @each_file
 def test_args_come_back(path: Path) -> None:
-    trace = load(path)
+    trace = loaded(path)
     events = read(path, float)
     starts = absolute(trace)
     wanted = np.linspace(0, len(trace) - 1, 50, dtype=np.int64)
@@ -178,7 +186,7 @@ def test_args_come_back(path: Path) -> None:
 def test_any_chunking_gives_the_same_columns(
     path: Path, size: int, workers: int, load_in: Callable[..., Trace]
 ) -> None:
-    whole = load(path, workers=1)
+    whole = loaded(path)
     # A thousand chunks are enough of a large file.
     assert_same(whole, load_in(path, max(size, whole.info.text_size // 1000), workers, 300_000))
 

@@ -21,8 +21,9 @@ import pytest
 from textual.pilot import Pilot
 
 from tracetui.tui.app import TracetuiApp
+from tracetui.tui.screens.trace import TraceScreen
 
-from .conftest import app_of, screen_of
+from .conftest import app_of, screen_of, until
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 SIZE = (120, 36)
@@ -115,7 +116,14 @@ class Person:
         for key in keys:
             self.presses += 1
             await self.pilot.press(*(key if isinstance(key, Word) else [key]))
+            await until(self.pilot, self.sees_the_table)
         assert self.presses <= MOST
+
+    def sees_the_table(self) -> bool:
+        """Whether the open pane, if any, has its table: a person waits for that before the next key."""
+        screen = self.app.screen
+        pane = screen.area.open if isinstance(screen, TraceScreen) else None
+        return pane is None or pane.table is not None
 
     @property
     def screen(self) -> str:
