@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tracetui.cli.check import check_command
-from tracetui.trace import load
+from tracetui.formats.chrome_json.clean import write_clean
+from tracetui.trace import TraceError, load
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -110,3 +111,13 @@ def test_what_cannot_be_done(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert len(result.output.splitlines()) == 1
     assert run().exit_code == 2
+
+
+def test_events_of_another_format_are_not_written(tmp_path: Path) -> None:
+    class Other:
+        """Reads events, but of no JSON."""
+
+    out = tmp_path / "copy.json"
+    with pytest.raises(TraceError, match=r"copy\.json: only Chrome traces can be written"):
+        write_clean(Other(), 0, str(out))  # type: ignore[arg-type]
+    assert not out.exists()

@@ -104,7 +104,8 @@ class SearchKeys:
         if not self.search:
             self.host.say("nothing is searched for yet: press /")
             return
-        sheet = MatchesScreen(self.host.trace, self.search.slice, self.search.query)
+        found = self.search.slice[self.search.recording == self.host.walk.active]
+        sheet = MatchesScreen(self.host.trace, found, self.search.query)
         self.host.screen.app.push_screen(sheet, self.host.jump_if)
 
     def action_time(self) -> None:
