@@ -15,6 +15,7 @@ import pytest
 from textual import app, pilot
 from textual._context import active_app
 from textual.app import App
+from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 
 LONGEST = 30.0
@@ -59,8 +60,20 @@ async def until(pilot: Pilot[Any], true: Callable[[], object], seconds: float = 
         wait = min(1.5 * wait, 0.02)
 
 
+_PARSED: dict[tuple[object, ...], Any] = {}
+_parse = Stylesheet._parse_rules
+
+
+def _parse_once(self: Stylesheet, css: str, *args: Any, **options: Any) -> Any:
+    key = (css, *args, *options.items(), *sorted(self._variables.items()))
+    if key not in _PARSED:
+        _PARSED[key] = _parse(self, css, *args, **options)
+    return _PARSED[key]
+
+
 def drive(patch: pytest.MonkeyPatch) -> None:
-    """Make every Pilot wait in this way."""
+    """Make every Pilot wait in this way, and parse each style sheet once for all apps."""
+    patch.setattr(Stylesheet, "_parse_rules", _parse_once)
 
     async def idle(least: float = 0, most: float = 0) -> None:
         await settle(active_app.get())

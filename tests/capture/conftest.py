@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tracetui.capture import CaptureOptions
+from tracetui.capture import CaptureOptions, process
+
+from . import warm
 
 MODEL = {"layers": 1, "dim": 32, "heads": 4, "seq": 8, "hidden": 32, "vocab": 64, "batch": 2}
 SMALL: dict[str, dict[str, Any]] = {
@@ -30,6 +34,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("torch"):
                 item.add_marker(pytest.mark.skip(reason="PyTorch is not installed"))
+
+
+@pytest.fixture
+def warm_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Captures that begin with PyTorch loaded; those with a Python of their own begin as always."""
+
+    def start(command: list[str], **how: Any) -> subprocess.Popen[bytes]:
+        warmed = sys.platform == "linux" and command[0] == sys.executable
+        return (warm.Popen if warmed else subprocess.Popen)(command, **how)
+
+    monkeypatch.setattr(process, "subprocess", SimpleNamespace(Popen=start, PIPE=subprocess.PIPE))
 
 
 @pytest.fixture

@@ -164,6 +164,7 @@ def test_a_forked_process_that_holds_the_pipes(tmp_path: Path, options: Make) ->
     assert not alive(told[0])
 
 
+@pytest.mark.usefixtures("warm_start")
 @torch
 @pytest.mark.parametrize(("code", "words"), [(3, "with exit status 3"), ("no data", "with: no data")])
 def test_an_exit_status_of_the_script(code: object, words: str, tmp_path: Path, options: Make) -> None:
@@ -191,6 +192,7 @@ def test_a_missing_directory(tmp_path: Path, options: Make) -> None:
     assert end.message == f"cannot write to {output}: no such directory"
 
 
+@pytest.mark.usefixtures("warm_start")
 @torch
 def test_a_directory_that_goes_away(sleeper: str, tmp_path: Path, options: Make) -> None:
     script = tmp_path / "remover.py"
@@ -268,6 +270,7 @@ def test_a_python_that_is_none(python: str, words: str, options: Make) -> None:
     assert (end.kind, end.message) == ("no_python", words)
 
 
+@pytest.mark.usefixtures("warm_start")
 @torch
 def test_no_such_device(options: Make) -> None:
     import importlib
@@ -280,6 +283,7 @@ def test_no_such_device(options: Make) -> None:
     assert "sees no CUDA device; try --device cpu" in end.message
 
 
+@pytest.mark.usefixtures("warm_start")
 @torch
 def test_a_backend_that_the_device_has_not(options: Make) -> None:
     end = start(options("attention", {"backend": "cudnn"})).wait()
@@ -304,6 +308,7 @@ def test_a_callback_may_wait_for_a_thread_that_asks_for_events(options: Make, tm
     assert wait_until(lambda: asked == [1, 2])
 
 
+@pytest.mark.usefixtures("warm_start")
 @torch
 def test_events_come_one_at_a_time_and_in_order(options: Make) -> None:
     seen: list[object] = []

@@ -14,7 +14,7 @@ from tests.capture.test_workloads import same_rows
 
 from tracetui.capture import CaptureOptions, Done, Failed, Output, start
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_start")]
 
 Make = Callable[..., CaptureOptions]
 
