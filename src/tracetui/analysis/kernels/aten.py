@@ -140,7 +140,7 @@ def _foreach(name: str, args: tuple[str, ...]) -> KernelName:
     functor = cxx.parse(args[1]) if len(args) > 1 else cxx.Function((), ())
     dtype = cxx.first_dtype(functor.args)
     inner = next((cxx.parse(arg).base for arg in args[2:] if cxx.dtype_of(arg) is None), "")
-    op = _op_name(inner) if inner else _op_name(functor.base)
+    op = op_name(inner) if inner else op_name(functor.base)
     if functor.base.startswith("PointwiseOp"):
         op = _POINTWISE_TERNARY.get(op, op)
     low = functor.base.lower()
@@ -194,7 +194,7 @@ def _functor(text: str) -> tuple[str | None, str | None, str | None]:
     if dtype is None and typed:
         types = [cxx.dtype_of(item) for item in typed]
         dtype = types[-1] if types[0] == "bool" else types[0]
-    op = _op_name(base) if base else None
+    op = op_name(base) if base else None
     if base == "GeluCUDAKernelImpl" and cxx.lambda_number(text) == 1:
         op = "gelu (tanh)"  # the function's first branch is the tanh approximation, its second the exact one
     if op and scalar and not op.endswith("scalar"):
@@ -202,7 +202,8 @@ def _functor(text: str) -> tuple[str | None, str | None, str | None]:
     return op, dtype, _size(text)
 
 
-def _op_name(base: str) -> str:
+def op_name(base: str) -> str:
+    """What a functor of this name computes: ``MulFunctor`` multiplies."""
     if base in _OPS:
         return _OPS[base]
     text, cut = _TAIL.subn("", base)
