@@ -15,6 +15,7 @@ from tracetui.analysis.flops import Work, work_of
 from tracetui.analysis.gaps import device_of, work_of_devices
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.kernels.gemm import UNALIGNED
+from tracetui.analysis.kernels.letters import letters
 from tracetui.analysis.kernels.model import KernelName
 from tracetui.trace import Trace
 from tracetui.units import duration, plural, rate, share, significant, size
@@ -58,15 +59,20 @@ def explain_device_event(trace: Trace, i: int) -> Parts:
 
 
 def _name_facts(name: KernelName) -> list[tuple[str, str]]:
+    """The name's fields; where its letters can be spelled out, those instead of what they say."""
+    spelled = letters(name)
     fields = (
-        ("family", name.family if name.family != "other" else None),
-        ("architecture", name.arch), ("type", name.dtype), ("tile", name.tile),
-        ("stages", str(name.stages) if name.stages is not None else None),
-        ("cluster", name.cluster), ("instruction", name.instruction), ("layout", name.layout),
+        ("family", name.family if name.family != "other" else None), ("architecture", name.arch),
+        ("type", name.dtype), ("instruction", name.instruction),
         ("tensor cores", {True: "yes", False: "no", None: None}[name.tensor_cores]),
     )  # fmt: skip
-    facts = [(label, value) for label, value in fields if value]
-    return facts + [("name says", note) for note in name.notes]
+    shape = (
+        ("tile", name.tile), ("stages", str(name.stages) if name.stages is not None else None),
+        ("cluster", name.cluster), ("layout", name.layout),
+    )  # fmt: skip
+    facts = [(label, value) for label, value in (fields if spelled else fields + shape) if value]
+    notes = [("name says", note) for note in name.notes if not spelled or note == UNALIGNED]
+    return [*facts, *spelled, *notes]
 
 
 def _work(trace: Trace, op: int, name: KernelName) -> Work | None:

@@ -144,7 +144,7 @@ _DSL_KINDS = {
 
 
 def _generated(name: str, types: re.Match[str]) -> KernelName:
-    """``bmm_Bfloat16_E4m3E4m3_Fp32_t128x16x128_s6_...``: trtllm-gen's products, by the types of output, A and B."""
+    """``bmm_Bfloat16_E4m3E4m3_Fp32_t128x16x128_s6_...``: trtllm-gen's products: types of output, A, B."""
     dtype = _GEN_TYPES.get(types[2])
     tile, stages = _GEN_TILE.search(name[:300]), _GEN_STAGES.search(name[:300])
     sm = re.search(r"_sm(\d{2,3})", name[:400])

@@ -126,7 +126,7 @@ def _tensile(name: str, text: str) -> KernelName:
     return KernelName(
         name, "rocm", short, "gemm", f"gfx{isa}" if isa else None, dtype, tile, instruction=shape,
         layout=layout or None, tensor_cores=True if shape else None,
-        notes=("bias epilogue",) if "Bias" in tokens else (),
+        notes=("can add a bias",) if "Bias" in tokens else (),
     )  # fmt: skip
 
 
