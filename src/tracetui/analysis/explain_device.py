@@ -61,16 +61,15 @@ def explain_device_event(trace: Trace, i: int) -> Parts:
 def _name_facts(name: KernelName) -> list[tuple[str, str]]:
     """The name's fields; where its letters can be spelled out, those instead of what they say."""
     spelled = letters(name)
-    fields = (
-        ("family", name.family if name.family != "other" else None), ("architecture", name.arch),
-        ("type", name.dtype), ("instruction", name.instruction),
-        ("tensor cores", {True: "yes", False: "no", None: None}[name.tensor_cores]),
-    )  # fmt: skip
-    shape = (
-        ("tile", name.tile), ("stages", str(name.stages) if name.stages is not None else None),
-        ("cluster", name.cluster), ("layout", name.layout),
-    )  # fmt: skip
-    facts = [(label, value) for label, value in (fields if spelled else fields + shape) if value]
+    fields = {
+        "family": name.family if name.family != "other" else None,
+        "architecture": name.arch, "type": name.dtype, "tile": name.tile,
+        "stages": str(name.stages) if name.stages is not None else None,
+        "cluster": name.cluster, "instruction": name.instruction, "layout": name.layout,
+        "tensor cores": {True: "yes", False: "no", None: None}[name.tensor_cores],
+    }  # fmt: skip
+    said = ("tile", "stages", "cluster", "layout") if spelled else ()
+    facts = [(label, value) for label, value in fields.items() if value and label not in said]
     notes = [("name says", note) for note in name.notes if not spelled or note == UNALIGNED]
     return [*facts, *spelled, *notes]
 

@@ -39,6 +39,7 @@ _ALGORITHMS = ("RING", "TREE", "NVLS", "COLLNET", "PAT")
 _PROTOCOLS = ("LL128", "LL", "SIMPLE")
 _REDUCTIONS = ("SumPostDiv", "PreMulSum", "Sum", "Prod", "MinMax", "Min", "Max", "Avg")
 _REDUCING = ("AllReduce", "ReduceScatter", "Reduce")
+_READ = 1000
 _KERNEL = re.compile(r"_?kernel(?=_|$)|Kernel$")
 
 
@@ -48,7 +49,7 @@ def is_communication(name: str) -> bool:
     if name.startswith("triton_") and name[7:10] in inductor.KINDS:
         return False
     path = cxx.parse(cxx.readable(name)).path
-    low, base = "::".join(path).lower(), path[-1].lower() if path else ""
+    low, base = "::".join(path)[:_READ].lower(), path[-1][:_READ].lower() if path else ""
     if _LOCAL.search(base):
         return False
     words = low.replace("_", "")

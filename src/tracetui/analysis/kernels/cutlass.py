@@ -19,7 +19,7 @@ _CAST = re.compile(r"\((?:int|bool|unsigned int|long|unsigned long)\)|cute::|cut
 _SIZES = re.compile(r"tuple<C<(\d{1,4})>, ?C<(\d{1,4})>, ?C<(\d{1,4})> ?>")
 _SHAPE = re.compile(r"GemmShape\W{1,3}(\d{1,4}), (\d{1,4}), (\d{1,4})")
 _WAY = re.compile(r"Conv[23]d(Fprop|Dgrad|Wgrad)")
-_MAINLOOP = re.compile(r"Mainloop(Sm\d{2,3})[a-z]?(\w*)\W{1,3}(\d{1,2})\b")
+_MAINLOOP = re.compile(r"Mainloop(Sm\d{2,3})[a-z]?(\w{0,80})\W{1,3}(\d{1,2})\b")
 _SM = re.compile(r"\b[Ss]m_?(\d{2,3})\b|_sm(\d{2,3})")
 _TYPE = re.compile(
     r"\b(?:float_e[45]m[23]_t|float_e2m1_t|tfloat32_t|bfloat16_t|half_t|__half|__nv_bfloat16|signed char)\b"
@@ -29,9 +29,7 @@ _DSL = re.compile(r"kernel_cutlass_(\w+)")
 _DSL_CLASS = re.compile(r"[A-Z]\w*$")
 _DSL_END = re.compile(r"_object_at|_tensor|_Tensor|_None")
 _DSL_TYPE = re.compile(r"tensorptr(bf16|f16|f32|f8e4m3|f8e5m2|f4)")
-_GEN = re.compile(
-    r"(?:bmm|gemm)_([A-Z]\w+?)_([A-Z][a-z0-9]+?m\d|Bfloat16|Fp16|Fp32|[A-Z][a-z0-9]+?m\d)(\w*?)_Fp(?:32|16)_"
-)
+_GEN_TYPE = re.compile(r"MxE4m3|MxE2m1|E4m3|E2m1|Bfloat16|Fp16")
 _GEN_TYPES = {
     "E4m3": "fp8",
     "E2m1": "fp4",
@@ -49,9 +47,10 @@ def decode_library(name: str, function: cxx.Function) -> KernelName | None:
     """Decode a name of CUTLASS 4, trtllm-gen, Marlin or DeepGEMM, or None."""
     if name.startswith("kernel_cutlass_"):
         return _dsl(name)
-    if name.startswith(("bmm_", "gemm_")) and (types := _GEN.match(name)):
-        return _generated(name, types)
-    if found := _FMHA.match(name):
+    words = name[:300].split("_")
+    if words[0] in ("bmm", "gemm") and words[3:4] == ["Fp32"] and (types := _GEN_TYPE.match(words[2])):
+        return _generated(name, words, types.group())
+    if found := _FMHA.match(name[:300]):
         dtype = _GEN_TYPES.get(found[2])
         way = "context" if "Context" in name else "generation" if "ForGen" in name else None
         short = join_words("fmha", way, dtype, f"d{found[3]}")
@@ -67,9 +66,8 @@ def decode_library(name: str, function: cxx.Function) -> KernelName | None:
 def decode_template(name: str) -> KernelName | None:
     """Decode a product or convolution by CUTLASS's templates, or None if it is not one."""
     text = _CAST.sub("", name[:_READ])
-    if "gemm" not in text.lower() or not (
-        "cutlass" in name[:300] or "Mainloop" in text or "GemmShape" in text
-    ):
+    way = _WAY.search(text)
+    if "cutlass" not in name[:300] and "Mainloop" not in text and "GemmShape" not in text:
         return None
     mainloop = _MAINLOOP.search(text)
     mma = cxx.template_args(text, "CollectiveMma") or cxx.template_args(text, "CollectiveConv")
@@ -83,7 +81,7 @@ def decode_template(name: str) -> KernelName | None:
         tile, cluster, typed = sizes[0], next(iter(sizes[1:2]), None), _TYPE.search(text)
     elif shape:
         tile, cluster, typed = shape.groups(), None, _TYPE.search(text)
-    elif mainloop:
+    elif mainloop or way:
         tile, cluster, typed = None, None, _TYPE.search(text)
     else:
         return None
@@ -92,7 +90,6 @@ def decode_template(name: str) -> KernelName | None:
         arch = f"sm{sm[1] or sm[2]}"
     narrow = _NARROW.search(text[:200])
     dtype = narrow[1].removeprefix("nv") if narrow else cxx.dtype_of(typed.group()) if typed else None
-    way = _WAY.search(text)
     kind = "conv" if way or "CollectiveConv" in text or "ImplicitGemmConvolution" in text else "gemm"
     grouped = "GroupProblemShape" in text or (mainloop is not None and mainloop[2].startswith("Array"))
     schedule = next((word for word in ("Pingpong", "Cooperative") if word in text), "")
@@ -143,14 +140,13 @@ _DSL_KINDS = {
 }
 
 
-def _generated(name: str, types: re.Match[str]) -> KernelName:
+def _generated(name: str, words: list[str], operand: str) -> KernelName:
     """``bmm_Bfloat16_E4m3E4m3_Fp32_t128x16x128_s6_...``: trtllm-gen's products: types of output, A, B."""
-    dtype = _GEN_TYPES.get(types[2])
+    dtype = _GEN_TYPES[operand]
     tile, stages = _GEN_TILE.search(name[:300]), _GEN_STAGES.search(name[:300])
     sm = re.search(r"_sm(\d{2,3})", name[:400])
-    result = _GEN_TYPES.get(types[1], types[1].lower())
-    out = f"→{result}" if result != dtype else ""
-    short = join_words(name[:4].strip("_"), f"{dtype or types[2].lower()}{out}", tile[1] if tile else None)
+    result = _GEN_TYPES.get(words[1], words[1].lower())
+    short = join_words(words[0], dtype if result == dtype else f"{dtype}→{result}", tile[1] if tile else None)
     return KernelName(
         name, "tensorrt_llm", short, "gemm", f"sm{sm[1]}" if sm else None, dtype, tile[1] if tile else None,
         stages=int(stages[1]) if stages else None, tensor_cores=True,

@@ -24,7 +24,7 @@ _MAJOR = {"n": "column-major", "t": "row-major"}
 _NVJET_TYPES = {"t": "bf16", "h": "fp16", "s": "fp32", "d": "fp64"}
 _ACCUMULATES = {"s": "fp32", "h": "fp16", "d": "fp64", "i": "int32"}
 _MATH = re.compile(r"(?<![a-z])([shdi])(?:\d{3,6}|\d{1,3}x\d{1,3}x\d{1,3})(?:gemm|fprop|dgrad|wgrad)")
-_NUMBERED = re.compile(r"(tilesize|stage|sliced|align|cga|warpgroupsize|warpsize)(\d[\dx]{0,11})")
+_NUMBERED = re.compile(r"(tilesize(?=\d+x\d)|stage|sliced|align|cga|warpgroupsize|warpsize)(\d[\dx]{0,11})")
 
 _PLAIN = {
     "splitk": "K is divided among blocks, whose results are added at the end",
@@ -42,7 +42,6 @@ _PLAIN = {
 }
 _NVJET = {
     "bz": "not documented; it stands where nothing is added to the product (beta is zero)",
-    "h": "not documented", "v": "not documented",
     "coopa": "not documented (by its name, warps that cooperate)",
     "coopb": "not documented (by its name, warps that cooperate)",
 }  # fmt: skip
@@ -81,7 +80,10 @@ def letters(name: KernelName) -> Letters:
     if name.family == "nvjet":
         return tuple(_nvjet(text))
     if name.family == "nccl":
-        return tuple((word, _NCCL[word]) for word in text.partition("(")[0].split("_") if word in _NCCL)
+        known = _NCCL | dict.fromkeys(
+            (note for note in name.notes if note not in _NCCL), "how values are reduced"
+        )
+        return tuple((word, known[word]) for word in text.partition("(")[0].split("_") if word in known)
     if text.startswith("Cijk_"):
         return tuple(_tensile(text.split("_")))
     if name.family in ("cutlass", "cublas", "cudnn") and name.kind in ("gemm", "conv"):
@@ -158,7 +160,10 @@ def _procedural(base: str, name: KernelName) -> Iterator[tuple[str, str]]:
 
 def _numbered(what: str, value: str) -> str | None:
     if what == "tilesize":
-        return f"tile: a block computes {' x '.join(value.split('x')[:2])} of the result at a time"
+        m, n, *k = value.split("x")
+        return (
+            f"tile: a block computes {m} x {n} of the result at a time" + f", {k[0]} of K at a time" * bool(k)
+        )
     if what == "stage":
         return f"{value} stages in flight"
     if what == "align":

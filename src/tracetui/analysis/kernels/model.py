@@ -51,7 +51,7 @@ NAMESPACES = {
     "vllm": "vllm", "sgl_hip": "sglang", "sglang": "sglang", "flashinfer": "flashinfer", "aiter": "aiter",
     "tensorrt_llm": "tensorrt_llm", "transformer_engine": "transformer_engine", "flash": "flash",
     "deep_gemm": "deep_gemm", "fbgemm_gpu": "fbgemm", "rocprim": "rocprim", "marlin": "marlin",
-    "quickreduce": "quickreduce", "deep_ep": "deepep",
+    "quickreduce": "quickreduce", "deep_ep": "deepep", "ck": "ck", "ck_tile": "ck",
 }  # fmt: skip
 """A kernel's family by the first part of its qualified name."""
 

@@ -46,7 +46,6 @@ _FAMILIES = {
     "cudnn": ("cudnn",),
     "cublas": ("cublas", "gemv", "splitkreduce", "gemmk1", "gemmsn", "dot_kernel", "reduce_1block"),
     "cutlass": ("cutlass",),
-    "ck": ("ck_tile", "ck::"),
     "rocm": ("miopen", "rocclr"),
     "aten": ("at::", "at_cuda_detail"),
 }
@@ -175,7 +174,9 @@ def decode_other(name: str, function: cxx.Function) -> KernelName:
     function = cxx.inner(function)
     base = function.base or text
     path = "::".join(function.path).lower() or text.lower()
-    if base in ("kernel", "GemmKernel") and len(function.path) > 1:
+    if text.startswith("_Z"):  # what nobody can read
+        label = text[:32]
+    elif base in ("kernel", "GemmKernel") and len(function.path) > 1:
         base = function.path[-2]
         label = base.removesuffix("x") if base.startswith("gemv") else base
     elif base.lower() in _NAMELESS and (functor := _functor(function)):
