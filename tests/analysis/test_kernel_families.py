@@ -137,6 +137,10 @@ NAMES = [
     ("void lib::apply<int, 256, lib::Broadcast<float, at::native::BinaryFunctor<float, float, float, lib::MulFunctor<float> > > >(int)", "other", "other", "mul fp32"),
     ("void rocprim::ROCPRIM_400000_NS::detail::trampoline_kernel<rocprim::ROCPRIM_400000_NS::detail::target_config<1>, rocprim::ROCPRIM_400000_NS::detail::reduce_impl<true> >(int)", "rocprim", "reduction", "rocprim reduce"),
     ("fused_moe_kernel", "other", "gemm", "fused_moe"),
+    # PyTorch 2.11 on an H200: _int_mm, a conversion to FP8, group_norm
+    ("void cutlass::Kernel2<cutlass_80_wmma_tensorop_i161616gemm_s8_forwardCompat_128x128_32x2_nn_align4>(int)", "cutlass", "gemm", "gemm int8 128x128 nn"),
+    ("void at::native::vectorized_elementwise_kernel<4, at::native::float8_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}, std::array<char*, 2ul> >(int)", "aten", "copy", "copy fp32→fp8 vec4"),
+    ("void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast<at::native::(anonymous namespace)::GroupNormKernelImplInternal<float>(at::Tensor const&)::{lambda(float)#1}>(int)>(int)", "aten", "elementwise", "group_norm fp32"),
     ("_causal_conv1d_update_kernel", "other", "conv", "causal_conv1d_update"),
     ("_chunk_scan_fwd_kernel", "other", "other", "chunk_scan_fwd"),
     ("void vllm::rotary_embedding_kernel<c10::BFloat16, true>(long const*)", "vllm", "other", "rotary_embedding bf16"),
@@ -320,6 +324,8 @@ def test_letters_of_cublas_and_cutlass() -> None:
     assert said["64x16"] == "64 of K at a time, 16 stages in flight"
     assert said["1x4"] == "blocks work in clusters of 1 x 4"
     assert said["tst"].startswith("bf16 inputs, fp32 accumulation, bf16 result (not documented")
+    fp8 = dict(letters(decode("nvjet_sm90_qqtst_128x128_128x6_2x1_v_bz_coopA_algo2_TNT")))
+    assert fp8["qqtst"].startswith("fp8 inputs, fp32 accumulation, bf16 result")
     assert "h" not in said  # not documented, nor evident
     assert said["TNT"].startswith("A transposed, B as it is, T not documented")
     name = "cutlass3x_sm90_tensorop_s64x128x16gemm_f16_f16_f32_f16_f16_128x128x64_2x1x1_0_tnn_align8_warpspecialized_pingpong"

@@ -29,7 +29,7 @@ _SPELLINGS = {
     "float_e4m3_t, float_e5m2_t, e4m3, e5m2, fp8, f8e4m3, f8e5m2, f8_fnuz_t, f8_ocp_t, f8_t, bf8_t, "
     "__hip_fp8_e4m3, __hip_fp8_e4m3_fnuz",
     "fp4": "float_e2m1_t, __nv_fp4_e2m1, e2m1, fp4, f4x2_pk_t",
-    "int8": "int8_t, signed char, i8, int8",
+    "int8": "int8_t, signed char, i8, s8, int8",
     "uint8": "uint8_t, unsigned char, u8",
     "int16": "short",
     "int32": "int, i32, int32_t",

@@ -22,7 +22,7 @@ TILE = re.compile(r"\d+x\d+(?:x\d+){0,2}")
 _SM = re.compile(r"sm_?(\d{2,3}[af]?)")
 _LAYOUT = re.compile(r"[ntNT]{2,4}")
 _TYPE = re.compile(
-    r"(bf16|fp16|f16|tf32|f32|f64|fp8|e4m3|e5m2|i8|u8)(bf16|f16|tf32|f32|f64|e4m3|e5m2|i8|u8|i32)?"
+    r"(bf16|fp16|f16|tf32|f32|f64|fp8|e4m3|e5m2|i8|s8|u8)(bf16|f16|tf32|f32|f64|e4m3|e5m2|i8|s8|u8|i32)?"
 )
 _PREFIXED = re.compile(r"(tilesize|warpgroupsize|warpsize|tensor|stage|sliced|align|cga)(\d[\dx]*)")
 _INSTRUCTIONS = {

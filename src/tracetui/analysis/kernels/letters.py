@@ -40,6 +40,7 @@ _PLAIN = {
     "grouped": "many products of different sizes in one kernel",
     "streamk": "blocks take equal shares of all tiles' work, also parts of a tile",
 }
+_UNDOCUMENTED = "not documented; agrees with the ops"
 _NVJET = {
     "bz": "not documented; it stands where nothing is added to the product (beta is zero)",
     "coopa": "not documented (by its name, warps that cooperate)",
@@ -102,8 +103,10 @@ def _nvjet(text: str) -> Iterator[tuple[str, str]]:
             a, total, out = (_NVJET_TYPES[letter] for letter in low)
             yield (
                 word,
-                f"{a} inputs, {total} accumulation, {out} result (not documented; agrees with the ops)",
+                f"{a} inputs, {total} accumulation, {out} result ({_UNDOCUMENTED})",
             )
+        elif not sizes and (low[:2], low[3:4]) == ("qq", "s") and low[4:] in _NVJET_TYPES:
+            yield word, f"fp8 inputs, fp32 accumulation, {_NVJET_TYPES[low[4]]} result ({_UNDOCUMENTED})"
         elif size := _SIZES.fullmatch(low):
             sizes += 1
             if "mma" in text:  # sm120: another order, which is not evident
