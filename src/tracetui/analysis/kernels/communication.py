@@ -20,7 +20,7 @@ _LIBRARY = re.compile(
     r"(?:^|::)(?:nccl|rccl|mscclpp|msccl|oneccl|gloo::|ucc_|hccl|xccl|kuserbuffers|userbuffers|rocshmem|nvshmem)"
     r"|(?:^|::)(?:deep_ep|uccl|nccl_ep|pplx|quickreduce|ar_fusion|moe_comm|symmetric_memory)::"
     r"|(?:^|::)mori::(?:collective|ccl|shmem)|(?:^|::)ep(?:dispatch|combine)(?:intra|inter)\w*kernel"
-    r"|_on_stream_kernel"
+    r"|(?:^|::|_)(?:barrier|sync|alltoall|broadcast|fcollect|rdxn|reducescatter)\w{0,20}_on_stream_kernel"
 )
 # What a name says in any library: the custom all-reduces of vLLM, SGLang, TensorRT-LLM, FlashInfer and aiter,
 # PyTorch's symmetric memory. Compared without underscores, in lower case.

@@ -70,6 +70,7 @@ def readable(name: str) -> str:
     damaged, or on Python 3.10, for which it has no version) comes back as its source names and numbers in
     order, in the form of a template. The library bounds depth, input and output.
     """
+    name = name.removesuffix(".kd")  # AMD's kernel descriptor, which shares the kernel's name
     if not name.startswith("_Z"):
         return name
     found = name

@@ -85,8 +85,8 @@ def letters(name: KernelName) -> Letters:
             (note for note in name.notes if note not in _NCCL), "how values are reduced"
         )
         return tuple((word, known[word]) for word in text.partition("(")[0].split("_") if word in known)
-    if text.startswith("Cijk_"):
-        return tuple(_tensile(text.split("_")))
+    if text.startswith(("Cijk_", "Custom_Cijk_")):
+        return tuple(_tensile(text.removeprefix("Custom_").split("_")))
     if name.family in ("cutlass", "cublas", "cudnn") and name.kind in ("gemm", "conv"):
         function = cxx.inner(cxx.parse(text))
         return tuple(_procedural(function.base, name)) if "_" in function.base else ()

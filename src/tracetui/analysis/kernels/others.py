@@ -22,7 +22,7 @@ _STRIP = re.compile(r"(?:_cuda)?(?:_kernel|Kernel)(?:_val|_new)?$")
 _KINDS = {
     "conv": ("convolve", "wgrad", "dgrad", "winograd", "im2col", "causal_conv1d"),
     "attention": ("attention", "fmha", "flash_mla"),
-    "gemm": ("gemv", "gemm", "fused_moe_kernel"),
+    "gemm": ("gemv", "gemm", "fused_moe_kernel", "flatmm", "wvsplitk"),
     "norm": (
         "batch_norm",
         "layer_norm",

@@ -40,8 +40,8 @@ _NARROWER = {
 def decode_rocm(name: str, function: cxx.Function) -> KernelName | None:
     """Decode a name of AMD's libraries, or None."""
     text = name[: cxx.LIMIT]
-    if text.startswith("Cijk_"):
-        return _tensile(name, text)
+    if text.startswith(("Cijk_", "Custom_Cijk_")):
+        return _tensile(name, text.removeprefix("Custom_"))
     if text.startswith("igemm_"):
         return _miopen(name, text)
     head = function.path[0] if function.path else ""
