@@ -76,6 +76,11 @@ CK_MX = (  # LLVM IR of Composable Kernel's MXFP4 product
     "S_26BlockGemmPipelineSchedulerE0ELNS_24BlockGemmPipelineVersionE2ES6_S6_Lb0ELb0EEELb1ELNS_25InMemoryDataOperationEnum"
     "E0ELi1ELNS_10TailNumberE1EEEvNT_8ArgumentE"
 )
+CK_CONV = (  # TraceLens: ResNet on an MI300; what follows the gridwise template is left out
+    "_ZN2ck16tensor_operation6device12_GLOBAL__N_139kernel_grouped_conv_fwd_xdl_cshuffle_v3INS_28GridwiseGemm_xdl_cshuffle_v3"
+    "INS_13tensor_layout4gemm8RowMajorENS6_11ColumnMajorES7_ttfttNS0_12element_wise11PassThroughESA_SA_LNS1_18GemmSpecializat"
+    "ionE7ELi128ELi16ELi32ELi64ELi8ELi8ELi16ELi16ELi1ELi1EEEEEvT_"
+)
 CK_WGRAD = (  # TraceLens: ResNet on an MI300; cut, as it is long
     "void ck::tensor_operation::device::kernel_batched_gemm_xdlops_bwd_weight<ck::GridwiseGemm_bk0mk1_bk0nk1_mn_xdlops_bwd_"
     "weight<64, unsigned short, unsigned short, float, unsigned short, (ck::InMemoryDataOperationEnum)1> >(int)"
@@ -157,7 +162,8 @@ NAMES = [
 MANGLED = [
     (SM100_FP8, "cutlass", "gemm", "gemm fp8 64x64x128 c1x4"),
     (VLLM_INT8, "cutlass", "gemm", "gemm int8 64x128x128 c2x1 pingpong"),
-    (CK_MX, "ck", "gemm", "ck gemm fp4 256x128"),
+    (CK_MX, "ck", "gemm", "ck gemm fp4 128x256"),
+    (CK_CONV, "ck", "conv", "ck conv fprop bf16 16x32"),
     # aiter: traces and sources of vLLM and ATOM on MI300 and MI355
     ("_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bLi256ELi16ELb1ELb0ELb1ELi1EEEvPT0_PT_PfS4_S4_S4_diiiiiiib", "aiter", "norm", "add_rmsnorm_quant bf16"),
     ("_ZN5aiter24add_rmsnorm_quant_kernelIDF16bEEvPT_.kd", "aiter", "norm", "add_rmsnorm_quant bf16"),

@@ -43,7 +43,7 @@ _READ = 1000
 _KERNEL = re.compile(r"_?kernel(?=_|$)|Kernel$")
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def is_communication(name: str) -> bool:
     """Whether a kernel exchanges data with other devices, by its name: a collective, or a part of one."""
     if name.startswith("triton_") and name[7:10] in inductor.KINDS:

@@ -61,7 +61,7 @@ def dtype_of(text: str) -> str | None:
     return DTYPES.get(text) or DTYPES.get(text.rsplit("::", 1)[-1].strip())
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def readable(name: str) -> str:
     """A mangled name (Itanium: ``_ZN2ck...``) as C++; any other name as it is.
 
@@ -80,7 +80,7 @@ def readable(name: str) -> str:
         pass
     else:
         found = demangle(name[:LIMIT], language="itanium")
-    return found if not found.startswith("_Z") else _outline(name)
+    return found[:LIMIT] if not found.startswith("_Z") else _outline(name)
 
 
 def _outline(name: str) -> str:

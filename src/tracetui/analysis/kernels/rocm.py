@@ -18,10 +18,9 @@ _TENSILE_TYPES = {"B": "bf16", "H": "fp16", "S": "fp32", "D": "fp64", "I": "int8
 _TENSILE_LAYOUT = {"Ailk": "n", "Alik": "t", "Bljk": "n", "Bjlk": "t"}
 
 
-# Composable Kernel's gridwise templates: what stands before BlockSize, M, N and K per block.
-_CK_TILES = (
-    (re.compile(r"GemmSpecialization\)?\W{0,2}\d+((?:, \d+){6,12})"), 0),
-    (re.compile(r"InMemoryDataOperationEnum\)?\W{0,2}\d+, 1((?:, \d+){4,12})"), 0),
+# What stands before BlockSize and the tile (M, N, K) in Composable Kernel's gridwise templates.
+_CK_SIZES = re.compile(
+    r"(?:GemmSpecialization\)?\W{0,2}\d+|InMemoryDataOperationEnum\)?\W{0,2}\d+, 1)((?:, \d{1,5}){4,12})"
 )
 _CK_TYPES = {"unsigned short": "bf16"}
 """``ck::bhalf_t`` is an unsigned short (ck/utility/data_type.hpp)."""
@@ -56,16 +55,11 @@ def decode_rocm(name: str, function: cxx.Function) -> KernelName | None:
 
 def _composable(name: str, text: str, function: cxx.Function, kind: str, what: str | None) -> KernelName:
     """``ck::kernel_gemm_xdl_cshuffle_v3<ck::Gridwise...<RowMajor, ColumnMajor, ..., f8_fnuz_t, ...>``."""
-    sizes = next(
-        (
-            [int(n) for n in found[1].split(", ")[1:]]
-            for pattern, _ in _CK_TILES
-            if (found := pattern.search(text))
-        ),
-        [],
-    )
-    # BlockSize; a block-scaled product then has the block of its scales (M, N, K) before the tile.
-    first = 4 if "abscale" in text[:400].lower() or "blockscale" in text[:400].lower() else 1
+    found = _CK_SIZES.search(text)
+    sizes = [int(n) for n in found[1].split(", ")[1:]] if found else []
+    # Scales in blocks (M, N, K) stand behind BlockSize, one size of them (MX formats) before it.
+    head = text[:400].lower()
+    first = 4 if "abscale" in head or "blockscale" in head else 2 if "gemmmx" in head else 1
     tile = sizes[first : first + 3] if len(sizes) >= first + 3 else []
     inside = cxx.inner(cxx.Function(("Kernel",), function.args[:1])).args
     dtype = next((d for arg in inside[:12] if (d := _CK_TYPES.get(arg) or cxx.dtype_of(arg))), None)
