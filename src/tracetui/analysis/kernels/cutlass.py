@@ -16,6 +16,7 @@ _READ = 6000
 """Characters that are read of a template: the main loop stands first, the epilogue after it."""
 
 _CAST = re.compile(r"\((?:int|bool|unsigned int|long|unsigned long)\)|cute::|cutlass::")
+_TEMPLATE = re.compile(r"cutlass|Mainloop|GemmShape")
 _SIZES = re.compile(r"tuple<C<(\d{1,4})>, ?C<(\d{1,4})>, ?C<(\d{1,4})> ?>")
 _SHAPE = re.compile(r"GemmShape\W{1,3}(\d{1,4}), (\d{1,4}), (\d{1,4})")
 _WAY = re.compile(r"Conv[23]d(Fprop|Dgrad|Wgrad)")
@@ -65,10 +66,10 @@ def decode_library(name: str, function: cxx.Function) -> KernelName | None:
 
 def decode_template(name: str) -> KernelName | None:
     """Decode a product or convolution by CUTLASS's templates, or None if it is not one."""
+    if not _TEMPLATE.search(name[:_READ]):
+        return None
     text = _CAST.sub("", name[:_READ])
     way = _WAY.search(text)
-    if "cutlass" not in name[:300] and "Mainloop" not in text and "GemmShape" not in text:
-        return None
     mainloop = _MAINLOOP.search(text)
     mma = cxx.template_args(text, "CollectiveMma") or cxx.template_args(text, "CollectiveConv")
     sizes = _SIZES.findall(text)

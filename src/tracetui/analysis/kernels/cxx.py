@@ -96,6 +96,7 @@ def first_dtype(args: Iterable[str]) -> str | None:
     return next(filter(None, map(dtype_of, args)), None)
 
 
+@lru_cache(maxsize=64)  # each family in turn asks for the same name
 def parse(name: str) -> Function:
     """The qualified name at the head of a demangled function, without return type and parameters."""
     name = name[:LIMIT].strip()
