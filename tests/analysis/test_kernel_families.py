@@ -143,6 +143,9 @@ NAMES = [
     ("void lib::apply<int, 256, lib::Broadcast<float, at::native::BinaryFunctor<float, float, float, lib::MulFunctor<float> > > >(int)", "other", "other", "mul fp32"),
     ("void rocprim::ROCPRIM_400000_NS::detail::trampoline_kernel<rocprim::ROCPRIM_400000_NS::detail::target_config<1>, rocprim::ROCPRIM_400000_NS::detail::reduce_impl<true> >(int)", "rocprim", "reduction", "rocprim reduce"),
     ("fused_moe_kernel", "other", "gemm", "fused_moe"),
+    # NCCL from 2.27 on, its symmetric kernels
+    ("ncclSymDevKernel_AllReduce_RSxLD_AGxST_sum_bf16(ncclSymDevArgs)", "nccl", "collective", "nccl AllReduce bf16 RSxLD_AGxST"),
+    ("ncclSymkDevKernel_AllGather_STMC(ncclSymkDevWorkArgs4K)", "nccl", "collective", "nccl AllGather STMC"),
     # vLLM and ATOM on MI300 and MI355; the names of AMD's kernel descriptors end in ".kd"
     ("kernel_paged_attention_2d.kd", "other", "attention", "paged_attention_2d"),
     ("Custom_Cijk_Alik_Bljk_BBS_BH_Bias_HAS_SAV_UserArgs_MT64x16x64_MI16x16x1_SN_LDSB0", "rocm", "gemm", "gemm bf16 64x16 tn"),

@@ -60,7 +60,7 @@ def decode_communication(name: str, function: cxx.Function) -> KernelName | None
     """Decode the name of a kernel that communicates, or None if it is not one."""
     if not is_communication(name):
         return None
-    if function.base.startswith(("ncclDevKernel", "ncclKernel")):
+    if function.base.startswith(("ncclDevKernel", "ncclKernel", "ncclSymDevKernel", "ncclSymkDevKernel")):
         return _nccl(name, function.base)
     path = "::".join(function.path)
     if expert := _EXPERT.search(path):
@@ -85,6 +85,9 @@ def _nccl(name: str, head: str) -> KernelName:
     # Collectives that reduce nothing also have "Sum" and a type in their names, which mean nothing there.
     reduces = what in _REDUCING
     dtype = cxx.DTYPES.get(typed.group(1)) if typed and reduces else None
-    short = join_words("nccl", what, dtype, algorithm.lower(), protocol.lower())
-    notes = tuple(filter(None, (reduction if reduces else "", algorithm, protocol)))
+    symmetric = words[0].startswith("ncclSym")  # the rest of such a name says how: RSxLD_AGxST_sum_bf16
+    how = head.split(f"_{what}_", 1)[-1].split("_sum")[0].split("_avg")[0] if symmetric else None
+    short = join_words("nccl", what, dtype, how, algorithm.lower(), protocol.lower())
+    said = (reduction if reduces else "", algorithm, protocol, "symmetric memory" if symmetric else "")
+    notes = tuple(filter(None, said))
     return KernelName(name, "nccl", short, kind="collective", dtype=dtype, notes=notes)

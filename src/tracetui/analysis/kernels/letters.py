@@ -82,7 +82,7 @@ def letters(name: KernelName) -> Letters:
         return tuple(_nvjet(text))
     if name.family == "nccl":
         known = _NCCL | dict.fromkeys(
-            (note for note in name.notes if note not in _NCCL), "how values are reduced"
+            (note for note in name.notes if note not in _NCCL and " " not in note), "how values are reduced"
         )
         return tuple((word, known[word]) for word in text.partition("(")[0].split("_") if word in known)
     if text.startswith(("Cijk_", "Custom_Cijk_")):
