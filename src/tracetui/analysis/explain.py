@@ -139,10 +139,6 @@ def _other(trace: Trace, i: int, kind: Kind) -> list[str]:
     if kind == Kind.OVERHEAD:
         known = next((text for key, text in glossary.OVERHEAD.items() if name.startswith(key)), "")
         own = "The profiler's own time, which the program without a profiler does not spend."
-        if (
-            "Loading" in name
-        ):  # CUPTI reports it, but the first use of a kernel costs it without a profiler, too
-            return [known or "CUDA loads code onto the device, as this is its first use."]
         return [own, known] if known else [own]
     return [_OTHERS.get(kind, "An event of a kind that this tool does not know.")]
 

@@ -152,8 +152,6 @@ BACKWARD = re.compile(r"\w{1,100}Backward\d{1,3}")
 """The names of autograd's nodes."""
 
 OVERHEAD = {
-    "Lazy Function Loading": "CUDA loads a kernel's code, as this is its first use.",
-    "Runtime Triggered Module Loading": "CUDA loads a module of code, as this is its first use.",
     "Activity Buffer Request": "The profiler asks for memory to record device events into. The program "
     "waits meanwhile.",
     "Buffer Flush": "The profiler collects what the device has recorded.",
