@@ -143,7 +143,7 @@ def test_how_a_copy_went(tmp_path: Path) -> None:
         ("triton_poi_fused_7", "triton poi 7", "elementwise", "triton"),
         # A mangled convolution of CUTLASS, without a shape; of another library; and no convolution.
         ("_ZN7cutlass4conv17Conv2dFpropKernelE", "conv fprop", "conv", "cutlass"),
-        ("_ZN7library4conv17Conv2dFpropKernelE", "library", "other", "other"),
+        ("_ZN7library4conv17Conv2dFpropKernelE", "Conv2dFprop", "other", "other"),
         ("_Z", "_Z", "other", "other"),
         ("_Z" + "?" * 40, "_Z" + "?" * 30, "other", "other"),
     ],
@@ -166,11 +166,11 @@ def test_the_shape_and_type_of_a_mangled_convolution() -> None:
     [
         (
             "void cutlass::device_kernel<flash::FlashAttnFwdSm90<flash::Mainloop> >(flash::Params)",
-            "flash fwd",
+            "flash3 fwd",
         ),
         (
             "void cutlass::device_kernel<flash::FlashAttnBwdSm90<flash::Mainloop> >(flash::Params)",
-            "flash bwd",
+            "flash3 bwd",
         ),
     ],
 )

@@ -111,7 +111,7 @@ SHORT = [
         "attention",
         "efficient attention fwd bf16 64x128",
     ),
-    ("_ZN5mykit12rms_norm_fwdEPfS0_i", "other", "norm", "mykit"),
+    ("_ZN5mykit12rms_norm_fwdEPfS0_i", "other", "norm", "rms_norm_fwd"),
     ("void mykit::rope_kernel<float, 4>(float*)", "other", "other", "rope fp32"),
 ]
 

@@ -15,6 +15,7 @@ from tracetui.analysis.flops import Work, work_of
 from tracetui.analysis.gaps import device_of, work_of_devices
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.kernels.gemm import UNALIGNED
+from tracetui.analysis.kernels.letters import letters
 from tracetui.analysis.kernels.model import KernelName
 from tracetui.trace import Trace
 from tracetui.units import duration, plural, rate, share, significant, size
@@ -58,15 +59,19 @@ def explain_device_event(trace: Trace, i: int) -> Parts:
 
 
 def _name_facts(name: KernelName) -> list[tuple[str, str]]:
-    fields = (
-        ("family", name.family if name.family != "other" else None),
-        ("architecture", name.arch), ("type", name.dtype), ("tile", name.tile),
-        ("stages", str(name.stages) if name.stages is not None else None),
-        ("cluster", name.cluster), ("instruction", name.instruction), ("layout", name.layout),
-        ("tensor cores", {True: "yes", False: "no", None: None}[name.tensor_cores]),
-    )  # fmt: skip
-    facts = [(label, value) for label, value in fields if value]
-    return facts + [("name says", note) for note in name.notes]
+    """The name's fields; where its letters can be spelled out, those instead of what they say."""
+    spelled = letters(name)
+    fields = {
+        "family": name.family if name.family != "other" else None,
+        "architecture": name.arch, "type": name.dtype, "tile": name.tile,
+        "stages": str(name.stages) if name.stages is not None else None,
+        "cluster": name.cluster, "instruction": name.instruction, "layout": name.layout,
+        "tensor cores": {True: "yes", False: "no", None: None}[name.tensor_cores],
+    }  # fmt: skip
+    said = ("tile", "stages", "cluster", "layout") if spelled else ()
+    facts = [(label, value) for label, value in fields.items() if value and label not in said]
+    notes = [("name says", note) for note in name.notes if not spelled or note == UNALIGNED]
+    return [*facts, *spelled, *notes]
 
 
 def _work(trace: Trace, op: int, name: KernelName) -> Work | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.gaps import busy_union, work_of_devices
-from tracetui.analysis.kinds import is_communication
+from tracetui.analysis.kernels.communication import is_communication
 from tracetui.analysis.select import named
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import Union

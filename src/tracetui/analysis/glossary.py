@@ -20,7 +20,8 @@ KERNEL_KINDS = {
     "index": "A kernel that gathers or scatters elements by an index.",
     "sort": "A step of a sort.",
     "optimizer": "An optimizer's update of many parameters in one kernel.",
-    "collective": "A collective: devices exchange data. Its time includes the wait for the slowest rank.",
+    "collective": "Communication, by its name: devices exchange data. Its time includes the wait for the "
+    "slowest rank.",
 }
 
 COPIES = {
@@ -40,6 +41,19 @@ FAMILIES = {
     "cudnn": "It comes from cuDNN.",
     "nccl": "It comes from NCCL (RCCL on AMD).",
     "rocm": "It comes from AMD's libraries.",
+    "ck": "It is built from AMD's Composable Kernel templates.",
+    "rocprim": "It comes from rocPRIM, AMD's library of sorts, scans and reductions.",
+    "aiter": "It comes from aiter, AMD's kernels for inference.",
+    "deepep": "It comes from DeepEP, which sends tokens to the experts of other devices and back.",
+    "deep_gemm": "It comes from DeepGEMM, whose FP8 products are compiled for each shape.",
+    "flashinfer": "It comes from FlashInfer.",
+    "vllm": "It comes from vLLM.",
+    "sglang": "It comes from SGLang's kernels.",
+    "tensorrt_llm": "It comes from TensorRT-LLM, whose kernels FlashInfer, vLLM and SGLang use, too.",
+    "transformer_engine": "It comes from Transformer Engine.",
+    "marlin": "It is Marlin: a product with weights of few bits, unpacked on the way.",
+    "quickreduce": "It comes from AMD's quick reduce, an all-reduce that may compress what it sends.",
+    "fbgemm": "It comes from FBGEMM.",
 }
 
 CAUSES = {

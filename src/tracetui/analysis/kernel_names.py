@@ -12,13 +12,13 @@ from dataclasses import replace
 
 from tracetui.analysis.kernels import cxx
 from tracetui.analysis.kernels.aten import decode_aten
+from tracetui.analysis.kernels.communication import decode_communication
+from tracetui.analysis.kernels.cutlass import decode_library, decode_template
 from tracetui.analysis.kernels.gemm import decode_gemm
 from tracetui.analysis.kernels.inductor import decode_triton
-from tracetui.analysis.kernels.mangled import decode_mangled
 from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.kernels.others import (
     decode_attention,
-    decode_collective,
     decode_cub,
     decode_other,
     decode_transfer,
@@ -45,17 +45,23 @@ def decode(name: str) -> KernelName:
     Returns: the decoded name; fields that the name does not state are None, and ``family`` is ``other`` for a
         name that follows no known convention.
     """
-    found = decode_transfer(name) or decode_collective(name) or decode_triton(name) or decode_rocm(name)
-    if found is None:
-        function = cxx.parse(name)
-        found = (
-            decode_attention(name, function)
-            or decode_gemm(name)
-            or decode_mangled(name)
-            or decode_aten(name, function)
-            or decode_cub(name, function)
-            or decode_other(name, function)
-        )
+    text = cxx.readable(name)
+    function = cxx.parse(text)
+    found = (
+        decode_transfer(text)
+        or decode_communication(text, function)
+        or decode_triton(text)
+        or decode_rocm(text, function)
+        or decode_library(text, function)
+        or decode_attention(text, cxx.inner(function))
+        or decode_gemm(text)
+        or decode_template(text)
+        or decode_aten(text, function)
+        or decode_cub(text, function)
+        or decode_other(text, function)
+    )
+    if text is not name:
+        found = replace(found, name=name)
     return found if len(found.short) <= LONGEST else replace(found, short=_fit(found.short))
 
 

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 
 from tracetui.analysis.gaps import work_of_devices
+from tracetui.analysis.kernels.communication import is_communication as is_communication
 from tracetui.analysis.launches import find_launches
 from tracetui.analysis.scope import StepTable, launch_times, step_of
 from tracetui.analysis.select import named
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
 from tracetui.trace.model import I64
-
-_COMMUNICATION = re.compile(r"(?i)(^|\W)(nccl|rccl|msccl|oneccl)")
-
-
-def is_communication(name: str) -> bool:
-    """Whether a kernel of this name is a collective's: NCCL, RCCL and the like."""
-    return _COMMUNICATION.search(name) is not None
 
 
 @dataclass(frozen=True, slots=True)

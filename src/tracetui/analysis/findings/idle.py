@@ -165,7 +165,7 @@ def _communication_of(results: Results, gaps: DeviceGaps) -> Iterator[Finding]:
         "communication",
         "high" if exposed > 0.3 * span else "medium",
         f"Communication alone takes {share(exposed / span)} of {results.device_text(gaps)}'s span",
-        f"Collectives ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}, "
+        f"Collectives by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}, "
         f"{duration(exposed)} of it while no other kernel runs: {share(exposed / span)} of the "
         f"{duration(span)} {where}, {share(exposed / gaps.busy)} of its busy time. A collective also waits "
         "in its kernel for the slowest rank: a long one does not have to mean a slow network.",

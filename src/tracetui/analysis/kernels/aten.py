@@ -25,6 +25,7 @@ _OPS = {
     "CUDAFunctor_add": "add", "CUDAFunctorOnSelf_add": "add scalar", "CUDAFunctorOnOther_add": "add scalar",
     "direct_copy_kernel_cuda": "copy", "copy_device_to_device": "copy",
     "bfloat16_copy_kernel_cuda": "copy to bf16", "float16_copy_kernel_cuda": "copy to fp16",
+    "float8_copy_kernel_cuda": "copy to fp8",
     "launch_clamp_scalar": "clamp", "arange_cuda_out": "arange", "compare_scalar_kernel": "compare scalar",
     "CompareEqFunctor": "eq", "CompareFunctor": "compare", "MulScalarFunctor": "mul scalar",
     "NormTwoOps": "norm2", "NormOneOps": "norm1", "ArgMaxOps": "argmax", "ArgMinOps": "argmin",
@@ -33,7 +34,9 @@ _OPS = {
     "index_put_kernel_impl": "index put", "pow_tensor_scalar_kernel_impl": "pow",
 }  # fmt: skip
 
-_SUFFIXES = re.compile(r"(CUDAKernelImpl|KernelImpl|KernelCUDA|CUDAKernel|Kernel|Functor|Ops|Op|Epilogue)$")
+_SUFFIXES = re.compile(
+    r"(CUDAKernelImpl|KernelImplInternal|KernelImpl|KernelCUDA|CUDAKernel|Kernel|Functor|Ops|Op|Epilogue)$"
+)
 _TAIL = re.compile(
     r"(?s)(?<=.)(?:_cuda_kernel_2d|_kernel_cuda|_cuda_kernel|_kernel_impl|_cuda_impl|_kernel|_cuda|_functor)\Z",
     re.DOTALL,
@@ -121,8 +124,8 @@ def _elementwise(name: str, base: str, args: tuple[str, ...]) -> KernelName:
     op, dtype, size = _functor(functor)
     style = _ELEMENTWISE[base].format(width) if width or "{" not in _ELEMENTWISE[base] else ""
     copy = op is not None and op.startswith("copy")
-    if op in ("copy to bf16", "copy to fp16"):
-        short = join_words(f"copy {dtype or ''}→{op[-4:]}".replace(" →", " to "), style)
+    if op and op.startswith("copy to "):
+        short = join_words(f"copy {dtype or ''}→{op[8:]}".replace(" →", " to "), style)
     else:
         short = join_words(op or "elementwise", dtype or size, style)
     notes = (f"{width} elements at a time",) if style.startswith("vec") else ("unrolled",) if style else ()
@@ -140,7 +143,7 @@ def _foreach(name: str, args: tuple[str, ...]) -> KernelName:
     functor = cxx.parse(args[1]) if len(args) > 1 else cxx.Function((), ())
     dtype = cxx.first_dtype(functor.args)
     inner = next((cxx.parse(arg).base for arg in args[2:] if cxx.dtype_of(arg) is None), "")
-    op = _op_name(inner) if inner else _op_name(functor.base)
+    op = op_name(inner) if inner else op_name(functor.base)
     if functor.base.startswith("PointwiseOp"):
         op = _POINTWISE_TERNARY.get(op, op)
     low = functor.base.lower()
@@ -194,7 +197,7 @@ def _functor(text: str) -> tuple[str | None, str | None, str | None]:
     if dtype is None and typed:
         types = [cxx.dtype_of(item) for item in typed]
         dtype = types[-1] if types[0] == "bool" else types[0]
-    op = _op_name(base) if base else None
+    op = op_name(base) if base else None
     if base == "GeluCUDAKernelImpl" and cxx.lambda_number(text) == 1:
         op = "gelu (tanh)"  # the function's first branch is the tanh approximation, its second the exact one
     if op and scalar and not op.endswith("scalar"):
@@ -202,7 +205,8 @@ def _functor(text: str) -> tuple[str | None, str | None, str | None]:
     return op, dtype, _size(text)
 
 
-def _op_name(base: str) -> str:
+def op_name(base: str) -> str:
+    """What a functor of this name computes: ``MulFunctor`` multiplies."""
     if base in _OPS:
         return _OPS[base]
     text, cut = _TAIL.subn("", base)

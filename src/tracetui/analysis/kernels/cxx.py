@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 LIMIT = 8192
 
@@ -25,8 +26,10 @@ _SPELLINGS = {
     "bf16": "BFloat16, __nv_bfloat16, __nv_bfloat162, __hip_bfloat16, bfloat16, bfloat16_t, bf16",
     "tf32": "tf32, tfloat32_t",
     "fp8": "Float8_e4m3fn, Float8_e5m2, Float8_e4m3fnuz, Float8_e5m2fnuz, __nv_fp8_e4m3, __nv_fp8_e5m2, "
-    "float_e4m3_t, float_e5m2_t, e4m3, e5m2, fp8, f8e4m3, f8e5m2",
-    "int8": "int8_t, signed char, i8, int8",
+    "float_e4m3_t, float_e5m2_t, e4m3, e5m2, fp8, f8e4m3, f8e5m2, f8_fnuz_t, f8_ocp_t, f8_t, bf8_t, "
+    "__hip_fp8_e4m3, __hip_fp8_e4m3_fnuz",
+    "fp4": "float_e2m1_t, __nv_fp4_e2m1, e2m1, fp4, f4x2_pk_t",
+    "int8": "int8_t, signed char, i8, s8, int8",
     "uint8": "uint8_t, unsigned char, u8",
     "int16": "short",
     "int32": "int, i32, int32_t",
@@ -58,11 +61,42 @@ def dtype_of(text: str) -> str | None:
     return DTYPES.get(text) or DTYPES.get(text.rsplit("::", 1)[-1].strip())
 
 
+@lru_cache(maxsize=1024)
+def readable(name: str) -> str:
+    """A mangled name (Itanium: ``_ZN2ck...``) as C++; any other name as it is.
+
+    Kineto leaves names mangled that are longer than 1,024 characters or have types that its own demangler
+    does not know, such as the bf16 of AMD's compilers. A name that the library does not read (cut short,
+    damaged, or on Python 3.10, for which it has no version) comes back as its source names and numbers in
+    order, in the form of a template. The library bounds depth, input and output.
+    """
+    name = name.removesuffix(".kd")  # AMD's kernel descriptor, which shares the kernel's name
+    if not name.startswith("_Z"):
+        return name
+    found = name
+    try:
+        from demangle import demangle
+    except ImportError:
+        pass
+    else:
+        found = demangle(name[:LIMIT], language="itanium")
+    return found[:LIMIT] if not found.startswith("_Z") else _outline(name)
+
+
+def _outline(name: str) -> str:
+    """``ck::kernel<GridwiseGemm, RowMajor, 256>``: what can be seen in a mangled name without its grammar."""
+    words, nested = _mangled_words(name)
+    if not words:
+        return name
+    return f"{'::'.join(words[:nested])}<{', '.join(words[nested:])}>" if words[nested:] else "::".join(words)
+
+
 def first_dtype(args: Iterable[str]) -> str | None:
     """The first argument that names an element type, as that type; None if there is none."""
     return next(filter(None, map(dtype_of, args)), None)
 
 
+@lru_cache(maxsize=64)  # each family in turn asks for the same name
 def parse(name: str) -> Function:
     """The qualified name at the head of a demangled function, without return type and parameters."""
     name = name[:LIMIT].strip()
@@ -114,11 +148,34 @@ def split_args(text: str) -> list[str]:
             depth += 1
         elif mark in (")", "}") or (mark == ">" and text[match.start() - 1 : match.start()] != "-"):
             depth -= 1
-        elif mark == "," and depth <= 0:
+            if depth < 0:  # the bracket that closes the list
+                text = text[: match.start()]
+                break
+        elif mark == "," and depth == 0:
             found.append(_CAST.sub("", text[start : match.start()].strip()))
             start = match.end()
     last = _CAST.sub("", text[start:LIMIT].strip())
     return [*found, last] if last else found
+
+
+def template_args(text: str, head: str) -> list[str]:
+    """The arguments of the first template called ``head`` in a text; [] where there is none."""
+    at = text.find(f"{head}<")
+    return split_args(text[at + len(head) + 1 :]) if at >= 0 else []
+
+
+def inner(function: Function) -> Function:
+    """What a launcher's template runs: T of ``cutlass::device_kernel<T>``, ``ck_tile::kentry<1, T>``."""
+    for _ in range(4):
+        wraps = function.base in _LAUNCHERS or function.base.startswith("enable_")
+        types = [arg for arg in function.args if not arg.isdigit()] if wraps else []
+        if not types:
+            break
+        function = parse(types[0])
+    return function
+
+
+_LAUNCHERS = frozenset({"Kernel", "Kernel2", "device_kernel", "kentry", "kentry_pt"})
 
 
 def lambda_types(text: str) -> list[str]:
@@ -133,27 +190,29 @@ def lambda_number(text: str) -> int | None:
     return int(match.group(2)) if match else None
 
 
-def mangled_identifiers(name: str) -> list[str]:
-    """The source names in an Itanium-mangled symbol, in order: each is written as its length and its text."""
-    found: list[str] = []
-    at = 2
-    end = min(len(name), LIMIT)
-    while at < end:
-        if not ("0" <= name[at] <= "9"):
-            at += 1
-            continue
-        stop = at
-        while stop < end and stop - at < 5 and "0" <= name[stop] <= "9":
-            stop += 1
-        length = int(name[at:stop])
-        text = name[stop : stop + length]
-        literal = name[at - 2] == "L"  # Li128E: the integer 128, not a name of 128 letters
-        if not literal and len(text) == length > 1 and (text[0].isalpha() or text[0] == "_"):
-            found.append(text)
-            at = stop + length
-        else:
-            at = stop
-    return found
+_SEEN = re.compile(r"[ST][0-9A-Z]{0,3}_|L[ijlmb](\d{1,6})E|([1-9]\d{0,3})(?=[A-Za-z_])|(DF16b)|(I)")
+
+
+def _mangled_words(name: str) -> tuple[list[str], int]:
+    """The source names and numbers in a mangled name, in order, and how many come before its arguments."""
+    words: list[str] = []
+    nested = at = 0
+    name = name[:LIMIT]
+    while match := _SEEN.search(name, at):
+        at = match.end()
+        if match[1]:
+            words.append(match[1])
+        elif match[2]:
+            text = name[at : at + int(match[2])]
+            if text.isidentifier() and len(text) == int(match[2]):
+                at += len(text)
+                if not text.startswith("_GLOBAL__N"):
+                    words.append(text)
+        elif match[3]:
+            words.append("bfloat16_t")
+        elif match[4]:
+            nested = nested or len(words)
+    return words, nested or len(words)
 
 
 def snake(text: str) -> str:

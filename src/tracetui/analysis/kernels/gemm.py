@@ -22,7 +22,7 @@ TILE = re.compile(r"\d+x\d+(?:x\d+){0,2}")
 _SM = re.compile(r"sm_?(\d{2,3}[af]?)")
 _LAYOUT = re.compile(r"[ntNT]{2,4}")
 _TYPE = re.compile(
-    r"(bf16|fp16|f16|tf32|f32|f64|fp8|e4m3|e5m2|i8|u8)(bf16|f16|tf32|f32|f64|e4m3|e5m2|i8|u8|i32)?"
+    r"(bf16|fp16|f16|tf32|f32|f64|fp8|e4m3|e5m2|i8|s8|u8)(bf16|f16|tf32|f32|f64|e4m3|e5m2|i8|s8|u8|i32)?"
 )
 _PREFIXED = re.compile(r"(tilesize|warpgroupsize|warpsize|tensor|stage|sliced|align|cga)(\d[\dx]*)")
 _INSTRUCTIONS = {
@@ -71,8 +71,6 @@ def decode_gemm(name: str) -> KernelName | None:
     text = name[: cxx.LIMIT]
     if text.startswith("_matmul_ogs_"):
         return _matmul_ogs(name, text)
-    if text.startswith("_Z"):
-        return None
     function = cxx.parse(text)
     word = function.base
     if word in ("Kernel", "Kernel2", "device_kernel") and function.args:
@@ -100,9 +98,8 @@ def _family(word: str) -> str | None:
     if "cudnn" in word:
         return "cudnn"
     first = word.split("_", 1)[0]
-    if first in _ARCHITECTURES or (first.endswith("gemm") and _MATH.fullmatch(first)):
-        return "cublas"
-    return None
+    math = _MATH.fullmatch(first)
+    return "cublas" if first in _ARCHITECTURES or (math and math[1] and math[4] == "gemm") else None
 
 
 def _read(tokens: list[str]) -> _Words:

@@ -12,7 +12,8 @@ class KernelName:
     Attributes:
         name: the full name, as in the trace.
         family: who made the kernel: ``cublas``, ``nvjet``, ``cutlass``, ``triton``, ``aten``, ``flash``,
-            ``cudnn``, ``nccl``, ``rocm``, ``memcpy``, ``memset`` or ``other``.
+            ``cudnn``, ``nccl``, ``ck``, ``rocm``, ``vllm``, ... (`glossary.FAMILIES` has all), ``memcpy``,
+            ``memset`` or ``other``.
         short: a readable name for bars and tables, at most 32 characters if possible.
         kind: what it computes: ``gemm``, ``conv``, ``attention``, ``elementwise``, ``reduction``,
             ``softmax``, ``norm``, ``copy``, ``index``, ``sort``, ``optimizer``, ``collective``, ``memcpy``,
@@ -44,6 +45,15 @@ class KernelName:
     tensor_cores: bool | None = None
     ops: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+NAMESPACES = {
+    "vllm": "vllm", "sgl_hip": "sglang", "sglang": "sglang", "flashinfer": "flashinfer", "aiter": "aiter",
+    "tensorrt_llm": "tensorrt_llm", "transformer_engine": "transformer_engine", "flash": "flash",
+    "deep_gemm": "deep_gemm", "fbgemm_gpu": "fbgemm", "rocprim": "rocprim", "marlin": "marlin",
+    "quickreduce": "quickreduce", "deep_ep": "deepep", "ck": "ck", "ck_tile": "ck",
+}  # fmt: skip
+"""A kernel's family by the first part of its qualified name."""
 
 
 def join_words(*words: str | None) -> str:

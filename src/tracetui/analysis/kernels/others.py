@@ -1,33 +1,42 @@
-"""Attention, collectives, copies, sorting and scanning, and whatever no other module knows."""
+"""Attention, copies, sorting and scanning, and whatever no other module knows."""
 
 from __future__ import annotations
 
 import re
 
 from tracetui.analysis.kernels import cxx
-from tracetui.analysis.kernels.model import KernelName, join_words
+from tracetui.analysis.kernels.aten import op_name
+from tracetui.analysis.kernels.model import NAMESPACES, KernelName, join_words
 
+_SIZES = re.compile(r"tuple<(?:cute::)?C<(\d{1,4})>, ?(?:cute::)?C<(\d{1,4})>, ?(?:cute::)?C<(\d{1,4})> ?>")
+_TYPES = re.compile(
+    r"\b(bfloat16_t|__nv_bfloat16|__hip_bfloat16|half_t|__half|float_e4m3_t|__nv_fp8_e4m3|_Float16)\b"
+)
 _COPY_KIND = re.compile(r"\b([HDAP])to([HDAP])\b")
 _SM = re.compile(r"sm_?(\d{2,3})\b|Sm(\d{2,3})")
 _TILE = re.compile(r"\d+x\d+(?:x\d+)?")
 _TRAITS = re.compile(r"kernel_traits<(\d{1,4}), (\d{1,4}), (\d{1,4})")
 _CAST = re.compile(r"\((?:int|bool)\)")
-_NCCL_TYPE = re.compile(
-    r"_(__nv_bfloat16|u?int(?:8|32|64)_t|float|half|double|f8e[45]m[23]|bf16|f16|f32|f64|[ui](?:8|32|64))(?:_|$)"
-)
-_ALGORITHMS = ("RING", "TREE", "NVLS", "COLLNET", "PAT")
-_PROTOCOLS = ("LL128", "LL", "SIMPLE")
-_REDUCTIONS = ("SumPostDiv", "PreMulSum", "Sum", "Prod", "MinMax", "Min", "Max", "Avg")
-_REDUCING = ("AllReduce", "ReduceScatter", "Reduce")
 _STRIP = re.compile(r"(?:_cuda)?(?:_kernel|Kernel)(?:_val|_new)?$")
 # For a name that no module knows: the first kind with a word that it contains.
 _KINDS = {
-    "collective": ("cross_device_reduce", "allreduce", "all_reduce"),
-    "conv": ("convolve", "wgrad", "dgrad", "winograd", "im2col"),
-    "gemm": ("gemv", "gemm"),
-    "norm": ("batch_norm", "layer_norm", "rms_norm", "rmsnorm", "bn_"),
+    "conv": ("convolve", "wgrad", "dgrad", "winograd", "im2col", "causal_conv1d"),
+    "attention": ("attention", "fmha", "flash_mla"),
+    "gemm": ("gemv", "gemm", "fused_moe_kernel", "flatmm", "wvsplitk"),
+    "norm": (
+        "batch_norm",
+        "layer_norm",
+        "layernorm",
+        "rms_norm",
+        "rmsnorm",
+        "bn_",
+        "group_norm",
+        "_ln_fwd",
+        "_ln_bwd",
+    ),
+    "other": ("rotary", "_rope", "rope_", "chunk_scan", "selective_scan"),
+    "elementwise": ("act_and_mul", "swiglu", "geglu"),
     "softmax": ("softmax",),
-    "attention": ("attention", "fmha"),
     "reduction": ("reduce", "scan"),
     "sort": ("sort",),
     "copy": ("transpose", "copy", "nchwtonhwc", "nhwctonchw", "permute"),
@@ -37,9 +46,14 @@ _FAMILIES = {
     "cudnn": ("cudnn",),
     "cublas": ("cublas", "gemv", "splitkreduce", "gemmk1", "gemmsn", "dot_kernel", "reduce_1block"),
     "cutlass": ("cutlass",),
-    "rocm": ("ck_tile", "miopen", "rocclr"),
+    "rocm": ("miopen", "rocclr"),
     "aten": ("at::", "at_cuda_detail"),
 }
+# Names that say nothing: what such a kernel does is the functor among its arguments, the last one of them.
+_NAMELESS = frozenset(
+    {"apply", "apply_kernel", "kernel", "invoke", "run", "launch", "op_kernel", "kernel_impl"}
+)
+_ACTIVATION = re.compile(r"\b(silu|gelu_tanh|gelu|relu)\b")
 _REWRITES = {
     "splitKreduce_kernel": "split-K reduce", "reduce_1Block_kernel": "reduce 1 block",
     "gemmk1_kernel": "gemm k=1", "gemmSN_NN_kernel": "gemm small n nn",
@@ -62,27 +76,6 @@ def decode_transfer(name: str) -> KernelName | None:
     note = f"{memory.lower()} host memory" if memory in ("Pageable", "Pinned") else memory
     short = join_words("memcpy", way.group() if way else None, memory.lower())
     return KernelName(name, "memcpy", short, kind="memcpy", notes=(note,) if note else ())
-
-
-def decode_collective(name: str) -> KernelName | None:
-    """``ncclDevKernel_AllReduce_Sum_bf16_RING_LL(...)`` and older spellings; RCCL uses the same."""
-    text = name[:300]
-    if not text.startswith(("ncclDevKernel", "ncclKernel")):
-        return None
-    head = text.partition("(")[0]
-    words = head.split("_")
-    what = words[1] if len(words) > 1 else "kernel"
-    algorithm, protocol, reduction = (
-        next((word for word in known if word in words), "")
-        for known in (_ALGORITHMS, _PROTOCOLS, _REDUCTIONS)
-    )
-    typed = _NCCL_TYPE.search(head)
-    # Collectives that reduce nothing also have "Sum" and a type in their names, which mean nothing there.
-    reduces = what in _REDUCING
-    dtype = cxx.DTYPES.get(typed.group(1)) if typed and reduces else None
-    short = join_words("nccl", what, dtype, algorithm.lower(), protocol.lower())
-    notes = tuple(filter(None, (reduction if reduces else "", algorithm, protocol)))
-    return KernelName(name, "nccl", short, kind="collective", dtype=dtype, notes=notes)
 
 
 def decode_attention(name: str, function: cxx.Function) -> KernelName | None:
@@ -109,6 +102,19 @@ def decode_attention(name: str, function: cxx.Function) -> KernelName | None:
     if "cudnn" in function.path and low.startswith(("fmha_", "compute_dot_do_o", "convert_dq")):
         step = base.removeprefix("fmha_").removesuffix("_specialized")
         return KernelName(name, "cudnn", join_words("cudnn attention", step), kind="attention")
+    if low.startswith(("flashattnfwd", "flashattnbwd")):
+        return _flash3(name, text, base, way)
+    if function.path[:1] == ("flashinfer",) and "kvcache" in low:
+        step = "prefill" if "prefill" in low else "decode"
+        dtype = next((cxx.DTYPES[t] for t in _TYPES.findall(text[:1000])), None)
+        how = "ragged" if "ragged" in low else "paged" if "paged" in low else None
+        return KernelName(
+            name, "flashinfer", join_words("flashinfer", step, how, dtype), kind="attention", dtype=dtype
+        )
+    if function.path[:1] == ("ck_tile",) and "fmha" in low:
+        dtype = next((cxx.DTYPES[t] for t in _TYPES.findall(text[:1500])), None)
+        step = cxx.snake(base.removesuffix("Kernel")).replace("_", " ")
+        return KernelName(name, "ck", join_words("ck", step, dtype), kind="attention", dtype=dtype)
     if "flash" not in text[:200].lower() or "reshape_and_cache" in low:
         return None
     if not any(word in text[:400].lower() for word in ("fwd", "bwd", "attn", "attention")):
@@ -117,7 +123,7 @@ def decode_attention(name: str, function: cxx.Function) -> KernelName | None:
     dtype = next((d for word, d in (("bfloat16", "bf16"), ("half_t", "fp16")) if word in text[:2000]), None)
     tile = f"{traits[2]}x{traits[3]}" if traits else None
     head = f"d{traits[1]}" if traits else None
-    parts = ("splitkv", "combine", "dot_do_o", "convert_dq", "convert_dkv")
+    parts = ("combine", "splitkv", "dot_do_o", "convert_dq", "convert_dkv")
     part = next((word for word in parts if word in low), None)
     if base in ("device_kernel", "Kernel", "Kernel2"):
         inside = text[:600].lower()
@@ -127,6 +133,21 @@ def decode_attention(name: str, function: cxx.Function) -> KernelName | None:
         name, "flash", join_words("flash", way, part, dtype, head, tile), kind="attention", arch=arch,
         dtype=dtype, tile=tile, tensor_cores=None if part else True,
         notes=(f"head dimension {traits.group(1)}",) if traits else (),
+    )  # fmt: skip
+
+
+def _flash3(name: str, text: str, base: str, way: str) -> KernelName:
+    """``FlashAttnFwdSm90<CollectiveMainloopFwdSm90<stages, cluster, (M, N, head), head of V, type, ...>``."""
+    tile = next((t for t in _SIZES.findall(text[:2000]) if t != ("1", "1", "1")), None)
+    typed = next((cxx.DTYPES[t] for t in _TYPES.findall(text[:2000])), None)
+    heads = f"d{tile[2]}" if tile else None
+    block = f"{tile[0]}x{tile[1]}" if tile else None
+    arch = re.search(r"Sm(\d{2,3})", base)
+    combine = "combine" in base.lower()
+    return KernelName(
+        name, "flash", join_words("flash3", "combine" if combine else way, typed, heads, block),
+        "attention", f"sm{arch[1]}" if arch else None, typed, block, tensor_cores=None if combine else True,
+        notes=(f"head dimension {tile[2]}",) if tile else (),
     )  # fmt: skip
 
 
@@ -149,43 +170,46 @@ def decode_cub(name: str, function: cxx.Function) -> KernelName | None:
 def decode_other(name: str, function: cxx.Function) -> KernelName:
     """Any other name: its last part, less namespaces, templates and the word "kernel"; and its type."""
     text = name[: cxx.LIMIT].strip()
-    if text.startswith("_Z"):
-        return _mangled(name, text)
+    head = function.path[0] if len(function.path) > 1 else ""
+    function = cxx.inner(function)
     base = function.base or text
-    low = ("::".join(function.path).lower() or text.lower()).replace("fbgemm", "")
-    if base == "kernel" and len(function.path) > 1:
+    path = "::".join(function.path).lower() or text.lower()
+    if text.startswith("_Z"):  # what nobody can read
+        label = text[:32]
+    elif base in ("kernel", "GemmKernel") and len(function.path) > 1:
         base = function.path[-2]
         label = base.removesuffix("x") if base.startswith("gemv") else base
-    elif base in ("Kernel", "Kernel2", "device_kernel") and function.args:
-        label = cxx.parse(function.args[0]).base
+    elif base.lower() in _NAMELESS and (functor := _functor(function)):
+        label = op_name(functor.base)
+        function = functor
     else:
         label = _REWRITES.get(base) or _STRIP.sub("", base).removeprefix("kernel_").strip("_") or base
     types = [dtype for dtype in map(cxx.dtype_of, function.args[:6]) if dtype]
     first = types[0] if types and types[0] != "bool" else None
     dtype = next((t for t in types if t[:2] in ("fp", "bf")), first)
-    low = f"{low} {label.lower()}"
-    family, kind = _first(_FAMILIES, low), _first(_KINDS, low)
-    return KernelName(name, family, join_words(label, dtype), kind, dtype=dtype)
+    low = f"{path.replace('fbgemm', '')} {base.lower()} {label.lower()}"
+    family, kind = NAMESPACES.get(head) or _first(_FAMILIES, low), _first(_KINDS, low)
+    if dtype is None and kind == "norm" and function.args:  # Kernel_traits<__nv_bfloat16, ...>
+        dtype = cxx.first_dtype(cxx.parse(function.args[0]).args)
+    if head == "ck_tile":
+        label, dtype = cxx.snake(label), next((cxx.DTYPES[t] for t in _TYPES.findall(text[:1500])), dtype)
+    act = next((found[1] for arg in function.args[:4] if (found := _ACTIVATION.search(arg[:80]))), None)
+    return KernelName(name, family, join_words(label, act, dtype), kind, dtype=dtype)
+
+
+def _functor(function: cxx.Function) -> cxx.Function | None:
+    """The last argument that is a type with a name of its own, and of it again the last: the operation."""
+    found = None
+    for _ in range(6):
+        named = [cxx.parse(arg) for arg in function.args if arg[-1:] != "*" and cxx.dtype_of(arg) is None]
+        named = [
+            part for part in named if part.base[:1].isalpha() and part.base not in ("true", "false", "void")
+        ]
+        if not named:
+            break
+        found = function = named[-1]
+    return found
 
 
 def _first(table: dict[str, tuple[str, ...]], text: str) -> str:
     return next((key for key, words in table.items() if any(word in text for word in words)), "other")
-
-
-def _mangled(name: str, text: str) -> KernelName:
-    names = cxx.mangled_identifiers(text)
-    joined = " ".join(names).lower()
-    family = _first(_FAMILIES, joined)
-    way = next((way for way in ("Wgrad", "Dgrad", "Fprop") if any(way in word for word in names)), None)
-    if way and "ImplicitGemmConvolution" in names:
-        dtype = "tf32" if "tfloat32_t" in names else None
-        return KernelName(name, family, join_words("conv", way.lower(), dtype), kind="conv", dtype=dtype)
-    label = next((word for word in names if word.lower() not in _NO_LABELS), None)
-    return KernelName(name, family, label or text[:32], kind=_first(_KINDS, joined))
-
-
-_NO_LABELS = frozenset(
-    """
-    kentry kernel kernel2 ck_tile cutlass at native cutlass_cudnn_train cutlass_cudnn_infer c10 std detail
-    """.split()  # noqa: SIM905
-)
