@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis import causes, glossary
+from tracetui.analysis.calls import build_calls, own_times
 from tracetui.analysis.chain import Chain, launch_chain, launched_by
 from tracetui.analysis.explain_device import Parts, compared, explain_device_event
 from tracetui.analysis.findings.ops import METADATA_OPS
@@ -16,6 +17,7 @@ from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace.model import I64
 from tracetui.units import duration, plural, rate
 
 
@@ -40,8 +42,11 @@ class Explanation:
     chain: Chain
 
 
-def explain(trace: Trace, i: int) -> Explanation:
-    """Explain slice i. Raises IndexError where there is no such slice."""
+def explain(trace: Trace, i: int, own: I64 | None = None) -> Explanation:
+    """Explain slice i. `own`: the self time of every slice, as `own_times` gives it, if at hand.
+
+    Raises IndexError where there is no such slice.
+    """
     if not 0 <= i < len(trace):
         raise IndexError(f"no slice {i}")
     kind = Kind(int(trace.kind[i]))
@@ -52,7 +57,8 @@ def explain(trace: Trace, i: int) -> Explanation:
     elif kind == Kind.RUNTIME:
         what, why, facts = _runtime(trace, i)
     elif kind in (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON):
-        what, why, facts = _cpu(trace, i, kind)
+        times = own_times(trace, build_calls(trace)) if own is None else own
+        what, why, facts = _cpu(trace, i, kind, int(times[i]))
     else:
         what, why, facts = _other(trace, i, kind), [], []
     return Explanation(i, title, tuple(what), tuple(why), tuple(facts), launch_chain(trace, i))
@@ -81,7 +87,7 @@ def _time_within(trace: Trace, i: int, *kinds: Kind) -> int:
     return int(busy_union(trace, plausible(trace, *kinds)).within(start, start + trace.duration[i])[0])
 
 
-def _cpu(trace: Trace, i: int, kind: Kind) -> Parts:
+def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
     name = trace.name_of(i)
     what = [_cpu_meaning(name, kind)]
     if name in METADATA_OPS:
@@ -90,7 +96,6 @@ def _cpu(trace: Trace, i: int, kind: Kind) -> Parts:
     facts: list[tuple[str, str]] = []
     events = launched_by(trace, i)
     children = trace.children(i)
-    own = int(trace.duration[i] - trace.duration[children].sum())
     facts.append(("self", f"{duration(own)} of {duration(trace.duration[i])}"))
     if len(events):
         total = duration(trace.duration[events].sum())

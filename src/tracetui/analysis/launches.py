@@ -1,4 +1,8 @@
-"""From the launch on the CPU to the start on the device: delays and short kernels."""
+"""From the launch on the CPU to the start on the device: delays and short kernels.
+
+One launch can start many events: those of a CUDA graph. What lies between the launch and the later ones is
+the graph's own work, not a delay: the delay of all of them is that of the first.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,8 @@ class Launches:
     event: I64
     launch: I64
     delay: I64
-    """From the launch's start to the event's, in ns; 0 where differing clocks make it negative."""
+    """From the launch's start to that of its first event, in ns; 0 where differing clocks make it negative.
+    """
     cost: I64
     """The launch's time on the CPU, in ns, split evenly among all the events that it launched."""
     unlinked: int
@@ -51,13 +56,21 @@ class ShortKernels:
 def find_launches(trace: Trace, scope: Scope | None = None) -> Launches:
     """The launches of a scope's device events."""
     at = plausible(trace, *DEVICE_WORK)
-    at = at[members(trace, scope, at)]
-    linked = trace.launch[at] >= 0
-    event = at[linked]
+    event = at[trace.launch[at] >= 0]
     launch = trace.launch[event].astype(np.int64)
-    delay = np.maximum(trace.start[event] - trace.start[launch], 0)
     _, which, count = np.unique(launch, return_inverse=True, return_counts=True)
-    return Launches(event, launch, delay, trace.duration[launch] // count[which], len(at) - len(event))
+    delay = np.maximum(first_starts(which, trace.start[event], len(count))[which] - trace.start[launch], 0)
+    cost = trace.duration[launch] // count[which]
+    mine = members(trace, scope, event)
+    unlinked = int(np.count_nonzero(members(trace, scope, at))) - int(np.count_nonzero(mine))
+    return Launches(event[mine], launch[mine], delay[mine], cost[mine], unlinked)
+
+
+def first_starts(which: I64, start: I64, size: int) -> I64:
+    """The earliest `start` of each group; `which`: the group of each start, 0 to size - 1. Shape (size,)."""
+    first = np.full(size, np.iinfo(np.int64).max)
+    np.minimum.at(first, which, start)
+    return first
 
 
 def short_kernels(trace: Trace, launches: Launches) -> ShortKernels:

@@ -303,13 +303,10 @@ class Results:
 
     @of_trace
     def own_time(self) -> I64:
-        """Each slice's duration minus its children's, ns."""
-        from tracetui.analysis.nesting import sum_into
+        """The self time of every slice, ns: of a call as the averages count it."""
+        from tracetui.analysis.calls import own_times
 
-        trace = self.trace
-        inner = np.flatnonzero(trace.parent >= 0)
-        parents = trace.parent[inner].astype(np.int64)
-        return trace.duration - sum_into(parents, trace.duration[inner], len(trace))
+        return own_times(self.trace, self.calls())
 
     def named(self, wanted: Callable[[str], bool]) -> Bool:
         """Mask over ``trace.names``."""
