@@ -14,7 +14,7 @@ from tracetui.analysis.calls import build_calls, is_collective
 from tracetui.analysis.causes import CAUSES, gap_causes
 from tracetui.analysis.chain import MOST_EVENTS, launch_chain, launched_by
 from tracetui.analysis.findings import Finding
-from tracetui.analysis.flow import backward, follow, unfollow
+from tracetui.analysis.flow import follow, partner, unfollow
 from tracetui.analysis.gaps import find_gaps
 from tracetui.analysis.groups import shape_text
 from tracetui.analysis.peaks import find_peak
@@ -276,7 +276,7 @@ def test_links_from_an_op_and_back(tmp_path: Path) -> None:
     assert step_to(unfollow, "cudaGraphLaunch") == ("aten::mm", "to the parent")
     assert step_to(unfollow, "aten::mm") == ("-", "nothing leads here")
     assert step_to(unfollow, "lost") == ("-", "this device event has no launch in the trace")
-    assert backward(trace, at["aten::mm"]) is None
+    assert partner(trace, at["aten::mm"]) is None
 
 
 def test_a_chain_lists_the_longest(tmp_path: Path) -> None:
@@ -290,7 +290,8 @@ def test_a_chain_lists_the_longest(tmp_path: Path) -> None:
     assert [link.name for link in kernels] == [f"k{i}" for i in sorted(kept)]
     assert [(link.role, link.level) for link in chain.links[:3]] == [("step", 0), ("op", 1), ("launch", 2)]
     assert {link.level for link in kernels} == {3}
-    assert kernels[0].delay == trace.start[at[kernels[0].name]] - 20_000
+    # The graph's first node is the only one whose time since the launch is a delay.
+    assert [(link.delay, link.after_first) for link in kernels[:2]] == [(20_000, True), (60_000, True)]
     assert (
         len(launched_by(trace, at["aten::mm"])) == len(launched_by(trace, at["ProfilerStep#1"])) == len(graph)
     )
