@@ -68,7 +68,7 @@ OTHERS = {
     "metadata_only planned_launches",
     "v100_overlapping_kernels_2022.json.gz": "blocking_calls cuda_graphs fp32_products metadata_only "
     "look_at_the_children planned_launches",
-    "vllm_mi300_graph.json.gz": "cuda_graphs fused_kernels hotspot metadata_only",
+    "vllm_mi300_graph.json.gz": "cuda_graphs fused_kernels hotspot look_at_the_children metadata_only",
     "dlrm_8ranks/worker0_step_12.1694128201545.pt.trace.json": "communication data_loading blocking_calls "
     "short_calls metadata_only planned_launches",
     "chrome65_timeline.json": "",

@@ -13,7 +13,6 @@ from tests.kineto import cpu, run, trace_of
 
 from tracetui.analysis import flow
 from tracetui.analysis.averages import averages
-from tracetui.analysis.calls import build_calls, own_times
 from tracetui.analysis.explain import explain
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_scope
@@ -33,7 +32,7 @@ CPU_CALLS = (Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, Kind.OVERHEAD)
 
 
 def test_self_times_add_up_to_those_of_the_averages(llama: Trace) -> None:
-    table, own = averages(llama), own_times(llama, build_calls(llama))
+    table, own = averages(llama), Results(llama).self_time()
     cpu = np.flatnonzero((table.row_of >= 0) & llama.is_kind(*CPU_CALLS))
     total = np.zeros(len(table), dtype=np.int64)
     np.add.at(total, table.row_of[cpu], own[cpu])

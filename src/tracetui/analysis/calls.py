@@ -159,14 +159,13 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     )  # fmt: skip
 
 
-def own_times(trace: Trace, calls: Calls) -> I64:
-    """The self time of every slice, in ns: of a CPU call as PyTorch's averages count it. Shape (len(trace),).
+def self_times(trace: Trace, calls: Calls, without_children: I64) -> I64:
+    """The self time of every slice, in ns: that of a CPU call as PyTorch's averages count it.
 
     A call that is merged into the one around it has 0: its time is that one's. What the averages do not count
-    (Python functions, device events) has its duration minus that of the slices inside it.
+    (Python functions, device events) keeps its duration `without_children`. Shapes (len(trace),).
     """
-    inner = np.flatnonzero(trace.parent >= 0)
-    own = trace.duration - sum_into(trace.parent[inner], trace.duration[inner], len(trace))
+    own = without_children.copy()
     own[calls.cpu] = np.where(calls.removed, 0, calls.self_cpu)
     return own
 

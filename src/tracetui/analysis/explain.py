@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis import causes, glossary
-from tracetui.analysis.calls import build_calls, own_times
 from tracetui.analysis.chain import Chain, launch_chain, launched_by
 from tracetui.analysis.explain_device import Parts, compared, explain_device_event
 from tracetui.analysis.findings.ops import METADATA_OPS
@@ -15,6 +14,7 @@ from tracetui.analysis.flops import work_of
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.results import Results
 from tracetui.analysis.select import plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64
@@ -43,7 +43,7 @@ class Explanation:
 
 
 def explain(trace: Trace, i: int, own: I64 | None = None) -> Explanation:
-    """Explain slice i. `own`: the self time of every slice, as `own_times` gives it, if at hand.
+    """Explain slice i. `own`: the self time of every slice, as `Results.self_time` gives it, if at hand.
 
     Raises IndexError where there is no such slice.
     """
@@ -57,7 +57,7 @@ def explain(trace: Trace, i: int, own: I64 | None = None) -> Explanation:
     elif kind == Kind.RUNTIME:
         what, why, facts = _runtime(trace, i)
     elif kind in (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON):
-        times = own_times(trace, build_calls(trace)) if own is None else own
+        times = Results(trace).self_time() if own is None else own
         what, why, facts = _cpu(trace, i, kind, int(times[i]))
     else:
         what, why, facts = _other(trace, i, kind), [], []
@@ -111,7 +111,8 @@ def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
     profiler = _time_within(trace, i, Kind.OVERHEAD)
     if profiler:
         why.append(f"{duration(profiler)} of it is the profiler's own work.")
-    if len(children) and own < 0.2 * trace.duration[i]:
+    # A collective's annotation has no self time and may have no children either.
+    if own < 0.2 * trace.duration[i] < 0.25 * trace.duration[children].sum():
         names, which = np.unique(trace.name[children], return_inverse=True)
         time = sum_into(which, trace.duration[children], len(names))
         most = int(np.argmax(time))

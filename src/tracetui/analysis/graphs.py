@@ -71,9 +71,9 @@ def is_annotated(trace: Trace, events: I64) -> bool:
 def with_module_lanes(trace: Trace) -> Trace:
     """The trace, with a lane above each device's streams: which module the kernels of its graphs belong to.
 
-    A slice stands for the kernels of one module that follow one another in one replay, from the first start to
-    the last end; those of `layers.0.attention` lie inside those of `layers.0`. The trace itself where nothing is
-    annotated. The slices are of `Kind.OTHER`, so that no analysis counts them, and have `source` -1.
+    A slice stands for the kernels of one module that follow one another in one replay, from the first start
+    to the last end; those of `layers.0.attention` lie inside those of `layers.0`. The trace itself where none
+    is annotated. The slices are of `Kind.OTHER`, so that no analysis counts them, and have `source` -1.
     """
     events = graph_events(trace)
     if not is_annotated(trace, events):

@@ -303,10 +303,20 @@ class Results:
 
     @of_trace
     def own_time(self) -> I64:
-        """The self time of every slice, ns: of a call as the averages count it."""
-        from tracetui.analysis.calls import own_times
+        """Each slice's duration minus its children's, ns."""
+        from tracetui.analysis.nesting import sum_into
 
-        return own_times(self.trace, self.calls())
+        trace = self.trace
+        inner = np.flatnonzero(trace.parent >= 0)
+        parents = trace.parent[inner].astype(np.int64)
+        return trace.duration - sum_into(parents, trace.duration[inner], len(trace))
+
+    @of_trace
+    def self_time(self) -> I64:
+        """The self time of every slice, ns: that of a call as the averages count it."""
+        from tracetui.analysis.calls import self_times
+
+        return self_times(self.trace, self.calls(), self.own_time())
 
     def named(self, wanted: Callable[[str], bool]) -> Bool:
         """Mask over ``trace.names``."""

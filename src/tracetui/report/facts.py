@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracetui.analysis.calls import build_calls, own_times
 from tracetui.analysis.flow import is_device, launches_within, launches_work, partner, path, place_of
 from tracetui.analysis.gaps import device_of
 from tracetui.analysis.graphs import module_of
 from tracetui.analysis.memory import change
+from tracetui.analysis.results import Results
 from tracetui.analysis.scope import find_steps, launch_times, step_of
 from tracetui.cells import wrap
 from tracetui.report.device_facts import device_facts
@@ -43,7 +43,7 @@ def event_facts(
     own: I64 | None = None,
 ) -> list[Fact]:
     """All facts about slice i. `args`: its arguments, None while they are being read. `own`: the self time of
-    every slice, as `own_times` gives it, if at hand.
+    every slice, as `Results.self_time` gives it, if at hand.
     """
     # The most wanted facts come first, a kernel's full name last: it may fill the pane.
     name = trace.name_of(i)
@@ -74,9 +74,15 @@ def _itself(trace: Trace, i: int, own_time: I64 | None) -> list[Fact]:
     begin, length = int(trace.start[i]), int(trace.duration[i])
     facts = [Fact("duration", f"{exact(length)}, from {instant(begin)} on")]
     if len(trace.children(i)):
-        times = own_times(trace, build_calls(trace)) if own_time is None else own_time
+        times = Results(trace).self_time() if own_time is None else own_time
         own = int(times[i])
-        facts.append(Fact("self time", f"{exact(own)}, {share_of(own, length)} of it"))
+        around = int(trace.parent[i])
+        if not own and length and around >= 0 and trace.name[around] == trace.name[i]:
+            facts.append(
+                Fact("self time", "counted with the one of the same name around it, as PyTorch does", around)
+            )
+        else:
+            facts.append(Fact("self time", f"{exact(own)}, {share_of(own, length)} of it"))
     if bool(trace.implausible[i]):
         facts.append(Fact("odd", "cannot be as the file says; left out of the averages"))
     return facts

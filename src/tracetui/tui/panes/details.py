@@ -58,7 +58,7 @@ class DetailsPane(Pane):
             facts = trace_facts(trace)
         else:
             results = self.results
-            facts = event_facts(trace, event, args_of(trace, event), results.memory(), results.own_time())
+            facts = event_facts(trace, event, args_of(trace, event), results.memory(), results.self_time())
         if not worker.is_cancelled:
             self.app.call_from_thread(self.show_facts, facts)
 

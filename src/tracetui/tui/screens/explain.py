@@ -93,7 +93,7 @@ class ExplainScreen(Sheet[int]):
     @work(thread=True, exclusive=True, exit_on_error=False, group="explain")
     def read(self) -> None:
         """Explain the event, in a thread: its arguments are read from the file."""
-        explanation = explain(self.results.trace, self.event, self.results.own_time())
+        explanation = explain(self.results.trace, self.event, self.results.self_time())
         if not get_current_worker().is_cancelled:
             self.app.call_from_thread(self.show_explanation, explanation)
 

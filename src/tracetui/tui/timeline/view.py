@@ -116,8 +116,8 @@ class TimelineView(Widget, can_focus=True):
             source, width = scene.source, bar.size.width
             results = self.walk.recording.results
             # Of a large trace it is known when a pane has asked for it: it takes too long for a key press.
-            at_hand = results.ready("own_time") or len(source.trace) < LITTLE
-            own = int(results.own_time()[scene.selected]) if at_hand else None
+            at_hand = results.ready("self_time") or len(source.trace) < LITTLE
+            own = int(results.self_time()[scene.selected]) if at_hand else None
             lane = f"{scene.title(scene.active)} " if len(scene.sources) > 1 else ""
             parts = describe(
                 source.trace,
