@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
@@ -20,7 +21,8 @@ from tracetui.analysis.groups import shape_text
 from tracetui.analysis.peaks import find_peak
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import Scope, range_scope
-from tracetui.trace import Trace
+from tracetui.report.facts import event_facts
+from tracetui.trace import Kind, Trace
 
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"
 TALK = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -277,6 +279,28 @@ def test_links_from_an_op_and_back(tmp_path: Path) -> None:
     assert step_to(unfollow, "aten::mm") == ("-", "nothing leads here")
     assert step_to(unfollow, "lost") == ("-", "this device event has no launch in the trace")
     assert partner(trace, at["aten::mm"]) is None
+
+
+def test_a_call_that_launches_nothing_is_no_launch(tmp_path: Path) -> None:
+    wait = cpu("cudaDeviceSynchronize", 60, 10, "cuda_runtime", correlation=8)
+    marker = kernel(61, 5, 8, 20, "Context Sync", cat="cuda_sync")
+    calls = [cpu("cudaMalloc", 20, 3, "cuda_runtime", correlation=9), launch(30, 1), launch(40, 2)]
+    trace = trace_of(tmp_path, cpu("aten::empty", 10, 45), *calls, wait, kernel(50, 5, 1), marker)
+    roles = {}
+    for i in np.flatnonzero(trace.is_kind(Kind.RUNTIME)).tolist():
+        roles |= {link.slice: link.role for link in launch_chain(trace, i).links if link.slice == i}
+    names = [(trace.name_of(i), role) for i, role in roles.items()]
+    assert names == [
+        ("cudaMalloc", "call"),
+        ("cudaLaunchKernel", "launch"),
+        ("cudaLaunchKernel", "launch"),  # what it launched was not recorded
+        ("cudaDeviceSynchronize", "call"),
+    ]
+    at = next(i for i in range(len(trace)) if trace.name_of(i) == "Context Sync")
+    assert [fact.label for fact in event_facts(trace, at, {}) if "cudaDevice" in fact.value] == ["call"]
+    assert follow(trace, next(i for i in roles if roles[i] == "call" and "Sync" in trace.name_of(i)))[1] == (
+        "call → device event"
+    )
 
 
 def test_a_chain_lists_the_longest(tmp_path: Path) -> None:

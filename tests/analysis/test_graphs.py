@@ -168,6 +168,16 @@ def test_a_lane_of_modules_changes_nothing_else(tmp_path: Path) -> None:
     assert int(np.count_nonzero(trace.kind == Kind.OTHER)) == len(trace) - len(before)
 
 
+def test_the_finding_on_graphs_knows_whether_they_are_annotated(tmp_path: Path) -> None:
+    by_module = "the averages by module divide its time"
+    found = {finding.rule: finding for finding in Results(annotated(tmp_path)).findings()}
+    assert by_module in found["cuda_graphs"].advice
+    sample = Results(load(SAMPLES / "mlp_cuda_graph.json.gz")).findings()
+    advice = next(finding.advice for finding in sample if finding.rule == "cuda_graphs")
+    assert by_module not in advice
+    assert "Per-op tables cannot divide a graph's time" in advice
+
+
 def test_the_delay_of_a_graph_is_that_of_its_first_node(tmp_path: Path) -> None:
     trace = annotated(tmp_path)
     found = find_launches(trace)
