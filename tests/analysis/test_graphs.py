@@ -20,6 +20,7 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope
 from tracetui.report.facts import event_facts
 from tracetui.tables.averages import averages_json
+from tracetui.timeline.layout import Of, lay_out
 from tracetui.trace import Kind, Trace, load
 from tracetui.tui.panes.details import args_of
 
@@ -133,7 +134,9 @@ def test_modules_have_a_lane_and_lie_in_one_another(tmp_path: Path) -> None:
     trace = with_module_lanes(before)
     lane = next(lane for lane in trace.lanes if lane.name == TITLE)
     assert (lane.device, lane.rows) == (0, 4)
-    assert trace.lanes[trace.lanes.index(lane) + 1].kind == "stream"
+    layout = lay_out([trace], 50)
+    shown = [trace.lanes[i].name for i in layout.ref[layout.of == Of.LANE].tolist()]
+    assert shown == ["thread 9", TITLE, "stream 7", "stream 8 (tensor parallel)"]
     first = [i for i in range(lane.first, lane.last) if trace.start[i] < 200_000]
     assert [
         (trace.name_of(i), int(trace.depth[i]), int(trace.start[i]), int(trace.duration[i])) for i in first
@@ -153,17 +156,11 @@ def test_modules_have_a_lane_and_lie_in_one_another(tmp_path: Path) -> None:
 def test_a_lane_of_modules_changes_nothing_else(tmp_path: Path) -> None:
     before = annotated(tmp_path)
     trace = with_module_lanes(before)
-    kept = np.flatnonzero(trace.source >= 0)
-    assert len(kept) == len(before)
-    for column in ("start", "duration", "name", "kind", "correlation", "depth", "source"):
-        assert getattr(trace, column)[kept].tolist() == getattr(before, column).tolist(), column
-    for column in ("launch", "op", "parent"):
-        to = np.append(kept, -1)[getattr(before, column)]
-        assert getattr(trace, column)[kept].tolist() == to.tolist(), column
-    assert [trace.lanes[i].name for i in trace.lane[kept]] == [before.lanes[i].name for i in before.lane]
-    assert averages(trace).rows() == [
-        replace(row, first=int(kept[row.first])) for row in averages(before).rows()
-    ]
+    columns = "start duration name category kind lane depth parent correlation external_id launch op source"
+    for column in columns.split():
+        assert getattr(trace, column)[: len(before)].tolist() == getattr(before, column).tolist(), column
+    assert trace.lanes[: len(before.lanes)] == before.lanes
+    assert averages(trace).rows() == averages(before).rows()
     assert Results(trace).gaps().duration.tolist() == Results(before).gaps().duration.tolist()
     assert int(np.count_nonzero(trace.kind == Kind.OTHER)) == len(trace) - len(before)
 
@@ -181,10 +178,11 @@ def test_the_finding_on_graphs_knows_whether_they_are_annotated(tmp_path: Path) 
 def test_the_delay_of_a_graph_is_that_of_its_first_node(tmp_path: Path) -> None:
     trace = annotated(tmp_path)
     found = find_launches(trace)
-    assert found.delay.tolist() == [20_000] * 12
-    # Also in a part of the trace that the first node lies outside of.
+    assert found.delay[found.first].tolist() == [20_000] * 2
+    assert found.median_delay == 20_000
+    # A part of the trace that the first node lies outside of.
     some = find_launches(trace, range_scope(55_000, 100_000))
-    assert (some.delay.tolist(), some.cost.tolist()) == ([20_000, 20_000], [1_500, 1_500])
+    assert (some.first.any(), some.median_delay, some.cost.tolist()) == (False, None, [1_500] * 2)
     at = {trace.name_of(i): i for i in reversed(range(len(trace)))}
     assert place_of(trace, at["k4"]) == (4, 6, at["k1"])
     assert place_of(trace, at["replay"]) is None

@@ -68,6 +68,16 @@ def is_annotated(trace: Trace, events: I64) -> bool:
     return any(modules_of(trace, first))
 
 
+def by_module(trace: Trace, events: I64) -> str:
+    """How the time of a graph, whose kernels are `events`, can be divided by module."""
+    if is_annotated(trace, events):
+        return "Its kernels are annotated: the averages by module divide its time."
+    return (
+        "Per-op tables cannot divide a graph's time. From PyTorch 2.12 on torch.cuda.graph can note which "
+        "module each kernel belongs to (enable_annotations=True), and the averages by module divide it."
+    )
+
+
 def with_module_lanes(trace: Trace) -> Trace:
     """The trace, with a lane above each device's streams: which module the kernels of its graphs belong to.
 
@@ -109,50 +119,34 @@ def _path(label: str) -> list[str]:
 
 
 def _with_slices(trace: Trace, device: I64, start: I64, end: I64, name: I64, names: list[str]) -> Trace:
-    """The trace with a lane of modules for each device, and these slices in them. Times in ns."""
-    lanes: list[Lane] = []
-    moved: list[int] = []
-    lane_of = {}
-    for lane in trace.lanes:
-        if lane.device in device and lane.device not in lane_of:
-            lane_of[lane.device] = len(lanes)
-            lanes.append(replace(lane, tid=TITLE, name=TITLE, kind="gpu_annotation"))
-        moved.append(len(lanes))
-        lanes.append(lane)
-    place = np.array([*moved, -1], dtype=np.int32)
-    many = len(start)
-    no_id = np.full(many, NO_ID, dtype=np.int64)
-    none = np.full(many, -1, dtype=np.int32)
-    added = {
-        "start": start, "duration": end - start, "name": name + len(trace.names),
-        "category": np.full(many, len(trace.categories)), "kind": np.full(many, int(Kind.OTHER)),
-        "lane": np.array([lane_of[int(one)] for one in device]), "correlation": no_id, "external_id": no_id,
-        "launch": none, "op": none, "source": np.full(many, -1), "implausible": np.zeros(many, np.bool_),
-    }  # fmt: skip
-    given = {key: getattr(trace, key) for key in added} | {"lane": place[trace.lane]}
-    columns: dict[str, Any] = {
-        key: np.concatenate([old, added[key].astype(old.dtype)]) for key, old in given.items()
-    }
-    order, low, high = sort_slices(columns["lane"], columns["start"], columns["duration"])
-    columns = {key: column[order] for key, column in columns.items()}
-    now_at = np.empty(len(order) + 1, dtype=np.int32)
-    now_at[order] = np.arange(len(order))
-    now_at[-1] = -1
-    for key in ("launch", "op"):
-        columns[key] = now_at[columns[key]]
-    firsts = np.searchsorted(columns["lane"], np.arange(len(lanes) + 1)).tolist()
+    """The trace with a lane of modules for each device, and these slices in them. Times in ns.
+
+    Lanes and slices come after all others, which keep their numbers.
+    """
+    devices, lane = np.unique(device, return_inverse=True)
+    order, low, high = sort_slices(lane.astype(np.int32), start, end - start)
+    firsts = np.searchsorted(lane[order], np.arange(len(devices) + 1)).tolist()
     depth, parent, rows = nest(low, high, firsts)
+    many, old = len(order), len(trace)
+    added: dict[str, Any] = {
+        "start": start[order], "duration": (end - start)[order], "name": len(trace.names) + name[order],
+        "category": len(trace.categories), "kind": int(Kind.OTHER), "lane": len(trace.lanes) + lane[order],
+        "depth": depth, "parent": np.where(parent >= 0, parent + old, -1), "correlation": NO_ID,
+        "external_id": NO_ID, "launch": -1, "op": -1, "source": -1, "implausible": False,
+    }  # fmt: skip
+    columns: dict[str, Any] = {}
+    for key, values in added.items():
+        column = getattr(trace, key)
+        columns[key] = np.concatenate([column, np.broadcast_to(values, many).astype(column.dtype)])
+    lanes = list(trace.lanes)
+    for n, one in enumerate(devices.tolist()):
+        process = next(lane.process for lane in trace.lanes if lane.device == one)
+        bounds = old + firsts[n], old + firsts[n + 1]
+        lanes.append(Lane(process, TITLE, TITLE, "modules", one, *bounds, rows[n]))
     return replace(
         trace,
         **columns,
-        depth=depth,
-        parent=parent,
         names=[*trace.names, *names],
         categories=(*trace.categories, "module"),
-        lanes=tuple(
-            replace(lane, first=firsts[n], last=firsts[n + 1], rows=rows[n]) for n, lane in enumerate(lanes)
-        ),
-        flow_from=now_at[trace.flow_from],
-        flow_to=now_at[trace.flow_to],
-        instants=replace(trace.instants, lane=place[trace.instants.lane]),
+        lanes=tuple(lanes),
     )

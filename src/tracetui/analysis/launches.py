@@ -1,8 +1,4 @@
-"""From the launch on the CPU to the start on the device: delays and short kernels.
-
-One launch can start many events: those of a CUDA graph. What lies between the launch and the later ones is
-the graph's own work, not a delay: the delay of all of them is that of the first.
-"""
+"""From the launch on the CPU to the start on the device: delays and short kernels."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import Scope, members
 from tracetui.analysis.select import plausible
 from tracetui.trace import DEVICE_WORK, Trace
-from tracetui.trace.model import I64
+from tracetui.trace.model import I64, Bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +20,9 @@ class Launches:
     event: I64
     launch: I64
     delay: I64
-    """From the launch's start to that of its first event, in ns; 0 where differing clocks make it negative.
-    """
+    """From the launch's start to the event's, in ns; 0 where differing clocks make it negative."""
+    first: Bool
+    """Whether the event is the first of its launch: all but the later nodes of a graph."""
     cost: I64
     """The launch's time on the CPU, in ns, split evenly among all the events that it launched."""
     unlinked: int
@@ -36,8 +33,8 @@ class Launches:
 
     @property
     def median_delay(self) -> int | None:
-        """The median delay in ns; None where there is no launch."""
-        return int(np.median(self.delay)) if len(self.delay) else None
+        """The median delay in ns, of a graph that of its first node; None where there is no launch."""
+        return int(np.median(self.delay[self.first])) if self.first.any() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +55,18 @@ def find_launches(trace: Trace, scope: Scope | None = None) -> Launches:
     at = plausible(trace, *DEVICE_WORK)
     event = at[trace.launch[at] >= 0]
     launch = trace.launch[event].astype(np.int64)
-    _, which, count = np.unique(launch, return_inverse=True, return_counts=True)
-    delay = np.maximum(first_starts(which, trace.start[event], len(count))[which] - trace.start[launch], 0)
-    cost = trace.duration[launch] // count[which]
-    mine = members(trace, scope, event)
-    unlinked = int(np.count_nonzero(members(trace, scope, at))) - int(np.count_nonzero(mine))
-    return Launches(event[mine], launch[mine], delay[mine], cost[mine], unlinked)
-
-
-def first_starts(which: I64, start: I64, size: int) -> I64:
-    """The earliest `start` of each group; `which`: the group of each start, 0 to size - 1. Shape (size,)."""
-    first = np.full(size, np.iinfo(np.int64).max)
-    np.minimum.at(first, which, start)
-    return first
+    delay = np.maximum(trace.start[event] - trace.start[launch], 0)
+    count = np.bincount(launch, minlength=1)
+    several = np.flatnonzero(count[launch] > 1)
+    several = several[np.lexsort((trace.start[event[several]], launch[several]))]
+    first = np.ones(len(event), dtype=np.bool_)
+    first[several[1:]] = launch[several[1:]] != launch[several[:-1]]
+    cost = trace.duration[launch] // count[launch]
+    # Only now: a part of a trace may hold some nodes of a graph and not its first.
+    inside = members(trace, scope, at)
+    mine = inside[trace.launch[at] >= 0]
+    unlinked = int(np.count_nonzero(inside)) - int(np.count_nonzero(mine))
+    return Launches(event[mine], launch[mine], delay[mine], first[mine], cost[mine], unlinked)
 
 
 def short_kernels(trace: Trace, launches: Launches) -> ShortKernels:

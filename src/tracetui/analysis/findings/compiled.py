@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.findings.model import WORK_TIME, Finding, first_of
-from tracetui.analysis.graphs import is_annotated
+from tracetui.analysis.graphs import by_module
 from tracetui.analysis.kernels.inductor import METADATA
 from tracetui.analysis.results import Results
 from tracetui.trace import Kind
@@ -88,13 +88,6 @@ def cuda_graphs(results: Results) -> Iterator[Finding]:
     name = trace.name_of(int(at[most]))
     inside = results.launches().event[launch == at[most]]
     first = int(inside[np.argmin(trace.start[inside])])
-    annotated = is_annotated(trace, inside)
-    divided = (
-        "Its kernels are annotated: the averages by module divide its time."
-        if annotated
-        else "Per-op tables cannot divide a graph's time. From PyTorch 2.12 on torch.cuda.graph can note which "
-        "module each kernel belongs to (enable_annotations=True); the averages by module then divide it."
-    )
     yield Finding(
         "cuda_graphs",
         "info",
@@ -102,7 +95,7 @@ def cuda_graphs(results: Results) -> Iterator[Finding]:
         f"{name} hands a recorded sequence to the device in one call, up to {launched[most]:,} of "
         "them. Ops inside a graph do not appear on the CPU, and all its kernels carry the id of "
         "the op around the launch.",
-        f"Read the device lanes: the CPU lane does not show what runs. {divided}",
+        f"Read the device lanes: the CPU lane does not show what runs. {by_module(trace, inside)}",
         first_of([int(at[most]), first]),
         {"launches": float(len(at)), "kernels": float(many)},
     )
