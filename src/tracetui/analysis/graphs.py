@@ -25,6 +25,8 @@ AT_ONCE = 2048
 """The number of events whose arguments are decoded in one batch."""
 PROBED = 64
 """The number of events to look at before the annotations of all are read."""
+MOST = 500_000
+"""The most events that are given a lane of modules as a trace is opened."""
 DEEPEST = 24
 """Rows of a lane of modules."""
 BACKWARD = " (backward)"
@@ -83,10 +85,11 @@ def with_module_lanes(trace: Trace) -> Trace:
 
     A slice stands for the kernels of one module that follow one another in one replay, from the first start
     to the last end; those of `layers.0.attention` lie inside those of `layers.0`. The trace itself where none
-    is annotated. The slices are of `Kind.OTHER`, so that no analysis counts them, and have `source` -1.
+    is annotated, or where reading the annotations would take many seconds. The slices are of `Kind.OTHER`, so
+    that no analysis counts them, and have `source` -1.
     """
     events = graph_events(trace)
-    if not is_annotated(trace, events):
+    if len(events) > MOST or not is_annotated(trace, events):
         return trace
     device = np.array([lane.device for lane in trace.lanes], dtype=np.int64)[trace.lane[events]]
     order = np.lexsort((trace.start[events], trace.correlation[events], device))
@@ -114,7 +117,9 @@ def with_module_lanes(trace: Trace) -> Trace:
 
 def _path(label: str) -> list[str]:
     """A label and the modules around it, outermost first: `a`, `a.b`, `a.b.c`. [] for ""."""
-    parts = label.split(".", DEEPEST) if " " not in label.removesuffix(BACKWARD) else [label]
+    parts = label.split(".", DEEPEST)
+    if "" in parts or " " in label.removesuffix(BACKWARD):  # the name of a region, not a path
+        parts = [label]
     return [".".join(parts[: n + 1]) for n in range(len(parts))] if label else []
 
 
