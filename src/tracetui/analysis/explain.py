@@ -111,8 +111,8 @@ def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
     profiler = _time_within(trace, i, Kind.OVERHEAD)
     if profiler:
         why.append(f"{duration(profiler)} of it is the profiler's own work.")
-    # A collective's annotation has no self time and may have no children either.
-    if own < 0.2 * trace.duration[i] < 0.25 * trace.duration[children].sum():
+    # A collective's annotation has no self time, whatever is inside it.
+    if own < 0.2 * trace.duration[i] and trace.duration[children].sum() > 0.8 * trace.duration[i]:
         names, which = np.unique(trace.name[children], return_inverse=True)
         time = sum_into(which, trace.duration[children], len(names))
         most = int(np.argmax(time))
