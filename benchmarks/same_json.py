@@ -23,7 +23,7 @@ from typing import Any
 
 SAMPLES = Path(__file__).resolve().parent.parent / "sample_traces"
 SORTS = ("self_cpu_time_total", "cuda_time_total", "cpu_time", "count", "name")
-GROUPS = ("shape", "annotation", "kernel", "op")
+GROUPS = ("shape", "annotation", "module", "kernel", "op")
 COMMANDS = [
     ["table"],
     *(["table", "--sort", sort] for sort in SORTS),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
@@ -14,13 +15,14 @@ from tracetui.analysis.calls import build_calls, is_collective
 from tracetui.analysis.causes import CAUSES, gap_causes
 from tracetui.analysis.chain import MOST_EVENTS, launch_chain, launched_by
 from tracetui.analysis.findings import Finding
-from tracetui.analysis.flow import backward, follow, unfollow
+from tracetui.analysis.flow import follow, partner, unfollow
 from tracetui.analysis.gaps import find_gaps
 from tracetui.analysis.groups import shape_text
 from tracetui.analysis.peaks import find_peak
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import Scope, range_scope
-from tracetui.trace import Trace
+from tracetui.report.facts import event_facts
+from tracetui.trace import Kind, Trace
 
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"
 TALK = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -276,7 +278,29 @@ def test_links_from_an_op_and_back(tmp_path: Path) -> None:
     assert step_to(unfollow, "cudaGraphLaunch") == ("aten::mm", "to the parent")
     assert step_to(unfollow, "aten::mm") == ("-", "nothing leads here")
     assert step_to(unfollow, "lost") == ("-", "this device event has no launch in the trace")
-    assert backward(trace, at["aten::mm"]) is None
+    assert partner(trace, at["aten::mm"]) is None
+
+
+def test_a_call_that_launches_nothing_is_no_launch(tmp_path: Path) -> None:
+    wait = cpu("cudaDeviceSynchronize", 60, 10, "cuda_runtime", correlation=8)
+    marker = kernel(61, 5, 8, 20, "Context Sync", cat="cuda_sync")
+    calls = [cpu("cudaMalloc", 20, 3, "cuda_runtime", correlation=9), launch(30, 1), launch(40, 2)]
+    trace = trace_of(tmp_path, cpu("aten::empty", 10, 45), *calls, wait, kernel(50, 5, 1), marker)
+    roles = {}
+    for i in np.flatnonzero(trace.is_kind(Kind.RUNTIME)).tolist():
+        roles |= {link.slice: link.role for link in launch_chain(trace, i).links if link.slice == i}
+    names = [(trace.name_of(i), role) for i, role in roles.items()]
+    assert names == [
+        ("cudaMalloc", "call"),
+        ("cudaLaunchKernel", "launch"),
+        ("cudaLaunchKernel", "launch"),  # what it launched was not recorded
+        ("cudaDeviceSynchronize", "call"),
+    ]
+    at = next(i for i in range(len(trace)) if trace.name_of(i) == "Context Sync")
+    assert [fact.label for fact in event_facts(trace, at, {}) if "cudaDevice" in fact.value] == ["call"]
+    assert follow(trace, next(i for i in roles if roles[i] == "call" and "Sync" in trace.name_of(i)))[1] == (
+        "call → device event"
+    )
 
 
 def test_a_chain_lists_the_longest(tmp_path: Path) -> None:
@@ -290,7 +314,8 @@ def test_a_chain_lists_the_longest(tmp_path: Path) -> None:
     assert [link.name for link in kernels] == [f"k{i}" for i in sorted(kept)]
     assert [(link.role, link.level) for link in chain.links[:3]] == [("step", 0), ("op", 1), ("launch", 2)]
     assert {link.level for link in kernels} == {3}
-    assert kernels[0].delay == trace.start[at[kernels[0].name]] - 20_000
+    # The graph's first node is the only one whose time since the launch is a delay.
+    assert [(link.delay, link.after_first) for link in kernels[:2]] == [(20_000, True), (60_000, True)]
     assert (
         len(launched_by(trace, at["aten::mm"])) == len(launched_by(trace, at["ProfilerStep#1"])) == len(graph)
     )

@@ -14,7 +14,7 @@ from tracetui.analysis.calls import build_calls
 from tracetui.analysis.efficiency import efficiency
 from tracetui.analysis.explain import explain
 from tracetui.analysis.flops import work_of
-from tracetui.analysis.flow import backward, follow, path, unfollow
+from tracetui.analysis.flow import follow, partner, path, unfollow
 from tracetui.analysis.kernel_names import decode, short_name
 from tracetui.report.facts import Fact, event_facts, trace_facts
 from tracetui.trace import Trace, load
@@ -80,7 +80,7 @@ def test_explanations(
         lines += [f"{i}: {found.title}", *found.what, *found.why, *(f"  {k}: {v}" for k, v in found.facts)]
         for link in found.chain.links:
             lines.append(f"    {' ' * link.level}{link.role} {link.slice} {link.name} {link.delay}")
-        lines.append(f"    {follow(trace, i)} {unfollow(trace, i)} {backward(trace, i)} {path(trace, i)}")
+        lines.append(f"    {follow(trace, i)} {unfollow(trace, i)} {partner(trace, i)} {path(trace, i)}")
     golden("explanations", request.node.callspec.params["trace"], "\n".join(lines))
 
 

@@ -12,11 +12,13 @@ import pytest
 from tests.kineto import cpu, run, trace_of
 
 from tracetui.analysis import flow
+from tracetui.analysis.averages import averages
+from tracetui.analysis.explain import explain
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_scope
 from tracetui.analysis.steps import summarize_steps
 from tracetui.report.device_facts import device_facts
-from tracetui.report.facts import event_facts, histogram, self_time, trace_facts, value_text, wrapped
+from tracetui.report.facts import event_facts, histogram, trace_facts, value_text, wrapped
 from tracetui.session.gap_walk import gap_order, next_gap
 from tracetui.trace import DEVICE_WORK, Kind, Trace, load
 from tracetui.trace.memory import memory_records
@@ -26,13 +28,30 @@ from tracetui.units import exact
 
 from .conftest import slice_event, write_trace
 
+CPU_CALLS = (Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, Kind.OVERHEAD)
 
-def test_self_time_and_children_add_up(llama: Trace) -> None:
-    total = sum(self_time(llama, i) for i in range(llama.lanes[0].first, llama.lanes[0].first + 400))
-    first = llama.lanes[0].first
-    for i in range(first, first + 400):
-        assert self_time(llama, i) + int(llama.duration[llama.children(i)].sum()) == int(llama.duration[i])
-    assert total > 0
+
+def test_self_times_add_up_to_those_of_the_averages(llama: Trace) -> None:
+    table, own = averages(llama), Results(llama).self_time()
+    cpu = np.flatnonzero((table.row_of >= 0) & llama.is_kind(*CPU_CALLS))
+    total = np.zeros(len(table), dtype=np.int64)
+    np.add.at(total, table.row_of[cpu], own[cpu])
+    assert total.tolist() == table.self_cpu.tolist()
+    assert total.sum() > 0
+
+
+def test_the_profilers_own_work_in_an_op_is_not_the_ops(tmp_path: Path) -> None:
+    """It lies on a lane of its own, but PyTorch takes it off the op that it held up."""
+    request = cpu("Activity Buffer Request", 20, 30, "overhead", **{"External id": 5})
+    op = cpu("aten::mm", 0, 100, **{"External id": 5})
+    events = [op, cpu("aten::empty", 60, 10), request | {"pid": -1, "tid": 0}]
+    trace = trace_of(tmp_path, *events)
+    at = next(i for i in range(len(trace)) if trace.name_of(i) == "aten::mm")
+    told = next(f.value for f in event_facts(trace, at, {}) if f.label == "self time")
+    assert told.startswith("60.000 µs")
+    table = averages(trace)
+    assert table.self_cpu[table.names.index("aten::mm")] == 60_000
+    assert ("self", "60.0 µs of 100 µs") in explain(trace, at).facts
 
 
 def test_the_facts_of_a_kernel_lead_to_its_launch_its_op_and_its_step(llama: Trace) -> None:
@@ -58,13 +77,22 @@ def test_how_a_kernel_was_launched_comes_first(llama: Trace) -> None:
         "est. achieved occupancy %": 24,
     }
     facts = event_facts(llama, kernel, args)
-    assert [f.label for f in facts[:5]] == ["name", "duration", "grid", "occupancy", "launch"]
+    assert [f.label for f in facts[:6]] == [
+        "name",
+        "duration",
+        "grid",
+        "occupancy",
+        "fits on an SM",
+        "launch",
+    ]
     assert facts[2].value == "1024 × 1 × 1 blocks of 64 × 2 × 1 threads"
     assert facts[3].value == "24% (est.), 32 registers per thread, 49,152 B shared memory"
     assert len(facts[3].value) <= 60  # one line at 80 columns
-    rest = [f.label for f in facts[5:]]
-    assert {"External id", "warps per SM"} <= set(rest)
-    assert not {"grid", "block", "registers per thread", "shared memory"} & set(rest)
+    assert facts[4].value == "4 blocks, 16 of 64 warps; the grid has 7.76 blocks per SM"
+    rest = [f.label for f in facts[6:]]
+    assert "External id" in rest
+    # The file's own number of warps counts the whole grid, not what is on a multiprocessor.
+    assert not {"grid", "block", "registers per thread", "shared memory", "warps per SM"} & set(rest)
 
 
 @pytest.mark.parametrize(
@@ -140,9 +168,22 @@ def test_follow_and_unfollow_are_each_other(llama: Trace) -> None:
 def test_forward_and_backward_are_each_other(llama: Trace) -> None:
     assert len(llama.flow_from)
     forward = int(llama.flow_from[0])
-    back = flow.backward(llama, forward)
-    assert back in llama.flow_to[llama.flow_from == forward]
-    assert forward in flow.forward_of(llama, int(llama.flow_to[0]))
+    found = flow.partner(llama, forward)
+    assert found is not None
+    assert found[0] in llama.flow_to[llama.flow_from == forward]
+    assert flow.partner(llama, found[0]) == (forward, True)
+
+
+def test_an_op_has_the_backward_of_what_it_calls(llama: Trace) -> None:
+    linear = np.flatnonzero(llama.is_kind(Kind.CPU_OP) & (llama.name == llama.names.index("aten::linear")))
+    assert len(linear)
+    for i in linear.tolist():
+        stop = flow.subtree(llama, i)[1]
+        inside = np.flatnonzero((llama.flow_from >= i) & (llama.flow_from < stop))
+        first = inside[np.argmin(llama.flow_from[inside])]
+        assert flow.partner(llama, i) == (int(llama.flow_to[first]), False)
+    facts = {f.label: f for f in event_facts(llama, int(linear[0]), {})}
+    assert facts["backward op"].event == flow.partner(llama, int(linear[0]))[0]
 
 
 def test_the_ends_of_a_flow_say_so(small: Trace) -> None:

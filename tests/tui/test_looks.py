@@ -114,7 +114,7 @@ def test_the_selected_event_s_line_gives_way_in_whole_parts(llama: Trace) -> Non
     lane = llama.lanes[int(llama.lane[kernel])].name
 
     def line(event: int, width: int) -> str:
-        return "".join(text for text, _ in describe(llama, event, width, lambda n: llama.names[n]))
+        return "".join(text for text, _ in describe(llama, event, width, lambda n: llama.names[n], own=9))
 
     assert line(kernel, 250).endswith(f" before  {lane}")
     assert line(kernel, 80).endswith(" before")

@@ -159,6 +159,17 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     )  # fmt: skip
 
 
+def self_times(trace: Trace, calls: Calls, without_children: I64) -> I64:
+    """The self time of every slice, in ns: that of a CPU call as PyTorch's averages count it.
+
+    A call that is merged into the one around it has 0: its time is that one's. What the averages do not count
+    (Python functions, device events) keeps its duration `without_children`. Shapes (len(trace),).
+    """
+    own = without_children.copy()
+    own[calls.cpu] = np.where(calls.removed, 0, calls.self_cpu)
+    return own
+
+
 def is_collective(name: str) -> bool:
     """Whether an annotation of this name is a collective's, and so asynchronous for PyTorch."""
     return COLLECTIVE.match(name) is not None

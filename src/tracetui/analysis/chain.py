@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracetui.analysis.flow import launches_work, partner, place_of
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.scope import find_steps, launch_times, step_of
 from tracetui.trace import DEVICE_WORK, Kind, Trace
@@ -14,9 +15,8 @@ from tracetui.trace.model import I64
 MOST_EVENTS = 8
 """A chain lists at most this many device events, the longest ones."""
 
-_ENGINE = "autograd::engine::evaluate_function: "
 _ROLES = {
-    Kind.CPU_OP: "op", Kind.ANNOTATION: "annotation", Kind.PYTHON: "python", Kind.RUNTIME: "launch",
+    Kind.CPU_OP: "op", Kind.ANNOTATION: "annotation", Kind.PYTHON: "python", Kind.RUNTIME: "call",
     Kind.OVERHEAD: "profiler", Kind.KERNEL: "kernel", Kind.MEMCPY: "copy", Kind.MEMSET: "memset",
     Kind.SYNC: "sync", Kind.GPU_ANNOTATION: "annotation on the device",
 }  # fmt: skip
@@ -27,12 +27,15 @@ class Link:
     """One event of a chain.
 
     Attributes:
-        role: ``step``, ``annotation``, ``forward``, ``op``, ``launch``, ``kernel``, ``copy``, ``memset``, ...
+        role: ``step``, ``annotation``, ``forward``, ``op``, ``launch`` (``call`` where it launches nothing),
+            ``kernel``, ``copy``, ``memset``, ...
         slice: the event.
         name: its short name, safe to show.
         level: how far to indent it, 0 for the outermost.
         duration: ns.
-        delay: for a device event the time from its launch to its start, ns; else None.
+        delay: for a device event the time from its launch to its start, ns; else None. For the later events
+            of a launch, such as those of a CUDA graph, the time from the start of the first of them.
+        after_first: whether `delay` counts from the first event of the launch.
     """
 
     role: str
@@ -41,6 +44,7 @@ class Link:
     level: int
     duration: int
     delay: int | None = None
+    after_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +132,7 @@ def _outer_links(trace: Trace, outer: list[int], anchor: int) -> list[Link]:
         step = int(step_of(steps, launch_times(trace, np.array([anchor], dtype=np.int64)))[0])
         if step >= 0:
             links.append(_link(trace, int(steps.event[step]), 0))
-    # The autograd engine's slice around a backward op has that op as its first child.
-    inner = trace.children(anchor)[:1].tolist() if trace.name_of(anchor).startswith(_ENGINE) else []
-    forward = _forward_of(trace, [*outer, anchor, *inner])
+    forward = _forward_of(trace, [*outer, anchor])
     if forward >= 0:  # not around the op but before it, so it adds no level
         links.append(_link(trace, forward, len(links), "forward"))
     level = sum(link.role != "forward" for link in links)
@@ -144,7 +146,9 @@ def _forward_of(trace: Trace, at: list[int]) -> int:
         for flow in np.flatnonzero(trace.flow_to == i).tolist():
             if trace.flow_kind[int(trace.flow_category[flow])] == "fwdbwd":
                 return int(trace.flow_from[flow])
-    return -1
+    # The autograd engine's slice around a backward op has none of its own.
+    found = partner(trace, at[-1])
+    return found[0] if found and found[1] else -1
 
 
 def _link(trace: Trace, i: int, level: int, role: str = "") -> Link:
@@ -152,7 +156,11 @@ def _link(trace: Trace, i: int, level: int, role: str = "") -> Link:
     kind = Kind(int(trace.kind[i]))
     if not role:
         role = "step" if name.startswith("ProfilerStep#") else _ROLES.get(kind, "event")
-    launch = int(trace.launch[i])
-    delay = max(0, int(trace.start[i] - trace.start[launch])) if launch >= 0 else None
+        if kind == Kind.RUNTIME and launches_work(trace, i):
+            role = "launch"
+    place = place_of(trace, i)
+    later = place is not None and place.number > 1
+    since = -1 if place is None else place.first if later else int(trace.launch[i])
+    delay = max(0, int(trace.start[i] - trace.start[since])) if since >= 0 else None
     short = short_name(name, trace.categories[int(trace.category[i])])
-    return Link(role, i, short, level, int(trace.duration[i]), delay)
+    return Link(role, i, short, level, int(trace.duration[i]), delay, later)

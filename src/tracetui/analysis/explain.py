@@ -14,8 +14,10 @@ from tracetui.analysis.flops import work_of
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.results import Results
 from tracetui.analysis.select import plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace.model import I64
 from tracetui.units import duration, plural, rate
 
 
@@ -40,8 +42,11 @@ class Explanation:
     chain: Chain
 
 
-def explain(trace: Trace, i: int) -> Explanation:
-    """Explain slice i. Raises IndexError where there is no such slice."""
+def explain(trace: Trace, i: int, own: I64 | None = None) -> Explanation:
+    """Explain slice i. `own`: the self time of every slice, as `Results.self_time` gives it, if at hand.
+
+    Raises IndexError where there is no such slice.
+    """
     if not 0 <= i < len(trace):
         raise IndexError(f"no slice {i}")
     kind = Kind(int(trace.kind[i]))
@@ -52,7 +57,8 @@ def explain(trace: Trace, i: int) -> Explanation:
     elif kind == Kind.RUNTIME:
         what, why, facts = _runtime(trace, i)
     elif kind in (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON):
-        what, why, facts = _cpu(trace, i, kind)
+        times = Results(trace).self_time() if own is None else own
+        what, why, facts = _cpu(trace, i, kind, int(times[i]))
     else:
         what, why, facts = _other(trace, i, kind), [], []
     return Explanation(i, title, tuple(what), tuple(why), tuple(facts), launch_chain(trace, i))
@@ -81,7 +87,7 @@ def _time_within(trace: Trace, i: int, *kinds: Kind) -> int:
     return int(busy_union(trace, plausible(trace, *kinds)).within(start, start + trace.duration[i])[0])
 
 
-def _cpu(trace: Trace, i: int, kind: Kind) -> Parts:
+def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
     name = trace.name_of(i)
     what = [_cpu_meaning(name, kind)]
     if name in METADATA_OPS:
@@ -90,7 +96,6 @@ def _cpu(trace: Trace, i: int, kind: Kind) -> Parts:
     facts: list[tuple[str, str]] = []
     events = launched_by(trace, i)
     children = trace.children(i)
-    own = int(trace.duration[i] - trace.duration[children].sum())
     facts.append(("self", f"{duration(own)} of {duration(trace.duration[i])}"))
     if len(events):
         total = duration(trace.duration[events].sum())
@@ -106,7 +111,8 @@ def _cpu(trace: Trace, i: int, kind: Kind) -> Parts:
     profiler = _time_within(trace, i, Kind.OVERHEAD)
     if profiler:
         why.append(f"{duration(profiler)} of it is the profiler's own work.")
-    if len(children) and own < 0.2 * trace.duration[i]:
+    # A collective's annotation has no self time, whatever is inside it.
+    if own < 0.2 * trace.duration[i] and trace.duration[children].sum() > 0.8 * trace.duration[i]:
         names, which = np.unique(trace.name[children], return_inverse=True)
         time = sum_into(which, trace.duration[children], len(names))
         most = int(np.argmax(time))

@@ -12,6 +12,7 @@ from tracetui.analysis import causes, glossary
 from tracetui.analysis.device_work import has_tf32, op_behind
 from tracetui.analysis.efficiency import computing_type, peak_of
 from tracetui.analysis.flops import Work, work_of
+from tracetui.analysis.flow import place_of
 from tracetui.analysis.gaps import device_of, work_of_devices
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.kernels.gemm import UNALIGNED
@@ -176,7 +177,12 @@ def _timing(trace: Trace, i: int) -> list[str]:
                 f"({duration(trace.duration[i])})."
             )
         starts = f"starts {delay} after its launch began"
-        if before is not None and before > launched:
+        place = place_of(trace, i)
+        if place is not None and place.number > 1:
+            later = duration(start - int(trace.start[place.first]))
+            of = f"the {place.of:,} that one {trace.name_of(launch)} launched"
+            why.append(f"It is number {place.number:,} of {of}, and starts {later} after the first.")
+        elif before is not None and before > launched:
             why.append(f"It was queued behind other work: it {starts}.")
         else:
             why.append(f"It {starts}: nothing was queued, the device waited for it.")

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tracetui.trace.model import DEVICE_WORK, Kind, Trace
 
 _DEVICE = frozenset(int(k) for k in (*DEVICE_WORK, Kind.SYNC))
+
+
+class Place(NamedTuple):
+    """Where a device event stands among those of its launch."""
+
+    number: int
+    """From 1 on, by time."""
+    of: int
+    first: int
+    """The first of them, a slice."""
 
 
 def subtree(trace: Trace, i: int) -> tuple[int, int]:
@@ -20,7 +32,7 @@ def subtree(trace: Trace, i: int) -> tuple[int, int]:
 def launches_within(trace: Trace, i: int) -> list[int]:
     """The runtime slices within slice i that launched something, by time."""
     first, stop = subtree(trace, i)
-    launched = np.unique(trace.launch[trace.launch >= 0])
+    launched = np.unique(trace.launch[(trace.launch >= 0) & trace.is_kind(*DEVICE_WORK)])
     lo, hi = np.searchsorted(launched, [first, stop])
     ends = trace.start[i] + trace.duration[i]
     return [int(j) for j in launched[lo:hi] if trace.start[j] + trace.duration[j] <= ends]
@@ -32,6 +44,14 @@ def device_events(trace: Trace, launch: int) -> list[int]:
     return [int(j) for j in found[np.argsort(trace.start[found], kind="stable")]]
 
 
+def place_of(trace: Trace, i: int) -> Place | None:
+    """The place of device event i among those of its launch; None where the launch is not in the trace."""
+    if int(trace.launch[i]) < 0:
+        return None
+    events = device_events(trace, int(trace.launch[i]))
+    return Place(events.index(i) + 1, len(events), events[0])
+
+
 def is_device(trace: Trace, i: int) -> bool:
     """Whether slice i ran on a device."""
     return int(trace.kind[i]) in _DEVICE
@@ -40,27 +60,26 @@ def is_device(trace: Trace, i: int) -> bool:
 def follow(trace: Trace, i: int) -> tuple[int | None, str]:
     """The slice one link forward from i, with the name of the link or why there is none."""
     if is_device(trace, i):
-        launch = int(trace.launch[i])
-        if launch < 0:
+        place = place_of(trace, i)
+        if place is None:
             return None, "this device event has no launch in the trace"
-        siblings = device_events(trace, launch)
-        at = siblings.index(i)
-        if at + 1 < len(siblings):
-            return siblings[at + 1], f"device event {at + 2} of {len(siblings)} of the same launch"
+        if place.number < place.of:
+            following = device_events(trace, int(trace.launch[i]))[place.number]
+            return following, f"device event {place.number + 1} of {place.of} of the same launch"
         return None, "the flow ends here; [ goes back to the launch"
     if int(trace.kind[i]) == Kind.RUNTIME:
         launched = device_events(trace, i)
         if launched:
             more = f", the first of {len(launched)}" if len(launched) > 1 else ""
-            return launched[0], f"launch → device event{more}"
+            return launched[0], f"{'launch' if launches_work(trace, i) else 'call'} → device event{more}"
         return None, "this call launched nothing"
     inside = launches_within(trace, i)
     if inside:
         more = f", the first of {len(inside)}" if len(inside) > 1 else ""
         return inside[0], f"op → launch{more}"
-    partner = backward(trace, i)
-    if partner is not None:
-        return partner, "forward ↔ backward"
+    other = partner(trace, i)
+    if other is not None:
+        return other[0], "forward ↔ backward"
     return None, "nothing was launched within this event"
 
 
@@ -69,31 +88,40 @@ def unfollow(trace: Trace, i: int) -> tuple[int | None, str]:
     if is_device(trace, i):
         launch = int(trace.launch[i])
         if launch >= 0:
-            return launch, "device event → launch"
+            return launch, f"device event → {'launch' if launches_work(trace, launch) else 'call'}"
         if trace.op[i] >= 0:
             return int(trace.op[i]), "device event → op"
         return None, "this device event has no launch in the trace"
     if int(trace.kind[i]) == Kind.RUNTIME and int(trace.op[i]) >= 0:
         return int(trace.op[i]), "launch → op"
-    partner = backward(trace, i)
-    if partner is not None and partner in forward_of(trace, i):
-        return partner, "backward → forward"
+    other = partner(trace, i)
+    if other is not None and other[1]:
+        return other[0], "backward → forward"
     parent = int(trace.parent[i])
     return (parent, "to the parent") if parent >= 0 else (None, "nothing leads here")
 
 
-def forward_of(trace: Trace, i: int) -> list[int]:
-    """Slices with a flow to i."""
-    return [int(j) for j in trace.flow_from[trace.flow_to == i]]
+def launches_work(trace: Trace, i: int) -> bool:
+    """Whether runtime slice i put work on a device, or is a launch by name: not so `cudaMalloc`."""
+    mine = trace.kind[trace.launch == i]
+    return bool(np.isin(mine, DEVICE_WORK).any()) or "Launch" in trace.name_of(i)
 
 
-def backward(trace: Trace, i: int) -> int | None:
-    """The other end of the flow at slice i: its backward op, or the forward op that it belongs to."""
-    ahead = trace.flow_to[trace.flow_from == i]
-    if len(ahead):
-        return int(ahead[0])
-    behind = forward_of(trace, i)
-    return behind[0] if behind else None
+def partner(trace: Trace, i: int) -> tuple[int, bool] | None:
+    """(the other end of the flow at slice i, whether that is the forward op). None without a flow.
+
+    `aten::linear` has no flow of its own, the `aten::mm` in it has: for an op, the first within it counts.
+    """
+    stops = [i + 1, subtree(trace, i)[1]] if int(trace.kind[i]) == Kind.CPU_OP else [i + 1]
+    for stop in stops:
+        for here, there, back in (
+            (trace.flow_from, trace.flow_to, False),
+            (trace.flow_to, trace.flow_from, True),
+        ):
+            at = np.flatnonzero((here >= i) & (here < stop) & ((there < i) | (there >= stop)))
+            if len(at):
+                return int(there[at[np.argmin(here[at])]]), back
+    return None
 
 
 def path(trace: Trace, i: int) -> list[int]:

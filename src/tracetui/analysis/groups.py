@@ -1,4 +1,4 @@
-"""What averages can be grouped by besides the name: input shapes, the annotation above, the launching op."""
+"""What averages can be grouped by besides the name: input shapes, the annotation above, the module, ..."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from tracetui.analysis.ancestors import first_up
 from tracetui.analysis.calls import Calls
+from tracetui.analysis.graphs import graph_events, modules_of
+from tracetui.analysis.select import named
 from tracetui.safe_text import plain
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 
-GROUPS = ("name", "shape", "annotation", "kernel", "op")
+GROUPS = ("name", "shape", "annotation", "module", "kernel", "op")
+MODULE_FRAME = "nn.Module: "
+"""The start of the name of a module's Python frame; recorded with `with_stack`."""
 AT_ONCE = 2048
 """The number of events whose arguments are decoded in one batch."""
 
@@ -28,6 +33,8 @@ def group_labels(
         return np.zeros(size, dtype=np.int64), [""]
     if group == "shape":
         return _shapes(trace, calls, cpu_at, size)
+    if group == "module":
+        return _modules(trace, calls.cpu[cpu_at], calls.device[device_at])
     op = calls.device_op[device_at]
     if group == "op":
         by = np.where(op >= 0, calls.cpu[op] if len(calls.cpu) else -1, trace.launch[calls.device[device_at]])
@@ -79,4 +86,26 @@ def _shapes(trace: Trace, calls: Calls, cpu_at: I64, size: int) -> tuple[I64, li
         args = trace.args_of(calls.cpu[cpu_at[part]])
         texts = [shape_text(a["Input Dims"]) if "Input Dims" in a else "" for a in args]
         label[part] = [labels.setdefault(text, len(labels)) for text in texts]
+    return label, list(labels)
+
+
+def _modules(trace: Trace, cpu: I64, device: I64) -> tuple[I64, list[str]]:
+    """Labels by module: what a graph's kernel is annotated with, else the nearest module's Python frame."""
+    frames = named(trace, lambda name: name.startswith(MODULE_FRAME))
+    launch = trace.launch[device].astype(np.int64)
+    around = first_up(
+        trace,
+        np.concatenate([cpu, launch]),
+        lambda at, _: (trace.kind[at] == Kind.PYTHON) & frames[trace.name[at]],
+    )
+    labels = {"": 0}
+    table = np.zeros(len(trace.names) + 1, dtype=np.int64)
+    name = np.where(around >= 0, trace.name[around], -1) if len(trace) else around
+    for i in np.unique(name[name >= 0]).tolist():
+        table[i] = labels.setdefault(trace.names[i].removeprefix(MODULE_FRAME), len(labels))
+    label = np.where(name >= 0, table[name], 0)
+    at = np.flatnonzero(np.isin(device, graph_events(trace)))
+    for place, module in zip(at.tolist(), modules_of(trace, device[at]), strict=True):
+        if module:
+            label[len(cpu) + place] = labels.setdefault(module, len(labels))
     return label, list(labels)

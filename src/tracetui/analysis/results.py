@@ -311,6 +311,13 @@ class Results:
         parents = trace.parent[inner].astype(np.int64)
         return trace.duration - sum_into(parents, trace.duration[inner], len(trace))
 
+    @of_trace
+    def self_time(self) -> I64:
+        """The self time of every slice, ns: that of a call as the averages count it."""
+        from tracetui.analysis.calls import self_times
+
+        return self_times(self.trace, self.calls(), self.own_time())
+
     def named(self, wanted: Callable[[str], bool]) -> Bool:
         """Mask over ``trace.names``."""
         return named(self.trace, wanted)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FAILED_LIMIT = 3
 """The exit code if a metric is under its limit."""
 
-GROUP_CHOICES = ("name", "shape", "annotation", "kernel", "op")
+GROUP_CHOICES = ("name", "shape", "annotation", "module", "kernel", "op")
 SORT_CHOICES = (
     "self_cuda_time_total",
     "self_cpu_time_total",
@@ -95,7 +95,8 @@ def _column(ctx: click.Context, param: click.Parameter, value: str | None) -> st
     type=click.Choice(GROUP_CHOICES),
     default="name",
     show_default=True,
-    help="Group rows also by input shape or by the annotation above; or kernels alone, or with their op.",
+    help="Group rows also by input shape, by the annotation above or by module; or kernels alone, or with "
+    "their op.",
 )
 @click.option("--python-functions", is_flag=True, help="Count Python functions too, as PyTorch 2.13 does.")
 @click.option("--name-width", type=click.IntRange(min=8), help="Widest name column; PyTorch's default is 55.")

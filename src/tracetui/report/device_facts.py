@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tracetui.units import significant
+from tracetui.analysis.occupancy import residency
+from tracetui.units import plural, share, significant
 
 _OCCUPANCY = "est. achieved occupancy %"
 _BANDWIDTH = "memory bandwidth (GB/s)"
 
 
-def device_facts(args: Mapping[str, Any]) -> tuple[list[tuple[str, str]], frozenset[str]]:
-    """(label, value) of the facts, and the arguments that they show in full.
+def device_facts(
+    args: Mapping[str, Any], device: Mapping[str, Any] | None = None
+) -> tuple[list[tuple[str, str]], frozenset[str]]:
+    """(label, value) of the facts, and the arguments that they show in full. `device`: its properties.
 
     Arguments of unexpected types are ignored.
     """
@@ -22,9 +25,16 @@ def device_facts(args: Mapping[str, Any]) -> tuple[list[tuple[str, str]], frozen
     if grid and block:
         facts.append(("grid", f"{grid} blocks of {block} threads"))
         shown |= {"grid", "block"}
+    fits = residency(args, device or {})
     took = []
+    estimate = args.get(_OCCUPANCY)
+    if isinstance(estimate, int) and not isinstance(estimate, bool):
+        shown.add(_OCCUPANCY)
+        if estimate > 0:
+            took.append(f"{estimate}% (est.)")
+        else:  # nothing was estimated, or it is less than half a percent
+            took.append(f"{share(fits.occupancy)} (est. by tracetui)" if fits else "not estimated")
     for key, words in (
-        (_OCCUPANCY, "{}% (est.)"),
         ("registers per thread", "{:,} registers per thread"),
         ("shared memory", "{:,} B shared memory"),
     ):
@@ -34,6 +44,10 @@ def device_facts(args: Mapping[str, Any]) -> tuple[list[tuple[str, str]], frozen
             shown.add(key)
     if took:
         facts.append(("occupancy" if _OCCUPANCY in shown else "takes", ", ".join(took)))
+    if fits:  # the file's own "warps per SM" counts the whole grid, however little of it fits
+        room = f"{plural(fits.blocks, 'block')}, {fits.warps} of {fits.most_warps} warps"
+        facts.append(("fits on an SM", f"{room}; the grid has {significant(fits.grid)} blocks per SM"))
+        shown |= {"blocks per SM", "warps per SM"}
     moved, speed = args.get("bytes"), args.get(_BANDWIDTH)
     if _whole(moved):
         rate = ""

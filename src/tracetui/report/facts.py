@@ -8,15 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracetui.analysis.flow import backward, forward_of, is_device, launches_within, path
+from tracetui.analysis.flow import is_device, launches_within, launches_work, partner, path, place_of
+from tracetui.analysis.gaps import device_of
+from tracetui.analysis.graphs import module_of
 from tracetui.analysis.memory import change
+from tracetui.analysis.results import Results
 from tracetui.analysis.scope import find_steps, launch_times, step_of
 from tracetui.cells import wrap
 from tracetui.report.device_facts import device_facts
 from tracetui.safe_text import plain
 from tracetui.tables.names import short_of
 from tracetui.trace.memory import Records, moment
-from tracetui.trace.model import DEVICE_WORK, I32, Kind, Trace
+from tracetui.trace.model import DEVICE_WORK, I32, I64, Kind, Trace
 from tracetui.units import exact, fixed, instant, memory_size, plural, share_of, size
 
 VALUE_LIMIT = 4000
@@ -33,15 +36,24 @@ class Fact(NamedTuple):
 
 
 def event_facts(
-    trace: Trace, i: int, args: Mapping[str, Any] | None, memory: Records | None = None
+    trace: Trace,
+    i: int,
+    args: Mapping[str, Any] | None,
+    memory: Records | None = None,
+    own: I64 | None = None,
 ) -> list[Fact]:
-    """All facts about slice i. `args`: its arguments, None while they are being read."""
+    """All facts about slice i. `args`: its arguments, None while they are being read. `own`: the self time of
+    every slice, as `Results.self_time` gives it, if at hand.
+    """
     # The most wanted facts come first, a kernel's full name last: it may fill the pane.
     name = trace.name_of(i)
     short_form = short_of(trace, i)
     whole = [Fact("full name", name)] if short_form != name else []
-    launched, shown = device_facts(args) if args and is_device(trace, i) else ([], frozenset())
-    facts = [Fact("name", short_form), *_itself(trace, i), *(Fact(*fact) for fact in launched)]
+    on_device = args and is_device(trace, i)
+    module = module_of(args or {}) if on_device else ""
+    launched, shown = device_facts(args, _properties(trace, i)) if args and on_device else ([], frozenset())
+    launched = [("module", module), *launched] if module else launched
+    facts = [Fact("name", short_form), *_itself(trace, i, own), *(Fact(*fact) for fact in launched)]
     facts += [*_memory(trace, i, memory), *_links(trace, i), *_place(trace, i), *_kin(trace, i)]
     if args is None:
         facts.append(Fact("args", "reading …"))
@@ -52,18 +64,25 @@ def event_facts(
     return facts + whole
 
 
-def self_time(trace: Trace, i: int) -> int:
-    """Duration minus that of the children, in ns."""
-    children = trace.children(i)
-    return int(trace.duration[i]) - int(trace.duration[children].sum())
+def _properties(trace: Trace, i: int) -> Mapping[str, Any] | None:
+    """What the file says of the device that slice i ran on."""
+    device = int(device_of(trace)[trace.lane[i]])
+    return next((found for found in trace.info.devices if found.get("id") == device), None)
 
 
-def _itself(trace: Trace, i: int) -> list[Fact]:
+def _itself(trace: Trace, i: int, own_time: I64 | None) -> list[Fact]:
     begin, length = int(trace.start[i]), int(trace.duration[i])
     facts = [Fact("duration", f"{exact(length)}, from {instant(begin)} on")]
     if len(trace.children(i)):
-        own = self_time(trace, i)
-        facts.append(Fact("self time", f"{exact(own)}, {share_of(own, length)} of it"))
+        times = Results(trace).self_time() if own_time is None else own_time
+        own = int(times[i])
+        around = int(trace.parent[i])
+        if not own and length and around >= 0 and trace.name[around] == trace.name[i]:
+            facts.append(
+                Fact("self time", "counted with the one of the same name around it, as PyTorch does", around)
+            )
+        else:
+            facts.append(Fact("self time", f"{exact(own)}, {share_of(own, length)} of it"))
     if bool(trace.implausible[i]):
         facts.append(Fact("odd", "cannot be as the file says; left out of the averages"))
     return facts
@@ -103,9 +122,17 @@ def _step(trace: Trace, i: int) -> int:
 def _links(trace: Trace, i: int) -> list[Fact]:
     facts = []
     launch, op = int(trace.launch[i]), int(trace.op[i])
-    if launch >= 0:
-        delay = int(trace.start[i]) - int(trace.start[launch])
-        facts.append(Fact("launch", f"{trace.name_of(launch)}, {exact(delay)} before this start", launch))
+    place = place_of(trace, i)
+    if place is not None:
+        delay = exact(int(trace.start[place.first]) - int(trace.start[launch]))
+        its = f" of its {place.of:,} events"
+        start = "this start" if place.of == 1 else f"this start, the first{its}"
+        start = start if place.number == 1 else f"the first{its}"
+        word = "launch" if launches_work(trace, launch) else "call"
+        facts.append(Fact(word, f"{trace.name_of(launch)}, {delay} before {start}", launch))
+        if place.number > 1:
+            later = exact(int(trace.start[i]) - int(trace.start[place.first]))
+            facts.append(Fact("", f"this is number {place.number:,}, {later} after the first", place.first))
     if op >= 0:
         facts.append(Fact("op", trace.name_of(op), op))
     elif launch >= 0 and int(trace.op[launch]) >= 0:
@@ -118,10 +145,9 @@ def _links(trace: Trace, i: int) -> list[Fact]:
         label = ("launched in" if launch >= 0 else "path") if depth == 0 else ""
         facts.append(Fact(label, "  " * min(depth, 12) + short_of(trace, j), j))
     facts += _launched(trace, i)
-    partner = backward(trace, i)
-    if partner is not None:
-        label = "forward op" if partner in forward_of(trace, i) else "backward op"
-        facts.append(Fact(label, trace.name_of(partner), partner))
+    other = partner(trace, i)
+    if other is not None:
+        facts.append(Fact("forward op" if other[1] else "backward op", trace.name_of(other[0]), other[0]))
     return facts
 
 

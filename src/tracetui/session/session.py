@@ -68,9 +68,10 @@ class Session:
         """The backward op of the selected forward op, or vice versa. Returns the same as `follow`."""
 
         def link(trace: Trace, event: int) -> tuple[int | None, str]:
-            found = flow.backward(trace, event)
-            none = "no forward or backward op belongs to this"
-            return found, "forward ↔ backward" if found is not None else none
+            found = flow.partner(trace, event)
+            if found is None:
+                return None, "no forward or backward op belongs to this"
+            return found[0], "forward ↔ backward"
 
         return self._along(link)
 

@@ -29,7 +29,12 @@ JSON = """name device calls cpu_total self_cpu device_total self_device group
     cpu_memory self_cpu_memory device_memory self_device_memory"""
 FILE = f"{JSON} self_cpu_share self_device_share cpu_average device_average"
 
-GROUP_HEADERS = {"shape": "Input Shapes", "annotation": "Annotation", "op": "Launched by"}
+GROUP_HEADERS = {
+    "shape": "Input Shapes",
+    "annotation": "Annotation",
+    "module": "Module",
+    "op": "Launched by",
+}
 
 
 def has_cpu(averages: Averages) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -237,9 +237,7 @@ def _tracks(trace: Trace) -> list[tuple[int, int, int]]:
         if lane.device >= 0 and lane.kind == "stream":
             streams[lane.device] = streams.get(lane.device, 0) + 1
     heading: tuple[int, int] | None = None
-    # The recording's own span says little: it goes last, not between threads and devices.
-    order = sorted(range(len(trace.lanes)), key=lambda i: trace.lanes[i].kind == "span")
-    for i in order:
+    for i in sorted(range(len(trace.lanes)), key=partial(_place, trace)):
         lane = trace.lanes[i]
         if lane.device >= 0:
             head = (int(Of.DEVICE), lane.device) if streams.get(lane.device, 0) > 1 else None
@@ -251,6 +249,15 @@ def _tracks(trace: Trace) -> list[tuple[int, int, int]]:
         heading = head
         tracks.append((int(Of.LANE), i, max(1, lane.rows)))
     return tracks
+
+
+def _place(trace: Trace, i: int) -> tuple[bool, int, bool]:
+    """Where lane i goes, as a sort key."""
+    lane = trace.lanes[i]
+    if lane.kind == "modules":  # above the first lane of its device
+        return False, next(j for j, other in enumerate(trace.lanes) if other.device == lane.device), False
+    # The recording's own span says little: it goes last, not between threads and devices.
+    return lane.kind == "span", i, True
 
 
 def fitted(traces: Sequence[Trace], layout: Layout, height: int) -> Layout:

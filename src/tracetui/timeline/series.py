@@ -118,7 +118,11 @@ def launches(trace: Trace) -> list[Series]:
         where = f"GPU {one} " if len(used) > 1 else ""
         mine = np.flatnonzero(linked & (device == one))
         start, launched = trace.start[mine], trace.start[trace.launch[mine]]
-        delay = np.maximum(start - launched, 0).astype(np.float64)
+        # All that one launch started, such as a CUDA graph's kernels, has the delay of the first of them.
+        _, which = np.unique(trace.launch[mine], return_inverse=True)
+        first = np.full(int(which.max()) + 1, np.iinfo(np.int64).max)
+        np.minimum.at(first, which, start)
+        delay = np.maximum(first[which] - launched, 0).astype(np.float64)
         over = _over(np.minimum(launched, start), start + np.maximum(trace.duration[mine], 1))
         times, values = np.concatenate([start, over]), np.concatenate([delay, np.full(len(over), np.nan)])
         order = np.argsort(times, kind="stable")

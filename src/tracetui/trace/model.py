@@ -71,7 +71,7 @@ class Lane:
     name: str
     """Ready to show, e.g. "thread 426 (python)" or "stream 7". Safe to show."""
     kind: str
-    """One of "thread", "stream", "gpu_annotation", "sync", "overhead", "span", or "async"."""
+    """One of "thread", "stream", "gpu_annotation", "sync", "overhead", "span", "async", or "modules"."""
     device: int
     """Index of the device, or -1 for a lane of the CPU."""
     first: int

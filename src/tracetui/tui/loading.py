@@ -56,10 +56,11 @@ class LoadTask:
     def _run(self) -> None:
         try:
             # Imported here, in parallel with the start of the app.
+            from tracetui.analysis.graphs import with_module_lanes
             from tracetui.trace import Cancelled, TraceError, load
 
             try:
-                self.trace = load(self.path, self._progress)
+                self.trace = with_module_lanes(load(self.path, self._progress))
                 # The loaded objects stay: without this, each full collection would visit all of them,
                 # which costs a frame.
                 gc.freeze()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.findings.model import WORK_TIME, Finding, first_of
+from tracetui.analysis.graphs import by_module
 from tracetui.analysis.kernels.inductor import METADATA
 from tracetui.analysis.results import Results
 from tracetui.trace import Kind
@@ -94,8 +95,7 @@ def cuda_graphs(results: Results) -> Iterator[Finding]:
         f"{name} hands a recorded sequence to the device in one call, up to {launched[most]:,} of "
         "them. Ops inside a graph do not appear on the CPU, and all its kernels carry the id of "
         "the op around the launch.",
-        "Read the device lanes: the CPU lane does not show what runs. Per-op tables cannot divide a graph's "
-        "time.",
+        f"Read the device lanes: the CPU lane does not show what runs. {by_module(trace, inside)}",
         first_of([int(at[most]), first]),
         {"launches": float(len(at)), "kernels": float(many)},
     )

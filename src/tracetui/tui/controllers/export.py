@@ -66,7 +66,7 @@ class ExportKeys:
             return
         results = self.host.session.active.results
         memory = results.memory() if results.ready("memory") else None
-        facts = event_facts(trace, event, trace.args(event), memory)
+        facts = event_facts(trace, event, trace.args(event), memory, results.self_time())
         text = "\n".join(f"{f.label}: {f.value}" if f.label else f"  {f.value}" for f in facts)
         self._copy(text, "the event's details are in the clipboard")
 

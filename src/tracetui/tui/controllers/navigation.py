@@ -36,7 +36,8 @@ class Navigation:
         if event is None:
             self.host.say("select an event first")
         else:
-            self.host.screen.app.push_screen(ExplainScreen(self.host.trace, event), self.host.jump_if)
+            results = self.host.session.active.results
+            self.host.screen.app.push_screen(ExplainScreen(results, event), self.host.jump_if)
 
     # Gaps
 

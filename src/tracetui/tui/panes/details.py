@@ -20,6 +20,8 @@ LABEL = 12
 
 def args_of(trace: Trace, event: int) -> Mapping[str, Any]:
     """The arguments of a slice, read from the file again; if that fails, one argument that says so."""
+    if trace.source[event] < 0:
+        return {"made by": "tracetui, of the annotations of the kernels below it; the file has no such event"}
     read = trace.reader.read([int(trace.source[event])])[0]
     if not read:  # even an event without arguments has a name
         return {"arguments": "not readable any more: the file has changed since it was opened"}
@@ -55,7 +57,8 @@ class DetailsPane(Pane):
         if event is None:
             facts = trace_facts(trace)
         else:
-            facts = event_facts(trace, event, args_of(trace, event), self.results.memory())
+            results = self.results
+            facts = event_facts(trace, event, args_of(trace, event), results.memory(), results.self_time())
         if not worker.is_cancelled:
             self.app.call_from_thread(self.show_facts, facts)
 

@@ -11,9 +11,9 @@ from textual.app import ComposeResult
 from textual.worker import Worker, WorkerState, get_current_worker
 
 from tracetui.analysis.explain import Explanation, explain
+from tracetui.analysis.results import Results
 from tracetui.cells import middle, same_place, wrap
 from tracetui.tables.model import Column, Table
-from tracetui.trace.model import Trace
 from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Footer
 from tracetui.tui.panes.base import failure
@@ -46,7 +46,8 @@ def explanation_lines(explanation: Explanation, width: int) -> list[Line]:
         branch = "  " * min(link.level, 16) + ("└ " if link.level else "")
         here = "  ◀ this event" if link.slice == explanation.slice else ""
         took = exact(link.duration)
-        after = f", {exact(link.delay)} after its launch" if link.delay is not None else ""
+        since = "the first of its launch" if link.after_first else "its launch"
+        after = f", {exact(link.delay)} after {since}" if link.delay is not None else ""
         name = link.name if link.name == link.role else f"{link.role} {link.name}"
         label, facts = "chain" if n == 0 else "", f"{took}{after}{here}"
         if cell_len(f"{branch}{name}  {facts}") <= width:
@@ -75,9 +76,9 @@ class ExplainScreen(Sheet[int]):
     DEFAULT_CSS = "ExplainScreen > TableView { padding: 0; }"
     BINDINGS = bind("escape,q,e leave")
 
-    def __init__(self, trace: Trace, event: int) -> None:
+    def __init__(self, results: Results, event: int) -> None:
         super().__init__()
-        self.trace, self.event = trace, event
+        self.results, self.event = results, event
         self.explanation: Explanation | None = None
         self.lines: list[Line] = []
 
@@ -92,7 +93,7 @@ class ExplainScreen(Sheet[int]):
     @work(thread=True, exclusive=True, exit_on_error=False, group="explain")
     def read(self) -> None:
         """Explain the event, in a thread: its arguments are read from the file."""
-        explanation = explain(self.trace, self.event)
+        explanation = explain(self.results.trace, self.event, self.results.self_time())
         if not get_current_worker().is_cancelled:
             self.app.call_from_thread(self.show_explanation, explanation)
 

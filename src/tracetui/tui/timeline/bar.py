@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 from rich.cells import cell_len
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tracetui.analysis.flow import place_of
 from tracetui.timeline.canvas import BOLD, Canvas, cut
 from tracetui.timeline.themes import DARK, Theme
 from tracetui.trace.model import Trace
@@ -65,25 +65,31 @@ def describe(
     *,
     offset: int = 0,
     before_lane: str = "",
+    own: int | None = None,
 ) -> list[Part]:
     """The selected event's line, at most `width` cells. `offset`: ns from the trace's time to the axis's;
-    `before_lane`: a text that distinguishes its lane from those of other recordings.
+    `before_lane`: a text that distinguishes its lane from those of other recordings; `own`: its self time in
+    ns, None while that is not known.
 
     If it is too long, the name is shortened; then the lane, the self time and the start are left out, in this
     order; in the end the name is cut.
     """
     i = slice_index
     start, length = int(trace.start[i]), int(trace.duration[i])
-    children, launch = trace.children(i), int(trace.launch[i])
     groups: dict[str, list[Part]] = {
         "at": [("  at ", False), (tick(start + offset, max(1, length // 1000)), False)],
         "for": [("  for ", False), (duration(length, 4), True)],
     }
-    if len(children):
-        own = length - int(np.maximum(trace.duration[children], 0).sum())
+    if own is not None and len(trace.children(i)):
         groups["self"] = [("  self ", False), (duration(own, 4), False)]
-    if launch >= 0:
-        delay = duration(start - int(trace.start[launch]))
+    if (place := place_of(trace, i)) and place.number > 1:
+        groups["launch"] = [
+            ("  number ", False),
+            (f"{place.number:,}", True),
+            (f" of a launch of {place.of:,}", False),
+        ]
+    elif place:
+        delay = duration(start - int(trace.start[int(trace.launch[i])]))
         groups["launch"] = [("  launched ", False), (delay, True), (" before", False)]
     groups["lane"] = [(f"  {before_lane}{trace.lanes[int(trace.lane[i])].name}", False)]
 

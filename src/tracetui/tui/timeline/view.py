@@ -23,6 +23,9 @@ from tracetui.tui.timeline.mouse import Mouse
 from tracetui.tui.timeline.pace import Pace, frame_limit
 from tracetui.tui.timeline.setup import series_of, theme_of, themed
 
+LITTLE = 100_000
+"""Slices of a trace whose self times take no noticeable time."""
+
 
 class TimelineView(Widget, can_focus=True):
     """Overview, ruler and lanes of a walk. The walk's methods change them; many changes share a frame."""
@@ -111,9 +114,19 @@ class TimelineView(Widget, can_focus=True):
             return None
         if scene.selected >= 0:
             source, width = scene.source, bar.size.width
+            results = self.walk.recording.results
+            # Of a large trace it is known when a pane has asked for it: it takes too long for a key press.
+            at_hand = results.ready("self_time") or len(source.trace) < LITTLE
+            own = int(results.self_time()[scene.selected]) if at_hand else None
             lane = f"{scene.title(scene.active)} " if len(scene.sources) > 1 else ""
             parts = describe(
-                source.trace, scene.selected, width, source.short, offset=source.offset, before_lane=lane
+                source.trace,
+                scene.selected,
+                width,
+                source.short,
+                offset=source.offset,
+                before_lane=lane,
+                own=own,
             )
         else:
             parts = [("nothing selected", False), ("  click an event, or press an arrow key", False)]

@@ -1,0 +1,197 @@
+"""Kernels of CUDA graphs: by module, where they are annotated, and by their place in the graph."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.conftest import SAMPLES
+from tests.kineto import Event, cpu, launch, trace_of
+
+from tracetui.analysis.averages import averages
+from tracetui.analysis.chain import launch_chain
+from tracetui.analysis.flow import place_of
+from tracetui.analysis.graphs import TITLE, module_of, with_module_lanes
+from tracetui.analysis.launches import find_launches
+from tracetui.analysis.results import Results
+from tracetui.analysis.scope import range_scope
+from tracetui.report.facts import event_facts
+from tracetui.tables.averages import averages_json
+from tracetui.timeline.layout import Of, lay_out
+from tracetui.trace import Kind, Trace, load
+from tracetui.tui.panes.details import args_of
+
+WQ = {"module_kind": "attention", "module_fqn": "layers.0.attention.wq"}
+WO = {"module_kind": "attention", "module_fqn": "layers.0.attention.wo"}
+FFN = {"module_kind": "ffn", "module_fqn": "layers.0.feed_forward"}
+
+
+def node(
+    start: float, duration: float, correlation: int, number: int, note: dict[str, Any], tid: int = 7
+) -> Event:
+    """A kernel of a graph's replay, as `torch.profiler._chrome_trace_export` of PyTorch 2.15 writes it: what
+    Kineto says of it, then the annotation, its values as text. With `graph_lanes="all"` it is moved to the
+    annotated stream, and `original_stream` says where it ran.
+    """
+    args: dict[str, Any] = {
+        "External id": 4, "queued": 0, "device": 0, "context": 1, "stream": tid, "correlation": correlation,
+        "registers per thread": 32, "shared memory": 0, "blocks per SM": 1.0, "warps per SM": 4.0,
+        "grid": [132, 1, 1], "block": [128, 1, 1], "est. achieved occupancy %": 6, "graph id": 3,
+        "graph node id": (3 << 32) + number,
+    }  # fmt: skip
+    moved = {"original_stream": 13} if tid != 13 else {}
+    event = {"ph": "X", "cat": "kernel", "name": f"k{number}", "pid": 0, "tid": tid, "ts": start}
+    return event | {"dur": duration, "args": args | note | moved}
+
+
+def replay(start: float, correlation: int) -> list[Event]:
+    """A graph of six nodes, launched at `start`."""
+    return [
+        launch(start, correlation, 9, "cudaGraphLaunch")
+        | {"args": {"External id": 4, "correlation": correlation}},
+        node(start + 20, 10, correlation, 1, WQ),
+        node(start + 31, 9, correlation, 2, WQ),
+        node(start + 40, 5, correlation, 3, WO),
+        node(start + 50, 30, correlation, 4, FFN, tid=8),
+        node(start + 81, 4, correlation, 5, FFN | {"autograd_phase": "backward"}),
+        node(start + 90, 2, correlation, 6, {}),
+    ]
+
+
+def annotated(tmp_path: Path) -> Trace:
+    names = [
+        {"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "args": {"labels": "GPU 0"}},
+        {"ph": "M", "name": "thread_name", "pid": 0, "tid": 8, "args": {"name": "tensor parallel"}},
+    ]
+    step = cpu("replay", 0, 500, **{"External id": 4})
+    return trace_of(tmp_path, *names, step, *replay(10, 30), *replay(210, 31), cudaGraphInlineAnnotated=True)
+
+
+def test_averages_by_module(tmp_path: Path) -> None:
+    trace = annotated(tmp_path)
+    table = averages(trace, group="module")
+    time = {
+        (table.names[i], table.groups[i]): (int(table.calls[i]), int(table.self_device[i]))
+        for i in np.flatnonzero(table.device).tolist()
+    }
+    assert time == {
+        ("k1", "layers.0.attention.wq"): (2, 20_000),
+        ("k2", "layers.0.attention.wq"): (2, 18_000),
+        ("k3", "layers.0.attention.wo"): (2, 10_000),
+        ("k4", "layers.0.feed_forward"): (2, 60_000),
+        ("k5", "layers.0.feed_forward (backward)"): (2, 8_000),
+        ("k6", ""): (2, 4_000),
+    }
+    assert table.total_self_device == averages(trace).total_self_device == 120_000
+    rows = averages_json(table, range(len(table)))
+    assert {row["group"] for row in rows} == {"", *(group for _, group in time)}
+
+
+@pytest.mark.parametrize("name", ["mlp_cuda_graph", "train", "mlp_eager"])
+def test_a_trace_without_annotations_has_the_rows_that_it_has_without_grouping(name: str) -> None:
+    trace = load(SAMPLES / f"{name}.json.gz")
+    plain, grouped = averages(trace), averages(trace, group="module")
+    assert set(grouped.groups) == {""}
+    assert [replace(row) for row in grouped.rows()] == plain.rows()
+    assert with_module_lanes(trace) is trace
+
+
+def test_without_annotations_a_modules_python_frame_tells_it(tmp_path: Path) -> None:
+    frame = cpu("nn.Module: Linear_0", 0, 100, "python_function")
+    op = cpu("aten::mm", 10, 50, **{"External id": 1})
+    gemm = node(80, 10, 5, 1, {})
+    lone = cpu("aten::add", 200, 5)
+    trace = trace_of(tmp_path, frame, op, launch(20, 5), gemm, lone)
+    table = averages(trace, group="module")
+    assert dict(zip(table.names, table.groups, strict=True)) == {
+        "aten::mm": "Linear_0", "cudaLaunchKernel": "Linear_0", "k1": "Linear_0", "aten::add": "",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("args", "module"),
+    [
+        ({"graph node id": 5} | FFN, "layers.0.feed_forward"),
+        ({"graph node id": 5, "name": "phase_A"}, "phase_A"),  # mark_kernels("phase_A")
+        ({"graph node id": 5, "str": "phase_A"}, "phase_A"),  # of files from before 2.13
+        ({"graph node id": 0, "name": "phase_A"}, ""),  # of no graph: it has another meaning
+        ({"graph node id": 5, "name": ["phase_A"]}, ""),
+        ({"graph node id": 5, "module_fqn": 3, "name": "a"}, "a"),
+        ({"graph node id": 5, "name": "\x1b[31mred"}, "␛[31mred"),
+        ({"graph node id": 5, "name": "x" * 9999}, "x" * 299 + "…"),
+        ({}, ""),
+    ],
+)
+def test_what_an_annotation_says(args: dict[str, Any], module: str) -> None:
+    assert module_of(args) == module
+
+
+def test_modules_have_a_lane_and_lie_in_one_another(tmp_path: Path) -> None:
+    before = annotated(tmp_path)
+    trace = with_module_lanes(before)
+    lane = next(lane for lane in trace.lanes if lane.name == TITLE)
+    assert (lane.device, lane.rows) == (0, 4)
+    layout = lay_out([trace], 50)
+    shown = [trace.lanes[i].name for i in layout.ref[layout.of == Of.LANE].tolist()]
+    assert shown == ["thread 9", TITLE, "stream 7", "stream 8 (tensor parallel)"]
+    first = [i for i in range(lane.first, lane.last) if trace.start[i] < 200_000]
+    assert [
+        (trace.name_of(i), int(trace.depth[i]), int(trace.start[i]), int(trace.duration[i])) for i in first
+    ] == [
+        ("layers", 0, 30_000, 65_000),
+        ("layers.0", 1, 30_000, 65_000),
+        ("layers.0.attention", 2, 30_000, 25_000),
+        ("layers.0.attention.wq", 3, 30_000, 20_000),
+        ("layers.0.attention.wo", 3, 50_000, 5_000),
+        ("layers.0.feed_forward", 2, 60_000, 30_000),
+        ("layers.0.feed_forward (backward)", 2, 91_000, 4_000),
+    ]
+    assert lane.last - lane.first == 2 * len(first)
+    assert args_of(trace, first[0]).keys() == {"made by"}
+
+
+def test_a_lane_of_modules_changes_nothing_else(tmp_path: Path) -> None:
+    before = annotated(tmp_path)
+    trace = with_module_lanes(before)
+    columns = "start duration name category kind lane depth parent correlation external_id launch op source"
+    for column in columns.split():
+        assert getattr(trace, column)[: len(before)].tolist() == getattr(before, column).tolist(), column
+    assert trace.lanes[: len(before.lanes)] == before.lanes
+    assert averages(trace).rows() == averages(before).rows()
+    assert Results(trace).gaps().duration.tolist() == Results(before).gaps().duration.tolist()
+    assert int(np.count_nonzero(trace.kind == Kind.OTHER)) == len(trace) - len(before)
+
+
+def test_the_finding_on_graphs_knows_whether_they_are_annotated(tmp_path: Path) -> None:
+    by_module = "the averages by module divide its time"
+    found = {finding.rule: finding for finding in Results(annotated(tmp_path)).findings()}
+    assert by_module in found["cuda_graphs"].advice
+    sample = Results(load(SAMPLES / "mlp_cuda_graph.json.gz")).findings()
+    advice = next(finding.advice for finding in sample if finding.rule == "cuda_graphs")
+    assert by_module not in advice
+    assert "Per-op tables cannot divide a graph's time" in advice
+
+
+def test_the_delay_of_a_graph_is_that_of_its_first_node(tmp_path: Path) -> None:
+    trace = annotated(tmp_path)
+    found = find_launches(trace)
+    assert found.delay[found.first].tolist() == [20_000] * 2
+    assert found.median_delay == 20_000
+    # A part of the trace that the first node lies outside of.
+    some = find_launches(trace, range_scope(55_000, 100_000))
+    assert (some.first.any(), some.median_delay, some.cost.tolist()) == (False, None, [1_500] * 2)
+    at = {trace.name_of(i): i for i in reversed(range(len(trace)))}
+    assert place_of(trace, at["k4"]) == (4, 6, at["k1"])
+    assert place_of(trace, at["replay"]) is None
+    facts = {fact.label: fact.value for fact in event_facts(trace, at["k1"], trace.args(at["k1"]))}
+    assert facts["launch"] == "cudaGraphLaunch, 20.000 µs before this start, the first of its 6 events"
+    assert facts["module"] == "layers.0.attention.wq"
+    facts = event_facts(trace, at["k4"], {})
+    said = next(n for n, fact in enumerate(facts) if fact.label == "launch")
+    assert facts[said].value == "cudaGraphLaunch, 20.000 µs before the first of its 6 events"
+    assert facts[said + 1] == ("", "this is number 4, 30.000 µs after the first", at["k1"])
+    link = launch_chain(trace, at["k4"]).links[-1]
+    assert (link.delay, link.after_first) == (30_000, True)

@@ -1,0 +1,81 @@
+"""The estimate of occupancy, against the estimates that Kineto wrote into real files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tracetui.analysis.occupancy import residency
+from tracetui.report.device_facts import device_facts
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+ESTIMATE = "est. achieved occupancy %"
+H200 = {
+    "id": 0, "computeMajor": 9, "computeMinor": 0, "maxThreadsPerMultiprocessor": 2048, "warpSize": 32,
+    "numSms": 132, "regsPerMultiprocessor": 65536, "sharedMemPerMultiprocessor": 233472,
+}  # fmt: skip
+GEMM = {  # of cuBLAS, with 12 warps and nearly all the shared memory there is
+    "registers per thread": 168, "shared memory": 213_000, "grid": [132, 1, 1], "block": [384, 1, 1],
+    "blocks per SM": 1.0, "warps per SM": 12.0, ESTIMATE: 0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.json.gz")), ids=lambda path: path.name[:-8])
+def test_it_equals_the_profilers_own_where_that_gave_one(path: Path) -> None:
+    file = json.loads(gzip.decompress(path.read_bytes()))
+    devices = {device["id"]: device for device in file["deviceProperties"]}
+    kernels = [e["args"] for e in file["traceEvents"] if e.get("cat") == "kernel"]
+    assert kernels
+    for args in kernels:
+        found = residency(args, devices[args["device"]])
+        assert found is not None
+        if args[ESTIMATE]:
+            assert int(0.5 + found.occupancy * 100) == args[ESTIMATE], args
+        else:  # not estimated, as for more than 48 KiB of shared memory; or less than half a percent
+            assert args["shared memory"] > 48 * 1024 or found.occupancy < 0.005, args
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, "19% (est. by tracetui), 168 registers per thread, 213,000 B shared memory"),
+        ({ESTIMATE: 18}, "18% (est.), 168 registers per thread, 213,000 B shared memory"),
+        ({"grid": [1, 1, 1]}, "0.1% (est. by tracetui), 168 registers per thread, 213,000 B shared memory"),
+        ({"registers per thread": None}, "not estimated, 213,000 B shared memory"),
+        ({"grid": [1 << 50, 1, 1]}, "not estimated, 168 registers per thread, 213,000 B shared memory"),
+        ({"block": [4096, 1, 1]}, "not estimated, 168 registers per thread, 213,000 B shared memory"),
+        ({"shared memory": 400_000}, "not estimated, 168 registers per thread, 400,000 B shared memory"),
+    ],
+)
+def test_a_zero_is_no_estimate(change: dict[str, Any], said: str) -> None:
+    facts = dict(
+        device_facts({key: value for key, value in (GEMM | change).items() if value is not None}, H200)[0]
+    )
+    assert facts["occupancy"] == said
+
+
+def test_what_is_resident_is_bounded_by_the_multiprocessor() -> None:
+    many = GEMM | {"grid": [5461, 1, 1], "blocks per SM": 41.371212, "warps per SM": 496.454544}
+    facts, shown = device_facts(many, H200)
+    assert dict(facts)["fits on an SM"] == "1 block, 12 of 64 warps; the grid has 41.4 blocks per SM"
+    assert {"blocks per SM", "warps per SM"} <= shown
+    # Nothing is known of the device: what the file says stays as it is.
+    facts, shown = device_facts(many, {"id": 0})
+    assert "fits on an SM" not in dict(facts)
+    assert not {"blocks per SM", "warps per SM"} & shown
+
+
+@pytest.mark.parametrize(
+    ("major", "minor", "blocks"),
+    [(7, 0, 32), (7, 5, 16), (8, 0, 32), (8, 6, 16), (8, 9, 24), (9, 0, 32), (10, 0, 32), (12, 0, 24)],
+)
+def test_the_most_blocks_of_an_architecture(major: int, minor: int, blocks: int) -> None:
+    tiny = {"registers per thread": 16, "shared memory": 0, "grid": [9999, 1, 1], "block": [32, 1, 1]}
+    found = residency(tiny, H200 | {"computeMajor": major, "computeMinor": minor})
+    assert found is not None
+    assert (found.blocks, found.warps) == (blocks, blocks)
+    assert residency(tiny, H200 | {"warpSize": 64}) is None
