@@ -60,13 +60,18 @@ RULES: dict[str, Rule] = {
 
 
 def find_findings(results: Results) -> tuple[Finding, ...]:
-    """The findings of all rules on a trace or a part of it: the most severe first, of these the largest share."""
+    """The findings of all rules on a trace or a part of it: the most severe first, and of these the one with
+    the largest share of the time.
+    """
+    span = sum(gaps.span for gaps in results.gaps().devices)
+
+    def worth(finding: Finding) -> tuple[int, float]:
+        rank, numbers = SEVERITIES.index(finding.severity), finding.numbers
+        if finding.severity == "info":  # these help to read the trace, and have the order of `RULES`
+            return rank, 0.0
+        if "device_ns" in numbers and span:
+            return rank, -numbers["device_ns"] / span
+        return rank, -(1 - numbers["busy_share"] if "busy_share" in numbers else numbers.get("share", 0.0))
+
     found = [finding for rule in RULES.values() for finding in rule(results)]
-    return tuple(sorted(found, key=_worth))
-
-
-def _worth(finding: Finding) -> tuple[int, float]:
-    """What findings are sorted by. Info is to be read, and has the order of `RULES`."""
-    rank, numbers = SEVERITIES.index(finding.severity), finding.numbers
-    part = 1 - numbers["busy_share"] if "busy_share" in numbers else numbers.get("share", 0.0)
-    return rank, 0.0 if finding.severity == "info" else -part
+    return tuple(sorted(found, key=worth))

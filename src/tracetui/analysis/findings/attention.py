@@ -16,7 +16,7 @@ from tracetui.trace.model import I64
 from tracetui.units import duration, share
 
 ATTENTION_SHARE = 0.1
-NEAR = 10
+NEAR = 12
 """At most this many kernels from a product to the softmax: scaling, mask, dropout, copies, conversions."""
 REPEATED = 3
 """Where the ops are not known (CUDA graphs), a softmax between two products must come this often."""
@@ -44,19 +44,21 @@ class Units:
 def unfused_units(results: Results) -> Units:
     """The attentions of a scope that no fused kernel does, forward and backward.
 
-    On one stream, a softmax between two products with nothing but elementwise work, copies and memsets in between.
-    The products are those of ``bmm``: a router's or a classifier's softmax follows an ``mm`` or ``addmm``.
+    On one stream, a softmax between two products with nothing but elementwise work, copies, memsets and
+    ATen kernels such as tril between. The products are those of ``bmm``: a router's softmax follows an ``mm``
+    or ``addmm``.
     """
     trace, op = results.trace, results.work_op()
     order = np.lexsort((trace.start[results.work()], trace.lane[results.work()]))
     work, op = results.work()[order], op[order]
+    between = ("elementwise", "copy", "memset")
     table = np.zeros(len(trace.names), dtype=np.int8)
     for i, name in results.kernel_names().items():
         if name.kind == "gemm":
             table[i] = _PRODUCT
         elif (name.kind == "softmax" or any("softmax" in o for o in name.ops)) and "log" not in name.short:
             table[i] = _SOFTMAX
-        elif name.kind in ("elementwise", "copy", "memset") or "DtoD" in name.short:
+        elif name.kind in between or "DtoD" in name.short or (name.family, name.kind) == ("aten", "other"):
             table[i] = _BETWEEN
     role = table[trace.name[work]]
     batched = (op >= 0) & results.named(_BATCHED.__contains__)[trace.name[op]]
@@ -115,18 +117,19 @@ def unfused_attention(results: Results) -> Iterator[Finding]:
     inside = units.inside[trace.lane[units.inside] == trace.lane[units.first[top]]]
     parts = inside[(trace.start[inside] >= low) & (trace.start[inside] <= high)]
     parts = parts[(trace.kind[parts] == Kind.KERNEL) | (trace.kind[parts] == Kind.MEMCPY)]
+    parts = parts[trace.duration[parts] >= 0.02 * units.time[top]]
     listed = ", ".join(f"{results.decoded(int(i)).short} ({duration(trace.duration[i])})" for i in parts)
     product = shown(int(units.first[top]))
     work = work_of(trace.name_of(product), trace.args(product)) if product != int(units.first[top]) else None
-    scores = f"The first product is {work.shape}, and its result, the" if work else "The"
+    scores = f"The first product is {work.shape}; its result" if work else "Its result"
     part = time / results.work_time
     yield Finding(
         "unfused_attention",
         graded(results, time),
         f"Attention runs as separate kernels: {share(part)} of {WORK_TIME}",
-        f"{len(units.first):,} times a product, a softmax and another product, with what lies between them; the "
-        f"longest: {listed}. Together they take {duration(time)}. {scores} matrix of scores, goes to memory "
-        "and back between one kernel and the next.",
+        f"{len(units.first):,} times a product, a softmax and another product, with what lies between them; "
+        f"the longest: {listed}. Together they take {duration(time)}. {scores}, the matrix of scores, goes "
+        "to memory and back between one kernel and the next.",
         _advice(results, [shown(int(i)) for i in units.softmax]),
         first_of(
             shown(int(i)) for i in np.stack([units.first, units.softmax, units.last], axis=1)[longest].ravel()

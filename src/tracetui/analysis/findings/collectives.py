@@ -11,7 +11,7 @@ from tracetui.analysis.findings.model import Finding, first_of, graded, longest_
 from tracetui.analysis.gaps import busy_union, work_of_devices
 from tracetui.analysis.kinds import is_communication
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import members
+from tracetui.analysis.scope import launch_times, members, step_of
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.units import duration, share, size
@@ -41,14 +41,18 @@ _BYTES |= {"Float8_e4m3fn": 1, "Float8_e5m2": 1}
 def small_collectives(results: Results) -> Iterator[Finding]:
     """Very many collectives, short or with little to send, that no computation hides."""
     trace = results.trace
-    steps = len(results.step_table()) if results.is_whole else 1
+    steps = results.step_table()
     talks = results.named(is_communication)
     for gaps in results.gaps().devices:
         kernels = work_of_devices(trace)[gaps.device]
         kernels = kernels[trace.kind[kernels] == Kind.KERNEL]
         kernels = kernels[members(trace, results.scope, kernels)]
         at = kernels[talks[trace.name[kernels]]]
-        if len(at) < MANY * max(1, steps):
+        step = step_of(steps, launch_times(trace, at))
+        per_step = np.bincount(step[step >= 0], minlength=len(steps))
+        in_steps = results.is_whole and len(steps) > 1
+        many = int(np.median(per_step)) if in_steps else len(at)
+        if many < MANY:
             continue
         usual = int(np.median(trace.duration[at]))
         sent = _sent(trace, at)
@@ -66,20 +70,19 @@ def small_collectives(results: Results) -> Iterator[Finding]:
         called = int(trace.duration[calls].sum())
         if alone < EXPOSED * talked or max(alone, called) < COST_SHARE * gaps.span:
             continue
-        each = f"{len(at) // steps:,} per step" if steps > 1 else f"{len(at):,} of them"
-        carries = f" for {size(sent)} (median)" if sent is not None else ""
+        each = f"{many:,} {'per step' if in_steps else 'of them'}"
+        carries = f" for {size(sent)}" if sent is not None else ""
         on_cpu = f" On the CPU the calls take {duration(called)}." if called else ""
         yield Finding(
             "small_collectives",
             graded(results, max(alone, called)),
-            f"Many small collectives, {each}, and computation hides none of them"
-            if alone > 0.99 * talked
-            else f"Many small collectives, {each}, and computation hides hardly any of them",
-            f"{len(at):,} collectives such as {results.decoded(int(at[0])).short} of {duration(usual)} in the "
-            f"median{carries}. For {duration(alone)}, {share(alone / max(1, talked))} of their time, no other kernel "
-            f"runs.{on_cpu} Each pays the latency of the network and of its launch, however little it sends.",
-            "Send them together: one flat tensor, larger buckets (bucket_cap_mb of DDP), a coalescing manager; or "
-            "send less often.",
+            f"Many small collectives, {each}, and hardly any is hidden behind computation",
+            f"{len(at):,} collectives such as {results.decoded(int(at[0])).short} of "
+            f"{duration(usual)}{carries} in the median. For {duration(alone)}, "
+            f"{share(alone / max(1, talked))} of their time, no other kernel runs.{on_cpu} Each pays the "
+            "latency of the network and of its launch, however little it sends.",
+            "Send them together: one flat tensor, larger buckets (bucket_cap_mb of DDP), a coalescing "
+            "manager; or send less often.",
             first_of(longest_first(trace, at)),
             {
                 "collectives": float(len(at)),
@@ -91,7 +94,7 @@ def small_collectives(results: Results) -> Iterator[Finding]:
 
 
 def _sent(trace: Trace, at: I64) -> int | None:
-    """The median of what the collectives send, in bytes, from an even sample; None where it is not recorded."""
+    """The median of what the collectives send, in bytes, of an even sample; None if it was not recorded."""
     sample = at[np.unique(np.linspace(0, len(at) - 1, READ).astype(np.int64))]
     counts = []
     for args in trace.args_of(sample):

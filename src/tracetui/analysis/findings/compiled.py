@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.findings.model import WORK_TIME, Finding, first_of, longest_first, longest_of_each
+from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernels.inductor import METADATA
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members
 from tracetui.trace import Kind
-from tracetui.trace.intervals import union
+from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb
 
 _GUARDS = ("TorchDynamo Cache Lookup",)
@@ -24,15 +25,20 @@ GUARD_SHARE = 0.01
 FUSED_SHARE = 0.05
 
 
-def compiling(results: Results) -> Iterator[Finding]:
-    """torch.compile compiles within the recording."""
+def compile_phases(results: Results) -> I64:
+    """The phases of torch.compile at work (slices)."""
     trace = results.trace
     at = np.flatnonzero(
         results.named(lambda name: name.endswith(_COMPILING))[trace.name] & ~trace.implausible
     )
-    at = at[members(trace, results.scope, at)]
-    start, end = trace.start[at], trace.start[at] + trace.duration[at]
-    time = union(start, end).total
+    return at[members(trace, results.scope, at)]
+
+
+def compiling(results: Results) -> Iterator[Finding]:
+    """torch.compile compiles within the recording."""
+    trace = results.trace
+    at = compile_phases(results)
+    time = busy_union(trace, at).total
     low, high = results.span
     if not time or time < COMPILING_SHARE * (high - low):
         return
@@ -40,11 +46,12 @@ def compiling(results: Results) -> Iterator[Finding]:
     part = time / (high - low)
     yield Finding(
         "compiling",
-        "medium" if part >= 0.1 else "low",
+        "high" if part >= 0.5 else "medium" if part >= 0.1 else "low",
         f"torch.compile compiles within the recording: {duration(time)}",
-        f"That is {share(part)} of the recording, in {trace.name_of(int(longest[0])).removesuffix(_COMPILING)} and "
-        "what it calls. It happens once for each graph and each new set of shapes, types and flags, and is no part "
-        "of what the compiled program takes.",
+        f"That is {share(part)} of the recording, in "
+        f"{trace.name_of(int(longest[0])).removesuffix(_COMPILING)} and what it calls. It happens once for "
+        "each graph and each new set of shapes, types and flags, and is no part of what the compiled "
+        "program takes.",
         "Call the compiled function a few times before recording. If it comes back in later steps, "
         'TORCH_LOGS="recompiles" says why.',
         first_of(longest),
@@ -98,9 +105,9 @@ def fused_kernels(results: Results) -> Iterator[Finding]:
         return
     by_time = sorted(fused, key=lambda i: -int(trace.duration[at[trace.name[at] == i]].sum()))
     top = fused[by_time[0]]
-    parts = [
+    parts = dict.fromkeys(
         f"name of {fused[i].short} lists {', '.join(fused[i].ops)} ({fused[i].notes[0]})" for i in by_time[:3]
-    ]
+    )
     computed = [op for op in top.ops if op not in METADATA] or list(top.ops)
     yield Finding(
         "fused_kernels",
@@ -110,7 +117,7 @@ def fused_kernels(results: Results) -> Iterator[Finding]:
         else f"{len(fused)} fused kernels, above all {top.short}",
         f"The {'; the '.join(parts)}. {plural(len(at), 'call')}, {duration(time)}, "
         f"{share(time / max(1, results.work_time))} of {WORK_TIME}. The compiler names a kernel after the "
-        "operators that it stems from; what they hand to one another does not go to memory and back.",
+        "operators that it stems from; what they hand to one another in it does not go to memory and back.",
         "Compare with the eager kernels of the same operators. Views in the list move nothing by themselves.",
         first_of(longest_of_each(trace, at, by_time)),
         {"kernels": float(len(fused)), "calls": float(len(at)), "device_ns": float(time)},

@@ -7,8 +7,8 @@ from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
-from tracetui.analysis.exposed_time import host_copies, host_copies_alone
 from tracetui.analysis.efficiency import peak_of
+from tracetui.analysis.exposed_time import host_copies, host_copies_alone
 from tracetui.analysis.findings.model import Finding, first_of, graded, longest_first
 from tracetui.analysis.peaks import LINKS
 from tracetui.analysis.results import Results
@@ -91,7 +91,7 @@ def pageable_memory(results: Results) -> Iterator[Finding]:
         graded(results, 2 * time),
         f"Copies from or to pageable memory take {duration(time)}",
         f"{plural(len(at), 'copy', 'copies')} ({' and '.join(ways)})"
-        + (f", {'the longest ' if len(at) > MOST_READ else ''}at {achieved} on average" if achieved else "")
+        + (f", {'the longest ' if len(at) > MOST_READ else ''}at {achieved}" if achieved else "")
         + ". The driver moves pageable memory in pieces through a pinned buffer of its own: slower than the "
         "bus allows, and the CPU mostly waits for it, non_blocking=True or not.",
         "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(); then copy with "
@@ -128,9 +128,9 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
         "high" if time > 0.5 * whole else "medium" if time > 0.2 * whole else "low",
         f"Copies while nothing computes take {share(time / whole)} of {what}",
         f"{plural(len(at), 'copy', 'copies')} ({', '.join(ways)}) {verb(len(at), 'run')} for "
-        f"{duration(time)} while no kernel runs on the device, the longest for {duration(spent.max())}. {reached}"
-        "Copies from and to the host have engines of their own: kernels of another stream can run at the "
-        "same time.",
+        f"{duration(time)} while no kernel runs on the device, the longest for {duration(spent.max())}. "
+        f"{reached}Copies from and to the host have engines of their own: kernels of another stream can run "
+        "at the same time.",
         "Copy the next batch while this one computes: from pinned memory, with non_blocking=True, on a "
         "stream of its own. Or copy less: smaller types, or make the data on the device.",
         first_of(longest),
@@ -154,11 +154,11 @@ def slow_copies(results: Results) -> Iterator[Finding]:
         graded(results, time),
         f"Copies of pinned memory reach {share(achieved.link)} of the link to the host",
         f"{plural(len(at), 'copy', 'copies')} {verb(len(at), 'take')} {duration(time)}, "
-        f"{'the longest ' if len(at) > MOST_READ else ''}at {achieved.text}. Pinned copies of this size usually come "
-        "near it. Memory of another NUMA node, fewer lanes than the board has, a switch that several devices share, "
-        "and copies in both directions at once slow them down.",
-        "Bind the process to the device's NUMA node (nvidia-smi topo -m), and look at the link that was negotiated "
-        "(nvidia-smi -q, under PCI).",
+        f"{'the longest ' if len(at) > MOST_READ else ''}at {achieved.text}. Pinned copies of this size "
+        "usually come near it. Memory of another NUMA node, fewer lanes than the board has, a switch that "
+        "several devices share, and copies in both directions at once slow them down.",
+        "Bind the process to the device's NUMA node (nvidia-smi topo -m), and look at the link that was "
+        "negotiated (nvidia-smi -q, under PCI).",
         first_of(longest),
         {"copy_ns": float(time), "link_share": achieved.link, "share": time / span if span else 0.0},
     )
@@ -176,7 +176,7 @@ def _stretches(results: Results) -> tuple[I64, I64, str]:
 
 class _Rate(NamedTuple):
     text: str
-    """`55.5 GB/s, 88% of what PCIe 5.0 x16 carries in one direction`; "" where sizes were not recorded."""
+    """`55.5 GB/s on average (88% of what PCIe 5.0 x16 carries one way)`; "" without recorded sizes."""
     link: float | None
     """The share of the link; None where the device is not known, or the copies are small."""
 
@@ -188,12 +188,12 @@ def _rate(trace: Trace, at: I64) -> _Rate:
     time, moved = int(trace.duration[at[known]].sum()), sum(c for c in counts if _is_count(c))
     if not time:
         return _Rate("", None)
-    text = rate(moved / time * 1e9, "B/s")
+    text = f"{rate(moved / time * 1e9, 'B/s')} on average"
     peak, _ = peak_of(trace)
     part = moved / time / LINKS[peak.link] if peak and peak.link else None
     if part is None or part > 1 or moved < LARGE * int(known.sum()) or not peak:
         return _Rate(text, None)
-    return _Rate(f"{text}, {share(part)} of what {peak.link} carries in one direction", part)
+    return _Rate(f"{text} ({share(part)} of what {peak.link} carries one way)", part)
 
 
 def _is_count(value: object) -> TypeGuard[int]:

@@ -21,7 +21,8 @@ from tracetui.analysis.findings.model import (
 )
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.kernels.gemm import UNALIGNED
-from tracetui.analysis.launches import short_kernels
+from tracetui.analysis.kernels.model import KernelName
+from tracetui.analysis.launches import FAR_ABOVE, short_kernels
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of
@@ -58,7 +59,8 @@ def hotspot(results: Results) -> Iterator[Finding]:
         return
     at = work[which == top]
     name = results.decoded(int(at[0]))
-    if name.kind == "collective" or host_copies(trace)[at[0]]:  # these have rules of their own
+    # These have rules of their own.
+    if name.kind == "collective" or host_copies(trace)[at[0]] or _on_plain_units(name):
         return
     at = longest_first(trace, at)
     mean = time[top] / len(at)
@@ -93,7 +95,7 @@ def hotspot(results: Results) -> Iterator[Finding]:
 def _hotspot_advice(numbers: dict[str, float], shapes: bool) -> str:
     reached = numbers.get("compute_share")
     if "memory_share" in numbers:
-        return "Memory limits it, not arithmetic: larger batches use what it reads more often, or a narrower type."
+        return "Memory limits it: larger batches use what it reads more often, a narrower type reads less."
     if reached is None:
         before = "Compare its rate with the device's peak before you tune it"
         return f"{before}." if shapes else f"{before}: record_shapes=True tells the work."
@@ -115,6 +117,8 @@ def memory_bound(results: Results) -> Iterator[Finding]:
     if not time or time < MEMORY_SHARE * results.work_time:
         return
     names, which = np.unique(trace.name[at], return_inverse=True)
+    if len(names) < 2:  # a hotspot
+        return
     spent = sum_into(which, trace.duration[at], len(names))
     largest = np.argsort(-spent, kind="stable")
     short = results.kernel_names()
@@ -123,8 +127,8 @@ def memory_bound(results: Results) -> Iterator[Finding]:
         "memory_bound",
         "medium",
         f"{share(time / results.work_time)} of {WORK_TIME} goes to kernels that only pass over memory",
-        f"Elementwise work, copies, norms and reductions, by their names: {listed}. Each reads its inputs from "
-        "the device's memory, writes its result back, and does next to no arithmetic on the way.",
+        f"Elementwise work, copies, norms and reductions, by their names: {listed}. Each reads its inputs "
+        "from the device's memory, writes its result back, and does next to no arithmetic on the way.",
         "Fuse them: torch.compile for chains of elementwise ops, scaled_dot_product_attention for "
         "attention, fused norms and losses. Intermediate results then never reach memory.",
         first_of(longest_of_each(trace, at, names[largest])),
@@ -150,6 +154,7 @@ def short_calls(results: Results) -> Iterator[Finding]:
     name = short.names[0]
     mask = results.named(lambda other: other == name)
     mine = mask[trace.name[launches.event]] & (trace.duration[launches.event] < launches.cost)
+    mine &= launches.cost <= FAR_ABOVE * np.median(launches.cost)
     at = launches.event[mine][np.argsort(-launches.cost[mine], kind="stable")]
     kernel = results.decoded(int(at[0]))
     device_time, launch_time = int(short.device_time.sum()), int(short.launch_time.sum())
@@ -218,7 +223,7 @@ def fp32_products(results: Results) -> Iterator[Finding]:
     """Matrix products or convolutions in fp32 that no tensor core touches."""
     trace = results.trace
     names = results.kernel_names().items()
-    plain = [i for i, name in names if name.tensor_cores is False and name.dtype == "fp32"]
+    plain = [i for i, name in names if _on_plain_units(name)]
     at = results.work()[np.isin(trace.name[results.work()], plain)]
     time = int(trace.duration[at].sum())
     if not time or time < FP32_SHARE * results.work_time:
@@ -246,6 +251,10 @@ def fp32_products(results: Results) -> Iterator[Finding]:
         first_of(at[order]),
         {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
     )
+
+
+def _on_plain_units(name: KernelName) -> bool:
+    return name.tensor_cores is False and name.dtype == "fp32"
 
 
 def unaligned_products(results: Results) -> Iterator[Finding]:

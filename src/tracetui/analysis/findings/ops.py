@@ -18,7 +18,7 @@ from tracetui.trace.model import I64, Bool
 from tracetui.units import duration, plural, share, verb
 
 CHILDREN_SHARE = 0.3
-VIEWS_SHARE = 0.05
+VIEWS_SHARE = 0.1
 QUERY_SHARE = 0.01
 
 _VIEWS = """
@@ -87,8 +87,10 @@ def _is_expected(results: Results, call: int, op: int) -> bool:
     name, kind = trace.name_of(call), trace.kind[call]
     if kind == Kind.RUNTIME:
         return bool((results.launches().launch == call).any()) or is_synchronising(name) or "emcpy" in name
-    ops = name.split("::")[0], trace.name_of(op).split("::")[0]
-    return kind != Kind.CPU_OP or ops[0] == ops[1] or "::" not in name or "::" not in trace.name_of(op)
+    outer = trace.name_of(op)
+    library, outer_library = name.split("::")[0], outer.split("::")[0]
+    known = "::" in name and "::" in outer and outer_library != "autograd"  # autograd runs any op
+    return kind != Kind.CPU_OP or not known or library == outer_library
 
 
 def _outermost(results: Results, call: int, ops: I64) -> int:
@@ -127,8 +129,8 @@ def metadata_only(results: Results) -> Iterator[Finding]:
         f"{most}: they only make a new view of the same memory, with other sizes and strides, and move no "
         f"data. They cost the CPU {duration(own.sum())}, {share(part)} of the self time of all ops, and the "
         "device nothing.",
-        "Nothing to gain on the device. Where it waits for the CPU, code compiled by torch.compile and CUDA graphs "
-        "do without them.",
+        "Nothing to gain on the device. Where it waits for the CPU, code compiled by torch.compile and CUDA "
+        "graphs do without them.",
         first_of(longest_of_each(trace, at, names[order])),
         {"calls": float(len(at)), "self_ns": float(own.sum()), "share": part},
     )

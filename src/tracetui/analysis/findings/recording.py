@@ -1,4 +1,4 @@
-"""Rules on what is in a recording that the program does not do, or does once: its own cost, captured graphs."""
+"""Rules on the recording itself: its own cost, and graphs that are captured in it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.efficiency import shapes_recorded
-from tracetui.analysis.findings.model import Finding, first_of, longest_first
+from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.results import Results
 from tracetui.trace import Kind
 from tracetui.units import duration, plural, share
@@ -37,9 +37,9 @@ def graph_capture(results: Results) -> Iterator[Finding]:
         "graph_capture",
         "low" if part >= CAPTURE_SHARE else "info",
         f"{plural(len(first), 'CUDA graph is', 'CUDA graphs are')} captured in this recording",
-        f"It takes {duration(time)} to capture{instantiated}, {share(part)} of the recording. What is launched "
-        "between the beginning and the end of a capture is written down, not run: those ops have no kernel, and "
-        "the device stands idle. A program does it once per graph.",
+        f"It takes {duration(time)} to capture{instantiated}, {share(part)} of the recording. What is "
+        "launched between the beginning and the end of a capture is written down, not run: those ops have "
+        "no kernel. A program does it once per graph.",
         "Leave that stretch out when you read the trace, or record after it: only the replays repeat.",
         first_of(np.concatenate([first[np.argsort(-length)], last, made])),
         {"captures": float(len(first)), "capture_ns": float(time), "instantiate_ns": float(building)},
@@ -50,7 +50,8 @@ def recording_cost(results: Results) -> Iterator[Finding]:
     """Stacks, and shapes or memory with them, were recorded of a program that waits for its CPU."""
     trace, properties = results.trace, results.trace.info.properties
     stacks = results.slices(Kind.PYTHON, lambda _: True)
-    stacks = stacks[trace.parent[stacks] >= 0]
+    busiest = np.bincount(trace.lane[results.launches().launch], minlength=len(trace.lanes))
+    stacks = stacks[trace.lane[stacks] == np.argmax(busiest)]
     if not results.is_whole or not len(stacks) or not len(results.work()):
         return
     if (results.busy_share or 0.0) >= 1 - RECORDED_SHARE:
@@ -65,11 +66,11 @@ def recording_cost(results: Results) -> Iterator[Finding]:
         "recording_cost",
         "low",
         f"The recording costs CPU time itself: {' and '.join(['stacks', *also])} were recorded at once",
-        f"{len(stacks):,} Python calls were recorded beside {plural(ops, 'op')}, each with its {' and '.join(also)}. All "
-        "that is done on the threads that are measured, and the trace does not show how long it takes: the CPU "
-        "is slower here than without, and the device idle for longer.",
-        "Measure times with none of with_stack, record_shapes and profile_memory; switch on one of them to answer "
-        "the question that it answers.",
-        first_of(longest_first(trace, stacks)),
+        f"{len(stacks):,} Python calls were recorded beside {plural(ops, 'op')}, each with its "
+        f"{' and '.join(also)}. All that is done on the threads that are measured, and the trace does not "
+        "show how long it takes: the CPU is slower here than without, and the device idle for longer.",
+        "Measure times with none of with_stack, record_shapes and profile_memory; switch on one of them to "
+        "answer the question that it answers.",
+        first_of(stacks[np.argsort(-results.own_time()[stacks], kind="stable")]),
         {"python_calls": float(len(stacks)), "ops": float(ops)},
     )

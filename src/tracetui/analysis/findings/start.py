@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.ancestors import deepest_at
+from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import StepTable, launch_times, step_of
+from tracetui.analysis.scope import StepTable, step_of
 from tracetui.analysis.select import plausible
 from tracetui.trace import Kind
 from tracetui.trace.intervals import Union
@@ -41,13 +42,13 @@ def cold_start(results: Results) -> Iterator[Finding]:
     after = width[1] / max(1.0, float(np.median(width[2:]))) if len(width) > 2 else 0.0
     if after >= STILL_COLD:
         text += f"The step after it still takes {significant(after, 2)} times as long as those that follow. "
-    missing = "" if number else "The recording begins with step 0, without a warm-up. "
+    missing = "" if number else "Step 0 is recorded: the profiler's schedule has no warm-up. "
     yield Finding(
         "cold_start",
         "low",
         f"Cold start: the first step takes {significant(ratio, 2)} times as long as the {others}",
-        f"{text}{missing}What runs for the first time builds handles, loads kernels, fills caches and asks for "
-        "memory.",
+        f"{text}{missing}What runs for the first time builds handles, loads kernels, fills caches and asks "
+        "for memory.",
         f"Leave step {number} out when you read the trace. Let the schedule run warm-up steps before the "
         "first active one: schedule(wait=1, warmup=2, active=3).",
         evidence,
@@ -81,6 +82,9 @@ def _widths(results: Results) -> F64 | None:
     # If the device is always busy, a slow first step on the CPU costs nothing.
     if len(steps) < 2 or not results.is_whole or results.verdict().verdict == "compute-bound":
         return None
+    compiled = busy_union(results.trace, compile_phases(results)).within(steps.start[:1], steps.end[:1])
+    if 2 * int(compiled[0]) > int(steps.end[0] - steps.start[0]):  # a finding of its own
+        return None
     width = steps.end - steps.start - _overhead(results).within(steps.start, steps.end)
     usual = float(np.median(width[1:]))
     wide = usual > 0 and width[0] >= COLD_RATIO * usual and width[0] - usual >= COLD_NS
@@ -88,16 +92,17 @@ def _widths(results: Results) -> F64 | None:
 
 
 def _alike(results: Results) -> StepTable:
-    """The first step, and of the others those that do about as much: half to twice as many kernels and copies, or
-    ops where the first has none of these.
+    """The first step, and of the others those that do about as much: half to twice as many launches, or ops
+    where the first launches nothing.
     """
     trace, steps = results.trace, results.step_table()
     if not len(steps):
         return steps
-    done = np.bincount(step_of(steps, launch_times(trace, results.work())) + 1, minlength=len(steps) + 1)[1:]
+    at = np.unique(results.launches().launch)
+    done = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
     if not done[0]:
-        ops = results.slices(Kind.CPU_OP, lambda _: True)
-        done = np.bincount(step_of(steps, trace.start[ops]) + 1, minlength=len(steps) + 1)[1:]
+        at = results.slices(Kind.CPU_OP, lambda _: True)
+        done = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
     keep = (2 * done >= done[0]) & (done <= 2 * done[0])
     return StepTable(steps.event[keep], steps.number[keep], steps.start[keep], steps.end[keep], steps.name)
 
