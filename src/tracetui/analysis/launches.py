@@ -12,9 +12,6 @@ from tracetui.analysis.select import plausible
 from tracetui.trace import DEVICE_WORK, Trace
 from tracetui.trace.model import I64
 
-FAR_ABOVE = 20
-"""Times the median."""
-
 
 @dataclass(frozen=True, slots=True)
 class Launches:
@@ -64,14 +61,9 @@ def find_launches(trace: Trace, scope: Scope | None = None) -> Launches:
 
 
 def short_kernels(trace: Trace, launches: Launches) -> ShortKernels:
-    """The events whose launch cost the CPU more than the device took to run them.
-
-    Launches far above the median are no measure of what a launch costs: the first use of a kernel loads it, and
-    a full queue makes the CPU wait.
-    """
+    """The events whose launch cost the CPU more than the device took to run them."""
     run = trace.duration[launches.event]
-    usual = np.median(launches.cost) if len(launches) else 0
-    short = np.flatnonzero((run < launches.cost) & (launches.cost <= FAR_ABOVE * usual))
+    short = np.flatnonzero(run < launches.cost)
     names, which = np.unique(trace.name[launches.event[short]], return_inverse=True)
     count = np.bincount(which, minlength=len(names)).astype(np.int64)
     order = np.argsort(-count, kind="stable")

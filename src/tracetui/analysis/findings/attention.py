@@ -23,7 +23,7 @@ REPEATED = 3
 
 _BATCHED = frozenset(("aten::bmm", "aten::baddbmm"))
 _MATH = "aten::_scaled_dot_product_attention_math"
-_BREAK, _PRODUCT, _BETWEEN, _SOFTMAX = range(4)
+_BREAK, _PRODUCT, _BETWEEN, _SOFTMAX, _REDUCTION = range(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,14 @@ def unfused_units(results: Results) -> Units:
             table[i] = _PRODUCT
         elif (name.kind == "softmax" or any("softmax" in o for o in name.ops)) and "log" not in name.short:
             table[i] = _SOFTMAX
+        elif name.kind == "reduction":
+            table[i] = _REDUCTION
         elif name.kind in between or "DtoD" in name.short or (name.family, name.kind) == ("aten", "other"):
             table[i] = _BETWEEN
     role = table[trace.name[work]]
     batched = (op >= 0) & results.named(_BATCHED.__contains__)[trace.name[op]]
     role[(role == _PRODUCT) & (op >= 0) & ~batched] = _BREAK
+    role[(role == _REDUCTION) & (op >= 0)] = _BETWEEN  # of a safe softmax
     role[(role != _PRODUCT) & batched] = _BETWEEN  # a product's split-K reduction
     keep = np.flatnonzero(role != _BETWEEN)
     what, lane = role[keep], trace.lane[work[keep]]
