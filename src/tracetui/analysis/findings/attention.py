@@ -10,6 +10,7 @@ import numpy as np
 from tracetui.analysis.ancestors import first_up
 from tracetui.analysis.findings.model import WORK_TIME, Finding, first_of, graded
 from tracetui.analysis.flops import work_of
+from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.results import Results
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
@@ -48,7 +49,11 @@ def unfused_units(results: Results) -> Units:
     ATen kernels such as tril between. The products are those of ``bmm``: a router's softmax follows an ``mm``
     or ``addmm``.
     """
-    trace, op = results.trace, results.work_op()
+    trace = results.trace
+    if not any(_is_softmax(name) for name in results.kernel_names().values()):
+        nothing = np.zeros(0, dtype=np.int64)
+        return Units(nothing, nothing, nothing, nothing, nothing)
+    op = results.work_op()
     order = np.lexsort((trace.start[results.work()], trace.lane[results.work()]))
     work, op = results.work()[order], op[order]
     between = ("elementwise", "copy", "memset")
@@ -56,7 +61,7 @@ def unfused_units(results: Results) -> Units:
     for i, name in results.kernel_names().items():
         if name.kind == "gemm":
             table[i] = _PRODUCT
-        elif (name.kind == "softmax" or any("softmax" in o for o in name.ops)) and "log" not in name.short:
+        elif _is_softmax(name):
             table[i] = _SOFTMAX
         elif name.kind == "reduction":
             table[i] = _REDUCTION
@@ -100,10 +105,14 @@ def unfused_units(results: Results) -> Units:
     return Units(first, softmax, last, sums[end] - sums[begin], inside)
 
 
+def _is_softmax(name: KernelName) -> bool:
+    """A softmax, and no log_softmax, which is a loss's."""
+    fused = any("softmax" in op and "log_softmax" not in op for op in name.ops)
+    return fused or (name.kind == "softmax" and not name.short.startswith("log_"))
+
+
 def unfused_attention(results: Results) -> Iterator[Finding]:
     """The parts of attention take more than a tenth of the kernel time."""
-    if not len(results.work_of_kind("softmax")) and not len(results.work_of_kind("elementwise")):
-        return
     trace, units = results.trace, unfused_units(results)
     time = int(trace.duration[units.inside].sum())
     if not len(units.first) or time < ATTENTION_SHARE * results.work_time:

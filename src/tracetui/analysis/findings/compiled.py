@@ -27,10 +27,10 @@ FUSED_SHARE = 0.05
 
 def compile_phases(results: Results) -> I64:
     """The phases of torch.compile at work (slices)."""
-    trace = results.trace
-    at = np.flatnonzero(
-        results.named(lambda name: name.endswith(_COMPILING))[trace.name] & ~trace.implausible
-    )
+    trace, mask = results.trace, results.named(lambda name: name.endswith(_COMPILING))
+    if not mask.any():
+        return np.zeros(0, dtype=np.int64)
+    at = np.flatnonzero(mask[trace.name] & ~trace.implausible)
     return at[members(trace, results.scope, at)]
 
 

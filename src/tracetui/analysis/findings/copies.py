@@ -143,11 +143,13 @@ def slow_copies(results: Results) -> Iterator[Finding]:
     trace = results.trace
     pinned = results.named(lambda name: name.startswith("Memcpy") and "Pinned" in name)
     at = results.work()[(pinned[trace.name] & host_copies(trace))[results.work()]]
-    longest = longest_first(trace, at)
-    achieved = _rate(trace, longest[:MOST_READ])
     time = int(trace.duration[at].sum())
     span = sum(gaps.span for gaps in results.gaps().devices)
-    if achieved.link is None or achieved.link >= SLOW_LINK or time < max(PAGEABLE_NS, SLOW_SHARE * span):
+    if time < max(PAGEABLE_NS, SLOW_SHARE * span):
+        return
+    longest = longest_first(trace, at)
+    achieved = _rate(trace, longest[:MOST_READ])
+    if achieved.link is None or achieved.link >= SLOW_LINK:
         return
     yield Finding(
         "slow_copies",

@@ -104,6 +104,8 @@ def _outermost(results: Results, call: int, ops: I64) -> int:
 
 def metadata_only(results: Results) -> Iterator[Finding]:
     """View operators launch nothing: they change shapes and strides, and take CPU time only."""
+    if (results.busy_share or 0.0) >= BUSY_SHARE:  # next to work that the device has queued they cost nothing
+        return
     trace = results.trace
     at = results.slices(Kind.CPU_OP, METADATA_OPS.__contains__)
     if not len(at) or not len(results.work()):
@@ -119,8 +121,7 @@ def metadata_only(results: Results) -> Iterator[Finding]:
     most += " and others" if len(order) > 4 else ""
     ops = results.slices(Kind.CPU_OP, lambda _: True)
     part = float(own.sum()) / max(1.0, float(results.own_time()[ops].sum()))
-    # Next to work that the device has queued they cost nothing.
-    if part < VIEWS_SHARE or (results.busy_share or 0.0) >= BUSY_SHARE:
+    if part < VIEWS_SHARE:
         return
     yield Finding(
         "metadata_only",

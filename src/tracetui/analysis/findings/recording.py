@@ -50,8 +50,7 @@ def recording_cost(results: Results) -> Iterator[Finding]:
     """Stacks, and shapes or memory with them, were recorded of a program that waits for its CPU."""
     trace, properties = results.trace, results.trace.info.properties
     stacks = results.slices(Kind.PYTHON, lambda _: True)
-    busiest = np.bincount(trace.lane[results.launches().launch], minlength=len(trace.lanes))
-    stacks = stacks[trace.lane[stacks] == np.argmax(busiest)]
+    stacks = stacks[trace.lane[stacks] == np.argmax(np.bincount(trace.lane[stacks], minlength=1))]
     if not results.is_whole or not len(stacks) or not len(results.work()):
         return
     if (results.busy_share or 0.0) >= 1 - RECORDED_SHARE:
