@@ -10,7 +10,6 @@ from tracetui.analysis.findings.model import WORK_TIME, Finding, first_of, longe
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernels.inductor import METADATA
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import members
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb
@@ -26,20 +25,21 @@ FUSED_SHARE = 0.05
 
 
 def compile_phases(results: Results) -> I64:
-    """The phases of torch.compile at work (slices)."""
+    """The phases of torch.compile at work, those that overlap the scope (slices)."""
     trace, mask = results.trace, results.named(lambda name: name.endswith(_COMPILING))
     if not mask.any():
         return np.zeros(0, dtype=np.int64)
     at = np.flatnonzero(mask[trace.name] & ~trace.implausible)
-    return at[members(trace, results.scope, at)]
+    low, high = results.span
+    return at[(trace.start[at] < high) & (trace.start[at] + trace.duration[at] > low)]
 
 
 def compiling(results: Results) -> Iterator[Finding]:
     """torch.compile compiles within the recording."""
     trace = results.trace
     at = compile_phases(results)
-    time = busy_union(trace, at).total
     low, high = results.span
+    time = int(busy_union(trace, at).within(np.array([low]), np.array([high]))[0])
     if not time or time < COMPILING_SHARE * (high - low):
         return
     longest = longest_first(trace, at)
