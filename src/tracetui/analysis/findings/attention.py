@@ -89,7 +89,7 @@ def unfused_units(results: Results) -> Units:
     if int(unknown.sum()) < REPEATED:
         at, low, high = at[~unknown], low[~unknown], high[~unknown]
     # The backward pass has two products on each side. Where ops are not known, these could be others.
-    backward = np.array(["bwd" in results.decoded(int(i)).short for i in work[keep[at]]], dtype=np.bool_)
+    backward = np.array([_is_backward(results, int(i)) for i in work[keep[at]]], dtype=np.bool_)
     backward &= (op[keep[low]] >= 0) & (op[keep[high]] >= 0)
     wide_low, wide_high = (
         np.where(backward, product(low, -1), low),
@@ -111,6 +111,11 @@ def _is_softmax(name: KernelName) -> bool:
     return fused or (name.kind == "softmax" and not name.short.startswith("log_"))
 
 
+def _is_backward(results: Results, softmax: int) -> bool:
+    name = results.decoded(softmax)
+    return "bwd" in name.short or any("softmax_backward" in op for op in name.ops)
+
+
 def unfused_attention(results: Results) -> Iterator[Finding]:
     """The parts of attention take more than a tenth of the kernel time."""
     trace, units = results.trace, unfused_units(results)
@@ -124,7 +129,8 @@ def unfused_attention(results: Results) -> Iterator[Finding]:
         return op_of[i] if op_of[i] >= 0 else i
 
     longest = np.argsort(-units.time, kind="stable")
-    top = int(longest[0])
+    forward = np.array([not _is_backward(results, int(i)) for i in units.softmax[longest]], dtype=np.bool_)
+    top = int(longest[np.argmax(forward)])  # the longest of the forward pass, if there is one
     low, high = int(trace.start[units.first[top]]), int(trace.start[units.last[top]])
     inside = units.inside[trace.lane[units.inside] == trace.lane[units.first[top]]]
     parts = inside[(trace.start[inside] >= low) & (trace.start[inside] <= high)]
@@ -133,15 +139,16 @@ def unfused_attention(results: Results) -> Iterator[Finding]:
     listed = ", ".join(f"{results.decoded(int(i)).short} ({duration(trace.duration[i])})" for i in parts)
     product = shown(int(units.first[top]))
     work = work_of(trace.name_of(product), trace.args(product)) if product != int(units.first[top]) else None
-    scores = f"The first product is {work.shape}; its result" if work else "Its result"
+    scores = f"The first product is {work.shape}; its result" if work else "The first product's result"
+    both = "" if forward.all() else " (forward and backward counted apart)"
     part = time / results.work_time
     yield Finding(
         "unfused_attention",
         graded(results, time),
         f"Attention runs as separate kernels: {share(part)} of {WORK_TIME}",
-        f"{len(units.first):,} times a product, a softmax and another product, with what lies between them; "
-        f"the longest: {listed}. Together they take {duration(time)}. {scores}, the matrix of scores, goes "
-        "to memory and back between one kernel and the next.",
+        f"{len(units.first):,} times{both} a product, a softmax and another product, with what lies between "
+        f"them; one of them: {listed}. Together they take {duration(time)}. {scores}, the matrix of scores, "
+        "goes to memory and back between one kernel and the next.",
         _advice(results, [shown(int(i)) for i in units.softmax]),
         first_of(
             shown(int(i)) for i in np.stack([units.first, units.softmax, units.last], axis=1)[longest].ravel()
@@ -156,7 +163,7 @@ def _advice(results: Results, softmax: list[int]) -> str:
     around = first_up(trace, np.array(softmax, dtype=np.int64), lambda up, _: math[trace.name[up]])
     if (around >= 0).any():
         return (
-            "scaled_dot_product_attention fell back on its math kernels here: under torch.nn.attention."
+            "scaled_dot_product_attention ran its math kernels here: under torch.nn.attention."
             "sdpa_kernel(SDPBackend.FLASH_ATTENTION) it says what about the inputs keeps it from a fused one."
         )
     return (

@@ -129,8 +129,8 @@ def memory_bound(results: Results) -> Iterator[Finding]:
         f"{share(time / results.work_time)} of {WORK_TIME} goes to kernels that only pass over memory",
         f"Elementwise work, copies, norms and reductions, by their names: {listed}. Each reads its inputs "
         "from the device's memory, writes its result back, and does next to no arithmetic on the way.",
-        "Fuse them: torch.compile for chains of elementwise ops, scaled_dot_product_attention for "
-        "attention, fused norms and losses. Intermediate results then never reach memory.",
+        "Fuse them: torch.compile for chains of elementwise ops, fused norms and losses. Intermediate "
+        "results then never reach memory.",
         first_of(longest_of_each(trace, at, names[largest])),
         {"share": time / results.work_time, "device_ns": float(time)},
     )
