@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.analysis.flops import counted, work_of
-from tracetui.analysis.peaks import find_peak, known_peaks
+from tracetui.analysis.peaks import LINKS, find_peak, known_peaks
 
 BF16 = "c10::BFloat16"
 
@@ -215,8 +215,39 @@ def test_known_devices() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "capability", "sms", "label", "bf16", "link"),
+    [
+        ("NVIDIA A10", "8.6", 72, "A10", 125, "PCIe 4.0 x16"),
+        ("NVIDIA A10G", "8.6", 80, "A10G", 70, "PCIe 4.0 x16"),
+        ("NVIDIA A100 80GB PCIe", "8.0", 108, "A100 PCIe 80 GB", 312, "PCIe 4.0 x16"),
+        ("NVIDIA A800 80GB PCIe", "8.0", 108, "A800 PCIe 80 GB", 312, "PCIe 4.0 x16"),
+        ("NVIDIA H20", "9.0", 78, "H20", 148, "PCIe 5.0 x16"),
+        ("NVIDIA H800 PCIe", "9.0", 114, "H800 PCIe", 756.5, "PCIe 5.0 x16"),
+        ("NVIDIA H800", "9.0", 132, "H800 SXM", 989.5, "PCIe 5.0 x16"),
+        ("NVIDIA GH200 480GB", "9.0", 132, "GH200 96 GB", 990, "NVLink-C2C"),
+        ("NVIDIA GB200", "10.0", 152, "GB200", 2500, ""),
+        ("AMD Instinct MI325X", "9.4", 304, "Instinct MI325X", 1307.4, "PCIe 5.0 x16"),
+        ("AMD Instinct MI355X", "9.5", 256, "Instinct MI355X", 2516.6, "PCIe 5.0 x16"),
+    ],
+)
+def test_devices_of_similar_names(
+    name: str, capability: str, sms: int, label: str, bf16: float, link: str
+) -> None:
+    peak = find_peak(device(name, capability, sms))
+    assert peak is not None
+    assert (peak.label, peak.tflops_for("bf16"), peak.link) == (label, bf16, link)
+
+
+def test_an_unnamed_device_is_known_by_its_memory() -> None:
+    peak = find_peak(device("", "9.4", 304, totalGlobalMem=256 * 2**30))
+    assert peak is not None
+    assert peak.label == "Instinct MI325X"
+
+
+@pytest.mark.parametrize(
     "properties",
     [
+        device("NVIDIA H20-3e", "9.0", 78),
         device("NVIDIA H200 MIG 1g.18gb", "9.0", 16),
         device("NVIDIA H200", "9.0", 16),
         device("NVIDIA GeForce RTX 4090 Laptop GPU", "8.9", 76),
@@ -234,6 +265,7 @@ def test_the_table_of_peaks_is_sound() -> None:
     for peak in known_peaks():
         assert peak.source
         assert peak.bandwidth > 0
+        assert peak.link in ("", *LINKS)
         rates = peak.tflops
         assert rates["fp32"] <= rates.get("tf32", rates["fp32"])
         assert rates.get("tf32", 0) <= rates["fp16"]

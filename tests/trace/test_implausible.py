@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from tracetui.trace import Trace, load
+from tracetui.analysis.gaps import find_gaps
+from tracetui.report.facts import event_facts
+from tracetui.trace import DEVICE_WORK, Trace, load
 
 Event = dict[str, Any]
 DATA = Path(__file__).resolve().parent.parent / "data"
@@ -41,14 +43,45 @@ def check(trace: Trace, before: Trace, kind: str, count: int) -> None:
 def test_a_kernel_that_outlasts_the_trace(
     how: int, length: int, events: list[Event], trace_of: Callable[..., Trace]
 ) -> None:
-    """A thousandfold, or by hours; one kernel, or several alike."""
+    """A thousandfold, or by hours; one kernel, or several alike: each is cut where the next begins."""
     before = trace_of(events)
     scale = before.span[1] / 1000 * 1000 if length == 1000 else length / 1000
-    for kernel in kernels(events)[:how]:
+    chosen = kernels(events)[:how]
+    for kernel in chosen:
         kernel["dur"] = scale
     trace = trace_of(events)
-    check(trace, before, "impossible_duration", how)
-    assert int(trace.duration[trace.implausible].min()) == round(scale * 1000)
+    assert [(n.kind, n.level, n.count) for n in trace.notices] == [("clipped_duration", "odd", how)]
+    assert not trace.implausible.any()
+    assert (trace.first_view, trace.span) == (before.first_view, before.span)
+    assert len(trace.clipped) == how
+    for i in trace.clipped:
+        others = trace.is_kind(*DEVICE_WORK) & (trace.lane == trace.lane[i]) & (trace.start > trace.start[i])
+        assert int(trace.start[i] + trace.duration[i]) == int(trace.start[others].min())
+        facts = [fact.value for fact in event_facts(trace, i, {}) if fact.label == "odd"]
+        assert facts == ["far longer in the file: cut where the next on its stream begins"]
+
+
+def test_the_last_kernel_of_a_stream_has_no_next_one(
+    events: list[Event], trace_of: Callable[..., Trace]
+) -> None:
+    before = trace_of(events)
+    last = max(kernels(events), key=lambda e: float(e["ts"]))
+    last["dur"] = 1e12
+    trace = trace_of(events)
+    assert [(n.kind, n.count) for n in trace.notices] == [("impossible_duration", 1)]
+    assert int(trace.implausible.sum()) == 1
+    assert trace.clipped == frozenset()
+    assert trace.info.zero_ns == before.info.zero_ns
+
+
+def test_a_cut_kernel_is_busy_time(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    """Kernels of 40 us, one after another; the second lasts 1.6 s in the file."""
+    launches = [event(ts=10 * i, dur=5, cat="hip_runtime", name="hipLaunchKernel") for i in range(5)]
+    rocm = [event(ts=20 + 40 * i, dur=40, cat="kernel", pid=0, tid=7, name=f"k{i}") for i in range(5)]
+    rocm[1]["dur"] = 1.6e6
+    trace = trace_of([*launches, *rocm])
+    (device,) = find_gaps(trace)
+    assert (device.busy, device.idle) == (200_000, 0)
 
 
 def test_negative_durations(events: list[Event], trace_of: Callable[..., Trace]) -> None:
@@ -72,6 +105,10 @@ def test_events_far_away(ts: float, events: list[Event], trace_of: Callable[...,
 def test_times_beyond_64_bits(dur: float, events: list[Event], trace_of: Callable[..., Trace]) -> None:
     before = trace_of(events)
     kernels(events)[0]["dur"] = dur
+    trace = trace_of(events)
+    assert [(n.kind, n.count) for n in trace.notices] == [("clipped_duration", 1)]
+    assert trace.span == before.span
+    kernels(events)[0]["ts"] = 10**30
     check(trace_of(events), before, "impossible_time", 1)
 
 

@@ -15,6 +15,10 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+LINKS = {"PCIe 3.0 x16": 15.75, "PCIe 4.0 x16": 31.5, "PCIe 5.0 x16": 63.0, "NVLink-C2C": 450.0}
+"""GB/s (1e9) in one direction. PCIe: 8, 16, 32 GT/s per lane, 128b/130b; packet headers take some more.
+NVLink-C2C: half of the 900 GB/s of both directions (GH200 data sheet)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Peak:
@@ -29,6 +33,7 @@ class Peak:
         bandwidth: memory bandwidth in GB/s (1e9 bytes).
         tflops: dense TFLOP/s (1e12) by element type; matrix units where the device has them for that type.
         source: where the figures come from.
+        link: its way to the host, one of `LINKS`, "" where that is not known.
     """
 
     label: str
@@ -39,6 +44,7 @@ class Peak:
     bandwidth: float
     tflops: Mapping[str, float]
     source: str
+    link: str = ""
 
     def tflops_for(self, dtype: str | None) -> float | None:
         """TFLOP/s for an element type as `tracetui.analysis.kernel_names` spells it; None where unknown."""

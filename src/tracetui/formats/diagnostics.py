@@ -47,6 +47,10 @@ KINDS: dict[str, tuple[str, str]] = {
     "async_unopened": ("odd", "an asynchronous end without its begin: passed over"),
     "negative_duration": ("odd", "a negative duration: drawn as zero, left out of the averages"),
     "impossible_duration": ("odd", "a duration far beyond the rest of the trace: left out of the averages"),
+    "clipped_duration": (
+        "odd",
+        "a device event far longer than the rest of the trace: cut where the next on its stream begins",
+    ),
     "impossible_time": ("odd", "a time or a duration beyond 140 years: left out of the averages"),
     "stray": ("odd", "an event far away in time from all others: left out of the averages"),
     "before_launch": ("odd", "a device event that starts before its launch"),

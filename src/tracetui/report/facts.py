@@ -85,6 +85,8 @@ def _itself(trace: Trace, i: int, own_time: I64 | None) -> list[Fact]:
             facts.append(Fact("self time", f"{exact(own)}, {share_of(own, length)} of it"))
     if bool(trace.implausible[i]):
         facts.append(Fact("odd", "cannot be as the file says; left out of the averages"))
+    if i in trace.clipped:
+        facts.append(Fact("odd", "far longer in the file: cut where the next on its stream begins"))
     return facts
 
 

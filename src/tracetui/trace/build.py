@@ -42,7 +42,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     lane, start, duration = columns["lane"], columns["start"], columns["duration"]
     _close_open(start, duration)
     on_device = np.array([x.device >= 0 for x in plan.lanes] or [False], dtype=np.bool_)
-    implausible = mark_implausible(columns["kind"], lane, start, duration, on_device, diagnostics)
+    implausible, clipped = mark_implausible(columns["kind"], lane, start, duration, on_device, diagnostics)
     columns["implausible"] = implausible
     zero = _zero(start, implausible, points, store)
     np.maximum(duration, 0, out=duration)
@@ -54,6 +54,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     # Each old column is freed before the next is sorted: this is where memory is at its highest.
     for column in columns:
         columns[column] = columns[column][order]
+    clipped = clipped[order]
     del order
     columns["start"] -= zero
     columns["external_id"] = columns.pop("external")
@@ -92,6 +93,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
         phases=phases,
         first_view=first_view(kind, start, duration, columns["implausible"]),
         reader=contents.reader,
+        clipped=frozenset(np.flatnonzero(clipped).tolist()),
     )
 
 

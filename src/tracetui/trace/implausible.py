@@ -6,7 +6,7 @@ import numpy as np
 
 from tracetui.formats.columns import TIME_LIMIT
 from tracetui.formats.diagnostics import Diagnostics
-from tracetui.trace.model import I8, I32, I64, Bool, Kind
+from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, Bool, Kind
 
 _SECOND = 1_000_000_000
 _FAR = 100_000
@@ -16,29 +16,65 @@ _SAMPLE = 1 << 16
 
 def mark_implausible(
     kind: I8, lane: I32, start: I64, duration: I64, on_device: Bool, diagnostics: Diagnostics
-) -> Bool:
-    """Mask of the implausible slices. Nanoseconds on the clock of the file; `on_device` is per lane.
+) -> tuple[Bool, Bool]:
+    """Masks: the implausible slices, and the device work that was cut. Nanoseconds on the clock of the
+    file; `on_device` is per lane.
 
     Marked are: negative durations; events very far from all others; device events a hundred times as long as
     everything the host recorded (ten times, if over a minute); a single host event a thousand times as long
     as the rest of the trace, at least a quarter of an hour. Recordings have pauses and long waits: whatever
     could be true is left alone.
+
+    A kernel, copy or memset that is too long did run; only its end is not known (ROCm's durations overflow).
+    It is cut where the next one of its stream begins, by changing `duration` in place. Without a next one it
+    stays marked.
+    """
+    implausible, overlong, endless = _mark(kind, lane, start, duration, on_device, diagnostics)
+    clipped = _clip(kind, lane, start, duration, implausible, overlong)
+    diagnostics.note("clipped_duration", count=int(clipped.sum()))
+    diagnostics.note("impossible_time", count=int((endless & ~clipped).sum()))
+    longest = duration[overlong & ~endless & ~clipped]
+    worst = f"the longest {int(longest.max(initial=0)) / _SECOND:.6g} s"
+    diagnostics.note("impossible_duration", count=len(longest), detail=worst)
+    return implausible & ~clipped, clipped
+
+
+def _clip(kind: I8, lane: I32, start: I64, duration: I64, implausible: Bool, overlong: Bool) -> Bool:
+    """Mask of the overlong device work that ends where the next of its stream begins; sets `duration`."""
+    clipped = np.zeros(len(start), dtype=np.bool_)
+    work = np.isin(kind, DEVICE_WORK)
+    for stream in np.unique(lane[overlong & work]).tolist():
+        here = work & (lane == stream)
+        starts = np.sort(start[here & (overlong | ~implausible)])
+        at = np.flatnonzero(here & overlong)
+        after = np.searchsorted(starts, start[at], side="right")
+        at, after = at[after < len(starts)], after[after < len(starts)]
+        duration[at] = starts[after] - start[at]
+        clipped[at] = True
+    return clipped
+
+
+def _mark(
+    kind: I8, lane: I32, start: I64, duration: I64, on_device: Bool, diagnostics: Diagnostics
+) -> tuple[Bool, Bool, Bool]:
+    """Masks: all implausible slices; those of them whose duration alone is too long; those with a time beyond
+    the limit.
     """
     count = len(start)
     implausible = duration < 0
     diagnostics.note("negative_duration", count=int(implausible.sum()))
-    beyond = (np.abs(start) >= TIME_LIMIT) | (duration >= TIME_LIMIT)
-    diagnostics.note("impossible_time", count=int(beyond.sum()))
-    implausible |= beyond
+    endless = (np.abs(start) >= TIME_LIMIT) | (duration >= TIME_LIMIT)
+    implausible |= endless
+    long = np.zeros(count, dtype=np.bool_)
     if count - int(implausible.sum()) < 3:
-        return implausible
+        return implausible, long, endless
     good = ~implausible
     stray = _astray(start, good)
     diagnostics.note("stray", count=int(stray.sum()))
     implausible |= stray
     good &= ~stray
     if not good.any():
-        return implausible
+        return implausible, long, endless
     first, last = int(start[good].min()), int(start[good].max())
     end = start + duration
     device = on_device[lane]
@@ -57,13 +93,8 @@ def mark_implausible(
         over = good & device & (end > spans_end)
         over &= (duration > 100 * max(reach, _SECOND // 1000)) | (duration > max(10 * reach, 60 * _SECOND))
         long |= over
-    if long.any():
-        worst = int(duration[long].max())
-        diagnostics.note(
-            "impossible_duration", count=int(long.sum()), detail=f"the longest {worst / _SECOND:.6g} s"
-        )
-        implausible |= long
-    return implausible
+    long |= endless & (start >= first) & (start <= last)
+    return implausible | long, long, endless
 
 
 def _astray(start: I64, good: Bool) -> Bool:

@@ -179,6 +179,8 @@ class Trace:
     first_view: tuple[int, int]
     """The time range (start, end) to show first: all that matters, without stray events."""
     reader: EventReader
+    clipped: frozenset[int] = frozenset()
+    """Device work whose duration in the file cannot be: cut where the next of its stream begins."""
 
     def __len__(self) -> int:
         return len(self.start)

@@ -6,7 +6,18 @@ finding without evidence.
 
 from __future__ import annotations
 
-from tracetui.analysis.findings import compiled, copies, idle, kernels, ops, start, use
+from tracetui.analysis.findings import (
+    attention,
+    collectives,
+    compiled,
+    copies,
+    idle,
+    kernels,
+    ops,
+    recording,
+    start,
+    use,
+)
 from tracetui.analysis.findings.model import SEVERITIES, Finding, Rule
 from tracetui.analysis.results import Results
 
@@ -15,12 +26,15 @@ __all__ = ["RULES", "SEVERITIES", "Finding", "find_findings"]
 RULES: dict[str, Rule] = {
     "overhead_bound": use.overhead_bound,
     "little_use": use.little_use,
+    "compiling": compiled.compiling,
     "cold_start": start.cold_start,
     "profiler_overhead": start.profiler_overhead,
     "before_the_first_op": start.before_the_first_op,
     "data_loading": idle.data_loading,
     "communication": idle.communication,
+    "small_collectives": collectives.small_collectives,
     "blocking_calls": idle.blocking_calls,
+    "unfused_attention": attention.unfused_attention,
     "hotspot": kernels.hotspot,
     "memory_bound": kernels.memory_bound,
     "short_calls": kernels.short_calls,
@@ -30,19 +44,34 @@ RULES: dict[str, Rule] = {
     "copy_before_product": copies.copy_before_product,
     "pageable_memory": copies.pageable_memory,
     "exposed_copies": copies.exposed_copies,
+    "slow_copies": copies.slow_copies,
     "compiled_overhead": compiled.compiled_overhead,
     "fused_kernels": compiled.fused_kernels,
     "cuda_graphs": compiled.cuda_graphs,
+    "graph_capture": recording.graph_capture,
+    "recording_cost": recording.recording_cost,
     "waiting_at_the_end": idle.waiting_at_the_end,
     "look_at_the_children": ops.look_at_the_children,
     "wide_first_step": start.wide_first_step,
     "metadata_only": ops.metadata_only,
     "planned_launches": ops.planned_launches,
 }
-"""Every rule, by name, in the order in which findings of one severity are shown."""
+"""Every rule, by name. Of findings of one severity that are of equal worth, this order decides."""
 
 
 def find_findings(results: Results) -> tuple[Finding, ...]:
-    """The findings of all rules on a trace or a part of it, the most severe first."""
+    """The findings of all rules on a trace or a part of it: the most severe first, and of these the one with
+    the largest share of the time.
+    """
+    span = sum(gaps.span for gaps in results.gaps().devices)
+
+    def worth(finding: Finding) -> tuple[int, float]:
+        rank, numbers = SEVERITIES.index(finding.severity), finding.numbers
+        if finding.severity == "info":  # these help to read the trace, and have the order of `RULES`
+            return rank, 0.0
+        if "device_ns" in numbers and span:
+            return rank, -numbers["device_ns"] / span
+        return rank, -(1 - numbers["busy_share"] if "busy_share" in numbers else numbers.get("share", 0.0))
+
     found = [finding for rule in RULES.values() for finding in rule(results)]
-    return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
+    return tuple(sorted(found, key=worth))

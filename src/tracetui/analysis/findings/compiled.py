@@ -6,15 +6,58 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.findings.model import WORK_TIME, Finding, first_of
+from tracetui.analysis.findings.model import WORK_TIME, Finding, first_of, longest_first, longest_of_each
+from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.graphs import by_module
 from tracetui.analysis.kernels.inductor import METADATA
 from tracetui.analysis.results import Results
 from tracetui.trace import Kind
+from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb
 
 _GUARDS = ("TorchDynamo Cache Lookup",)
+_COMPILING = " (dynamo_timed)"
 _PROLOGUE = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
+
+
+COMPILING_SHARE = 0.01
+GUARD_SHARE = 0.01
+FUSED_SHARE = 0.05
+
+
+def compile_phases(results: Results) -> I64:
+    """The phases of torch.compile at work, those that overlap the scope (slices)."""
+    trace, mask = results.trace, results.named(lambda name: name.endswith(_COMPILING))
+    if not mask.any():
+        return np.zeros(0, dtype=np.int64)
+    at = np.flatnonzero(mask[trace.name] & ~trace.implausible)
+    low, high = results.span
+    return at[(trace.start[at] < high) & (trace.start[at] + trace.duration[at] > low)]
+
+
+def compiling(results: Results) -> Iterator[Finding]:
+    """torch.compile compiles within the recording."""
+    trace = results.trace
+    at = compile_phases(results)
+    low, high = results.span
+    time = int(busy_union(trace, at).within(np.array([low]), np.array([high]))[0])
+    if not time or time < COMPILING_SHARE * (high - low):
+        return
+    longest = longest_first(trace, at)
+    part = time / (high - low)
+    yield Finding(
+        "compiling",
+        "high" if part >= 0.5 else "medium" if part >= 0.1 else "low",
+        f"torch.compile compiles within the recording: {duration(time)}",
+        f"That is {share(part)} of the recording, in "
+        f"{trace.name_of(int(longest[0])).removesuffix(_COMPILING)} and what it calls. It happens once for "
+        "each graph and each new set of shapes, types and flags, and is no part of what the compiled "
+        "program takes.",
+        "Call the compiled function a few times before recording. If it comes back in later steps, "
+        'TORCH_LOGS="recompiles" says why.',
+        first_of(longest),
+        {"compile_ns": float(time), "share": part},
+    )
 
 
 def compiled_overhead(results: Results) -> Iterator[Finding]:
@@ -26,6 +69,8 @@ def compiled_overhead(results: Results) -> Iterator[Finding]:
     if not len(regions) or not (len(guards) + len(prologue)):
         return
     guarding, preparing = int(trace.duration[guards].sum()), int(trace.duration[prologue].sum())
+    if guarding + preparing < GUARD_SHARE * (results.span[1] - results.span[0]):
+        return
     whole = max(1, int(trace.duration[regions].sum()) + guarding)
     each = (guarding + preparing) / len(regions)
     replayed = len(results.slices(Kind.RUNTIME, lambda name: "GraphLaunch" in name))
@@ -39,7 +84,11 @@ def compiled_overhead(results: Results) -> Iterator[Finding]:
         f"{share((guarding + preparing) / whole)} of the time of the compiled calls on the CPU, and does "
         "not shrink with the work.",
         f"Compile larger regions, rather than small functions that are called often.{graphs}",
-        first_of([*guards[:3].tolist(), *prologue[:6].tolist(), *regions[:3].tolist()]),
+        first_of(
+            i
+            for some, most in ((guards, 3), (prologue, 6), (regions, 3))
+            for i in longest_first(trace, some)[:most]
+        ),
         {"each_ns": each, "calls": float(len(regions)), "share": (guarding + preparing) / whole},
     )
 
@@ -53,24 +102,25 @@ def fused_kernels(results: Results) -> Iterator[Finding]:
         return
     at = results.work()[np.isin(trace.name[results.work()], list(fused))]
     time = int(trace.duration[at].sum())
+    if time < FUSED_SHARE * results.work_time:
+        return
     by_time = sorted(fused, key=lambda i: -int(trace.duration[at[trace.name[at] == i]].sum()))
     top = fused[by_time[0]]
-    parts = [
+    parts = dict.fromkeys(
         f"name of {fused[i].short} lists {', '.join(fused[i].ops)} ({fused[i].notes[0]})" for i in by_time[:3]
-    ]
+    )
     computed = [op for op in top.ops if op not in METADATA] or list(top.ops)
-    first = [int(at[trace.name[at] == i][0]) for i in by_time]
     yield Finding(
         "fused_kernels",
         "info",
-        f"One compiled kernel does {' and '.join(computed)}: {top.short}"
+        f"One fused kernel, of {' and '.join(computed)}: {top.short}"
         if len(fused) == 1
         else f"{len(fused)} fused kernels, above all {top.short}",
         f"The {'; the '.join(parts)}. {plural(len(at), 'call')}, {duration(time)}, "
-        f"{share(time / max(1, results.work_time))} of {WORK_TIME}. What these operators hand to one "
-        "another stays in registers instead of going to memory and back.",
+        f"{share(time / max(1, results.work_time))} of {WORK_TIME}. The compiler names a kernel after the "
+        "operators that it stems from; what they hand to one another in it does not go to memory and back.",
         "Compare with the eager kernels of the same operators. Views in the list move nothing by themselves.",
-        first_of(first),
+        first_of(longest_of_each(trace, at, by_time)),
         {"kernels": float(len(fused)), "calls": float(len(at)), "device_ns": float(time)},
     )
 
@@ -93,8 +143,7 @@ def cuda_graphs(results: Results) -> Iterator[Finding]:
         "info",
         f"{plural(graphs, 'graph launch')} {verb(graphs, 'run')} {many:,} kernels, copies and memsets",
         f"{name} hands a recorded sequence to the device in one call, up to {launched[most]:,} of "
-        "them. Ops inside a graph do not appear on the CPU, and all its kernels carry the id of "
-        "the op around the launch.",
+        "them. Ops inside a graph do not appear on the CPU: they ran when it was captured.",
         f"Read the device lanes: the CPU lane does not show what runs. {by_module(trace, inside)}",
         first_of([int(at[most]), first]),
         {"launches": float(len(at)), "kernels": float(many)},

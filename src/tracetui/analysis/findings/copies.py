@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
+from tracetui.analysis.efficiency import peak_of
 from tracetui.analysis.exposed_time import host_copies, host_copies_alone
-from tracetui.analysis.findings.model import Finding, first_of
+from tracetui.analysis.findings.model import Finding, first_of, graded, longest_first
+from tracetui.analysis.peaks import LINKS
 from tracetui.analysis.results import Results
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
@@ -19,6 +21,10 @@ EXPOSED_SHARE = 0.05
 PAGEABLE_NS = 50_000
 PAGEABLE_SHARE = 0.01
 MOST_READ = 256
+LARGE = 1_000_000
+"""Bytes. Copies of less are over before the link is at its full rate."""
+SLOW_LINK = 0.5
+SLOW_SHARE = 0.02
 
 
 def copy_before_product(results: Results) -> Iterator[Finding]:
@@ -77,15 +83,15 @@ def pageable_memory(results: Results) -> Iterator[Finding]:
     span = sum(gaps.span for gaps in results.gaps().devices)
     if not len(at) or time < max(PAGEABLE_NS, PAGEABLE_SHARE * span):
         return
-    longest = at[np.argsort(-trace.duration[at], kind="stable")]
-    achieved = _rate(trace, longest[:MOST_READ])
+    longest = longest_first(trace, at)
+    achieved = _rate(trace, longest[:MOST_READ]).text
     ways = sorted({results.decoded(int(i)).short.split()[1] for i in at[:1000].tolist()})
     yield Finding(
         "pageable_memory",
-        "medium" if time > 0.05 * span else "low",
+        graded(results, 2 * time),
         f"Copies from or to pageable memory take {duration(time)}",
         f"{plural(len(at), 'copy', 'copies')} ({' and '.join(ways)})"
-        + (f", {'the longest ' if len(at) > MOST_READ else ''}at {achieved} on average" if achieved else "")
+        + (f", {'the longest ' if len(at) > MOST_READ else ''}at {achieved}" if achieved else "")
         + ". The driver moves pageable memory in pieces through a pinned buffer of its own: slower than the "
         "bus allows, and the CPU mostly waits for it, non_blocking=True or not.",
         "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(); then copy with "
@@ -113,19 +119,50 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
     if not len(at):
         return
     longest = at[np.argsort(-spent, kind="stable")]
+    achieved = _rate(trace, longest[:MOST_READ])
+    which = "The longest run" if len(at) > MOST_READ else "They run"
+    reached = f"{which} at {achieved.text}. " if achieved.text else ""
     ways = sorted({" ".join(results.decoded(int(i)).short.split()[1:]) for i in longest[:1000].tolist()})
     yield Finding(
         "exposed_copies",
-        "medium" if time > 0.2 * whole else "low",
+        "high" if time > 0.5 * whole else "medium" if time > 0.2 * whole else "low",
         f"Copies while nothing computes take {share(time / whole)} of {what}",
         f"{plural(len(at), 'copy', 'copies')} ({', '.join(ways)}) {verb(len(at), 'run')} for "
         f"{duration(time)} while no kernel runs on the device, the longest for {duration(spent.max())}. "
-        "Copies from and to the host have engines of their own: kernels of another stream can run at the "
-        "same time.",
+        f"{reached}Copies from and to the host have engines of their own: kernels of another stream can run "
+        "at the same time.",
         "Copy the next batch while this one computes: from pinned memory, with non_blocking=True, on a "
         "stream of its own. Or copy less: smaller types, or make the data on the device.",
         first_of(longest),
         {"exposed_ns": float(time), "copies": float(len(at)), "share": time / whole},
+    )
+
+
+def slow_copies(results: Results) -> Iterator[Finding]:
+    """Large copies from and to pinned memory at less than half of what the link to the host carries."""
+    trace = results.trace
+    pinned = results.named(lambda name: name.startswith("Memcpy") and "Pinned" in name)
+    at = results.work()[(pinned[trace.name] & host_copies(trace))[results.work()]]
+    time = int(trace.duration[at].sum())
+    span = sum(gaps.span for gaps in results.gaps().devices)
+    if time < max(PAGEABLE_NS, SLOW_SHARE * span):
+        return
+    longest = longest_first(trace, at)
+    achieved = _rate(trace, longest[:MOST_READ])
+    if achieved.link is None or achieved.link >= SLOW_LINK:
+        return
+    yield Finding(
+        "slow_copies",
+        graded(results, time),
+        f"Copies of pinned memory reach {share(achieved.link)} of the link to the host",
+        f"{plural(len(at), 'copy', 'copies')} {verb(len(at), 'take')} {duration(time)}, "
+        f"{'the longest ' if len(at) > MOST_READ else ''}at {achieved.text}. Pinned copies of this size "
+        "usually come near it. Memory of another NUMA node, fewer lanes than the board has, a switch that "
+        "several devices share, and copies in both directions at once slow them down.",
+        "Bind the process to the device's NUMA node (nvidia-smi topo -m), and look at the link that was "
+        "negotiated (nvidia-smi -q, under PCI).",
+        first_of(longest),
+        {"copy_ns": float(time), "link_share": achieved.link, "share": time / span if span else 0.0},
     )
 
 
@@ -139,12 +176,26 @@ def _stretches(results: Results) -> tuple[I64, I64, str]:
     return low, high, "the time" if not rows else "the steps" if results.is_whole else "the step"
 
 
-def _rate(trace: Trace, at: I64) -> str:
-    """The rate of the copies together, as text; "" where their sizes were not recorded."""
+class _Rate(NamedTuple):
+    text: str
+    """`55.5 GB/s on average (88% of what PCIe 5.0 x16 carries one way)`; "" without recorded sizes."""
+    link: float | None
+    """The share of the link; None where the device is not known, or the copies are small."""
+
+
+def _rate(trace: Trace, at: I64) -> _Rate:
+    """The rate of the copies together, and how it compares with the device's link to the host."""
     counts = [args.get("bytes") for args in trace.args_of(at)]
     known = np.array([_is_count(count) for count in counts], np.bool_)
-    time = int(trace.duration[at[known]].sum())
-    return rate(sum(c for c in counts if _is_count(c)) / time * 1e9, "B/s") if time else ""
+    time, moved = int(trace.duration[at[known]].sum()), sum(c for c in counts if _is_count(c))
+    if not time:
+        return _Rate("", None)
+    text = f"{rate(moved / time * 1e9, 'B/s')} on average"
+    peak, _ = peak_of(trace)
+    part = moved / time / LINKS[peak.link] if peak and peak.link else None
+    if part is None or part > 1 or moved < LARGE * int(known.sum()) or not peak:
+        return _Rate(text, None)
+    return _Rate(f"{text} ({share(part)} of what {peak.link} carries one way)", part)
 
 
 def _is_count(value: object) -> TypeGuard[int]:

@@ -99,7 +99,9 @@ def _blocking_copies(results: Results) -> I64:
 def data_loading(results: Results) -> Iterator[Finding]:
     """Waiting for the next batch takes more than a twentieth of a step."""
     trace, steps = results.trace, results.step_table()
-    at = results.slices(Kind.ANNOTATION, lambda name: name.startswith("enumerate(DataLoader)#"))
+    # Old traces give it the category of an op.
+    kinds = (Kind.ANNOTATION, Kind.CPU_OP)
+    at = np.sort(np.concatenate([results.slices(kind, _is_loader) for kind in kinds]))
     if not len(at):
         return
     if results.is_whole and len(steps):
@@ -125,6 +127,10 @@ def data_loading(results: Results) -> Iterator[Finding]:
         first_of(at[order]),
         {"loading_ns": float(total), "share": total / whole},
     )
+
+
+def _is_loader(name: str) -> bool:
+    return name.startswith("enumerate(DataLoader)#")
 
 
 def _launches_within(results: Results, at: I64) -> bool:

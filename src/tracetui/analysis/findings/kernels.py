@@ -8,10 +8,20 @@ import numpy as np
 
 from tracetui.analysis.causes import cause_totals
 from tracetui.analysis.device_work import has_tf32
-from tracetui.analysis.efficiency import efficiency, peak_of
-from tracetui.analysis.findings.model import WORK_TIME, Finding, first_of
+from tracetui.analysis.efficiency import efficiency, peak_of, shapes_recorded
+from tracetui.analysis.exposed_time import host_copies
+from tracetui.analysis.findings.attention import outside_attention
+from tracetui.analysis.findings.model import (
+    WORK_TIME,
+    Finding,
+    first_of,
+    graded,
+    longest_first,
+    longest_of_each,
+)
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.kernels.gemm import UNALIGNED
+from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.launches import short_kernels
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
@@ -24,6 +34,7 @@ HOTSPOT_SHARE = 0.5
 RATED = 200
 """Read the shapes of at most this many calls to rate a hotspot."""
 MEMORY_SHARE = 0.5
+BUSY_SHARE = 0.8
 NEAR_PEAK = 0.6
 SHORT_EVENTS = 100
 SHORT_SHARE = 0.3
@@ -48,19 +59,26 @@ def hotspot(results: Results) -> Iterator[Finding]:
         return
     at = work[which == top]
     name = results.decoded(int(at[0]))
-    if name.kind == "collective":  # communication has a rule of its own
+    # These have rules of their own.
+    if name.kind == "collective" or host_copies(trace)[at[0]] or _on_plain_units(name):
         return
-    order = np.argsort(-trace.duration[at], kind="stable")
+    at = longest_first(trace, at)
     mean = time[top] / len(at)
     numbers = {"share": part, "calls": float(len(at)), "device_ns": float(time[top])}
     reached = ""
-    row = next(iter(efficiency(trace, at[order[:RATED]]).kernels), None)
+    row = next(iter(efficiency(trace, at[:RATED]).kernels), None)
     if row is not None and row.tflops is not None:
         numbers["tflops"] = row.tflops
         reached = f"It reaches {rate(row.tflops * 1e12, 'FLOP/s')}"
         if row.compute_share is not None:
             numbers["compute_share"] = row.compute_share
             reached += f", {share(row.compute_share)} of the peak for its type"
+        if row.memory_share is not None and row.gbps is not None and row.memory_share >= NEAR_PEAK:
+            numbers["memory_share"] = row.memory_share
+            reached += (
+                f", and moves at least {rate(row.gbps * 1e9, 'B/s')}, {share(row.memory_share)} of the "
+            )
+            reached += "memory's bandwidth"
         reached += ". "
     yield Finding(
         "hotspot",
@@ -68,17 +86,19 @@ def hotspot(results: Results) -> Iterator[Finding]:
         f"{name.short} takes {share(part)} of {WORK_TIME}",
         f"{plural(len(at), 'call')} of {duration(mean)} on average, {duration(time[top])} in all. "
         f"{reached}All other work of the device together takes {duration(results.work_time - time[top])}.",
-        _hotspot_advice(numbers.get("compute_share")),
-        first_of(at[order]),
+        _hotspot_advice(numbers, shapes_recorded(trace)),
+        first_of(at),
         numbers,
     )
 
 
-def _hotspot_advice(reached: float | None) -> str:
+def _hotspot_advice(numbers: dict[str, float], shapes: bool) -> str:
+    reached = numbers.get("compute_share")
+    if "memory_share" in numbers:
+        return "Memory limits it: larger batches use what it reads more often, a narrower type reads less."
     if reached is None:
-        return (
-            "Compare its rate with the device's peak before you tune it: record_shapes=True tells the work."
-        )
+        before = "Compare its rate with the device's peak before you tune it"
+        return f"{before}." if shapes else f"{before}: record_shapes=True tells the work."
     if reached >= NEAR_PEAK:
         return "Little is left to gain in the kernel itself: give it less to do, or a narrower type."
     return (
@@ -89,13 +109,16 @@ def _hotspot_advice(reached: float | None) -> str:
 def memory_bound(results: Results) -> Iterator[Finding]:
     """A busy device that mostly runs kernels which read and write memory and compute next to nothing."""
     trace = results.trace
-    if results.verdict().verdict != "compute-bound":
+    if (results.busy_share or 0.0) < BUSY_SHARE:
         return
     at = results.work_of_kind("elementwise", "copy", "softmax", "norm", "reduction", "memcpy")
+    at = outside_attention(results, at[~host_copies(trace)[at]])
     time = int(trace.duration[at].sum())
     if not time or time < MEMORY_SHARE * results.work_time:
         return
     names, which = np.unique(trace.name[at], return_inverse=True)
+    if len(names) < 2:  # a hotspot
+        return
     spent = sum_into(which, trace.duration[at], len(names))
     largest = np.argsort(-spent, kind="stable")
     short = results.kernel_names()
@@ -103,12 +126,12 @@ def memory_bound(results: Results) -> Iterator[Finding]:
     yield Finding(
         "memory_bound",
         "medium",
-        f"{share(time / results.work_time)} of {WORK_TIME} goes to kernels that move memory",
-        f"The device is the bottleneck, and of the device its memory: {listed}. Each of these reads its "
-        "inputs from memory, writes its result back, and does next to no arithmetic on the way.",
-        "Fuse them: torch.compile for chains of elementwise ops, scaled_dot_product_attention for "
-        "attention, fused norms and losses. Intermediate results then never reach memory.",
-        first_of(int(at[which == i][0]) for i in largest),
+        f"{share(time / results.work_time)} of {WORK_TIME} goes to kernels that only pass over memory",
+        f"Elementwise work, copies, norms and reductions, by their names: {listed}. Each reads its inputs "
+        "from the device's memory, writes its result back, and does next to no arithmetic on the way.",
+        "Fuse them: torch.compile for chains of elementwise ops, fused norms and losses. Intermediate "
+        "results then never reach memory.",
+        first_of(longest_of_each(trace, at, names[largest])),
         {"share": time / results.work_time, "device_ns": float(time)},
     )
 
@@ -130,15 +153,17 @@ def short_calls(results: Results) -> Iterator[Finding]:
         return
     name = short.names[0]
     mask = results.named(lambda other: other == name)
-    at = launches.event[mask[trace.name[launches.event]] & (trace.duration[launches.event] < launches.cost)]
+    mine = mask[trace.name[launches.event]] & (trace.duration[launches.event] < launches.cost)
+    at = launches.event[mine][np.argsort(-launches.cost[mine], kind="stable")]
     kernel = results.decoded(int(at[0]))
     device_time, launch_time = int(short.device_time.sum()), int(short.launch_time.sum())
+    usual = float(np.median(launches.cost))  # first launches are far longer, and say nothing of the others
     yield Finding(
         "short_calls",
         "medium",
         f"{short.events:,} of {short.of:,} kernels, copies and memsets take less time than their launch",
-        f"They keep the device busy for {duration(device_time)} and cost the CPU {duration(launch_time)} in "
-        f"launches alone. Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} of "
+        f"They keep the device busy for {duration(device_time)}; a launch takes the CPU {duration(usual)} "
+        f"in the median. Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} of "
         f"{duration(short.device_time[0] / max(1, short.count[0]))} on average.",
         "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every kernel, "
         "CUDA graphs make the launches cheap; in training, foreach or fused optimizers batch parameters.",
@@ -162,8 +187,9 @@ def spread(results: Results) -> Iterator[Finding]:
     time = trace.duration[table]
     ratio = time.max(axis=0) / np.maximum(time.min(axis=0), 1)
     wide = np.flatnonzero((ratio >= SPREAD_RATIO) & (time.max(axis=0) >= SPREAD_NS))
-    total = int(time.sum())
-    if not len(wide) or int(time[:, wide].sum()) < SPREAD_SHARE * total:
+    # What the slow calls take more than the usual one.
+    excess = np.maximum(time - np.median(time, axis=0), 0)[:, wide].sum()
+    if not len(wide) or excess < SPREAD_SHARE * int(time.sum()):
         return
     worst = int(wide[np.argmax((time.max(axis=0) - time.min(axis=0))[wide])])
     column = table[:, worst]
@@ -197,7 +223,7 @@ def fp32_products(results: Results) -> Iterator[Finding]:
     """Matrix products or convolutions in fp32 that no tensor core touches."""
     trace = results.trace
     names = results.kernel_names().items()
-    plain = [i for i, name in names if name.tensor_cores is False and name.dtype == "fp32"]
+    plain = [i for i, name in names if _on_plain_units(name)]
     at = results.work()[np.isin(trace.name[results.work()], plain)]
     time = int(trace.duration[at].sum())
     if not time or time < FP32_SHARE * results.work_time:
@@ -216,7 +242,7 @@ def fp32_products(results: Results) -> Iterator[Finding]:
         )
     yield Finding(
         "fp32_products",
-        "medium",
+        graded(results, time),
         f"Products in fp32 without tensor cores take {share(time / results.work_time)} of {WORK_TIME}",
         text.strip(),
         'torch.set_float32_matmul_precision("high") lets them run as TF32; autocast runs them in bf16.'
@@ -225,6 +251,10 @@ def fp32_products(results: Results) -> Iterator[Finding]:
         first_of(at[order]),
         {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
     )
+
+
+def _on_plain_units(name: KernelName) -> bool:
+    return name.tensor_cores is False and name.dtype == "fp32"
 
 
 def unaligned_products(results: Results) -> Iterator[Finding]:
@@ -244,7 +274,7 @@ def unaligned_products(results: Results) -> Iterator[Finding]:
     part = share(time / results.work_time)
     yield Finding(
         "unaligned_products",
-        "medium" if time > 0.2 * results.work_time else "low",
+        graded(results, time),
         f"Products of unaligned operands take {part} of {WORK_TIME}",
         f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'load')} one element at a time "
         "(align1 in the name), because the rows of an operand do not start at multiples of 16 bytes: some "

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
+
+import numpy as np
 
 from tracetui.analysis.results import Results
+from tracetui.trace import Trace
 from tracetui.trace.model import I64
 
 SEVERITIES = ("high", "medium", "low", "info")
 """High: most of the time goes here. Info: helps to read the trace; no time to be saved."""
 
 WORK_TIME = "kernel and copy time"
+
+HIGH, MEDIUM = 0.3, 0.1
+"""From these shares of the devices' time on, what a finding speaks of is of high and of medium severity."""
 
 EVIDENCE = 20
 """A finding lists at most this many slices."""
@@ -45,5 +52,22 @@ Rule = Callable[[Results], Iterator[Finding]]
 
 
 def first_of(slices: Iterable[int] | I64) -> tuple[int, ...]:
-    """The first few of the slices, for `Finding.evidence`."""
-    return tuple(int(i) for i, _ in zip(slices, range(EVIDENCE), strict=False))
+    """The first few of the slices, each once, for `Finding.evidence`."""
+    return tuple(islice(dict.fromkeys(int(i) for i in slices), EVIDENCE))
+
+
+def longest_first(trace: Trace, at: I64) -> I64:
+    """The slices by duration, the longest first."""
+    return at[np.argsort(-trace.duration[at], kind="stable")]
+
+
+def longest_of_each(trace: Trace, at: I64, names: Iterable[int] | I64) -> list[int]:
+    """The longest of the slices `at` of each name (an index into ``trace.names``)."""
+    ordered = longest_first(trace, at)
+    return [int(ordered[np.argmax(trace.name[ordered] == name)]) for name in names]
+
+
+def graded(results: Results, time: int) -> str:
+    """The severity of what takes this time on the devices, by its share of their spans."""
+    span = sum(gaps.span for gaps in results.gaps().devices)
+    return "high" if time >= HIGH * span else "medium" if time >= MEDIUM * span else "low"

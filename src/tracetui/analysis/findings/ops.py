@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.ancestors import op_around
-from tracetui.analysis.findings.model import Finding, first_of
+from tracetui.analysis.causes import is_synchronising
+from tracetui.analysis.findings.kernels import BUSY_SHARE
+from tracetui.analysis.findings.model import Finding, first_of, longest_first, longest_of_each
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
@@ -16,7 +18,8 @@ from tracetui.trace.model import I64, Bool
 from tracetui.units import duration, plural, share, verb
 
 CHILDREN_SHARE = 0.3
-OWN_SHARE = 0.2
+VIEWS_SHARE = 0.1
+QUERY_SHARE = 0.01
 
 _VIEWS = """
     _unsafe_view alias as_strided chunk detach diagonal expand expand_as flatten lift_fresh movedim narrow
@@ -28,45 +31,86 @@ METADATA_OPS = frozenset(f"aten::{name}" for name in _VIEWS.split())
 
 
 def look_at_the_children(results: Results) -> Iterator[Finding]:
-    """The op with the most CPU time has hardly any of its own: what costs lies below it."""
+    """The op with the most CPU time spends it in something that its name does not suggest."""
     trace = results.trace
     at = results.slices(Kind.CPU_OP, lambda _: True)
-    if not len(at):
-        return
     outer = at[op_around(trace, at) < 0]
-    if not len(outer):  # a part of a trace, in the middle of an op
+    if not len(outer):  # no op, or a part of a trace in the middle of one
         return
     names, which = np.unique(trace.name[outer], return_inverse=True)
     time = sum_into(which, trace.duration[outer], len(names))
-    own = sum_into(which, results.own_time()[outer], len(names))
     first = int(np.argmax(time))
     total = int(time.sum())
-    if not total or time[first] < CHILDREN_SHARE * total or own[first] > OWN_SHARE * time[first]:
+    if not total or time[first] < CHILDREN_SHARE * total:
         return
     mine = outer[which == first]
-    below = np.flatnonzero(np.isin(trace.parent, mine))
-    if not len(below):
+    levels, call = _down(results, mine, int(time[first]))
+    if not len(call) or _is_expected(results, int(call[0]), int(mine[0])):
         return
-    called, which = np.unique(trace.name[below], return_inverse=True)
-    most = below[which == np.argmax(sum_into(which, trace.duration[below], len(called)))]
-    child = int(most[np.argmax(trace.duration[most])])
-    inside = 1 - int(own[first]) / int(time[first])
-    name = short_name(trace.names[int(names[first])], "cpu_op")
+    inside = int(trace.duration[call].sum())
+    name, below = short_name(trace.names[int(names[first])], "cpu_op"), trace.name_of(int(call[0]))
+    longest = longest_first(trace, call)
     yield Finding(
         "look_at_the_children",
         "info",
-        f"{name} spends {share(inside)} of its CPU time in what it calls",
+        f"{name} spends {share(inside / int(time[first]))} of its CPU time in {below}",
         f"{name} takes {duration(time[first])} in {plural(len(mine), 'call')}, more than any other outermost "
-        f"op, and {duration(own[first])} of it is its own. The rest is in what it calls, most of that in "
-        f"{short_name(trace.name_of(child), 'cpu_op')}. Total counts the children, self does not.",
-        "Sort the table by self time, or go down into the op's children.",
-        first_of([int(trace.parent[child]), child]),
-        {"total_ns": float(time[first]), "self_ns": float(own[first])},
+        f"op; {duration(inside)} of it {'is' if len(call) == 1 else 'are'} {below}, "
+        f"{plural(levels, 'level')} further down.",
+        "Look there: an op's total counts what it calls, its self time does not.",
+        first_of([i for child in longest for i in (int(child), _outermost(results, int(child), mine))]),
+        {
+            "total_ns": float(time[first]),
+            "self_ns": float(results.own_time()[mine].sum()),
+            "inside_ns": float(inside),
+            "levels": float(levels),
+        },
     )
+
+
+def _down(results: Results, at: I64, whole: int) -> tuple[int, I64]:
+    """(levels, slices): as far down as one name takes half of the whole; no slices where none does."""
+    trace, found, levels = results.trace, np.zeros(0, dtype=np.int64), 0
+    while True:
+        below = np.flatnonzero(np.isin(trace.parent, at))
+        if not len(below):
+            return levels, found
+        called, which = np.unique(trace.name[below], return_inverse=True)
+        spent = sum_into(which, trace.duration[below], len(called))
+        most = int(np.argmax(spent))
+        if 2 * int(spent[most]) < whole:
+            return levels, found
+        at = found = below[which == most]
+        levels += 1
+
+
+def _is_expected(results: Results, call: int, op: int) -> bool:
+    """Whether a call is what one expects in an op: a launch, a copy, an op of the same library, a wait (which
+    `blocking_calls` tells).
+    """
+    trace = results.trace
+    name, kind = trace.name_of(call), trace.kind[call]
+    if kind == Kind.RUNTIME:
+        return bool((results.launches().launch == call).any()) or is_synchronising(name) or "emcpy" in name
+    outer = trace.name_of(op)
+    library, outer_library = name.split("::")[0], outer.split("::")[0]
+    known = "::" in name and "::" in outer and outer_library != "autograd"  # autograd runs any op
+    return kind != Kind.CPU_OP or not known or library == outer_library
+
+
+def _outermost(results: Results, call: int, ops: I64) -> int:
+    """The one of the ops around a call."""
+    parent = results.trace.parent
+    wanted = set(ops.tolist())
+    while call not in wanted:
+        call = int(parent[call])
+    return call
 
 
 def metadata_only(results: Results) -> Iterator[Finding]:
     """View operators launch nothing: they change shapes and strides, and take CPU time only."""
+    if (results.busy_share or 0.0) >= BUSY_SHARE:  # next to work that the device has queued they cost nothing
+        return
     trace = results.trace
     at = results.slices(Kind.CPU_OP, METADATA_OPS.__contains__)
     if not len(at) or not len(results.work()):
@@ -82,7 +126,8 @@ def metadata_only(results: Results) -> Iterator[Finding]:
     most += " and others" if len(order) > 4 else ""
     ops = results.slices(Kind.CPU_OP, lambda _: True)
     part = float(own.sum()) / max(1.0, float(results.own_time()[ops].sum()))
-    first = [int(at[trace.name[at] == names[i]][0]) for i in order]
+    if part < VIEWS_SHARE:
+        return
     yield Finding(
         "metadata_only",
         "info",
@@ -90,9 +135,9 @@ def metadata_only(results: Results) -> Iterator[Finding]:
         f"{most}: they only make a new view of the same memory, with other sizes and strides, and move no "
         f"data. They cost the CPU {duration(own.sum())}, {share(part)} of the self time of all ops, and the "
         "device nothing.",
-        "Nothing to gain on the device. A transposed operand is not copied either: the product reads it as "
-        "it lies.",
-        first_of(first),
+        "Nothing to gain on the device. Where it waits for the CPU, code compiled by torch.compile and CUDA "
+        "graphs do without them.",
+        first_of(longest_of_each(trace, at, names[order])),
         {"calls": float(len(at)), "self_ns": float(own.sum()), "share": part},
     )
 
@@ -129,6 +174,8 @@ def planned_launches(results: Results) -> Iterator[Finding]:
     ops = ", ".join(trace.names[int(names[i])] for i in order[:3])
     planned = np.unique(after)
     total = int(trace.duration[at].sum())
+    if total < QUERY_SHARE * (results.span[1] - results.span[0]):
+        return
     query = trace.name_of(int(at[-1]))
     such = f" such as {query}" if len(at) > 1 else f" ({query})"
     yield Finding(

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.ancestors import deepest_at
+from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
+from tracetui.analysis.scope import StepTable, step_of
 from tracetui.analysis.select import plausible
 from tracetui.trace import Kind
 from tracetui.trace.intervals import Union
@@ -24,7 +26,7 @@ STILL_COLD = 1.2
 VERY_COLD_RATIO = 4.0
 STRETCH_NS = 50_000
 STRETCH_SHARE = 0.1
-STRETCH_OF_ALL = 0.01
+STRETCH_OF_ALL = 0.05
 PROFILER_NS = 20_000
 PROFILER_SHARE = 0.2
 _NOT_ASKED = ("ProfilerStep#", "enumerate(DataLoader)#")
@@ -40,12 +42,13 @@ def cold_start(results: Results) -> Iterator[Finding]:
     after = width[1] / max(1.0, float(np.median(width[2:]))) if len(width) > 2 else 0.0
     if after >= STILL_COLD:
         text += f"The step after it still takes {significant(after, 2)} times as long as those that follow. "
+    missing = "" if number else "Step 0 is recorded: the profiler's schedule has no warm-up. "
     yield Finding(
         "cold_start",
         "low",
         f"Cold start: the first step takes {significant(ratio, 2)} times as long as the {others}",
-        f"{text}What runs for the first time builds handles, loads kernels, fills caches and asks for "
-        "memory.",
+        f"{text}{missing}What runs for the first time builds handles, loads kernels, fills caches and asks "
+        "for memory.",
         f"Leave step {number} out when you read the trace. Let the schedule run warm-up steps before the "
         "first active one: schedule(wait=1, warmup=2, active=3).",
         evidence,
@@ -60,7 +63,7 @@ def wide_first_step(results: Results) -> Iterator[Finding]:
         return
     number, ratio, text, evidence, numbers = _first_step(results, width)
     others = "others" if len(width) > 2 else "other"
-    reason = "The next step is like the others, so the program was warm" if len(width) > 2 else ""
+    reason = "The next step is like the others, so the program was most likely warm" if len(width) > 2 else ""
     reason = reason or "There is only one other step to compare with, so the program may have been cold"
     yield Finding(
         "wide_first_step",
@@ -75,14 +78,33 @@ def wide_first_step(results: Results) -> Iterator[Finding]:
 
 def _widths(results: Results) -> F64 | None:
     """Each step's CPU time without the profiler's own, ns; None unless the first is much longer."""
-    steps = results.step_table()
+    steps = _alike(results)
     # If the device is always busy, a slow first step on the CPU costs nothing.
     if len(steps) < 2 or not results.is_whole or results.verdict().verdict == "compute-bound":
+        return None
+    compiled = busy_union(results.trace, compile_phases(results)).within(steps.start[:1], steps.end[:1])
+    if 2 * int(compiled[0]) > int(steps.end[0] - steps.start[0]):  # a finding of its own
         return None
     width = steps.end - steps.start - _overhead(results).within(steps.start, steps.end)
     usual = float(np.median(width[1:]))
     wide = usual > 0 and width[0] >= COLD_RATIO * usual and width[0] - usual >= COLD_NS
     return width.astype(np.float64) if wide else None
+
+
+def _alike(results: Results) -> StepTable:
+    """The first step, and of the others those that do about as much: half to twice as many launches, or ops
+    where the first launches nothing.
+    """
+    trace, steps = results.trace, results.step_table()
+    if not len(steps):
+        return steps
+    at = np.unique(results.launches().launch)
+    done = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
+    if not done[0]:
+        at = results.slices(Kind.CPU_OP, lambda _: True)
+        done = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
+    keep = (2 * done >= done[0]) & (done <= 2 * done[0])
+    return StepTable(steps.event[keep], steps.number[keep], steps.start[keep], steps.end[keep], steps.name)
 
 
 def _is_cold(width: F64) -> bool:
@@ -93,7 +115,7 @@ def _is_cold(width: F64) -> bool:
 
 def _first_step(results: Results, width: F64) -> tuple[int, float, str, tuple[int, ...], dict[str, float]]:
     """(number, ratio, how much longer it is and why, evidence, numbers) of the first step."""
-    steps = results.step_table()
+    steps = _alike(results)
     number = int(steps.number[0])
     usual = float(np.median(width[1:]))
     whole = float(steps.end[0] - steps.start[0])
@@ -101,6 +123,8 @@ def _first_step(results: Results, width: F64) -> tuple[int, float, str, tuple[in
     many = len(steps) > 2
     others = f"{len(steps) - 1:,} other steps take {duration(usual)} in the median"
     others = others if many else f"other step takes {duration(usual)}"
+    if len(steps) < len(results.step_table()):
+        others = others.replace(" take", " that do as much take" if many else " that does as much take", 1)
     text = f"Step {number} takes {duration(whole)} on the CPU, the {others}"
     if profiler:
         text += f". Of the first, {duration(profiler)} is the profiler's own work, which is not counted here"
@@ -117,7 +141,7 @@ def _dearer(results: Results) -> list[tuple[str, float, int]]:
     """What took most of the first step's surplus: (name, surplus in ns, its longest slice there), at most
     two.
     """
-    trace, steps = results.trace, results.step_table()
+    trace, steps = results.trace, _alike(results)
     lane = int(trace.lane[steps.event[0]])
     rows = np.arange(trace.lanes[lane].first, trace.lanes[lane].last)
     rows = rows[~trace.implausible[rows] & (trace.kind[rows] != Kind.PYTHON)]

@@ -1,0 +1,104 @@
+"""Rules on how a program communicates: very many collectives, each with little to send."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracetui.analysis.ancestors import op_around
+from tracetui.analysis.findings.model import Finding, first_of, graded, longest_first
+from tracetui.analysis.gaps import busy_union, work_of_devices
+from tracetui.analysis.kinds import is_communication
+from tracetui.analysis.results import Results
+from tracetui.analysis.scope import launch_times, members, step_of
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I64
+from tracetui.units import duration, share, size
+
+MANY = 50
+"""Collectives per step, or in all where there are no steps."""
+SMALL_NS = 50_000
+SMALL_BYTES = 256 * 1024
+EXPOSED = 0.8
+COST_SHARE = 0.05
+READ = 200
+
+_BYTES = {
+    "Float": 4,
+    "Half": 2,
+    "BFloat16": 2,
+    "Double": 8,
+    "Int": 4,
+    "Long": 8,
+    "Byte": 1,
+    "Char": 1,
+    "Bool": 1,
+}
+_BYTES |= {"Float8_e4m3fn": 1, "Float8_e5m2": 1}
+
+
+def small_collectives(results: Results) -> Iterator[Finding]:
+    """Very many collectives, short or with little to send, that no computation hides."""
+    trace = results.trace
+    steps = results.step_table()
+    talks = results.named(is_communication)
+    for gaps in results.gaps().devices:
+        kernels = work_of_devices(trace)[gaps.device]
+        kernels = kernels[trace.kind[kernels] == Kind.KERNEL]
+        kernels = kernels[members(trace, results.scope, kernels)]
+        at = kernels[talks[trace.name[kernels]]]
+        step = step_of(steps, launch_times(trace, at))
+        per_step = np.bincount(step[step >= 0], minlength=len(steps))
+        in_steps = results.is_whole and len(steps) > 1
+        many = int(np.median(per_step)) if in_steps else len(at)
+        if many < MANY:
+            continue
+        usual = int(np.median(trace.duration[at]))
+        sent = _sent(trace, at)
+        # A collective waits in its kernel for the other ranks: with a known size, its time does not matter.
+        if sent > SMALL_BYTES if sent is not None else usual > SMALL_NS:
+            continue
+        low, high = np.array([gaps.first]), np.array([gaps.last])
+        ran, computed = (
+            int(busy_union(trace, some).within(low, high)[0])
+            for some in (kernels, kernels[~talks[trace.name[kernels]]])
+        )
+        alone, talked = ran - computed, int(busy_union(trace, at).within(low, high)[0])
+        calls = results.slices(Kind.CPU_OP, lambda name: name.startswith("c10d::"))
+        calls = calls[op_around(trace, calls) < 0]
+        called = int(trace.duration[calls].sum())
+        if alone < EXPOSED * talked or max(alone, called) < COST_SHARE * gaps.span:
+            continue
+        each = f"{many:,} {'per step' if in_steps else 'of them'}"
+        carries = f" for {size(sent)}" if sent is not None else ""
+        on_cpu = f" On the CPU the calls take {duration(called)}." if called else ""
+        yield Finding(
+            "small_collectives",
+            graded(results, max(alone, called)),
+            f"Many small collectives, {each}, and hardly any is hidden behind computation",
+            f"{len(at):,} collectives such as {results.decoded(int(at[0])).short} of "
+            f"{duration(usual)}{carries} in the median. For {duration(alone)}, "
+            f"{share(alone / max(1, talked))} of their time, no other kernel runs.{on_cpu} Each pays the "
+            "latency of the network and of its launch, however little it sends.",
+            "Send them together: one flat tensor, larger buckets (bucket_cap_mb of DDP), a coalescing "
+            "manager; or send less often.",
+            first_of(longest_first(trace, at)),
+            {
+                "collectives": float(len(at)),
+                "exposed_ns": float(alone),
+                "cpu_ns": float(called),
+                "share": max(alone, called) / gaps.span if gaps.span else 0.0,
+            },
+        )
+
+
+def _sent(trace: Trace, at: I64) -> int | None:
+    """The median of what the collectives send, in bytes, of an even sample; None if it was not recorded."""
+    sample = at[np.unique(np.linspace(0, len(at) - 1, READ).astype(np.int64))]
+    counts = []
+    for args in trace.args_of(sample):
+        elements, width = args.get("In msg nelems"), _BYTES.get(str(args.get("dtype")))
+        if isinstance(elements, int) and width and 0 <= elements < 2**50:
+            counts.append(elements * width)
+    return int(np.median(counts)) if 2 * len(counts) > len(sample) else None

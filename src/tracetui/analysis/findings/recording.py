@@ -1,0 +1,75 @@
+"""Rules on the recording itself: its own cost, and graphs that are captured in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracetui.analysis.efficiency import shapes_recorded
+from tracetui.analysis.findings.model import Finding, first_of
+from tracetui.analysis.results import Results
+from tracetui.trace import Kind
+from tracetui.units import duration, plural, share
+
+CAPTURE_SHARE = 0.05
+RECORDED_SHARE = 0.2
+
+
+def graph_capture(results: Results) -> Iterator[Finding]:
+    """A CUDA graph is captured within the recording: what is launched meanwhile does not run."""
+    trace = results.trace
+    begins = results.slices(Kind.RUNTIME, lambda name: "StreamBeginCapture" in name)
+    ends = results.slices(Kind.RUNTIME, lambda name: "StreamEndCapture" in name)
+    made = results.slices(Kind.RUNTIME, lambda name: "GraphInstantiate" in name)
+    after = np.searchsorted(ends, begins)
+    begins, after = begins[after < len(ends)], after[after < len(ends)]
+    same = trace.lane[begins] == trace.lane[ends[after]]
+    first, last = begins[same], ends[after[same]]
+    if not len(first):
+        return
+    length = trace.start[last] + trace.duration[last] - trace.start[first]
+    time, building = int(length.sum()), int(trace.duration[made].sum())
+    span = results.span[1] - results.span[0]
+    part = (time + building) / span if span else 0.0
+    instantiated = f" and {duration(building)} to instantiate" if building else ""
+    yield Finding(
+        "graph_capture",
+        "low" if part >= CAPTURE_SHARE else "info",
+        f"{plural(len(first), 'CUDA graph is', 'CUDA graphs are')} captured in this recording",
+        f"It takes {duration(time)} to capture{instantiated}, {share(part)} of the recording. What is "
+        "launched between the beginning and the end of a capture is written down, not run: those ops have "
+        "no kernel. A program does it once per graph.",
+        "Leave that stretch out when you read the trace, or record after it: only the replays repeat.",
+        first_of(np.concatenate([first[np.argsort(-length)], last, made])),
+        {"captures": float(len(first)), "capture_ns": float(time), "instantiate_ns": float(building)},
+    )
+
+
+def recording_cost(results: Results) -> Iterator[Finding]:
+    """Stacks, and shapes or memory with them, were recorded of a program that waits for its CPU."""
+    trace, properties = results.trace, results.trace.info.properties
+    stacks = results.slices(Kind.PYTHON, lambda _: True)
+    stacks = stacks[trace.lane[stacks] == np.argmax(np.bincount(trace.lane[stacks], minlength=1))]
+    if not results.is_whole or not len(stacks) or not len(results.work()):
+        return
+    if (results.busy_share or 0.0) >= 1 - RECORDED_SHARE:
+        return
+    also = ["shapes"] if shapes_recorded(trace) else []
+    memory = any("[memory]" in trace.names[i] for i in np.unique(trace.instants.name).tolist())
+    also += ["memory"] if memory or properties.get("profile_memory") else []
+    if not also:
+        return
+    ops = len(results.slices(Kind.CPU_OP, lambda _: True))
+    yield Finding(
+        "recording_cost",
+        "low",
+        f"The recording costs CPU time itself: {' and '.join(['stacks', *also])} were recorded at once",
+        f"{len(stacks):,} Python calls were recorded beside {plural(ops, 'op')}, each with its "
+        f"{' and '.join(also)}. All that is done on the threads that are measured, and the trace does not "
+        "show how long it takes: the CPU is slower here than without, and the device idle for longer.",
+        "Measure times with none of with_stack, record_shapes and profile_memory; switch on one of them to "
+        "answer the question that it answers.",
+        first_of(stacks[np.argsort(-results.own_time()[stacks], kind="stable")]),
+        {"python_calls": float(len(stacks)), "ops": float(ops)},
+    )
