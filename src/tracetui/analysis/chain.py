@@ -126,7 +126,7 @@ def _outer_links(trace: Trace, outer: list[int], anchor: int) -> list[Link]:
     if not any(trace.name_of(i).startswith("ProfilerStep#") for i in (*outer, anchor)):
         steps = find_steps(trace)
         step = int(step_of(steps, launch_times(trace, np.array([anchor], dtype=np.int64)))[0])
-        if step >= 0:
+        if step >= 0 and steps.annotated and int(steps.event[step]) not in outer:
             links.append(_link(trace, int(steps.event[step]), 0))
     # The autograd engine's slice around a backward op has that op as its first child.
     inner = trace.children(anchor)[:1].tolist() if trace.name_of(anchor).startswith(_ENGINE) else []

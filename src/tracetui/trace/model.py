@@ -179,6 +179,8 @@ class Trace:
     first_view: tuple[int, int]
     """The time range (start, end) to show first: all that matters, without stray events."""
     reader: EventReader
+    derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    """What analyses of the whole trace need again and again, by name: the steps."""
 
     def __len__(self) -> int:
         return len(self.start)
