@@ -11,9 +11,11 @@ annotation      Annotations of one thread whose names differ in numbers only, tw
                 never are steps.
 repeats         The launches of the main thread (without a device, its outermost ops) are one sequence of names
                 over and over: at least three times whole, hardly anything that is not part of it, and so rare by
-                chance that shuffling would not give it. What surrounds the cycle has to fit in it: the layers of
-                one forward pass repeat as well, but stand between an embedding and a head. Only where each
-                repetition copies to the host may another phase come first (a prefill before the decoding).
+                chance that shuffling would not give it. The layers of one forward pass repeat as well. So what
+                surrounds the cycle has to fit in it, and each repetition has to show that it is a step: a copy from
+                or to the host, a wait for the device, a forward and a backward pass, new inputs (an embedding, random
+                numbers, a data loader), or a pause before it. Only where each copies to the host may another phase
+                come first (a prefill before the decoding).
 
 The main thread is the one that launched most device time (if that ran the backward pass, the one that called for
 it); without launches, that with most time in ops. A trace of several processes is judged by the one of that thread.
@@ -23,7 +25,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from math import log2
 
 import numpy as np
 
@@ -48,8 +49,10 @@ TIMES = 3
 UNEXPLAINED = 0.002
 """The share of launches that may be no part of any repetition. One forward pass of a hundred layers that launch
 ten kernels each has more than that around its layers."""
-BITS = 32
-"""A sequence repeats by chance once in 2**32 shuffled ones, or less often."""
+BITS = 20
+"""A sequence repeats by chance once in 2**20 shuffled ones, or less often."""
+PAUSE = 3
+"""A pause between repetitions that is so many times as long as those within them sets them apart."""
 CANDIDATES = 8
 
 _LOOP = re.compile(
@@ -60,6 +63,13 @@ _NOT_A_STEP = re.compile(
     r"(?i)ProfilerStep#|Optimizer\.|enumerate\(DataLoader\)#|(?:nccl|gloo|mpi|ucc|xccl|hccl):|c10d::|FSDP::|Torch-Compiled"
     r"|.*(?<![a-z])(?:layers?|blocks?|modules?|stages?|micro_?batch(?:es)?|experts?|heads?|epochs?)(?![a-z])"
 )
+_HOST_COPY = re.compile(r"(?i)DtoH|HtoD|DeviceToHost|HostToDevice")
+_WAIT = re.compile(r"(?:cuda|hip|cu|mu|ze).*Synchronize|urEventWait")
+_INPUT = re.compile(
+    r"aten::(?:embedding|item|_local_scalar_dense|argmax|multinomial|randint|randn|rand|normal_|uniform_|randperm)$"
+    r"|enumerate\(DataLoader\)#"
+)
+_ENGINE = re.compile(r"autograd::engine")
 _NUMBER = re.compile(r"\d+")
 
 
@@ -275,6 +285,8 @@ def _from_repeats(trace: Trace, work: _Work) -> Found | None:
     if cycle is None:
         return None
     low, high = cycle
+    if not _are_steps(trace, work, at, low, high):
+        return None
     # The first op of a repetition begins before its launch.
     outer = _outermost_ops(trace, at)
     opens = np.where(trace.start[outer[low]] > np.append(-1, trace.start[at[high[:-1] - 1]]), outer[low], at[low])
@@ -315,6 +327,41 @@ def _hands_over(trace: Trace, work: _Work, at: I64) -> I64:
     copies = copies[named(trace, lambda name: "DtoH" in name or "DeviceToHost" in name)[trace.name[copies]]]
     launch = trace.launch[copies].astype(np.int64)
     return np.searchsorted(np.sort(trace.start[launch[trace.lane[launch] == trace.lane[at[0]]]]), trace.start[at])
+
+
+def _are_steps(trace: Trace, work: _Work, at: I64, low: I64, high: I64) -> bool:
+    """Whether the repetitions `at[low:high]` show what steps have and the layers of a model have not."""
+    on_thread = np.zeros(len(trace.lanes), dtype=np.bool_)
+    on_thread[[lane for lane in (work.main, work.backward) if lane >= 0]] = True
+    start = trace.start[at[low]]
+    end = np.append(start[1:], trace.span[1])
+    end = np.minimum(end, np.append(trace.start[at], trace.span[1])[high])
+
+    def each_has(slices: I64) -> bool:
+        slices = slices[on_thread[trace.lane[slices]]]
+        return bool(np.all(_count(np.sort(trace.start[slices]), start, end)[:-1] > 0))
+
+    def called(kind: Kind, pattern: re.Pattern[str]) -> I64:
+        found = plausible(trace, kind)
+        return found[named(trace, lambda name: bool(pattern.match(name)))[trace.name[found]]]
+
+    copies = work.event[trace.kind[work.event] == Kind.MEMCPY]
+    copies = copies[named(trace, lambda name: bool(_HOST_COPY.search(name)))[trace.name[copies]]]
+    if each_has(trace.launch[copies].astype(np.int64)) or each_has(called(Kind.RUNTIME, _WAIT)):
+        return True
+    if each_has(called(Kind.CPU_OP, _INPUT)) or each_has(called(Kind.ANNOTATION, _INPUT)):
+        return True
+    engine = called(Kind.CPU_OP, _ENGINE)
+    of_engine = np.zeros(len(trace), dtype=np.bool_)
+    of_engine[engine] = True
+    forward = at[first_up(trace, trace.parent[at], lambda up, _: of_engine[up]) < 0]
+    if each_has(engine) and each_has(forward):
+        return True
+    outer = _outermost_ops(trace, at)
+    pause = trace.start[outer[1:]] - (trace.start[outer] + trace.duration[outer])[:-1]
+    between = np.zeros(len(pause), dtype=np.bool_)
+    between[low[1:] - 1] = True
+    return bool(np.median(pause[between]) > PAUSE * max(1.0, float(np.percentile(pause[~between], 99))))
 
 
 def _outermost_ops(trace: Trace, at: I64) -> I64:
@@ -395,6 +442,6 @@ def _repetitions(token: I64, anchor: I64, count: I64, copies: I64) -> tuple[I64,
     others = np.flatnonzero(whole & (np.arange(len(low)) != model))
     tail = shared - np.minimum(prefix, shared)
     bits = known[np.minimum(prefix, shared)[others]] + known[usual] - known[usual - tail[others]]
-    if float(bits.sum()) < BITS + log2(n):
+    if float(bits.sum()) < BITS:
         return None
     return low[whole], high[whole]
