@@ -55,8 +55,8 @@ class StepTable:
     name: str
     """`ProfilerStep`, or the annotation that was chosen or found."""
     source: str = ""
-    """Where the steps come from: "ProfilerStep", "Optimizer.step", "annotation NAME" (chosen or found), "repeats"
-    (see `step_sources`); "" where there are none. Safe to show."""
+    """Where the steps come from: "ProfilerStep", "Optimizer.step", "annotation NAME" (chosen or found), or
+    "repeats" (see `step_sources`); "" where there are none. Safe to show."""
 
     @property
     def annotated(self) -> bool:
@@ -74,8 +74,8 @@ class StepTable:
 def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
     """The plausible `ProfilerStep#N` annotations, or those named `annotation`, by time.
 
-    Overlapping ones (one per process of a merged trace) are all listed. In a trace without `ProfilerStep` the steps
-    that `step_sources` finds.
+    Overlapping ones (one per process of a merged trace) are all listed. In a trace without `ProfilerStep` the
+    steps that `step_sources` finds.
     """
     if annotation is not None:
         return _annotated(trace, annotation)

@@ -1,24 +1,25 @@
 """Steps of a trace that has no `ProfilerStep`: from `Optimizer.step`, from an annotation that repeats, or
 from a sequence of launches that repeats; tried in this order. Nothing that these do not show is a step.
 
-Optimizer.step  A training step runs from the end of one optimizer step to the end of the next. What comes before
-                the first counts as a step if it has about as many ops as the others, else the recording
-                began in its middle. What comes after the last one is no step: it lacks the optimizer. Optimizer
-                steps with next to nothing between them (several optimizers) end one step together.
+Optimizer.step  A training step runs from the end of one optimizer step to the end of the next. What comes
+                before the first counts as a step if it has about as many ops as the others, else the
+                recording began in its middle. What comes after the last is no step: it lacks the optimizer.
+                Optimizer steps with next to nothing between them (several optimizers) end one step
+                together.
 annotation      Annotations of one thread whose names differ in numbers only, two or more, never within each
-                other, with most launches of the main thread inside. Of several the names of loops first (step,
-                iteration, execute, decode, ...), then the outermost. The parts of a model (layer, block, ...)
-                never are steps.
-repeats         The launches of the main thread (without a device, its outermost ops) are one sequence of names
-                over and over: at least three times whole, hardly anything that is not part of it, and so rare by
-                chance that shuffling would not give it. The layers of one forward pass repeat as well. So what
-                surrounds the cycle has to fit in it, and each repetition has to show that it is a step: a copy from
-                or to the host, a wait for the device, a forward and a backward pass, new inputs (an embedding, random
-                numbers, a data loader), or a pause before it. Only where each copies to the host may another phase
-                come first (a prefill before the decoding).
+                other, with most launches of the main thread inside. Of several those named as loops first
+                (step, iteration, execute, decode, ...), then the outermost. The parts of a model (layer,
+                block, ...) never are steps.
+repeats         The launches of the main thread (without a device, its outermost ops) are one sequence of
+                names over and over: at least three times whole, hardly anything that is not part of it, and
+                so rare by chance that shuffling would not give it. The layers of one forward pass repeat as
+                well. So what surrounds the cycle has to fit in it, and each repetition has to show that it
+                is a step: a copy from or to the host, a wait for the device, a forward and a backward pass,
+                new inputs (an embedding, random numbers, a data loader), or a pause before it. Only where
+                each copies to the host may another phase come first (a prefill before the decoding).
 
-The main thread is the one that launched most device time (if that ran the backward pass, the one that called for
-it); without launches, that with most time in ops. A trace of several processes is judged by the one of that thread.
+The main thread is the one that launched most device time (if that ran the backward pass, the one that called
+for it); without launches, that with most time in ops. A trace of several processes is judged by its process.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tracetui.analysis.ancestors import first_up, op_around
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
-from tracetui.trace.model import I64, Bool
+from tracetui.trace.model import I64
 
 COVERED = 0.8
 """The share of the main thread's launches that annotations have to hold."""
@@ -43,12 +44,12 @@ WHOLE = 0.1
 TOGETHER = 0.1
 """Optimizer steps with less than this share of a step's ops between them belong together."""
 UNFINISHED = 0.1
-"""If more of the launches of the last step led to nothing in the trace, the recording ended before its end."""
+"""If more launches of the last step led to nothing in the trace, the recording ended before its end."""
 TIMES = 3
 """So many whole repetitions are a loop."""
 UNEXPLAINED = 0.002
-"""The share of launches that may be no part of any repetition. One forward pass of a hundred layers that launch
-ten kernels each has more than that around its layers."""
+"""The share of launches that may be no part of any repetition. One forward pass of a hundred layers that
+launch ten kernels each has more than that around its layers."""
 BITS = 20
 """A sequence repeats by chance once in 2**20 shuffled ones, or less often."""
 PAUSE = 3
@@ -81,7 +82,7 @@ class Found:
     """"Optimizer.step", "annotation NAME" or "repeats"."""
     name: str
     event: I64
-    """A slice that belongs to each step: its annotation, the optimizer's that ends it, or the first launch or op."""
+    """A slice of each step: its annotation, the optimizer's that ends it, or its first launch or op."""
     number: I64
     start: I64
     end: I64
@@ -99,9 +100,7 @@ def _recorded(trace: Trace, work: _Work, found: Found) -> Found:
     calls = plausible(trace, Kind.RUNTIME)
     calls = calls[named(trace, lambda name: "Launch" in name)[trace.name[calls]]]
     linked = np.isin(calls, work.at)
-    asked, ran = (
-        _count(np.sort(trace.start[at]), found.start, found.end) for at in (calls, calls[linked])
-    )
+    asked, ran = (_count(np.sort(trace.start[at]), found.start, found.end) for at in (calls, calls[linked]))
     there = ran >= (1 - UNFINISHED) * asked
     keep = len(there) - int(np.argmax(there[::-1])) if there.any() else len(there)
     columns = (found.event, found.number, found.start, found.end)
@@ -137,7 +136,7 @@ class _Work:
             self._leave_backward(trace)
 
     def _leave_backward(self, trace: Trace) -> None:
-        """If the main thread runs backward passes, take the one that calls for them: there the steps begin."""
+        """If the main thread runs the backward pass, take the one that calls for it: there steps begin."""
         engine = named(trace, lambda name: name.startswith("autograd::engine"))
         mine = self.at[self.lane == self.main]
         inside = first_up(trace, trace.parent[mine], lambda up, _: engine[trace.name[up]]) >= 0
@@ -195,7 +194,8 @@ def _from_optimizer(trace: Trace, work: _Work) -> Found | None:
 
 def _count(times: I64, start: I64, end: I64) -> I64:
     """How many of the sorted times lie in each [start, end)."""
-    return np.maximum(np.searchsorted(times, end) - np.searchsorted(times, start), 0)
+    found: I64 = np.searchsorted(times, end) - np.searchsorted(times, start)
+    return np.maximum(found, 0)
 
 
 def _first_start(trace: Trace, process: int) -> int:
@@ -289,7 +289,9 @@ def _from_repeats(trace: Trace, work: _Work) -> Found | None:
         return None
     # The first op of a repetition begins before its launch.
     outer = _outermost_ops(trace, at)
-    opens = np.where(trace.start[outer[low]] > np.append(-1, trace.start[at[high[:-1] - 1]]), outer[low], at[low])
+    opens = np.where(
+        trace.start[outer[low]] > np.append(-1, trace.start[at[high[:-1] - 1]]), outer[low], at[low]
+    )
     start = trace.start[opens]
     last = outer[high - 1]
     end = trace.start[last] + trace.duration[last]
@@ -326,7 +328,9 @@ def _hands_over(trace: Trace, work: _Work, at: I64) -> I64:
     copies = work.event[trace.kind[work.event] == Kind.MEMCPY]
     copies = copies[named(trace, lambda name: "DtoH" in name or "DeviceToHost" in name)[trace.name[copies]]]
     launch = trace.launch[copies].astype(np.int64)
-    return np.searchsorted(np.sort(trace.start[launch[trace.lane[launch] == trace.lane[at[0]]]]), trace.start[at])
+    return np.searchsorted(
+        np.sort(trace.start[launch[trace.lane[launch] == trace.lane[at[0]]]]), trace.start[at]
+    )
 
 
 def _are_steps(trace: Trace, work: _Work, at: I64, low: I64, high: I64) -> bool:

@@ -113,6 +113,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "lanes": len(trace.lanes),
         "devices": len(summary.gaps),
         "steps": len(rows),
+        "steps_from": steps.table.source or None,
         "span_ns": high - low,
         "warnings": [
             {"kind": n.kind, "level": n.level, "count": n.count, "text": n.text} for n in trace.notices

@@ -14,6 +14,7 @@ from tracetui.analysis.scope import Scope
 from tracetui.analysis.steps import StepRow, Steps
 from tracetui.analysis.verdict import Verdict, busy_text
 from tracetui.cells import fit
+from tracetui.tables import markdown
 from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.lines import Line
 from tracetui.tables.model import I64, Column, Columns, Table, by_key, pick
@@ -167,7 +168,8 @@ def steps_json(rows: Sequence[StepRow]) -> list[Record]:
 def all_steps_json(steps: Steps) -> Record:
     """The steps, what lies outside of them, and the whole."""
     *rows, outside, whole = steps_json((*steps.rows, steps.outside, steps.whole))
-    return {"annotation": steps.table.name, "steps": rows, "outside": outside, "whole": whole}
+    about = {"annotation": steps.table.name, "steps_from": steps.table.source or None}
+    return {**about, "steps": rows, "outside": outside, "whole": whole}
 
 
 def verdict_json(verdict: Verdict) -> Record:
@@ -197,12 +199,25 @@ def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
         lines.insert(limit + 1, [(f"  and {plural(len(steps.rows) - limit, 'step')} more", "dim")])
     if not steps.rows:
         lines.append([(f"  The trace has no {steps.table.name} annotations.", "dim")])
+    elif text := source_text(steps.table.source):
+        lines.append([(fit(f"  {text}", width), "dim")])
     return lines
+
+
+def source_text(source: str) -> str:
+    """What the steps are, "" where they are the profiler's own."""
+    if source == "repeats":
+        return "Steps are what repeats on the main thread: the trace names none."
+    if source == "Optimizer.step":
+        return "Steps from Optimizer.step: each ends where the optimizer's step does."
+    return f"Steps from the {source}." if source.startswith("annotation ") else ""
 
 
 def steps_markdown(steps: Steps, limit: int = 0) -> str:
     rows = _text_rows(steps, limit)
-    return markdown_table(pick(step_columns(rows), TEXT), range(len(rows)))
+    text = source_text(steps.table.source) if steps.rows else ""
+    table = markdown_table(pick(step_columns(rows), TEXT), range(len(rows)))
+    return f"{table}\n{markdown.cell(text)}\n" if text else table
 
 
 def _text_rows(steps: Steps, limit: int) -> list[StepRow]:
