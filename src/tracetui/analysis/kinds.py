@@ -46,7 +46,7 @@ class TimeByKind:
     copies: I64
     """Copies and sets."""
     delay: I64
-    """Median launch delay, -1 for none."""
+    """Median launch delay, of a graph that of its first node; -1 for none."""
 
 
 def time_by_kind(trace: Trace, table: StepTable) -> TimeByKind:
@@ -90,9 +90,10 @@ def time_by_kind(trace: Trace, table: StepTable) -> TimeByKind:
     step = np.where(step >= 0, step, outside)
     calls, first = np.unique(launches.launch, return_index=True)
     add(launched, step[first], np.ones(len(calls), np.int64))
+    step, delays = step[launches.first], launches.delay[launches.first]
     order = np.argsort(step, kind="stable")
-    by_step = np.split(launches.delay[order], np.searchsorted(step[order], np.arange(1, size - 1)))
-    delay = np.array([int(np.median(d)) if len(d) else -1 for d in (*by_step, launches.delay)], np.int64)
+    by_step = np.split(delays[order], np.searchsorted(step[order], np.arange(1, size - 1)))
+    delay = np.array([int(np.median(d)) if len(d) else -1 for d in (*by_step, delays)], np.int64)
     return TimeByKind(**time, launches=launched, kernels=kernels, copies=copies, delay=delay)
 
 

@@ -10,7 +10,7 @@ from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import Scope, members
 from tracetui.analysis.select import plausible
 from tracetui.trace import DEVICE_WORK, Trace
-from tracetui.trace.model import I64
+from tracetui.trace.model import I64, Bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,8 @@ class Launches:
     launch: I64
     delay: I64
     """From the launch's start to the event's, in ns; 0 where differing clocks make it negative."""
+    first: Bool
+    """Whether the event is the first of its launch: all but the later nodes of a graph."""
     cost: I64
     """The launch's time on the CPU, in ns, split evenly among all the events that it launched."""
     unlinked: int
@@ -31,8 +33,8 @@ class Launches:
 
     @property
     def median_delay(self) -> int | None:
-        """The median delay in ns; None where there is no launch."""
-        return int(np.median(self.delay)) if len(self.delay) else None
+        """The median delay in ns, of a graph that of its first node; None where there is no launch."""
+        return int(np.median(self.delay[self.first])) if len(self.delay) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,14 @@ def find_launches(trace: Trace, scope: Scope | None = None) -> Launches:
     event = at[linked]
     launch = trace.launch[event].astype(np.int64)
     delay = np.maximum(trace.start[event] - trace.start[launch], 0)
-    _, which, count = np.unique(launch, return_inverse=True, return_counts=True)
-    return Launches(event, launch, delay, trace.duration[launch] // count[which], len(at) - len(event))
+    count = np.bincount(launch, minlength=1)
+    several = np.flatnonzero(count[launch] > 1)
+    several = several[np.lexsort((trace.start[event[several]], launch[several]))]
+    first = np.ones(len(event), dtype=np.bool_)
+    first[several[1:]] = launch[several[1:]] != launch[several[:-1]]
+    return Launches(
+        event, launch, delay, first, trace.duration[launch] // count[launch], len(at) - len(event)
+    )
 
 
 def short_kernels(trace: Trace, launches: Launches) -> ShortKernels:

@@ -10,7 +10,6 @@ import numpy as np
 from tracetui.analysis.causes import CAUSE_TEXT, CAUSES, Causes, CauseTotal, cause_totals, lead_in_cause
 from tracetui.analysis.gaps import DeviceGaps
 from tracetui.analysis.results import Results
-from tracetui.analysis.verdict import busy_text
 from tracetui.cells import fit
 from tracetui.safe_text import plain
 from tracetui.tables import markdown
@@ -55,9 +54,9 @@ def gap_report(results: Results) -> list[GapReport]:
     """The gaps of every device; for a step, those within its window (see `summarize_steps`)."""
     reports, first = [], 0
     for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
-        lead_in = lead_in_cause(results.trace, gaps) if results.is_whole else None
+        lead_in = lead_in_cause(results.trace, gaps, results.cpu_time()) if results.is_whole else None
         name = _device_name(results.trace, gaps.device)
-        reports.append(GapReport(gaps, cause_totals(gaps, causes), lead_in, name, first))
+        reports.append(GapReport(gaps, cause_totals(causes), lead_in, name, first))
         first += len(gaps)
     return reports
 
@@ -103,8 +102,8 @@ def headline(report: GapReport) -> str:
     """One line about a device."""
     gaps = report.gaps
     name = f" ({report.name})" if report.name else ""
-    line = f"GPU {gaps.device}{name}: busy {busy_text(gaps.busy_share)} of {duration(gaps.span)}"
-    return f"{line}, idle {duration(gaps.idle)} in {plural(len(gaps), 'gap')}"
+    idle = f"idle {duration(gaps.idle)} in {plural(len(gaps), 'gap')}"
+    return f"GPU {gaps.device}{name}: {idle}, of {duration(gaps.span)} from first to last event"
 
 
 def lead_in_line(report: GapReport) -> str | None:
@@ -158,7 +157,7 @@ def cause_lines(totals: list[CauseTotal], idle: int, width: int) -> list[Line]:
             duration(t.duration),
             share(t.duration / idle) if idle else "",
             (bar(t.duration / idle if idle else 0.0, wide), "accent"),
-            f"{t.gaps:,} x",
+            f"{t.gaps:,} x" if t.gaps else "",
         ]
         for t in totals
     ]

@@ -26,7 +26,7 @@ from tracetui.units import duration, instant, share_of
 
 SCREEN = "device duration cause share start activity op until"
 TEXT = "start duration cause step until activity"
-JSON = "start duration cause since until launch op step activity"
+JSON = "start duration cause pieces since until launch op step activity"
 FILE = "device start duration share since until cause launch op step activity"
 
 
@@ -81,6 +81,16 @@ def _cause_columns(results: Results) -> list[Column]:
     def words(at: I64) -> list[str]:
         return _chosen(CAUSES, causes.cause[at])
 
+    def pieces(at: I64) -> list[list[dict[str, Any]]]:
+        found: list[list[dict[str, Any]]] = [[] for _ in range(len(at))]
+        rows = causes.pieces[at]
+        where, which = np.nonzero(rows)
+        order = np.lexsort((-rows[where, which], where))
+        where, which = where[order], which[order]
+        for gap, i, time in zip(where.tolist(), which.tolist(), rows[where, which].tolist(), strict=True):
+            found[gap].append({"cause": CAUSES[i], "duration_ns": time})
+        return found
+
     def step(row: int, none: str) -> str:
         at = int(causes.step[row])
         return str(number[at]) if at >= 0 else none
@@ -89,6 +99,7 @@ def _cause_columns(results: Results) -> list[Column]:
         Column("cause", "Cause", cause, lambda: words(places), 10, right=False, descending=False)
         .said("cause", lambda r: (cause(r), "accent"))
         .filed(cause=words),
+        Column("pieces").filed(pieces=pieces, waited_for=_names(trace, causes.waited_for)),
         Column("launch").filed(launch=_names(trace, causes.launch)),
         _name_column("op", "Op around the launch", trace, causes.op, 26, 5).filed(
             op=_names(trace, causes.op)

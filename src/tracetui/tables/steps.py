@@ -12,7 +12,8 @@ import numpy as np
 from tracetui.analysis.causes import CAUSES, CauseTotal
 from tracetui.analysis.scope import Scope
 from tracetui.analysis.steps import StepRow, Steps
-from tracetui.analysis.verdict import Verdict, busy_text
+from tracetui.analysis.split import IDLE
+from tracetui.analysis.verdict import PARTS, Verdict, busy_text
 from tracetui.cells import fit
 from tracetui.tables import markdown
 from tracetui.tables.jsonable import share as json_share
@@ -20,13 +21,13 @@ from tracetui.tables.lines import Line
 from tracetui.tables.model import I64, Column, Columns, Table, by_key, pick
 from tracetui.tables.times import time_column
 from tracetui.tables.writers import Record, aligned, cells, markdown_table, records
-from tracetui.units import duration, plural, share, share_of
+from tracetui.units import duration, plural, share
 
-SCREEN = """label window_length duration busy_share idle compute communication exposed_communication transfers
+SCREEN = """label window_length duration busy_share window_idle compute communication exposed_communication transfers
     kernels launches verdict causes"""
-TEXT = "label window_length busy_share idle mostly compute communication copy launches kernels unusual"
+TEXT = "label window_length duration busy_share window_idle mostly compute communication copy launches kernels unusual"
 JSON = """label start duration window_start window_length busy idle busy_share mostly compute communication
-    exposed_communication copy exposed_copy set launches kernels copies verdict unusual"""
+    exposed_communication copy exposed_copy set launches kernels copies verdict unusual window_idle parts"""
 FILE = JSON.replace("mostly", "causes")
 """Files have a field for the idle time of each cause."""
 
@@ -37,8 +38,8 @@ Value = str | Callable[[StepRow], Any]
 def step_columns(rows: Sequence[StepRow]) -> Columns:
     """The columns of these rows. Times in ns; the rows of all steps and `outside` add up to `whole`.
 
-    `busy_share` is from the row's own busy and idle time. `verdict_busy_share` is what its verdict is based
-    on: for `whole`, the share within the steps.
+    `busy_share` is of the row's own time, without what its verdict leaves out. `verdict_busy_share` is what
+    its verdict is based on: for `whole`, the share within the steps.
     """
 
     def each(value: Value) -> Callable[[I64], list[Any]]:
@@ -72,19 +73,15 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
     def label(r: int) -> str:
         return f"{rows[r].label}{' !' if rows[r].unusual else ''}"
 
-    def share_text(r: int) -> str:
-        return share_of(rows[r].busy, rows[r].busy + rows[r].idle)
-
     def busy(r: int) -> str:
         part = rows[r].busy_share
         return busy_text(part) if part is not None else "-"
 
     def mostly(r: int) -> str:
-        return rows[r].idle_by_cause[0].cause if rows[r].idle_by_cause else "-"
+        return next((cause for cause, _ in _idle_parts(rows[r])), "-")
 
     def causes(r: int) -> str:
-        row = rows[r]
-        parts = [f"{t.cause} {share(t.duration / row.idle)}" for t in row.idle_by_cause if t.duration]
+        parts = [f"{cause} {share(time / rows[r].window_idle)}" for cause, time in _idle_parts(rows[r])]
         return ", ".join(parts[:3]) or "-"
 
     def idle_of(cause: str) -> Value:
@@ -98,19 +95,20 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         .said("", lambda r: (rows[r].label, "title" if rows[r].number < 0 else ""), markdown_heading="Step")
         .filed(label=each("label"), step=each(lambda r: r.number if r.number >= 0 else None)),
         only_file("start", start_ns="start"),
-        time("duration", "on the CPU", 6),
+        time("duration", "on the CPU", 6, "on CPU", "-"),
         only_file("window_start", window_start_ns=lambda r: r.window[0]),
-        time("window_length", "Span", 0, "window", "-").filed(window_ns=each("window_length")),
+        time("window_length", "Window", 0, "window", "-").filed(window_ns=each("window_length")),
         only_file("busy", busy_ns="busy"),
-        time("idle", "GPU idle", 2, "idle"),
-        Column("busy_share", "GPU busy", share_text, lambda: np.array([r.busy_share or 0.0 for r in rows]), 9)
+        only_file("idle", idle_ns="idle"),
+        time("window_idle", "GPU idle", 2, "idle"),
+        Column("busy_share", "GPU busy", busy, lambda: np.array([r.busy_share or 0.0 for r in rows]), 9)
         .said("busy", busy)
         .filed(busy_share=each(lambda r: json_share(r.busy_share))),
         Column("mostly", right=False)
         .said("mostly", mostly)
         .filed(idle_by_cause=each(lambda r: causes_json(r.idle_by_cause))),
         Column("causes", "Idle because of", causes, right=False, clauses=True).filed(
-            **{f"idle_{cause}_ns": each(idle_of(cause)) for cause in CAUSES}
+            **{f"idle_{cause.replace(' ', '_')}_ns": each(idle_of(cause)) for cause in CAUSES}
         ),
         time("compute", "Compute", 7, "compute"),
         replace(time("communication", "Comm.", 1 if talk else 8, "comm", "-"), markdown_heading="Comm."),
@@ -129,10 +127,32 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
             communication_share=each(lambda r: json_share(r.verdict.communication_share)),
             verdict_busy_share=each(lambda r: json_share(r.verdict.busy_share)),
         ),
+        Column("parts").filed(
+            parts=each(lambda r: parts_json(r.verdict)), left_out=each(lambda r: left_out_json(r.verdict))
+        ),
         Column("unusual", right=False)
         .said("", lambda r: ("unusual", "warn") if rows[r].unusual else "")
         .filed(unusual=each("unusual")),
     )
+
+
+def _idle_parts(row: StepRow) -> list[tuple[str, int]]:
+    """The causes of the idle time of a row's window and their times in ns, largest first."""
+    idle = row.judged[:, IDLE].sum(0)
+    return [(CAUSES[i], int(idle[i])) for i in np.argsort(-idle, kind="stable").tolist() if idle[i]]
+
+
+def parts_json(verdict: Verdict) -> list[Record]:
+    """How the time that a verdict is about splits."""
+    return [
+        {"part": part, "duration_ns": time, "share": json_share(verdict.share(part))}
+        for part, time in zip(PARTS, verdict.parts, strict=False)
+    ]
+
+
+def left_out_json(verdict: Verdict) -> list[Record]:
+    """What a verdict leaves out."""
+    return [{"what": what, "duration_ns": time} for what, time in verdict.left_out]
 
 
 def causes_json(totals: Sequence[CauseTotal]) -> list[Record]:
@@ -149,7 +169,7 @@ def steps_table(steps: Steps) -> Table:
     """The steps on the screen."""
     rows = table_rows(steps)
     columns = step_columns(rows)
-    device = any(r.busy + r.idle for r in rows)
+    device = any(r.busy + r.window_idle for r in rows)
     return Table(
         pick(columns, SCREEN if device else "label window_length duration"),
         len(rows),
@@ -180,17 +200,19 @@ def verdict_json(verdict: Verdict) -> Record:
         "launch_delay_ns": verdict.launch_delay,
         "reason": verdict.reason,
         "communication_share": json_share(verdict.communication_share),
+        "parts": parts_json(verdict),
+        "left_out": left_out_json(verdict),
     }
 
 
 def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
     """A line per step, then the time outside, then the whole. `limit`: most steps, 0 for all."""
     # Narrow terminals drop the least important columns.
-    left_out = {"launches", "communication", "copy"} if width < 100 else set()
+    left_out = {"duration", "launches", "communication", "copy"} if width < 100 else set()
     if left_out and any(row.communication for row in steps.rows):
         left_out = left_out - {"communication"} | {"kernels"}
     if steps.whole.busy == 0:  # a trace of the CPU alone
-        left_out = set(TEXT.split()) - {"label", "window_length", "unusual"}
+        left_out = set(TEXT.split()) - {"label", "window_length", "duration", "unusual"}
     rows = _text_rows(steps, limit)
     shown = pick(step_columns(rows), TEXT, left_out)
     body = cells(shown, range(len(rows)))
@@ -223,7 +245,7 @@ def steps_markdown(steps: Steps, limit: int = 0) -> str:
 def _text_rows(steps: Steps, limit: int) -> list[StepRow]:
     rows = list(steps.rows[:limit] if limit else steps.rows)
     outside = steps.outside
-    anything = outside.busy or outside.idle or outside.kernels
+    anything = outside.busy or outside.window_idle or outside.kernels
     return [*rows, *([outside] if steps.rows and anything else []), steps.whole]
 
 

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.ancestors import deepest_at
+from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.gaps import busy_union
+from tracetui.analysis.initialisation import loading, profilers_work
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
-from tracetui.analysis.select import plausible
 from tracetui.trace import Kind
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import F64, I64
@@ -27,7 +28,50 @@ STRETCH_SHARE = 0.1
 STRETCH_OF_ALL = 0.01
 PROFILER_NS = 20_000
 PROFILER_SHARE = 0.2
+INITIALISATION_NS = 500_000
+INITIALISATION_SHARE = 0.01
+FIRST_USE = CAUSES.index("initialisation")
+SAME_WORK = 0.5
+"""Steps that do less than this share of the first one's work are nothing to compare it with."""
 _NOT_ASKED = ("ProfilerStep#", "enumerate(DataLoader)#")
+
+
+def initialisation(results: Results) -> Iterator[Finding]:
+    """The device waited for what its first use makes slow."""
+    trace = results.trace
+    low, high = (np.array([time]) for time in _recorded(results))
+    lost = sum(int(device.idle.within(low, high)[0, FIRST_USE]) for device in results.split().devices)
+    if lost < max(INITIALISATION_NS, INITIALISATION_SHARE * int(high[0] - low[0])):
+        return
+    at = np.union1d(results.cpu_time().first, loading(trace))
+    at = at[(trace.start[at] < high[0]) & (trace.start[at] + trace.duration[at] > low[0])]
+    # An op around such a call says where, not what: name it where it holds nothing of the kind.
+    calls = at[trace.kind[at] != Kind.CPU_OP]
+    listed = calls if trace.duration[calls].sum() >= 0.5 * lost else at
+    names, which = np.unique(trace.name[listed], return_inverse=True)
+    spent = sum_into(which, trace.duration[listed], len(names))
+    order = np.argsort(-spent, kind="stable")[:3]
+    told = ", ".join(
+        f"{short_name(trace.names[int(names[i])], 'cuda_runtime')} ({duration(spent[i])})" for i in order
+    )
+    first = at[np.argsort(-trace.duration[at], kind="stable")]
+    yield Finding(
+        "initialisation",
+        "info",
+        f"The first use of the device costs {duration(lost)} of idle time",
+        f"In that time the CPU is in calls that take long once: {told}. They make the context, load code and "
+        "set up libraries, or are the first that the profiler sees. Verdict and advice leave that time out.",
+        "Do not count it: it does not come again. Warm up before the recording starts, with "
+        "schedule(wait=1, warmup=2, active=3); where the start itself matters, load less or later.",
+        first_of(first),
+        {"initialisation_ns": float(lost), "calls": float(len(at))},
+    )
+
+
+def _recorded(results: Results) -> tuple[int, int]:
+    """The scope's window, at most the recording."""
+    (begin, end), (low, high) = results.trace.span, results.window
+    return min(max(begin, low), end), min(max(begin, high), end)
 
 
 def cold_start(results: Results) -> Iterator[Finding]:
@@ -79,10 +123,24 @@ def _widths(results: Results) -> F64 | None:
     # If the device is always busy, a slow first step on the CPU costs nothing.
     if len(steps) < 2 or not results.is_whole or results.verdict().verdict == "compute-bound":
         return None
+    work = _work(results)
+    if np.median(work[1:]) < SAME_WORK * work[0]:
+        return None  # the others did less, so their length tells nothing
     width = steps.end - steps.start - _overhead(results).within(steps.start, steps.end)
     usual = float(np.median(width[1:]))
     wide = usual > 0 and width[0] >= COLD_RATIO * usual and width[0] - usual >= COLD_NS
     return width.astype(np.float64) if wide else None
+
+
+def _work(results: Results) -> I64:
+    """What each step did: its kernels or, in a trace of the CPU, the calls of its thread."""
+    trace, steps = results.trace, results.step_table()
+    kernels = np.array([row.kernels for row in results.steps().rows])
+    if kernels.any():
+        return kernels
+    this = trace.lanes[int(trace.lane[steps.event[0]])]
+    start = trace.start[this.first : this.last]
+    return np.searchsorted(start, steps.end) - np.searchsorted(start, steps.start)
 
 
 def _is_cold(width: F64) -> bool:
@@ -192,7 +250,7 @@ def before_the_first_op(results: Results) -> Iterator[Finding]:
 def profiler_overhead(results: Results) -> Iterator[Finding]:
     """The profiler's own work delays the first device event, or explains a gap."""
     trace = results.trace
-    overhead = plausible(trace, Kind.OVERHEAD)
+    overhead = profilers_work(trace)
     if not len(overhead) or not results.gaps().devices:
         return
     spent = _overhead(results)
@@ -249,4 +307,4 @@ def _what_it_interrupts(results: Results, overhead: I64, start: int, end: int) -
 
 
 def _overhead(results: Results) -> Union:
-    return busy_union(results.trace, plausible(results.trace, Kind.OVERHEAD))
+    return busy_union(results.trace, profilers_work(results.trace))
