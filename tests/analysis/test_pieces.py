@@ -86,9 +86,7 @@ class Plain:
             "allocation": thread.get("allocation", []),
             "dispatch": thread.get("dispatch", []),
         }
-        near = {
-            cause: [s for s in spans if s[0] < end and s[1] > start] for cause, spans in parts.items()
-        }
+        near = {cause: [s for s in spans if s[0] < end and s[1] > start] for cause, spans in parts.items()}
         edges = {start, end, begun, over, arrived, *(t for spans in near.values() for s in spans for t in s)}
         times = sorted(t for t in edges if start <= t <= end)
         for a, b in zip(times, times[1:], strict=False):

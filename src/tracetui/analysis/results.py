@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.activity import SmallOps
     from tracetui.analysis.averages import Averages
     from tracetui.analysis.calls import Calls
+    from tracetui.analysis.cpu_verdict import CpuWork
     from tracetui.analysis.efficiency import EfficiencyTable
     from tracetui.analysis.findings import Finding
     from tracetui.analysis.kernels.model import KernelName
@@ -250,7 +251,16 @@ class Results:
             return self.steps().rows[self.scope.step].verdict
         delay, time = self.launches().median_delay, self.judged_times()
         base = "of the view" if self.scope.kind == "viewport" else "of the range"
+        if not len(time) and (cpu := self.cpu_work()) is not None:
+            return cpu.verdict([self.judged_range()], base)
         return judge(time.sum(0) if len(time) else None, delay, base)
+
+    @of_trace
+    def cpu_work(self) -> CpuWork | None:
+        """What the CPU did, in a trace of the CPU alone; None in others."""
+        from tracetui.analysis.cpu_verdict import cpu_work
+
+        return cpu_work(self.trace)
 
     @once
     def judged_times(self) -> I64:

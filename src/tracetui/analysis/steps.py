@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tracetui.analysis.causes import CAUSES, CauseTotal, cause_table
+from tracetui.analysis.cpu_verdict import cpu_work
 from tracetui.analysis.gaps import work_of_devices
 from tracetui.analysis.kinds import time_by_kind
 from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times, step_of
@@ -188,7 +189,25 @@ def summarize_steps(trace: Trace, annotation: str | None = None, split: Split | 
         judged = time[:, :-1].sum(1) - lead_in
         verdict = _judge(judged, whole.verdict.launch_delay, OF_STEPS, int(lead_in.sum()))
         whole = replace(whole, verdict=verdict, judged=judged, own_share=whole.busy_share)
-    return Steps(table, rows, outside, whole)
+    steps = Steps(table, rows, outside, whole)
+    return steps if split.devices else _of_the_cpu(trace, steps)
+
+
+def _of_the_cpu(trace: Trace, steps: Steps) -> Steps:
+    """With the verdicts of a trace of the CPU alone, if it is one."""
+    work = cpu_work(trace)
+    if work is None:
+        return steps
+    windows, (begin, end) = [row.window for row in steps.rows], trace.span
+    rows = tuple(replace(row, verdict=work.verdict([row.window], OF_STEP)) for row in steps.rows)
+    if not windows:
+        return replace(steps, whole=replace(steps.whole, verdict=work.verdict([(begin, end)])))
+    around = list(
+        zip([begin, *(high for _, high in windows)], [*(low for low, _ in windows), end], strict=True)
+    )
+    outside = replace(steps.outside, verdict=work.verdict(around, "outside of the steps"))
+    whole = replace(steps.whole, verdict=work.verdict(windows, OF_STEPS))
+    return replace(steps, rows=rows, outside=outside, whole=whole)
 
 
 def _judge(judged: I64, delay: int | None, base: str, lead_in: int) -> Verdict:

@@ -12,6 +12,7 @@ graph: of its first node). A few microseconds mean that nothing is queued.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU
 from tracetui.analysis.split import BUSY, COLUMNS
 from tracetui.trace.model import I64
 from tracetui.units import duration, percent
+
+if TYPE_CHECKING:
+    from tracetui.analysis.cpu_verdict import CpuTime
 
 COMPUTE_SHARE = 0.8
 """From this share of the time on, computing sets the pace."""
@@ -35,7 +39,9 @@ OF_STEPS = "of the steps"
 OF_STEP = "of the step"
 OF_RECORDING = "of the recording"
 
-VERDICTS = ("overhead-bound", "compute-bound", "communication-bound", "copy-bound", "mixed", "not known")
+VERDICTS = (
+    "overhead-bound", "compute-bound", "communication-bound", "copy-bound", "mixed", "CPU-only", "not known"
+)  # fmt: skip
 
 PARTS = ("compute", "communication", "copies", "cpu", "queued", "unlinked")
 """The parts of the judged time: `cpu` is idle time for the CPU's reasons (`OF_THE_CPU`), `queued` includes the
@@ -74,6 +80,8 @@ class Verdict:
     """The idle time in it by `CAUSES`, ns. Initialisation and the profiler have 0."""
     left_out: tuple[tuple[str, int], ...] = ()
     """What was taken out: ("lead-in" or a cause, ns)."""
+    cpu: CpuTime | None = None
+    """Of "CPU-only": what the CPU's time went to."""
 
     @property
     def judged(self) -> int:

@@ -40,7 +40,7 @@ FINDINGS_SHOWN = 8
 
 VERDICT_STYLE = {
     "overhead-bound": "bad", "communication-bound": "bad", "copy-bound": "bad", "mixed": "warn",
-    "compute-bound": "good", "not known": "dim",
+    "compute-bound": "good", "CPU-only": "accent", "not known": "dim",
 }  # fmt: skip
 LEVEL_STYLE = {"lost": "bad", "odd": "warn", "repaired": "dim"}
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from tracetui.analysis.causes import CAUSES, CauseTotal
 from tracetui.analysis.scope import Scope
-from tracetui.analysis.steps import StepRow, Steps
 from tracetui.analysis.split import IDLE
+from tracetui.analysis.steps import StepRow, Steps
 from tracetui.analysis.verdict import PARTS, Verdict, busy_text
 from tracetui.cells import fit
 from tracetui.tables import markdown
@@ -27,7 +27,7 @@ SCREEN = """label window_length duration busy_share window_idle compute communic
     kernels launches verdict causes"""
 TEXT = "label window_length duration busy_share window_idle mostly compute communication copy launches kernels unusual"
 JSON = """label start duration window_start window_length busy idle busy_share mostly compute communication
-    exposed_communication copy exposed_copy set launches kernels copies verdict unusual window_idle parts"""
+    exposed_communication copy exposed_copy set launches kernels copies verdict unusual window_idle parts cpu"""
 FILE = JSON.replace("mostly", "causes")
 """Files have a field for the idle time of each cause."""
 
@@ -87,6 +87,16 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
     def idle_of(cause: str) -> Value:
         return lambda row: next((t.duration for t in row.idle_by_cause if t.cause == cause), 0)
 
+    def of_cpu(key: str, title: str, field: str) -> Column:
+        """A part of the CPU's time, in a trace that has no other."""
+        times = [row.verdict.cpu for row in rows]
+        parts = np.array([getattr(t, field) / t.span if t else 0.0 for t in times])
+
+        def text(r: int) -> str:
+            return share(parts[r]) if parts[r] else "-"
+
+        return Column(key, title, text, lambda: parts, max(7, len(title) + 1)).said(title, text)
+
     # Columns that are empty in all rows are dropped first.
     talk = any(r.communication for r in rows)
     copied = np.array([r.copy + r.set for r in rows], dtype=np.int64)
@@ -130,6 +140,11 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         Column("parts").filed(
             parts=each(lambda r: parts_json(r.verdict)), left_out=each(lambda r: left_out_json(r.verdict))
         ),
+        Column("cpu").filed(cpu=each(lambda r: cpu_json(r.verdict))),
+        of_cpu("cpu_ops", "in ops", "ops"),
+        of_cpu("cpu_loading", "data", "data_loading"),
+        of_cpu("cpu_communication", "comm", "exposed_communication"),
+        of_cpu("cpu_outside", "rest", "outside"),
         Column("unusual", right=False)
         .said("", lambda r: ("unusual", "warn") if rows[r].unusual else "")
         .filed(unusual=each("unusual")),
@@ -155,6 +170,25 @@ def left_out_json(verdict: Verdict) -> list[Record]:
     return [{"what": what, "duration_ns": time} for what, time in verdict.left_out]
 
 
+def cpu_json(verdict: Verdict) -> Record | None:
+    """What the time of a CPU-only trace went to; None for others."""
+    time = verdict.cpu
+    if time is None:
+        return None
+    return {
+        "span_ns": time.span,
+        "ops_ns": time.ops,
+        "data_loading_ns": time.data_loading,
+        "exposed_communication_ns": time.exposed_communication,
+        "outside_ns": time.outside,
+        "ops_share": json_share(time.ops / time.span),
+        "communication_ns": time.communication,
+        "threads": time.threads,
+        "thread_ops_ns": time.thread_ops,
+        "top_op": {"name": time.top, "calls": time.top_calls, "self_ns": time.top_self} if time.top else None,
+    }
+
+
 def causes_json(totals: Sequence[CauseTotal]) -> list[Record]:
     """One object per cause that occurs."""
     return [{"cause": t.cause, "gaps": t.gaps, "duration_ns": t.duration} for t in totals]
@@ -165,13 +199,23 @@ def table_rows(steps: Steps) -> tuple[StepRow, ...]:
     return (*steps.rows, *((steps.outside,) if steps.rows else ()), steps.whole)
 
 
+def _of_cpu(rows: Sequence[StepRow]) -> str:
+    """The columns of a trace of the CPU alone, as far as they say something; "" for other traces."""
+    times = [row.verdict.cpu for row in rows if row.verdict.cpu is not None]
+    if not times:
+        return ""
+    loaded = " cpu_loading" if any(t.data_loading for t in times) else ""
+    talked = " cpu_communication" if any(t.exposed_communication for t in times) else ""
+    return f"cpu_ops{loaded}{talked} cpu_outside"
+
+
 def steps_table(steps: Steps) -> Table:
     """The steps on the screen."""
     rows = table_rows(steps)
     columns = step_columns(rows)
     device = any(r.busy + r.window_idle for r in rows)
     return Table(
-        pick(columns, SCREEN if device else "label window_length duration"),
+        pick(columns, SCREEN if device else f"label window_length duration {_of_cpu(rows)}"),
         len(rows),
         lambda r: rows[r].label,
         dim=lambda r: rows[r].event < 0,
@@ -202,6 +246,7 @@ def verdict_json(verdict: Verdict) -> Record:
         "communication_share": json_share(verdict.communication_share),
         "parts": parts_json(verdict),
         "left_out": left_out_json(verdict),
+        "cpu": cpu_json(verdict),
     }
 
 
@@ -214,7 +259,9 @@ def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
     if steps.whole.busy == 0:  # a trace of the CPU alone
         left_out = set(TEXT.split()) - {"label", "window_length", "duration", "unusual"}
     rows = _text_rows(steps, limit)
-    shown = pick(step_columns(rows), TEXT, left_out)
+    of_cpu = _of_cpu(rows)
+    columns = f"label window_length {of_cpu} unusual" if of_cpu else TEXT
+    shown = pick(step_columns(rows), columns, left_out)
     body = cells(shown, range(len(rows)))
     lines = aligned(shown, [[(fit(label, 24), style), *rest] for (label, style), *rest in body])
     if limit and len(steps.rows) > limit:
@@ -238,7 +285,9 @@ def source_text(source: str) -> str:
 def steps_markdown(steps: Steps, limit: int = 0) -> str:
     rows = _text_rows(steps, limit)
     text = source_text(steps.table.source) if steps.rows else ""
-    table = markdown_table(pick(step_columns(rows), TEXT), range(len(rows)))
+    of_cpu = _of_cpu(rows)
+    columns = pick(step_columns(rows), f"label window_length {of_cpu} unusual" if of_cpu else TEXT)
+    table = markdown_table(columns, range(len(rows)))
     return f"{table}\n{markdown.cell(text)}\n" if text else table
 
 
