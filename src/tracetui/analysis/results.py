@@ -361,4 +361,6 @@ class Results:
 
     def device_text(self, gaps: DeviceGaps) -> str:
         """What a sentence calls a device."""
-        return f"device {gaps.device}" if len(self.gaps().devices) > 1 else "the device"
+        rank = self.trace.rank_of(gaps.device)
+        of = f" of {rank}" if rank else ""
+        return f"device {gaps.device}{of}" if len(self.gaps().devices) > 1 else "the device"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.select import plausible
-from tracetui.analysis.step_sources import find_sources
+from tracetui.analysis.step_sources import find_sources, main_process
 from tracetui.safe_text import plain
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
@@ -55,13 +55,14 @@ class StepTable:
     name: str
     """`ProfilerStep`, or the annotation that was chosen or found."""
     source: str = ""
-    """Where the steps come from: "ProfilerStep", "Optimizer.step", "annotation NAME" (chosen or found), or
-    "repeats" (see `step_sources`); "" where there are none. Safe to show."""
+    """Where the steps come from: "ProfilerStep" (in a file of several ranks "ProfilerStep of RANK"),
+    "Optimizer.step", "annotation NAME" (chosen or found), or "repeats" (see `step_sources`); "" where there are
+    none. Safe to show."""
 
     @property
     def annotated(self) -> bool:
         """Whether each step is as long as its slice `event`."""
-        return self.source == "ProfilerStep" or self.source.startswith("annotation ")
+        return self.source.startswith(("ProfilerStep", "annotation "))
 
     def __len__(self) -> int:
         return len(self.event)
@@ -74,8 +75,7 @@ class StepTable:
 def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
     """The plausible `ProfilerStep#N` annotations, or those named `annotation`, by time.
 
-    Overlapping ones (one per process of a merged trace) are all listed. In a trace without `ProfilerStep` the
-    steps that `step_sources` finds.
+    In a trace without `ProfilerStep` the steps that `step_sources` finds.
     """
     if annotation is not None:
         return _annotated(trace, annotation)
@@ -109,8 +109,26 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
     number = np.array([numbers[int(i)] for i in trace.name[at]], dtype=np.int64)
     if annotation is not None:
         number = np.arange(len(at), dtype=np.int64)
-    source = ("ProfilerStep" if annotation is None else f"annotation {plain(annotation)}") if len(at) else ""
+    of = ""
+    if annotation is None and (several := _one_process(trace, at, start, end)) is not None:
+        mine, of = several
+        at, start, end, number = at[mine], start[mine], end[mine], number[mine]
+    source = (
+        (f"ProfilerStep{of}" if annotation is None else f"annotation {plain(annotation)}") if len(at) else ""
+    )
     return StepTable(at, number, start, end, annotation or "ProfilerStep", source)
+
+
+def _one_process(trace: Trace, at: I64, start: I64, end: I64) -> tuple[Bool, str] | None:
+    """In a file of several ranks, whose steps overlap: (mask of those of the process that launched most device
+    time, " of RANK"). None for other files."""
+    process = np.array([lane.process for lane in trace.lanes], dtype=np.int64)[trace.lane[at]]
+    ranks = {trace.processes[int(i)].rank for i in np.unique(process)}
+    if len(ranks) < 2 or bool(np.all(np.maximum.accumulate(end[:-1]) <= start[1:])):
+        return None
+    main = main_process(trace)
+    chosen = main if main in process else int(process[0])
+    return process == chosen, f" of {trace.processes[chosen].rank}"
 
 
 def step_of(steps: StepTable, time: I64) -> I32:

@@ -95,6 +95,12 @@ def find_sources(trace: Trace) -> Found | None:
     return _recorded(trace, work, found) if found is not None and work.launched else found
 
 
+def main_process(trace: Trace) -> int:
+    """The process of the main thread, -1 for none."""
+    work = _Work(trace)
+    return int(work.process[work.main]) if work.main >= 0 else -1
+
+
 def _recorded(trace: Trace, work: _Work, found: Found) -> Found:
     """Without the last steps, if what they launched had not run when the recording ended."""
     calls = plausible(trace, Kind.RUNTIME)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +38,8 @@ class GapReport:
     """The device's name, safe to show; "" if the trace does not have it."""
     first: int
     """Index of its first gap in `Results.gaps`."""
+    rank: str = ""
+    """Whose it is, in a file merged from those of several ranks."""
 
     def longest(self, minimum: int, limit: int) -> tuple[list[int], int]:
         """Table rows of the longest gaps of at least `minimum` ns, at most `limit` (0: all), and how many
@@ -56,15 +59,19 @@ def gap_report(results: Results) -> list[GapReport]:
     for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
         lead_in = lead_in_cause(results.trace, gaps, results.cpu_time()) if results.is_whole else None
         name = _device_name(results.trace, gaps.device)
-        reports.append(GapReport(gaps, cause_totals(causes), lead_in, name, first))
+        rank = results.trace.rank_of(gaps.device)
+        reports.append(GapReport(gaps, cause_totals(causes), lead_in, name, first, rank))
         first += len(gaps)
     return reports
 
 
 def _device_name(trace: Trace, device: int) -> str:
     """The device's name from `deviceProperties`, safe to show; "" if there is none."""
+    pid = next((p.pid for p in trace.processes if p.device == device), "")
+    digits = re.search(r"\d{1,9}$", pid) if trace.rank_of(device) else None
+    own = int(digits[0]) if digits else device  # a rank counts its own devices
     for entry in trace.info.devices:
-        if entry.get("id") == device and isinstance(entry.get("name"), str):
+        if entry.get("id") == own and isinstance(entry.get("name"), str):
             return plain(entry["name"], 60)
     return ""
 
@@ -85,6 +92,7 @@ def _device_json(report: GapReport) -> dict[str, Any]:
     return {
         "device": gaps.device,
         "name": report.name,
+        "rank": report.rank or None,
         "first_ns": gaps.first,
         "last_ns": gaps.last,
         "busy_ns": gaps.busy,
@@ -103,7 +111,8 @@ def headline(report: GapReport) -> str:
     gaps = report.gaps
     name = f" ({report.name})" if report.name else ""
     idle = f"idle {duration(gaps.idle)} in {plural(len(gaps), 'gap')}"
-    return f"GPU {gaps.device}{name}: {idle}, of {duration(gaps.span)} from first to last event"
+    rank = f"[{report.rank}] " if report.rank else ""
+    return f"{rank}GPU {gaps.device}{name}: {idle}, of {duration(gaps.span)} from first to last event"
 
 
 def lead_in_line(report: GapReport) -> str | None:

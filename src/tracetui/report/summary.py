@@ -142,6 +142,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
             {
                 "device": r.gaps.device,
                 "name": r.name,
+                "rank": r.rank or None,
                 "busy_share": json_share(r.gaps.busy_share),
                 "busy_ns": r.gaps.busy,
                 "idle_ns": r.gaps.idle,

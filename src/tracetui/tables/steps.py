@@ -25,7 +25,8 @@ from tracetui.units import duration, plural, share
 
 SCREEN = """label window_length duration busy_share window_idle compute communication exposed_communication transfers
     kernels launches verdict causes"""
-TEXT = "label window_length duration busy_share window_idle mostly compute communication copy launches kernels unusual"
+TEXT = """label window_length duration busy_share window_idle mostly compute communication copy launches kernels
+    unusual"""
 JSON = """label start duration window_start window_length busy idle busy_share mostly compute communication
     exposed_communication copy exposed_copy set launches kernels copies verdict unusual window_idle parts cpu"""
 FILE = JSON.replace("mostly", "causes")
@@ -279,6 +280,9 @@ def source_text(source: str) -> str:
         return "Steps are what repeats on the main thread: the trace names none."
     if source == "Optimizer.step":
         return "Steps from Optimizer.step: each ends where the optimizer's step does."
+    if source.startswith("ProfilerStep of "):
+        rank = source.removeprefix("ProfilerStep of ")
+        return f"Steps are those of {rank}; the work of other ranks counts where it began."
     return f"Steps from the {source}." if source.startswith("annotation ") else ""
 
 

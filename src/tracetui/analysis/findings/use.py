@@ -17,7 +17,7 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.split import BUSY, IDLE
 from tracetui.analysis.verdict import busy_text
 from tracetui.trace.model import I64
-from tracetui.units import duration, share, verb
+from tracetui.units import capital, duration, share, verb
 
 LITTLE_USE = 0.5
 IDLE_SHARE = 0.1
@@ -76,7 +76,7 @@ def little_use(results: Results) -> Iterator[Finding]:
         return
     for idle in _idle(results):
         if idle.busy_share < LITTLE_USE:
-            device = results.device_text(idle.gaps).capitalize()
+            device = capital(results.device_text(idle.gaps))
             yield Finding(
                 "little_use",
                 "high",
@@ -93,7 +93,7 @@ def idle_time(results: Results) -> Iterator[Finding]:
     verdict = results.verdict()
     for idle in _idle(results):
         if LITTLE_USE <= idle.busy_share <= 1 - IDLE_SHARE:
-            device, part = results.device_text(idle.gaps).capitalize(), 1 - idle.busy_share
+            device, part = capital(results.device_text(idle.gaps)), 1 - idle.busy_share
             yield Finding(
                 "idle_time",
                 "medium" if part >= MUCH_IDLE else "low",
