@@ -1,9 +1,10 @@
 """What holds a trace, or a part of it, back: the CPU, computing, communication or copies.
 
-A verdict rests on how the time of the devices splits (`tracetui.analysis.split`): in the steps, where a step's
-time runs until the next one starts, or in the whole recording where there are none. What says nothing of how
-the program runs on is taken out before: initialisation, the profiler's own work, and the lead-in, that is what
-a pipeline needs to fill in the first step (`Split.lead_ins`). The rest are the shares below; they add up to 1.
+A verdict rests on how the time of the devices splits (`tracetui.analysis.split`): in the steps, where a
+step's time runs until the next one starts, or in the whole recording where there are none. What says nothing
+of how the program runs on is taken out before: initialisation, the profiler's own work, the lead-in (what a
+pipeline needs to fill in the first step, `Split.lead_ins`), and what passes at the beginning before work that
+was launched before the recording. The rest are the shares below; they add up to 1.
 
 Beside it stands the **launch delay**, the median time from a launch on the CPU to the start of its work (of a
 graph: of its first node). A few microseconds mean that nothing is queued.
@@ -13,10 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU
-from tracetui.analysis.split import BUSY, COLUMNS
+from tracetui.analysis.split import BUSY, COLUMNS, IN_FLIGHT
 from tracetui.trace.model import I64
 from tracetui.units import duration, percent
 
@@ -38,8 +37,8 @@ OF_RECORDING = "of the recording"
 VERDICTS = ("overhead-bound", "compute-bound", "communication-bound", "copy-bound", "mixed", "not known")
 
 PARTS = ("compute", "communication", "copies", "cpu", "queued", "unlinked")
-"""The parts of the judged time: `cpu` is idle time for the CPU's reasons (`OF_THE_CPU`), `queued` includes the
-time from one kernel to the next."""
+"""The parts of the judged time: `cpu` is idle time for the CPU's reasons (`OF_THE_CPU`), `queued` includes
+the time from one kernel to the next."""
 PART_WORDS = {
     "compute": "compute",
     "communication": "communication while nothing computes",
@@ -73,7 +72,7 @@ class Verdict:
     causes: tuple[int, ...] = ()
     """The idle time in it by `CAUSES`, ns. Initialisation and the profiler have 0."""
     left_out: tuple[tuple[str, int], ...] = ()
-    """What was taken out: ("lead-in" or a cause, ns)."""
+    """What was taken out: ("lead-in", "in flight" or a cause, ns)."""
 
     @property
     def judged(self) -> int:
@@ -111,7 +110,7 @@ def judge(time: I64 | None, launch_delay: int | None, base: str = OF_RECORDING, 
         return Verdict("not known", None, None, "There are no device events here.", base=base)
     values = dict(zip(COLUMNS, time.tolist(), strict=True))
     busy = int(time[BUSY].sum())
-    out = [("lead-in", lead_in), *((cause, values[cause]) for cause in NOT_THE_PROGRAMS)]
+    out = [("lead-in", lead_in), *((cause, values[cause]) for cause in (IN_FLIGHT, *NOT_THE_PROGRAMS))]
     left_out = tuple((what, length) for what, length in out if length)
     causes = tuple(0 if cause in NOT_THE_PROGRAMS else values[cause] for cause in CAUSES)
     cpu = sum(values[cause] for cause in OF_THE_CPU)
@@ -167,7 +166,10 @@ def _reason(
     else:
         first, second = sorted(PARTS, key=lambda part: -shares[part])[:2]
         reason += f". No one thing sets the pace: {PART_WORDS[first]} takes {busy_text(shares[first])}"
-        reason += f", {PART_WORDS[second]} {busy_text(shares[second])}." if shares[second] else "."
+        reason += f", {PART_WORDS[second]} {busy_text(shares[second])}" if shares[second] else ""
+        if "communication" in (first, second) and shares["communication"]:
+            return f"{reason}. Communication includes waiting for other ranks."
+        reason += "."
     if shares["communication"] >= COMMUNICATION_SHARE * busy:
         reason += (
             f" {busy_text(shares['communication'] / busy)} of its busy time is communication while nothing "
@@ -185,6 +187,7 @@ def _largest(causes: tuple[int, ...], judged: int) -> str:
 
 _LEFT_OUT = {
     "lead-in": "before the first device event of the first step",
+    IN_FLIGHT: "before work that was launched before the recording began",
     "initialisation": "of initialisation",
     "profiler": "of the profiler's own work",
 }
@@ -197,8 +200,3 @@ def _not_counted(left_out: tuple[tuple[str, int], ...], judged: int) -> str:
         if time >= WORTH_SAYING * (judged + time)
     ]
     return f" Not counted: {', '.join(told)}." if told else ""
-
-
-def sum_parts(time: I64) -> I64:
-    """The time of all devices and ranges. From shape (devices, n, len(COLUMNS)) to (len(COLUMNS),)."""
-    return np.asarray(time.sum(axis=(0, 1)), dtype=np.int64)
