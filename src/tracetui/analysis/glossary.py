@@ -149,8 +149,8 @@ OVERHEAD = {
     "Resource": "The profiler takes note of a stream or a context.",
     "Lazy Function Loading": "CUDA loads a kernel that is used for the first time. It does so without the "
     "profiler, too.",
-    "Runtime Triggered Module Loading": "CUDA loads a module when its code is used for the first time. It does so "
-    "without the profiler, too.",
+    "Runtime Triggered Module Loading": "CUDA loads a module whose code is used for the first time. It "
+    "does so without the profiler, too.",
     "Driver Compiler": "The driver compiles code for this device, without the profiler, too.",
     "Command Buffer Full": "The launch waits for a place in the device's queue.",
 }

@@ -3,8 +3,8 @@
 A verdict rests on how the time of the devices splits (`tracetui.analysis.split`): in the steps, where a
 step's time runs until the next one starts, or in the whole recording where there are none. What says nothing
 of how the program runs on is taken out before: initialisation, the profiler's own work, the lead-in (what a
-pipeline needs to fill in the first step, `Split.lead_ins`), and what passes at the beginning before work that
-was launched before the recording. The rest are the shares below; they add up to 1.
+pipeline needs to fill in the first step, `Split.lead_ins`), and what passes at the beginning while work of
+before the recording may run (`split.IN_FLIGHT`). The rest are the shares below; they add up to 1.
 
 Beside it stands the **launch delay**, the median time from a launch on the CPU to the start of its work (of a
 graph: of its first node). A few microseconds mean that nothing is queued.
@@ -187,7 +187,7 @@ def _largest(causes: tuple[int, ...], judged: int) -> str:
 
 _LEFT_OUT = {
     "lead-in": "before the first device event of the first step",
-    IN_FLIGHT: "before work that was launched before the recording began",
+    IN_FLIGHT: "at the beginning, with work queued and nothing recorded running",
     "initialisation": "of initialisation",
     "profiler": "of the profiler's own work",
 }

@@ -128,7 +128,7 @@ def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) 
     title = "Longest gaps" if minimum <= 0 else f"Gaps of {duration(minimum)} and more"
     for report in gap_report(results):
         lines += [[]] if lines else []
-        lines.append([(headline(report), "title")])
+        lines.append([(fit(headline(report), width), "title")])
         if (lead_in := lead_in_line(report)) is not None:
             lines.append([(fit(f"  {lead_in}", width), "dim")])
         lines += [[], [("Idle by cause", "head")], *cause_lines(report.totals, report.gaps.idle, width)]
