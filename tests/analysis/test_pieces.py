@@ -1,7 +1,8 @@
-"""The pieces of every gap against a plain count, event by event; and that no two answers contradict each other."""
+"""The pieces of every gap against a plain count, event by event; and that no two answers contradict."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,7 +90,7 @@ class Plain:
         near = {cause: [s for s in spans if s[0] < end and s[1] > start] for cause, spans in parts.items()}
         edges = {start, end, begun, over, arrived, *(t for spans in near.values() for s in spans for t in s)}
         times = sorted(t for t in edges if start <= t <= end)
-        for a, b in zip(times, times[1:], strict=False):
+        for a, b in itertools.pairwise(times):
 
             def holds(cause: str, a: int = a, b: int = b) -> bool:
                 return any(s[0] <= a and b <= s[1] for s in near[cause])
@@ -145,7 +146,7 @@ def check_the_verdict(results: Results) -> None:
     if verdict.busy_share is None or not verdict.parts:
         return
     judged = sum(verdict.parts)
-    left_out = sum(time for what, time in verdict.left_out if what in NOT_THE_PROGRAMS)
+    left_out = sum(time for what, time in verdict.left_out if what != "lead-in")
     assert judged + left_out == times.sum()
     assert verdict.idle == judged - sum(verdict.parts[:3])
     waiting = sum(verdict.causes[CAUSES.index(cause)] for cause in OF_THE_CPU)

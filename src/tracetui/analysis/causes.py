@@ -5,13 +5,13 @@ Let K be the event that ends a gap [g0, g1), L its launch, and T the thread of L
 initialisation  until L's end, while T was in a call that the first use of the device makes long, or in the op
                 around it; what CUPTI calls loading
 profiler        until L's end, while the profiler's own work ran
-sync            until L, while T was in a synchronising call. And from g0 on for as long as T had waited in such
-                calls since its launch before L: without the wait, L would have come that much earlier
+sync            until L, while T was in a synchronising call. And from g0 on for as long as T had waited in
+                such calls since its launch before L: without the wait, L would have come that much earlier
 allocation      until L, while T was in a call that allocates or frees memory
 dispatch        until L, while T was inside an op
 host            until L, while T was outside any op: Python, data loading, sleep, logging
 launch          from L's start to its end, and then the latency that is usual in the trace (`CpuTime.latency`)
-queued          what is left until K: the work was in its stream's queue
+queued          what is left until K: the work was in its stream's queue, and nothing that was recorded ran
 back to back    the same, of at most `BACK_TO_BACK_NS` and between two events of one stream
 unlinked        all of it, where K has no launch in the trace
 
@@ -39,8 +39,8 @@ from tracetui.trace.intervals import EMPTY, Union, union
 from tracetui.trace.model import I8, I32, I64, Bool
 
 CAUSES = (
-    "initialisation", "profiler", "sync", "allocation", "dispatch", "host", "launch", "queued", "back to back",
-    "unlinked",
+    "initialisation", "profiler", "sync", "allocation", "dispatch", "host", "launch", "queued",
+    "back to back", "unlinked",
 )  # fmt: skip
 """A cause is an index into this. Pieces are arrays of shape (n, len(CAUSES)), int64, ns."""
 
@@ -52,7 +52,7 @@ CAUSE_TEXT = {
     "dispatch": "the CPU was in PyTorch ops",
     "host": "the CPU was outside any op",
     "launch": "the launch was on its way",
-    "queued": "queued, and did not start",
+    "queued": "queued; nothing recorded ran",
     "back to back": "from one kernel to the next",
     "unlinked": "no launch in the trace",
 }
@@ -148,10 +148,10 @@ class CauseTotal:
 
 
 class CpuTime:
-    """What the threads that launch were doing when, for the causes of idle time. Each thread is looked at once.
+    """What the threads that launch were doing when, for the causes of idle time.
 
-    For a thread there are five unions, each of which contains the one before: initialisation; and the profiler;
-    and synchronising calls; and allocation; and ops.
+    For a thread there are five unions, each of which contains the one before: initialisation; and the
+    profiler; and synchronising calls; and allocation; and ops. Each thread is looked at once.
     """
 
     def __init__(self, trace: Trace, gaps: Sequence[DeviceGaps] | None = None) -> None:
@@ -417,8 +417,8 @@ class IdleTime:
         return Causes(pieces, cause, event, launch, op, step, activity, waited_for)
 
     def _waited_for(self, queued: I64) -> I64:
-        """What ended just before K: the event that began the stretch, if on another stream; or work of another
-        device. -1 where nothing that was recorded did, and for stretches that are not in `queued`."""
+        """What ended just before K: the event that began the stretch, if on another stream; or work of
+        another device. -1 where nothing that was recorded did, and for stretches not in `queued`."""
         trace, found = self.trace, np.full(len(self.start), -1, dtype=np.int64)
         if not len(queued):
             return found

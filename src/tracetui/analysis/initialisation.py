@@ -107,9 +107,15 @@ def first_ops(trace: Trace, calls: I64) -> I64:
     kept = []
     for op in around.tolist():
         same = ops[trace.name[ops] == trace.name[op]]
-        others = same[same != op]
-        first = len(others) and trace.start[op] <= trace.start[others].min()
-        if first and trace.duration[op] >= FAR * float(np.median(trace.duration[others])):
+        end = trace.start[op] + trace.duration[op]
+        others = same[
+            (trace.start[same] >= end) | (trace.start[same] + trace.duration[same] <= trace.start[op])
+        ]
+        if (
+            len(others)
+            and trace.start[op] <= trace.start[others].min()
+            and trace.duration[op] >= FAR * float(np.median(trace.duration[others]))
+        ):
             kept.append(op)
     return np.array(kept, dtype=np.int64)
 

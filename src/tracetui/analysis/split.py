@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES, CpuTime, IdleTime, first_event
+from tracetui.analysis.causes import AT, CAUSES, CpuTime, IdleTime, first_event
 from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps
 from tracetui.analysis.kinds import is_communication
+from tracetui.analysis.scope import NEVER, launch_times
 from tracetui.analysis.select import named
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import Union
@@ -23,10 +24,16 @@ from tracetui.trace.model import I64
 BUSY_PARTS = ("compute", "communication", "copies")
 """Kernels other than collectives (and, where no kernel runs, memsets and copies within the device's memory);
 communication while nothing of that runs; copies from and to elsewhere while neither does."""
-COLUMNS = (*BUSY_PARTS, *CAUSES)
-"""Of the arrays here: busy, then idle by cause."""
+IN_FLIGHT = "in flight"
+"""Idle at the beginning of the recording, before work that was queued already: launched before the
+recording, or the first that is recorded of its stream. Taken out of `unlinked` and `queued`. What ran then is
+not known: work that is under way when a recording starts is not in the trace."""
+COLUMNS = (*BUSY_PARTS, *CAUSES, IN_FLIGHT)
+"""Of the arrays here: busy, then idle."""
 BUSY = slice(0, len(BUSY_PARTS))
 IDLE = slice(len(BUSY_PARTS), len(COLUMNS))
+_MAYBE_IN_FLIGHT = [AT["unlinked"], AT["queued"]]
+CAUSED = slice(len(BUSY_PARTS), len(COLUMNS) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,8 @@ class DeviceTime:
     gaps: DeviceGaps
     idle: IdleTime
     """The gaps, and the time before the first event and after the last."""
+    in_flight: IdleTime
+    """Those of them that end with work as in `IN_FLIGHT`."""
     computing: Union
     kernels: Union
     own: Union
@@ -47,7 +56,10 @@ class DeviceTime:
             one.within(low, high) for one in (self.computing, self.kernels, self.own, self.gaps.blocks)
         )
         busy = np.stack([computing + own - kernels, kernels - computing, all_ - own], axis=1)
-        return np.concatenate([busy, self.idle.within(low, high)], axis=1)
+        in_flight = self.in_flight.within(low, high)[:, _MAYBE_IN_FLIGHT]
+        idle = self.idle.within(low, high)
+        idle[:, _MAYBE_IN_FLIGHT] -= in_flight
+        return np.concatenate([busy, idle, in_flight.sum(1, keepdims=True)], axis=1)
 
     def lead(self, low: I64, high: I64) -> I64:
         """From the start of each [low, high) to the device's first event in it; 0 if it has none. Shape of
@@ -122,4 +134,8 @@ def _device_time(trace: Trace, gaps: DeviceGaps, cpu: CpuTime) -> DeviceTime:
     ended_by = np.concatenate([gaps.before, none])
     start, end, event, ended_by = (array[order] for array in (start, end, event, ended_by))
     idle = IdleTime(trace, start, end, event, ended_by, thread, cpu)
-    return DeviceTime(gaps, idle, computing, kernels, own)
+    opens = at[np.unique(trace.lane[at], return_index=True)[1]]  # sorted by (lane, start)
+    ended = event >= 0
+    early = np.flatnonzero(ended & ((launch_times(trace, event) == NEVER) | np.isin(event, opens)))
+    in_flight = IdleTime(trace, start[early], end[early], event[early], ended_by[early], thread, cpu)
+    return DeviceTime(gaps, idle, in_flight, computing, kernels, own)

@@ -105,8 +105,8 @@ class Steps:
 
 
 def step_windows(trace: Trace, steps: StepTable) -> tuple[I64, I64]:
-    """(starts, ends) of each step's window, in ns: until the next step starts; of the last one until its end on
-    the CPU or, if later, that of the device work that it launched."""
+    """(starts, ends) of each step's window, in ns: until the next step starts; of the last one until its end
+    on the CPU or, if later, that of the device work that it launched."""
     start = steps.start.copy()
     if not len(steps):
         return start, start.copy()

@@ -1,9 +1,10 @@
 """What holds a trace, or a part of it, back: the CPU, computing, communication or copies.
 
-A verdict rests on how the time of the devices splits (`tracetui.analysis.split`): in the steps, where a step's
-time runs until the next one starts, or in the whole recording where there are none. What says nothing of how
-the program runs on is taken out before: initialisation, the profiler's own work, and the lead-in, that is what
-a pipeline needs to fill in the first step (`Split.lead_ins`). The rest are the shares below; they add up to 1.
+A verdict rests on how the time of the devices splits (`tracetui.analysis.split`): in the steps, where a
+step's time runs until the next one starts, or in the whole recording where there are none. What says nothing
+of how the program runs on is taken out before: initialisation, the profiler's own work, the lead-in (what a
+pipeline needs to fill in the first step, `Split.lead_ins`), and what passes at the beginning while work of
+before the recording may run (`split.IN_FLIGHT`). The rest are the shares below; they add up to 1.
 
 Beside it stands the **launch delay**, the median time from a launch on the CPU to the start of its work (of a
 graph: of its first node). A few microseconds mean that nothing is queued.
@@ -14,10 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU
-from tracetui.analysis.split import BUSY, COLUMNS
+from tracetui.analysis.split import BUSY, COLUMNS, IN_FLIGHT
 from tracetui.trace.model import I64
 from tracetui.units import duration, percent
 
@@ -44,8 +43,8 @@ VERDICTS = (
 )  # fmt: skip
 
 PARTS = ("compute", "communication", "copies", "cpu", "queued", "unlinked")
-"""The parts of the judged time: `cpu` is idle time for the CPU's reasons (`OF_THE_CPU`), `queued` includes the
-time from one kernel to the next."""
+"""The parts of the judged time: `cpu` is idle time for the CPU's reasons (`OF_THE_CPU`), `queued` includes
+the time from one kernel to the next."""
 PART_WORDS = {
     "compute": "compute",
     "communication": "communication while nothing computes",
@@ -79,7 +78,7 @@ class Verdict:
     causes: tuple[int, ...] = ()
     """The idle time in it by `CAUSES`, ns. Initialisation and the profiler have 0."""
     left_out: tuple[tuple[str, int], ...] = ()
-    """What was taken out: ("lead-in" or a cause, ns)."""
+    """What was taken out: ("lead-in", "in flight" or a cause, ns)."""
     cpu: CpuTime | None = None
     """Of "CPU-only": what the CPU's time went to."""
 
@@ -119,7 +118,7 @@ def judge(time: I64 | None, launch_delay: int | None, base: str = OF_RECORDING, 
         return Verdict("not known", None, None, "There are no device events here.", base=base)
     values = dict(zip(COLUMNS, time.tolist(), strict=True))
     busy = int(time[BUSY].sum())
-    out = [("lead-in", lead_in), *((cause, values[cause]) for cause in NOT_THE_PROGRAMS)]
+    out = [("lead-in", lead_in), *((cause, values[cause]) for cause in (IN_FLIGHT, *NOT_THE_PROGRAMS))]
     left_out = tuple((what, length) for what, length in out if length)
     causes = tuple(0 if cause in NOT_THE_PROGRAMS else values[cause] for cause in CAUSES)
     cpu = sum(values[cause] for cause in OF_THE_CPU)
@@ -175,7 +174,10 @@ def _reason(
     else:
         first, second = sorted(PARTS, key=lambda part: -shares[part])[:2]
         reason += f". No one thing sets the pace: {PART_WORDS[first]} takes {busy_text(shares[first])}"
-        reason += f", {PART_WORDS[second]} {busy_text(shares[second])}." if shares[second] else "."
+        reason += f", {PART_WORDS[second]} {busy_text(shares[second])}" if shares[second] else ""
+        if "communication" in (first, second) and shares["communication"]:
+            return f"{reason}. Communication includes waiting for other ranks."
+        reason += "."
     if shares["communication"] >= COMMUNICATION_SHARE * busy:
         reason += (
             f" {busy_text(shares['communication'] / busy)} of its busy time is communication while nothing "
@@ -193,6 +195,7 @@ def _largest(causes: tuple[int, ...], judged: int) -> str:
 
 _LEFT_OUT = {
     "lead-in": "before the first device event of the first step",
+    IN_FLIGHT: "at the beginning, with work queued and nothing recorded running",
     "initialisation": "of initialisation",
     "profiler": "of the profiler's own work",
 }
@@ -205,8 +208,3 @@ def _not_counted(left_out: tuple[tuple[str, int], ...], judged: int) -> str:
         if time >= WORTH_SAYING * (judged + time)
     ]
     return f" Not counted: {', '.join(told)}." if told else ""
-
-
-def sum_parts(time: I64) -> I64:
-    """The time of all devices and ranges. From shape (devices, n, len(COLUMNS)) to (len(COLUMNS),)."""
-    return np.asarray(time.sum(axis=(0, 1)), dtype=np.int64)

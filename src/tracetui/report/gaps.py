@@ -11,6 +11,7 @@ import numpy as np
 from tracetui.analysis.causes import CAUSE_TEXT, CAUSES, Causes, CauseTotal, cause_totals, lead_in_cause
 from tracetui.analysis.gaps import DeviceGaps
 from tracetui.analysis.results import Results
+from tracetui.analysis.scope import NEVER, launch_times
 from tracetui.cells import fit
 from tracetui.safe_text import plain
 from tracetui.tables import markdown
@@ -34,6 +35,8 @@ class GapReport:
     gaps: DeviceGaps
     totals: list[CauseTotal]
     lead_in: Causes | None
+    in_flight: bool
+    """Whether its first event was launched before the recording."""
     name: str
     """The device's name, safe to show; "" if the trace does not have it."""
     first: int
@@ -58,9 +61,11 @@ def gap_report(results: Results) -> list[GapReport]:
     reports, first = [], 0
     for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
         lead_in = lead_in_cause(results.trace, gaps, results.cpu_time()) if results.is_whole else None
+        first_event = lead_in.event if lead_in is not None else np.zeros(0, np.int64)
+        in_flight = bool((launch_times(results.trace, first_event) == NEVER).any())
         name = _device_name(results.trace, gaps.device)
         rank = results.trace.rank_of(gaps.device)
-        reports.append(GapReport(gaps, cause_totals(causes), lead_in, name, first, rank))
+        reports.append(GapReport(gaps, cause_totals(causes), lead_in, in_flight, name, first, rank))
         first += len(gaps)
     return reports
 
@@ -119,9 +124,10 @@ def lead_in_line(report: GapReport) -> str | None:
     """The time before the device's first event, and its cause."""
     if report.lead_in is None:
         return None
-    cause = CAUSES[report.lead_in.cause[0]]
-    begun = f"first event {duration(report.gaps.lead_in)} after the CPU's"
-    return f"{begun} ({cause}: {CAUSE_TEXT[cause]})"
+    (cause, _), *others = report.lead_in.parts(0)
+    text = "launched before the recording" if report.in_flight else CAUSE_TEXT[cause]
+    more = "".join(f", {other} {duration(time)}" for other, time in others)
+    return f"first event {duration(report.gaps.lead_in)} after the CPU's ({cause}: {text}{more})"
 
 
 def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) -> list[Line]:
@@ -131,7 +137,7 @@ def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) 
     title = "Longest gaps" if minimum <= 0 else f"Gaps of {duration(minimum)} and more"
     for report in gap_report(results):
         lines += [[]] if lines else []
-        lines.append([(headline(report), "title")])
+        lines.append([(fit(headline(report), width), "title")])
         if (lead_in := lead_in_line(report)) is not None:
             lines.append([(fit(f"  {lead_in}", width), "dim")])
         lines += [[], [("Idle by cause", "head")], *cause_lines(report.totals, report.gaps.idle, width)]

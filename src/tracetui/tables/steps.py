@@ -11,7 +11,7 @@ import numpy as np
 
 from tracetui.analysis.causes import CAUSES, CauseTotal
 from tracetui.analysis.scope import Scope
-from tracetui.analysis.split import IDLE
+from tracetui.analysis.split import COLUMNS, IDLE
 from tracetui.analysis.steps import StepRow, Steps
 from tracetui.analysis.verdict import PARTS, Verdict, busy_text
 from tracetui.cells import fit
@@ -23,14 +23,17 @@ from tracetui.tables.times import time_column
 from tracetui.tables.writers import Record, aligned, cells, markdown_table, records
 from tracetui.units import duration, plural, share
 
-SCREEN = """label window_length duration busy_share window_idle compute communication exposed_communication transfers
-    kernels launches verdict causes"""
-TEXT = """label window_length duration busy_share window_idle mostly compute communication copy launches kernels
-    unusual"""
+SCREEN = """label window_length duration busy_share window_idle compute communication exposed_communication
+    transfers kernels launches verdict causes"""
+TEXT = "label window_length busy_share window_idle mostly compute communication copy launches kernels unusual"
 JSON = """label start duration window_start window_length busy idle busy_share mostly compute communication
-    exposed_communication copy exposed_copy set launches kernels copies verdict unusual window_idle parts cpu"""
+    exposed_communication copy exposed_copy set launches kernels copies verdict unusual window_idle parts
+    cpu"""
 FILE = JSON.replace("mostly", "causes")
 """Files have a field for the idle time of each cause."""
+
+NOT_COUNTED = "busy: of the window without lead-in, initialisation, the profiler and work in flight"
+"""Under the steps, where a verdict leaves anything out."""
 
 Value = str | Callable[[StepRow], Any]
 """An attribute of a row, or a function of it."""
@@ -106,7 +109,7 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         .said("", lambda r: (rows[r].label, "title" if rows[r].number < 0 else ""), markdown_heading="Step")
         .filed(label=each("label"), step=each(lambda r: r.number if r.number >= 0 else None)),
         only_file("start", start_ns="start"),
-        time("duration", "on the CPU", 6, "on CPU", "-"),
+        time("duration", "on the CPU", 6),
         only_file("window_start", window_start_ns=lambda r: r.window[0]),
         time("window_length", "Window", 0, "window", "-").filed(window_ns=each("window_length")),
         only_file("busy", busy_ns="busy"),
@@ -155,7 +158,7 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
 def _idle_parts(row: StepRow) -> list[tuple[str, int]]:
     """The causes of the idle time of a row's window and their times in ns, largest first."""
     idle = row.judged[:, IDLE].sum(0)
-    return [(CAUSES[i], int(idle[i])) for i in np.argsort(-idle, kind="stable").tolist() if idle[i]]
+    return [(COLUMNS[IDLE][i], int(idle[i])) for i in np.argsort(-idle, kind="stable").tolist() if idle[i]]
 
 
 def parts_json(verdict: Verdict) -> list[Record]:
@@ -254,17 +257,19 @@ def verdict_json(verdict: Verdict) -> Record:
 def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
     """A line per step, then the time outside, then the whole. `limit`: most steps, 0 for all."""
     # Narrow terminals drop the least important columns.
-    left_out = {"duration", "launches", "communication", "copy"} if width < 100 else set()
+    left_out = {"launches", "communication", "copy"} if width < 100 else set()
     if left_out and any(row.communication for row in steps.rows):
         left_out = left_out - {"communication"} | {"kernels"}
     if steps.whole.busy == 0:  # a trace of the CPU alone
-        left_out = set(TEXT.split()) - {"label", "window_length", "duration", "unusual"}
+        left_out = set(TEXT.split()) - {"label", "window_length", "unusual"}
     rows = _text_rows(steps, limit)
     of_cpu = _of_cpu(rows)
     columns = f"label window_length {of_cpu} unusual" if of_cpu else TEXT
     shown = pick(step_columns(rows), columns, left_out)
     body = cells(shown, range(len(rows)))
     lines = aligned(shown, [[(fit(label, 24), style), *rest] for (label, style), *rest in body])
+    if any(row.verdict.left_out for row in steps.rows):
+        lines.append([(fit(f"  {NOT_COUNTED}", width), "dim")])
     if limit and len(steps.rows) > limit:
         lines.insert(limit + 1, [(f"  and {plural(len(steps.rows) - limit, 'step')} more", "dim")])
     if not steps.rows:

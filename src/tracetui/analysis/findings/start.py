@@ -54,7 +54,7 @@ def initialisation(results: Results) -> Iterator[Finding]:
     told = ", ".join(
         f"{short_name(trace.names[int(names[i])], 'cuda_runtime')} ({duration(spent[i])})" for i in order
     )
-    first = at[np.argsort(-trace.duration[at], kind="stable")]
+    first = at[np.lexsort((-trace.duration[at], trace.kind[at] == Kind.CPU_OP))]
     yield Finding(
         "initialisation",
         "info",

@@ -14,9 +14,9 @@ from tracetui.analysis.gaps import DeviceGaps
 from tracetui.analysis.glossary import CAUSES as WORDS
 from tracetui.analysis.launches import short_kernels
 from tracetui.analysis.results import Results
-from tracetui.analysis.split import BUSY, IDLE
+from tracetui.analysis.split import BUSY, CAUSED
 from tracetui.analysis.verdict import busy_text
-from tracetui.trace.model import I64
+from tracetui.trace.model import I64, Kind
 from tracetui.units import capital, duration, share, verb
 
 LITTLE_USE = 0.5
@@ -32,7 +32,7 @@ _ADVICE = {
     "sync": "Take out what makes the CPU wait in between: .item(), .cpu(), nonzero, printing a tensor.",
     "allocation": "Let the caching allocator keep its memory: no empty_cache() in the loop, stable shapes.",
     "launch": "Many launches one after another: fuse small kernels, or use CUDA graphs.",
-    "queued": "Look at what the device waits for: another stream, an event, a copy, work of before the recording.",
+    "queued": "Look at what the device waits for: another stream, an event, a copy, another process.",
     "back to back": "Fuse kernels that follow one another: torch.compile, or fused ops.",
     "unlinked": "The trace lacks the launches: record CPU activity as well.",
 }
@@ -62,7 +62,7 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
             "overhead_bound",
             "high",
             f"Overhead-bound: {device} is busy {busy_text(idle.busy_share)} {verdict.base}",
-            f"{_idle_text(idle, verdict.base)} {text}",
+            f"{_idle_text(results, idle)} {text}",
             _ADVICE[cause],
             idle.evidence,
             numbers,
@@ -81,7 +81,7 @@ def little_use(results: Results) -> Iterator[Finding]:
                 "little_use",
                 "high",
                 f"{device} is busy only {busy_text(idle.busy_share)} {verdict.base}",
-                _idle_text(idle, verdict.base),
+                _idle_text(results, idle),
                 _ADVICE[idle.main],
                 idle.evidence,
                 idle.numbers,
@@ -98,7 +98,7 @@ def idle_time(results: Results) -> Iterator[Finding]:
                 "idle_time",
                 "medium" if part >= MUCH_IDLE else "low",
                 f"{device} is idle {share(part)} {verdict.base}",
-                _idle_text(idle, verdict.base),
+                _idle_text(results, idle),
                 _ADVICE[idle.main],
                 idle.evidence,
                 idle.numbers,
@@ -145,7 +145,7 @@ def _idle(results: Results) -> Iterator[_Idle]:
     """The devices that ran anything, with why they did not all the time."""
     low, high = results.judged_range()
     for device, time in zip(results.split().devices, results.judged_times(), strict=True):
-        causes = time[IDLE].copy()
+        causes = time[CAUSED].copy()
         causes[[CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]] = 0
         if not time[BUSY].any() or not causes.any():
             continue
@@ -158,7 +158,12 @@ def _idle(results: Results) -> Iterator[_Idle]:
         yield _Idle(device.gaps, int(time[BUSY].sum()), causes, first_of(ended_by if len(ended_by) else last))
 
 
-def _idle_text(idle: _Idle, base: str) -> str:
-    told = "; ".join(f"for {duration(idle.causes[i])} {WORDS[CAUSES[i]]}" for i in idle.largest)
-    text = f"Of {duration(idle.busy + idle.idle)} {base} the device is busy for {duration(idle.busy)}. "
-    return f"{text}Of its idle time, {told}."
+def _idle_text(results: Results, idle: _Idle) -> str:
+    words = dict(WORDS)
+    if not results.trace.is_kind(Kind.CPU_OP).any():
+        words["host"] = "the CPU was in none of these calls (the trace has no ops)"
+    told = "; ".join(f"for {duration(idle.causes[i])} {words[CAUSES[i]]}" for i in idle.largest)
+    verdict = results.verdict()
+    counted = " that count" if verdict.left_out else ""
+    time = f"{duration(idle.busy + idle.idle)} {verdict.base}{counted}"
+    return f"Of {time} the device is busy for {duration(idle.busy)}. Of its idle time, {told}."
