@@ -1,4 +1,4 @@
-"""Files that a tool has merged from those of several ranks: labels, devices, and ids that several ranks use."""
+"""Files that a tool has merged from those of several ranks: labels, devices, and ids that several use."""
 
 from __future__ import annotations
 

@@ -56,8 +56,8 @@ class StepTable:
     """`ProfilerStep`, or the annotation that was chosen or found."""
     source: str = ""
     """Where the steps come from: "ProfilerStep" (in a file of several ranks "ProfilerStep of RANK"),
-    "Optimizer.step", "annotation NAME" (chosen or found), or "repeats" (see `step_sources`); "" where there are
-    none. Safe to show."""
+    "Optimizer.step", "annotation NAME" (chosen or found), or "repeats" (see `step_sources`); "" where
+    there are none. Safe to show."""
 
     @property
     def annotated(self) -> bool:
@@ -120,8 +120,8 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
 
 
 def _one_process(trace: Trace, at: I64, start: I64, end: I64) -> tuple[Bool, str] | None:
-    """In a file of several ranks, whose steps overlap: (mask of those of the process that launched most device
-    time, " of RANK"). None for other files."""
+    """In a file of several ranks, whose steps overlap: (mask of those of the process that launched most, " of
+    RANK"). None for other files."""
     process = np.array([lane.process for lane in trace.lanes], dtype=np.int64)[trace.lane[at]]
     ranks = {trace.processes[int(i)].rank for i in np.unique(process)}
     if len(ranks) < 2 or bool(np.all(np.maximum.accumulate(end[:-1]) <= start[1:])):

@@ -29,6 +29,8 @@ TEXT = "label window_length busy_share window_idle mostly compute communication 
 JSON = """label start duration window_start window_length busy idle busy_share mostly compute communication
     exposed_communication copy exposed_copy set launches kernels copies verdict unusual window_idle parts
     cpu"""
+CPU = "cpu_ops cpu_loading cpu_communication cpu_outside"
+"""What stands in the place of the others in a trace of the CPU alone."""
 FILE = JSON.replace("mostly", "causes")
 """Files have a field for the idle time of each cause."""
 
@@ -208,9 +210,9 @@ def _of_cpu(rows: Sequence[StepRow]) -> str:
     times = [row.verdict.cpu for row in rows if row.verdict.cpu is not None]
     if not times:
         return ""
-    loaded = " cpu_loading" if any(t.data_loading for t in times) else ""
-    talked = " cpu_communication" if any(t.exposed_communication for t in times) else ""
-    return f"cpu_ops{loaded}{talked} cpu_outside"
+    empty = set() if any(t.data_loading for t in times) else {"cpu_loading"}
+    empty |= set() if any(t.exposed_communication for t in times) else {"cpu_communication"}
+    return " ".join(key for key in CPU.split() if key not in empty)
 
 
 def steps_table(steps: Steps) -> Table:
