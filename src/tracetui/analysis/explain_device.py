@@ -177,9 +177,10 @@ def _timing(trace: Trace, i: int) -> list[str]:
             why.append(f"It {starts}: nothing was queued, the device waited for it.")
     if before is not None and start - before >= NEGLIGIBLE_NS:
         gap = np.array([before], dtype=np.int64), trace.start[i : i + 1], np.array([i], dtype=np.int64)
-        cause = causes.CAUSES[int(causes.explain(trace, *gap).cause[0])]
-        idle = duration(start - before)
-        why.append(f"The device stood idle for {idle} before it: {glossary.CAUSES[cause]}.")
+        parts = causes.explain(trace, *gap).parts(0)
+        told = [f"{duration(time)} {glossary.CAUSES[cause]}" for cause, time in parts]
+        told = told if len(parts) > 1 else [glossary.CAUSES[parts[0][0]]]
+        why.append(f"The device stood idle for {duration(start - before)} before it: {'; '.join(told)}.")
     return why
 
 
