@@ -153,8 +153,8 @@ def gaps_markdown(results: Results, minimum: int = 0, limit: int = 20) -> str:
 
 
 def cause_text(results: Results, gap: int) -> str:
-    """Why a gap is there: `host: the CPU was outside any op; sync 1.20 ms`. Other causes are named from a tenth
-    of it on."""
+    """Why a gap is there: `host: the CPU was outside any op; sync 1.20 ms`. Other causes are named from a
+    tenth of it on."""
     causes = results.causes()
     (cause, _), *others = causes.parts(gap)
     text = CAUSE_TEXT[cause]
