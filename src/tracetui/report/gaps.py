@@ -105,11 +105,11 @@ def _device_json(report: GapReport) -> dict[str, Any]:
 
 
 def headline(report: GapReport) -> str:
-    """One line about a device."""
+    """One line about a device; its span is from its first to its last event."""
     gaps = report.gaps
     name = f" ({report.name})" if report.name else ""
     idle = f"idle {duration(gaps.idle)} in {plural(len(gaps), 'gap')}"
-    return f"GPU {gaps.device}{name}: first to last event {duration(gaps.span)}, {idle}"
+    return f"GPU {gaps.device}{name}: span {duration(gaps.span)}, {idle}"
 
 
 def lead_in_line(report: GapReport) -> str | None:
@@ -118,8 +118,10 @@ def lead_in_line(report: GapReport) -> str | None:
         return None
     (cause, _), *others = report.lead_in.parts(0)
     text = "launched before the recording" if report.in_flight else CAUSE_TEXT[cause]
-    more = "".join(f", {other} {duration(time)}" for other, time in others)
-    return f"first event {duration(report.gaps.lead_in)} after the CPU's ({cause}: {text}{more})"
+    why = f"{cause}: {text}"
+    if others:
+        why = ", ".join(f"{name} {duration(time)}" for name, time in report.lead_in.parts(0)[:2])
+    return f"first event {duration(report.gaps.lead_in)} after the CPU's ({why})"
 
 
 def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) -> list[Line]:
