@@ -344,6 +344,14 @@ def test_the_children_named_are_those_that_take_most_over_all_calls(tmp_path: Pa
     assert evidence(trace, finding) == ["aten::linear", "aten::t"]
 
 
+def test_an_op_that_hands_its_work_on_is_no_finding(tmp_path: Path) -> None:
+    """aten::linear is aten::addmm: that it spends its time there says nothing."""
+    events = [cpu("aten::linear", 0, 100), cpu("aten::t", 1, 18), cpu("aten::addmm", 20, 76)]
+    assert found(trace_of(tmp_path, *events), "look_at_the_children") is None
+    events = [cpu("aten::linear", 0, 100), cpu("aten::to", 1, 20), cpu("aten::addmm", 22, 76)]
+    assert found(trace_of(tmp_path, *events), "look_at_the_children") is not None
+
+
 def test_the_advice_on_compiled_code_knows_its_graphs(tmp_path: Path) -> None:
     call = [cpu("Torch-Compiled Region: 0/0", 100, 100), cpu("TorchDynamo Cache Lookup", 50, 20)]
     finding = found(trace_of(tmp_path, *call), "compiled_overhead")

@@ -166,7 +166,9 @@ class CpuTime:
         self.work = work_of_devices(trace)
         work = np.concatenate([np.zeros(0, np.int64), *self.work.values()])
         work = work[trace.launch[work] >= 0]
-        self._launches = np.unique(trace.launch[work]).astype(np.int64)
+        launches = np.zeros(len(trace), dtype=np.bool_)
+        launches[trace.launch[work]] = True
+        self._launches = np.flatnonzero(launches)
         self._blocking = _blocking_copies(trace, work)
         self._lanes: dict[int, tuple[tuple[Union, ...], Union]] = {}
         self.latency = _latency(trace, find_gaps(trace) if gaps is None else gaps)
@@ -283,10 +285,17 @@ def cause_table(count: npt.NDArray[np.int64], length: I64) -> list[CauseTotal]:
 
 
 def explain(
-    trace: Trace, start: I64, end: I64, event: I64, steps: StepTable | None = None, cpu: CpuTime | None = None
+    trace: Trace,
+    start: I64,
+    end: I64,
+    event: I64,
+    before: I64 | None = None,
+    steps: StepTable | None = None,
+    cpu: CpuTime | None = None,
 ) -> Causes:
-    """The causes of idle stretches [start, end) in ns, each ended by the device event `event`."""
-    idle = IdleTime(trace, start, end, event, cpu=cpu)
+    """The causes of idle stretches [start, end) in ns, each ended by the device event `event`, and begun by
+    `before`."""
+    idle = IdleTime(trace, start, end, event, before, cpu=cpu)
     every = np.arange(len(idle.start))
     return idle.causes(every, idle.start, idle.end, find_steps(trace) if steps is None else steps)
 

@@ -94,7 +94,8 @@ def first_ops(trace: Trace, calls: I64) -> I64:
     event = loading(trace)
     middle = trace.start[event] + trace.duration[event] // 2
     inner = [calls]
-    for lane in np.unique(trace.lane[plausible(trace, Kind.RUNTIME)]).tolist():
+    threads = [i for i, lane in enumerate(trace.lanes) if lane.kind == "thread"] if len(event) else []
+    for lane in threads:
         at = deepest_at(trace, np.full(len(middle), lane, dtype=np.int64), middle)
         inner.append(at[at >= 0])
     within = np.unique(np.concatenate(inner))

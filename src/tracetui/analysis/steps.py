@@ -19,7 +19,7 @@ from tracetui.analysis.cpu_verdict import cpu_work
 from tracetui.analysis.gaps import work_of_devices
 from tracetui.analysis.kinds import time_by_kind
 from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times, step_of
-from tracetui.analysis.split import BUSY, IDLE, Split
+from tracetui.analysis.split import BUSY, COLUMNS, IDLE, Split
 from tracetui.analysis.verdict import OF_RECORDING, OF_STEP, OF_STEPS, Verdict, judge
 from tracetui.trace import Trace
 from tracetui.trace.model import I64, Bool
@@ -58,6 +58,8 @@ class StepRow:
     its last."""
     window_idle: int
     """All of the window in which a device ran nothing, over all devices."""
+    window_causes: tuple[tuple[str, int], ...]
+    """`window_idle` by cause, and `split.IN_FLIGHT`: (cause, ns), largest first."""
     idle_by_cause: tuple[CauseTotal, ...]
     """Largest first; adds up to `idle`."""
     compute: int
@@ -160,11 +162,13 @@ def summarize_steps(trace: Trace, annotation: str | None = None, split: Split | 
             split_time, idled, counts = time[:, min(at, count)], idle[min(at, count)], gaps[min(at, count)]
         left_out = lead_in if at == 0 and count else np.zeros_like(lead_in)
         of_all = split_time.sum(0)
+        order = np.argsort(-of_all[IDLE], kind="stable").tolist()
         delay = int(kinds.delay[at]) if kinds.delay[at] >= 0 else None
         judged = split_time - left_out
         return StepRow(
             label=label, number=number, event=event, start=span[0], duration=span[1], window=window,
             busy=int(of_all[BUSY].sum()), idle=int(idled.sum()), window_idle=int(of_all[IDLE].sum()),
+            window_causes=tuple((COLUMNS[IDLE][i], int(of_all[IDLE][i])) for i in order if of_all[IDLE][i]),
             idle_by_cause=tuple(cause_table(counts, idled)),
             **{field: int(getattr(kinds, field)[at]) for field in OF_KINDS},
             verdict=_judge(judged, delay, base, int(left_out.sum())), judged=judged,

@@ -19,6 +19,7 @@ from tracetui.tables.gaps import JSON, TEXT, gap_columns, gaps_text
 from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.lines import Line, Span, bar, columns
 from tracetui.tables.model import pick
+from tracetui.tables.names import short_of
 from tracetui.tables.steps import causes_json
 from tracetui.tables.writers import markdown_table, records
 from tracetui.trace import Trace
@@ -112,12 +113,12 @@ def _device_json(report: GapReport) -> dict[str, Any]:
 
 
 def headline(report: GapReport) -> str:
-    """One line about a device."""
+    """One line about a device; its span is from its first to its last event."""
     gaps = report.gaps
     name = f" ({report.name})" if report.name else ""
     idle = f"idle {duration(gaps.idle)} in {plural(len(gaps), 'gap')}"
     rank = f"[{report.rank}] " if report.rank else ""
-    return f"{rank}GPU {gaps.device}{name}: {idle}, of {duration(gaps.span)} from first to last event"
+    return f"{rank}GPU {gaps.device}{name}: span {duration(gaps.span)}, {idle}"
 
 
 def lead_in_line(report: GapReport) -> str | None:
@@ -126,8 +127,10 @@ def lead_in_line(report: GapReport) -> str | None:
         return None
     (cause, _), *others = report.lead_in.parts(0)
     text = "launched before the recording" if report.in_flight else CAUSE_TEXT[cause]
-    more = "".join(f", {other} {duration(time)}" for other, time in others)
-    return f"first event {duration(report.gaps.lead_in)} after the CPU's ({cause}: {text}{more})"
+    why = f"{cause}: {text}"
+    if others:
+        why = ", ".join(f"{name} {duration(time)}" for name, time in report.lead_in.parts(0)[:2])
+    return f"first event {duration(report.gaps.lead_in)} after the CPU's ({why})"
 
 
 def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) -> list[Line]:
@@ -158,6 +161,20 @@ def gaps_markdown(results: Results, minimum: int = 0, limit: int = 20) -> str:
         text += "\n" + causes_markdown(report.totals, report.gaps.idle)
         text += "\n" + markdown_table(shown, report.longest(minimum, limit)[0]) + "\n"
     return text or f"{NO_DEVICE}\n"
+
+
+def cause_text(results: Results, gap: int) -> str:
+    """Why a gap is there: `host: the CPU was outside any op; sync 1.20 ms`. Other causes are named from a
+    tenth of it on."""
+    causes = results.causes()
+    (cause, _), *others = causes.parts(gap)
+    text = CAUSE_TEXT[cause]
+    waited_for = int(causes.waited_for[gap])
+    if cause == "queued" and waited_for >= 0:
+        text = f"queued until {short_of(results.trace, waited_for)} was done"
+    in_flight = launch_times(results.trace, causes.event[gap : gap + 1])[0] == NEVER
+    text = "launched before the recording" if cause == "unlinked" and in_flight else text
+    return f"{cause}: {text}" + "".join(f"; {other} {duration(time)}" for other, time in others)
 
 
 # Idle time by cause

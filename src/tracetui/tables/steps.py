@@ -11,7 +11,6 @@ import numpy as np
 
 from tracetui.analysis.causes import CAUSES, CauseTotal
 from tracetui.analysis.scope import Scope
-from tracetui.analysis.split import COLUMNS, IDLE
 from tracetui.analysis.steps import StepRow, Steps
 from tracetui.analysis.verdict import PARTS, Verdict, busy_text
 from tracetui.cells import fit
@@ -34,7 +33,7 @@ CPU = "cpu_ops cpu_loading cpu_communication cpu_outside"
 FILE = JSON.replace("mostly", "causes")
 """Files have a field for the idle time of each cause."""
 
-NOT_COUNTED = "busy: of the window without lead-in, initialisation, the profiler and work in flight"
+NOT_COUNTED = "busy: without lead-in, initialisation, the profiler and work in flight"
 """Under the steps, where a verdict leaves anything out."""
 
 Value = str | Callable[[StepRow], Any]
@@ -84,10 +83,10 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         return busy_text(part) if part is not None else "-"
 
     def mostly(r: int) -> str:
-        return next((cause for cause, _ in _idle_parts(rows[r])), "-")
+        return next((cause for cause, _ in rows[r].window_causes), "-")
 
     def causes(r: int) -> str:
-        parts = [f"{cause} {share(time / rows[r].window_idle)}" for cause, time in _idle_parts(rows[r])]
+        parts = [f"{cause} {share(time / rows[r].window_idle)}" for cause, time in rows[r].window_causes]
         return ", ".join(parts[:3]) or "-"
 
     def idle_of(cause: str) -> Value:
@@ -144,7 +143,11 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
             verdict_busy_share=each(lambda r: json_share(r.verdict.busy_share)),
         ),
         Column("parts").filed(
-            parts=each(lambda r: parts_json(r.verdict)), left_out=each(lambda r: left_out_json(r.verdict))
+            window_idle_by_cause=each(
+                lambda r: [{"cause": cause, "duration_ns": time} for cause, time in r.window_causes]
+            ),
+            parts=each(lambda r: parts_json(r.verdict)),
+            left_out=each(lambda r: left_out_json(r.verdict)),
         ),
         Column("cpu").filed(cpu=each(lambda r: cpu_json(r.verdict))),
         of_cpu("cpu_ops", "in ops", "ops"),
@@ -155,12 +158,6 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         .said("", lambda r: ("unusual", "warn") if rows[r].unusual else "")
         .filed(unusual=each("unusual")),
     )
-
-
-def _idle_parts(row: StepRow) -> list[tuple[str, int]]:
-    """The causes of the idle time of a row's window and their times in ns, largest first."""
-    idle = row.judged[:, IDLE].sum(0)
-    return [(COLUMNS[IDLE][i], int(idle[i])) for i in np.argsort(-idle, kind="stable").tolist() if idle[i]]
 
 
 def parts_json(verdict: Verdict) -> list[Record]:
