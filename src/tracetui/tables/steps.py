@@ -14,6 +14,7 @@ from tracetui.analysis.scope import Scope
 from tracetui.analysis.steps import StepRow, Steps
 from tracetui.analysis.verdict import PARTS, Verdict, busy_text
 from tracetui.cells import fit
+from tracetui.tables.gaps import field
 from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.lines import Line
 from tracetui.tables.model import I64, Column, Columns, Table, by_key, pick
@@ -26,8 +27,8 @@ SCREEN = """label window_length duration busy_share window_idle compute communic
 TEXT = "label window_length busy_share window_idle mostly compute communication copy launches kernels unusual"
 JSON = """label start duration window_start window_length busy idle busy_share mostly compute communication
     exposed_communication copy exposed_copy set launches kernels copies verdict unusual window_idle parts"""
-FILE = JSON.replace("mostly", "causes")
-"""Files have a field for the idle time of each cause."""
+FILE = JSON.replace("mostly", "causes").replace("parts", "judged")
+"""Files have a field for the idle time of each cause, and for each part of what a verdict is about."""
 
 NOT_COUNTED = "busy: without lead-in, initialisation, the profiler and work in flight"
 """Under the steps, where a verdict leaves anything out."""
@@ -88,6 +89,9 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
     def idle_of(cause: str) -> Value:
         return lambda row: next((t.duration for t in row.idle_by_cause if t.cause == cause), 0)
 
+    def judged(part: str) -> Value:
+        return lambda row: dict(zip(PARTS, row.verdict.parts, strict=False)).get(part, 0)
+
     # Columns that are empty in all rows are dropped first.
     talk = any(r.communication for r in rows)
     copied = np.array([r.copy + r.set for r in rows], dtype=np.int64)
@@ -109,7 +113,7 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         .said("mostly", mostly)
         .filed(idle_by_cause=each(lambda r: causes_json(r.idle_by_cause))),
         Column("causes", "Idle because of", causes, right=False, clauses=True).filed(
-            **{f"idle_{cause.replace(' ', '_')}_ns": each(idle_of(cause)) for cause in CAUSES}
+            **{f"idle_{field(cause)}": each(idle_of(cause)) for cause in CAUSES}
         ),
         time("compute", "Compute", 7, "compute"),
         replace(time("communication", "Comm.", 1 if talk else 8, "comm", "-"), markdown_heading="Comm."),
@@ -128,6 +132,7 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
             communication_share=each(lambda r: json_share(r.verdict.communication_share)),
             verdict_busy_share=each(lambda r: json_share(r.verdict.busy_share)),
         ),
+        Column("judged").filed(**{f"judged_{part}_ns": each(judged(part)) for part in PARTS}),
         Column("parts").filed(
             window_idle_by_cause=each(
                 lambda r: [{"cause": cause, "duration_ns": time} for cause, time in r.window_causes]
