@@ -15,6 +15,7 @@ from tracetui.analysis.steps import StepRow, Steps
 from tracetui.analysis.verdict import PARTS, Verdict, busy_text
 from tracetui.cells import fit
 from tracetui.tables import markdown
+from tracetui.tables.gaps import field
 from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.lines import Line
 from tracetui.tables.model import I64, Column, Columns, Table, by_key, pick
@@ -30,8 +31,8 @@ JSON = """label start duration window_start window_length busy idle busy_share m
     cpu"""
 CPU = "cpu_ops cpu_loading cpu_communication cpu_outside"
 """What stands in the place of the others in a trace of the CPU alone."""
-FILE = JSON.replace("mostly", "causes")
-"""Files have a field for the idle time of each cause."""
+FILE = JSON.replace("mostly", "causes").replace("parts", "judged").replace("cpu", CPU)
+"""Files have a field for the idle time of each cause, and for each part of what a verdict is about."""
 
 NOT_COUNTED = "busy: without lead-in, initialisation, the profiler and work in flight"
 """Under the steps, where a verdict leaves anything out."""
@@ -92,15 +93,20 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
     def idle_of(cause: str) -> Value:
         return lambda row: next((t.duration for t in row.idle_by_cause if t.cause == cause), 0)
 
-    def of_cpu(key: str, title: str, field: str) -> Column:
+    def of_cpu(key: str, title: str, of: str) -> Column:
         """A part of the CPU's time, in a trace that has no other."""
         times = [row.verdict.cpu for row in rows]
-        parts = np.array([getattr(t, field) / t.span if t else 0.0 for t in times])
+        parts = np.array([getattr(t, of) / t.span if t else 0.0 for t in times])
 
         def text(r: int) -> str:
             return share(parts[r]) if parts[r] else "-"
 
-        return Column(key, title, text, lambda: parts, max(7, len(title) + 1)).said(title, text)
+        spent = [getattr(t, of) if t else None for t in times]
+        column = Column(key, title, text, lambda: parts, max(7, len(title) + 1)).said(title, text)
+        return column.filed(**{f"{key}_ns": lambda at: [spent[i] for i in at.tolist()]})
+
+    def judged(part: str) -> Value:
+        return lambda row: dict(zip(PARTS, row.verdict.parts, strict=False)).get(part, 0)
 
     # Columns that are empty in all rows are dropped first.
     talk = any(r.communication for r in rows)
@@ -123,7 +129,7 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         .said("mostly", mostly)
         .filed(idle_by_cause=each(lambda r: causes_json(r.idle_by_cause))),
         Column("causes", "Idle because of", causes, right=False, clauses=True).filed(
-            **{f"idle_{cause.replace(' ', '_')}_ns": each(idle_of(cause)) for cause in CAUSES}
+            **{f"idle_{field(cause)}": each(idle_of(cause)) for cause in CAUSES}
         ),
         time("compute", "Compute", 7, "compute"),
         replace(time("communication", "Comm.", 1 if talk else 8, "comm", "-"), markdown_heading="Comm."),
@@ -142,6 +148,7 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
             communication_share=each(lambda r: json_share(r.verdict.communication_share)),
             verdict_busy_share=each(lambda r: json_share(r.verdict.busy_share)),
         ),
+        Column("judged").filed(**{f"judged_{part}_ns": each(judged(part)) for part in PARTS}),
         Column("parts").filed(
             window_idle_by_cause=each(
                 lambda r: [{"cause": cause, "duration_ns": time} for cause, time in r.window_causes]
