@@ -162,6 +162,11 @@ def plural(count: int, noun: str, many: str = "") -> str:
     return f"{count:,} {noun if count == 1 else many}"
 
 
+def capital(text: str) -> str:
+    """A text with a capital letter first, the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
 def verb(count: int, many: str) -> str:
     """A verb that agrees with a count: `1 call takes`, `2 calls take`."""
     return f"{many}s" if count == 1 else many

@@ -327,7 +327,8 @@ def test_a_chain_lists_the_longest(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("alone", "fires"), [(99, False), (100, True)])
 def test_a_tenth_of_communication_is_enough(tmp_path: Path, alone: float, fires: bool) -> None:
     events = [
-        *run(100, 900 - alone, 1),
+        launch(100, 1),
+        kernel(100, 900 - alone, 1),
         *run(950 - alone, 50 + alone, 2, TALK, stream=13),
         *run(1000, 100, 3),
     ]

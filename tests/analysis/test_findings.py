@@ -25,30 +25,31 @@ WILD = DATA.parent.parent.parent / "shared" / "traces" / "wild"
 
 RECORDED = {
     "llama_train": "overhead_bound short_calls metadata_only",
-    "matmul_add_4096_warm_compile": "copy_before_product hotspot compiled_overhead waiting_at_the_end",
+    "matmul_add_4096_warm_compile": "idle_time copy_before_product hotspot compiled_overhead "
+    "waiting_at_the_end",
     "matmul_add_4096_warm_eager": "hotspot waiting_at_the_end",
     "matmul_add_64_cold_eager": "overhead_bound cold_start",
     "matmul_add_64_nosched_20": "overhead_bound cold_start profiler_overhead",
     "matmul_add_64_warm_eager": "overhead_bound wide_first_step",
-    "mlp_compile": "before_the_first_op compiled_overhead fused_kernels hotspot",
-    "mlp_eager": "metadata_only",
+    "mlp_compile": "idle_time before_the_first_op compiled_overhead fused_kernels hotspot",
+    "mlp_eager": "idle_time metadata_only",
 }
 """Every rule that fires, per trace of an H200: those that are not named must not."""
 
 SAMPLES = {
     "attention_naive": "waiting_at_the_end unfused_attention",
-    "attention_sdpa": "hotspot wide_first_step",
+    "attention_sdpa": "idle_time hotspot wide_first_step",
     "linear": "overhead_bound wide_first_step metadata_only",
     "llm_decode": "overhead_bound short_calls metadata_only",
     "matmul_add_4096_compile": "copy_before_product hotspot compiled_overhead waiting_at_the_end",
     "matmul_add_4096_eager": "hotspot waiting_at_the_end",
     "matmul_add_64_20_steps": "overhead_bound cold_start profiler_overhead",
-    "matmul_add_64_cold": "overhead_bound cold_start",
+    "matmul_add_64_cold": "initialisation overhead_bound cold_start",
     "matmul_add_64_warm": "overhead_bound wide_first_step",
     "mlp_compile": "hotspot compiled_overhead fused_kernels waiting_at_the_end",
     "mlp_cuda_graph": "cuda_graphs compiled_overhead fused_kernels waiting_at_the_end",
     "mlp_eager": "waiting_at_the_end",
-    "mlp_liger": "hotspot",
+    "mlp_liger": "idle_time hotspot",
     "train": "overhead_bound short_calls metadata_only",
     "train_ddp": "waiting_at_the_end",
     "train_memory": "overhead_bound short_calls metadata_only",
@@ -58,16 +59,16 @@ SAMPLES = {
 OTHERS = {
     "a100_nccl_rank0of2_2024.json.gz": "overhead_bound short_calls metadata_only",
     "gloo_cpu_only_rank34.pt.trace.json.gz": "",
-    "h100_owlv2_stack_mem.json.gz": "data_loading blocking_calls pageable_memory unaligned_products "
-    "metadata_only unfused_attention recording_cost",
-    "mi210_gpu_only.json.gz": "memory_bound waiting_at_the_end",
+    "h100_owlv2_stack_mem.json.gz": "overhead_bound data_loading blocking_calls pageable_memory "
+    "unaligned_products metadata_only unfused_attention recording_cost",
+    "mi210_gpu_only.json.gz": "idle_time memory_bound waiting_at_the_end",
     "mtia_inference.json.gz": "before_the_first_op",
     "resnet50_2020_bare_array.pt.trace.json.gz": "little_use fp32_products short_calls "
     "pageable_memory data_loading",
     "v100_overlapping_kernels_2022.json.gz": "blocking_calls cuda_graphs fp32_products",
     "vllm_mi300_graph.json.gz": "cuda_graphs hotspot",
-    "dlrm_8ranks/worker0_step_12.1694128201545.pt.trace.json": "communication data_loading blocking_calls "
-    "short_calls metadata_only",
+    "dlrm_8ranks/worker0_step_12.1694128201545.pt.trace.json": "overhead_bound communication data_loading "
+    "blocking_calls short_calls metadata_only",
     "chrome65_timeline.json": "",
     "torchtitan_chromium_events.json": "",
     "truncated_partial.json": "",

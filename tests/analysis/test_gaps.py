@@ -63,7 +63,7 @@ def check_against_hand(trace: Trace) -> int:
         assert (trace.start[gaps.before] + trace.duration[gaps.before] == gaps.start).all()
         assert (trace.start[gaps.after] == gaps.end).all()
         causes = gap_causes(trace, gaps)
-        totals = cause_totals(gaps, causes)
+        totals = cause_totals(causes)
         assert sum(t.duration for t in totals) == gaps.idle
         assert sum(t.gaps for t in totals) == len(gaps)
     return len(found)
@@ -103,10 +103,10 @@ BEFORE = (launch(0, 1), kernel(10, 90, 1))
             [cpu("Activity Buffer Request", 105, 150, "overhead"), launch(290, 2), kernel(300, 10, 2)],
         ),
         ("launch", [launch(97, 2, 6), kernel(108, 10, 2)]),
-        ("launch", [launch(92, 2, 4), kernel(108, 10, 2)]),
-        ("dependency", [launch(20, 2), kernel(108, 10, 2)]),
-        ("dependency", [launch(20, 2), cpu("Buffer Flush", 101, 5, "overhead"), kernel(108, 10, 2)]),
-        ("dependency", [launch(110, 2), kernel(300, 10, 2)]),
+        ("queued", [launch(92, 2, 4), kernel(108, 10, 2)]),
+        ("queued", [launch(20, 2), kernel(108, 10, 2)]),
+        ("queued", [launch(20, 2), cpu("Buffer Flush", 101, 5, "overhead"), kernel(108, 10, 2)]),
+        ("queued", [launch(110, 2), kernel(300, 10, 2)]),
         ("host", [launch(280, 2), kernel(320, 10, 2)]),
         ("unlinked", [kernel(300, 10, 2)]),
     ],

@@ -100,9 +100,9 @@ def check(trace: Trace) -> None:
     assert sum(g.events for g in found) == int(work.sum())
     for gaps in found:
         causes = gap_causes(trace, gaps)
-        assert sum(t.duration for t in cause_totals(gaps, causes)) == gaps.idle == int(gaps.duration.sum())
+        assert sum(t.duration for t in cause_totals(causes)) == gaps.idle == int(gaps.duration.sum())
         lead_in_cause(trace, gaps)
-    steps = summarize_steps(trace, gaps=found)
+    steps = summarize_steps(trace)
     for name in ("busy", "idle", "compute", "copy", "set", "launches", "kernels", "copies"):
         parts = [getattr(row, name) for row in (*steps.rows, steps.outside)]
         assert sum(parts) == getattr(steps.whole, name), name

@@ -14,7 +14,6 @@ from tracetui.analysis.kinds import is_communication
 from tracetui.analysis.launches import find_launches, short_kernels
 from tracetui.analysis.scope import NO_STEP, find_steps, range_scope, step_of, step_scope
 from tracetui.analysis.steps import Steps, step_windows, summarize_steps
-from tracetui.analysis.verdict import judge
 from tracetui.trace import DEVICE_WORK, Kind, Trace, load
 
 DATA = Path(__file__).parent.parent / "data"
@@ -90,15 +89,6 @@ def test_verdict_on_recorded_traces(name: str, verdict: str) -> None:
     assert whole.verdict.launch_delay is not None
 
 
-def test_verdicts() -> None:
-    assert judge(None, None).verdict == "not known"
-    assert judge(0.9, 5_000).verdict == "compute-bound"
-    assert judge(0.1, 8_000).verdict == "overhead-bound"
-    assert judge(0.1, 5_000_000).verdict == "mixed"
-    assert judge(0.6, 8_000).verdict == "mixed"
-    assert judge(0.3, None).verdict == "mixed"
-
-
 def test_a_trace_of_the_cpu_alone(tmp_path: Path) -> None:
     trace = made(tmp_path, cpu("ProfilerStep#0", 0, 100, "user_annotation"))
     steps = summarize_steps(trace)
@@ -146,13 +136,11 @@ def test_work_belongs_to_the_step_that_launched_it(tmp_path: Path) -> None:
     )
     steps = summarize_steps(trace)
     first, second = steps.rows
-    assert (first.number, first.window, first.busy, first.idle) == (7, (0, 320_000), 300_000, 0)
-    assert (second.number, second.window, second.busy, second.idle) == (
-        8,
-        (320_000, 530_000),
-        200_000,
-        10_000,
-    )
+    # A step's window lasts until the next step, the last one's until its work is done.
+    assert (first.number, first.window, first.busy, first.idle) == (7, (0, 100_000), 80_000, 0)
+    assert (second.number, second.window) == (8, (100_000, 530_000))
+    assert (second.busy, second.idle) == (420_000, 10_000)
+    assert (first.compute, second.compute) == (300_000, 200_000)
     assert (steps.outside.busy, steps.outside.idle, steps.outside.kernels) == (50_000, 10_000, 1)
     check_sums(trace, steps)
 

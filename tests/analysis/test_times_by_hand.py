@@ -24,84 +24,110 @@ from tracetui.analysis.scope import (
     step_of,
     step_scope,
 )
+from tracetui.analysis.split import COLUMNS
 from tracetui.analysis.steps import step_windows, summarize_steps
-from tracetui.analysis.verdict import judge
+from tracetui.analysis.verdict import PARTS, VERDICTS, judge
 from tracetui.trace.intervals import union
 from tracetui.trace.memory import memory_records
+from tracetui.trace.model import I64
 
 BEFORE = (launch(0, 1), kernel(10, 90, 1))
 """A kernel that ends at 100 us; the gap lasts until the second one begins."""
 
 
-def cause(tmp_path: Path, *events: Event) -> str:
+def pieces(tmp_path: Path, *events: Event) -> dict[str, float]:
+    """Of the gap after BEFORE: the time of each cause, in us."""
     trace = trace_of(tmp_path, *BEFORE, *events)
     (gaps,) = find_gaps(trace)
-    return CAUSES[int(gap_causes(trace, gaps).cause[0])]
-
-
-@pytest.mark.parametrize(
-    ("begin", "expected"), [(91, "launch"), (90.999, "dependency"), (100, "launch"), (100.001, "host")]
-)
-def test_a_launch_is_on_its_way_for_5_us(tmp_path: Path, begin: float, expected: str) -> None:
-    assert cause(tmp_path, launch(begin, 2), kernel(115, 10, 2)) == expected
+    found = gap_causes(trace, gaps)
+    assert found.parts(0)[0][0] == CAUSES[int(found.cause[0])]
+    return {name: time / 1000 for name, time in zip(CAUSES, found.pieces[0].tolist(), strict=True) if time}
 
 
 @pytest.mark.parametrize(
     ("begin", "start", "expected"),
     [
-        # 20 us after the launch's end, and more than half of the gap.
-        (110, 134, "host"),
-        (110, 134.001, "dependency"),
-        (120, 148, "host"),
-        (120, 148.002, "dependency"),
+        (98, 108, {"launch": 7, "back to back": 1}),  # its end at 102, and 5 us on its way
+        (91, 115, {"queued": 15}),
+        (91, 105, {"back to back": 5}),
+        (91, 105.001, {"queued": 5.001}),
+        (100, 109, {"launch": 9}),
+        (110, 119, {"host": 10, "launch": 9}),  # 5 us are what is usual here
+        (110, 134, {"host": 10, "launch": 24}),
+        (110, 134.001, {"host": 10, "launch": 24, "back to back": 0.001}),  # no more than 20 us are
     ],
 )
-def test_what_waits_longer_than_a_launch_takes(
-    tmp_path: Path, begin: float, start: float, expected: str
-) -> None:
-    assert cause(tmp_path, launch(begin, 2), kernel(start, 10, 2)) == expected
+def test_a_launch_on_its_way(tmp_path: Path, begin: float, start: float, expected: dict[str, float]) -> None:
+    assert pieces(tmp_path, launch(begin, 2), kernel(start, 10, 2)) == expected
+
+
+def test_the_usual_latency_is_the_median_of_launches_to_an_idle_device(tmp_path: Path) -> None:
+    later = [event for n, delay in ((3, 2), (4, 3), (5, 50)) for event in idle_launch(200 * n, n, delay)]
+    found = pieces(tmp_path, *later, launch(110, 2, 4), kernel(114 + 30, 10, 2))
+    assert found == {"host": 10, "launch": 4 + 16.5, "queued": 13.5}  # between 3 and 30 us
+
+
+def idle_launch(at: float, correlation: int, delay: float) -> list[Event]:
+    return [launch(at, correlation, 4), kernel(at + 4 + delay, 5, correlation)]
 
 
 @pytest.mark.parametrize(
-    ("name", "category", "expected"),
+    ("name", "category", "cause"),
     [
         ("cudaDeviceSynchronize", "cuda_runtime", "sync"),
         ("cudaMalloc", "cuda_runtime", "allocation"),
         ("Activity Buffer Request", "overhead", "profiler"),
+        ("Lazy Function Loading", "overhead", "initialisation"),
+        ("aten::add", "cpu_op", "dispatch"),
     ],
 )
-def test_half_of_the_time_is_enough(tmp_path: Path, name: str, category: str, expected: str) -> None:
-    # 90 us until the launch; the profiler's share is one of the whole gap of 100 us.
-    half = 50 if expected == "profiler" else 45
-    after = (launch(190, 2), kernel(200, 10, 2))
-    assert cause(tmp_path, cpu(name, 120, half, category), *after) == expected
-    assert cause(tmp_path, cpu(name, 120, half - 0.001, category), *after) == "host"
-    # A call that began before the gap counts as a whole; one that ended then, or began later, not at all.
-    assert cause(tmp_path, cpu(name, 101 - half, half, category), *after) == expected
-    assert cause(tmp_path, cpu(name, 100 - half, half, category), *after) == "host"
-    late = 190 if expected != "profiler" else 200
-    assert cause(tmp_path, cpu(name, late, 80, category), *after) == "host"
+def test_a_piece_is_as_long_as_what_fills_it(tmp_path: Path, name: str, category: str, cause: str) -> None:
+    after = (launch(190, 2), kernel(199, 10, 2))
+    assert pieces(tmp_path, cpu(name, 120, 30, category), *after) == {"host": 60, cause: 30, "launch": 9}
+    assert pieces(tmp_path, cpu(name, 80, 40, category), *after) == {"host": 70, cause: 20, "launch": 9}
+    during = pieces(tmp_path, cpu(name, 192, 1, category), *after)
+    own = category == "overhead"
+    assert during == ({"host": 90, cause: 1, "launch": 8} if own else {"host": 90, "launch": 9})
 
 
-def test_more_than_half_of_the_time_in_ops_is_dispatch(tmp_path: Path) -> None:
-    after = (launch(190, 2), kernel(200, 10, 2))
-    assert cause(tmp_path, cpu("aten::add", 80, 65), *after) == "host"
-    assert cause(tmp_path, cpu("aten::add", 80, 65.002), *after) == "dispatch"
-    assert cause(tmp_path, cpu("ProfilerStep#1", 80, 110), *after) == "host"  # an annotation among the ops
+def test_a_wait_costs_the_queue_that_it_drains(tmp_path: Path) -> None:
+    after = (launch(190, 2), kernel(199, 10, 2))
+    wait = cpu("cudaStreamSynchronize", 60, 38, "cuda_runtime")  # over before the gap
+    assert pieces(tmp_path, wait, *after) == {"sync": 38, "host": 52, "launch": 9}
+    # Only waits since the launch before count; and they cost no more than there is until the launch.
+    between = (launch(98.5, 3, 1), kernel(99, 1, 3, 8))
+    assert pieces(tmp_path, wait, *between, *after) == {"host": 90, "launch": 9}
+    long = cpu("cudaStreamSynchronize", 5, 94, "cuda_runtime")
+    assert pieces(tmp_path, long, *after) == {"sync": 90, "launch": 9}
+
+
+def test_the_first_that_holds_counts(tmp_path: Path) -> None:
+    after = (launch(190, 2), kernel(199, 10, 2))
+    sync = cpu("cudaStreamSynchronize", 110, 20, "cuda_runtime")
+    free = cpu("cudaFree", 110, 40, "cuda_runtime")
+    op = cpu("aten::add", 110, 60)
+    profiler = cpu("Buffer Flush", 105, 10, "overhead")
+    told = {"profiler": 10, "sync": 15, "allocation": 20, "dispatch": 20, "host": 25, "launch": 9}
+    assert pieces(tmp_path, op, free, sync, profiler, *after) == told
+    assert pieces(tmp_path, sync, kernel(200, 10, 2)) == {"unlinked": 100}
     nested = (cpu("aten::add", 100, 40), cpu("aten::mul", 110, 20), cpu("aten::mm", 188, 30))
-    assert cause(tmp_path, *nested, *after) == "host"  # 42 us, however deep
+    assert pieces(tmp_path, *nested, *after) == {"dispatch": 42, "host": 48, "launch": 9}
+    assert pieces(tmp_path, cpu("ProfilerStep#1", 80, 110), *after) == {"host": 90, "launch": 9}
 
 
-def test_the_first_rule_that_fits_decides(tmp_path: Path) -> None:
-    after = (launch(190, 2), kernel(200, 10, 2))
-    sync = cpu("cudaStreamSynchronize", 100, 90, "cuda_runtime")
-    free = cpu("cudaFree", 100, 90, "cuda_runtime")
-    op = cpu("aten::add", 100, 90)
-    assert cause(tmp_path, op, free, sync, *after) == "sync"
-    assert cause(tmp_path, op, free, *after) == "allocation"
-    assert cause(tmp_path, op, *after) == "dispatch"
-    assert cause(tmp_path, sync, cpu("Buffer Flush", 120, 60, "overhead"), *after) == "profiler"
-    assert cause(tmp_path, sync, kernel(200, 10, 2)) == "unlinked"
+def test_what_the_queue_waited_for(tmp_path: Path) -> None:
+    other = [launch(2, 3), kernel(50, 60, 3, 13), launch(20, 2), kernel(118, 10, 2)]
+    trace = trace_of(tmp_path, *BEFORE, *other)
+    (gaps,) = find_gaps(trace)
+    found = gap_causes(trace, gaps)
+    assert found.parts(0) == [("queued", 8_000)]
+    assert trace.name_of(int(found.waited_for[0])) == "k3"
+    elsewhere = kernel(100, 150, 9) | {"pid": 1, "args": {"device": 1, "stream": 7, "correlation": 9}}
+    for end, name in ((260, "k9"), (290, "")):
+        trace = trace_of(tmp_path, *BEFORE, elsewhere, launch(20, 2), kernel(end, 10, 2))
+        gaps, _ = find_gaps(trace)
+        at = int(gap_causes(trace, gaps).waited_for[0])
+        assert (trace.name_of(at) if at >= 0 else "") == name
 
 
 def test_the_lead_in(tmp_path: Path) -> None:
@@ -224,9 +250,9 @@ def test_steps_and_their_windows(tmp_path: Path) -> None:
     ]  # fmt: skip
     low, high = step_windows(trace, steps)
     assert list(zip(low.tolist(), high.tolist(), strict=True)) == [
-        (0, 90_000),
-        (100_000, 245_000),  # its second kernel ends at 245 us
-        (245_000, 290_000),
+        (0, 100_000),
+        (100_000, 200_000),
+        (200_000, 290_000),
     ]
 
 
@@ -251,17 +277,20 @@ def test_sums_over_steps(tmp_path: Path) -> None:
     rows = [(r.busy, r.idle, r.compute, r.copy, r.kernels, r.copies, r.launches) for r in steps.rows]
     assert rows == [
         # 5..15 was launched by none, but is in the window; 20..50 and a copy 60..70; 120..150; 185..245.
-        (50_000, 35_000, 30_000, 10_000, 1, 1, 2),
-        (90_000, 55_000, 90_000, 0, 2, 0, 2),
-        (5_000, 0, 5_000, 0, 1, 0, 1),
+        (50_000, 45_000, 30_000, 10_000, 1, 1, 2),
+        (45_000, 55_000, 90_000, 0, 2, 0, 2),
+        (50_000, 0, 5_000, 0, 1, 0, 1),
     ]
+    # Before the first event, and after the last: 250..290.
+    assert [r.window_idle for r in steps.rows] == [50_000, 55_000, 40_000]
     assert (steps.whole.busy, steps.whole.idle) == (145_000, 100_000)
     assert steps.whole.start == 0
     assert steps.whole.duration == 290_000
-    assert (steps.outside.busy, steps.outside.idle, steps.outside.kernels) == (0, 10_000, 1)
-    assert steps.rows[0].busy_share == 50 / 85
-    assert steps.busy_share == 145 / 235
-    assert [r.window for r in steps.rows] == [(0, 90_000), (100_000, 245_000), (245_000, 290_000)]
+    assert (steps.outside.busy, steps.outside.idle, steps.outside.kernels) == (0, 0, 1)
+    # Of the first, 5 us pass before work that was launched before the recording.
+    assert [r.busy_share for r in steps.rows] == [50 / 95, 45 / 100, 50 / 90]
+    assert steps.whole.verdict.busy_share == 145 / 285
+    assert [r.window for r in steps.rows] == [(0, 100_000), (100_000, 200_000), (200_000, 290_000)]
     assert [r.start for r in steps.rows] == [0, 100_000, 200_000]
     assert {r.duration for r in steps.rows} == {90_000}
 
@@ -364,29 +393,64 @@ def test_what_nothing_hides(tmp_path: Path) -> None:
     assert exposed_communication(trace_of(tmp_path, kernel(0, 1, 1))).devices == ()
 
 
+def split(**parts: int) -> I64:
+    """The time of all devices by `COLUMNS`."""
+    names = {column.replace(" ", "_"): i for i, column in enumerate(COLUMNS)}
+    time = np.zeros(len(COLUMNS), np.int64)
+    time[[names[part] for part in parts]] = list(parts.values())
+    return time
+
+
 @pytest.mark.parametrize(
-    ("busy", "delay", "verdict"),
+    ("parts", "verdict"),
     [
-        (0.8, 10, "compute-bound"),
-        (0.79, 49_999, "mixed"),
-        (0.5, 49_999, "mixed"),
-        (0.499, 49_999, "overhead-bound"),
-        (0.499, 50_000, "mixed"),
-        (0.499, None, "mixed"),
-        (0.0, None, "not known"),
-        (0.0, 10, "overhead-bound"),
-        (None, 10, "not known"),
+        ({"compute": 80, "host": 20}, "compute-bound"),
+        ({"compute": 79, "host": 21}, "mixed"),
+        ({"compute": 50, "dispatch": 30, "host": 20}, "overhead-bound"),
+        ({"compute": 51, "dispatch": 30, "host": 19}, "mixed"),
+        ({"compute": 1, "sync": 10, "allocation": 10, "dispatch": 10, "host": 10, "launch": 10, "queued": 49},
+         "overhead-bound"),
+        ({"compute": 20, "queued": 80}, "mixed"),
+        ({"compute": 20, "unlinked": 80}, "mixed"),
+        ({"compute": 20, "back_to_back": 80}, "mixed"),
+        ({"compute": 50, "communication": 50}, "communication-bound"),
+        ({"compute": 51, "communication": 49}, "mixed"),
+        ({"compute": 10, "copies": 50, "host": 40}, "copy-bound"),
+        # Neither the first use of the device nor the profiler counts, nor what was under way.
+        ({"compute": 8, "host": 2, "initialisation": 1000}, "compute-bound"),
+        ({"compute": 8, "host": 2, "profiler": 1000}, "compute-bound"),
+        ({"compute": 8, "host": 2, "in_flight": 1000}, "compute-bound"),
+        ({"host": 100}, "not known"),
     ],
-)
-def test_verdicts(busy: float | None, delay: int | None, verdict: str) -> None:
-    assert judge(busy, delay).verdict == verdict
+)  # fmt: skip
+def test_verdicts(parts: dict[str, int], verdict: str) -> None:
+    found = judge(split(**parts), 10_000)
+    assert found.verdict == verdict
+    assert found.verdict in VERDICTS
+    if verdict != "not known":
+        assert sum(found.share(part) for part in PARTS) == pytest.approx(1)
 
 
 def test_what_a_verdict_says() -> None:
-    assert "keeps up" in judge(0.6, 49_999).reason
-    assert "though work is queued" in judge(0.6, 50_000).reason
-    assert "communication while nothing computes" in judge(0.6, 1, 0.1).reason
-    assert "communication" not in judge(0.6, 1, 0.099).reason
+    assert judge(None, 10).verdict == "not known"
+    told = judge(
+        split(compute=60, dispatch=30, queued=10, initialisation=900, profiler=100), 9_000, "here", 50
+    )
+    assert told.reason == (
+        "The device is busy 60.0% here. No one thing sets the pace: compute takes 60.0%, waiting for the CPU "
+        "30.0%. Not counted: 50 ns before the first device event of the first step, "
+        "900 ns of initialisation, 100 ns of the profiler's own work."
+    )
+    assert told.left_out == (("lead-in", 50), ("initialisation", 900), ("profiler", 100))
+    waiting = {"compute": 10, "dispatch": 60, "host": 30}
+    assert judge(split(**waiting), 49_999).reason == (
+        "The device is busy 10.0% of the recording; for 90.0% it waits for the CPU, and nothing is queued "
+        "(launch to start 50.0 µs): dispatch 60.0%, host 30.0%."
+    )
+    assert "nothing is queued" not in judge(split(**waiting), 50_000).reason
+    assert "nothing is queued" not in judge(split(**waiting), None).reason
+    assert "includes waiting for other ranks" in judge(split(compute=20, communication=80), 1).reason
+    assert "copies while no kernel runs" in judge(split(compute=20, copies=80), 1).reason
 
 
 def memory(at: float, size: int, kind: int = 1, device: int = 0, **more: int) -> Event:

@@ -141,6 +141,9 @@ def test_gaps_json() -> None:
     )
     assert device["busy_share"] == pytest.approx(device["busy_ns"] / device["span_ns"], abs=1e-12)
     assert sum(g["duration_ns"] for g in device["gaps"]) == device["idle_ns"]
+    for gap in device["gaps"]:
+        assert sum(piece["duration_ns"] for piece in gap["pieces"]) == gap["duration_ns"]
+        assert gap["pieces"][0]["cause"] == gap["cause"]
     assert sum(c["duration_ns"] for c in device["causes"]) == device["idle_ns"]
     starts = [g["start_ns"] for g in device["gaps"]]
     assert starts == sorted(starts)
@@ -465,7 +468,10 @@ def test_help_of_every_command() -> None:
 def test_a_step_s_busy_share_is_that_of_its_own_times() -> None:
     found = loads(run("steps", str(DATA / "llama_train.json.gz"), "--json").stdout)
     for row in (*found["steps"], found["whole"]):
-        assert row["busy_share"] == pytest.approx(row["busy_ns"] / (row["busy_ns"] + row["idle_ns"]))
-    rest = [sum(row[key] for row in found["steps"]) for key in ("busy_ns", "idle_ns")]
-    assert found["whole"]["verdict_busy_share"] == pytest.approx(rest[0] / sum(rest))
+        assert row["busy_ns"] + row["window_idle_ns"] == row["window_ns"]
+        assert row["busy_share"] == pytest.approx(row["busy_ns"] / row["window_ns"])
+        assert sum(part["share"] for part in row["parts"]) == pytest.approx(1)
+    rest = [sum(row[key] for row in found["steps"]) for key in ("busy_ns", "window_ns")]
+    assert found["whole"]["left_out"] == []
+    assert found["whole"]["verdict_busy_share"] == pytest.approx(rest[0] / rest[1])
     assert found["whole"]["verdict_busy_share"] != found["whole"]["busy_share"]

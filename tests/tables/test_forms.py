@@ -19,7 +19,7 @@ from tracetui.tables.writers import aligned, as_csv, as_json, as_markdown, cells
 from tracetui.trace import load
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
-FORMS = ("SCREEN", "TEXT", "MARKDOWN", "JSON", "FILE")
+FORMS = ("SCREEN", "TEXT", "MARKDOWN", "JSON", "FILE", "CPU")
 
 
 @pytest.fixture(scope="module")

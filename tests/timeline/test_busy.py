@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+
+from tests import kineto
 
 from tracetui.analysis.gaps import find_gaps
-from tracetui.timeline.busy import overall
+from tracetui.timeline.busy import IN_OPS, busy_of, overall
 from tracetui.timeline.frame import paint
 from tracetui.timeline.scene import Scene
 from tracetui.trace.model import Trace
@@ -20,3 +23,12 @@ def test_a_kernel_without_length_ends_a_gap(
     scene = make_scene(trace)
     assert overall(scene.source.devices.values()) == 0.1
     assert "GPU 10%" in paint(scene, 10).text(0)
+
+
+def test_without_a_device_the_time_in_ops(tmp_path: Path) -> None:
+    """An annotation around everything is no work: "CPU busy 100%" would say nothing."""
+    note = kineto.cpu("ProfilerStep#1", 0, 100, "user_annotation")
+    trace = kineto.trace_of(tmp_path, note, kineto.cpu("aten::mm", 10, 20), kineto.cpu("aten::add", 60, 10))
+    assert {key: one.total for key, one in busy_of(trace).items()} == {IN_OPS: 30_000}
+    trace = kineto.trace_of(tmp_path, note)
+    assert {key: one.total for key, one in busy_of(trace).items()} == {-2: 100_000}

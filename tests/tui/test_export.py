@@ -16,7 +16,7 @@ from tracetui.analysis.steps import summarize_steps
 from tracetui.report.gaps import gaps_json
 from tracetui.tables.averages import averages_table
 from tracetui.tables.findings import findings_json
-from tracetui.tables.gaps import gaps_table
+from tracetui.tables.gaps import field, gaps_table
 from tracetui.tables.model import Table
 from tracetui.tables.steps import steps_table
 from tracetui.tables.writers import as_csv, as_json, as_markdown
@@ -64,6 +64,9 @@ def test_gaps_are_those_of_the_command(llama: Trace) -> None:
     records = read(gaps_table(results))
     (device,) = gaps_json(results)["devices"]
     assert sum(r.pop("share_of_idle") for r in records) == pytest.approx(1)
+    for record, gap in zip(records, device["gaps"], strict=True):
+        pieces = {field(piece["cause"]): piece["duration_ns"] for piece in gap.pop("pieces")}
+        assert {key: time for cause in CAUSES if (time := record.pop(key := field(cause)))} == pieces
     assert [{k: v for k, v in r.items() if k != "device"} for r in records] == device["gaps"]
     assert "duration_ns" in read(gaps_table(results, causes=False))[0]
 
@@ -75,7 +78,7 @@ def test_steps_have_their_names_and_every_cause(llama: Trace) -> None:
     assert [r["label"] for r in records] == [row.label for row in rows]
     assert [r["busy_share"] for r in records] == [row.busy_share for row in rows]
     for record, row in zip(records, rows, strict=True):
-        assert sum(record[f"idle_{cause}_ns"] for cause in CAUSES) == record["idle_ns"] == row.idle
+        assert sum(record[f"idle_{field(cause)}"] for cause in CAUSES) == record["idle_ns"] == row.idle
 
 
 async def test_a_finding_is_one_row_whatever_the_width() -> None:

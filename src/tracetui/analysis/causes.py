@@ -1,25 +1,22 @@
-"""Why a device stood idle: the cause of each gap, found from the event that ends it and that event's launch.
+"""Why a device stood idle: each gap is cut into pieces by what held the next work up, moment by moment.
 
-Let K be the event that ends a gap [g0, g1), and L its launch. The first rule that fits decides:
+Let K be the event that ends a gap [g0, g1), L its launch, and T the thread of L. The pieces are
 
-dependency   L had ended more than `LAUNCH_NS` before g0: the work was queued, and waited for another
-             stream, an event or a copy. Also if L came later, but most of the gap (and more than `WAIT_NS`)
-             came after L's end
-profiler     an `overhead` event, such as `Activity Buffer Request`, overlaps the gap and took half as long
-             or more
-unlinked     K has no launch in the trace
-launch       L was running at g0, or had ended at most `LAUNCH_NS` before: the latency of a launch
-sync         L starts after g0; its thread was in a synchronising call in [g0, L.start), and the call took at
-             least half as long as that interval
-allocation   the same for calls that allocate or free memory
-dispatch     L starts after g0, and its thread spent most of [g0, L.start) in ops: the framework's own
-             overhead
-host         L starts after g0, and most of [g0, L.start) is outside any op: Python, data loading, sleep,
-             logging
+initialisation  until L's end, while T was in a call that the first use of the device makes long, or in the op
+                around it; what CUPTI calls loading
+profiler        until L's end, while the profiler's own work ran
+sync            until L, while T was in a synchronising call. And from g0 on for as long as T had waited in
+                such calls since its launch before L: without the wait, L would have come that much earlier
+allocation      until L, while T was in a call that allocates or frees memory
+dispatch        until L, while T was inside an op
+host            until L, while T was outside any op: Python, data loading, sleep, logging
+launch          from L's start to its end, and then the latency that is usual in the trace (`CpuTime.latency`)
+queued          what is left until K: the work was in its stream's queue, and nothing that was recorded ran
+back to back    the same, of at most `BACK_TO_BACK_NS` and between two events of one stream
+unlinked        all of it, where K has no launch in the trace
 
-A wait counts in full, including its part before the gap: without it, the launch would have come that much
-earlier. A wait shorter than half of the gap does not explain it: a 1 us synchronising call before 100 ms of
-data loading is not why the device stood idle.
+Where several hold at one moment, the first of this list counts. So the pieces of a gap add up to the gap. Its
+cause is that of its largest piece.
 """
 
 from __future__ import annotations
@@ -27,39 +24,60 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from tracetui.analysis.ancestors import covering, op_around
-from tracetui.analysis.gaps import DeviceGaps, busy_union, work_of_devices
+from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps, work_of_devices
+from tracetui.analysis.initialisation import first_calls, first_ops, loading, profilers_work
 from tracetui.analysis.scope import StepTable, find_steps, launch_times, step_of
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import named
 from tracetui.trace import Kind, Trace
+from tracetui.trace.intervals import EMPTY, Union, union
 from tracetui.trace.model import I8, I32, I64, Bool
 
-CAUSES = ("profiler", "sync", "allocation", "dispatch", "host", "launch", "dependency", "unlinked")
-"""A cause is an index into this."""
+CAUSES = (
+    "initialisation", "profiler", "sync", "allocation", "dispatch", "host", "launch", "queued",
+    "back to back", "unlinked",
+)  # fmt: skip
+"""A cause is an index into this. Pieces are arrays of shape (n, len(CAUSES)), int64, ns."""
 
 CAUSE_TEXT = {
+    "initialisation": "first use: loading, set-up",
     "profiler": "the profiler itself was at work",
     "sync": "the CPU had waited for the GPU",
     "allocation": "the CPU handled memory",
     "dispatch": "the CPU was in PyTorch ops",
     "host": "the CPU was outside any op",
     "launch": "the launch was on its way",
-    "dependency": "queued, waited for other work",
+    "queued": "queued; nothing recorded ran",
+    "back to back": "from one kernel to the next",
     "unlinked": "no launch in the trace",
 }
 """A few words for people on each cause: at most 32 characters."""
 
-LAUNCH_NS = 5_000
-"""A launch that ended at most this long before the gap is still on its way to the device."""
-WAIT_NS = 20_000
-"""No launch takes this long to arrive after its end: the work is waiting for something else."""
+OF_THE_CPU = ("sync", "allocation", "dispatch", "host", "launch")
+"""The causes for which the device waits for the CPU's sake."""
+NOT_THE_PROGRAMS = ("initialisation", "profiler")
+"""The causes that say nothing about how the program runs on."""
+
+BACK_TO_BACK_NS = 5_000
+"""So much passes between two kernels of one stream without a reason."""
+LATENCY_NS = 5_000
+"""The latency of a launch where the trace shows none."""
+LONGEST_LATENCY_NS = 20_000
+"""No launch takes longer to arrive after its end: the work is waiting for something else."""
+BLOCKING_NS = 20_000
+"""A copy call that ends after its copy and takes this long has waited for it."""
+NAMED = 0.1
+"""From this share of a gap on, a cause is named beside the main one."""
 
 _SYNC = re.compile(
     r"(cuda|hip)(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize"
     r"|(cuda|hip)Memcpy(?!.*Async)|cuMemcpy(?!.*Async)|zeEventHostSynchronize|zeCommandQueueSynchronize|urEventWait"
+    r"|synchronize(Stream|Device|Event)?$"
 )
 _ANNOTATION = re.compile(r"enumerate\(DataLoader\)#|Optimizer\.|ProfilerStep#|## ")
 """Annotations that old traces record as operators."""
@@ -68,6 +86,8 @@ _ALLOCATION = re.compile(
     r"|cu(MemAlloc(?!.*Async)|MemFree(?!.*Async)|MemHost(Alloc|Register|Unregister)|MemCreate|MemRelease|MemMap"
     r"|MemUnmap|MemSetAccess|MemAddress(Reserve|Free))|hipMem(Create|Release|Map|Unmap|SetAccess|Address)"
 )
+
+AT = {cause: i for i, cause in enumerate(CAUSES)}
 
 
 def is_synchronising(name: str) -> bool:
@@ -89,8 +109,10 @@ def is_op_name(name: str) -> bool:
 class Causes:
     """The causes of stretches of idle time. Arrays of one length; slices are -1 where there is none."""
 
+    pieces: I64
+    """Shape (n, len(CAUSES)): the time of each cause in ns. A row adds up to the stretch."""
     cause: I8
-    """Index into `CAUSES`."""
+    """Index into `CAUSES` of the largest piece."""
     event: I64
     """K, the device event that ends the stretch."""
     launch: I64
@@ -101,6 +123,17 @@ class Causes:
     """Index of the step in which K was launched, -1 outside of all steps."""
     activity: I64
     """The innermost slice of the launching thread that covers half of the stretch or more."""
+    waited_for: I64
+    """What the queued part waited for, where the trace shows it: an event of another stream or device."""
+
+    def parts(self, i: int) -> list[tuple[str, int]]:
+        """The causes of stretch i and their times in ns, largest first: the main one, and those from `NAMED`
+        on."""
+        row = self.pieces[i]
+        order = [at for at in np.argsort(-row, kind="stable").tolist() if row[at]]
+        return [
+            (CAUSES[at], int(row[at])) for n, at in enumerate(order) if not n or row[at] >= NAMED * row.sum()
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,108 +142,310 @@ class CauseTotal:
 
     cause: str
     gaps: int
+    """Gaps of which it is the main cause."""
     duration: int
-    """Nanoseconds."""
+    """Nanoseconds: its pieces of all gaps."""
 
 
-def gap_causes(trace: Trace, gaps: DeviceGaps, steps: StepTable | None = None) -> Causes:
-    """The causes of a device's gaps, in their order; a clipped gap has the cause of the whole gap.
+class CpuTime:
+    """What the threads that launch were doing when, for the causes of idle time.
+
+    For a thread there are five unions, each of which contains the one before: initialisation; and the
+    profiler; and synchronising calls; and allocation; and ops. Each thread is looked at once.
+    """
+
+    def __init__(self, trace: Trace, gaps: Sequence[DeviceGaps] | None = None) -> None:
+        """`gaps`: those of every device, `find_gaps(trace)` by default."""
+        self.trace = trace
+        calls = first_calls(trace)
+        self.first = np.union1d(calls, first_ops(trace, calls))
+        """The calls and ops that initialise. Slices, sorted."""
+        self._loading = busy_union(trace, loading(trace))
+        self._overhead = _both(self._loading, busy_union(trace, profilers_work(trace)))
+        self._names = tuple(named(trace, of) for of in (is_synchronising, is_allocation, is_op_name))
+        self.work = work_of_devices(trace)
+        work = np.concatenate([np.zeros(0, np.int64), *self.work.values()])
+        work = work[trace.launch[work] >= 0]
+        launches = np.zeros(len(trace), dtype=np.bool_)
+        launches[trace.launch[work]] = True
+        self._launches = np.flatnonzero(launches)
+        self._blocking = _blocking_copies(trace, work)
+        self._lanes: dict[int, tuple[tuple[Union, ...], Union]] = {}
+        self.latency = _latency(trace, find_gaps(trace) if gaps is None else gaps)
+        """From a launch's end to the start on an idle device, ns: the median, at most
+        `LONGEST_LATENCY_NS`."""
+
+    def states(self, lane: int) -> tuple[Union, ...]:
+        """The five unions of a lane; -1 for none."""
+        return self._of(lane)[0]
+
+    def waits(self, lane: int) -> Union:
+        """When the lane was in a synchronising call."""
+        return self._of(lane)[1]
+
+    def launched_before(self, launch: I64, lane: int) -> I64:
+        """The launch of the lane before each of `launch`; -1 for none."""
+        at = np.searchsorted(self._launches, launch) - 1
+        before = (
+            np.where(at >= 0, self._launches[at], -1) if len(self._launches) else np.full(len(launch), -1)
+        )
+        return np.where(before >= self.trace.lanes[lane].first, before, -1)
+
+    def _of(self, lane: int) -> tuple[tuple[Union, ...], Union]:
+        if lane not in self._lanes:
+            self._lanes[lane] = self._look_at(lane)
+        return self._lanes[lane]
+
+    def _look_at(self, lane: int) -> tuple[tuple[Union, ...], Union]:
+        if lane < 0:
+            return (self._loading, *(self._overhead,) * 4), EMPTY
+        trace, (synchronising, allocating, op) = self.trace, self._names
+        this = trace.lanes[lane]
+        at = np.arange(this.first, this.last)[~trace.implausible[this.first : this.last]]
+        runtime = at[trace.kind[at] == Kind.RUNTIME]
+        name = trace.name[runtime]
+        low, high = np.searchsorted(self.first, (this.first, this.last))
+        mine = self.first[low:high]
+        low, high = np.searchsorted(self._blocking, (this.first, this.last))
+        sync = busy_union(trace, np.union1d(runtime[synchronising[name]], self._blocking[low:high]))
+        started = _both(self._loading, busy_union(trace, mine))
+        profiled = _both(started, self._overhead)
+        waited = _both(profiled, sync)
+        allocated = _both(waited, busy_union(trace, runtime[allocating[name]]))
+        ops = at[trace.kind[at] == Kind.CPU_OP]
+        worked = _both(allocated, busy_union(trace, ops[op[trace.name[ops]]]))
+        return (started, profiled, waited, allocated, worked), sync
+
+
+def _both(one: Union, other: Union) -> Union:
+    if not len(one) or not len(other):
+        return one if len(one) else other
+    return union(np.concatenate([one.start, other.start]), np.concatenate([one.end, other.end]))
+
+
+def _blocking_copies(trace: Trace, work: I64) -> I64:
+    """Copy calls that end after their copy: with pageable memory even asynchronous ones wait. Slices."""
+    copy = work[trace.kind[work] == Kind.MEMCPY]
+    call = trace.launch[copy].astype(np.int64)
+    over = trace.start[copy] + trace.duration[copy] <= trace.start[call] + trace.duration[call]
+    return np.unique(call[over & (trace.duration[call] >= BLOCKING_NS)])
+
+
+def _latency(trace: Trace, gaps: Sequence[DeviceGaps]) -> int:
+    seen = []
+    for device in gaps:
+        launch = trace.launch[device.after].astype(np.int64)
+        launched = launch >= 0
+        late = launched & (trace.start[launch] >= device.start)
+        end = trace.start[launch] + trace.duration[launch]
+        seen.append(np.maximum(device.end - end, 0)[late])
+    values = np.concatenate([np.zeros(0, np.int64), *seen])
+    return min(int(np.median(values)), LONGEST_LATENCY_NS) if len(values) else LATENCY_NS
+
+
+def gap_causes(
+    trace: Trace, gaps: DeviceGaps, steps: StepTable | None = None, cpu: CpuTime | None = None
+) -> Causes:
+    """The causes of a device's gaps, in their order; of a clipped gap, those of the part that is left.
 
     `steps`: `find_steps(trace)` by default.
     """
     begin = trace.start[gaps.before] + trace.duration[gaps.before]
-    return explain(trace, begin, trace.start[gaps.after], gaps.after, steps)
+    idle = IdleTime(trace, begin, trace.start[gaps.after], gaps.after, gaps.before, cpu=cpu)
+    return idle.of_gaps(gaps, find_steps(trace) if steps is None else steps)
 
 
-def lead_in_cause(trace: Trace, gaps: DeviceGaps) -> Causes | None:
+def lead_in_cause(trace: Trace, gaps: DeviceGaps, cpu: CpuTime | None = None) -> Causes | None:
     """The cause of the idle time before the device's first event, of length 1; None where there is none.
 
     The lead-in is not a gap and counts in no total.
     """
     if gaps.lead_in <= 0:
         return None
-    work = work_of_devices(trace)[gaps.device]
-    first = work[np.argmin(trace.start[work])]
     begin, end = gaps.first - gaps.lead_in, gaps.first
-    return explain(trace, np.array([begin]), np.array([end]), np.array([first]))
+    first = first_event(trace, work_of_devices(trace)[gaps.device])
+    return explain(trace, np.array([begin]), np.array([end]), np.array([first]), cpu=cpu)
 
 
-def cause_totals(gaps: DeviceGaps, causes: Causes) -> list[CauseTotal]:
-    """The count and total length of the gaps of each cause, largest first. Adds up to `gaps.idle`."""
-    return totals_by(causes.cause, gaps.duration)
+def first_event(trace: Trace, work: I64) -> int:
+    """The first of a device's events."""
+    return int(work[np.argmin(trace.start[work])])
 
 
-def totals_by(cause: I8, duration: I64) -> list[CauseTotal]:
-    """`cause_totals` of any selection of gaps."""
-    length = np.zeros(len(CAUSES), dtype=np.int64)
-    np.add.at(length, cause, duration)
-    return cause_table(np.bincount(cause, minlength=len(CAUSES)), length)
+def cause_totals(causes: Causes) -> list[CauseTotal]:
+    """The time of each cause and how many gaps it is the main one of, largest first. Adds up to the idle
+    time."""
+    return cause_table(np.bincount(causes.cause, minlength=len(CAUSES)), causes.pieces.sum(0))
 
 
-def cause_table(count: I64, length: I64) -> list[CauseTotal]:
+def cause_table(count: npt.NDArray[np.int64], length: I64) -> list[CauseTotal]:
     """The causes that occur, largest first, from counts and lengths in the order of `CAUSES`."""
     order = sorted(range(len(CAUSES)), key=lambda i: (-int(length[i]), i))
     return [CauseTotal(CAUSES[i], int(count[i]), int(length[i])) for i in order if count[i] or length[i]]
 
 
-def explain(trace: Trace, start: I64, end: I64, event: I64, steps: StepTable | None = None) -> Causes:
-    """The causes of idle stretches [start, end) in ns, each ended by the device event `event`."""
-    event = event.astype(np.int64)
-    launch = trace.launch[event].astype(np.int64)
-    linked = launch >= 0
-    launch_start = np.where(linked, trace.start[launch], trace.start[event])
-    launch_end = np.where(linked, trace.start[launch] + trace.duration[launch], launch_start)
-    lane = np.where(linked, trace.lane[launch], -1).astype(np.int64)
-    # Look at what the CPU did before the launch, or during the gap if the launch came first.
-    before = np.minimum(launch_start, end)
-    late = linked & (launch_start > start)
-
-    spent = _Spent(trace, lane, start, before, late)
-    ahead = before - start
-    after = end - launch_end
-    waited = (after > WAIT_NS) & (2 * after > end - start)
-    rules: Sequence[tuple[str, Bool]] = (
-        ("dependency", linked & np.where(late, waited, launch_end < start - LAUNCH_NS)),
-        ("profiler", _profiler_took(trace, start, end)),
-        ("unlinked", ~linked),
-        ("launch", ~late),
-        ("sync", (spent.sync > 0) & (2 * spent.sync >= ahead)),
-        ("allocation", (spent.allocation > 0) & (2 * spent.allocation >= ahead)),
-        ("dispatch", 2 * spent.ops > ahead),
-    )
-    cause = np.full(len(event), CAUSES.index("host"), dtype=np.int8)
-    for name, fits in reversed(rules):
-        cause[fits] = CAUSES.index(name)
-
-    op = np.where(linked, trace.op[launch], -1).astype(np.int64)
-    lost = np.flatnonzero(linked & (op < 0))
-    op[lost] = op_around(trace, launch[lost])
-    step = step_of(find_steps(trace) if steps is None else steps, launch_times(trace, event))
-    activity = covering(trace, lane, start, np.where(late, before, end))
-    return Causes(cause, event, launch, op, step, activity)
+def explain(
+    trace: Trace,
+    start: I64,
+    end: I64,
+    event: I64,
+    before: I64 | None = None,
+    steps: StepTable | None = None,
+    cpu: CpuTime | None = None,
+) -> Causes:
+    """The causes of idle stretches [start, end) in ns, each ended by the device event `event`, and begun by
+    `before`."""
+    idle = IdleTime(trace, start, end, event, before, cpu=cpu)
+    every = np.arange(len(idle.start))
+    return idle.causes(every, idle.start, idle.end, find_steps(trace) if steps is None else steps)
 
 
-class _Spent:
-    """Per stretch [start, end), in ns: its thread's time in ops within it, and the whole time of the
-    synchronising and of the allocating calls that overlap it."""
+class IdleTime:
+    """Idle stretches of a device, by time, and where in each one cause gives way to the next."""
 
-    def __init__(self, trace: Trace, lane: I64, start: I64, end: I64, wanted: Bool) -> None:
-        self.ops, self.sync, self.allocation = np.zeros((3, len(lane)), dtype=np.int64)
-        synchronising, allocating = named(trace, is_synchronising), named(trace, is_allocation)
-        op = named(trace, is_op_name)
-        for i in np.unique(lane[wanted]):
-            this = trace.lanes[int(i)]
-            at = np.arange(this.first, this.last)[~trace.implausible[this.first : this.last]]
-            runtime = at[trace.kind[at] == Kind.RUNTIME]
-            name = trace.name[runtime]
-            mine = np.flatnonzero(wanted & (lane == i))
-            ops = at[(trace.kind[at] == Kind.CPU_OP) & op[trace.name[at]]]
-            stretch = start[mine], end[mine]
-            self.ops[mine] = busy_union(trace, ops).within(*stretch)
-            self.sync[mine] = busy_union(trace, runtime[synchronising[name]]).touching(*stretch)
-            self.allocation[mine] = busy_union(trace, runtime[allocating[name]]).touching(*stretch)
+    def __init__(
+        self, trace: Trace, start: I64, end: I64, event: I64, before: I64 | None = None,
+        thread: int = -1, cpu: CpuTime | None = None,
+    ) -> None:  # fmt: skip
+        """`event`: the device event that ends each stretch; -1 for none, and then what the lane `thread` did
+        counts. `before`: the one that began it, -1 (or None) for none."""
+        self.trace = trace
+        self.cpu = cpu if cpu is not None else CpuTime(trace)
+        self.start, self.end = start.astype(np.int64), end.astype(np.int64)
+        self.event = event.astype(np.int64)
+        self.before = np.full(len(event), -1) if before is None else before.astype(np.int64)
+        ended = self.event >= 0
+        self.launch = np.where(ended, trace.launch[self.event], -1).astype(np.int64)
+        linked = self.launch >= 0
+        self.lane = np.where(linked, trace.lane[self.launch], np.where(ended, -1, thread)).astype(np.int64)
+        self.unlinked: Bool = self.lane < 0
+        begun = np.where(linked, trace.start[self.launch], self.end)
+        over = np.where(linked, trace.start[self.launch] + trace.duration[self.launch], self.end)
+        self.launched = np.clip(begun, self.start, self.end)
+        """The start of L within the stretch."""
+        self.called = np.clip(over, self.launched, self.end)
+        """The end of L."""
+        self.arrived = np.clip(over + self.cpu.latency, self.called, self.end)
+        """When the launch is no longer on its way."""
+        self.drained = np.minimum(self.start + self._waited(), self.launched)
+        """The end of what a wait before the stretch costs in it."""
+        one_stream = (self.before >= 0) & ended & (trace.lane[self.before] == trace.lane[self.event])
+        self._back_to_back: Bool = one_stream & (self.end - self.arrived <= BACK_TO_BACK_NS)
 
+    def _waited(self) -> I64:
+        """How long each stretch's thread had waited before it, since its launch before L. Shape (n,)."""
+        waited = np.zeros(len(self.start), dtype=np.int64)
+        late = (self.launch >= 0) & (self.launched > self.start)
+        for lane in np.unique(self.lane[late]).tolist():
+            waits = self.cpu.waits(lane)
+            if len(waits):
+                mine = np.flatnonzero(late & (self.lane == lane))
+                last = self.cpu.launched_before(self.launch[mine], lane)
+                none = int(self.trace.start[self.trace.lanes[lane].first])
+                since = np.where(last >= 0, self.trace.start[last], none)
+                waited[mine] = waits.within(since, self.start[mine])
+        return waited
 
-def _profiler_took(trace: Trace, start: I64, end: I64) -> Bool:
-    took = busy_union(trace, plausible(trace, Kind.OVERHEAD)).touching(start, end)
-    return np.asarray((took > 0) & (2 * took >= end - start), dtype=np.bool_)
+    def pieces(self, at: I64, low: I64, high: I64) -> I64:
+        """The time of each cause in the part [low, high) of each stretch of `at`. Shape (len(at),
+        len(CAUSES))."""
+        found = np.zeros((len(at), len(CAUSES)), dtype=np.int64)
+        lane = self.lane[at]
+        cuts = [self.drained[at], self.launched[at], self.called[at], self.arrived[at]]
+        drained, launched, called, arrived = (np.clip(cut, low, high) for cut in cuts)
+        for i in np.unique(lane).tolist():
+            of = np.flatnonzero(lane == i) if len(lane) else np.zeros(0, np.int64)
+            begin, d, c, e = low[of], drained[of], launched[of], called[of]
+            started, profiled, waited, allocated, worked = self.cpu.states(i)
+            first = started.within(begin, e)
+            p0, p1, p2, p3 = (profiled.until(t) for t in (begin, d, c, e))
+            found[of, AT["initialisation"]] = first
+            found[of, AT["profiler"]] = p3 - p0 - first
+            sync, allocation, ops = (one.within(d, c) for one in (waited, allocated, worked))
+            found[of, AT["sync"]] = (d - begin) - (p1 - p0) + sync - (p2 - p1)
+            found[of, AT["allocation"]] = allocation - sync
+            found[of, AT["dispatch"]] = ops - allocation
+            found[of, AT["host"]] = (c - d) - ops
+            found[of, AT["launch"]] = (e - c) - (p3 - p2)
+        found[:, AT["launch"]] += arrived - called
+        unlinked = self.unlinked[at]
+        found[unlinked, AT["unlinked"]] = found[unlinked, AT["host"]]
+        found[unlinked, AT["host"]] = 0
+        rest = np.where(self._back_to_back[at], AT["back to back"], AT["queued"])
+        found[np.arange(len(at)), rest] = high - arrived
+        return found
+
+    @cached_property
+    def _every(self) -> I64:
+        return self.pieces(np.arange(len(self.start)), self.start, self.end)
+
+    @cached_property
+    def _sums(self) -> I64:
+        return np.concatenate([np.zeros((1, len(CAUSES)), np.int64), np.cumsum(self._every, axis=0)])
+
+    def main_causes(self, start: I64) -> I64:
+        """The main cause of the stretches that start at these times. Shape of `start`."""
+        return np.asarray(self._every.argmax(1)[np.searchsorted(self.start, start)], dtype=np.int64)
+
+    def until(self, time: I64) -> I64:
+        """The idle time of each cause before each time. Shape (len(time), len(CAUSES))."""
+        time = np.asarray(time, dtype=np.int64)
+        after = np.searchsorted(self.start, time, side="right")
+        found: I64 = self._sums[after]
+        cut = np.flatnonzero((after > 0) & (time < self.end[after - 1])) if len(self.start) else after[:0]
+        at = after[cut] - 1
+        found[cut] += self.pieces(at, self.start[at], time[cut]) - self._every[at]
+        return found
+
+    def within(self, low: I64, high: I64) -> I64:
+        """The idle time of each cause in each [low, high); 0 where high <= low. Shape (len(low),
+        len(CAUSES))."""
+        low = np.asarray(low, dtype=np.int64)
+        return self.until(np.maximum(low, high)) - self.until(low)
+
+    def of_gaps(self, gaps: DeviceGaps, steps: StepTable) -> Causes:
+        """Everything about the gaps, which are among the stretches; of clipped ones, about what is left."""
+        begin = self.trace.start[gaps.before] + self.trace.duration[gaps.before]
+        return self.causes(np.searchsorted(self.start, begin), gaps.start, gaps.end, steps)
+
+    def causes(self, at: I64, low: I64, high: I64, steps: StepTable) -> Causes:
+        """Everything about the part [low, high) of each stretch of `at`."""
+        trace, launch, event = self.trace, self.launch[at], self.event[at]
+        whole = np.array_equal(low, self.start[at]) and np.array_equal(high, self.end[at])
+        pieces = self._every[at] if whole else self.pieces(at, low, high)
+        linked = launch >= 0
+        op = np.where(linked, trace.op[launch], -1).astype(np.int64)
+        lost = np.flatnonzero(linked & (op < 0))
+        op[lost] = op_around(trace, launch[lost])
+        step = step_of(steps, launch_times(trace, event))
+        # What the CPU did before the launch, or during the gap where the launch came first.
+        start, launched = self.start[at], self.launched[at]
+        activity = covering(trace, self.lane[at], start, np.where(launched > start, launched, self.end[at]))
+        waited_for = self._waited_for(at[pieces[:, AT["queued"]] > 0])[at]
+        cause = pieces.argmax(1).astype(np.int8)
+        return Causes(pieces, cause, event, launch, op, step, activity, waited_for)
+
+    def _waited_for(self, queued: I64) -> I64:
+        """What ended just before K: the event that began the stretch, if on another stream; or work of
+        another device. -1 where nothing that was recorded did, and for stretches not in `queued`."""
+        trace, found = self.trace, np.full(len(self.start), -1, dtype=np.int64)
+        if not len(queued):
+            return found
+        before, event, end = self.before[queued], self.event[queued], self.end[queued]
+        other = (before >= 0) & (trace.lane[before] != trace.lane[event])
+        short = end - self.start[queued] <= LONGEST_LATENCY_NS
+        found[queued] = np.where(other & short, before, -1)
+        left = queued[~(other & short) & (end - self.arrived[queued] > BACK_TO_BACK_NS)]
+        mine = trace.lanes[int(trace.lane[event[0]])].device
+        elsewhere = [at for device, at in self.cpu.work.items() if device != mine]
+        if not len(left) or not elsewhere:
+            return found
+        work = np.concatenate(elsewhere)
+        over = trace.start[work] + trace.duration[work]
+        order = np.argsort(over, kind="stable")
+        work, over = work[order], over[order]
+        at = np.maximum(np.searchsorted(over, self.end[left], side="right") - 1, 0)
+        near = (over[at] <= self.end[left]) & (over[at] > self.start[left])
+        near &= self.end[left] - over[at] <= LONGEST_LATENCY_NS
+        found[left[near]] = work[at[near]]
+        return found

@@ -130,7 +130,7 @@ def _outer_links(trace: Trace, outer: list[int], anchor: int) -> list[Link]:
     if not any(trace.name_of(i).startswith("ProfilerStep#") for i in (*outer, anchor)):
         steps = find_steps(trace)
         step = int(step_of(steps, launch_times(trace, np.array([anchor], dtype=np.int64)))[0])
-        if step >= 0:
+        if step >= 0 and steps.annotated and int(steps.event[step]) not in outer:
             links.append(_link(trace, int(steps.event[step]), 0))
     forward = _forward_of(trace, [*outer, anchor])
     if forward >= 0:  # not around the op but before it, so it adds no level

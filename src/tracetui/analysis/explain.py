@@ -12,6 +12,7 @@ from tracetui.analysis.explain_device import Parts, compared, explain_device_eve
 from tracetui.analysis.findings.ops import METADATA_OPS
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.gaps import busy_union
+from tracetui.analysis.initialisation import is_profilers, profilers_work
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
@@ -74,17 +75,17 @@ def _runtime(trace: Trace, i: int) -> Parts:
     if len(events) > 1:
         facts.append(("launched", f"{len(events):,} device events, {duration(trace.duration[events].sum())}"))
     if causes.is_synchronising(name):
-        busy = _time_within(trace, i, *DEVICE_WORK)
+        busy = _time_within(trace, i, plausible(trace, *DEVICE_WORK))
         if busy:
             wait = duration(trace.duration[i])
             why.append(f"The device works for {duration(busy)} of the {wait} that the CPU waits.")
     return [what], why + compared(trace, i), facts
 
 
-def _time_within(trace: Trace, i: int, *kinds: Kind) -> int:
-    """How long events of these kinds run during a slice, in ns; overlap counts once."""
+def _time_within(trace: Trace, i: int, at: I64) -> int:
+    """How long the slices `at` run during slice i, in ns; overlap counts once."""
     start = trace.start[i : i + 1]
-    return int(busy_union(trace, plausible(trace, *kinds)).within(start, start + trace.duration[i])[0])
+    return int(busy_union(trace, at).within(start, start + trace.duration[i])[0])
 
 
 def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
@@ -108,7 +109,7 @@ def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
             facts.append(("M x K x N" if work.kind == "gemm" else "work", work.shape))
             if work.kind != "elementwise":
                 facts.append(("FLOP", rate(work.flops, "")))
-    profiler = _time_within(trace, i, Kind.OVERHEAD)
+    profiler = _time_within(trace, i, profilers_work(trace))
     if profiler:
         why.append(f"{duration(profiler)} of it is the profiler's own work.")
     # A collective's annotation has no self time, whatever is inside it.
@@ -145,6 +146,8 @@ def _other(trace: Trace, i: int, kind: Kind) -> list[str]:
     if kind == Kind.OVERHEAD:
         known = next((text for key, text in glossary.OVERHEAD.items() if name.startswith(key)), "")
         own = "The profiler's own time, which the program without a profiler does not spend."
+        if not is_profilers(name):
+            return [known or "CUDA's own cost of a first use."]
         return [own, known] if known else [own]
     return [_OTHERS.get(kind, "An event of a kind that this tool does not know.")]
 

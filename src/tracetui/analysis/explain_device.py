@@ -165,7 +165,8 @@ def compared(trace: Trace, i: int) -> list[str]:
 def _timing(trace: Trace, i: int) -> list[str]:
     """On the delay from its launch to its start, and on the gap that it ended."""
     launch, start = int(trace.launch[i]), int(trace.start[i])
-    before = _end_of_the_work_before(trace, i)
+    last = _last_work_before(trace, i)
+    before = int(trace.start[last] + trace.duration[last]) if last >= 0 else None
     why: list[str] = []
     if launch >= 0:
         cost = int(trace.duration[launch])
@@ -188,15 +189,16 @@ def _timing(trace: Trace, i: int) -> list[str]:
             why.append(f"It {starts}: nothing was queued, the device waited for it.")
     if before is not None and start - before >= NEGLIGIBLE_NS:
         gap = np.array([before], dtype=np.int64), trace.start[i : i + 1], np.array([i], dtype=np.int64)
-        cause = causes.CAUSES[int(causes.explain(trace, *gap).cause[0])]
-        idle = duration(start - before)
-        why.append(f"The device stood idle for {idle} before it: {glossary.CAUSES[cause]}.")
+        parts = causes.explain(trace, *gap, np.array([last], dtype=np.int64)).parts(0)
+        told = [f"{duration(time)} {glossary.CAUSES[cause]}" for cause, time in parts]
+        told = told if len(parts) > 1 else [glossary.CAUSES[parts[0][0]]]
+        why.append(f"The device stood idle for {duration(start - before)} before it: {'; '.join(told)}.")
     return why
 
 
-def _end_of_the_work_before(trace: Trace, i: int) -> int | None:
-    """When all work that started on slice i's device before it ended, ns; None where there is none."""
+def _last_work_before(trace: Trace, i: int) -> int:
+    """Of the work that started on slice i's device before it, what ended last; -1 where there is none."""
     device = int(device_of(trace)[trace.lane[i]])
     at = work_of_devices(trace).get(device, np.zeros(0, np.int64))
     at = at[(trace.start[at] <= trace.start[i]) & (at != i)]
-    return int((trace.start[at] + trace.duration[at]).max()) if len(at) else None
+    return int(at[np.argmax(trace.start[at] + trace.duration[at])]) if len(at) else -1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.causes import Causes
+from tracetui.analysis.causes import CAUSES, Causes
 from tracetui.analysis.gaps import DeviceGaps
 from tracetui.trace.model import I64
 
@@ -53,6 +53,8 @@ def _joined(parts: Sequence[object], field: str) -> I64:
 
 def join_causes(parts: Sequence[Causes]) -> Causes:
     """The causes of several devices' gaps, in their order."""
-    event, launch, op, activity = (_joined(parts, f) for f in ("event", "launch", "op", "activity"))
+    fields = ("event", "launch", "op", "activity", "waited_for")
+    event, launch, op, activity, waited_for = (_joined(parts, field) for field in fields)
     cause, step = _joined(parts, "cause").astype(np.int8), _joined(parts, "step").astype(np.int32)
-    return Causes(cause, event, launch, op, step, activity)
+    pieces = np.concatenate([np.zeros((0, len(CAUSES)), np.int64), *(part.pieces for part in parts)])
+    return Causes(pieces, cause, event, launch, op, step, activity, waited_for)

@@ -57,13 +57,17 @@ FAMILIES = {
 }
 
 CAUSES = {
+    "initialisation": "the CPU was in what the first use of the device makes slow (context, loading of code, "
+    "library handles)",
     "profiler": "the profiler itself was at work",
     "sync": "the CPU had waited for the device and then had to launch anew",
     "allocation": "the CPU was allocating or freeing memory",
     "dispatch": "the CPU was busy inside ops (the framework's own overhead, or work that ops do on the CPU)",
     "host": "the CPU was outside any op (Python, data loading, logging)",
     "launch": "the launch was on its way (launch latency)",
-    "dependency": "the next work was queued and waited for other work",
+    "queued": "the next work was queued, and nothing that was recorded ran (it waited for another stream or "
+    "process, for work of before the recording, or for the device itself)",
+    "back to back": "one kernel followed another",
     "unlinked": "the trace does not tell what launched the next work",
 }
 """What was the matter while a device stood idle, by the causes of `tracetui.analysis.causes`."""
@@ -157,4 +161,10 @@ OVERHEAD = {
     "Buffer Flush": "The profiler collects what the device has recorded.",
     "Instrumentation": "The profiler prepares code to be recorded.",
     "Resource": "The profiler takes note of a stream or a context.",
+    "Lazy Function Loading": "CUDA loads a kernel that is used for the first time. It does so without the "
+    "profiler, too.",
+    "Runtime Triggered Module Loading": "CUDA loads a module whose code is used for the first time. It "
+    "does so without the profiler, too.",
+    "Driver Compiler": "The driver compiles code for this device, without the profiler, too.",
+    "Command Buffer Full": "The launch waits for a place in the device's queue.",
 }

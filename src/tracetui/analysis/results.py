@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from tracetui.analysis.causes import Causes, gap_causes
+from tracetui.analysis.causes import Causes, CpuTime
 from tracetui.analysis.gap_list import GapList, join_causes, list_gaps
 from tracetui.analysis.gaps import DeviceGaps, clip, find_gaps
 from tracetui.analysis.scope import WHOLE, Scope, StepTable, find_steps, launch_times, members, step_of
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from tracetui.analysis.activity import SmallOps
     from tracetui.analysis.averages import Averages
     from tracetui.analysis.calls import Calls
+    from tracetui.analysis.cpu_verdict import CpuWork
     from tracetui.analysis.efficiency import EfficiencyTable
-    from tracetui.analysis.exposed_time import Alone
     from tracetui.analysis.findings import Finding
     from tracetui.analysis.kernels.model import KernelName
     from tracetui.analysis.launches import Launches
     from tracetui.analysis.memory import MemoryUse
+    from tracetui.analysis.split import Split
     from tracetui.analysis.steps import Steps
     from tracetui.analysis.verdict import Verdict
     from tracetui.trace.memory import Records
@@ -113,7 +114,7 @@ class Results:
 
     @property
     def window(self) -> tuple[int, int]:
-        """(start, end) of the scope on the wall clock, in ns: a step's window ends with its device work."""
+        """(start, end) of the scope on the wall clock, in ns: a step's window lasts until the next step."""
         if self.scope.kind != "step":
             return self.span
         low, high = self.step_windows()
@@ -136,7 +137,7 @@ class Results:
         """All steps of the trace, everything outside them, and the whole."""
         from tracetui.analysis.steps import summarize_steps
 
-        return summarize_steps(self.trace, gaps=self.gaps().devices, causes=self.device_causes())
+        return summarize_steps(self.trace, split=self.split())
 
     def step_at(self, time: int, event: int | None = None) -> Scope | None:
         """The step that an event belongs to, or, without an event, the step that a time is in."""
@@ -189,11 +190,24 @@ class Results:
             return list_gaps(find_gaps(self.trace))
         return list_gaps([clip(device, *self.window) for device in self.whole.gaps().devices])
 
+    @of_trace
+    def cpu_time(self) -> CpuTime:
+        """What the launching threads were doing when."""
+        return CpuTime(self.trace, self.gaps().devices)
+
+    @of_trace
+    def split(self) -> Split:
+        """The whole recording of each device: what it did, and why it stood idle."""
+        from tracetui.analysis.split import Split
+
+        return Split(self.trace, self.gaps().devices, self.cpu_time())
+
     @once
     def device_causes(self) -> tuple[Causes, ...]:
         """The causes of the gaps, device by device."""
-        steps = self.step_table()
-        return tuple(gap_causes(self.trace, device, steps) for device in self.gaps().devices)
+        steps, times = self.step_table(), self.split().devices
+        pairs = zip(self.gaps().devices, times, strict=True)
+        return tuple(time.idle.of_gaps(device, steps) for device, time in pairs)
 
     @once
     def causes(self) -> Causes:
@@ -219,13 +233,6 @@ class Results:
 
     # Verdict and findings
 
-    @of_trace
-    def exposed_communication(self) -> Alone:
-        """Collectives while no other kernel runs on their device."""
-        from tracetui.analysis.exposed_time import exposed_communication
-
-        return exposed_communication(self.trace)
-
     @once
     def launches(self) -> Launches:
         """The launches of the scope's device events."""
@@ -236,17 +243,42 @@ class Results:
     @once
     def verdict(self) -> Verdict:
         """What holds the trace, or the part of it, back."""
-        from tracetui.analysis.verdict import OF_SPAN, judge
+        from tracetui.analysis.verdict import judge
 
         if self.is_whole:
             return self.steps().whole.verdict
         if self.scope.kind == "step":
             return self.steps().rows[self.scope.step].verdict
-        low, high = (np.array([time], dtype=np.int64) for time in self.span)
-        talk = int(self.exposed_communication().within(low, high)[0])
-        base = f"{OF_SPAN} in the {'view' if self.scope.kind == 'viewport' else 'range'}"
-        talking = talk / self._busy if self._busy else 0.0
-        return judge(self.busy_share, self.launches().median_delay, talking, base)
+        delay, time = self.launches().median_delay, self.judged_times()
+        base = "of the view" if self.scope.kind == "viewport" else "of the range"
+        if not len(time) and (cpu := self.cpu_work()) is not None:
+            return cpu.verdict([self.judged_range()], base)
+        return judge(time.sum(0) if len(time) else None, delay, base)
+
+    @of_trace
+    def cpu_work(self) -> CpuWork | None:
+        """What the CPU did, in a trace of the CPU alone; None in others."""
+        from tracetui.analysis.cpu_verdict import cpu_work
+
+        return cpu_work(self.trace)
+
+    @once
+    def judged_times(self) -> I64:
+        """What the verdict is about, by device (`split.COLUMNS`, ns). Shape (devices, len(COLUMNS))."""
+        if self.is_whole:
+            return self.steps().whole.judged
+        if self.scope.kind == "step":
+            return self.steps().rows[self.scope.step].judged
+        low, high = self.judged_range()
+        return self.split().within(np.array([low]), np.array([high]))[:, 0]
+
+    def judged_range(self) -> tuple[int, int]:
+        """(start, end) of it, in ns, with the lead-in."""
+        low, high = self.step_windows()
+        if self.is_whole and len(low) and any(row.busy for row in self.steps().rows):
+            return int(low[0]), int(high[-1])
+        (begin, end), (start, stop) = self.trace.span, self.window
+        return min(max(begin, start), end), min(max(begin, stop), end)
 
     @once
     def findings(self) -> tuple[Finding, ...]:
@@ -336,4 +368,6 @@ class Results:
 
     def device_text(self, gaps: DeviceGaps) -> str:
         """What a sentence calls a device."""
-        return f"device {gaps.device}" if len(self.gaps().devices) > 1 else "the device"
+        rank = self.trace.rank_of(gaps.device)
+        of = f" of {rank}" if rank else ""
+        return f"device {gaps.device}{of}" if len(self.gaps().devices) > 1 else "the device"

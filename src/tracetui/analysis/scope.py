@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.select import plausible
+from tracetui.analysis.step_sources import find_sources, main_process
+from tracetui.safe_text import plain
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 from tracetui.units import instant
@@ -45,13 +47,22 @@ class StepTable:
     """The steps of a trace, by time. Arrays of one length."""
 
     event: I64
-    """The annotation's slice."""
+    """The annotation's slice, or, where steps are not annotated, one that belongs to the step."""
     number: I64
-    """N of `ProfilerStep#N`; the position for a chosen annotation."""
+    """N of `ProfilerStep#N` or of another annotation that counts; else the position."""
     start: I64
     end: I64
     name: str
-    """`ProfilerStep`, or the annotation that was chosen."""
+    """`ProfilerStep`, or the annotation that was chosen or found."""
+    source: str = ""
+    """Where the steps come from: "ProfilerStep" (in a file of several ranks "ProfilerStep of RANK"),
+    "Optimizer.step", "annotation NAME" (chosen or found), or "repeats" (see `step_sources`); "" where
+    there are none. Safe to show."""
+
+    @property
+    def annotated(self) -> bool:
+        """Whether each step is as long as its slice `event`."""
+        return self.source.startswith(("ProfilerStep", "annotation "))
 
     def __len__(self) -> int:
         return len(self.event)
@@ -64,8 +75,22 @@ class StepTable:
 def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
     """The plausible `ProfilerStep#N` annotations, or those named `annotation`, by time.
 
-    Overlapping ones (one per process of a merged trace) are all listed.
+    In a trace without `ProfilerStep` the steps that `step_sources` finds.
     """
+    if annotation is not None:
+        return _annotated(trace, annotation)
+    if "steps" not in trace.derived:
+        table = _annotated(trace, None)
+        found = None if len(table) else find_sources(trace)
+        if found is not None:
+            table = StepTable(found.event, found.number, found.start, found.end, found.name, found.source)
+        trace.derived["steps"] = table
+    steps: StepTable = trace.derived["steps"]
+    return steps
+
+
+def _annotated(trace: Trace, annotation: str | None) -> StepTable:
+    """The annotations named so, `ProfilerStep#N` for None."""
     numbers: dict[int, int] = {}
     for index, name in enumerate(trace.names):
         if annotation is None:
@@ -84,7 +109,26 @@ def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
     number = np.array([numbers[int(i)] for i in trace.name[at]], dtype=np.int64)
     if annotation is not None:
         number = np.arange(len(at), dtype=np.int64)
-    return StepTable(at, number, start, end, annotation or "ProfilerStep")
+    of = ""
+    if annotation is None and (several := _one_process(trace, at, start, end)) is not None:
+        mine, of = several
+        at, start, end, number = at[mine], start[mine], end[mine], number[mine]
+    source = (
+        (f"ProfilerStep{of}" if annotation is None else f"annotation {plain(annotation)}") if len(at) else ""
+    )
+    return StepTable(at, number, start, end, annotation or "ProfilerStep", source)
+
+
+def _one_process(trace: Trace, at: I64, start: I64, end: I64) -> tuple[Bool, str] | None:
+    """In a file of several ranks, whose steps overlap: (mask of those of the process that launched most, " of
+    RANK"). None for other files."""
+    process = np.array([lane.process for lane in trace.lanes], dtype=np.int64)[trace.lane[at]]
+    ranks = {trace.processes[int(i)].rank for i in np.unique(process)}
+    if len(ranks) < 2 or bool(np.all(np.maximum.accumulate(end[:-1]) <= start[1:])):
+        return None
+    main = main_process(trace)
+    chosen = main if main in process else int(process[0])
+    return process == chosen, f" of {trace.processes[chosen].rank}"
 
 
 def step_of(steps: StepTable, time: I64) -> I32:

@@ -1,8 +1,8 @@
 """Steps: the time, launches and idle time of each `ProfilerStep`, or of each call of a chosen annotation.
 
 The device work of a step is what was **launched** in it, even if it runs after the step's end on the CPU. The
-step's *window* is its share of the wall clock: from its start, or from the end of the previous window if that
-is later, to the end of its last device event or to its own end. Windows do not overlap.
+step's *window* is its share of the wall clock: from its start to that of the next step; that of the last one
+ends with its device work, or where it ends on the CPU if that is later. Windows do not overlap.
 
 Every count and every time, summed over all steps and everything outside them, equals that of the whole trace,
 to the nanosecond. Overlapping events of one kind count once, for the step of the first of them.
@@ -10,17 +10,17 @@ to the nanosecond. Overlapping events of one kind count once, for the step of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES, Causes, CauseTotal, cause_table, gap_causes
-from tracetui.analysis.exposed_time import exposed_communication
-from tracetui.analysis.gaps import DeviceGaps, clip, find_gaps, work_of_devices
+from tracetui.analysis.causes import CAUSES, CauseTotal, cause_table
+from tracetui.analysis.cpu_verdict import cpu_work
+from tracetui.analysis.gaps import work_of_devices
 from tracetui.analysis.kinds import time_by_kind
 from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times, step_of
-from tracetui.analysis.verdict import OF_SPAN, Verdict, judge
+from tracetui.analysis.split import BUSY, COLUMNS, IDLE, Split
+from tracetui.analysis.verdict import OF_RECORDING, OF_STEP, OF_STEPS, Verdict, judge
 from tracetui.trace import Trace
 from tracetui.trace.model import I64, Bool
 
@@ -54,7 +54,12 @@ class StepRow:
     busy: int
     """Time within the window in which a device ran anything, over all devices."""
     idle: int
-    """The gaps within the window, over all devices, without the time before a device's first event."""
+    """The gaps within the window, over all devices, without the time before a device's first event and after
+    its last."""
+    window_idle: int
+    """All of the window in which a device ran nothing, over all devices."""
+    window_causes: tuple[tuple[str, int], ...]
+    """`window_idle` by cause, and `split.IN_FLIGHT`: (cause, ns), largest first."""
     idle_by_cause: tuple[CauseTotal, ...]
     """Largest first; adds up to `idle`."""
     compute: int
@@ -74,7 +79,12 @@ class StepRow:
     """Copies and sets."""
     verdict: Verdict
     unusual: bool
-    """The window is much longer or shorter than those of the other steps."""
+    """The step takes much longer or shorter on the CPU than the other steps."""
+    judged: I64 = field(repr=False, compare=False)
+    """What the verdict is about, by device (`split.COLUMNS`, ns): all but the lead-in. Shape (devices,
+    len(COLUMNS))."""
+    own_share: float | None = None
+    """Of `whole`: the busy share of the recording, where the verdict is about the steps."""
 
     @property
     def window_length(self) -> int:
@@ -82,8 +92,8 @@ class StepRow:
 
     @property
     def busy_share(self) -> float | None:
-        """`busy / (busy + idle)`; None if no device has any time in the window."""
-        return self.busy / (self.busy + self.idle) if self.busy + self.idle > 0 else None
+        """Of the window, without what the verdict leaves out; None without device events."""
+        return self.verdict.busy_share if self.own_share is None else self.own_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,75 +105,73 @@ class Steps:
     outside: StepRow
     whole: StepRow
 
-    @property
-    def busy_share(self) -> float | None:
-        """The devices' busy share within all steps; None if no device has any time in them."""
-        time = sum(row.busy + row.idle for row in self.rows)
-        return sum(row.busy for row in self.rows) / time if time > 0 else None
-
 
 def step_windows(trace: Trace, steps: StepTable) -> tuple[I64, I64]:
-    """(starts, ends) of each step's window, in ns. Empty where another step's window covers it."""
-    at = np.concatenate([np.zeros(0, np.int64), *work_of_devices(trace).values()])
-    step = step_of(steps, launch_times(trace, at))
-    last = steps.end.copy()
-    np.maximum.at(last, step[step >= 0], (trace.start[at] + trace.duration[at])[step >= 0])
-    end = np.maximum.accumulate(np.maximum(last, steps.start)) if len(steps) else last
+    """(starts, ends) of each step's window, in ns: until the next step starts; of the last one until its end
+    on the CPU or, if later, that of the device work that it launched."""
     start = steps.start.copy()
-    start[1:] = np.maximum(start[1:], end[:-1])
-    return np.minimum(start, end), end
+    if not len(steps):
+        return start, start.copy()
+    at = np.concatenate([np.zeros(0, np.int64), *work_of_devices(trace).values()])
+    at = at[step_of(steps, launch_times(trace, at)) == len(steps) - 1]
+    last = (trace.start[at] + trace.duration[at]).max(initial=int(steps.end[-1]))
+    return start, np.append(start[1:], max(int(last), int(start[-1])))
 
 
-def summarize_steps(
-    trace: Trace,
-    annotation: str | None = None,
-    gaps: Sequence[DeviceGaps] | None = None,
-    causes: Sequence[Causes] | None = None,
-) -> Steps:
+def summarize_steps(trace: Trace, annotation: str | None = None, split: Split | None = None) -> Steps:
     """The steps of a trace: its `ProfilerStep`s, or the calls of the named annotation; there may be none.
 
-    `gaps`, `causes`: those of every device, if already at hand.
+    `split`: `Split(trace)`, if already at hand.
     """
     table = find_steps(trace, annotation)
-    gaps = find_gaps(trace) if gaps is None else gaps
-    causes = [gap_causes(trace, device, table) for device in gaps] if causes is None else causes
+    split = Split(trace) if split is None else split
     count = len(table)
     low, high = step_windows(trace, table)
+    begin, end = trace.span
+    lows, highs = np.append(low, begin), np.append(high, end)
 
     # Per step, then (at `count`) over the whole trace.
-    busy, idle = np.zeros((2, count + 1), np.int64)
-    why = np.zeros((count + 1, len(CAUSES), 2), np.int64)
-    for device, cause in zip(gaps, (c.cause for c in causes), strict=True):
-        parts = [clip(device, int(a), int(b)) for a, b in zip(low, high, strict=True)]
-        for i, part in enumerate([*parts, device]):
-            busy[i] += part.busy
-            idle[i] += part.idle
-            # A gap cut by a window's border counts in the window where it ends; its length is split.
-            ends = part.end == device.end[part.whole]
-            why[i, :, 0] += np.bincount(cause[part.whole[ends]], minlength=len(CAUSES))
-            np.add.at(why[i, :, 1], cause[part.whole], part.duration)
+    time = split.within(lows, highs)
+    lead_in = split.lead_ins(low, high)
+    idle = split.gaps_within(lows, highs)
+    gaps = np.zeros((count + 1, len(CAUSES)), np.int64)
+    for device in split.devices:
+        ends, cause = device.gaps.end, device.idle.main_causes(device.gaps.start)
+        # A gap cut by a window's border counts in the window where it ends; its length is split.
+        at = np.searchsorted(low, ends) - 1
+        inside = (at >= 0) & (ends <= high[at]) if count else np.zeros(len(ends), np.bool_)
+        np.add.at(gaps, (at[inside], cause[inside]), 1)
+        gaps[count] += np.bincount(cause, minlength=len(CAUSES))
 
     kinds = time_by_kind(trace, table)
-    begin, end = trace.span
-    talk = exposed_communication(trace).within(np.append(low, begin), np.append(high, end))
-    unusual = _unusual(high - low)
+    unusual = _unusual(table.end - table.start)
 
     def row(
-        label: str, at: int, number: int, event: int, time: tuple[int, int], window: tuple[int, int],
-        base: str = f"{OF_SPAN} in the step",
-    ) -> StepRow:  # fmt: skip
-        sums = (busy, idle, why, talk)
+        label: str,
+        at: int,
+        number: int,
+        event: int,
+        span: tuple[int, int],
+        window: tuple[int, int],
+        base: str,
+    ) -> StepRow:
         if at == count:  # outside: the whole minus all steps
-            ran, idled, reasons, talked = (values[-1] - values[:-1].sum(0) for values in sums)
+            split_time = time[:, -1] - time[:, :-1].sum(1)
+            idled, counts = (values[-1] - values[:-1].sum(0) for values in (idle, gaps))
         else:
-            ran, idled, reasons, talked = (values[min(at, count)] for values in sums)
-        share = float(ran / (ran + idled)) if ran + idled > 0 else None
+            split_time, idled, counts = time[:, min(at, count)], idle[min(at, count)], gaps[min(at, count)]
+        left_out = lead_in if at == 0 and count else np.zeros_like(lead_in)
+        of_all = split_time.sum(0)
+        order = np.argsort(-of_all[IDLE], kind="stable").tolist()
         delay = int(kinds.delay[at]) if kinds.delay[at] >= 0 else None
+        judged = split_time - left_out
         return StepRow(
-            label=label, number=number, event=event, start=time[0], duration=time[1], window=window,
-            busy=int(ran), idle=int(idled), idle_by_cause=tuple(cause_table(*reasons.T)),
+            label=label, number=number, event=event, start=span[0], duration=span[1], window=window,
+            busy=int(of_all[BUSY].sum()), idle=int(idled.sum()), window_idle=int(of_all[IDLE].sum()),
+            window_causes=tuple((COLUMNS[IDLE][i], int(of_all[IDLE][i])) for i in order if of_all[IDLE][i]),
+            idle_by_cause=tuple(cause_table(counts, idled)),
             **{field: int(getattr(kinds, field)[at]) for field in OF_KINDS},
-            verdict=judge(share, delay, float(talked / ran) if ran else 0.0, base),
+            verdict=_judge(judged, delay, base, int(left_out.sum())), judged=judged,
             unusual=at < count and bool(unusual[at]),
         )  # fmt: skip
 
@@ -175,18 +183,39 @@ def summarize_steps(
             int(table.event[i]),
             (int(table.start[i]), int(table.end[i] - table.start[i])),
             (int(low[i]), int(high[i])),
+            OF_STEP,
         )
         for i in range(count)
     )
-    outside = row("outside", count, NO_STEP, -1, (0, 0), (0, 0), f"{OF_SPAN} outside of the steps")
-    whole = row("whole", count + 1, NO_STEP, -1, (begin, end - begin), (begin, end), OF_SPAN)
+    outside = row("outside", count, NO_STEP, -1, (0, 0), (0, 0), "outside of the steps")
+    whole = row("whole", count + 1, NO_STEP, -1, (begin, end - begin), (begin, end), OF_RECORDING)
+    if any(r.busy for r in rows):  # the verdict on the trace is the one on its steps
+        judged = time[:, :-1].sum(1) - lead_in
+        verdict = _judge(judged, whole.verdict.launch_delay, OF_STEPS, int(lead_in.sum()))
+        whole = replace(whole, verdict=verdict, judged=judged, own_share=whole.busy_share)
     steps = Steps(table, rows, outside, whole)
-    if (share := steps.busy_share) is not None:  # the verdict on the trace is the one on its steps
-        talked = float(talk[:count].sum() / max(1, busy[:-1].sum()))
-        delay = whole.verdict.launch_delay
-        verdict = judge(share, delay, talked, f"{OF_SPAN} within the steps")
-        steps = replace(steps, whole=replace(whole, verdict=verdict))
-    return steps
+    return steps if split.devices else _of_the_cpu(trace, steps)
+
+
+def _of_the_cpu(trace: Trace, steps: Steps) -> Steps:
+    """With the verdicts of a trace of the CPU alone, if it is one."""
+    work = cpu_work(trace)
+    if work is None:
+        return steps
+    windows, (begin, end) = [row.window for row in steps.rows], trace.span
+    rows = tuple(replace(row, verdict=work.verdict([row.window], OF_STEP)) for row in steps.rows)
+    if not windows:
+        return replace(steps, whole=replace(steps.whole, verdict=work.verdict([(begin, end)])))
+    around = list(
+        zip([begin, *(high for _, high in windows)], [*(low for low, _ in windows), end], strict=True)
+    )
+    outside = replace(steps.outside, verdict=work.verdict(around, "outside of the steps"))
+    whole = replace(steps.whole, verdict=work.verdict(windows, OF_STEPS))
+    return replace(steps, rows=rows, outside=outside, whole=whole)
+
+
+def _judge(judged: I64, delay: int | None, base: str, lead_in: int) -> Verdict:
+    return judge(judged.sum(0) if len(judged) else None, delay, base, lead_in)
 
 
 def _unusual(length: I64) -> Bool:

@@ -1,31 +1,59 @@
-"""Overhead-bound, compute-bound or mixed: whether the device waits for the CPU, or the CPU for the device.
+"""What holds a trace, or a part of it, back: the CPU, computing, communication or copies.
 
-The verdict follows from two numbers, which are always shown with it:
-- the device's **busy share** within the steps, or between its first and last event if there are no steps;
-- the **launch delay**, the median time from a launch on the CPU to the start of its work on the device. A
-  few microseconds (the latency of a launch) mean that nothing is queued and the device waits for the CPU.
+A verdict rests on how the time of the devices splits (`tracetui.analysis.split`): in the steps, where a
+step's time runs until the next one starts, or in the whole recording where there are none. What says nothing
+of how the program runs on is taken out before: initialisation, the profiler's own work, the lead-in (what a
+pipeline needs to fill in the first step, `Split.lead_ins`), and what passes at the beginning while work of
+before the recording may run (`split.IN_FLIGHT`). The rest are the shares below; they add up to 1.
 
-A device that runs a collective counts as busy, even while the collective waits for another rank. So the
-verdict has a third number: the share of the busy time in which collectives run and nothing else computes.
+Beside it stands the **launch delay**, the median time from a launch on the CPU to the start of its work (of a
+graph: of its first node). A few microseconds mean that nothing is queued.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU
+from tracetui.analysis.split import BUSY, COLUMNS, IN_FLIGHT
+from tracetui.trace.model import I64
 from tracetui.units import duration, percent
 
-BUSY_SHARE = 0.8
-"""From this busy share on, the device is the bottleneck: compute-bound, whatever the delays are."""
-IDLE_SHARE = 0.5
-"""Below this share the device stands idle more than it runs."""
+if TYPE_CHECKING:
+    from tracetui.analysis.cpu_verdict import CpuTime
+
+COMPUTE_SHARE = 0.8
+"""From this share of the time on, computing sets the pace."""
+PART_SHARE = 0.5
+"""From this share on, any other part names the verdict."""
 QUEUED_NS = 50_000
 """Several times the latency of a launch. Below this median delay hardly anything is queued."""
 COMMUNICATION_SHARE = 0.1
 """From this share of the busy time on, exposed communication gets a sentence."""
-OF_SPAN = "of its span"
-"""What a busy share is a share of: the time from a device's first to its last event, or the part of it that
-lies in a step. The time before the first event is no idle time of the device."""
+WORTH_SAYING = 0.01
+"""What is left out is said from this share of the time on."""
+
+OF_STEPS = "of the steps"
+OF_STEP = "of the step"
+OF_RECORDING = "of the recording"
+
+VERDICTS = (
+    "overhead-bound", "compute-bound", "communication-bound", "copy-bound", "mixed", "CPU-only", "not known"
+)  # fmt: skip
+
+PARTS = ("compute", "communication", "copies", "cpu", "queued", "unlinked")
+"""The parts of the judged time: `cpu` is idle time for the CPU's reasons (`OF_THE_CPU`), `queued` includes
+the time from one kernel to the next."""
+PART_WORDS = {
+    "compute": "compute",
+    "communication": "communication while nothing computes",
+    "copies": "copies while no kernel runs",
+    "cpu": "waiting for the CPU",
+    "queued": "idle though work is queued",
+    "unlinked": "idle before work whose launch is not in the trace",
+}
+_NAMES = {"cpu": "overhead-bound", "communication": "communication-bound", "copies": "copy-bound"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +61,9 @@ class Verdict:
     """A verdict and the numbers behind it."""
 
     verdict: str
-    """One of "overhead-bound", "compute-bound", "mixed", "not known"."""
+    """One of `VERDICTS`."""
     busy_share: float | None
-    """0 to 1; None without device events."""
+    """Of the judged time, 0 to 1; None without device events."""
     launch_delay: int | None
     """Median, in ns; None if no device event has a launch in the trace."""
     reason: str
@@ -43,8 +71,30 @@ class Verdict:
     communication_share: float | None = None
     """Of the busy time, 0 to 1: communication kernels while no other kernel runs. None without device events.
     """
-    base: str = OF_SPAN
-    """What the busy share is a share of: `OF_SPAN`, "of its span within the steps". Shown after it."""
+    base: str = OF_RECORDING
+    """What the shares are shares of, for sentences."""
+    parts: tuple[int, ...] = ()
+    """The judged time in ns by `PARTS`, over all devices. Its sum is the whole."""
+    causes: tuple[int, ...] = ()
+    """The idle time in it by `CAUSES`, ns. Initialisation and the profiler have 0."""
+    left_out: tuple[tuple[str, int], ...] = ()
+    """What was taken out: ("lead-in", "in flight" or a cause, ns)."""
+    cpu: CpuTime | None = None
+    """Of "CPU-only": what the CPU's time went to."""
+
+    @property
+    def judged(self) -> int:
+        """The time that the shares are of, ns."""
+        return sum(self.parts)
+
+    def share(self, part: str) -> float:
+        """The share of one of `PARTS`, 0 to 1."""
+        return self.parts[PARTS.index(part)] / self.judged if self.judged else 0.0
+
+    @property
+    def idle(self) -> int:
+        """The idle time in the judged time, ns."""
+        return sum(self.causes)
 
 
 def busy_text(busy_share: float) -> str:
@@ -58,37 +108,103 @@ def communication_text(verdict: Verdict) -> str:
     return f"communication alone {busy_text(part)} of its busy time" if part >= COMMUNICATION_SHARE else ""
 
 
-def judge(
-    busy_share: float | None, launch_delay: int | None, communication_share: float = 0.0, base: str = OF_SPAN
-) -> Verdict:
-    """The verdict on a trace or a part of it. `base`: what the busy share is a share of (`Verdict.base`)."""
-    if busy_share is None:
+def judge(time: I64 | None, launch_delay: int | None, base: str = OF_RECORDING, lead_in: int = 0) -> Verdict:
+    """The verdict on a trace or a part of it.
+
+    `time`: by `COLUMNS`, ns, over all devices, without the lead-in; None without device events. `base`: what
+    the shares are shares of. `lead_in`: ns, to be said.
+    """
+    if time is None:
         return Verdict("not known", None, None, "There are no device events here.", base=base)
-    if not busy_share and launch_delay is None:
-        return Verdict("not known", busy_share, None, "The device runs nothing here.", base=base)
-    verdict = _judge(busy_share, launch_delay, base)
-    reason = verdict.reason
-    if communication_share >= COMMUNICATION_SHARE:
-        reason += (
-            f" {busy_text(communication_share)} of its busy time is communication while nothing computes, "
-            "which includes waiting for other ranks."
+    values = dict(zip(COLUMNS, time.tolist(), strict=True))
+    busy = int(time[BUSY].sum())
+    out = [("lead-in", lead_in), *((cause, values[cause]) for cause in (IN_FLIGHT, *NOT_THE_PROGRAMS))]
+    left_out = tuple((what, length) for what, length in out if length)
+    causes = tuple(0 if cause in NOT_THE_PROGRAMS else values[cause] for cause in CAUSES)
+    cpu = sum(values[cause] for cause in OF_THE_CPU)
+    parts = (
+        values["compute"], values["communication"], values["copies"], cpu,
+        values["queued"] + values["back to back"], values["unlinked"],
+    )  # fmt: skip
+    judged = sum(parts)
+    if not busy:
+        return Verdict(
+            "not known",
+            0.0,
+            launch_delay,
+            "The device runs nothing here.",
+            None,
+            base,
+            parts,
+            causes,
+            left_out,
         )
-    return replace(verdict, reason=reason, communication_share=communication_share, base=base)
-
-
-def _judge(busy_share: float, launch_delay: int | None, base: str) -> Verdict:
-    busy = f"The device is busy {busy_text(busy_share)} {base}"
-    if busy_share >= BUSY_SHARE:
-        return Verdict("compute-bound", busy_share, launch_delay, f"{busy}: it sets the pace, not the CPU.")
-    if launch_delay is None:
-        reason = f"{busy}; the trace does not tell how far ahead the CPU runs."
-        return Verdict("mixed", busy_share, None, reason)
-    delay = f"{duration(launch_delay)} from launch to start"
-    if launch_delay < QUEUED_NS and busy_share < IDLE_SHARE:
-        reason = f"{busy}, and nothing is queued ({delay}): it waits for the CPU."
-        return Verdict("overhead-bound", busy_share, launch_delay, reason)
-    if launch_delay < QUEUED_NS:
-        reason = f"{busy}, and little is queued ({delay}): the CPU only just keeps up."
+    shares = dict(zip(PARTS, (part / judged for part in parts), strict=True))
+    if shares["compute"] >= COMPUTE_SHARE:
+        word = "compute-bound"
     else:
-        reason = f"{busy}, though work is queued ({delay}): look at the causes of its idle time."
-    return Verdict("mixed", busy_share, launch_delay, reason)
+        word = next((name for part, name in _NAMES.items() if shares[part] >= PART_SHARE), "mixed")
+    reason = _reason(word, shares, causes, judged, launch_delay, base)
+    reason += _not_counted(left_out, judged)
+    talked = values["communication"] / busy
+    return Verdict(word, busy / judged, launch_delay, reason, talked, base, parts, causes, left_out)
+
+
+def _reason(
+    word: str, shares: dict[str, float], causes: tuple[int, ...], judged: int, delay: int | None, base: str
+) -> str:
+    busy = sum(shares[part] for part in ("compute", "communication", "copies"))
+    reason = f"The device is busy {busy_text(busy)} {base}"
+    if word == "compute-bound":
+        reason += ": it sets the pace, not the CPU."
+    elif word == "overhead-bound":
+        queued = f" (launch to start {duration(delay)})" if delay is not None else ""
+        nothing = f", and nothing is queued{queued}" if delay is not None and delay < QUEUED_NS else ""
+        reason += (
+            f"; for {busy_text(shares['cpu'])} it waits for the CPU{nothing}: {_largest(causes, judged)}."
+        )
+    elif word == "communication-bound":
+        reason += (
+            f": {busy_text(shares['communication'])} is communication while nothing computes, which includes "
+            "waiting for other ranks."
+        )
+        return reason
+    elif word == "copy-bound":
+        reason += f": {busy_text(shares['copies'])} is copies while no kernel runs."
+    else:
+        first, second = sorted(PARTS, key=lambda part: -shares[part])[:2]
+        reason += f". No one thing sets the pace: {PART_WORDS[first]} takes {busy_text(shares[first])}"
+        reason += f", {PART_WORDS[second]} {busy_text(shares[second])}" if shares[second] else ""
+        if "communication" in (first, second) and shares["communication"]:
+            return f"{reason}. Communication includes waiting for other ranks."
+        reason += "."
+    if shares["communication"] >= COMMUNICATION_SHARE * busy:
+        reason += (
+            f" {busy_text(shares['communication'] / busy)} of its busy time is communication while nothing "
+            "computes, which includes waiting for other ranks."
+        )
+    return reason
+
+
+def _largest(causes: tuple[int, ...], judged: int) -> str:
+    """The largest of the CPU's causes, and a second from a tenth of the first on."""
+    of = sorted(((causes[CAUSES.index(cause)], cause) for cause in OF_THE_CPU), reverse=True)
+    named = [of[0], *(one for one in of[1:2] if one[0] >= 0.1 * of[0][0])]
+    return ", ".join(f"{cause} {busy_text(time / judged)}" for time, cause in named)
+
+
+_LEFT_OUT = {
+    "lead-in": "before the first device event of the first step",
+    IN_FLIGHT: "at the beginning, with work queued and nothing recorded running",
+    "initialisation": "of initialisation",
+    "profiler": "of the profiler's own work",
+}
+
+
+def _not_counted(left_out: tuple[tuple[str, int], ...], judged: int) -> str:
+    told = [
+        f"{duration(time)} {_LEFT_OUT[what]}"
+        for what, time in left_out
+        if time >= WORTH_SAYING * (judged + time)
+    ]
+    return f" Not counted: {', '.join(told)}." if told else ""

@@ -114,11 +114,16 @@ def _memory(trace: Trace, i: int, records: Records | None) -> list[Fact]:
     return facts
 
 
-def _step(trace: Trace, i: int) -> int:
-    """The ProfilerStep slice in which slice i (or its launch) begins; -1 for none."""
+def _step(trace: Trace, i: int) -> list[Fact]:
+    """The step in which slice i (or its launch) begins."""
     steps = find_steps(trace)
     step = int(step_of(steps, launch_times(trace, np.array([i], dtype=np.int64)))[0])
-    return int(steps.event[step]) if step >= 0 else -1
+    if step < 0:
+        return []
+    event = int(steps.event[step])
+    if steps.annotated:
+        return [Fact("step", trace.name_of(event), event)]
+    return [Fact("step", f"{steps.number[step]} (from {steps.source})", event)]
 
 
 def _links(trace: Trace, i: int) -> list[Fact]:
@@ -139,9 +144,7 @@ def _links(trace: Trace, i: int) -> list[Fact]:
         facts.append(Fact("op", trace.name_of(op), op))
     elif launch >= 0 and int(trace.op[launch]) >= 0:
         facts.append(Fact("op", trace.name_of(int(trace.op[launch])), int(trace.op[launch])))
-    step = _step(trace, i)
-    if step >= 0:
-        facts.append(Fact("step", trace.name_of(step), step))
+    facts += _step(trace, i)
     around = path(trace, launch if launch >= 0 else i)[:-1]
     for depth, j in enumerate(around):
         label = ("launched in" if launch >= 0 else "path") if depth == 0 else ""
@@ -159,7 +162,8 @@ def _launched(trace: Trace, i: int) -> list[Fact]:
     on_devices = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.implausible)
     if not len(on_devices):
         return []
-    step = np.flatnonzero((steps := find_steps(trace)).event == i)
+    steps = find_steps(trace)
+    step = np.flatnonzero(steps.event == i) if steps.annotated else np.zeros(0, dtype=np.int64)
     others = 0
     if len(step):  # launched by any thread: the same numbers as in the table of steps
         work = on_devices[step_of(steps, launch_times(trace, on_devices)) == step[0]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from tracetui.analysis.causes import CAUSE_TEXT, CAUSES, Causes, CauseTotal, cause_totals, lead_in_cause
 from tracetui.analysis.gaps import DeviceGaps
 from tracetui.analysis.results import Results
-from tracetui.analysis.verdict import busy_text
+from tracetui.analysis.scope import NEVER, launch_times
 from tracetui.cells import fit
 from tracetui.safe_text import plain
 from tracetui.tables import markdown
@@ -18,6 +19,7 @@ from tracetui.tables.gaps import JSON, TEXT, gap_columns, gaps_text
 from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.lines import Line, Span, bar, columns
 from tracetui.tables.model import pick
+from tracetui.tables.names import short_of
 from tracetui.tables.steps import causes_json
 from tracetui.tables.writers import markdown_table, records
 from tracetui.trace import Trace
@@ -34,10 +36,14 @@ class GapReport:
     gaps: DeviceGaps
     totals: list[CauseTotal]
     lead_in: Causes | None
+    in_flight: bool
+    """Whether its first event was launched before the recording."""
     name: str
     """The device's name, safe to show; "" if the trace does not have it."""
     first: int
     """Index of its first gap in `Results.gaps`."""
+    rank: str = ""
+    """Whose it is, in a file merged from those of several ranks."""
 
     def longest(self, minimum: int, limit: int) -> tuple[list[int], int]:
         """Table rows of the longest gaps of at least `minimum` ns, at most `limit` (0: all), and how many
@@ -55,17 +61,23 @@ def gap_report(results: Results) -> list[GapReport]:
     """The gaps of every device; for a step, those within its window (see `summarize_steps`)."""
     reports, first = [], 0
     for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
-        lead_in = lead_in_cause(results.trace, gaps) if results.is_whole else None
+        lead_in = lead_in_cause(results.trace, gaps, results.cpu_time()) if results.is_whole else None
+        first_event = lead_in.event if lead_in is not None else np.zeros(0, np.int64)
+        in_flight = bool((launch_times(results.trace, first_event) == NEVER).any())
         name = _device_name(results.trace, gaps.device)
-        reports.append(GapReport(gaps, cause_totals(gaps, causes), lead_in, name, first))
+        rank = results.trace.rank_of(gaps.device)
+        reports.append(GapReport(gaps, cause_totals(causes), lead_in, in_flight, name, first, rank))
         first += len(gaps)
     return reports
 
 
 def _device_name(trace: Trace, device: int) -> str:
     """The device's name from `deviceProperties`, safe to show; "" if there is none."""
+    pid = next((p.pid for p in trace.processes if p.device == device), "")
+    digits = re.search(r"\d{1,9}$", pid) if trace.rank_of(device) else None
+    own = int(digits[0]) if digits else device  # a rank counts its own devices
     for entry in trace.info.devices:
-        if entry.get("id") == device and isinstance(entry.get("name"), str):
+        if entry.get("id") == own and isinstance(entry.get("name"), str):
             return plain(entry["name"], 60)
     return ""
 
@@ -86,6 +98,7 @@ def _device_json(report: GapReport) -> dict[str, Any]:
     return {
         "device": gaps.device,
         "name": report.name,
+        "rank": report.rank or None,
         "first_ns": gaps.first,
         "last_ns": gaps.last,
         "busy_ns": gaps.busy,
@@ -100,20 +113,24 @@ def _device_json(report: GapReport) -> dict[str, Any]:
 
 
 def headline(report: GapReport) -> str:
-    """One line about a device."""
+    """One line about a device; its span is from its first to its last event."""
     gaps = report.gaps
     name = f" ({report.name})" if report.name else ""
-    line = f"GPU {gaps.device}{name}: busy {busy_text(gaps.busy_share)} of {duration(gaps.span)}"
-    return f"{line}, idle {duration(gaps.idle)} in {plural(len(gaps), 'gap')}"
+    idle = f"idle {duration(gaps.idle)} in {plural(len(gaps), 'gap')}"
+    rank = f"[{report.rank}] " if report.rank else ""
+    return f"{rank}GPU {gaps.device}{name}: span {duration(gaps.span)}, {idle}"
 
 
 def lead_in_line(report: GapReport) -> str | None:
     """The time before the device's first event, and its cause."""
     if report.lead_in is None:
         return None
-    cause = CAUSES[report.lead_in.cause[0]]
-    begun = f"first event {duration(report.gaps.lead_in)} after the CPU's"
-    return f"{begun} ({cause}: {CAUSE_TEXT[cause]})"
+    (cause, _), *others = report.lead_in.parts(0)
+    text = "launched before the recording" if report.in_flight else CAUSE_TEXT[cause]
+    why = f"{cause}: {text}"
+    if others:
+        why = ", ".join(f"{name} {duration(time)}" for name, time in report.lead_in.parts(0)[:2])
+    return f"first event {duration(report.gaps.lead_in)} after the CPU's ({why})"
 
 
 def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) -> list[Line]:
@@ -123,7 +140,7 @@ def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) 
     title = "Longest gaps" if minimum <= 0 else f"Gaps of {duration(minimum)} and more"
     for report in gap_report(results):
         lines += [[]] if lines else []
-        lines.append([(headline(report), "title")])
+        lines.append([(fit(headline(report), width), "title")])
         if (lead_in := lead_in_line(report)) is not None:
             lines.append([(fit(f"  {lead_in}", width), "dim")])
         lines += [[], [("Idle by cause", "head")], *cause_lines(report.totals, report.gaps.idle, width)]
@@ -146,6 +163,20 @@ def gaps_markdown(results: Results, minimum: int = 0, limit: int = 20) -> str:
     return text or f"{NO_DEVICE}\n"
 
 
+def cause_text(results: Results, gap: int) -> str:
+    """Why a gap is there: `host: the CPU was outside any op; sync 1.20 ms`. Other causes are named from a
+    tenth of it on."""
+    causes = results.causes()
+    (cause, _), *others = causes.parts(gap)
+    text = CAUSE_TEXT[cause]
+    waited_for = int(causes.waited_for[gap])
+    if cause == "queued" and waited_for >= 0:
+        text = f"queued until {short_of(results.trace, waited_for)} was done"
+    in_flight = launch_times(results.trace, causes.event[gap : gap + 1])[0] == NEVER
+    text = "launched before the recording" if cause == "unlinked" and in_flight else text
+    return f"{cause}: {text}" + "".join(f"; {other} {duration(time)}" for other, time in others)
+
+
 # Idle time by cause
 
 
@@ -158,7 +189,7 @@ def cause_lines(totals: list[CauseTotal], idle: int, width: int) -> list[Line]:
             duration(t.duration),
             share(t.duration / idle) if idle else "",
             (bar(t.duration / idle if idle else 0.0, wide), "accent"),
-            f"{t.gaps:,} x",
+            f"{t.gaps:,} x" if t.gaps else "",
         ]
         for t in totals
     ]

@@ -7,12 +7,12 @@ from pathlib import PurePath
 from typing import Any
 
 from tracetui.analysis.averages import Averages
-from tracetui.analysis.causes import CauseTotal, totals_by
+from tracetui.analysis.causes import CauseTotal, cause_totals
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.launches import ShortKernels, short_kernels
 from tracetui.analysis.results import Results
 from tracetui.analysis.steps import Steps
-from tracetui.analysis.verdict import busy_text
+from tracetui.analysis.verdict import busy_text, judge
 from tracetui.cells import fit, wrap
 from tracetui.report.findings import UNKNOWN_EVENTS, finding_titles, findings_markdown
 from tracetui.report.gaps import GapReport, cause_lines, causes_markdown, gap_report, headline, lead_in_line
@@ -30,6 +30,7 @@ from tracetui.tables.steps import (
     steps_markdown,
     verdict_json,
 )
+from tracetui.trace.model import DEVICE_WORK, Trace
 from tracetui.units import duration, plural, share
 
 TOP = 8
@@ -37,7 +38,10 @@ TOP = 8
 STEPS_SHOWN = 10
 FINDINGS_SHOWN = 8
 
-VERDICT_STYLE = {"overhead-bound": "bad", "mixed": "warn", "compute-bound": "good", "not known": "dim"}
+VERDICT_STYLE = {
+    "overhead-bound": "bad", "communication-bound": "bad", "copy-bound": "bad", "mixed": "warn",
+    "compute-bound": "good", "CPU-only": "accent", "not known": "dim",
+}  # fmt: skip
 LEVEL_STYLE = {"lost": "bad", "odd": "warn", "repaired": "dim"}
 
 METRICS = ("busy", "step-busy", "device-busy", "overlap")
@@ -69,7 +73,7 @@ def summarize(results: Results) -> Summary:
     reports, table = gap_report(results), results.averages()
     if reports:
         ranked = [int(i) for i in table.sorted_by("self_device_time_total")]
-        top = [i for i in ranked if table.device[i] and not table.annotation[i] and table.self_device[i] > 0]
+        top = [i for i in ranked if _is_work(trace, table, i) and table.self_device[i] > 0]
     else:
         top = [int(i) for i in table.sorted_by("self_cpu_time_total") if table.self_cpu[i] > 0]
     return Summary(
@@ -80,8 +84,21 @@ def summarize(results: Results) -> Summary:
         table,
         top,
         short_kernels(trace, results.launches()),
-        totals_by(results.causes().cause, results.gaps().duration),
+        cause_totals(results.causes()),
     )
+
+
+def _is_work(trace: Trace, table: Averages, i: int) -> bool:
+    """Whether a row is of kernels, copies or memsets. PyTorch's table also has marks of synchronisation."""
+    return bool(table.device[i]) and trace.kind[table.first[i]] in DEVICE_WORK
+
+
+def _total(summary: Summary) -> int:
+    """The time of the rows that the list is of, ns."""
+    table = summary.table
+    if summary.top and table.device[summary.top[0]]:
+        return sum(int(table.self_device[i]) for i in summary.top)
+    return table.total_self_cpu
 
 
 def metric(summary: Summary, name: str) -> float | None:
@@ -92,7 +109,8 @@ def metric(summary: Summary, name: str) -> float | None:
     if name == "step-busy":
         return min((r.busy_share for r in rows if r.busy_share is not None), default=verdict.busy_share)
     if name == "device-busy":
-        return min((r.gaps.busy_share for r in summary.gaps), default=None)
+        shares = (judge(time, None).busy_share for time in summary.results.judged_times())
+        return min((part for part in shares if part is not None), default=None)
     if name == "overlap":
         parts = (summary.steps.whole,) if summary.results.is_whole else rows
         talk = sum(r.communication for r in parts)
@@ -113,6 +131,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "lanes": len(trace.lanes),
         "devices": len(summary.gaps),
         "steps": len(rows),
+        "steps_from": steps.table.source or None,
         "span_ns": high - low,
         "warnings": [
             {"kind": n.kind, "level": n.level, "count": n.count, "text": n.text} for n in trace.notices
@@ -123,6 +142,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
             {
                 "device": r.gaps.device,
                 "name": r.name,
+                "rank": r.rank or None,
                 "busy_share": json_share(r.gaps.busy_share),
                 "busy_ns": r.gaps.busy,
                 "idle_ns": r.gaps.idle,
@@ -161,12 +181,10 @@ def _title(summary: Summary) -> str:
 
 def _verdict(summary: Summary) -> tuple[str, str, str]:
     """(the verdict, its numbers, the reason)."""
-    verdict, scope = summary.results.verdict(), summary.results.scope
+    verdict = summary.results.verdict()
     numbers = []
     if verdict.busy_share is not None:
-        where = "within steps" if summary.steps.rows else "of its span"
-        where = where if scope.kind == "whole" else f"in the {scope.kind}"
-        numbers.append(f"GPU busy {busy_text(verdict.busy_share)} {where}")
+        numbers.append(f"GPU busy {busy_text(verdict.busy_share)} {verdict.base}")
     if verdict.launch_delay is not None:
         numbers.append(f"launch to start {duration(verdict.launch_delay)} (median)")
     reason = verdict.reason if summary.results.whole.analysable() else UNKNOWN_EVENTS
@@ -212,7 +230,7 @@ def _top_lines(summary: Summary, width: int) -> list[Line]:
         return []
     device = bool(table.device[summary.top[0]])
     values = table.self_device if device else table.self_cpu
-    total = table.total_self_device if device else table.total_self_cpu
+    total = _total(summary)
     rows: list[list[str | Span]] = []
     for i in summary.top[:TOP]:
         part = float(values[i]) / total if total else 0.0
@@ -247,7 +265,7 @@ def summary_markdown(summary: Summary) -> str:
     for i in summary.top[:TOP]:
         device = bool(table.device[i])
         own = int((table.self_device if device else table.self_cpu)[i])
-        total = table.total_self_device if device else table.total_self_cpu
+        total = _total(summary)
         name = markdown.code(decode(table.names[i]).short if device else table.names[i])
         rows.append([share(own / total) if total else "", duration(own), f"{int(table.calls[i]):,}", name])
     if rows:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSE_TEXT, CAUSES
 from tracetui.analysis.gap_list import GapList
 from tracetui.analysis.results import Results
+from tracetui.report.gaps import cause_text
 from tracetui.session.walk import Walk
 from tracetui.trace.model import I64
 from tracetui.units import exact
@@ -96,8 +96,7 @@ class GapWalk:
         self._walk.set_gap(int(gaps.device[gap]), int(gaps.index[gap]))
         idle = f"idle for {exact(int(gaps.duration[gap]))}"
         if self._results.ready("causes") or len(gaps) <= FEW:
-            cause = CAUSES[int(self._results.causes().cause[gap])]
-            idle += f", {cause}: {CAUSE_TEXT[cause]}"
+            idle += f", {cause_text(self._results, gap)}"
         return idle
 
     def leave(self) -> None:

@@ -26,8 +26,9 @@ from tracetui.units import duration, instant, share_of
 
 SCREEN = "device duration cause share start activity op until"
 TEXT = "start duration cause step until activity"
-JSON = "start duration cause since until launch op step activity"
-FILE = "device start duration share since until cause launch op step activity"
+JSON = "start duration cause pieces waited since until launch op step activity"
+FILE = "device start duration share since until cause by_cause waited launch op step activity"
+"""Files have a field for the time of each cause."""
 
 
 def gap_columns(results: Results, causes: bool = True) -> Columns:
@@ -81,6 +82,16 @@ def _cause_columns(results: Results) -> list[Column]:
     def words(at: I64) -> list[str]:
         return _chosen(CAUSES, causes.cause[at])
 
+    def pieces(at: I64) -> list[list[dict[str, Any]]]:
+        found: list[list[dict[str, Any]]] = [[] for _ in range(len(at))]
+        rows = causes.pieces[at]
+        where, which = np.nonzero(rows)
+        order = np.lexsort((-rows[where, which], where))
+        where, which = where[order], which[order]
+        for gap, i, time in zip(where.tolist(), which.tolist(), rows[where, which].tolist(), strict=True):
+            found[gap].append({"cause": CAUSES[i], "duration_ns": time})
+        return found
+
     def step(row: int, none: str) -> str:
         at = int(causes.step[row])
         return str(number[at]) if at >= 0 else none
@@ -89,6 +100,11 @@ def _cause_columns(results: Results) -> list[Column]:
         Column("cause", "Cause", cause, lambda: words(places), 10, right=False, descending=False)
         .said("cause", lambda r: (cause(r), "accent"))
         .filed(cause=words),
+        Column("pieces").filed(pieces=pieces),
+        Column("by_cause").filed(
+            **{field(cause): _numbers(causes.pieces[:, i]) for i, cause in enumerate(CAUSES)}
+        ),
+        Column("waited").filed(waited_for=_names(trace, causes.waited_for)),
         Column("launch").filed(launch=_names(trace, causes.launch)),
         _name_column("op", "Op around the launch", trace, causes.op, 26, 5).filed(
             op=_names(trace, causes.op)
@@ -132,6 +148,11 @@ def _name_column(key: str, title: str, trace: Trace, events: I64, width: int = 0
         descending=False,
         ends=True,
     )
+
+
+def field(cause: str) -> str:
+    """What a file calls the time of a cause."""
+    return f"{cause.replace(' ', '_')}_ns"
 
 
 def _numbers(values: I64) -> Callable[[I64], list[int]]:

@@ -12,22 +12,30 @@ import numpy as np
 from tracetui.analysis.causes import CAUSES, CauseTotal
 from tracetui.analysis.scope import Scope
 from tracetui.analysis.steps import StepRow, Steps
-from tracetui.analysis.verdict import Verdict, busy_text
+from tracetui.analysis.verdict import PARTS, Verdict, busy_text
 from tracetui.cells import fit
+from tracetui.tables import markdown
+from tracetui.tables.gaps import field
 from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.lines import Line
 from tracetui.tables.model import I64, Column, Columns, Table, by_key, pick
 from tracetui.tables.times import time_column
 from tracetui.tables.writers import Record, aligned, cells, markdown_table, records
-from tracetui.units import duration, plural, share, share_of
+from tracetui.units import duration, plural, share
 
-SCREEN = """label window_length duration busy_share idle compute communication exposed_communication transfers
-    kernels launches verdict causes"""
-TEXT = "label window_length busy_share idle mostly compute communication copy launches kernels unusual"
+SCREEN = """label window_length duration busy_share window_idle compute communication exposed_communication
+    transfers kernels launches verdict causes"""
+TEXT = "label window_length busy_share window_idle mostly compute communication copy launches kernels unusual"
 JSON = """label start duration window_start window_length busy idle busy_share mostly compute communication
-    exposed_communication copy exposed_copy set launches kernels copies verdict unusual"""
-FILE = JSON.replace("mostly", "causes")
-"""Files have a field for the idle time of each cause."""
+    exposed_communication copy exposed_copy set launches kernels copies verdict unusual window_idle parts
+    cpu"""
+CPU = "cpu_ops cpu_loading cpu_communication cpu_outside"
+"""What stands in the place of the others in a trace of the CPU alone."""
+FILE = JSON.replace("mostly", "causes").replace("parts", "judged").replace("cpu", CPU)
+"""Files have a field for the idle time of each cause, and for each part of what a verdict is about."""
+
+NOT_COUNTED = "busy: without lead-in, initialisation, the profiler and work in flight"
+"""Under the steps, where a verdict leaves anything out."""
 
 Value = str | Callable[[StepRow], Any]
 """An attribute of a row, or a function of it."""
@@ -36,8 +44,8 @@ Value = str | Callable[[StepRow], Any]
 def step_columns(rows: Sequence[StepRow]) -> Columns:
     """The columns of these rows. Times in ns; the rows of all steps and `outside` add up to `whole`.
 
-    `busy_share` is from the row's own busy and idle time. `verdict_busy_share` is what its verdict is based
-    on: for `whole`, the share within the steps.
+    `busy_share` is of the row's own time, without what its verdict leaves out. `verdict_busy_share` is what
+    its verdict is based on: for `whole`, the share within the steps.
     """
 
     def each(value: Value) -> Callable[[I64], list[Any]]:
@@ -71,23 +79,34 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
     def label(r: int) -> str:
         return f"{rows[r].label}{' !' if rows[r].unusual else ''}"
 
-    def share_text(r: int) -> str:
-        return share_of(rows[r].busy, rows[r].busy + rows[r].idle)
-
     def busy(r: int) -> str:
         part = rows[r].busy_share
         return busy_text(part) if part is not None else "-"
 
     def mostly(r: int) -> str:
-        return rows[r].idle_by_cause[0].cause if rows[r].idle_by_cause else "-"
+        return next((cause for cause, _ in rows[r].window_causes), "-")
 
     def causes(r: int) -> str:
-        row = rows[r]
-        parts = [f"{t.cause} {share(t.duration / row.idle)}" for t in row.idle_by_cause if t.duration]
+        parts = [f"{cause} {share(time / rows[r].window_idle)}" for cause, time in rows[r].window_causes]
         return ", ".join(parts[:3]) or "-"
 
     def idle_of(cause: str) -> Value:
         return lambda row: next((t.duration for t in row.idle_by_cause if t.cause == cause), 0)
+
+    def of_cpu(key: str, title: str, of: str) -> Column:
+        """A part of the CPU's time, in a trace that has no other."""
+        times = [row.verdict.cpu for row in rows]
+        parts = np.array([getattr(t, of) / t.span if t else 0.0 for t in times])
+
+        def text(r: int) -> str:
+            return share(parts[r]) if parts[r] else "-"
+
+        spent = [getattr(t, of) if t else None for t in times]
+        column = Column(key, title, text, lambda: parts, max(7, len(title) + 1)).said(title, text)
+        return column.filed(**{f"{key}_ns": lambda at: [spent[i] for i in at.tolist()]})
+
+    def judged(part: str) -> Value:
+        return lambda row: dict(zip(PARTS, row.verdict.parts, strict=False)).get(part, 0)
 
     # Columns that are empty in all rows are dropped first.
     talk = any(r.communication for r in rows)
@@ -99,17 +118,18 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         only_file("start", start_ns="start"),
         time("duration", "on the CPU", 6),
         only_file("window_start", window_start_ns=lambda r: r.window[0]),
-        time("window_length", "Span", 0, "window", "-").filed(window_ns=each("window_length")),
+        time("window_length", "Window", 0, "window", "-").filed(window_ns=each("window_length")),
         only_file("busy", busy_ns="busy"),
-        time("idle", "GPU idle", 2, "idle"),
-        Column("busy_share", "GPU busy", share_text, lambda: np.array([r.busy_share or 0.0 for r in rows]), 9)
+        only_file("idle", idle_ns="idle"),
+        time("window_idle", "GPU idle", 2, "idle"),
+        Column("busy_share", "GPU busy", busy, lambda: np.array([r.busy_share or 0.0 for r in rows]), 9)
         .said("busy", busy)
         .filed(busy_share=each(lambda r: json_share(r.busy_share))),
         Column("mostly", right=False)
         .said("mostly", mostly)
         .filed(idle_by_cause=each(lambda r: causes_json(r.idle_by_cause))),
         Column("causes", "Idle because of", causes, right=False, clauses=True).filed(
-            **{f"idle_{cause}_ns": each(idle_of(cause)) for cause in CAUSES}
+            **{f"idle_{field(cause)}": each(idle_of(cause)) for cause in CAUSES}
         ),
         time("compute", "Compute", 7, "compute"),
         replace(time("communication", "Comm.", 1 if talk else 8, "comm", "-"), markdown_heading="Comm."),
@@ -128,10 +148,55 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
             communication_share=each(lambda r: json_share(r.verdict.communication_share)),
             verdict_busy_share=each(lambda r: json_share(r.verdict.busy_share)),
         ),
+        Column("judged").filed(**{f"judged_{part}_ns": each(judged(part)) for part in PARTS}),
+        Column("parts").filed(
+            window_idle_by_cause=each(
+                lambda r: [{"cause": cause, "duration_ns": time} for cause, time in r.window_causes]
+            ),
+            parts=each(lambda r: parts_json(r.verdict)),
+            left_out=each(lambda r: left_out_json(r.verdict)),
+        ),
+        Column("cpu").filed(cpu=each(lambda r: cpu_json(r.verdict))),
+        of_cpu("cpu_ops", "in ops", "ops"),
+        of_cpu("cpu_loading", "data", "data_loading"),
+        of_cpu("cpu_communication", "comm", "exposed_communication"),
+        of_cpu("cpu_outside", "rest", "outside"),
         Column("unusual", right=False)
         .said("", lambda r: ("unusual", "warn") if rows[r].unusual else "")
         .filed(unusual=each("unusual")),
     )
+
+
+def parts_json(verdict: Verdict) -> list[Record]:
+    """How the time that a verdict is about splits."""
+    return [
+        {"part": part, "duration_ns": time, "share": json_share(verdict.share(part))}
+        for part, time in zip(PARTS, verdict.parts, strict=False)
+    ]
+
+
+def left_out_json(verdict: Verdict) -> list[Record]:
+    """What a verdict leaves out."""
+    return [{"what": what, "duration_ns": time} for what, time in verdict.left_out]
+
+
+def cpu_json(verdict: Verdict) -> Record | None:
+    """What the time of a CPU-only trace went to; None for others."""
+    time = verdict.cpu
+    if time is None:
+        return None
+    return {
+        "span_ns": time.span,
+        "ops_ns": time.ops,
+        "data_loading_ns": time.data_loading,
+        "exposed_communication_ns": time.exposed_communication,
+        "outside_ns": time.outside,
+        "ops_share": json_share(time.ops / time.span),
+        "communication_ns": time.communication,
+        "threads": time.threads,
+        "thread_ops_ns": time.thread_ops,
+        "top_op": {"name": time.top, "calls": time.top_calls, "self_ns": time.top_self} if time.top else None,
+    }
 
 
 def causes_json(totals: Sequence[CauseTotal]) -> list[Record]:
@@ -144,13 +209,23 @@ def table_rows(steps: Steps) -> tuple[StepRow, ...]:
     return (*steps.rows, *((steps.outside,) if steps.rows else ()), steps.whole)
 
 
+def _of_cpu(rows: Sequence[StepRow]) -> str:
+    """The columns of a trace of the CPU alone, as far as they say something; "" for other traces."""
+    times = [row.verdict.cpu for row in rows if row.verdict.cpu is not None]
+    if not times:
+        return ""
+    empty = set() if any(t.data_loading for t in times) else {"cpu_loading"}
+    empty |= set() if any(t.exposed_communication for t in times) else {"cpu_communication"}
+    return " ".join(key for key in CPU.split() if key not in empty)
+
+
 def steps_table(steps: Steps) -> Table:
     """The steps on the screen."""
     rows = table_rows(steps)
     columns = step_columns(rows)
-    device = any(r.busy + r.idle for r in rows)
+    device = any(r.busy + r.window_idle for r in rows)
     return Table(
-        pick(columns, SCREEN if device else "label window_length duration"),
+        pick(columns, SCREEN if device else f"label window_length duration {_of_cpu(rows)}"),
         len(rows),
         lambda r: rows[r].label,
         dim=lambda r: rows[r].event < 0,
@@ -167,7 +242,8 @@ def steps_json(rows: Sequence[StepRow]) -> list[Record]:
 def all_steps_json(steps: Steps) -> Record:
     """The steps, what lies outside of them, and the whole."""
     *rows, outside, whole = steps_json((*steps.rows, steps.outside, steps.whole))
-    return {"annotation": steps.table.name, "steps": rows, "outside": outside, "whole": whole}
+    about = {"annotation": steps.table.name, "steps_from": steps.table.source or None}
+    return {**about, "steps": rows, "outside": outside, "whole": whole}
 
 
 def verdict_json(verdict: Verdict) -> Record:
@@ -178,6 +254,9 @@ def verdict_json(verdict: Verdict) -> Record:
         "launch_delay_ns": verdict.launch_delay,
         "reason": verdict.reason,
         "communication_share": json_share(verdict.communication_share),
+        "parts": parts_json(verdict),
+        "left_out": left_out_json(verdict),
+        "cpu": cpu_json(verdict),
     }
 
 
@@ -190,25 +269,47 @@ def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
     if steps.whole.busy == 0:  # a trace of the CPU alone
         left_out = set(TEXT.split()) - {"label", "window_length", "unusual"}
     rows = _text_rows(steps, limit)
-    shown = pick(step_columns(rows), TEXT, left_out)
+    of_cpu = _of_cpu(rows)
+    columns = f"label window_length {of_cpu} unusual" if of_cpu else TEXT
+    shown = pick(step_columns(rows), columns, left_out)
     body = cells(shown, range(len(rows)))
     lines = aligned(shown, [[(fit(label, 24), style), *rest] for (label, style), *rest in body])
+    if any(row.verdict.left_out for row in steps.rows):
+        lines.append([(fit(f"  {NOT_COUNTED}", width), "dim")])
     if limit and len(steps.rows) > limit:
         lines.insert(limit + 1, [(f"  and {plural(len(steps.rows) - limit, 'step')} more", "dim")])
     if not steps.rows:
         lines.append([(f"  The trace has no {steps.table.name} annotations.", "dim")])
+    elif text := source_text(steps.table.source):
+        lines.append([(fit(f"  {text}", width), "dim")])
     return lines
+
+
+def source_text(source: str) -> str:
+    """What the steps are, "" where they are the profiler's own."""
+    if source == "repeats":
+        return "Steps are what repeats on the main thread: the trace names none."
+    if source == "Optimizer.step":
+        return "Steps from Optimizer.step: each ends where the optimizer's step does."
+    if source.startswith("ProfilerStep of "):
+        rank = source.removeprefix("ProfilerStep of ")
+        return f"Steps are those of {rank}; the work of other ranks counts where it began."
+    return f"Steps from the {source}." if source.startswith("annotation ") else ""
 
 
 def steps_markdown(steps: Steps, limit: int = 0) -> str:
     rows = _text_rows(steps, limit)
-    return markdown_table(pick(step_columns(rows), TEXT), range(len(rows)))
+    text = source_text(steps.table.source) if steps.rows else ""
+    of_cpu = _of_cpu(rows)
+    columns = pick(step_columns(rows), f"label window_length {of_cpu} unusual" if of_cpu else TEXT)
+    table = markdown_table(columns, range(len(rows)))
+    return f"{table}\n{markdown.cell(text)}\n" if text else table
 
 
 def _text_rows(steps: Steps, limit: int) -> list[StepRow]:
     rows = list(steps.rows[:limit] if limit else steps.rows)
     outside = steps.outside
-    anything = outside.busy or outside.idle or outside.kernels
+    anything = outside.busy or outside.window_idle or outside.kernels
     return [*rows, *([outside] if steps.rows and anything else []), steps.whole]
 
 

@@ -87,11 +87,13 @@ def label_text(scene: Scene, line: Line) -> str:
     if line.of is Of.RECORDING:
         return scene.title(line.source)
     if line.of is Of.PROCESS:
-        return source.trace.processes[line.ref].name
+        process = source.trace.processes[line.ref]
+        return f"[{process.rank}] {process.name}".rstrip() if process.rank else process.name
     if line.of is Of.LANE:
         return whose(scene, line) + source.trace.lanes[line.ref].name
     if line.of is Of.DEVICE:
-        return f"GPU {line.ref} busy"
+        rank = source.trace.rank_of(line.ref)
+        return f"[{rank}] GPU {line.ref} busy" if rank else f"GPU {line.ref} busy"
     return source.series[line.ref].name if line.ref < len(source.series) else ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracetui.timeline.busy import overall
+from tracetui.timeline.busy import IN_OPS, overall
 from tracetui.timeline.canvas import BOLD, INK, PAPER, Canvas, cut
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW
 from tracetui.timeline.scene import EDGE, Scene
@@ -85,8 +85,11 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
         out = int(last - first < 3)  # put the brackets around a narrow window
         canvas.put(0, scene.labels + max(0, first - out), "[")
         canvas.put(0, scene.labels + min(width, last + out) - 1, "]")
-    what = "GPU" if any(device >= 0 for source in scene.sources for device in source.devices) else "CPU"
-    busy = f" {what} {share(overall([one for one, _ in _used(scene)]))} busy"
+    used = share(overall([one for one, _ in _used(scene)]))
+    devices = [device for source in scene.sources for device in source.devices]
+    what = "GPU" if any(device >= 0 for device in devices) else "CPU"
+    how = " in ops" if what == "CPU" and IN_OPS in devices else " busy"
+    busy = f" {what} {used}{how}"
     if len(busy) > scene.labels - 1:
-        busy = busy.removesuffix(" busy")
+        busy = busy.removesuffix(how)
     canvas.put(0, 0, cut(busy, scene.labels - 1), theme.text, None, BOLD)

@@ -49,7 +49,7 @@ class Source:
     short: Callable[[int], str]
     """The short form of a name (by index), for bars."""
     devices: Mapping[int, Union]
-    """When each device was busy; without devices, key -1 is the CPU threads."""
+    """When each device was busy; without devices, as `busy_of` says."""
     offset: int = 0
     """Axis time minus trace time, ns."""
     title: str = ""

@@ -63,8 +63,10 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     firsts = np.searchsorted(lane, np.arange(len(plan.lanes) + 1))
     depth, parent, rows = nest(begin, end, firsts.tolist())
     del begin, end
-    launch = link_launches(kind, start, correlation)
-    op = link_ops(kind, start, correlation, external)
+    ranks = plan.rank_of_lane
+    rank = ranks[lane] if len(ranks) and ranks.any() else None
+    launch = link_launches(kind, start, correlation, rank)
+    op = link_ops(kind, start, correlation, external, rank)
     early, lead = count_before_launch(launch, start)
     diagnostics.note("before_launch", count=early, detail=f"by up to {exact(lead)}")
     flow_from, flow_to, flow_category, flow_kinds = _flows(
@@ -152,16 +154,26 @@ def _flows(
             kind_of[i] = kinds.setdefault(head[1], min(len(kinds), 126))
     at = np.flatnonzero((phase_of[points["head"]] >= 0) & (points["flow"] != NO_TIME))
     head = points["head"][at]
+    lanes = plan.lane_of_head[head] if len(heads) else head
     ends = FlowEnds(
         phase_of[head],
         kind_of[head],
-        points["flow"][at],
-        plan.lane_of_head[head] if len(heads) else head,
+        _flow_ids(points["flow"][at], plan, lanes),
+        lanes,
         points["start"][at] - zero,
         points["encloses"][at],
     )
     found = link_flows(ends, start, start + duration, parent, firsts[:-1], firsts[1:])
     return (*found, tuple(plain(kind) for kind in list(kinds)[:127]))
+
+
+def _flow_ids(flow: I64, plan: Plan, lanes: I32) -> I64:
+    """Ids of flows that are unique in a file of several ranks, too."""
+    if not len(flow) or not plan.rank_of_lane.any():
+        return flow
+    ids = np.unique(flow, return_inverse=True)[1].astype(np.int64)
+    rank = np.where(lanes >= 0, plan.rank_of_lane[lanes], 0).astype(np.int64)
+    return ids * (int(plan.rank_of_lane.max()) + 1) + rank
 
 
 def _instants(

@@ -26,6 +26,9 @@ _OWN_LANES: dict[int, str] = {
 }
 _DEVICE_LANES = ("gpu_annotation", "stream", "sync")
 _LABEL_LIMIT = 300
+_RANK = re.compile(r"\[([^\[\]]{1,60})\]|(rank[ _-]?\d{1,6})(?!\d)", re.IGNORECASE)
+"""What tools that merge the files of several ranks put before the pid (SGLang: "[TP00-DP01] 7") or before the
+name of the process ("Rank 3: python")."""
 
 
 @dataclass(slots=True)
@@ -49,6 +52,8 @@ class Plan:
     lane_of_head: I32
     """-1 where there is no such lane."""
     kind_of_head: I8
+    rank_of_lane: I32
+    """The rank of each lane, in a file of several: ids are unique within one only. 0 where there is none."""
 
 
 def read_labels(metadata: Iterable[tuple[str, str, str, Any]]) -> dict[str, Labels]:
@@ -75,6 +80,19 @@ def _number(text: str) -> tuple[int, str]:
     """A sort key: numbers by value, before other text."""
     digits = text.removeprefix("stream ").strip()
     return (int(digits), text) if len(digits) < 19 and digits.lstrip("-").isdecimal() else (1 << 62, text)
+
+
+def _rank_of(pid: str, entry: Labels) -> tuple[str, str]:
+    """(the rank's label, "" for none; the rest of the pid)."""
+    if found := _RANK.match(pid):
+        return plain(found[1] or found[2], _LABEL_LIMIT).strip(), pid[found.end() :].lstrip(" _:./-")
+    found = _RANK.match(entry.name) or _RANK.match(entry.labels)
+    return plain(found[1] or found[2], _LABEL_LIMIT).strip() if found else "", pid
+
+
+def _by_value(text: str) -> list[tuple[int, str]]:
+    """A sort key: digits within by their value."""
+    return [(int(n or 0), rest) for n, rest in re.findall(r"(\d{1,18})?(\D+|$)", text)]
 
 
 def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, Labels]) -> Plan:
@@ -104,10 +122,12 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
         on_device = places[i] in streams or (places[i][0] in devices and places[i] not in threads)
         return "stream" if on_device else "thread"
 
-    index = _device_indices(devices)
     wanted = [(*place, lane_kind(i)) for i, place in enumerate(places)]
     keys = dict.fromkeys(wanted[i] for i in taken)
     nothing = Labels()
+    ranks = {pid: _rank_of(pid, labels.get(pid, nothing)) for pid, _, _ in keys}
+    used_devices = {pid for pid, _, kind in keys if kind in _DEVICE_LANES}
+    index = _device_indices({pid: ranks[pid] for pid in used_devices})
 
     def rank(key: tuple[str, str, str]) -> tuple[Any, ...]:
         pid, tid, kind = key
@@ -126,6 +146,8 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
         device = index[pid] if on_device else -1
         given = labels[pid].threads.get(tid, "") if pid in labels else ""
         name = _lane_name(tid, kind, given)
+        rank_label = ranks[pid][0]
+        name = f"[{rank_label}] {name}" if rank_label else name
         lanes.append(Lane(process, plain(tid, _LABEL_LIMIT), name, kind, device, 0, 0, 0))
     number = {key: i for i, key in enumerate(ordered)}
     lane_of_head = np.full(len(heads), -1, dtype=np.int32)
@@ -134,26 +156,32 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
         if lane_of_head[i] < 0:
             lane_of_head[i] = number.get((pid, tid, "thread"), number.get((pid, tid, "stream"), -1))
     made = tuple(
-        _process(pid, labels.get(pid, Labels()), index[pid] if on_device else -1)
+        _process(pid, labels.get(pid, nothing), index[pid] if on_device else -1, ranks[pid][0])
         for pid, on_device in processes
     )
-    return Plan(made, tuple(lanes), lane_of_head, kinds)
+    numbers = {label: n for n, label in enumerate(dict.fromkeys(label for label, _ in ranks.values()))}
+    rank_of_lane = np.array([numbers[ranks[pid][0]] for pid, _, _ in ordered], dtype=np.int32)
+    return Plan(made, tuple(lanes), lane_of_head, kinds, rank_of_lane)
 
 
-def _device_indices(devices: set[str]) -> dict[str, int]:
-    """A device's pid is its index; other pids take the lowest free indices."""
+def _device_indices(devices: dict[str, tuple[str, str]]) -> dict[str, int]:
+    """The pid (without its rank) of a device is its index; others, and those that another rank has taken, get
+    the lowest free ones. `devices`: (rank, rest) of each pid."""
     index: dict[str, int] = {}
-    for pid in sorted(devices, key=_number):
-        value = _number(pid)[0]
-        if not 0 <= value < 1 << 20:
+    own = [_number(rest)[0] for _, rest in devices.values()]
+    ranked = any(rank for rank, _ in devices.values())
+    clash = ranked and len(set(own)) < len(own)
+    for pid in sorted(devices, key=lambda pid: (_by_value(devices[pid][0]), _number(devices[pid][1]))):
+        value = _number(devices[pid][1])[0]
+        if clash or not 0 <= value < 1 << 20:
             value = next(i for i in range(len(devices) + 1) if i not in index.values())
         index[pid] = value
     return index
 
 
-def _process(pid: str, entry: Labels, device: int) -> Process:
+def _process(pid: str, entry: Labels, device: int, rank: str) -> Process:
     name, labels = (plain(text, _LABEL_LIMIT) for text in (entry.name, entry.labels))
-    return Process(plain(pid, _LABEL_LIMIT), name, labels, entry.sort_index, device)
+    return Process(plain(pid, _LABEL_LIMIT), name, labels, entry.sort_index, device, rank)
 
 
 def _lane_name(tid: str, kind: str, given: str) -> str:

@@ -21,18 +21,22 @@ def _indices(mask: Bool) -> I32:
     return np.flatnonzero(mask).astype(np.int32)
 
 
-def link_launches(kind: I8, start: I64, correlation: I64) -> I32:
-    """For each device event, the runtime event with its correlation, else -1. Shape (n,)."""
+def link_launches(kind: I8, start: I64, correlation: I64, rank: I32 | None = None) -> I32:
+    """For each device event, the runtime event with its correlation, else -1. Shape (n,).
+
+    `rank`: in a file of several ranks, the rank of each event; ids are unique within one only.
+    """
     launch = np.full(len(kind), -1, dtype=np.int32)
     known = correlation != NO_ID
     runtime = _indices(_kinds(kind, Kind.RUNTIME) & known)
     device = _indices(_kinds(kind, *DEVICE_WORK, Kind.SYNC) & known)
-    launch[device] = _match(correlation, start, runtime, device)
+    launch[device] = _match_within(rank, correlation, start, runtime, device)
     return launch
 
 
-def link_ops(kind: I8, start: I64, correlation: I64, external: I64) -> I32:
-    """For each device or runtime event, the op with its `External id`, else -1. Shape (n,)."""
+def link_ops(kind: I8, start: I64, correlation: I64, external: I64, rank: I32 | None = None) -> I32:
+    """For each device or runtime event, the op with its `External id`, else -1. Shape (n,). `rank`: see
+    `link_launches`."""
     op = np.full(len(kind), -1, dtype=np.int32)
     known = external != NO_ID
     ops = _indices(_kinds(kind, Kind.CPU_OP) & known)
@@ -40,8 +44,20 @@ def link_ops(kind: I8, start: I64, correlation: I64, external: I64) -> I32:
     known &= ~(_kinds(kind, Kind.SYNC) & (external == correlation))
     linked = _indices(_kinds(kind, *DEVICE_WORK, Kind.SYNC, Kind.RUNTIME) & known)
     del known
-    op[linked] = _match(external, start, ops, linked)
+    op[linked] = _match_within(rank, external, start, ops, linked)
     return op
+
+
+def _match_within(rank: I32 | None, ids: I64, start: I64, targets: I32, seekers: I32) -> I32:
+    """`_match` within each rank."""
+    if rank is None:
+        return _match(ids, start, targets, seekers)
+    found = np.full(len(seekers), -1, dtype=np.int32)
+    of_target, of_seeker = rank[targets], rank[seekers]
+    for one in np.unique(of_seeker).tolist():
+        mine = of_seeker == one
+        found[mine] = _match(ids, start, targets[of_target == one], seekers[mine])
+    return found
 
 
 def _match(ids: I64, start: I64, targets: I32, seekers: I32) -> I32:

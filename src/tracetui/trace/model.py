@@ -58,6 +58,8 @@ class Process:
     sort_index: int
     device: int
     """Index of the device, or -1 where this is not a device."""
+    rank: str = ""
+    """In a file merged from those of several ranks: whose it is, e.g. "TP00-DP01". Safe to show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,8 @@ class Trace:
     reader: EventReader
     clipped: frozenset[int] = frozenset()
     """Device work whose duration in the file cannot be: cut where the next of its stream begins."""
+    derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    """What analyses of the whole trace need again and again, by name: the steps."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -202,6 +206,10 @@ class Trace:
         if not good.any():
             return (0, 0)
         return (int(self.start[good].min()), int((self.start + self.duration)[good].max()))
+
+    def rank_of(self, device: int) -> str:
+        """The rank whose device it is, in a file merged from those of several ranks; "" in others."""
+        return next((p.rank for p in self.processes if p.device == device), "")
 
     def is_kind(self, *kinds: Kind) -> Bool:
         """Mask of the slices of any of these kinds. Shape (len(self),)."""

@@ -26,7 +26,9 @@ __all__ = ["RULES", "SEVERITIES", "Finding", "find_findings"]
 RULES: dict[str, Rule] = {
     "overhead_bound": use.overhead_bound,
     "little_use": use.little_use,
+    "idle_time": use.idle_time,
     "compiling": compiled.compiling,
+    "initialisation": start.initialisation,
     "cold_start": start.cold_start,
     "profiler_overhead": start.profiler_overhead,
     "before_the_first_op": start.before_the_first_op,

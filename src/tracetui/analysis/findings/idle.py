@@ -9,11 +9,12 @@ import numpy as np
 from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.causes import is_synchronising
 from tracetui.analysis.findings.model import Finding, first_of
-from tracetui.analysis.gaps import DeviceGaps, busy_union, work_of_devices
+from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kinds import is_communication
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_of
-from tracetui.analysis.verdict import OF_SPAN
+from tracetui.analysis.split import BUSY, COLUMNS, DeviceTime
+from tracetui.analysis.verdict import judge
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb
@@ -144,40 +145,41 @@ def _launches_within(results: Results, at: I64) -> bool:
 
 
 def communication(results: Results) -> Iterator[Finding]:
-    """Collectives that no computation hides take more than a tenth of the device's span."""
-    for gaps in results.gaps().devices:
-        yield from _communication_of(results, gaps)
+    """Collectives that no computation hides take more than a tenth of the time."""
+    low, high = results.judged_range()
+    for device, time in zip(results.split().devices, results.judged_times(), strict=True):
+        yield from _communication_of(results, device, time, low, high)
 
 
-def _communication_of(results: Results, gaps: DeviceGaps) -> Iterator[Finding]:
-    trace = results.trace
-    kernels = work_of_devices(trace)[gaps.device]
-    kernels = kernels[trace.kind[kernels] == Kind.KERNEL]
-    collective = results.named(is_communication)[trace.name[kernels]]
-    at = kernels[collective]
-    # Cut at the scope's borders, as the span is, so that the shares add up.
-    low, high = np.array([gaps.first]), np.array([gaps.last])
-    parts = (kernels, at, kernels[~collective])
-    ran, talked, computed = (int(busy_union(trace, of).within(low, high)[0]) for of in parts)
-    exposed, span = ran - computed, gaps.span
+def _communication_of(
+    results: Results, device: DeviceTime, time: I64, low: int, high: int
+) -> Iterator[Finding]:
+    trace, base = results.trace, results.verdict().base
+    work = results.cpu_time().work[device.gaps.device]
+    talk = results.named(is_communication)[trace.name[work]] & (trace.kind[work] == Kind.KERNEL)
+    at = work[talk]
+    # Cut at the borders of the time, so that the shares add up.
+    talked = int(busy_union(trace, at).within(np.array([low]), np.array([high]))[0])
+    exposed, busy = int(time[COLUMNS.index("communication")]), int(time[BUSY].sum())
+    judged = judge(time, None).judged
     at = at[members(trace, results.scope, at)]
-    if not len(at) or not span or exposed < COMMUNICATION_SHARE * span:
+    if not len(at) or not judged or exposed < COMMUNICATION_SHARE * judged:
         return
     order = np.argsort(-trace.duration[at], kind="stable")
     shorts = {results.decoded(int(i)).short for i in at[order][:50].tolist()}
-    where = "from the device's first to its last event"
-    where += "" if results.is_whole else results.verdict().base.removeprefix(OF_SPAN)
+    many = len(results.gaps().devices) > 1
+    where = f" on {results.device_text(device.gaps)}" if many else ""
     yield Finding(
         "communication",
-        "high" if exposed > 0.3 * span else "medium",
-        f"Communication alone takes {share(exposed / span)} of {results.device_text(gaps)}'s span",
-        f"Collectives by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}, "
-        f"{duration(exposed)} of it while no other kernel runs: {share(exposed / span)} of the "
-        f"{duration(span)} {where}, {share(exposed / gaps.busy)} of its busy time. A collective also waits "
+        "high" if exposed > 0.3 * judged else "medium",
+        f"Communication alone takes {share(exposed / judged)} {base}{where}",
+        f"Collectives by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}{where}, "
+        f"{duration(exposed)} of it while no other kernel runs: {share(exposed / judged)} of the "
+        f"{duration(judged)} {base}, {share(exposed / busy)} of its busy time. A collective also waits "
         "in its kernel for the slowest rank: a long one does not have to mean a slow network.",
         "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket "
         "sizes, prefetching of FSDP), or send less.",
         first_of(at[order]),
-        {"exposed_ns": float(exposed), "communication_ns": float(talked), "share": exposed / span}
-        | {"share_of_busy": exposed / gaps.busy},
+        {"exposed_ns": float(exposed), "communication_ns": float(talked), "share": exposed / judged}
+        | {"share_of_busy": exposed / busy},
     )

@@ -142,8 +142,8 @@ def short_calls(results: Results) -> Iterator[Finding]:
     # Launches that the device never waits for cost nothing.
     waited = sum(
         total.duration
-        for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True)
-        for total in cause_totals(gaps, causes)
+        for causes in results.device_causes()
+        for total in cause_totals(causes)
         if total.cause in ("dispatch", "launch")
     )
     if waited < WAITED_SHARE * sum(gaps.span for gaps in results.gaps().devices):

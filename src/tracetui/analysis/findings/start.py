@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from tracetui.analysis.ancestors import deepest_at
+from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.gaps import busy_union
+from tracetui.analysis.initialisation import loading, profilers_work
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import StepTable, step_of
-from tracetui.analysis.select import plausible
 from tracetui.trace import Kind
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import F64, I64
@@ -29,7 +31,48 @@ STRETCH_SHARE = 0.1
 STRETCH_OF_ALL = 0.05
 PROFILER_NS = 20_000
 PROFILER_SHARE = 0.2
+INITIALISATION_NS = 500_000
+INITIALISATION_SHARE = 0.01
+FIRST_USE = CAUSES.index("initialisation")
 _NOT_ASKED = ("ProfilerStep#", "enumerate(DataLoader)#")
+
+
+def initialisation(results: Results) -> Iterator[Finding]:
+    """The device waited for what its first use makes slow."""
+    trace = results.trace
+    low, high = (np.array([time]) for time in _recorded(results))
+    lost = sum(int(device.idle.within(low, high)[0, FIRST_USE]) for device in results.split().devices)
+    if lost < max(INITIALISATION_NS, INITIALISATION_SHARE * int(high[0] - low[0])):
+        return
+    at = np.union1d(results.cpu_time().first, loading(trace))
+    at = at[(trace.start[at] < high[0]) & (trace.start[at] + trace.duration[at] > low[0])]
+    # An op around such a call says where, not what: name it where it holds nothing of the kind.
+    calls = at[trace.kind[at] != Kind.CPU_OP]
+    listed = calls if trace.duration[calls].sum() >= 0.5 * lost else at
+    names, which = np.unique(trace.name[listed], return_inverse=True)
+    spent = sum_into(which, trace.duration[listed], len(names))
+    order = np.argsort(-spent, kind="stable")[:3]
+    told = ", ".join(
+        f"{short_name(trace.names[int(names[i])], 'cuda_runtime')} ({duration(spent[i])})" for i in order
+    )
+    first = at[np.lexsort((-trace.duration[at], trace.kind[at] == Kind.CPU_OP))]
+    yield Finding(
+        "initialisation",
+        "info",
+        f"The first use of the device costs {duration(lost)} of idle time",
+        f"In that time the CPU is in calls that take long once: {told}. They make the context, load code and "
+        "set up libraries, or are the first that the profiler sees. Verdict and advice leave that time out.",
+        "Do not count it: it does not come again. Warm up before the recording starts, with "
+        "schedule(wait=1, warmup=2, active=3); where the start itself matters, load less or later.",
+        first_of(first),
+        {"initialisation_ns": float(lost), "calls": float(len(at))},
+    )
+
+
+def _recorded(results: Results) -> tuple[int, int]:
+    """The scope's window, at most the recording."""
+    (begin, end), (low, high) = results.trace.span, results.window
+    return min(max(begin, low), end), min(max(begin, high), end)
 
 
 def cold_start(results: Results) -> Iterator[Finding]:
@@ -104,7 +147,9 @@ def _alike(results: Results) -> StepTable:
         at = results.slices(Kind.CPU_OP, lambda _: True)
         done = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
     keep = (2 * done >= done[0]) & (done <= 2 * done[0])
-    return StepTable(steps.event[keep], steps.number[keep], steps.start[keep], steps.end[keep], steps.name)
+    return replace(
+        steps, **{name: getattr(steps, name)[keep] for name in ("event", "number", "start", "end")}
+    )
 
 
 def _is_cold(width: F64) -> bool:
@@ -216,7 +261,7 @@ def before_the_first_op(results: Results) -> Iterator[Finding]:
 def profiler_overhead(results: Results) -> Iterator[Finding]:
     """The profiler's own work delays the first device event, or explains a gap."""
     trace = results.trace
-    overhead = plausible(trace, Kind.OVERHEAD)
+    overhead = profilers_work(trace)
     if not len(overhead) or not results.gaps().devices:
         return
     spent = _overhead(results)
@@ -273,4 +318,4 @@ def _what_it_interrupts(results: Results, overhead: I64, start: int, end: int) -
 
 
 def _overhead(results: Results) -> Union:
-    return busy_union(results.trace, plausible(results.trace, Kind.OVERHEAD))
+    return busy_union(results.trace, profilers_work(results.trace))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from tracetui.analysis.causes import Causes, totals_by
+from tracetui.analysis.causes import Causes, cause_totals
 from tracetui.analysis.gap_list import GapList
 from tracetui.analysis.results import Results
 from tracetui.session.session import Session
@@ -20,7 +20,7 @@ def totals_text(gaps: GapList, causes: Causes) -> str:
     idle = int(gaps.duration.sum())
     if not idle:
         return ""
-    parts = [f"{t.cause} {share(t.duration / idle)}" for t in totals_by(causes.cause, gaps.duration)]
+    parts = [f"{t.cause} {share(t.duration / idle)}" for t in cause_totals(causes)]
     return f"idle {exact(idle)}: {', '.join(parts[:3])}"
 
 

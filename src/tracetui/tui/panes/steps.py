@@ -1,4 +1,4 @@
-"""The steps pane: a row for each ProfilerStep, one for what is outside of them, and one for the whole."""
+"""The steps pane: a row for each step, one for what is outside of them, and one for the whole."""
 
 from __future__ import annotations
 
@@ -16,9 +16,13 @@ from tracetui.units import plural
 def steps_text(steps: Steps, where: str, count: int) -> str:
     """The pane's note; `where`: "" in the whole trace; `count`: the steps of the whole trace."""
     if not count:
-        return "no ProfilerStep in this trace: the whole of it"
+        return "no steps in this trace: the whole of it"
     of = f"{len(steps.rows):,} of " if where else ""
     counted = f"{of}{plural(count, 'step')}"
+    source = steps.table.source
+    counted += (
+        "" if source == "ProfilerStep" else ", what repeats" if source == "repeats" else f" from {source}"
+    )
     return f"{counted}; ! differs from the others" if any(r.unusual for r in steps.rows) else counted
 
 

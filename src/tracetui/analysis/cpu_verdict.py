@@ -1,0 +1,166 @@
+"""The verdict on a trace of the CPU alone: what its time goes to.
+
+Every moment of a window counts for the first that applies, so the parts add up to the window:
+
+ops            some thread was in an op
+data loading   some thread was in a `DataLoader`, ops within included, and no other op ran
+communication  a collective was under way on some thread (gloo, MPI, oneCCL, the ops of c10d and their waits),
+               and neither of the above
+outside        none of these: Python, waiting, or work that is not recorded
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.analysis.ancestors import first_up
+from tracetui.analysis.causes import is_op_name
+from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.select import named, plausible
+from tracetui.analysis.verdict import OF_RECORDING, Verdict
+from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace.intervals import Union, union
+from tracetui.trace.model import I64
+from tracetui.units import duration, plural, share
+
+CPU_ONLY = "CPU-only"
+"""The verdict's word."""
+
+_COLLECTIVE = re.compile(
+    r"(?i)(?:nccl|gloo|mpi|ucc|xccl|ccl|oneccl|hccl):|_?c10d(?:_functional)?::|record_param_comms"
+    r"|(?:torch_ccl|oneccl_bindings_for_pytorch|horovod|symm_mem)(?:::|_)"
+)
+_LOADER = re.compile(r"enumerate\(DataLoader\)#")
+
+
+def is_collective(name: str) -> bool:
+    """Whether an op or an annotation of the CPU of this name is a collective, or waits for one."""
+    return _COLLECTIVE.match(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTime:
+    """What the CPU's time went to in a part of a trace. Times in ns."""
+
+    span: int
+    ops: int
+    data_loading: int
+    """While no other op ran."""
+    communication: int
+    """All of it, whatever ran beside it."""
+    exposed_communication: int
+    """While no op ran and no data was loaded."""
+    outside: int
+    """`ops`, `data_loading`, `exposed_communication` and this add up to `span`."""
+    threads: int
+    """How many threads had ops."""
+    thread_ops: int
+    """The time in ops, summed over the threads."""
+    top: str
+    """The op with the most time of its own; "" for none. Safe to show."""
+    top_self: int
+    top_calls: int
+
+
+class CpuWork:
+    """The ops, the data loading and the communication of a trace of the CPU alone."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        loader = named(trace, lambda name: bool(_LOADER.match(name)))
+        collective = named(trace, is_collective)
+        at = plausible(trace, Kind.CPU_OP, Kind.ANNOTATION)
+        name = trace.name[at]
+        loads, talks = at[loader[name]], at[collective[name]]
+        op = named(trace, is_op_name)
+        ops = at[(trace.kind[at] == Kind.CPU_OP) & op[name] & ~loader[name] & ~collective[name]]
+        # What a data loader or a collective does within is a part of it.
+        part_of = loader | collective
+        self.ops = ops[first_up(trace, trace.parent[ops], lambda up, _: part_of[trace.name[up]]) < 0]
+        """By (lane, start)."""
+        self.in_ops = self._union(self.ops)
+        self.in_ops_or_loading = self._union(np.concatenate([self.ops, loads]))
+        self.talking = self._union(talks)
+        self.any = self._union(np.concatenate([self.ops, loads, talks]))
+        lanes = np.unique(trace.lane[self.ops])
+        self.by_thread = [self._union(self.ops[trace.lane[self.ops] == lane]) for lane in lanes.tolist()]
+        self.by_start = self.ops[np.argsort(trace.start[self.ops], kind="stable")]
+        inner = np.flatnonzero(trace.parent >= 0)
+        below = sum_into(trace.parent[inner].astype(np.int64), trace.duration[inner], len(trace))
+        self.own = trace.duration - below
+
+    def _union(self, at: I64) -> Union:
+        return union(self.trace.start[at], self.trace.start[at] + self.trace.duration[at])
+
+    def times(self, low: I64, high: I64) -> CpuTime:
+        """What the time of some windows [low, high), which do not overlap, went to."""
+
+        def within(one: Union) -> int:
+            return int(one.within(low, high).sum())
+
+        starts = self.trace.start[self.by_start]
+        first, last = np.searchsorted(starts, low), np.searchsorted(starts, high)
+        pieces = (self.by_start[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True))
+        at = np.concatenate([self.by_start[:0], *pieces])
+        names, which = np.unique(self.trace.name[at], return_inverse=True)
+        own = sum_into(which, self.own[at], len(names))
+        top = int(np.argmax(own)) if len(names) else -1
+        ops, loaded, everything = (within(one) for one in (self.in_ops, self.in_ops_or_loading, self.any))
+        span = int(np.maximum(high - low, 0).sum())
+        threads = [within(one) for one in self.by_thread]
+        return CpuTime(
+            span=span,
+            ops=ops,
+            data_loading=loaded - ops,
+            communication=within(self.talking),
+            exposed_communication=everything - loaded,
+            outside=span - everything,
+            threads=sum(time > 0 for time in threads),
+            thread_ops=sum(threads),
+            top=self.trace.names[int(names[top])] if top >= 0 else "",
+            top_self=int(own[top]) if top >= 0 else 0,
+            top_calls=int(np.count_nonzero(which == top)) if top >= 0 else 0,
+        )
+
+    def verdict(self, windows: Sequence[tuple[int, int]], base: str = OF_RECORDING) -> Verdict:
+        """The verdict on some windows (start, end), which do not overlap. `base`: what its shares are of."""
+        borders = np.array(windows, dtype=np.int64).reshape(-1, 2)
+        time = self.times(borders[:, 0], borders[:, 1])
+        if not time.span:
+            return Verdict("not known", None, None, "There are no device events here.", base=base)
+        return Verdict(CPU_ONLY, None, None, _reason(time, base), base=base, cpu=time)
+
+
+def cpu_work(trace: Trace) -> CpuWork | None:
+    """The work of a trace that has ops of the CPU, but no device and no launch; None for others."""
+    if any(lane.device >= 0 for lane in trace.lanes) or not len(plausible(trace, Kind.CPU_OP)):
+        return None
+    launches = plausible(trace, Kind.RUNTIME)
+    launched = named(trace, lambda name: "Launch" in name)[trace.name[launches]]
+    return None if launched.any() or trace.is_kind(*DEVICE_WORK).any() else CpuWork(trace)
+
+
+def _reason(time: CpuTime, base: str) -> str:
+    def part(length: int) -> str:
+        return share(length / time.span)
+
+    on = f" (on {plural(time.threads, 'thread')})" if time.threads > 1 else ""
+    parts = [
+        (time.ops, f"is in ops{on}"),
+        (time.data_loading, "is data loading while no other op runs"),
+        (time.exposed_communication, "is communication while no op runs"),
+    ]
+    parts = sorted((p for p in parts if p[0] or p[1].startswith("is in ops")), key=lambda p: -p[0])
+    said = [f"{part(length)} {what}" for length, what in parts]
+    said[0] = f"{part(parts[0][0])} of the {duration(time.span)} {base} {parts[0][1]}"
+    rest = "outside of ops" if len(parts) == 1 else "none of these"
+    said.append(f"{part(time.outside)} is {rest} (Python, waiting, what was not recorded)")
+    text = f"Only the CPU was recorded. {', '.join(said)}."
+    if time.top:
+        calls, took = plural(time.top_calls, "call"), duration(time.top_self)
+        text += f" The op with the most time of its own is {time.top}: {took} in {calls}."
+    return text

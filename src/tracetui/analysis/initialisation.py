@@ -1,0 +1,138 @@
+"""What the first use of a device makes slow: its context, code that is loaded, library handles.
+
+Known by the name of what CUPTI reports (`Lazy Function Loading`, ...), or by a first call that takes far
+longer than calls of its kind do. How long is far longer: see `FAR`, `LONG_NS`, `ALONE_NS`.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from tracetui.analysis.ancestors import deepest_at, first_up
+from tracetui.analysis.select import named, plausible
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I64, Bool
+
+FAR = 10
+"""A first call is far above the median of its name from this ratio on."""
+LONG_NS = 100_000
+"""No shorter call is one of initialisation: a busy CPU can make any call this long."""
+ALONE_NS = 1_000_000
+"""As long must a call be that has no others to be compared with, and an op around such a call."""
+ALLOCATION_NS = 10_000_000
+"""As long must the first `cudaMalloc` or `cudaFree` be: these are slow at any time."""
+FEW = 3
+"""Calls of a name from which a median means something."""
+
+_LOADING = re.compile(r"Lazy Function Loading|Runtime Triggered Module Loading|Driver Compiler")
+"""What CUPTI reports beside the profiler's own work, and what a program without a profiler spends too."""
+_QUEUE_FULL = "Command Buffer Full"
+"""This one is neither: the launch waits for a place in the queue."""
+_ONCE = re.compile(
+    r"cuInit|hipInit|\w*(ModuleLoad|LibraryLoad|CtxCreate|PrimaryCtx|StreamCreate|EventCreate|ModuleGetFunction"
+    r"|LibraryGet|GetDeviceCount|StreamPriorityRange|HandleCreate|CommInit)"
+)
+"""Calls that a program makes once, or once per object, however many there are."""
+_ORDINARY = re.compile(
+    r"\w*(Memcpy|HostAlloc|HostMalloc|HostRegister|Synchronize|EventWait|GraphInstantiate)", re.I
+)
+"""Calls whose length depends on what they are asked for: a long first one says nothing."""
+_ALLOCATING = re.compile(r"\w*(Malloc|Free|MemAlloc|MemCreate|MemMap|MemRelease)")
+
+
+def is_loading(name: str) -> bool:
+    """Whether an `overhead` event of this name is CUDA's own cost of a first use."""
+    return _LOADING.match(name) is not None
+
+
+def is_profilers(name: str) -> bool:
+    """Whether an `overhead` event of this name is the profiler's own work."""
+    return not is_loading(name) and name != _QUEUE_FULL
+
+
+def loading(trace: Trace) -> I64:
+    """The `overhead` events of loading. Slices."""
+    at = plausible(trace, Kind.OVERHEAD)
+    return at[named(trace, is_loading)[trace.name[at]]]
+
+
+def profilers_work(trace: Trace) -> I64:
+    """The `overhead` events of the profiler. Slices."""
+    at = plausible(trace, Kind.OVERHEAD)
+    return at[named(trace, is_profilers)[trace.name[at]]]
+
+
+def first_calls(trace: Trace) -> I64:
+    """The runtime calls that initialise, by slice. Sorted.
+
+    A launch counts if it is the first of its kernel, any other call if it is the first of its name; either
+    has to take `FAR` times the median of its name.
+    """
+    call = plausible(trace, Kind.RUNTIME)
+    call = call[trace.duration[call] >= LONG_NS]
+    call = call[~named(trace, lambda name: _ORDINARY.match(name) is not None)[trace.name[call]]]
+    if not len(call):
+        return call
+    every = plausible(trace, Kind.RUNTIME)
+    once = named(trace, lambda name: _ONCE.match(name) is not None)[trace.name[call]]
+    allocating = named(trace, lambda name: _ALLOCATING.match(name) is not None)[trace.name[call]]
+    least = np.full(len(call), LONG_NS)
+    for name in np.unique(trace.name[call]):
+        length = trace.duration[every[trace.name[every] == name]]
+        enough = FAR * float(np.median(length)) if len(length) >= FEW else ALONE_NS
+        least[trace.name[call] == name] = max(LONG_NS, int(enough))
+    least[allocating] = np.maximum(least[allocating], ALLOCATION_NS)
+    first = _first_of_name(trace, every, call) | _first_of_kernel(trace, call)
+    return call[once | (first & (trace.duration[call] >= least))]
+
+
+def first_ops(trace: Trace, calls: I64) -> I64:
+    """The ops that are long because something in them initialises: the first of their name, `FAR` times the
+    median of the others. `calls`: `first_calls(trace)`."""
+    event = loading(trace)
+    middle = trace.start[event] + trace.duration[event] // 2
+    inner = [calls]
+    threads = [i for i, lane in enumerate(trace.lanes) if lane.kind == "thread"] if len(event) else []
+    for lane in threads:
+        at = deepest_at(trace, np.full(len(middle), lane, dtype=np.int64), middle)
+        inner.append(at[at >= 0])
+    within = np.unique(np.concatenate(inner))
+    around = np.unique(first_up(trace, within, lambda up, _: trace.kind[up] == Kind.CPU_OP))
+    around = around[around >= 0]
+    around = around[(trace.duration[around] >= ALONE_NS) & ~trace.implausible[around]]
+    if not len(around):
+        return around
+    ops = plausible(trace, Kind.CPU_OP)
+    kept = []
+    for op in around.tolist():
+        same = ops[trace.name[ops] == trace.name[op]]
+        end = trace.start[op] + trace.duration[op]
+        others = same[
+            (trace.start[same] >= end) | (trace.start[same] + trace.duration[same] <= trace.start[op])
+        ]
+        if (
+            len(others)
+            and trace.start[op] <= trace.start[others].min()
+            and trace.duration[op] >= FAR * float(np.median(trace.duration[others]))
+        ):
+            kept.append(op)
+    return np.array(kept, dtype=np.int64)
+
+
+def _first_of_name(trace: Trace, every: I64, call: I64) -> Bool:
+    first = np.full(len(trace.names), np.iinfo(np.int64).max)
+    np.minimum.at(first, trace.name[every], trace.start[every])
+    return np.asarray(trace.start[call] == first[trace.name[call]], dtype=np.bool_)
+
+
+def _first_of_kernel(trace: Trace, call: I64) -> Bool:
+    """Whether each call is the first to launch one of its kernels."""
+    kernel = plausible(trace, Kind.KERNEL)
+    kernel = kernel[trace.launch[kernel] >= 0]
+    launch = trace.launch[kernel].astype(np.int64)
+    first = np.full(len(trace.names), np.iinfo(np.int64).max)
+    np.minimum.at(first, trace.name[kernel], trace.start[launch])
+    opens = launch[trace.start[launch] == first[trace.name[kernel]]]
+    return np.isin(call, opens)

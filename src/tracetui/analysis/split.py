@@ -1,0 +1,141 @@
+"""The time of each device split into what it did: compute, communication, copies, and idle time by cause.
+
+Unlike the gaps, this covers the whole recording: also the time before a device's first event and after its
+last one. The parts of a range add up to its length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.analysis.causes import AT, CAUSES, CpuTime, IdleTime, first_event
+from tracetui.analysis.exposed_time import host_copies
+from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps
+from tracetui.analysis.kinds import is_communication
+from tracetui.analysis.scope import NEVER, launch_times
+from tracetui.analysis.select import named
+from tracetui.trace import Kind, Trace
+from tracetui.trace.intervals import Union
+from tracetui.trace.model import I64
+
+BUSY_PARTS = ("compute", "communication", "copies")
+"""Kernels other than collectives (and, where no kernel runs, memsets and copies within the device's memory);
+communication while nothing of that runs; copies from and to elsewhere while neither does."""
+IN_FLIGHT = "in flight"
+"""Idle at the beginning of the recording, before work that was queued already: launched before the
+recording, or the first that is recorded of its stream. Taken out of `unlinked` and `queued`. What ran then is
+not known: work that is under way when a recording starts is not in the trace."""
+COLUMNS = (*BUSY_PARTS, *CAUSES, IN_FLIGHT)
+"""Of the arrays here: busy, then idle."""
+BUSY = slice(0, len(BUSY_PARTS))
+IDLE = slice(len(BUSY_PARTS), len(COLUMNS))
+_MAYBE_IN_FLIGHT = [AT["unlinked"], AT["queued"]]
+CAUSED = slice(len(BUSY_PARTS), len(COLUMNS) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTime:
+    """One device over the whole recording."""
+
+    gaps: DeviceGaps
+    idle: IdleTime
+    """The gaps, and the time before the first event and after the last."""
+    in_flight: IdleTime
+    """Those of them that end with work as in `IN_FLIGHT`."""
+    computing: Union
+    kernels: Union
+    own: Union
+    """Kernels, memsets and copies within the device's memory."""
+
+    def within(self, low: I64, high: I64) -> I64:
+        """Shape (len(low), len(COLUMNS)), ns."""
+        computing, kernels, own, all_ = (
+            one.within(low, high) for one in (self.computing, self.kernels, self.own, self.gaps.blocks)
+        )
+        busy = np.stack([computing + own - kernels, kernels - computing, all_ - own], axis=1)
+        in_flight = self.in_flight.within(low, high)[:, _MAYBE_IN_FLIGHT]
+        idle = self.idle.within(low, high)
+        idle[:, _MAYBE_IN_FLIGHT] -= in_flight
+        return np.concatenate([busy, idle, in_flight.sum(1, keepdims=True)], axis=1)
+
+    def lead(self, low: I64, high: I64) -> I64:
+        """From the start of each [low, high) to the device's first event in it; 0 if it has none. Shape of
+        `low`."""
+        blocks = self.gaps.blocks
+        at = np.searchsorted(blocks.end, low, side="right")
+        begun = np.append(blocks.start, np.iinfo(np.int64).max)[at]
+        return np.where(begun < high, np.maximum(begun - low, 0), 0)
+
+
+class Split:
+    """The time of all devices."""
+
+    def __init__(
+        self, trace: Trace, gaps: Sequence[DeviceGaps] | None = None, cpu: CpuTime | None = None
+    ) -> None:
+        """`gaps`: those of every device, if already at hand."""
+        self.trace = trace
+        gaps = find_gaps(trace) if gaps is None else gaps
+        self.cpu = CpuTime(trace, gaps) if cpu is None else cpu
+        self.devices = tuple(_device_time(trace, device, self.cpu) for device in gaps)
+
+    def within(self, low: I64, high: I64) -> I64:
+        """Per device and range. Shape (devices, len(low), len(COLUMNS)), ns."""
+        low, high = np.asarray(low, np.int64), np.asarray(high, np.int64)
+        none = np.zeros((0, len(low), len(COLUMNS)), np.int64)
+        return np.stack([device.within(low, high) for device in self.devices]) if self.devices else none
+
+    def gaps_within(self, low: I64, high: I64) -> I64:
+        """The gaps in each range, over all devices, by cause. Shape (len(low), len(CAUSES)), ns."""
+        total = np.zeros((len(low), len(CAUSES)), np.int64)
+        for device in self.devices:
+            first, last = device.gaps.first, device.gaps.last
+            total += device.idle.within(np.clip(low, first, last), np.clip(high, first, last))
+        return total
+
+    def lead_ins(self, low: I64, high: I64) -> I64:
+        """What a pipeline needs to fill in the first range: the time before each device's first event in it,
+        where the ranges that follow do not show as much. Split like `within`; shape (devices,
+        len(COLUMNS))."""
+        found = np.zeros((len(self.devices), len(COLUMNS)), np.int64)
+        if len(low) < 2:
+            return found
+        for i, device in enumerate(self.devices):
+            lead = device.lead(low, high)
+            if 2 * float(np.median(lead[1:])) < lead[0]:
+                found[i] = device.within(low[:1], low[:1] + lead[:1])[0]
+        return found
+
+
+def _device_time(trace: Trace, gaps: DeviceGaps, cpu: CpuTime) -> DeviceTime:
+    at = cpu.work[gaps.device]
+    kernel = trace.kind[at] == Kind.KERNEL
+    talk = kernel & named(trace, is_communication)[trace.name[at]]
+    computing = busy_union(trace, at[kernel & ~talk])
+    kernels = busy_union(trace, at[kernel]) if talk.any() else computing
+    own = busy_union(trace, at[~host_copies(trace)[at]])
+    low, high = trace.span
+    before, after = (low, gaps.first), (gaps.last, high)
+    last = at[trace.launch[at] >= 0]
+    thread = -1
+    if len(last):  # after its last work: the thread that launched last
+        launch = trace.launch[last]
+        thread = int(trace.lane[launch[np.argmax(trace.start[launch])]])
+    edges = [(first_event(trace, at), before), (-1, after)]
+    edges = [(event, edge) for event, edge in edges if edge[1] > edge[0]]
+    start = np.concatenate([gaps.start, np.array([edge[0] for _, edge in edges], np.int64)])
+    end = np.concatenate([gaps.end, np.array([edge[1] for _, edge in edges], np.int64)])
+    none = np.full(len(edges), -1, np.int64)
+    event = np.concatenate([gaps.after, np.array([event for event, _ in edges], np.int64)])
+    order = np.argsort(start, kind="stable")
+    ended_by = np.concatenate([gaps.before, none])
+    start, end, event, ended_by = (array[order] for array in (start, end, event, ended_by))
+    idle = IdleTime(trace, start, end, event, ended_by, thread, cpu)
+    opens = at[np.unique(trace.lane[at], return_index=True)[1]]  # sorted by (lane, start)
+    ended = event >= 0
+    early = np.flatnonzero(ended & ((launch_times(trace, event) == NEVER) | np.isin(event, opens)))
+    in_flight = IdleTime(trace, start[early], end[early], event[early], ended_by[early], thread, cpu)
+    return DeviceTime(gaps, idle, in_flight, computing, kernels, own)

@@ -1,0 +1,457 @@
+"""Steps of a trace that has no `ProfilerStep`: from `Optimizer.step`, from an annotation that repeats, or
+from a sequence of launches that repeats; tried in this order. Nothing that these do not show is a step.
+
+Optimizer.step  A training step runs from the end of one optimizer step to the end of the next. What comes
+                before the first counts as a step if it has about as many ops as the others, else the
+                recording began in its middle. What comes after the last is no step: it lacks the optimizer.
+                Optimizer steps with next to nothing between them (several optimizers) end one step
+                together.
+annotation      Annotations of one thread whose names differ in numbers only, two or more, never within each
+                other, with most launches of the main thread inside. Of several those named as loops first
+                (step, iteration, execute, decode, ...), then the outermost. The parts of a model (layer,
+                block, ...) never are steps.
+repeats         The launches of the main thread (without a device, its outermost ops) are one sequence of
+                names over and over: at least three times whole, hardly anything that is not part of it, and
+                so rare by chance that shuffling would not give it. The layers of one forward pass repeat as
+                well. So what surrounds the cycle has to fit in it, and each repetition has to show that it
+                is a step: a copy from or to the host, a wait for the device, a forward and a backward pass,
+                new inputs (an embedding, random numbers, a data loader), or a pause before it. Only where
+                each copies to the host may another phase come first (a prefill before the decoding).
+
+The main thread is the one that launched most device time (if that ran the backward pass, the one that called
+for it); without launches, that with most time in ops. A trace of several processes is judged by its process.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.analysis.ancestors import first_up, op_around
+from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.select import named, plausible
+from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace.model import I64
+
+COVERED = 0.8
+"""The share of the main thread's launches that annotations have to hold."""
+ALIKE = 0.8
+"""The share of its names that a repetition has in common with the others, at its beginning and its end."""
+WHOLE = 0.1
+"""A first step may have so many more or fewer ops than the others."""
+TOGETHER = 0.1
+"""Optimizer steps with less than this share of a step's ops between them belong together."""
+UNFINISHED = 0.1
+"""If more launches of the last step led to nothing in the trace, the recording ended before its end."""
+TIMES = 3
+"""So many whole repetitions are a loop."""
+UNEXPLAINED = 0.002
+"""The share of launches that may be no part of any repetition. One forward pass of a hundred layers that
+launch ten kernels each has more than that around its layers."""
+BITS = 20
+"""A sequence repeats by chance once in 2**20 shuffled ones, or less often."""
+PAUSE = 3
+"""A pause between repetitions that is so many times as long as those within them sets them apart."""
+CANDIDATES = 8
+
+_LOOP = re.compile(
+    r"(?i)(?<![a-z])(?:execute|execute_model|step|train_step|iteration|iter|batch|run_batch|forward_step|decode"
+    r"|prefill|extend|generation|verify)(?![a-z])"
+)
+_NOT_A_STEP = re.compile(
+    r"(?i)ProfilerStep#|Optimizer\.|enumerate\(DataLoader\)#|(?:nccl|gloo|mpi|ucc|xccl|hccl):|c10d::|FSDP::|Torch-Compiled"
+    r"|.*(?<![a-z])(?:layers?|blocks?|modules?|stages?|micro_?batch(?:es)?|experts?|heads?|epochs?)(?![a-z])"
+)
+_HOST_COPY = re.compile(r"(?i)DtoH|HtoD|DeviceToHost|HostToDevice")
+_WAIT = re.compile(r"(?:cuda|hip|cu|mu|ze).*Synchronize|urEventWait")
+_INPUT = re.compile(
+    r"aten::(?:embedding|item|_local_scalar_dense|argmax|multinomial|randint|randn|rand|normal_|uniform_|randperm)$"
+    r"|enumerate\(DataLoader\)#"
+)
+_ENGINE = re.compile(r"autograd::engine")
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Steps and where they come from. Arrays of one length, by time."""
+
+    source: str
+    """"Optimizer.step", "annotation NAME" or "repeats"."""
+    name: str
+    event: I64
+    """A slice of each step: its annotation, the optimizer's that ends it, or its first launch or op."""
+    number: I64
+    start: I64
+    end: I64
+
+
+def find_sources(trace: Trace) -> Found | None:
+    """The steps of a trace without `ProfilerStep`; None if it shows none."""
+    work = _Work(trace)
+    found = _from_optimizer(trace, work) or _from_annotations(trace, work) or _from_repeats(trace, work)
+    return _recorded(trace, work, found) if found is not None and work.launched else found
+
+
+def main_process(trace: Trace) -> int:
+    """The process of the main thread, -1 for none."""
+    work = _Work(trace)
+    return int(work.process[work.main]) if work.main >= 0 else -1
+
+
+def _recorded(trace: Trace, work: _Work, found: Found) -> Found:
+    """Without the last steps, if what they launched had not run when the recording ended."""
+    calls = plausible(trace, Kind.RUNTIME)
+    calls = calls[named(trace, lambda name: "Launch" in name)[trace.name[calls]]]
+    linked = np.isin(calls, work.at)
+    asked, ran = (_count(np.sort(trace.start[at]), found.start, found.end) for at in (calls, calls[linked]))
+    there = ran >= (1 - UNFINISHED) * asked
+    keep = len(there) - int(np.argmax(there[::-1])) if there.any() else len(there)
+    columns = (found.event, found.number, found.start, found.end)
+    return Found(found.source, found.name, *(column[:keep] for column in columns))
+
+
+class _Work:
+    """What the CPU gave the devices to do, or, without devices, its outermost ops."""
+
+    def __init__(self, trace: Trace) -> None:
+        events = plausible(trace, *DEVICE_WORK)
+        events = events[trace.launch[events] >= 0]
+        self.launched = len(events) > 0
+        self.event = events
+        if self.launched:
+            self.at, which = np.unique(trace.launch[events].astype(np.int64), return_inverse=True)
+            """Every launch, or every outermost op (slices, by (lane, start))."""
+            self.cost = sum_into(which, trace.duration[events], len(self.at))
+        else:
+            ops = plausible(trace, Kind.CPU_OP)
+            self.at = ops[op_around(trace, ops) < 0]
+            self.cost = trace.duration[self.at]
+        self.lane = trace.lane[self.at].astype(np.int64)
+        self.by_lane = sum_into(self.lane, self.cost, len(trace.lanes))
+        """Device time that each thread launched (without devices, its time in ops), ns."""
+        self.process = np.array([lane.process for lane in trace.lanes], dtype=np.int64)
+        self.main = int(np.argmax(self.by_lane)) if len(self.at) else -1
+        """The lane of the main thread, -1 if nothing ran."""
+        self.backward = -1
+        """The lane of the thread that runs the backward pass for it, where that launches more than itself."""
+        self.start = trace.start[self.at]
+        if self.launched:
+            self._leave_backward(trace)
+
+    def _leave_backward(self, trace: Trace) -> None:
+        """If the main thread runs the backward pass, take the one that calls for it: there steps begin."""
+        engine = named(trace, lambda name: name.startswith("autograd::engine"))
+        mine = self.at[self.lane == self.main]
+        inside = first_up(trace, trace.parent[mine], lambda up, _: engine[trace.name[up]]) >= 0
+        others = np.where(self.process == self.process[self.main], self.by_lane, 0)
+        others[self.main] = 0
+        if 2 * int(inside.sum()) > len(mine) and others.max() > 0:
+            self.main, self.backward = int(np.argmax(others)), self.main
+
+    def starts(self) -> I64:
+        """When the work of the main thread, and of the one that runs its backward pass, starts, sorted."""
+        return np.sort(self.start[(self.lane == self.main) | (self.lane == self.backward)])
+
+    @property
+    def leads(self) -> bool:
+        """Whether those two threads make half of the process's work, or more."""
+        total = self.by_lane[self.process == self.process[self.main]].sum()
+        own = self.by_lane[self.main] + (self.by_lane[self.backward] if self.backward >= 0 else 0)
+        return bool(2 * own >= total)
+
+
+def _from_optimizer(trace: Trace, work: _Work) -> Found | None:
+    at = plausible(trace, Kind.ANNOTATION, Kind.CPU_OP)
+    at = at[named(trace, lambda name: name.startswith("Optimizer.step#"))[trace.name[at]]]
+    if not len(at) or work.main < 0:
+        return None
+    # An optimizer within another is a part of it; one within the backward pass steps for one parameter.
+    inner = named(trace, lambda name: name.startswith(("Optimizer.step#", "autograd::engine")))
+    at = at[first_up(trace, trace.parent[at], lambda up, _: inner[trace.name[up]]) < 0]
+    at = at[work.process[trace.lane[at]] == work.process[work.main]]
+    if not len(at):
+        return None
+    lanes, count = np.unique(trace.lane[at], return_counts=True)
+    at = at[trace.lane[at] == lanes[np.argmax(count)]]
+    ops = plausible(trace, Kind.CPU_OP)
+    ops = ops[work.process[trace.lane[ops]] == work.process[work.main]]
+    times = np.sort(trace.start[ops]) if len(ops) else work.starts()
+    start, end = trace.start[at], trace.start[at] + trace.duration[at]
+    between = _count(times, end[:-1], start[1:])
+    if len(between) and between.max():
+        last = np.append(between >= TOGETHER * np.percentile(between, 75), True)
+        opened = np.append(True, last[:-1])
+        at, start, end = at[last], start[opened], end[last]
+        between = between[last[:-1]]
+    if len(at) < 2:
+        return None
+    usual = float(np.median(between))
+    begin = _first_start(trace, int(work.process[work.main]))
+    before = float(_count(times, np.array([begin]), start[:1])[0])
+    if begin < start[0] and usual and abs(before - usual) <= WHOLE * usual:
+        low, high, event = np.append(begin, end[:-1]), end, at
+    else:
+        low, high, event = end[:-1], end[1:], at[1:]
+    return Found("Optimizer.step", "Optimizer.step", event, np.arange(len(event)), low, high)
+
+
+def _count(times: I64, start: I64, end: I64) -> I64:
+    """How many of the sorted times lie in each [start, end)."""
+    found: I64 = np.searchsorted(times, end) - np.searchsorted(times, start)
+    return np.maximum(found, 0)
+
+
+def _first_start(trace: Trace, process: int) -> int:
+    at = plausible(trace, Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME)
+    mine = np.array([lane.process == process for lane in trace.lanes], dtype=np.bool_)
+    return int(trace.start[at[mine[trace.lane[at]]]].min())
+
+
+def _from_annotations(trace: Trace, work: _Work) -> Found | None:
+    at = plausible(trace, Kind.ANNOTATION)
+    if not len(at) or work.main < 0:
+        return None
+    family_of: dict[str, int] = {}
+    of_name = np.full(len(trace.names), -1, dtype=np.int64)
+    for i in np.unique(trace.name[at]).tolist():
+        if not _NOT_A_STEP.match(trace.names[i]):
+            of_name[i] = family_of.setdefault(_NUMBER.sub("*", trace.names[i]), len(family_of))
+    names = list(family_of)
+    at = at[(of_name[trace.name[at]] >= 0) & (work.process[trace.lane[at]] == work.process[work.main])]
+    if not len(at):
+        return None
+    times = work.starts()
+    key = trace.lane[at].astype(np.int64) * len(names) + of_name[trace.name[at]]
+    order = np.argsort(key, kind="stable")
+    at, key = at[order], key[order]
+    first = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+    groups = [g for g in np.split(at, first[1:]) if _apart(trace, g)]
+    loops = [bool(_LOOP.search(names[of_name[trace.name[g[0]]]])) for g in groups]
+
+    def covers(group: I64) -> bool:
+        held = _count(times, trace.start[group], trace.start[group] + trace.duration[group])
+        return int(held.sum()) >= COVERED * len(times)
+
+    def rank(i: int) -> tuple[bool, bool, float]:
+        lane = int(trace.lane[groups[i][0]])
+        return lane != work.main, not loops[i], float(np.median(trace.depth[groups[i]]))
+
+    good = [i for i, group in enumerate(groups) if len(group) > 1 and covers(group)]
+    if good:
+        best = min(good, key=rank)
+        chosen = groups[best]
+        more = [groups[i] for i, loop in enumerate(loops) if loop and loops[best] and i != best]
+    else:  # a loop whose rounds have several names: prefill and decode
+        chosen = np.zeros(0, np.int64)
+        more = [g for g, loop in sorted(zip(groups, loops, strict=True), key=lambda x: -len(x[0])) if loop]
+    for group in more:
+        if not len(chosen) or trace.lane[group[0]] == trace.lane[chosen[0]]:
+            both = np.sort(np.concatenate([chosen, group]))
+            chosen = both if _apart(trace, both) else chosen
+    if len(chosen) < 2 or not covers(chosen):
+        return None
+    texts = [trace.names[int(i)] for i in trace.name[chosen]]
+    families = list(dict.fromkeys(_NUMBER.sub("*", text) for text in texts))
+    name = texts[0] if len(set(texts)) == 1 else ", ".join(families[:3])
+    name += ", ..." if len(families) > 3 else ""
+    start = trace.start[chosen]
+    number = _numbers(texts) if len(families) == 1 else None
+    number = np.arange(len(chosen)) if number is None else number
+    return Found(f"annotation {name}", name, chosen, number, start, start + trace.duration[chosen])
+
+
+def _apart(trace: Trace, at: I64) -> bool:
+    """Whether none of the slices of a lane, by time, starts before an earlier one's end."""
+    start = trace.start[at]
+    end = start + trace.duration[at]
+    return bool(np.all(np.maximum.accumulate(end[:-1]) <= start[1:]))
+
+
+def _numbers(texts: list[str]) -> I64 | None:
+    """The number in the names that counts up by one, None where none does."""
+    rows = [[int(n) for n in _NUMBER.findall(text) if len(n) < 10] for text in texts]
+    if not rows[0] or len({len(row) for row in rows}) > 1:
+        return None
+    for column in np.array(rows, dtype=np.int64).T:
+        if bool(np.all(np.diff(column) == 1)):
+            return np.asarray(column, dtype=np.int64)
+    return None
+
+
+def _from_repeats(trace: Trace, work: _Work) -> Found | None:
+    if work.main < 0 or not work.leads:
+        return None
+    at, token = _tokens(trace, work)
+    if len(at) < 2 * TIMES:
+        return None
+    cycle = _cycle(token, trace.start[at], _hands_over(trace, work, at))
+    if cycle is None:
+        return None
+    low, high = cycle
+    if not _are_steps(trace, work, at, low, high):
+        return None
+    # The first op of a repetition begins before its launch.
+    outer = _outermost_ops(trace, at)
+    opens = np.where(
+        trace.start[outer[low]] > np.append(-1, trace.start[at[high[:-1] - 1]]), outer[low], at[low]
+    )
+    start = trace.start[opens]
+    last = outer[high - 1]
+    end = trace.start[last] + trace.duration[last]
+    follows = np.append(low[1:] == high[:-1], False)
+    end = np.where(follows, np.append(start[1:], 0), np.maximum(end, start + 1))
+    # An op around several repetitions is no part of one of them.
+    end[:-1] = np.minimum(end[:-1], start[1:])
+    return Found("repeats", "repeats", opens, np.arange(len(opens)), start, end)
+
+
+def _tokens(trace: Trace, work: _Work) -> tuple[I64, I64]:
+    """(launches or outermost ops of the main thread, by time, a number for what each of them runs).
+
+    A launch of copies only has none: they come and go (the allocation of a batch, a message).
+    """
+    lane = work.main
+    if work.launched:
+        kernels = work.event[trace.kind[work.event] == Kind.KERNEL]
+        kernels = kernels[trace.lane[trace.launch[kernels]] == lane]
+        kernels = kernels[np.argsort(trace.start[kernels], kind="stable")]
+        at, first, count = np.unique(
+            trace.launch[kernels].astype(np.int64), return_index=True, return_counts=True
+        )
+        label = trace.name[kernels[first]].astype(np.int64) * (1 << 24) + np.minimum(count, (1 << 24) - 1)
+    else:
+        at = work.at[work.lane == lane]
+        label = trace.name[at].astype(np.int64)
+    order = np.argsort(trace.start[at], kind="stable")
+    return at[order], np.unique(label[order], return_inverse=True)[1].astype(np.int64)
+
+
+def _hands_over(trace: Trace, work: _Work, at: I64) -> I64:
+    """How many copies to the host the thread had launched before each of its launches `at`."""
+    copies = work.event[trace.kind[work.event] == Kind.MEMCPY]
+    copies = copies[named(trace, lambda name: "DtoH" in name or "DeviceToHost" in name)[trace.name[copies]]]
+    launch = trace.launch[copies].astype(np.int64)
+    return np.searchsorted(
+        np.sort(trace.start[launch[trace.lane[launch] == trace.lane[at[0]]]]), trace.start[at]
+    )
+
+
+def _are_steps(trace: Trace, work: _Work, at: I64, low: I64, high: I64) -> bool:
+    """Whether the repetitions `at[low:high]` show what steps have and the layers of a model have not."""
+    on_thread = np.zeros(len(trace.lanes), dtype=np.bool_)
+    on_thread[[lane for lane in (work.main, work.backward) if lane >= 0]] = True
+    start = trace.start[at[low]]
+    end = np.append(start[1:], trace.span[1])
+    end = np.minimum(end, np.append(trace.start[at], trace.span[1])[high])
+
+    def each_has(slices: I64) -> bool:
+        slices = slices[on_thread[trace.lane[slices]]]
+        return bool(np.all(_count(np.sort(trace.start[slices]), start, end)[:-1] > 0))
+
+    def called(kind: Kind, pattern: re.Pattern[str]) -> I64:
+        found = plausible(trace, kind)
+        return found[named(trace, lambda name: bool(pattern.match(name)))[trace.name[found]]]
+
+    copies = work.event[trace.kind[work.event] == Kind.MEMCPY]
+    copies = copies[named(trace, lambda name: bool(_HOST_COPY.search(name)))[trace.name[copies]]]
+    if each_has(trace.launch[copies].astype(np.int64)) or each_has(called(Kind.RUNTIME, _WAIT)):
+        return True
+    if each_has(called(Kind.CPU_OP, _INPUT)) or each_has(called(Kind.ANNOTATION, _INPUT)):
+        return True
+    engine = called(Kind.CPU_OP, _ENGINE)
+    of_engine = np.zeros(len(trace), dtype=np.bool_)
+    of_engine[engine] = True
+    forward = at[first_up(trace, trace.parent[at], lambda up, _: of_engine[up]) < 0]
+    if each_has(engine) and each_has(forward):
+        return True
+    outer = _outermost_ops(trace, at)
+    pause = trace.start[outer[1:]] - (trace.start[outer] + trace.duration[outer])[:-1]
+    between = np.zeros(len(pause), dtype=np.bool_)
+    between[low[1:] - 1] = True
+    return bool(np.median(pause[between]) > PAUSE * max(1.0, float(np.percentile(pause[~between], 99))))
+
+
+def _outermost_ops(trace: Trace, at: I64) -> I64:
+    """The outermost op around each slice, itself where there is none."""
+    top = at.copy()
+    up = op_around(trace, at)
+    while bool((up >= 0).any()):
+        there = np.flatnonzero(up >= 0)
+        top[there] = up[there]
+        up[there] = op_around(trace, up[there])
+    return top
+
+
+def _cycle(token: I64, time: I64, copies: I64) -> tuple[I64, I64] | None:
+    """(first, end) positions of the repetitions in a sequence of names that repeats; None if it does not.
+
+    Names that come equally often, about evenly spaced, may each begin the cycle: the rarest first (the layers
+    of a model repeat within a step), and of those that come equally often the one after the longest pause.
+    """
+    n = len(token)
+    count = np.bincount(token)
+    order = np.argsort(token, kind="stable")
+    where = np.split(order, np.cumsum(count)[:-1])
+    pause = np.diff(time, prepend=time[:1])
+    best: dict[int, tuple[float, I64]] = {}
+    for places in where:
+        if len(places) < TIMES or 2 * len(places) > n:
+            continue
+        gaps = np.diff(places)
+        usual = float(np.median(gaps))
+        if 2 * int((np.abs(gaps - usual) <= max(1.0, 0.2 * usual)).sum()) <= len(gaps):
+            continue
+        waited = float(np.median(pause[places[1:]]))
+        if places[0] == 0 and n - places[-1] == usual:  # the recording is of whole repetitions
+            waited = float(n * pause.max() + 1)
+        if waited > best.get(len(places), (-1.0, places))[0]:
+            best[len(places)] = (waited, places)
+    for size in sorted(best)[:CANDIDATES]:
+        found = _repetitions(token, best[size][1], count, copies)
+        if found is not None:
+            return found
+    return None
+
+
+def _repetitions(token: I64, anchor: I64, count: I64, copies: I64) -> tuple[I64, I64] | None:
+    """The repetitions that begin at the anchors, if the sequence is nothing but these."""
+    n = len(token)
+    low, high = anchor, np.append(anchor[1:], n)
+    length = high - low
+    usual = int(np.argmax(np.bincount(length[:-1])))
+    model = int(np.flatnonzero(length == usual)[len(np.flatnonzero(length == usual)) // 2])
+    cycle = token[low[model] : high[model]]
+
+    # How many names of each repetition are the cycle's from its beginning on, and from its end.
+    piece = np.repeat(np.arange(len(low)), length)
+    at = np.arange(low[0], n)
+    ahead, behind = at - low[piece], high[piece] - 1 - at
+    same_ahead = (ahead < usual) & (token[low[0] :] == cycle[np.minimum(ahead, usual - 1)])
+    same_behind = (behind < usual) & (token[low[0] :] == cycle[usual - 1 - np.minimum(behind, usual - 1)])
+    starts = low - low[0]
+    prefix = np.minimum.reduceat(np.where(same_ahead, length[piece], ahead), starts)
+    suffix = np.minimum.reduceat(np.where(same_behind, length[piece], behind), starts)
+    shorter = np.minimum(length, usual)
+    shared = np.minimum(prefix + suffix, shorter)
+    whole = shared >= ALIKE * np.maximum(length, usual)
+    held = int(length[whole].sum())
+    if not whole[-1] and length[-1] < usual and prefix[-1] == length[-1]:
+        held += int(length[-1])  # cut by the end of the recording
+    head = int(low[0])
+    fits = head <= usual and bool(np.array_equal(token[:head], cycle[usual - head :]))
+    passed = copies[np.minimum(high, n - 1)] - copies[low]
+    if fits or bool(np.all(passed[whole][:-1] > 0)):
+        held += head
+    if int(whole.sum()) < TIMES or n - held > UNEXPLAINED * n:
+        return None
+    information = -np.log2(count[cycle] / n)
+    known = np.concatenate([[0.0], np.cumsum(information)])
+    others = np.flatnonzero(whole & (np.arange(len(low)) != model))
+    tail = shared - np.minimum(prefix, shared)
+    bits = known[np.minimum(prefix, shared)[others]] + known[usual] - known[usual - tail[others]]
+    if float(bits.sum()) < BITS:
+        return None
+    return low[whole], high[whole]

@@ -1,0 +1,145 @@
+"""The verdict on traces of the CPU alone, against times counted by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.kineto import Event, cpu, launch, run, step, trace_of
+
+from tracetui.analysis.cpu_verdict import CpuTime, cpu_work, is_collective
+from tracetui.analysis.results import Results
+from tracetui.analysis.scope import range_scope
+from tracetui.analysis.steps import summarize_steps
+from tracetui.tables.steps import all_steps_json, steps_lines
+from tracetui.trace import load
+
+
+def other(event: Event, tid: int = 5) -> Event:
+    """The event on another thread."""
+    return event | {"tid": tid}
+
+
+def note(name: str, start: float, duration: float) -> Event:
+    return cpu(name, start, duration, "user_annotation")
+
+
+def parts(time: CpuTime | None) -> tuple[float, ...]:
+    """(ops, data loading, exposed communication, outside) in us; they add up to the span."""
+    assert time is not None
+    found = (time.ops, time.data_loading, time.exposed_communication, time.outside)
+    assert sum(found) == time.span
+    return tuple(part / 1000 for part in found)
+
+
+LOOP = [
+    # Step 0: 10 us loading data, of which 4 in an op, 30 in ops, 40 in a collective, 5 of it beside an op.
+    step(0, 0, 100),
+    note("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 10),
+    cpu("aten::stack", 2, 4),
+    cpu("aten::linear", 10, 20),
+    cpu("aten::addmm", 12, 16),
+    cpu("aten::relu", 40, 10),
+    other(note("gloo:all_reduce", 45, 40)),
+    cpu("c10d::allreduce_", 51, 2),
+    # Step 1: nothing but an op on another thread.
+    step(1, 100, 100),
+    other(cpu("aten::mm", 120, 50)),
+]
+
+
+def test_every_moment_counts_once(tmp_path: Path) -> None:
+    steps = summarize_steps(trace_of(tmp_path, *LOOP))
+    first, second = (row.verdict.cpu for row in steps.rows)
+    assert parts(first) == (30, 10, 35, 25)
+    assert first is not None
+    assert (first.communication, first.threads, first.thread_ops) == (40_000, 1, 30_000)
+    assert (first.top, first.top_self, first.top_calls) == ("aten::addmm", 16_000, 1)
+    assert parts(second) == (50, 0, 0, 50)
+    assert parts(steps.whole.verdict.cpu) == (80, 10, 35, 75)
+    assert steps.whole.verdict.cpu is not None
+    assert steps.whole.verdict.cpu.threads == 2
+    assert {row.verdict.verdict for row in (*steps.rows, steps.whole)} == {"CPU-only"}
+    assert steps.whole.verdict.reason == (
+        "Only the CPU was recorded. 40% of the 200 µs of the steps is in ops (on 2 threads), 18% is "
+        "communication while no op runs, 5.0% is data loading while no other op runs, 38% is none of these "
+        "(Python, waiting, what was not recorded). The op with the most time of its own is aten::mm: 50.0 µs "
+        "in 1 call."
+    )
+
+
+def test_without_steps_the_recording(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, cpu("aten::mm", 0, 30), cpu("aten::add", 90, 10))
+    verdict = Results(trace).verdict()
+    assert (verdict.verdict, parts(verdict.cpu)) == ("CPU-only", (40, 0, 0, 60))
+    assert "40% of the 100 µs of the recording is in ops, 60% is outside of ops" in verdict.reason
+    part = Results(trace).within(range_scope(20_000, 60_000)).verdict()
+    assert (part.verdict, parts(part.cpu)) == ("CPU-only", (10, 0, 0, 30))
+
+
+def test_shown_in_the_table_and_in_json(tmp_path: Path) -> None:
+    steps = summarize_steps(trace_of(tmp_path, *LOOP))
+    lines = ["".join(text for text, _ in line) for line in steps_lines(steps, 80)]
+    assert lines[0].split() == ["window", "in", "ops", "data", "comm", "rest"]
+    assert lines[1].split() == ["step", "0", "100", "µs", "30%", "10%", "35%", "25%"]
+    record: dict[str, Any] = all_steps_json(steps)["steps"][0]["cpu"]
+    assert record == {
+        "span_ns": 100_000,
+        "ops_ns": 30_000,
+        "data_loading_ns": 10_000,
+        "exposed_communication_ns": 35_000,
+        "outside_ns": 25_000,
+        "ops_share": 0.3,
+        "communication_ns": 40_000,
+        "threads": 1,
+        "thread_ops_ns": 30_000,
+        "top_op": {"name": "aten::addmm", "calls": 1, "self_ns": 16_000},
+    }
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [cpu("aten::mm", 0, 30), *run(50, 10, 1)],
+        [cpu("aten::mm", 0, 30), launch(10, 1)],
+        [
+            cpu("aten::mm", 0, 30),
+            cpu("x", 0, 5, "mtia_ccp_events") | {"pid": 0, "tid": 3},
+            cpu("k", 0, 5, "kernel"),
+        ],
+        [note("no op", 0, 30)],
+    ],
+    ids=["a device", "launches without their kernels", "another device", "no ops"],
+)
+def test_other_traces_are_not_the_cpus(tmp_path: Path, events: list[Event]) -> None:
+    assert cpu_work(trace_of(tmp_path, *events)) is None
+    assert all_steps_json(summarize_steps(trace_of(tmp_path, *events)))["whole"]["cpu"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("gloo:all_reduce", True),
+        ("mpi:broadcast", True),
+        ("c10d::allreduce_", True),
+        ("_c10d_functional::wait_tensor", True),
+        ("oneccl_bindings_for_pytorch::allreduce", True),
+        ("record_param_comms", True),
+        ("aten::mm", False),
+        ("mpi_like", False),
+        ("DistributedDataParallel.forward", False),
+        ("cclassify", False),
+    ],
+)
+def test_collectives_by_name(name: str, is_one: bool) -> None:
+    assert is_collective(name) is is_one
+
+
+def test_a_recorded_job(wild: Path) -> None:
+    """Five steps of a rank whose main thread waits for gloo: counted from the raw events."""
+    time = summarize_steps(load(wild / "gloo_cpu_only_rank34.pt.trace.json.gz")).whole.verdict.cpu
+    assert time is not None
+    assert round(time.ops / time.span, 2) == 0.14
+    assert round(time.exposed_communication / time.span, 2) == 0.83
+    assert (time.top, time.top_calls) == ("aten::mm", 80)

@@ -1,0 +1,207 @@
+"""The first use of a device, marks of synchronisation, and steps that show little: what is said of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
+
+from tracetui.analysis.causes import CAUSES, gap_causes
+from tracetui.analysis.explain import explain
+from tracetui.analysis.findings import Finding
+from tracetui.analysis.gaps import find_gaps
+from tracetui.analysis.initialisation import first_calls, first_ops
+from tracetui.analysis.launches import find_launches
+from tracetui.analysis.results import Results
+from tracetui.report.summary import metric, summarize, summary_json
+from tracetui.timeline.busy import busy_of, overall
+from tracetui.trace import Kind, Trace
+
+
+def found(trace: Trace, rule: str) -> list[Finding]:
+    return [finding for finding in Results(trace).findings() if finding.rule == rule]
+
+
+def pieces(trace: Trace) -> dict[str, int]:
+    """The idle time of all gaps by cause, in us."""
+    total = sum(gap_causes(trace, gaps).pieces.sum(0) for gaps in find_gaps(trace))
+    return {cause: time // 1000 for cause, time in zip(CAUSES, total.tolist(), strict=True) if time}
+
+
+def usual(begin: float, first: int, count: int = 20) -> list[Event]:
+    """Launches of 4 us each, one every 20 us."""
+    return [
+        event
+        for n in range(count)
+        for event in (launch(begin + 20 * n, first + n), kernel(begin + 6 + 20 * n, 10, first + n, name="k"))
+    ]
+
+
+def test_a_long_first_launch_is_initialisation(tmp_path: Path) -> None:
+    long = [launch(500, 90, 600_000), kernel(600_510, 5, 90, name="new")]
+    again = [launch(700_000, 91, 600), kernel(700_610, 5, 91, name="new")]  # not its first: a busy CPU
+    trace = trace_of(tmp_path, *usual(0, 1), *long, *again)
+    assert trace.duration[first_calls(trace)].tolist() == [600_000_000]
+    assert pieces(trace)["initialisation"] == 600_000
+    (finding,) = found(trace, "initialisation")
+    assert finding.title == "The first use of the device costs 600 ms of idle time"
+    assert "cudaLaunchKernel (600 ms)" in finding.text
+    assert not found(trace, "short_calls")
+    verdict = Results(trace).verdict()
+    assert verdict.left_out == (("initialisation", 600_000_000),)
+    assert "Not counted: 600 ms of initialisation." in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "length", "counts"),
+    [
+        ("cudaDeviceGetStreamPriorityRange", 29_900, True),
+        ("cudaStreamCreateWithFlags", 150, True),
+        ("cudaEventCreateWithFlags", 99, False),
+        ("cudaFree", 600_000, True),
+        ("cudaFree", 9_999, False),
+        ("cudaMalloc", 2_000, False),
+        ("cudaHostAlloc", 900_000, False),  # as long as what it pins is large
+        ("cudaFuncGetAttributes", 1_000, True),
+        ("cudaFuncGetAttributes", 999, False),
+        ("cudaStreamSynchronize", 900_000, False),
+        ("cudaMemcpyAsync", 40_000, False),
+        ("hipModuleLoad", 300, True),
+    ],
+)
+def test_calls_that_initialise(tmp_path: Path, name: str, length: float, counts: bool) -> None:
+    call = cpu(name, 1000, length, "cuda_runtime")
+    after = 1000 + length + 10
+    trace = trace_of(tmp_path, *usual(0, 1), call, launch(after, 90), kernel(after + 6, 5, 90, name="k"))
+    assert (len(first_calls(trace)) == 1) is counts
+    assert ("initialisation" in pieces(trace)) is counts
+
+
+def test_a_call_in_between_that_takes_long_is_none(tmp_path: Path) -> None:
+    calls = [cpu("cudaStreamGetPriority", 20 * n, 1, "cuda_runtime") for n in range(20)]
+    hiccup = cpu("cudaStreamGetPriority", 1000, 2_400, "cuda_runtime")
+    trace = trace_of(tmp_path, *calls, hiccup, *run(10, 5, 1), *run(4000, 5, 2))
+    assert not len(first_calls(trace))
+
+
+def test_the_op_around_a_first_call(tmp_path: Path) -> None:
+    """Most of what cuBLAS sets up is in no call that is recorded; the op is long once."""
+    first = [cpu("aten::mm", 1000, 50_000), cpu("Lazy Function Loading", 50_900, 30, "overhead")]
+    first += [launch(50_950, 90), kernel(50_960, 5, 90, name="mm")]
+    later = [event for n in range(3) for event in mm(60_000 + 100 * n, 91 + n)]
+    trace = trace_of(tmp_path, *usual(0, 1), *first, *later)
+    ops = first_ops(trace, first_calls(trace))
+    assert trace.duration[ops].tolist() == [50_000_000]
+    assert pieces(trace)["initialisation"] == 49_954 + 35  # until its launch is over, and the rest of the op
+    alone = trace_of(tmp_path, *usual(0, 1), *first)  # nothing to compare it with
+    assert pieces(alone)["initialisation"] == 30
+
+
+def mm(at: float, n: int) -> list[Event]:
+    return [cpu("aten::mm", at, 40), launch(at + 10, n), kernel(at + 20, 5, n, name="mm")]
+
+
+def test_loading_is_not_the_profilers_own_time(tmp_path: Path) -> None:
+    loading = cpu("Lazy Function Loading", 120, 60, "overhead")
+    trace = trace_of(tmp_path, *run(50, 50, 1), loading, *run(200, 20, 2))
+    assert pieces(trace)["initialisation"] == 60
+    assert "profiler" not in pieces(trace)
+    (event,) = [i for i in range(len(trace)) if trace.kind[i] == Kind.OVERHEAD]
+    told = explain(trace, event)
+    assert "without the profiler, too" in " ".join(told.what)
+    assert "profiler's own time" not in " ".join(told.what)
+    full = cpu("Command Buffer Full", 120, 60, "overhead")
+    assert set(pieces(trace_of(tmp_path, *run(50, 50, 1), full, *run(200, 20, 2)))) <= {"host", "launch"}
+
+
+def test_marks_of_synchronisation_are_no_device_work(tmp_path: Path) -> None:
+    names = ("Context Sync", "Stream Sync", "Event Sync", "Stream Wait Event")
+    marks = [kernel(100 * n, 90, 0, name=name, cat="cuda_sync") for n, name in enumerate(names)]
+    trace = trace_of(tmp_path, *marks, *run(500, 10, 1, name="gemm"))
+    (gaps,) = find_gaps(trace)
+    assert (gaps.busy, gaps.events) == (10_000, 1)
+    told = summary_json(summarize(Results(trace)))
+    assert [top["name"] for top in told["top"]] == ["gemm"]
+    assert told["whole"]["busy_ns"] == 10_000
+    for finding in Results(trace).findings():
+        assert "Sync" not in finding.text + finding.title
+
+
+def test_the_delay_of_a_graph_is_that_of_its_first_node(tmp_path: Path) -> None:
+    events: list[Event] = []
+    for n in range(3):
+        at = 1000 * n
+        events.append(launch(at, n + 1, 10, "cudaGraphLaunch"))
+        events += [kernel(at + 17 + 20 * i, 19, n + 1) for i in range(30)]
+    launches = find_launches(trace_of(tmp_path, *events))
+    assert launches.median_delay == 17_000
+    assert int(launches.first.sum()) == 3
+
+
+def test_the_ends_of_a_step_count(tmp_path: Path) -> None:
+    """11 us of device work in 33.7 ms are not compute-bound."""
+    trace = trace_of(tmp_path, step(1, 0, 33_700), *run(20_000, 5, 1), *run(20_005, 6, 2))
+    summary = summarize(Results(trace))
+    verdict = summary.results.verdict()
+    assert verdict.verdict == "overhead-bound"
+    assert verdict.busy_share == pytest.approx(11 / 33_700)
+    for name in ("busy", "step-busy", "device-busy"):
+        assert metric(summary, name) == pytest.approx(11 / 33_700)
+    (finding,) = found(trace, "overhead_bound")
+    assert finding.title == "Overhead-bound: the device is busy <0.1% of the step" + "s"
+
+
+def test_the_lead_in_counts_where_every_step_has_it(tmp_path: Path) -> None:
+    def loop(front: float) -> list[Event]:
+        events = [step(0, 0, 500), *run(300, 200, 1)]
+        for n in range(1, 4):
+            events += [step(n, 500 * n, 500), *run(500 * n + front, 500 - front, n + 1)]
+        return events
+
+    verdict = Results(trace_of(tmp_path, *loop(10))).verdict()
+    assert verdict.left_out == (("lead-in", 300_000),)
+    assert verdict.busy_share == pytest.approx(1670 / 1700)
+    verdict = Results(trace_of(tmp_path, *loop(290))).verdict()
+    assert verdict.left_out == ()
+    assert verdict.busy_share == pytest.approx((200 + 3 * 210) / 2000)
+
+
+def test_copies_bind(tmp_path: Path) -> None:
+    events: list[Event] = [step(0, 0, 1000)]
+    events += [launch(0, 1, 2, "cudaMemcpyAsync"), memcpy(5, 940, 1), launch(6, 2), kernel(945, 55, 2)]
+    verdict = Results(trace_of(tmp_path, *events)).verdict()
+    assert verdict.verdict == "copy-bound"
+    assert verdict.share("copies") == pytest.approx(0.94)
+
+
+@pytest.mark.parametrize(
+    ("busy", "severity"), [(0.91, ""), (0.88, "low"), (0.7, "medium"), (0.52, "medium"), (0.49, "")]
+)
+def test_idle_time_between_much_and_little(tmp_path: Path, busy: float, severity: str) -> None:
+    events = [event for n in range(10) for event in run(1000 * n + 5, 1000 * busy, n + 1)]
+    trace = trace_of(tmp_path, *events, cpu("aten::mm", 0, 10_000))
+    told = found(trace, "idle_time")
+    assert [finding.severity for finding in told] == ([severity] if severity else [])
+
+
+def test_no_cold_start_beside_an_empty_step(tmp_path: Path) -> None:
+    first = [step(0, 0, 10_000), *(event for n in range(20) for event in run(500 * n + 10, 20, n + 1))]
+    trace = trace_of(tmp_path, *first, step(1, 10_000, 50))
+    assert not found(trace, "cold_start")
+    assert not found(trace, "wide_first_step")
+
+
+def test_one_union_for_overview_and_gaps(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, kernel(0, 100, 1), kernel(1000, 0, 2))
+    (gaps,) = find_gaps(trace)
+    assert overall(list(busy_of(trace).values())) == gaps.busy_share == pytest.approx(0.1)
+
+
+def test_work_in_flight_is_told_apart(tmp_path: Path) -> None:
+    early = [kernel(400, 50, 90), kernel(450, 50, 91)]  # launched before the recording
+    trace = trace_of(tmp_path, cpu("aten::mm", 0, 20), *early, *run(520, 480, 1))
+    verdict = Results(trace).verdict()
+    assert verdict.left_out == (("in flight", 400_000),)
+    assert "400 µs at the beginning, with work queued and nothing recorded running" in verdict.reason
+    assert verdict.verdict == "compute-bound"

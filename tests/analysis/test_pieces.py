@@ -1,0 +1,245 @@
+"""The pieces of every gap against a plain count, event by event; and that no two answers contradict."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
+
+from tracetui.analysis import causes as rules
+from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU, CpuTime
+from tracetui.analysis.initialisation import is_loading, is_profilers
+from tracetui.analysis.results import Results
+from tracetui.analysis.scope import range_scope
+from tracetui.analysis.verdict import COMPUTE_SHARE, PART_SHARE
+from tracetui.trace import DEVICE_WORK, Kind, Trace, load
+
+DATA = Path(__file__).parent.parent / "data"
+SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
+TRACES = sorted([*DATA.glob("*.json.gz"), *SAMPLES.glob("*.json.gz")])
+
+Spans = list[tuple[int, int]]
+
+
+class Plain:
+    """What the rules say, by looking at every event of a thread for every gap."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.cpu = CpuTime(trace)
+        good = np.flatnonzero(~trace.implausible).tolist()
+        self.kind = {i: Kind(int(trace.kind[i])) for i in good}
+        overhead = [i for i in good if self.kind[i] == Kind.OVERHEAD]
+        self.loading = [self.span(i) for i in overhead if is_loading(trace.name_of(i))]
+        self.profiler = [self.span(i) for i in overhead if is_profilers(trace.name_of(i))]
+        self.launched: dict[int, list[int]] = {}
+        for i in good:
+            if self.kind[i] in DEVICE_WORK and trace.launch[i] >= 0:
+                self.launched.setdefault(int(trace.launch[i]), []).append(i)
+        self.threads: dict[int, dict[str, Spans]] = {}
+        first = set(self.cpu.first.tolist())
+        for i in good:
+            if self.kind[i] not in (Kind.RUNTIME, Kind.CPU_OP):
+                continue
+            name = trace.name_of(i)
+            of = self.threads.setdefault(int(trace.lane[i]), {cause: [] for cause in (*CAUSES, "calls")})
+            if i in first:
+                of["initialisation"].append(self.span(i))
+            if self.kind[i] == Kind.CPU_OP:
+                if rules.is_op_name(name):
+                    of["dispatch"].append(self.span(i))
+                continue
+            if rules.is_synchronising(name) or self.blocks(i):
+                of["sync"].append(self.span(i))
+            if rules.is_allocation(name):
+                of["allocation"].append(self.span(i))
+
+    def span(self, i: int) -> tuple[int, int]:
+        return int(self.trace.start[i]), int(self.trace.start[i] + self.trace.duration[i])
+
+    def blocks(self, call: int) -> bool:
+        begin, end = self.span(call)
+        copies = [i for i in self.launched.get(call, []) if self.kind[i] == Kind.MEMCPY]
+        return end - begin >= rules.BLOCKING_NS and any(self.span(i)[1] <= end for i in copies)
+
+    def pieces(self, start: int, end: int, before: int, event: int) -> dict[str, int]:
+        trace, call = self.trace, int(self.trace.launch[event])
+        spent = dict.fromkeys(CAUSES, 0)
+        lane = int(trace.lane[call]) if call >= 0 else -1
+        thread = self.threads.get(lane, {})
+        begun, over = self.span(call) if call >= 0 else (end, end)
+        arrived = over + self.cpu.latency if call >= 0 else end
+        drained = start
+        if call >= 0 and begun > start:
+            earlier = [i for i in self.launched if trace.lane[i] == lane and i < call]
+            since = self.span(max(earlier))[0] if earlier else -(1 << 62)
+            drained += covered(thread.get("sync", []), since, start)
+        parts = {
+            "initialisation": [*self.loading, *thread.get("initialisation", [])],
+            "profiler": self.profiler,
+            "sync": [*thread.get("sync", []), (start, drained)],
+            "allocation": thread.get("allocation", []),
+            "dispatch": thread.get("dispatch", []),
+        }
+        near = {cause: [s for s in spans if s[0] < end and s[1] > start] for cause, spans in parts.items()}
+        edges = {start, end, begun, over, arrived, *(t for spans in near.values() for s in spans for t in s)}
+        times = sorted(t for t in edges if start <= t <= end)
+        for a, b in itertools.pairwise(times):
+
+            def holds(cause: str, a: int = a, b: int = b) -> bool:
+                return any(s[0] <= a and b <= s[1] for s in near[cause])
+
+            if b <= over and holds("initialisation"):
+                cause = "initialisation"
+            elif b <= over and holds("profiler"):
+                cause = "profiler"
+            elif call < 0:
+                cause = "unlinked"
+            elif b <= begun:
+                cause = next((c for c in ("sync", "allocation", "dispatch") if holds(c)), "host")
+            elif b <= arrived:
+                cause = "launch"
+            else:
+                same = before >= 0 and trace.lane[before] == trace.lane[event]
+                left = end - max(start, arrived)
+                cause = "back to back" if same and left <= rules.BACK_TO_BACK_NS else "queued"
+            spent[cause] += b - a
+        return spent
+
+
+def covered(spans: Spans, low: int, high: int) -> int:
+    """How much of [low, high) the spans cover."""
+    total, reach = 0, low
+    for a, b in sorted(spans):
+        a, b = max(a, reach), min(b, high)
+        total += max(0, b - a)
+        reach = max(reach, b)
+    return total
+
+
+def check(trace: Trace, most: int = 150) -> None:
+    """The longest gaps, and some of the others, against the plain count; the sums of all."""
+    results = Results(trace)
+    if not results.gaps().devices:
+        return
+    gaps, causes, plain = results.gaps(), results.causes(), Plain(trace)
+    assert plain.cpu.latency == results.cpu_time().latency
+    order = np.argsort(-gaps.duration, kind="stable")
+    for i in np.unique([*order[:most], *order[:: max(1, len(order) // most)]]).tolist():
+        start, end = int(gaps.start[i]), int(gaps.start[i] + gaps.duration[i])
+        told = dict(zip(CAUSES, causes.pieces[i].tolist(), strict=True))
+        assert told == plain.pieces(start, end, int(gaps.before[i]), int(gaps.after[i])), i
+        assert causes.pieces[i].max() == causes.pieces[i][causes.cause[i]]
+    assert (causes.pieces >= 0).all()
+    assert (causes.pieces.sum(1) == gaps.duration).all()
+
+
+def check_the_verdict(results: Results) -> None:
+    """Verdict, its parts, causes and findings say the same."""
+    verdict, times = results.verdict(), results.judged_times()
+    if verdict.busy_share is None or not verdict.parts:
+        return
+    judged = sum(verdict.parts)
+    left_out = sum(time for what, time in verdict.left_out if what != "lead-in")
+    assert judged + left_out == times.sum()
+    assert verdict.idle == judged - sum(verdict.parts[:3])
+    waiting = sum(verdict.causes[CAUSES.index(cause)] for cause in OF_THE_CPU)
+    compute, communication, copies, idle_for_the_cpu = (part / max(1, judged) for part in verdict.parts[:4])
+    assert verdict.parts[3] == waiting
+    assert all(verdict.causes[CAUSES.index(cause)] == 0 for cause in NOT_THE_PROGRAMS)
+    word = verdict.verdict
+    if word != "not known":
+        assert verdict.busy_share == pytest.approx(compute + communication + copies)
+        assert (word == "compute-bound") == (compute >= COMPUTE_SHARE)
+        assert (word == "overhead-bound") == (idle_for_the_cpu >= PART_SHARE)
+        assert (word == "communication-bound") == (communication >= PART_SHARE)
+        assert (word == "copy-bound") == (copies >= PART_SHARE and communication < PART_SHARE)
+    findings = {finding.rule for finding in results.findings()}
+    assert ("overhead_bound" in findings) <= (word == "overhead-bound")
+    assert not ({"overhead_bound", "little_use"} & findings and word == "compute-bound")
+    assert len({"overhead_bound", "little_use"} & findings) <= 1
+    if len(results.gaps().devices) == 1 and word != "not known":
+        assert (word == "overhead-bound") <= ("overhead_bound" in findings)
+        assert ("little_use" in findings) == (verdict.busy_share < 0.5 and word != "overhead-bound")
+        assert ("idle_time" in findings) == (0.5 <= verdict.busy_share <= 0.9)
+    if verdict.communication_share is not None and "communication" in findings:
+        assert communication >= 0.1 or len(results.gaps().devices) > 1
+
+
+def scopes(results: Results) -> Iterator[Results]:
+    yield results
+    table = results.step_table()
+    yield from (results.within(table.scope(i)) for i in range(min(len(table), 3)))
+    low, high = results.trace.span
+    for a, b in ((0.1, 0.4), (0.3, 0.95)):
+        begin, end = (low + int(part * (high - low)) for part in (a, b))
+        if end > begin:
+            yield results.within(range_scope(begin, end))
+
+
+@pytest.mark.parametrize("path", TRACES, ids=lambda p: p.name.split(".")[0])
+def test_recorded_traces(path: Path) -> None:
+    trace = load(path)
+    check(trace)
+    for part in scopes(Results(trace)):
+        check_the_verdict(part)
+
+
+def test_wild_traces(wild: Path) -> None:
+    for path in sorted([*wild.glob("*.json*"), *wild.glob("*/*.json*")]):
+        trace = load(path)
+        check(trace, 20)
+        check_the_verdict(Results(trace))
+
+
+NAMES = (
+    ("aten::add", "cpu_op"),
+    ("aten::mm", "cpu_op"),
+    ("cudaDeviceSynchronize", "cuda_runtime"),
+    ("cudaMalloc", "cuda_runtime"),
+    ("cudaStreamCreate", "cuda_runtime"),
+    ("load_batch", "user_annotation"),
+    ("Activity Buffer Request", "overhead"),
+    ("Lazy Function Loading", "overhead"),
+)
+work = st.tuples(
+    st.integers(0, 900), st.integers(1, 150), st.integers(0, 60), st.integers(0, 2), st.integers(0, 4)
+)
+calls = st.tuples(st.integers(0, 900), st.integers(1, 300), st.sampled_from(NAMES), st.integers(0, 1))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(work, min_size=1, max_size=12), st.lists(calls, max_size=12), st.integers(0, 3))
+def test_random_traces(
+    tmp_path_factory: pytest.TempPathFactory,
+    works: list[tuple[int, int, int, int, int]],
+    others: list[tuple[int, int, tuple[str, str], int]],
+    steps: int,
+) -> None:
+    events: list[Event] = [step(n, 300 * n, 290) for n in range(steps)]
+    for n, (start, length, ahead, stream, kind) in enumerate(works):
+        device = {"pid": stream // 2, "args": {"correlation": n + 1, "device": stream // 2, "stream": stream}}
+        if kind == 3:
+            events.append(memcpy(start, length, n + 1, stream=stream) | device)
+        else:
+            name = "ncclDevKernel_AllReduce_Sum" if kind == 2 else f"k{n}"
+            events.append(kernel(start, length, n + 1, stream, name) | device)
+        if kind != 4:
+            events.append(launch(start - ahead, n + 1, 1 + ahead % 7) | {"tid": 9 + n % 2})
+    for start, length, (name, category), thread in others:
+        events.append(cpu(name, start, length, category) | {"tid": 9 + thread})
+    trace = trace_of(tmp_path_factory.mktemp("t"), *events)
+    check(trace)
+    for part in scopes(Results(trace)):
+        check_the_verdict(part)
+    rows = Results(trace).steps()
+    for field in ("busy", "idle", "window_idle"):
+        assert sum(getattr(row, field) for row in (*rows.rows, rows.outside)) == getattr(rows.whole, field)
+    for row in rows.rows:
+        assert row.busy + row.window_idle == row.window_length * len(Results(trace).gaps().devices)
