@@ -250,9 +250,7 @@ def test_time_outside_any_op_equals_a_plain_count(path: Path, entry: Entry) -> N
                 wrong.append((gap["duration_ns"], begin, pieces, readings))
     if wrong:
         wrong.sort(key=lambda gap: -gap[0])
-        lines = "\n    ".join(
-            f"{at} + {ns} ns: {pieces}, (outside, inside) {by}" for ns, at, pieces, by in wrong[:5]
-        )
+        shown = [f"{at} + {ns} ns: {pieces}, (outside, inside) {by}" for ns, at, pieces, by in wrong[:5]]
         fails(
             entry,
             f"{counted:,} ns outside any op in gaps, by a plain count",
