@@ -104,6 +104,14 @@ def device_gaps(path: Path) -> list[tuple[Any, Any]]:
     return [(device, gap) for device in said(path, "gaps")["devices"] for gap in device["gaps"]]
 
 
+def pieces_of(gap: Any) -> dict[str, int]:
+    """What a gap is made of: ns by cause."""
+    assert "pieces" in gap, "gaps --json gives no pieces"
+    pieces = {piece["cause"]: piece["duration_ns"] for piece in gap["pieces"]}
+    assert len(pieces) == len(gap["pieces"]), "a cause stands twice in a gap"
+    return pieces
+
+
 def by_cause(totals: list[Any]) -> dict[str, int]:
     """The causes that occur, with their times in ns."""
     return {total["cause"]: total["duration_ns"] for total in totals if total["duration_ns"]}
@@ -202,8 +210,7 @@ def test_idle_by_cause_adds_up(path: Path, entry: Entry) -> None:
     for device in said(path, "gaps")["devices"]:
         of_device: Counter[str] = Counter()
         for gap in device["gaps"]:
-            pieces = {piece["cause"]: piece["duration_ns"] for piece in gap["pieces"]}
-            assert len(pieces) == len(gap["pieces"]), "a cause stands once in a gap"
+            pieces = pieces_of(gap)
             assert all(part > 0 for part in pieces.values())
             assert sum(pieces.values()) == gap["duration_ns"]
             assert pieces[gap["cause"]] == max(pieces.values()), "the main cause is the largest piece"
@@ -235,7 +242,7 @@ def test_time_outside_any_op_equals_a_plain_count(path: Path, entry: Entry) -> N
         for gap in device["gaps"]:
             begin = gap["start_ns"] + shift
             end = begin + gap["duration_ns"]
-            pieces = {piece["cause"]: piece["duration_ns"] for piece in gap["pieces"]}
+            pieces = pieces_of(gap)
             early = sum(pieces.get(cause, 0) for cause in BEFORE_LAUNCH)
             others = early - pieces.get("host", 0) - pieces.get("dispatch", 0)
             readings = raw.before_launch(device["device"], begin, end)
@@ -261,10 +268,10 @@ def test_time_outside_any_op_equals_a_plain_count(path: Path, entry: Entry) -> N
 def test_causes_have_names_that_are_known(path: Path, entry: Entry) -> None:
     """A tenth of a gap or more never stands under a word that means "something else"."""
     words = {
-        (piece["cause"], gap["start_ns"])
+        (cause, gap["start_ns"])
         for _, gap in device_gaps(path)
-        for piece in gap["pieces"]
-        if 10 * piece["duration_ns"] >= gap["duration_ns"] and piece["cause"] not in CAUSES
+        for cause, duration in pieces_of(gap).items()
+        if 10 * duration >= gap["duration_ns"] and cause not in CAUSES
     }
     if words:
         fails(entry, f"only {', '.join(CAUSES)}", sorted(words)[:5])
