@@ -172,6 +172,9 @@ def test_steps(path: Path, entry: Entry) -> None:
     low, high = entry.get("count", [0, sys.maxsize])
     if not low <= summary["steps"] <= high:
         fails(entry, f"{low} to {high} steps, from {entry['steps']}", f"{summary['steps']} steps")
+    source = said(path, "steps")["annotation"]
+    if summary["steps"] and entry["steps"] not in ("none", "repeats") and entry["steps"] not in source:
+        fails(entry, f"steps from {entry['steps']}", f"from {source}")
 
 
 def test_main_cause(path: Path, entry: Entry) -> None:
