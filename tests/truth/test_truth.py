@@ -53,7 +53,8 @@ BEFORE_LAUNCH = ("initialisation", "profiler", "sync", "allocation", "dispatch",
 """Causes that can hold only before the launch of what ends a gap."""
 
 
-CAUSES = (*BEFORE_LAUNCH, "launch", "queued", "back to back", "unlinked")
+NOT_THE_CPU = ("queued", "back to back", "unlinked")
+CAUSES = (*BEFORE_LAUNCH, "launch", *NOT_THE_CPU)
 
 
 def entries() -> Iterable[tuple[Path, Entry]]:
@@ -200,11 +201,16 @@ def test_findings(path: Path, entry: Entry) -> None:
         fails(entry, f"there: {missing}; not there: {wrong}", titles)
 
 
-def test_a_verdict_does_not_contradict_the_findings(path: Path, entry: Entry) -> None:
+def test_verdict_causes_and_findings_agree(path: Path, entry: Entry) -> None:
     summary = verdict_of(path)
     verdict, rules = summary["verdict"], {finding["rule"] for finding in summary["findings"]}
     if ("overhead_bound" in rules) and verdict != "overhead-bound":
         fails(entry, f"no overhead_bound beside {verdict}", sorted(rules))
+    if ("little_use" in rules) and verdict in ("overhead-bound", "compute-bound"):
+        fails(entry, f"no little_use beside {verdict}", sorted(rules))
+    totals = by_cause(summary["idle_by_cause"])
+    if verdict == "overhead-bound" and 2 * sum(totals.get(c, 0) for c in NOT_THE_CPU) > sum(totals.values()):
+        fails(entry, "the CPU's causes beside overhead-bound", totals)
 
 
 def test_idle_by_cause_adds_up(path: Path, entry: Entry) -> None:
