@@ -1,6 +1,6 @@
 """What the tool says of real traces against what an expert says.
 
-`truth.toml` was written from the raw JSON before the tool was asked. Where the environment variable
+`truth.toml` was written from the raw JSON alone, not from the tool's answers. Where the environment variable
 TRACETUI_TRUTH names a folder, its `truth.toml` is read, too; the files named there lie beside it.
 """
 
@@ -41,9 +41,7 @@ FIELDS = {"file", "what", "steps", "count", "verdict", "not", "busy", "cause", "
 FIELDS |= {"must", "must_not"}
 
 BEFORE_LAUNCH = ("initialisation", "profiler", "sync", "allocation", "dispatch", "host")
-"""Causes that can hold only before the launch of what ends a gap."""
-
-
+"""Causes of the time before the launch of what ends a gap; the first two reach into the launch, too."""
 NOT_THE_CPU = ("queued", "back to back", "unlinked")
 CAUSES = (*BEFORE_LAUNCH, "launch", *NOT_THE_CPU)
 
