@@ -205,3 +205,12 @@ def test_work_in_flight_is_told_apart(tmp_path: Path) -> None:
     assert verdict.left_out == (("in flight", 400_000),)
     assert "400 µs at the beginning, with work queued and nothing recorded running" in verdict.reason
     assert verdict.verdict == "compute-bound"
+
+
+def test_a_device_that_hardly_takes_part_is_not_judged(tmp_path: Path) -> None:
+    touched = kernel(500, 1, 90) | {"pid": 1, "args": {"device": 1, "stream": 7, "correlation": 90}}
+    trace = trace_of(tmp_path, launch(0, 1), kernel(0, 1000, 1), touched)
+    results = Results(trace)
+    assert results.verdict().busy_share == 1.0
+    assert results.steps().whole.busy == 1_001_000  # in the table it counts
+    assert metric(summarize(results), "device-busy") == 1.0

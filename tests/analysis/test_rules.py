@@ -310,7 +310,7 @@ def test_little_use(tmp_path: Path, busy: float, fires: bool) -> None:
         assert finding.severity == "high"
         assert finding.numbers["busy_share"] == pytest.approx(491 / 1007)
         assert finding.title == "The device is busy only 48.8% of the recording"
-        assert "queued, and nothing that was recorded ran" in finding.text
+        assert "queued, and nothing that was recorded ran on the device" in finding.text
     assert found(trace, "overhead_bound") is None
 
 

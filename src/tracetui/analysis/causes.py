@@ -52,7 +52,7 @@ CAUSE_TEXT = {
     "dispatch": "the CPU was in PyTorch ops",
     "host": "the CPU was outside any op",
     "launch": "the launch was on its way",
-    "queued": "queued; nothing recorded ran",
+    "queued": "queued, and did not start",
     "back to back": "from one kernel to the next",
     "unlinked": "no launch in the trace",
 }

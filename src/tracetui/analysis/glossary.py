@@ -65,8 +65,8 @@ CAUSES = {
     "dispatch": "the CPU was busy inside ops (the framework's own overhead, or work that ops do on the CPU)",
     "host": "the CPU was outside any op (Python, data loading, logging)",
     "launch": "the launch was on its way (launch latency)",
-    "queued": "the next work was queued, and nothing that was recorded ran (it waited for another stream or "
-    "process, for work of before the recording, or for the device itself)",
+    "queued": "the next work was queued, and nothing that was recorded ran on the device (it waited for "
+    "another stream, device or process, or for work of before the recording)",
     "back to back": "one kernel followed another",
     "unlinked": "the trace does not tell what launched the next work",
 }

@@ -270,7 +270,7 @@ class Results:
         if self.scope.kind == "step":
             return self.steps().rows[self.scope.step].judged
         low, high = self.judged_range()
-        return self.split().within(np.array([low]), np.array([high]))[:, 0]
+        return self.split().judged(self.split().within(np.array([low]), np.array([high]))[:, 0])
 
     def judged_range(self) -> tuple[int, int]:
         """(start, end) of it, in ns, with the lead-in."""

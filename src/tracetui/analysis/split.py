@@ -36,6 +36,10 @@ _MAYBE_IN_FLIGHT = [AT["unlinked"], AT["queued"]]
 CAUSED = slice(len(BUSY_PARTS), len(COLUMNS) - 1)
 
 
+USED_SHARE = 0.01
+"""A device takes part if it is busy for this share of the time of the busiest, over the whole recording."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceTime:
     """One device over the whole recording."""
@@ -81,12 +85,19 @@ class Split:
         gaps = find_gaps(trace) if gaps is None else gaps
         self.cpu = CpuTime(trace, gaps) if cpu is None else cpu
         self.devices = tuple(_device_time(trace, device, self.cpu) for device in gaps)
+        busy = np.array([device.busy for device in gaps], dtype=np.int64)
+        self._used = busy >= USED_SHARE * busy.max(initial=0)
 
     def within(self, low: I64, high: I64) -> I64:
         """Per device and range. Shape (devices, len(low), len(COLUMNS)), ns."""
         low, high = np.asarray(low, np.int64), np.asarray(high, np.int64)
         none = np.zeros((0, len(low), len(COLUMNS)), np.int64)
         return np.stack([device.within(low, high) for device in self.devices]) if self.devices else none
+
+    def judged(self, time: I64) -> I64:
+        """The time that a verdict is about, from that of all devices (shape (devices, len(COLUMNS))): 0 for
+        devices that hardly take part, such as one that a single copy went to."""
+        return np.where(self._used[:, None], time, 0)
 
     def gaps_within(self, low: I64, high: I64) -> I64:
         """The gaps in each range, over all devices, by cause. Shape (len(low), len(CAUSES)), ns."""

@@ -132,7 +132,7 @@ def summarize_steps(trace: Trace, annotation: str | None = None, split: Split | 
 
     # Per step, then (at `count`) over the whole trace.
     time = split.within(lows, highs)
-    lead_in = split.lead_ins(low, high)
+    lead_in = split.judged(split.lead_ins(low, high))
     idle = split.gaps_within(lows, highs)
     gaps = np.zeros((count + 1, len(CAUSES)), np.int64)
     for device in split.devices:
@@ -164,7 +164,7 @@ def summarize_steps(trace: Trace, annotation: str | None = None, split: Split | 
         of_all = split_time.sum(0)
         order = np.argsort(-of_all[IDLE], kind="stable").tolist()
         delay = int(kinds.delay[at]) if kinds.delay[at] >= 0 else None
-        judged = split_time - left_out
+        judged = split.judged(split_time - left_out)
         return StepRow(
             label=label, number=number, event=event, start=span[0], duration=span[1], window=window,
             busy=int(of_all[BUSY].sum()), idle=int(idled.sum()), window_idle=int(of_all[IDLE].sum()),
@@ -190,7 +190,7 @@ def summarize_steps(trace: Trace, annotation: str | None = None, split: Split | 
     outside = row("outside", count, NO_STEP, -1, (0, 0), (0, 0), "outside of the steps")
     whole = row("whole", count + 1, NO_STEP, -1, (begin, end - begin), (begin, end), OF_RECORDING)
     if any(r.busy for r in rows):  # the verdict on the trace is the one on its steps
-        judged = time[:, :-1].sum(1) - lead_in
+        judged = split.judged(time[:, :-1].sum(1) - lead_in)
         verdict = _judge(judged, whole.verdict.launch_delay, OF_STEPS, int(lead_in.sum()))
         whole = replace(whole, verdict=verdict, judged=judged, own_share=whole.busy_share)
     steps = Steps(table, rows, outside, whole)

@@ -170,6 +170,8 @@ def cause_text(results: Results, gap: int) -> str:
     (cause, _), *others = causes.parts(gap)
     text = CAUSE_TEXT[cause]
     waited_for = int(causes.waited_for[gap])
+    if cause == "queued":
+        text = "queued; nothing recorded ran on this device"
     if cause == "queued" and waited_for >= 0:
         text = f"queued until {short_of(results.trace, waited_for)} was done"
     in_flight = launch_times(results.trace, causes.event[gap : gap + 1])[0] == NEVER

@@ -109,7 +109,8 @@ def metric(summary: Summary, name: str) -> float | None:
     if name == "step-busy":
         return min((r.busy_share for r in rows if r.busy_share is not None), default=verdict.busy_share)
     if name == "device-busy":
-        shares = (judge(time, None).busy_share for time in summary.results.judged_times())
+        times = (time for time in summary.results.judged_times() if time.any())
+        shares = (judge(time, None).busy_share for time in times)
         return min((part for part in shares if part is not None), default=None)
     if name == "overlap":
         parts = (summary.steps.whole,) if summary.results.is_whole else rows

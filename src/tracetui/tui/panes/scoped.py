@@ -38,8 +38,8 @@ def scope_texts(results: Results) -> tuple[str, str]:
         return "", ""
     start, end = results.window
     devices = results.gaps().devices
-    busy, span = sum(d.busy for d in devices), sum(d.span for d in devices)
-    busy_text = f"GPU busy {share_of(busy, span)}" if span else ""
+    busy, time = sum(device.busy for device in devices), (end - start) * len(devices)
+    busy_text = f"GPU busy {share_of(busy, time)}" if time else ""
     return f"{scope_name(results.scope)} of {exact(end - start)}", busy_text
 
 
