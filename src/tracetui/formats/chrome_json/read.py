@@ -8,8 +8,8 @@ from typing import Any
 from tracetui.formats.chrome_json.chunks import CHUNK, Ending, Reader
 from tracetui.formats.chrome_json.event_reader import FileReader
 from tracetui.formats.chrome_json.intake import Intake
-from tracetui.formats.chrome_json.layout import Beginning, ending_keys, find_events, salvage
-from tracetui.formats.chrome_json.recover_text import fits_end
+from tracetui.formats.chrome_json.layout import Beginning, find_events, salvage
+from tracetui.formats.chrome_json.recover_text import ending_keys, fits_end
 from tracetui.formats.chrome_json.stretches import BLOCK, Supply, possible, worth
 from tracetui.formats.contents import Contents
 from tracetui.formats.diagnostics import Diagnostics
@@ -92,10 +92,11 @@ def _judge_ending(
 ) -> Mapping[str, Any]:
     """Note what is wrong with the end of the file, unless its compressed data are cut off (`cut`); return the
     file's top-level keys."""
-    top = dict(beginning.header)
+    top = {**beginning.header, **ending.keys}
     if ending.kind == "closed":
         if fits_end(ending.tail, beginning.bare):
             top.update(ending_keys(ending.tail))
+            top.pop("traceEvents", None)  # a second one that is no array
         else:
             whole = ending.tail.rstrip().endswith(b"}")
             diagnostics.note("bad_header" if whole or beginning.bare else "truncated", ending.offset)
