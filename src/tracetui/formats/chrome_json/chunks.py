@@ -8,6 +8,7 @@ the text itself is broken, it is taken apart (see `recover_text`).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,6 +39,7 @@ _LONGEST = 1 << 26
 _OVERLAP = 1 << 10
 """How long a border between two events may be where one is looked for after an event that is too long."""
 _ATTEMPTS = 16
+"""How many further arrays of events to read, and how often to look for each."""
 _BLANK = 1 << 12
 """White space before an event that is longer than this is skipped without reading on for its end."""
 
@@ -75,6 +77,7 @@ class Reader:
         self._passed: tuple[int, int] | None = None
         """(offset of a closing bracket skipped because the text after it is invalid, chunks by then)"""
         self._keys: dict[str, Any] = {}
+        self._arrays = 0  # further ones that were found
         self._advance: Callable[[int], None] = lambda offset: None
 
     def read(self, window: Window, final: bool, advance: Callable[[int], None] | None = None) -> Ending:
@@ -256,14 +259,16 @@ class Reader:
 
     def _second_array(self, window: Window, close: int) -> bool:
         """Move to the events of another array if the file has one after the bracket at `close`."""
-        while not self.bare:
-            text = window.text()
-            for _, match in zip(range(_ATTEMPTS), KEY.finditer(text, close), strict=False):
-                keys = ending_keys(text[close + 1 : match.start()] + b'"traceEvents": []}')
+        while not self.bare and self._arrays < _ATTEMPTS:
+            found = KEY.finditer(window.buffer, close + 1, window.size + 1)
+            for match in itertools.islice(found, _ATTEMPTS):
+                begin, end = match.span()
+                keys = ending_keys(bytes(window.buffer[close + 2 : begin]) + b'"traceEvents": []}')
                 if keys:
+                    self._arrays += 1
                     self._keys.update((k, v) for k, v in keys.items() if k != "traceEvents")
-                    self.intake.store.diagnostics.note("second_array", window.offset + match.start())
-                    window.skip(match.end())
+                    self.intake.store.diagnostics.note("second_array", window.offset + begin - 1)
+                    window.skip(end - 1)
                     return True
             if window.ended or window.size >= _LONGEST:
                 break

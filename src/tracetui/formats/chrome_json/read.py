@@ -96,7 +96,10 @@ def _judge_ending(
     if ending.kind == "closed":
         if fits_end(ending.tail, beginning.bare):
             top.update(ending_keys(ending.tail))
-            top.pop("traceEvents", None)  # a second one that is no array
+            if top.pop("traceEvents", None):
+                diagnostics.note(
+                    "bad_header", ending.offset
+                )  # events that are no array, or one array too many
         else:
             whole = ending.tail.rstrip().endswith(b"}")
             diagnostics.note("bad_header" if whole or beginning.bare else "truncated", ending.offset)

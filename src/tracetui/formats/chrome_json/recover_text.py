@@ -26,6 +26,7 @@ KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _GAP = re.compile(rb"[, \t\r\n]*")
 _OPENING = re.compile(rb'\{\s*"')
 _AFTER_CLOSING = re.compile(rb'[}\]]\s*(?:,\s*)?(?=\{\s*")')
+_CLOSED = re.compile(rb'\]\s*(?:\}\s*\Z|,\s*"|\Z)')
 _BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 _TOKEN = re.compile(rb'[{}\[\]]|"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
@@ -34,7 +35,7 @@ _STOPPED = re.compile(r"\(byte (\d+)\)$")
 
 _BUDGET = 32
 """Bytes that failed attempts may read, for each byte of the text; and what else they cost, in bytes:"""
-_ATTEMPT, _TOO_DEEP, _PER_TOKEN = 256, 1 << 17, 64
+_ATTEMPT, _TOO_DEEP, _PER_TOKEN = 256, 1 << 17, 256
 _REPAIRED = 1 << 24
 """The longest text that is repaired, in bytes."""
 _SMALL = 1 << 20
@@ -90,10 +91,12 @@ def recover_text(text: bytes, end: str, bare: bool = False) -> Recovered:
     """
     out = Recovered(rest=len(text), budget=_BUDGET * len(text) + (1 << 20))
     done = 0  # end of the last sound event
-    at = 0
+    at = phase = 0
     view = memoryview(text)
     while (opening := _OPENING.search(text, at)) is not None:
         begin = opening.start()
+        if phase < begin and (phase := text.find(b'"ph"', begin)) < 0:
+            break  # no event can follow
         after, failed = _value(text, view, begin)
         if after >= 0 and is_event(view[begin:after]):
             _between(text, done, begin, out)
@@ -127,9 +130,9 @@ def recover_text(text: bytes, end: str, bare: bool = False) -> Recovered:
 
 
 def _value(text: bytes, view: memoryview, begin: int) -> tuple[int, int]:
-    """(end, failed) of the JSON object that opens at `begin`: `end` is -1 if it is not valid; `failed` is then
-    the byte where that shows, -1 if it is nested too deep. Makes no objects, and reads no further than it
-    has to."""
+    """(end, failed) of the JSON object that opens at `begin`: `end` is -1 if it is not valid; `failed` is
+    then the byte where that shows, -1 if it is nested too deep. Makes no objects, and reads no further than
+    it has to."""
     try:
         _RAW.decode(view[begin:])
         stop = len(text)
@@ -142,6 +145,7 @@ def _value(text: bytes, view: memoryview, begin: int) -> tuple[int, int]:
         stop = begin + int(place[1])
         if "trailing" not in str(error):
             return -1, stop
+        stop -= 1  # msgspec counts the character that it stopped at
     return text.rfind(b"}", begin, stop) + 1, stop
 
 
@@ -170,19 +174,13 @@ def find_close(text: bytes, begin: int, bare: bool) -> int:
     """Position of the bracket that closes the events, from `begin` on; -1 for none."""
     whole = len(text.rstrip(b" \t\r\n\x00"))
     budget = _BUDGET * len(text)
-    at = text.find(b"]", begin, whole)
-    while at >= 0 and budget > 0:
-        follows = _CLOSED.match(text, at)
-        if follows is not None or at + 1 == whole:
-            budget -= whole - at
-            if fits_end(text[at + 1 : whole], bare):
-                return at
-        budget -= _ATTEMPT // 8
-        at = text.find(b"]", at + 1, whole)
+    for match in _CLOSED.finditer(text, begin, whole):
+        budget -= whole - match.start()
+        if fits_end(text[match.start() + 1 : whole], bare):
+            return match.start()
+        if budget < 0:
+            break
     return -1
-
-
-_CLOSED = re.compile(rb'\]\s*(?:\}|,\s*")')
 
 
 def lenient(text: bytes | msgspec.Raw) -> dict[str, Any]:
