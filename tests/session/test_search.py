@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from pathlib import Path
@@ -78,10 +79,8 @@ HALF_TYPED = "/(a+)+$|[^b-d]{2,3}(?P<x>é)\\d\\.*?/"
 
 def test_any_beginning_of_an_expression_is_an_answer_or_a_wrong_query(trace: Trace) -> None:
     for end in range(len(HALF_TYPED) + 1):
-        try:
+        with contextlib.suppress(QueryError):
             matches(trace, HALF_TYPED[:end])
-        except QueryError as error:
-            assert str(error).startswith("not a regular expression: ")
     assert not matches(trace, HALF_TYPED).any()
 
 

@@ -66,7 +66,8 @@ def read(
     store.diagnostics.absorb(damage)
     top = _judge_ending(ending, beginning, store.diagnostics, cut=bool(damage.lost))
     if not any(phase in _KNOWN_PHASES for phase in store.phases()) and (beginning.bare or not store.is_empty):
-        raise TraceError("is JSON, but holds no events of a trace")
+        long = "too_long" in store.diagnostics.found
+        raise TraceError(f"is JSON, but holds no events of a trace{' that are shorter than 64 MB' * long}")
     report(source.size, source.size)
     base = top.get("baseTimeNanoseconds")
     devices, distributed = top.get("deviceProperties"), top.get("distributedInfo")
