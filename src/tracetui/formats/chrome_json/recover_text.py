@@ -237,7 +237,7 @@ def decodes(piece: bytes) -> bool:
 
 
 def _repaired(piece: bytes, begin: int, out: Recovered) -> bool:
-    if len(piece) > _REPAIRED:
+    if len(piece) > _REPAIRED or b'"ph"' not in piece:
         return False
     made, kinds = repair_event(piece)
     if made is None or not decodes(made) or not is_event(made):
@@ -266,10 +266,14 @@ def _broken(text: bytes, begin: int, end: int, out: Recovered) -> None:
         out.notes.append(("separator", begin))
         return
     cuts = [*(m.start() + 1 for m in _BETWEEN.finditer(text, begin, end)), end]
-    first = 0
+    first = phase = 0
     while first < len(cuts):
         start = _after_gap(text, begin if first == 0 else cuts[first - 1], end)
         last, cost = first, 0
+        if phase < start and (phase := text.find(b'"ph"', start, end)) < 0:
+            # No event is left in this: only to be counted.
+            out.notes += [("broken_event", start), *(("broken_event", cut) for cut in cuts[first:-1])]
+            return
         if out.budget > 0:
             closing, cost = _closing(text, start, end)
             last = bisect.bisect_left(cuts, closing, first)
