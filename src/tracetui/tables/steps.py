@@ -14,7 +14,6 @@ from tracetui.analysis.scope import Scope
 from tracetui.analysis.steps import StepRow, Steps
 from tracetui.analysis.verdict import Verdict, busy_text
 from tracetui.cells import fit
-from tracetui.safe_text import plain
 from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.lines import Line
 from tracetui.tables.model import I64, Column, Columns, Table, by_key, pick
@@ -197,7 +196,7 @@ def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
     if limit and len(steps.rows) > limit:
         lines.insert(limit + 1, [(f"  and {plural(len(steps.rows) - limit, 'step')} more", "dim")])
     if not steps.rows:
-        lines.append([(f"  The trace has no {plain(steps.table.name)} annotations.", "dim")])
+        lines.append([(f"  The trace has no {steps.table.name} annotations.", "dim")])
     return lines
 
 
