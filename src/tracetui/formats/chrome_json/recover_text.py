@@ -11,6 +11,7 @@ from the byte at which an attempt failed, not from the next brace.
 from __future__ import annotations
 
 import bisect
+import itertools
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +37,8 @@ _STOPPED = re.compile(r"\(byte (\d+)\)$")
 _BUDGET = 32
 """Bytes that failed attempts may read, for each byte of the text; and what else they cost, in bytes:"""
 _ATTEMPT, _TOO_DEEP, _PER_TOKEN = 256, 1 << 17, 256
+_TOKENS = 1 << 9
+"""Brackets and texts of an event that is repaired where it stands; a longer one is between two sound ones."""
 _REPAIRED = 1 << 24
 """The longest text that is repaired, in bytes."""
 _SMALL = 1 << 20
@@ -111,6 +114,16 @@ def recover_text(text: bytes, end: str, bare: bool = False) -> Recovered:
             continue
         out.budget -= failed - begin + _ATTEMPT
         at = begin + 1
+        if after < 0 and out.budget > 0:
+            # Perhaps only its texts or values are wrong.
+            brace, cost = _closing(text, begin, len(text), _TOKENS)
+            mended = _mended(text[begin:brace]) if brace <= len(text) else None
+            if mended is not None:
+                _between(text, done, begin, out)
+                _keep(mended, begin, brace, out)
+                done = at = brace
+                continue
+            out.budget -= cost + (16 * (brace - begin) if brace <= len(text) else 0)
         if out.budget <= 0:
             at = max(at, failed)
             # What was read as the end of a string may have been the first key of an event.
@@ -236,16 +249,25 @@ def decodes(piece: bytes) -> bool:
     return True
 
 
-def _repaired(piece: bytes, begin: int, out: Recovered) -> bool:
+def _mended(piece: bytes) -> tuple[bytes, list[str]] | None:
+    """(the event in a piece, repaired; kinds of notices), None if that is not possible."""
     if len(piece) > _REPAIRED or b'"ph"' not in piece:
-        return False
+        return None
     made, kinds = repair_event(piece)
-    if made is None or not decodes(made) or not is_event(made):
-        return False
-    out.events.append(made)
-    out.places.append((begin, begin + len(piece)))
-    out.notes += [(kind, begin) for kind in kinds]
-    return True
+    return (made, kinds) if made is not None and decodes(made) and is_event(made) else None
+
+
+def _keep(mended: tuple[bytes, list[str]], begin: int, end: int, out: Recovered) -> None:
+    out.events.append(mended[0])
+    out.places.append((begin, end))
+    out.notes += [(kind, begin) for kind in mended[1]]
+
+
+def _repaired(piece: bytes, begin: int, out: Recovered) -> bool:
+    mended = _mended(piece)
+    if mended is not None:
+        _keep(mended, begin, begin + len(piece), out)
+    return mended is not None
 
 
 def _between(text: bytes, begin: int, end: int, out: Recovered, last: bool = False) -> None:
@@ -290,13 +312,14 @@ def _after_gap(text: bytes, begin: int, end: int) -> int:
     return gap.end() if gap else begin
 
 
-def _closing(text: bytes, begin: int, end: int) -> tuple[int, int]:
-    """Where the object that opens at `begin` closes, a position past `end` if it does not; and the cost.
+def _closing(text: bytes, begin: int, end: int, most: int | None = None) -> tuple[int, int]:
+    """Where the object that opens at `begin` closes, a position past `end` if it does not (within the
+    first `most` tokens); and the cost.
 
     Repairs never change brackets or the ends of strings, so an event cannot end elsewhere.
     """
     depth = count = 0
-    for count, token in enumerate(_TOKEN.finditer(text, begin, end), 1):
+    for count, token in enumerate(itertools.islice(_TOKEN.finditer(text, begin, end), most), 1):
         depth += _NESTING.get(token.group(), 0)
         if not depth:
             return token.end(), _PER_TOKEN * count
