@@ -195,8 +195,10 @@ def steps_command(trace: str, annotation: str | None, limit: int, scope: str) ->
     """
     loaded = load_or_exit(trace)
     from tracetui.analysis.steps import summarize_steps
+    from tracetui.safe_text import plain
     from tracetui.tables.steps import all_steps_json, steps_from, steps_lines, steps_markdown
 
+    annotation = None if annotation is None else plain(annotation)  # as names are in a trace
     steps = steps_from(summarize_steps(loaded, annotation), parse_scope(loaded, scope, annotation))
     write(
         lambda: all_steps_json(steps),
