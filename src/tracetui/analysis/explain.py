@@ -119,10 +119,11 @@ def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
         most = int(np.argmax(time))
         calls = int(np.count_nonzero(which == most))
         spent = duration(time[most]) if calls == 1 else f"{plural(calls, 'call')}, {duration(time[most])}"
-        why.append(
-            "Hardly any of its time is its own: the largest part goes to "
-            f"{short_name(trace.names[int(names[most])], 'cpu_op')} ({spent})."
-        )
+        callee = short_name(trace.names[int(names[most])], "cpu_op")
+        if time[most] >= 0.5 * trace.duration[i]:
+            why.append(f"Hardly any of its time is its own: most of it goes to {callee} ({spent}).")
+        else:
+            why.append(f"Hardly any of its time is its own. Of what it calls, {callee} takes most ({spent}).")
     return what, why + compared(trace, i), facts
 
 

@@ -54,6 +54,7 @@ _NAMELESS = frozenset(
     {"apply", "apply_kernel", "kernel", "invoke", "run", "launch", "op_kernel", "kernel_impl"}
 )
 _ACTIVATION = re.compile(r"\b(silu|gelu_tanh|gelu|relu)\b")
+_WORDS = re.compile(r"(?!void |__global__ |static )[A-Z][A-Za-z]{0,40}(?: [A-Za-z]{1,40}){1,6}")
 _REWRITES = {
     "splitKreduce_kernel": "split-K reduce", "reduce_1Block_kernel": "reduce 1 block",
     "gemmk1_kernel": "gemm k=1", "gemmSN_NN_kernel": "gemm small n nn",
@@ -176,6 +177,8 @@ def decode_other(name: str, function: cxx.Function) -> KernelName:
     path = "::".join(function.path).lower() or text.lower()
     if text.startswith("_Z"):  # what nobody can read
         label = text[:32]
+    elif _WORDS.fullmatch(text):  # "Stream Wait Event", not the function `Event` of type `Stream Wait`
+        return KernelName(name, "other", text)
     elif base in ("kernel", "GemmKernel") and len(function.path) > 1:
         base = function.path[-2]
         label = base.removesuffix("x") if base.startswith("gemv") else base
