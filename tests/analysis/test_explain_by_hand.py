@@ -42,12 +42,32 @@ def test_bound_by_memory(tmp_path: Path) -> None:
     assert "bound by memory" not in why(ran(tmp_path, "aten::add", ADD, 4.370), ADD)
 
 
+def test_what_the_cache_gave(tmp_path: Path) -> None:
+    """12.58 MB in 2.6 us are 4,840 GB/s: the memory has 4,800."""
+    said = why(ran(tmp_path, "aten::add", ADD, 2.6), ADD)
+    assert "bound by memory" not in said
+    assert "more than the 4.80 TB/s of the H200 SXM's memory: part of it came from the L2 cache" in said
+
+
 def test_far_from_the_peak(tmp_path: Path) -> None:
     """268 MFLOP at 0.3 of 989.5 TFLOP/s take 0.9043 us."""
     assert "of the peak" not in why(ran(tmp_path, "aten::mm", GEMM, 0.904), GEMM)
     assert "It reaches 30% of the peak: this shape (1024 x 256 x 512)" in why(
         ran(tmp_path, "aten::mm", GEMM, 0.905), GEMM
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (GEMM, "this shape (1024 x 256 x 512) may hold"),
+        (GEMM.replace("sm90", "sm80"), "it is code for sm80, and does without what this device has on top"),
+        ("ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x3_tn", "it is code for ampere"),
+        ("ampere_sgemm_128x64_tn", "this shape (1024 x 256 x 512) may hold"),  # no tensor cores anywhere
+    ],
+)
+def test_code_for_an_older_device(tmp_path: Path, name: str, said: str) -> None:
+    assert said in why(ran(tmp_path, "aten::mm", name, 30), name)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +100,18 @@ def test_longer_than_its_like(tmp_path: Path) -> None:
     assert said(10, 5, 5)
     assert not said(9.9, 5, 5)
     assert not said(30, 20)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "told"), [((8, 1, 1), (8, 1, 1), True), ((8, 1, 1), (4, 1, 1), False)]
+)
+def test_calls_that_do_other_work_are_no_measure(
+    tmp_path: Path, mine: tuple[int, ...], theirs: tuple[int, ...], told: bool
+) -> None:
+    events = [kernel(100 * i, 30 if i == 0 else 20, i, name="k") for i in range(3)]
+    for event, grid in zip(events, (mine, theirs, theirs), strict=True):
+        event["args"]["grid"] = list(grid)
+    assert ("times the median of its" in why(trace_of(tmp_path, *events), "k")) == told
 
 
 def test_when_it_started(tmp_path: Path) -> None:
@@ -203,3 +235,31 @@ def test_the_work_of_an_op_is_told_for_a_kernel_that_does_it(tmp_path: Path) -> 
 )
 def test_the_type_of_a_kernel_that_nobody_knows(arguments: str, dtype: str | None) -> None:
     assert decode(f"void library::thing<{arguments}>(int)").dtype == dtype
+
+
+CUB = "void at_cuda_detail::cub::Device{}Kernel<int>(int)"
+BACKWARD = (
+    "fmha_cutlassB_f16_aligned_64x64_k64_sm80(PyTorchMemEffAttention::AttentionBackwardKernel<int>::Params)"
+)
+RANDOM = "void at::native::(anonymous namespace)::distribution_elementwise_grid_stride_kernel<float, 4>(long)"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (CUB.format("SelectSweep"), "It picks elements"),
+        (CUB.format("Scan"), "Running sums"),
+        (CUB.format("Reduce"), "A reduction: many elements become one."),
+        (BACKWARD, "The backward of attention"),
+        (RANDOM, "It writes random numbers"),
+    ],
+)
+def test_what_a_kernel_does_within_its_kind(tmp_path: Path, name: str, said: str) -> None:
+    assert " ".join(explain(trace_of(tmp_path, kernel(0, 5, 1, name=name)), 0).what).startswith(said)
+
+
+@pytest.mark.parametrize("name", ["Context Sync", "Stream Sync", "Event Sync", "Stream Wait Event"])
+def test_marks_of_synchronisation_keep_their_names(name: str) -> None:
+    """They are no functions with a type before the name."""
+    assert decode(name).short == name
+    assert decode(f"void {name.replace(' ', '_')}(int)").short == name.replace(" ", "_")
