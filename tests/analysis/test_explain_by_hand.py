@@ -249,6 +249,10 @@ RANDOM = "void at::native::(anonymous namespace)::distribution_elementwise_grid_
     [
         (CUB.format("SelectSweep"), "It picks elements"),
         (CUB.format("Scan"), "Running sums"),
+        (
+            "void at::native::tensor_kernel_scan_innermost_dim<float, std::plus<float> >(float*)",
+            "Running sums",
+        ),
         (CUB.format("Reduce"), "A reduction: many elements become one."),
         (BACKWARD, "The backward of attention"),
         (RANDOM, "It writes random numbers"),
@@ -263,3 +267,17 @@ def test_marks_of_synchronisation_keep_their_names(name: str) -> None:
     """They are no functions with a type before the name."""
     assert decode(name).short == name
     assert decode(f"void {name.replace(' ', '_')}(int)").short == name.replace(" ", "_")
+
+
+@pytest.mark.parametrize(
+    ("name", "short", "kind"),
+    [
+        ("CopyHostToDevice", "memcpy HtoD", "memcpy"),
+        ("CopyDeviceToDevice", "memcpy DtoD", "memcpy"),
+        ("FillBuffer", "memset", "memset"),
+        ("CopyHostToDeviceKernel", "CopyHostToDevice", "copy"),
+        ("_attn_fwd", "attn_fwd", "attention"),
+    ],
+)
+def test_copies_of_roctracer_and_attention_in_triton(name: str, short: str, kind: str) -> None:
+    assert (decode(name).short, decode(name).kind) == (short, kind)

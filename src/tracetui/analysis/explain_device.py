@@ -215,12 +215,16 @@ def _timing(trace: Trace, i: int) -> list[str]:
             why.append(f"It was queued behind other work: it {starts}.")
         else:
             why.append(f"It {starts}: nothing was queued, the device waited for it.")
-    if before is not None and start - before >= NEGLIGIBLE_NS:
+    idle = start - before if before is not None else 0
+    if launch >= 0 and trace.launch[last] == launch and NEGLIGIBLE_NS <= idle <= causes.BACK_TO_BACK_NS:
+        node = "node" if "Graph" in trace.name_of(launch) else "event"
+        why.append(f"The device stood idle for {duration(idle)} between the {node} before it and this one.")
+    elif before is not None and idle >= NEGLIGIBLE_NS:
         gap = np.array([before], dtype=np.int64), trace.start[i : i + 1], np.array([i], dtype=np.int64)
         parts = causes.explain(trace, *gap, np.array([last], dtype=np.int64)).parts(0)
         told = [f"for {duration(time)} {glossary.CAUSES[cause]}" for cause, time in parts]
         told = told if len(parts) > 1 else [glossary.CAUSES[parts[0][0]]]
-        why.append(f"The device stood idle for {duration(start - before)} before it: {'; '.join(told)}.")
+        why.append(f"The device stood idle for {duration(idle)} before it: {'; '.join(told)}.")
     return why
 
 

@@ -29,8 +29,8 @@ _SPECIAL = (
      "of reading them."),
     ("attention", r"dot_do_o|convert_d|combine", "A small step beside attention: it prepares sums for it, or "
      "puts its parts together."),
-    ("reduction", r"\b(?:scan|cumsum|cumprod)\b", "Running sums (a scan): an output element depends on all "
-     "before it."),
+    ("reduction", r"(?:\b|_)(?:scan|cumsum|cumprod)(?:\b|_)", "Running sums (a scan): an output "
+     "element depends on all before it."),
     ("reduction", r"\b(?:select|unique|partition|compact)\b", "It picks elements and packs them together."),
     ("reduction", r"\bbwd\b", "The backward of a reduction: a gradient goes to each element that took part."),
     ("elementwise", r"^random\b", "It writes random numbers, and reads nothing."),
