@@ -130,6 +130,16 @@ def test_when_it_started(tmp_path: Path) -> None:
     assert "It starts 10.0 µs after its launch began" in why(trace, "first")  # the first slice of all
 
 
+def test_a_launch_that_waits_for_the_queue(tmp_path: Path) -> None:
+    full = cpu("Command Buffer Full", 12, 80, cat="overhead") | {"pid": -1, "tid": 0}
+    trace = trace_of(tmp_path, cpu("aten::mm", 5, 100), launch(10, 1, 90), kernel(200, 5, 1), full)
+    assert "For 80.0 µs of it a launch waits: the device's queue is full." in why(trace, "cudaLaunchKernel")
+    assert "a launch waits" in why(trace, "aten::mm")
+    assert "the profiler's own work" not in why(trace, "aten::mm")
+    longer = trace_of(tmp_path, cpu("aten::mm", 5, 900), launch(10, 1, 90), kernel(990, 5, 1), full)
+    assert "a launch waits" not in why(longer, "aten::mm")
+
+
 def test_where_an_op_s_time_goes(tmp_path: Path) -> None:
     def parts(*children: Event) -> Any:
         trace = trace_of(tmp_path, cpu("aten::linear", 0, 100), *children)

@@ -263,7 +263,8 @@ def _attention(call: Inputs, what: _Attention) -> Work | None:
     output = batch * heads * queries * dv
     backward = over_d > 1
     traffic = None if item is None else item * (2 * (operands + output) if backward else operands + output)
-    shape = f"{batch} x {heads} heads, {queries} queries, {keys} keys, dimension {d}"
+    asked = f"{queries} {'query' if queries == 1 else 'queries'}"
+    shape = f"{batch} x {heads} heads, {asked}, {keys} keys, dimension {d}"
     shape += (", causal" if causal else "") + (", backward" if backward else "")
     return Work("attention", flops, traffic, call.dtype(what.query), shape)
 
@@ -285,7 +286,7 @@ def _elementwise(call: Inputs, operands: int) -> Work | None:
         reads = sum(math.prod(shape) * item for shape, item in zip(shapes, sizes, strict=True))
         # A zero-dimensional tensor does not widen the result: bf16 times a double is bf16.
         written = max(item for shape, item in zip(shapes, sizes, strict=True) if shape)
-        written = (call.item(given[0]) if given else None) or written
+        written = next((call.item(i) for i in given if call.dims[i] == out), None) or written
         traffic = reads + elements * written
     return Work("elementwise", elements, traffic, call.dtype(tensors[0]), by(out))
 

@@ -114,7 +114,7 @@ def fused_kernels(results: Results) -> Iterator[Finding]:
     yield Finding(
         "fused_kernels",
         "info",
-        f"One kernel does {' and '.join(computed)}"
+        f"One kernel does {' and '.join(filter(None, (', '.join(computed[:-1]), computed[-1])))}"
         if len(fused) == 1
         else f"{len(fused)} fused kernels, above all {top.short}",
         f"{'; '.join(parts)}. {plural(len(at), 'call')}, {duration(time)}, "
