@@ -12,7 +12,7 @@ from tracetui.analysis.explain_device import Parts, compared, explain_device_eve
 from tracetui.analysis.findings.ops import METADATA_OPS
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.gaps import busy_union
-from tracetui.analysis.initialisation import full_queue, is_profilers, profilers_work
+from tracetui.analysis.initialisation import is_profilers, profilers_work, queue_full
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
@@ -86,7 +86,7 @@ def _runtime(trace: Trace, i: int) -> Parts:
 
 
 def _waiting_to_launch(trace: Trace, i: int) -> list[str]:
-    waited = _time_within(trace, i, full_queue(trace))
+    waited = _time_within(trace, i, queue_full(trace))
     if waited < NOTABLE * trace.duration[i] or not waited:
         return []
     return [f"For {duration(waited)} of it a launch waits: the device's queue is full."]

@@ -58,8 +58,8 @@ def loading(trace: Trace) -> I64:
     return at[named(trace, is_loading)[trace.name[at]]]
 
 
-def full_queue(trace: Trace) -> I64:
-    """The `overhead` events of launches that wait for a place in the device's queue. Slices."""
+def queue_full(trace: Trace) -> I64:
+    """The `overhead` events of launches that wait for a place in the queue. Slices."""
     at = plausible(trace, Kind.OVERHEAD)
     return at[named(trace, lambda name: name == _QUEUE_FULL)[trace.name[at]]]
 

@@ -139,9 +139,7 @@ def unfused_attention(results: Results) -> Iterator[Finding]:
     listed = ", ".join(f"{results.decoded(int(i)).short} ({duration(trace.duration[i])})" for i in parts)
     product = shown(int(units.first[top]))
     work = work_of(trace.name_of(product), trace.args(product)) if product != int(units.first[top]) else None
-    scores = "The first product's result"
-    if work and work.m:
-        scores = f"The first product is {work.m} x {work.k} x {work.n}, {work.batch:,} at once; its result"
+    scores = f"The first product is {work.shape}; its result" if work else "The first product's result"
     both = "" if forward.all() else " (forward and backward counted apart)"
     part = time / results.work_time
     yield Finding(

@@ -107,19 +107,18 @@ def fused_kernels(results: Results) -> Iterator[Finding]:
     by_time = sorted(fused, key=lambda i: -int(trace.duration[at[trace.name[at] == i]].sum()))
     top = fused[by_time[0]]
     parts = dict.fromkeys(
-        f"{fused[i].short} has {', '.join(fused[i].ops)} in its name ({fused[i].notes[0]})"
-        for i in by_time[:3]
+        f"name of {fused[i].short} lists {', '.join(fused[i].ops)} ({fused[i].notes[0]})" for i in by_time[:3]
     )
     computed = [op for op in top.ops if op not in METADATA] or list(top.ops)
     yield Finding(
         "fused_kernels",
         "info",
-        f"One kernel does {' and '.join(filter(None, (', '.join(computed[:-1]), computed[-1])))}"
+        f"One fused kernel, of {' and '.join(computed)}: {top.short}"
         if len(fused) == 1
         else f"{len(fused)} fused kernels, above all {top.short}",
-        f"{'; '.join(parts)}. {plural(len(at), 'call')}, {duration(time)}, "
+        f"The {'; the '.join(parts)}. {plural(len(at), 'call')}, {duration(time)}, "
         f"{share(time / max(1, results.work_time))} of {WORK_TIME}. The compiler names a kernel after the "
-        "operators that it fuses; what one passes to the next does not go to memory and back.",
+        "operators that it stems from; what they hand to one another in it does not go to memory and back.",
         "Compare with the eager kernels of the same operators. Views in the list move nothing by themselves.",
         first_of(longest_of_each(trace, at, by_time)),
         {"kernels": float(len(fused)), "calls": float(len(at)), "device_ns": float(time)},
