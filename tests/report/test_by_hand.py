@@ -17,6 +17,7 @@ from tracetui.cli.main import main
 from tracetui.report.facts import event_facts
 from tracetui.report.findings import findings_lines
 from tracetui.report.gaps import gaps_lines
+from tracetui.report.summary import summarize, summary_lines
 from tracetui.tables.jsonable import share
 from tracetui.tables.lines import plain_text
 from tracetui.tables.steps import steps_lines
@@ -143,6 +144,19 @@ def test_idle_time_of_two_devices_is_said_to_be_a_sum(tmp_path: Path) -> None:
     ]
     text = plain_text(steps_lines(Results(trace_of(tmp_path, *marks, *runs, *both)).steps(), 80))
     assert "idle: the sum over all devices" in text
+
+
+def test_the_first_names_of_a_summary(tmp_path: Path) -> None:
+    """A step's own time is of no op; kernels that look alike are told apart."""
+    top = summarize(Results(trace_of(tmp_path, step(0, 0, 100), cpu("aten::mm", 20, 10))))
+    assert [top.table.names[i] for i in top.top] == ["aten::mm"]
+    alike = [GEMM, GEMM.replace("segment_k_off", "split_k")]
+    runs = [
+        e for n, name in enumerate(alike) for e in (launch(40 * n, n), kernel(40 * n + 10, 5, n, name=name))
+    ]
+    text = plain_text(summary_lines(summarize(Results(trace_of(tmp_path, *runs))), 80))
+    assert "gemm bf16 128x128 tn · segment" in text
+    assert "gemm bf16 128x128 tn · split" in text
 
 
 def test_memory_in_the_details(tmp_path: Path) -> None:
