@@ -58,6 +58,12 @@ def loading(trace: Trace) -> I64:
     return at[named(trace, is_loading)[trace.name[at]]]
 
 
+def queue_full(trace: Trace) -> I64:
+    """The `overhead` events of launches that wait for a place in the queue. Slices."""
+    at = plausible(trace, Kind.OVERHEAD)
+    return at[named(trace, lambda name: name == _QUEUE_FULL)[trace.name[at]]]
+
+
 def profilers_work(trace: Trace) -> I64:
     """The `overhead` events of the profiler. Slices."""
     at = plausible(trace, Kind.OVERHEAD)

@@ -18,6 +18,12 @@ FAILED_LIMIT = 3
 """The exit code if a metric is under its limit."""
 
 GROUP_CHOICES = ("name", "shape", "annotation", "module", "kernel", "op")
+UNGROUPED = {
+    "shape": "the trace has no shapes: record it with record_shapes=True",
+    "annotation": "the trace has no annotations: set them with torch.profiler.record_function",
+    "module": "the trace has no modules: record it with with_stack=True",
+}
+"""What is said where no row has anything to be grouped by."""
 SORT_CHOICES = (
     "self_cuda_time_total",
     "self_cpu_time_total",
@@ -142,6 +148,8 @@ def table_command(
     write(lambda: averages_json(table, order, memory), lambda: averages_markdown(table, order, memory), text)
     if chosen_format() == "text" and not len(table):
         click.echo("the trace has no events that PyTorch's table counts", err=True)
+    if chosen_format() == "text" and group in UNGROUPED and not any(table.groups):
+        click.echo(UNGROUPED[group], err=True)
     if chosen_format() == "text" and table.left_out:
         click.echo(f"{table.left_out:,} slices with impossible times are left out", err=True)
 
