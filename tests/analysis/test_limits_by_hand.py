@@ -1,4 +1,4 @@
-"""What the queue waited for, the first use of a device, and the time of devices, at the limits of their rules."""
+"""What the queue waited for, and the first use of a device, at the limits of their rules."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tracetui.analysis.causes import gap_causes
 from tracetui.analysis.gaps import find_gaps
 from tracetui.analysis.initialisation import first_calls, first_ops
 from tracetui.trace import Trace
+from tracetui.trace.model import I64
 
 BEFORE = (launch(0, 1), kernel(10, 90, 1))
 """A kernel of device 0 that ends at 100 us."""
@@ -75,8 +76,8 @@ def test_work_of_another_stream(tmp_path: Path, end: float, stream: int, name: s
 # The first use of a device
 
 
-def lengths(trace: Trace, at: object) -> list[float]:
-    return [time / 1000 for time in trace.duration[at].tolist()]  # type: ignore[index]
+def lengths(trace: Trace, at: I64) -> list[float]:
+    return [time / 1000 for time in trace.duration[at].tolist()]
 
 
 def calls(name: str, *lengths: float) -> list[Event]:
