@@ -111,13 +111,9 @@ def test_annotations_hold_four_fifths_of_the_launches(tmp_path: Path) -> None:
 
 def test_the_number_that_counts_up(tmp_path: Path) -> None:
     def numbers(*names: str) -> list[int]:
-        events = [
-            e | {"name": names[i // 3]} if i % 3 == 0 else e for i, e in enumerate(one_each(len(names)))
-        ]
-        return found(tmp_path, *events).number.tolist()
-
-    def one_each(count: int) -> list[Event]:
-        return loop("decode", count, kernels="a")
+        events = loop("decode", len(names), kernels="a")
+        events = [e | {"name": names[i // 3]} if i % 3 == 0 else e for i, e in enumerate(events)]
+        return [int(number) for number in found(tmp_path, *events).number]
 
     assert numbers("step 7 of 9", "step 8 of 9", "step 9 of 9") == [7, 8, 9]
     assert numbers("batch 4 iter 2", "batch 5 iter 4", "batch 6 iter 9") == [4, 5, 6]
@@ -153,9 +149,7 @@ def test_rounds_of_another_name_that_lie_within_are_none(tmp_path: Path) -> None
     assert (steps.source, len(steps)) == ("annotation decode, prefill", 5)
 
 
-@pytest.mark.parametrize(
-    ("engine", "chosen"), [(6, "step forward"), (4, "step backward"), (5, "step forward")]
-)
+@pytest.mark.parametrize(("engine", "chosen"), [(6, "forward"), (4, "backward"), (5, "forward")])
 def test_the_thread_that_calls_for_the_backward_pass(tmp_path: Path, engine: int, chosen: str) -> None:
     """A thread launches most and makes two launches in each round; where most of these lie in the autograd
     engine, the rounds are those of the thread that calls for it."""
