@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.kineto import Event, cpu, kernel, launch, trace_of
+from tests.kineto import Event, cpu, kernel, launch, memcpy, trace_of
 
-from tracetui.analysis.causes import gap_causes
+from tracetui.analysis.causes import CAUSES, gap_causes
 from tracetui.analysis.gaps import find_gaps
 from tracetui.analysis.initialisation import first_calls, first_ops
 from tracetui.trace import Trace
@@ -71,6 +71,49 @@ def test_work_of_another_stream(tmp_path: Path, end: float, stream: int, name: s
     trace = trace_of(tmp_path, *BEFORE, launch(20, 2), kernel(end, 10, 2, stream), *USUAL)
     at = int(gap_causes(trace, find_gaps(trace)[0]).waited_for[0])
     assert (trace.name_of(at) if at >= 0 else "") == name
+
+
+def piece(trace: Trace, i: int) -> dict[str, float]:
+    """Of gap i of device 0, in us."""
+    row = gap_causes(trace, find_gaps(trace)[0]).pieces[i]
+    return {cause: ns / 1000 for cause, ns in zip(CAUSES, row.tolist(), strict=True) if ns}
+
+
+@pytest.mark.parametrize(
+    ("copied", "call", "expected"),
+    [
+        (130, 20, {"sync": 10, "host": 50, "launch": 9}),  # from 130 to 140 the call waited
+        (130, 19.999, {"host": 60, "launch": 9}),
+        (140, 20, {"sync": 20, "host": 30, "launch": 9}),  # and as long before the gap
+        (140.001, 20, {"host": 49.999, "launch": 9}),  # it was over before its copy
+        (130, 40, {"sync": 30, "host": 30, "launch": 9}),
+    ],
+)
+def test_a_copy_that_blocks(tmp_path: Path, copied: float, call: float, expected: dict[str, float]) -> None:
+    copy = [launch(120, 2, call, "cudaMemcpyAsync"), memcpy(125, copied - 125, 2)]
+    trace = trace_of(tmp_path, *BEFORE, *copy, launch(190, 3), kernel(199, 10, 3), *USUAL)
+    assert piece(trace, 1) == expected
+    other = [copy[0], kernel(125, copied - 125, 2)]  # no copy
+    trace = trace_of(tmp_path, *BEFORE, *other, launch(190, 3), kernel(199, 10, 3), *USUAL)
+    assert set(piece(trace, 1)) == {"host", "launch"}
+
+
+def test_each_thread_waits_for_itself(tmp_path: Path) -> None:
+    """Two threads launch in turn; each had waited for another time."""
+    events: list[Event] = [
+        cpu("cudaStreamSynchronize", 60, 30, "cuda_runtime"),
+        launch(190, 2),
+        kernel(199, 10, 2),  # 199 to 209
+        cpu("cudaStreamSynchronize", 195, 10, "cuda_runtime") | {"tid": 10},
+        launch(290, 3) | {"tid": 10},
+        kernel(299, 10, 3),  # 299 to 309
+        launch(390, 4),
+        kernel(399, 10, 4),
+    ]
+    trace = trace_of(tmp_path, *BEFORE, *events, *USUAL)
+    assert piece(trace, 0) == {"sync": 30, "host": 60, "launch": 9}
+    assert piece(trace, 1) == {"sync": 10, "host": 71, "launch": 9}
+    assert piece(trace, 2) == {"host": 81, "launch": 9}
 
 
 # The first use of a device
