@@ -116,6 +116,16 @@ def test_each_thread_waits_for_itself(tmp_path: Path) -> None:
     assert piece(trace, 2) == {"host": 81, "launch": 9}
 
 
+def test_work_that_nobody_launched(tmp_path: Path) -> None:
+    events = [cpu("aten::mm", 0, 3), cpu("aten::mul", 5, 200), kernel(150, 10, 90), launch(190, 3)]
+    trace = trace_of(tmp_path, *BEFORE, *events, kernel(199, 10, 3), *USUAL)
+    causes = gap_causes(trace, find_gaps(trace)[0])
+    assert (causes.launch[0], causes.op[0], causes.step[0]) == (-1, -1, -1)
+    assert piece(trace, 0) == {"unlinked": 50}
+    assert trace.name_of(int(causes.op[1])) == "aten::mul"
+    assert trace.name_of(int(causes.event[0])) == "k90"
+
+
 # The first use of a device
 
 
