@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.analysis.test_step_sources import found, launched, loop, note, sequence, spans, training, waits
-from tests.kineto import Event, cpu, kernel, launch, trace_of
+from tests.kineto import Event, cpu, kernel, launch, memcpy, trace_of
 
 from tracetui.analysis.step_sources import main_process
 
@@ -287,3 +287,30 @@ def test_training_without_ops(tmp_path: Path) -> None:
     """What a first step lacks is counted in launches where no op was recorded."""
     events = [e for e in training(3) if e["cat"] != "cpu_op"]
     assert spans(found(tmp_path, *events)) == [(0, 97), (97, 197), (197, 297)]
+
+
+def test_two_repetitions_and_a_part_are_none(tmp_path: Path) -> None:
+    evidence = [cpu("aten::embedding", 80 * i + 4, 0.5) for i in range(4)]
+    assert not len(found(tmp_path, *sequence("abcdefgh" * 2 + "abcd"), *evidence))
+    assert len(found(tmp_path, *sequence("abcdefgh" * 3 + "abcd"), *evidence)) == 3
+
+
+def test_a_phase_before_has_to_be_handed_over_in_each_repetition(tmp_path: Path) -> None:
+    """Copies of the first phase say nothing of the second."""
+    tokens = "pqrpqrpqrpq" + "abcbcd" * 8
+
+    def copies(*at: float) -> list[Event]:
+        return [
+            e
+            for i, t in enumerate(at)
+            for e in (
+                launch(t, 900 + i, 2, "cudaMemcpyAsync"),
+                memcpy(t + 3, 1, 900 + i, "DtoH (Device -> Pinned)"),
+            )
+        ]
+
+    evidence = [cpu("aten::embedding", 110 + 60 * i + 4, 0.5) for i in range(8)]
+    assert not len(found(tmp_path, *sequence(tokens), *evidence, *copies(5, 15, 25)))
+    each = [110 + 60 * i + 55 for i in range(8)]
+    assert len(found(tmp_path, *sequence(tokens), *evidence, *copies(*each))) == 8
+    assert not len(found(tmp_path, *sequence(tokens), *evidence, *copies(*each[:4], *each[5:])))
