@@ -204,6 +204,7 @@ def in_an_op(begin: float, length: float, *others: tuple[float, float]) -> list[
         ((0, 2000), [(2000, 1)], True),
         ((0, 2000), [(500, 100)], False),  # one within it is no other one
         ((0, 2000), [(500, 1), (5000, 200)], True),
+        ((0, 2000), [(0, 0), (5000, 200)], True),  # at once, and of no length
         ((10, 2000), [(0, 10), (5000, 10)], False),  # not the first
         ((10, 2000), [(5000, 10), (0, 5)], False),
     ],
