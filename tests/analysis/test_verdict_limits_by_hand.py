@@ -239,10 +239,11 @@ def test_communication_is_said_from_a_tenth_of_the_busy_time_on(talk: int, said:
 @pytest.mark.parametrize(
     ("parts", "words", "not_said"),
     [
-        ({"compute": 45, "communication": 35, "host": 20}, ("45", "35"), ("20",)),
-        ({"compute": 45, "host": 35, "communication": 20}, ("45", "35"), ()),
-        ({"queued": 60, "compute": 40}, ("60", "40"), ()),
-        ({"unlinked": 60, "copies": 40}, ("60", "40"), ("50",)),
+        # Of the busy time, 35 of 80 are communication; said where it is not one of the two.
+        ({"compute": 45, "communication": 35, "host": 20}, ("45.0%", "35.0%"), ("20.0%", "43.8%")),
+        ({"compute": 45, "host": 35, "communication": 20}, ("45.0%", "35.0%", "30.8%"), ("20.0%",)),
+        ({"queued": 60, "compute": 40}, ("60.0%", "40.0%"), ()),
+        ({"unlinked": 60, "copies": 40}, ("60.0%", "40.0%"), ("50.0%",)),
     ],
 )
 def test_a_mixed_verdict_names_the_two_largest_parts(
@@ -251,9 +252,18 @@ def test_a_mixed_verdict_names_the_two_largest_parts(
     found = judge(split(**parts), 1)
     assert found.verdict == "mixed"
     text = found.reason.split(":", 1)[1]
-    assert all(f"{word}.0%" in text for word in words)
-    assert not any(f"{word}.0%" in text for word in not_said)
+    assert all(word in text for word in words)
+    assert not any(word in text for word in not_said)
     assert text.count("other ranks") == ("communication" in parts)
+
+
+def test_a_verdict_on_communication_or_copies_names_its_share_alone() -> None:
+    for part in ("communication", "copies"):
+        found = judge(split(compute=20, host=15, **{part: 65}), 1)
+        assert found.verdict == {"communication": "communication-bound", "copies": "copy-bound"}[part]
+        assert "65.0%" in found.reason
+        assert "20.0%" not in found.reason
+        assert "15.0%" not in found.reason
 
 
 def test_numbers_of_a_verdict() -> None:
