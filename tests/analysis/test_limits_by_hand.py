@@ -8,6 +8,7 @@ import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, trace_of
 
 from tracetui.analysis.causes import CAUSES, gap_causes
+from tracetui.analysis.flow import partner
 from tracetui.analysis.gaps import find_gaps
 from tracetui.analysis.initialisation import first_calls, first_ops
 from tracetui.trace import Trace
@@ -242,3 +243,38 @@ def test_only_what_initialises_makes_an_op_one_of_initialisation(tmp_path: Path)
     assert lengths(trace, first_ops(trace, first_calls(trace))) == [2000]
     trace = trace_of(tmp_path, *ops, inner[0] | {"name": "cudaMemcpyAsync"})
     assert lengths(trace, first_ops(trace, first_calls(trace))) == []
+
+
+# Forward and backward
+
+
+def test_the_other_end_of_a_flow(tmp_path: Path) -> None:
+    """An op without one has that of the first op within it; one that ends within the op leads nowhere."""
+
+    def flow(phase: str, at: float, number: int, tid: int) -> Event:
+        mark = {"ph": phase, "cat": "fwdbwd", "name": "fwdbwd", "id": number, "pid": 9, "tid": tid, "ts": at}
+        return mark | ({"bp": "e"} if phase == "f" else {})
+
+    ops = [
+        cpu("linear", 0, 100),
+        cpu("t", 10, 10),
+        cpu("mm", 30, 10),
+        cpu("add", 60, 10),
+        cpu("relu", 110, 5),
+    ]
+    back = [cpu(name, at, 10) | {"tid": tid} for name, at, tid in (("back", 200, 10), ("early", 210, 5))]
+    flows = [flow("s", 31, 1, 9), flow("f", 201, 1, 10), flow("s", 61, 2, 9), flow("f", 211, 2, 5)]
+    within = [flow("s", 11, 3, 9), flow("f", 62, 3, 9)]
+    trace = trace_of(tmp_path, *ops, *back, *flows, *within)
+    at = {trace.name_of(i): i for i in range(len(trace))}
+
+    def other(name: str) -> tuple[str, bool] | None:
+        found = partner(trace, at[name])
+        return (trace.name_of(found[0]), found[1]) if found else None
+
+    assert other("linear") == other("mm") == ("back", False)
+    assert other("t") == ("add", False)
+    assert other("add") == ("early", False)
+    assert other("back") == ("mm", True)
+    assert other("early") == ("add", True)
+    assert other("relu") is None
