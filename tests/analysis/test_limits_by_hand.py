@@ -8,6 +8,7 @@ import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, trace_of
 
 from tracetui.analysis.causes import CAUSES, gap_causes
+from tracetui.analysis.efficiency import efficiency
 from tracetui.analysis.flow import partner
 from tracetui.analysis.gaps import find_gaps
 from tracetui.analysis.initialisation import first_calls, first_ops
@@ -278,3 +279,19 @@ def test_the_other_end_of_a_flow(tmp_path: Path) -> None:
     assert other("back") == ("mm", True)
     assert other("early") == ("add", True)
     assert other("relu") is None
+
+
+# The throughput of a trace of the CPU
+
+
+def test_the_throughput_of_ops_on_the_cpu(tmp_path: Path) -> None:
+    shapes = {"Input Dims": [[3, 5], [5, 7]], "Input type": ["float", "float"]}
+    ops = [cpu("aten::mm", 100 * i, 20 + i, **shapes) for i in range(3)]
+    around = cpu("aten::matmul", 0, 90, **shapes)
+    table = efficiency(trace_of(tmp_path, around, *ops))
+    assert (table.recorded, table.sampled, table.kernels) == (True, False, ())
+    (row,) = table.ops
+    assert (row.calls, row.flops, row.duration) == (3, 3 * 2 * 105, 63_000)
+    assert (row.bytes, row.tflops) == (3 * 4 * (15 + 35 + 21), pytest.approx(1e-5))
+    assert efficiency(trace_of(tmp_path, around, *ops), limit=2).sampled is True
+    assert efficiency(trace_of(tmp_path, *(e | {"args": {}} for e in ops))).ops == ()
