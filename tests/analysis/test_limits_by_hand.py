@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, trace_of
 
+from tracetui.analysis.averages import averages
 from tracetui.analysis.causes import CAUSES, gap_causes
 from tracetui.analysis.efficiency import efficiency
 from tracetui.analysis.flow import partner
@@ -295,3 +296,22 @@ def test_the_throughput_of_ops_on_the_cpu(tmp_path: Path) -> None:
     assert (row.bytes, row.tflops) == (3 * 4 * (15 + 35 + 21), pytest.approx(1e-5))
     assert efficiency(trace_of(tmp_path, around, *ops), limit=2).sampled is True
     assert efficiency(trace_of(tmp_path, *(e | {"args": {}} for e in ops))).ops == ()
+
+
+# Times as in PyTorch's table
+
+
+def test_a_kernel_whose_op_has_the_number_of_its_launch(tmp_path: Path) -> None:
+    """An `External id` equal to the event's own correlation is a link of kernels; of marks of synchronisation
+    it is none."""
+    op = cpu("aten::mm", 0, 50, **{"External id": 5})
+    work = kernel(60, 10, 5)
+    mark = kernel(80, 7, 5, name="Stream Sync", cat="cuda_sync")
+    for event in (work, mark):
+        event["args"]["External id"] = 5
+    other = kernel(100, 3, 6, name="Event Sync", cat="cuda_sync")
+    other["args"]["External id"] = 5
+    for events, device in (((work,), 10_000), ((mark,), 0), ((work, other), 13_000), ((work, mark), 10_000)):
+        table = averages(trace_of(tmp_path, op, launch(10, 5), *events))
+        (row,) = [i for i, name in enumerate(table.names) if name == "aten::mm"]
+        assert int(table.device_total[row]) == device

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.kineto import run, step, trace_of
 
 from tracetui.analysis.steps import summarize_steps
-from tracetui.tables.steps import step_columns
+from tracetui.tables.steps import source_text, step_columns
 
 TALK = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
@@ -24,3 +24,11 @@ def test_communication_is_dropped_first_where_there_is_none(tmp_path: Path) -> N
             assert "communication" not in first
         else:
             assert drop["compute"] < drop["communication"] < drop["exposed_communication"] < drop["transfers"]
+
+
+def test_where_the_steps_come_from_is_said() -> None:
+    sources = ("ProfilerStep", "repeats", "Optimizer.step", "annotation decode")
+    texts = [source_text(source) for source in sources]
+    assert texts[0] == ""
+    assert len(set(texts)) == 4
+    assert "decode" in texts[3]
