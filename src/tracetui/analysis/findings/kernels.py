@@ -31,6 +31,8 @@ from tracetui.trace.model import I64
 from tracetui.units import duration, plural, rate, share, verb
 
 HOTSPOT_SHARE = 0.5
+HOTSPOT_RATIO = 1.5
+"""It takes as many times as long as what comes next."""
 RATED = 200
 """Read the shapes of at most this many calls to rate a hotspot."""
 MEMORY_SHARE = 0.5
@@ -55,7 +57,7 @@ def hotspot(results: Results) -> Iterator[Finding]:
     time = sum_into(which, trace.duration[work], len(names))
     top = int(np.argmax(time))
     part = int(time[top]) / results.work_time if results.work_time else 0.0
-    if part < HOTSPOT_SHARE:
+    if part < HOTSPOT_SHARE or time[top] < HOTSPOT_RATIO * np.sort(time)[-2]:
         return
     at = work[which == top]
     name = results.decoded(int(at[0]))
@@ -240,14 +242,20 @@ def fp32_products(results: Results) -> Iterator[Finding]:
             f"The {peak.label} does {peak.tflops['fp32']:g} TFLOP/s there and {peak.tflops[faster]:g} in "
             f"{faster} on its tensor cores."
         )
+    if modern:
+        advice = (
+            'torch.set_float32_matmul_precision("high") lets them run as TF32; autocast runs them in bf16.'
+        )
+    elif trace.info.devices:
+        advice = "Run them under autocast in fp16: this device's tensor cores take no fp32."
+    else:  # a file that names no device
+        advice = "If the device has tensor cores (from Volta on), run them under autocast in fp16."
     yield Finding(
         "fp32_products",
         graded(results, time),
         f"Products in fp32 without tensor cores take {share(time / results.work_time)} of {WORK_TIME}",
         text.strip(),
-        'torch.set_float32_matmul_precision("high") lets them run as TF32; autocast runs them in bf16.'
-        if modern
-        else "Run them under autocast in fp16: this device's tensor cores take no fp32.",
+        advice,
         first_of(at[order]),
         {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
     )
