@@ -128,8 +128,7 @@ def data_loading(results: Results) -> Iterator[Finding]:
     yield Finding(
         "data_loading",
         "high" if total > 0.3 * whole else "medium",
-        f"Data loading takes {share(total / whole)} of "
-        f"{'the steps' if len(steps) and results.is_whole else 'the time'}",
+        f"Data loading takes {share(total / whole)} {results.verdict().base}",
         f"{plural(len(at), 'call')} of {trace.name_of(int(at[order[0]]))} {verb(len(at), 'take')} "
         f"{duration(total)}{longest}.{idle}",
         LOADING_ADVICE,
@@ -184,7 +183,8 @@ def _communication_of_cpu(results: Results) -> Iterator[Finding]:
         f"Collectives by name ({', '.join(list(names)[:3])}) are under way for "
         f"{duration(cpu.communication)}, {duration(alone)} of it while no thread is in an op: {share(part)} "
         f"of the {duration(cpu.span)} {verdict.base}. That includes waiting for the slowest rank.",
-        "Compare the ranks: the rank that waits least is the late one. Overlap with computation, or send less.",
+        "Compare the ranks: the rank that waits least is the late one. Overlap with computation, or send "
+        "less.",
         first_of(at),
         {"exposed_ns": float(alone), "communication_ns": float(cpu.communication), "share": part},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -46,6 +47,9 @@ SPREAD_NS = 10_000
 SPREAD_SHARE = 0.02
 FP32_SHARE = 0.05
 UNALIGNED_SHARE = 0.05
+LAYOUT_SHARE = 0.05
+_CHANGES_LAYOUT = re.compile(r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose_\d+x\d+")
+"""cuDNN's names, and MIOpen's."""
 
 
 def hotspot(results: Results) -> Iterator[Finding]:
@@ -171,6 +175,30 @@ def short_calls(results: Results) -> Iterator[Finding]:
         "CUDA graphs make the launches cheap; in training, foreach or fused optimizers batch parameters.",
         first_of(at),
         {"short": float(short.events), "of": float(short.of), "launch_ns": float(launch_time)},
+    )
+
+
+def layout_conversions(results: Results) -> Iterator[Finding]:
+    """Convolutions between which the layout of images is changed, from NCHW to NHWC and back."""
+    trace = results.trace
+    names = results.kernel_names().items()
+    changing = [i for i, name in names if _CHANGES_LAYOUT.search(name.name[:200])]
+    at = results.work()[np.isin(trace.name[results.work()], changing)]
+    time, convolutions = int(trace.duration[at].sum()), results.work_of_kind("conv")
+    if not len(convolutions) or not time or time < LAYOUT_SHARE * results.work_time:
+        return
+    part = share(time / results.work_time)
+    longest = longest_first(trace, at)
+    yield Finding(
+        "layout_conversions",
+        graded(results, time),
+        f"Changes between NCHW and NHWC take {part} of {WORK_TIME}",
+        f"{plural(len(at), 'kernel')} such as {results.decoded(int(longest[0])).short} "
+        f"{verb(len(at), 'take')} {duration(time)}. They copy a tensor into the layout that a convolution "
+        "wants, and back: tensor cores read NHWC, PyTorch's tensors are NCHW.",
+        "Keep model and inputs in NHWC: model.to(memory_format=torch.channels_last), the same for the input.",
+        first_of(longest),
+        {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
     )
 
 

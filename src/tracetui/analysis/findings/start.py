@@ -33,7 +33,7 @@ PROFILER_NS = 20_000
 PROFILER_SHARE = 0.2
 INITIALISATION_NS = 500_000
 INITIALISATION_SHARE = 0.01
-FIRST_USE = CAUSES.index("initialisation")
+FIRST_USE, PROFILER = CAUSES.index("initialisation"), CAUSES.index("profiler")
 _NOT_ASKED = ("ProfilerStep#", "enumerate(DataLoader)#")
 
 
@@ -276,7 +276,7 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
     for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
         begun = np.array([gaps.first - gaps.lead_in], dtype=np.int64)
         in_lead = int(spent.within(begun, np.array([gaps.first]))[0])
-        in_gaps = spent.within(gaps.start, gaps.end)
+        in_gaps = np.minimum(causes.pieces[:, PROFILER], spent.within(gaps.start, gaps.end))
         worst = int(np.argmax(in_gaps)) if len(gaps) else -1
         if results.is_whole and in_lead >= max(PROFILER_NS, PROFILER_SHARE * gaps.lead_in):
             first = int(results.work()[np.searchsorted(trace.start[results.work()], gaps.first)])
@@ -301,9 +301,9 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
                 "profiler_overhead",
                 "info",
                 f"The profiler's own work explains {duration(in_gaps.sum())} of idle time",
-                f"{name} overlaps {plural(int((in_gaps > 0).sum()), 'gap')} of the device{where[1]}; the "
-                f"longest lasts {duration(gaps.duration[worst])}. The program without a profiler does not "
-                "have them.",
+                f"{name} explains {plural(int((in_gaps > 0).sum()), 'gap')} of the device, or a part of "
+                f"them{where[1]}; the longest lasts {duration(gaps.duration[worst])}. The program without a "
+                "profiler does not have them.",
                 "Do not count these gaps. Record fewer steps, or without stacks and memory, to have fewer "
                 "of them.",
                 first_of([*(int(i) for i in where[2]), int(causes.event[worst])]),
