@@ -195,7 +195,7 @@ def layout_conversions(results: Results) -> Iterator[Finding]:
         f"Changes between NCHW and NHWC take {part} of {WORK_TIME}",
         f"{plural(len(at), 'kernel')} such as {results.decoded(int(longest[0])).short} "
         f"{verb(len(at), 'take')} {duration(time)}. They copy a tensor into the layout that a convolution "
-        "wants, and back: tensor cores read NHWC, PyTorch's tensors are NCHW.",
+        "wants, and back: the fast ones mostly take NHWC, PyTorch's tensors are NCHW.",
         "Keep model and inputs in NHWC: model.to(memory_format=torch.channels_last), the same for the input.",
         first_of(longest),
         {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
