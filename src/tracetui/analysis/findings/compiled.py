@@ -112,7 +112,7 @@ def fused_kernels(results: Results) -> Iterator[Finding]:
     yield Finding(
         "fused_kernels",
         "info",
-        f"One fused kernel computes {' and '.join(computed)}"
+        f"One fused kernel computes {', '.join(computed)}"
         if len(fused) == 1
         else f"{len(fused)} fused kernels, above all {top.short}",
         f"{lists}. {plural(len(at), 'call')}, {duration(time)}, "

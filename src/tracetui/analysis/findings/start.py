@@ -301,9 +301,9 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
                 "profiler_overhead",
                 "info",
                 f"The profiler's own work explains {duration(in_gaps.sum())} of idle time",
-                f"{name} explains {plural(int((in_gaps > 0).sum()), 'gap')} of the device, or a part of "
-                f"them{where[1]}; the longest lasts {duration(gaps.duration[worst])}. The program without a "
-                "profiler does not have them.",
+                f"{name} holds the device up in {plural(int((in_gaps > 0).sum()), 'gap')}{where[1]}; the "
+                f"longest lasts {duration(gaps.duration[worst])}. The program without a profiler does not have "
+                "them.",
                 "Do not count these gaps. Record fewer steps, or without stacks and memory, to have fewer "
                 "of them.",
                 first_of([*(int(i) for i in where[2]), int(causes.event[worst])]),

@@ -202,8 +202,9 @@ def _advice(results: Results, idle: _Idle) -> str:
     if main == "host":
         # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
         short, time = short_kernels(trace, results.launches()), dict(zip(CAUSES, idle.causes, strict=True))
-        if 2 * short.events > short.of and 2 * time["host"] < idle.idle and time["dispatch"]:
-            return _ADVICE["dispatch"]
+        if 2 * short.events > short.of and "dispatch" in (CAUSES[i] for i in idle.largest):
+            both = "" if 2 * time["host"] < idle.idle else f"{_ADVICE['host']} "
+            return both + _ADVICE["dispatch"]
     return _ADVICE[main]
 
 
