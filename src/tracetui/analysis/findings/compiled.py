@@ -109,10 +109,11 @@ def fused_kernels(results: Results) -> Iterator[Finding]:
     parts = list(dict.fromkeys(f"{', '.join(fused[i].ops)} ({fused[i].notes[0]})" for i in by_time[:3]))
     lists = f"Its name lists {parts[0]}" if len(fused) == 1 else f"Their names list {'; '.join(parts)}"
     computed = [op for op in top.ops if op not in METADATA] or list(top.ops)
+    one = " and ".join(part for part in (", ".join(computed[:-1]), computed[-1]) if part)
     yield Finding(
         "fused_kernels",
         "info",
-        f"One fused kernel computes {', '.join(computed)}"
+        f"One fused kernel computes {one}"
         if len(fused) == 1
         else f"{len(fused)} fused kernels, above all {top.short}",
         f"{lists}. {plural(len(at), 'call')}, {duration(time)}, "

@@ -302,8 +302,8 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
                 "info",
                 f"The profiler's own work explains {duration(in_gaps.sum())} of idle time",
                 f"{name} holds the device up in {plural(int((in_gaps > 0).sum()), 'gap')}{where[1]}; the "
-                f"longest lasts {duration(gaps.duration[worst])}. The program without a profiler does not have "
-                "them.",
+                f"longest lasts {duration(gaps.duration[worst])}. The program without a profiler does not "
+                "have them.",
                 "Do not count these gaps. Record fewer steps, or without stacks and memory, to have fewer "
                 "of them.",
                 first_of([*(int(i) for i in where[2]), int(causes.event[worst])]),
