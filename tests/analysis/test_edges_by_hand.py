@@ -345,7 +345,9 @@ def test_a_tenth_of_communication_is_enough(tmp_path: Path, alone: float, fires:
     ],
 )
 def test_a_hotspot(tmp_path: Path, first: float, other: float, end: float, fires: bool) -> None:
-    events = [*run(100, first, 1, GEMM), *run(100 + first, other - 1, 2, "k"), *run(99 + end, 1, 3, "last")]
+    half = (other - 1) / 2
+    events = [*run(100, first, 1, GEMM), *run(100 + first, half, 2, "k"), *run(99 + end, 1, 3, "last")]
+    events += run(100 + first + half, half, 4, "l")
     assert (found(trace_of(tmp_path, *events), "hotspot") is not None) == fires
 
 
@@ -406,17 +408,19 @@ def test_pageable_copies(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("lengths", "advice"),
-    [((2, 2, 20), "Give the device more work"), ((2, 20, 20), "Look at what Python does")],
+    [((2, 2, 20), "Give the device more work"), ((2, 40, 40), "Look at what Python does")],
 )
 def test_the_advice_where_the_cpu_sets_the_pace(
     tmp_path: Path, lengths: tuple[float, ...], advice: str
 ) -> None:
     """Where most kernels are shorter than their launches, there is too little to launch."""
-    events = [event for i, length in enumerate(lengths) for event in run(500 * i + 10, length, i + 1)]
+    events = [cpu("aten::mm", 500 * i + 80, 215) for i in range(2)]
+    for i, length in enumerate(lengths):
+        events += [launch(500 * i, i + 1, 30), kernel(500 * i + 35, length, i + 1)]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
     assert finding.advice.startswith(advice)
-    assert finding.numbers["short_launches"] == lengths.count(2)
+    assert finding.numbers["short_launches"] == sum(length < 30 for length in lengths)
 
 
 @pytest.mark.parametrize(("wait", "fires"), [(50, True), (49.999, False)])

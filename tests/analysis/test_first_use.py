@@ -45,7 +45,7 @@ def test_a_long_first_launch_is_initialisation(tmp_path: Path) -> None:
     assert trace.duration[first_calls(trace)].tolist() == [600_000_000]
     assert pieces(trace)["initialisation"] == 600_000
     (finding,) = found(trace, "initialisation")
-    assert finding.title == "The first use of the device costs 600 ms of idle time"
+    assert finding.title == "First calls on the device cost 600 ms of idle time"
     assert "cudaLaunchKernel (600 ms)" in finding.text
     assert not found(trace, "short_calls")
     verdict = Results(trace).verdict()

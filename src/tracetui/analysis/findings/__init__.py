@@ -42,6 +42,7 @@ RULES: dict[str, Rule] = {
     "short_calls": kernels.short_calls,
     "fp32_products": kernels.fp32_products,
     "unaligned_products": kernels.unaligned_products,
+    "layout_conversions": kernels.layout_conversions,
     "spread": kernels.spread,
     "copy_before_product": copies.copy_before_product,
     "pageable_memory": copies.pageable_memory,

@@ -139,7 +139,10 @@ def unfused_attention(results: Results) -> Iterator[Finding]:
     listed = ", ".join(f"{results.decoded(int(i)).short} ({duration(trace.duration[i])})" for i in parts)
     product = shown(int(units.first[top]))
     work = work_of(trace.name_of(product), trace.args(product)) if product != int(units.first[top]) else None
-    scores = f"The first product is {work.shape}; its result" if work else "The first product's result"
+    scores = "The first product's result"
+    if work:
+        many = f"{work.batch:,} times {work.m} x {work.k} by {work.k} x {work.n}"
+        scores = f"The first product multiplies {many}; its result"
     both = "" if forward.all() else " (forward and backward counted apart)"
     part = time / results.work_time
     yield Finding(

@@ -106,17 +106,17 @@ def fused_kernels(results: Results) -> Iterator[Finding]:
         return
     by_time = sorted(fused, key=lambda i: -int(trace.duration[at[trace.name[at] == i]].sum()))
     top = fused[by_time[0]]
-    parts = dict.fromkeys(
-        f"name of {fused[i].short} lists {', '.join(fused[i].ops)} ({fused[i].notes[0]})" for i in by_time[:3]
-    )
+    parts = list(dict.fromkeys(f"{', '.join(fused[i].ops)} ({fused[i].notes[0]})" for i in by_time[:3]))
+    lists = f"Its name lists {parts[0]}" if len(fused) == 1 else f"Their names list {'; '.join(parts)}"
     computed = [op for op in top.ops if op not in METADATA] or list(top.ops)
+    one = " and ".join(part for part in (", ".join(computed[:-1]), computed[-1]) if part)
     yield Finding(
         "fused_kernels",
         "info",
-        f"One fused kernel, of {' and '.join(computed)}: {top.short}"
+        f"One fused kernel computes {one}"
         if len(fused) == 1
         else f"{len(fused)} fused kernels, above all {top.short}",
-        f"The {'; the '.join(parts)}. {plural(len(at), 'call')}, {duration(time)}, "
+        f"{lists}. {plural(len(at), 'call')}, {duration(time)}, "
         f"{share(time / max(1, results.work_time))} of {WORK_TIME}. The compiler names a kernel after the "
         "operators that it stems from; what they hand to one another in it does not go to memory and back.",
         "Compare with the eager kernels of the same operators. Views in the list move nothing by themselves.",

@@ -12,8 +12,8 @@ from tracetui.analysis.exposed_time import host_copies, host_copies_alone
 from tracetui.analysis.findings.model import Finding, first_of, graded, longest_first
 from tracetui.analysis.peaks import LINKS
 from tracetui.analysis.results import Results
+from tracetui.analysis.verdict import PARTS
 from tracetui.trace import Kind, Trace
-from tracetui.trace.intervals import union
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, rate, share, size, verb
 
@@ -107,13 +107,13 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
     alone = host_copies_alone(trace)
     if not alone.devices:
         return
-    low, high, what = _stretches(results)
-    time = int(alone.within(low, high).sum())
-    whole = int((high - low).sum()) * len(results.gaps().devices)
-    if not whole or time < EXPOSED_SHARE * whole:
+    verdict, part = results.verdict(), results.verdict().share("copies")
+    if part < EXPOSED_SHARE:
         return
+    time = verdict.parts[PARTS.index("copies")]
+    low, high = results.judged_range()
     at = results.work()[host_copies(trace)[results.work()]]
-    at = at[union(low, high).touching(trace.start[at], trace.start[at] + 1) > 0]
+    at = at[(trace.start[at] < high) & (trace.start[at] + trace.duration[at] > low)]
     spent = alone.within(trace.start[at], trace.start[at] + trace.duration[at])
     at, spent = at[spent > 0], spent[spent > 0]
     if not len(at):
@@ -125,8 +125,8 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
     ways = sorted({" ".join(results.decoded(int(i)).short.split()[1:]) for i in longest[:1000].tolist()})
     yield Finding(
         "exposed_copies",
-        "high" if time > 0.5 * whole else "medium" if time > 0.2 * whole else "low",
-        f"Copies while nothing computes take {share(time / whole)} of {what}",
+        "high" if part > 0.5 else "medium" if part > 0.2 else "low",
+        f"Copies while nothing computes take {share(part)} {verdict.base}",
         f"{plural(len(at), 'copy', 'copies')} ({', '.join(ways)}) {verb(len(at), 'run')} for "
         f"{duration(time)} while no kernel runs on the device, the longest for {duration(spent.max())}. "
         f"{reached}Copies from and to the host have engines of their own: kernels of another stream can run "
@@ -134,7 +134,7 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
         "Copy the next batch while this one computes: from pinned memory, with non_blocking=True, on a "
         "stream of its own. Or copy less: smaller types, or make the data on the device.",
         first_of(longest),
-        {"exposed_ns": float(time), "copies": float(len(at)), "share": time / whole},
+        {"exposed_ns": float(time), "copies": float(len(at)), "share": part},
     )
 
 
@@ -164,16 +164,6 @@ def slow_copies(results: Results) -> Iterator[Finding]:
         first_of(longest),
         {"copy_ns": float(time), "link_share": achieved.link, "share": time / span if span else 0.0},
     )
-
-
-def _stretches(results: Results) -> tuple[I64, I64, str]:
-    """(starts, ends) of the steps' windows, or of the whole scope, and a name for them."""
-    rows = results.steps().rows if results.is_whole else ()
-    if results.scope.kind == "step":
-        rows = (results.steps().rows[results.scope.step],)
-    windows = [row.window for row in rows] or [results.span]
-    low, high = np.array(windows, dtype=np.int64).T
-    return low, high, "the time" if not rows else "the steps" if results.is_whole else "the step"
 
 
 class _Rate(NamedTuple):

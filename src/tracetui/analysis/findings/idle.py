@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.ancestors import op_around
-from tracetui.analysis.causes import is_synchronising
-from tracetui.analysis.findings.model import Finding, first_of
+from tracetui.analysis.causes import CAUSES, is_synchronising
+from tracetui.analysis.cpu_verdict import is_collective
+from tracetui.analysis.findings.model import Finding, first_of, longest_first
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kinds import is_communication
 from tracetui.analysis.results import Results
@@ -23,7 +24,13 @@ LOADING_SHARE = 0.05
 COMMUNICATION_SHARE = 0.1
 WAIT_NS = 50_000
 WAIT_SHARE = 0.01
+WAIT_MEDIUM = 0.05
+CLOSING_SHARE = 0.1
+"""A closing wait of less is not what a reader stops at."""
 BLOCKING_NS = 20_000
+LOADING_ADVICE = (
+    "Raise num_workers, set pin_memory=True and persistent_workers=True, prefetch, or do less per sample."
+)
 
 
 def waiting_at_the_end(results: Results) -> Iterator[Finding]:
@@ -37,7 +44,7 @@ def waiting_at_the_end(results: Results) -> Iterator[Finding]:
     start, length = int(trace.start[last]), int(trace.duration[last])
     busy = int(busy_union(trace, work).within(np.array([start]), np.array([start + length]))[0])
     span = results.span[1] - results.span[0]
-    if length < max(WAIT_NS, WAIT_SHARE * span) or busy < 0.5 * length:
+    if length < max(WAIT_NS, CLOSING_SHARE * span) or busy < 0.5 * length:
         return
     running = work[trace.start[work] + trace.duration[work] > start]
     yield Finding(
@@ -68,23 +75,27 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     }
     largest = sorted(time, key=lambda name: -time[name])[:3]
     order = np.argsort(-trace.duration[at], kind="stable")
-    kept_busy = results.verdict().verdict == "compute-bound"
+    verdict = results.verdict()
+    cost = min(total, verdict.causes[CAUSES.index("sync")] if verdict.causes else 0)
+    part = cost / verdict.judged if verdict.judged else 0.0
     yield Finding(
         "blocking_calls",
-        "info" if kept_busy else "medium" if total > 0.1 * span else "low",
+        "medium" if part >= WAIT_MEDIUM else "low" if part >= WAIT_SHARE else "info",
         f"The CPU waits {duration(total)} for the device inside ops",
         f"{plural(len(at), 'call')} such as {trace.name_of(int(at[order[0]]))} {verb(len(at), 'stop')} the "
         "CPU until the device has caught up, under "
         f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. "
         + (
-            "The device stays busy for most of the time all the same: here the waiting costs little."
-            if kept_busy
-            else "Meanwhile this thread launches nothing, so that the device may run out of work."
+            f"Meanwhile nothing is launched: for {duration(cost)}, {share(part)} {verdict.base}, the device "
+            "is idle because of such waits."
+            if part >= WAIT_SHARE
+            else "The device has work meanwhile: here the waiting costs little."
         ),
         "Read values back less often and later: collect losses on the device, copy with non_blocking=True "
         "to pinned memory, avoid .item(), .tolist() and boolean indexing in the loop.",
         first_of(at[order]),
-        {"wait_ns": float(total), "calls": float(len(at)), "share": total / span if span else 0.0},
+        {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost)}
+        | {"share": total / span if span else 0.0},
     )
 
 
@@ -100,9 +111,7 @@ def _blocking_copies(results: Results) -> I64:
 def data_loading(results: Results) -> Iterator[Finding]:
     """Waiting for the next batch takes more than a twentieth of a step."""
     trace, steps = results.trace, results.step_table()
-    # Old traces give it the category of an op.
-    kinds = (Kind.ANNOTATION, Kind.CPU_OP)
-    at = np.sort(np.concatenate([results.slices(kind, _is_loader) for kind in kinds]))
+    at = loader_calls(results)
     if not len(at):
         return
     if results.is_whole and len(steps):
@@ -119,15 +128,20 @@ def data_loading(results: Results) -> Iterator[Finding]:
     yield Finding(
         "data_loading",
         "high" if total > 0.3 * whole else "medium",
-        f"Data loading takes {share(total / whole)} of "
-        f"{'the steps' if len(steps) and results.is_whole else 'the time'}",
+        f"Data loading takes {share(total / whole)} {results.verdict().base}",
         f"{plural(len(at), 'call')} of {trace.name_of(int(at[order[0]]))} {verb(len(at), 'take')} "
         f"{duration(total)}{longest}.{idle}",
-        "Raise num_workers, set pin_memory=True and persistent_workers=True, prefetch, or do less per "
-        "sample.",
+        LOADING_ADVICE,
         first_of(at[order]),
         {"loading_ns": float(total), "share": total / whole},
     )
+
+
+def loader_calls(results: Results) -> I64:
+    """The waits for the next batch of a `DataLoader` (slices)."""
+    # Old traces give them the category of an op.
+    kinds = (Kind.ANNOTATION, Kind.CPU_OP)
+    return np.sort(np.concatenate([results.slices(kind, _is_loader) for kind in kinds]))
 
 
 def _is_loader(name: str) -> bool:
@@ -146,9 +160,34 @@ def _launches_within(results: Results, at: I64) -> bool:
 
 def communication(results: Results) -> Iterator[Finding]:
     """Collectives that no computation hides take more than a tenth of the time."""
+    if results.verdict().cpu is not None:
+        yield from _communication_of_cpu(results)
     low, high = results.judged_range()
     for device, time in zip(results.split().devices, results.judged_times(), strict=True):
         yield from _communication_of(results, device, time, low, high)
+
+
+def _communication_of_cpu(results: Results) -> Iterator[Finding]:
+    trace, verdict = results.trace, results.verdict()
+    cpu = verdict.cpu
+    if cpu is None or not cpu.span or cpu.exposed_communication < COMMUNICATION_SHARE * cpu.span:
+        return
+    at = np.sort(np.concatenate([results.slices(k, is_collective) for k in (Kind.CPU_OP, Kind.ANNOTATION)]))
+    at = longest_first(trace, at)
+    alone, names = cpu.exposed_communication, dict.fromkeys(trace.name_of(int(i)) for i in at[:50])
+    part = alone / cpu.span
+    yield Finding(
+        "communication",
+        "high" if part > 0.3 else "medium",
+        f"Communication alone takes {share(part)} {verdict.base}",
+        f"Collectives by name ({', '.join(list(names)[:3])}) are under way for "
+        f"{duration(cpu.communication)}, {duration(alone)} of it while no thread is in an op: {share(part)} "
+        f"of the {duration(cpu.span)} {verdict.base}. That includes waiting for the slowest rank.",
+        "Compare the ranks: the rank that waits least is the late one. Overlap with computation, or send "
+        "less.",
+        first_of(at),
+        {"exposed_ns": float(alone), "communication_ns": float(cpu.communication), "share": part},
+    )
 
 
 def _communication_of(

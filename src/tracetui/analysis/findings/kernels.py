@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -31,6 +32,8 @@ from tracetui.trace.model import I64
 from tracetui.units import duration, plural, rate, share, verb
 
 HOTSPOT_SHARE = 0.5
+HOTSPOT_RATIO = 1.5
+"""It takes as many times as long as what comes next."""
 RATED = 200
 """Read the shapes of at most this many calls to rate a hotspot."""
 MEMORY_SHARE = 0.5
@@ -44,6 +47,9 @@ SPREAD_NS = 10_000
 SPREAD_SHARE = 0.02
 FP32_SHARE = 0.05
 UNALIGNED_SHARE = 0.05
+LAYOUT_SHARE = 0.05
+_CHANGES_LAYOUT = re.compile(r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose_\d+x\d+")
+"""cuDNN's names, and MIOpen's."""
 
 
 def hotspot(results: Results) -> Iterator[Finding]:
@@ -55,7 +61,7 @@ def hotspot(results: Results) -> Iterator[Finding]:
     time = sum_into(which, trace.duration[work], len(names))
     top = int(np.argmax(time))
     part = int(time[top]) / results.work_time if results.work_time else 0.0
-    if part < HOTSPOT_SHARE:
+    if part < HOTSPOT_SHARE or time[top] < HOTSPOT_RATIO * np.sort(time)[-2]:
         return
     at = work[which == top]
     name = results.decoded(int(at[0]))
@@ -172,6 +178,30 @@ def short_calls(results: Results) -> Iterator[Finding]:
     )
 
 
+def layout_conversions(results: Results) -> Iterator[Finding]:
+    """Convolutions between which the layout of images is changed, from NCHW to NHWC and back."""
+    trace = results.trace
+    names = results.kernel_names().items()
+    changing = [i for i, name in names if _CHANGES_LAYOUT.search(name.name[:200])]
+    at = results.work()[np.isin(trace.name[results.work()], changing)]
+    time, convolutions = int(trace.duration[at].sum()), results.work_of_kind("conv")
+    if not len(convolutions) or not time or time < LAYOUT_SHARE * results.work_time:
+        return
+    part = share(time / results.work_time)
+    longest = longest_first(trace, at)
+    yield Finding(
+        "layout_conversions",
+        graded(results, time),
+        f"Changes between NCHW and NHWC take {part} of {WORK_TIME}",
+        f"{plural(len(at), 'kernel')} such as {results.decoded(int(longest[0])).short} "
+        f"{verb(len(at), 'take')} {duration(time)}. They copy a tensor into the layout that a convolution "
+        "wants, and back: the fast ones mostly take NHWC, PyTorch's tensors are NCHW.",
+        "Keep model and inputs in NHWC: model.to(memory_format=torch.channels_last), the same for the input.",
+        first_of(longest),
+        {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
+    )
+
+
 def spread(results: Results) -> Iterator[Finding]:
     """The same kernel at the same place of every step, with very different durations."""
     trace, steps = results.trace, results.step_table()
@@ -240,14 +270,20 @@ def fp32_products(results: Results) -> Iterator[Finding]:
             f"The {peak.label} does {peak.tflops['fp32']:g} TFLOP/s there and {peak.tflops[faster]:g} in "
             f"{faster} on its tensor cores."
         )
+    if modern:
+        advice = (
+            'torch.set_float32_matmul_precision("high") lets them run as TF32; autocast runs them in bf16.'
+        )
+    elif trace.info.devices:
+        advice = "Run them under autocast in fp16: this device's tensor cores take no fp32."
+    else:  # a file that names no device
+        advice = "If the device has tensor cores (from Volta on), run them under autocast in fp16."
     yield Finding(
         "fp32_products",
         graded(results, time),
         f"Products in fp32 without tensor cores take {share(time / results.work_time)} of {WORK_TIME}",
         text.strip(),
-        'torch.set_float32_matmul_precision("high") lets them run as TF32; autocast runs them in bf16.'
-        if modern
-        else "Run them under autocast in fp16: this device's tensor cores take no fp32.",
+        advice,
         first_of(at[order]),
         {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
     )

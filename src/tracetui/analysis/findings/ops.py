@@ -19,6 +19,7 @@ from tracetui.units import duration, plural, share, verb
 
 CHILDREN_SHARE = 0.3
 VIEWS_SHARE = 0.1
+VIEWS_OF_ALL = 0.05
 QUERY_SHARE = 0.01
 
 _VIEWS = """
@@ -126,7 +127,7 @@ def metadata_only(results: Results) -> Iterator[Finding]:
     most += " and others" if len(order) > 4 else ""
     ops = results.slices(Kind.CPU_OP, lambda _: True)
     part = float(own.sum()) / max(1.0, float(results.own_time()[ops].sum()))
-    if part < VIEWS_SHARE:
+    if part < VIEWS_SHARE or own.sum() < VIEWS_OF_ALL * (results.span[1] - results.span[0]):
         return
     yield Finding(
         "metadata_only",

@@ -61,10 +61,11 @@ def recording_cost(results: Results) -> Iterator[Finding]:
     if not also:
         return
     ops = len(results.slices(Kind.CPU_OP, lambda _: True))
+    recorded = f"{', '.join(['stacks', *also[:-1]])} and {also[-1]}"
     yield Finding(
         "recording_cost",
         "low",
-        f"The recording costs CPU time itself: {' and '.join(['stacks', *also])} were recorded at once",
+        f"The recording costs CPU time itself: {recorded} were recorded at once",
         f"{len(stacks):,} Python calls were recorded beside {plural(ops, 'op')}, each with its "
         f"{' and '.join(also)}. All that is done on the threads that are measured, and the trace does not "
         "show how long it takes: the CPU is slower here than without, and the device idle for longer.",

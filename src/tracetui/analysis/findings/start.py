@@ -12,7 +12,7 @@ from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.gaps import busy_union
-from tracetui.analysis.initialisation import loading, profilers_work
+from tracetui.analysis.initialisation import loading, profilers_work, queue_full
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
@@ -33,7 +33,7 @@ PROFILER_NS = 20_000
 PROFILER_SHARE = 0.2
 INITIALISATION_NS = 500_000
 INITIALISATION_SHARE = 0.01
-FIRST_USE = CAUSES.index("initialisation")
+FIRST_USE, PROFILER = CAUSES.index("initialisation"), CAUSES.index("profiler")
 _NOT_ASKED = ("ProfilerStep#", "enumerate(DataLoader)#")
 
 
@@ -59,7 +59,7 @@ def initialisation(results: Results) -> Iterator[Finding]:
     yield Finding(
         "initialisation",
         "info",
-        f"The first use of the device costs {duration(lost)} of idle time",
+        f"First calls on the device cost {duration(lost)} of idle time",
         f"In that time the CPU is in calls that take long once: {told}. They make the context, load code and "
         "set up libraries, or are the first that the profiler sees. Verdict and advice leave that time out.",
         "Do not count it: it does not come again. Warm up before the recording starts, with "
@@ -106,8 +106,12 @@ def wide_first_step(results: Results) -> Iterator[Finding]:
         return
     number, ratio, text, evidence, numbers = _first_step(results, width)
     others = "others" if len(width) > 2 else "other"
-    reason = "The next step is like the others, so the program was most likely warm" if len(width) > 2 else ""
-    reason = reason or "There is only one other step to compare with, so the program may have been cold"
+    if len(width) == 2:
+        reason = "There is only one other step to compare with, so the program may have been cold"
+    elif width[1] < STILL_COLD * np.median(width[2:]):
+        reason = "The next step is like the others, so the program was most likely warm"
+    else:
+        reason = "The next step is longer than the last, too: two are too few to tell whether it was cold"
     yield Finding(
         "wide_first_step",
         "info",
@@ -128,7 +132,10 @@ def _widths(results: Results) -> F64 | None:
     compiled = busy_union(results.trace, compile_phases(results)).within(steps.start[:1], steps.end[:1])
     if 2 * int(compiled[0]) > int(steps.end[0] - steps.start[0]):  # a finding of its own
         return None
-    width = steps.end - steps.start - _overhead(results).within(steps.start, steps.end)
+    trace = results.trace
+    # Neither the profiler's work nor waiting for a place in the queue is the step's own.
+    not_its_own = busy_union(trace, np.union1d(profilers_work(trace), queue_full(trace)))
+    width = steps.end - steps.start - not_its_own.within(steps.start, steps.end)
     usual = float(np.median(width[1:]))
     wide = usual > 0 and width[0] >= COLD_RATIO * usual and width[0] - usual >= COLD_NS
     return width.astype(np.float64) if wide else None
@@ -153,8 +160,8 @@ def _alike(results: Results) -> StepTable:
 
 
 def _is_cold(width: F64) -> bool:
-    """Whether warming up takes more than the first step, or the first step is very long."""
-    still = len(width) > 2 and width[1] >= STILL_COLD * np.median(width[2:])
+    """Whether the second step is still long, against several others, or the first one is very long."""
+    still = len(width) > 3 and width[1] >= STILL_COLD * np.median(width[2:])
     return bool(still or width[0] >= VERY_COLD_RATIO * np.median(width[1:]))
 
 
@@ -172,7 +179,8 @@ def _first_step(results: Results, width: F64) -> tuple[int, float, str, tuple[in
         others = others.replace(" take", " that do as much take" if many else " that does as much take", 1)
     text = f"Step {number} takes {duration(whole)} on the CPU, the {others}"
     if profiler:
-        text += f". Of the first, {duration(profiler)} is the profiler's own work, which is not counted here"
+        queued = "" if not len(queue_full(results.trace)) else " and waiting for a place in the queue"
+        text += f". Of the first, {duration(profiler)} is the profiler's own work{queued}, not counted here"
     text += ". "
     dearer = _dearer(results)
     if dearer:
@@ -251,7 +259,7 @@ def before_the_first_op(results: Results) -> Iterator[Finding]:
         f"{duration(stretch[0])} pass in {name} before anything in it is recorded",
         f"{name} runs for {duration(trace.duration[at[0]])}, of which {duration(stretch[0])} ({part}) pass "
         f"before {first} begins. {others}In that time the thread is in no op, no launch and no other "
-        "annotation: it is Python, or a wait that is not recorded.",
+        "annotation: it runs code that is not recorded, such as Python, or it waits.",
         "Profile with with_stack=True to see the Python functions, or put record_function around the parts.",
         first_of(np.stack([at, inner], axis=1).ravel()),
         {"stretch_ns": float(stretch[0]), "total_ns": float(stretch.sum()), "count": float(len(at))},
@@ -268,7 +276,7 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
     for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
         begun = np.array([gaps.first - gaps.lead_in], dtype=np.int64)
         in_lead = int(spent.within(begun, np.array([gaps.first]))[0])
-        in_gaps = spent.within(gaps.start, gaps.end)
+        in_gaps = np.minimum(causes.pieces[:, PROFILER], spent.within(gaps.start, gaps.end))
         worst = int(np.argmax(in_gaps)) if len(gaps) else -1
         if results.is_whole and in_lead >= max(PROFILER_NS, PROFILER_SHARE * gaps.lead_in):
             first = int(results.work()[np.searchsorted(trace.start[results.work()], gaps.first)])
@@ -293,7 +301,7 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
                 "profiler_overhead",
                 "info",
                 f"The profiler's own work explains {duration(in_gaps.sum())} of idle time",
-                f"{name} overlaps {plural(int((in_gaps > 0).sum()), 'gap')} of the device{where[1]}; the "
+                f"{name} holds the device up in {plural(int((in_gaps > 0).sum()), 'gap')}{where[1]}; the "
                 f"longest lasts {duration(gaps.duration[worst])}. The program without a profiler does not "
                 "have them.",
                 "Do not count these gaps. Record fewer steps, or without stacks and memory, to have fewer "

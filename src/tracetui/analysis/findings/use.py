@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS
-from tracetui.analysis.findings.kernels import SHORT_EVENTS
+from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, is_allocation
+from tracetui.analysis.findings.idle import LOADING_ADVICE, loader_calls
+from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import Finding, first_of
-from tracetui.analysis.gaps import DeviceGaps
+from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.glossary import CAUSES as WORDS
 from tracetui.analysis.launches import short_kernels
 from tracetui.analysis.results import Results
@@ -24,6 +25,8 @@ IDLE_SHARE = 0.1
 """From this share of the time on, idle time is worth a finding."""
 MUCH_IDLE = 0.25
 NO_REASON = "back to back"
+LOADING_SHARE = 0.4
+"""From this share of the idle time on, the advice is that on data loading."""
 
 _ADVICE = {
     "dispatch": "Give the device more work per launch: larger batches, torch.compile, CUDA graphs (mode="
@@ -44,17 +47,18 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
     if verdict.verdict != "overhead-bound":
         return
     short = short_kernels(results.trace, results.launches())
+    # Where it also waits for other ranks, the CPU is not all.
     text = "A faster device or faster kernels would change little: the CPU sets the pace."
-    if 0 < short.events < SHORT_EVENTS:  # more of them are a finding of their own
+    text = "" if verdict.share("communication") >= IDLE_SHARE else text
+    # Few of them explain nothing; more of them are a finding of their own.
+    if SHORT_SHARE * short.of <= short.events < SHORT_EVENTS and short.events:
         whose = "its" if short.events == 1 else "their"
         events = f"{short.events:,} of {short.of:,} kernels, copies and memsets"
         text = f"{events} {verb(short.events, 'take')} less time than {whose} launch on the CPU. {text}"
     for idle in _idle(results):
         if idle.busy_share >= LITTLE_USE:
             continue
-        device, main = results.device_text(idle.gaps), idle.main
-        # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
-        cause = "dispatch" if 2 * short.events > short.of and main == "host" else main
+        device = results.device_text(idle.gaps)
         numbers = {**idle.numbers, "short_launches": float(short.events)}
         if verdict.launch_delay is not None:
             numbers["launch_delay_ns"] = float(verdict.launch_delay)
@@ -62,8 +66,8 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
             "overhead_bound",
             "high",
             f"Overhead-bound: {device} is busy {busy_text(idle.busy_share)} {verdict.base}",
-            f"{_idle_text(results, idle)} {text}",
-            _ADVICE[cause],
+            f"{_idle_text(results, idle)} {text}".strip(),
+            _advice(results, idle),
             idle.evidence,
             numbers,
         )
@@ -82,7 +86,7 @@ def little_use(results: Results) -> Iterator[Finding]:
                 "high",
                 f"{device} is busy only {busy_text(idle.busy_share)} {verdict.base}",
                 _idle_text(results, idle),
-                _ADVICE[idle.main],
+                _advice(results, idle),
                 idle.evidence,
                 idle.numbers,
             )
@@ -94,12 +98,14 @@ def idle_time(results: Results) -> Iterator[Finding]:
     for idle in _idle(results):
         if LITTLE_USE <= idle.busy_share <= 1 - IDLE_SHARE:
             device, part = capital(results.device_text(idle.gaps)), 1 - idle.busy_share
+            if part * (1 - idle.no_reason / idle.idle) < IDLE_SHARE:  # the rest is the time between kernels
+                continue
             yield Finding(
                 "idle_time",
                 "medium" if part >= MUCH_IDLE else "low",
                 f"{device} is idle {share(part)} {verdict.base}",
                 _idle_text(results, idle),
-                _ADVICE[idle.main],
+                _advice(results, idle),
                 idle.evidence,
                 idle.numbers,
             )
@@ -113,6 +119,8 @@ class _Idle:
     busy: int
     causes: I64
     """The idle time of each cause in ns, without what the verdict leaves out."""
+    loading: int
+    """The idle time while the program waited for a `DataLoader`, in ns."""
     evidence: tuple[int, ...]
     """The slices that ended the longest stretches, longest first."""
 
@@ -123,6 +131,10 @@ class _Idle:
     @property
     def idle(self) -> int:
         return int(self.causes.sum())
+
+    @property
+    def no_reason(self) -> int:
+        return int(self.causes[CAUSES.index(NO_REASON)])
 
     @property
     def largest(self) -> list[int]:
@@ -144,6 +156,7 @@ class _Idle:
 def _idle(results: Results) -> Iterator[_Idle]:
     """The devices that ran anything, with why they did not all the time."""
     low, high = results.judged_range()
+    loader = busy_union(results.trace, loader_calls(results.whole))
     for device, time in zip(results.split().devices, results.judged_times(), strict=True):
         causes = time[CAUSED].copy()
         causes[[CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]] = 0
@@ -155,15 +168,45 @@ def _idle(results: Results) -> Iterator[_Idle]:
         longest = np.argsort(-length, kind="stable")[:5]
         ended_by = stretches.event[longest[length[longest] > 0]]
         last = results.work()[-1:]  # nothing ran after it
-        yield _Idle(device.gaps, int(time[BUSY].sum()), causes, first_of(ended_by if len(ended_by) else last))
+        evidence = first_of(ended_by if len(ended_by) else last)
+        begin, end = np.clip(stretches.start, low, high), np.clip(stretches.end, low, high)
+        cpu = sum(int(causes[CAUSES.index(cause)]) for cause in ("host", "dispatch"))
+        loading = min(int(loader.within(begin, end).sum()), cpu)
+        yield _Idle(device.gaps, int(time[BUSY].sum()), causes, loading, evidence)
 
 
 def _idle_text(results: Results, idle: _Idle) -> str:
     words = dict(WORDS)
-    if not results.trace.is_kind(Kind.CPU_OP).any():
+    if not _has_ops(results):
         words["host"] = "the CPU was in none of these calls (the trace has no ops)"
     told = "; ".join(f"for {duration(idle.causes[i])} {words[CAUSES[i]]}" for i in idle.largest)
     verdict = results.verdict()
     counted = " that count" if verdict.left_out else ""
     time = f"{duration(idle.busy + idle.idle)} {verdict.base}{counted}"
-    return f"Of {time} the device is busy for {duration(idle.busy)}. Of its idle time, {told}."
+    loading = ""
+    if idle.loading >= 0.1 * idle.idle:
+        loading = f" For {duration(idle.loading)} of it the program waited for its DataLoader."
+    return f"Of {time} the device is busy for {duration(idle.busy)}. Of its idle time, {told}.{loading}"
+
+
+def _advice(results: Results, idle: _Idle) -> str:
+    main, trace = idle.main, results.trace
+    if idle.loading >= LOADING_SHARE * idle.idle:
+        return LOADING_ADVICE
+    if main == "host" and not _has_ops(results):
+        return "Record CPU activity as well (ProfilerActivity.CPU): the trace does not show what the CPU did."
+    if main == "allocation" and not results.named(lambda name: "Free" in name and is_allocation(name)).any():
+        return "Nothing is freed here: these are first requests. Warm up with the largest shapes first."
+    if main == "launch" and results.named(lambda name: "GraphLaunch" in name).any():
+        return "It runs CUDA graphs already: put more work into one graph, or more into one kernel."
+    if main == "host":
+        # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
+        short, time = short_kernels(trace, results.launches()), dict(zip(CAUSES, idle.causes, strict=True))
+        if 2 * short.events > short.of and "dispatch" in (CAUSES[i] for i in idle.largest):
+            both = "" if 2 * time["host"] < idle.idle else f"{_ADVICE['host']} "
+            return both + _ADVICE["dispatch"]
+    return _ADVICE[main]
+
+
+def _has_ops(results: Results) -> bool:
+    return bool(results.trace.is_kind(Kind.CPU_OP).any())

@@ -18,6 +18,8 @@ _SM = re.compile(r"sm_?(\d{2,3})\b|Sm(\d{2,3})")
 _TILE = re.compile(r"\d+x\d+(?:x\d+)?")
 _TRAITS = re.compile(r"kernel_traits<(\d{1,4}), (\d{1,4}), (\d{1,4})")
 _CAST = re.compile(r"\((?:int|bool)\)")
+# cuDNN's older convolutions: they multiply on the plain units, whatever their type.
+_PLAIN = re.compile(r"(?:im|ex)plicit_convolve_sgemm|[wd]grad(?:_alg\d)?_engine|[wd]grad2d")
 _STRIP = re.compile(r"(?:_cuda)?(?:_kernel|Kernel)(?:_val|_new)?$")
 # For a name that no module knows: the first kind with a word that it contains.
 _KINDS = {
@@ -200,7 +202,8 @@ def decode_other(name: str, function: cxx.Function) -> KernelName:
     if head == "ck_tile":
         label, dtype = cxx.snake(label), next((cxx.DTYPES[t] for t in _TYPES.findall(text[:1500])), dtype)
     act = next((found[1] for arg in function.args[:4] if (found := _ACTIVATION.search(arg[:80]))), None)
-    return KernelName(name, family, join_words(label, act, dtype), kind, dtype=dtype)
+    cores = False if kind == "conv" and _PLAIN.match(base) else None
+    return KernelName(name, family, join_words(label, act, dtype), kind, dtype=dtype, tensor_cores=cores)
 
 
 def _functor(function: cxx.Function) -> cxx.Function | None:
