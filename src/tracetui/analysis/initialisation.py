@@ -70,12 +70,6 @@ def profilers_work(trace: Trace) -> I64:
     return at[named(trace, is_profilers)[trace.name[at]]]
 
 
-def queue_full(trace: Trace) -> I64:
-    """The `overhead` events of launches that wait for a place in the queue. Slices."""
-    at = plausible(trace, Kind.OVERHEAD)
-    return at[named(trace, _QUEUE_FULL.__eq__)[trace.name[at]]]
-
-
 def first_calls(trace: Trace) -> I64:
     """The runtime calls that initialise, by slice. Sorted.
 
