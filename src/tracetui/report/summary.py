@@ -185,7 +185,7 @@ def _verdict(summary: Summary) -> tuple[str, str, str]:
     verdict = summary.results.verdict()
     numbers = []
     if verdict.busy_share is not None:
-        numbers.append(f"GPU busy {busy_text(verdict.busy_share)} {verdict.base}")
+        numbers.append(f"GPU busy {busy_text(verdict.busy_share)} {verdict.of()}")
     if verdict.launch_delay is not None:
         numbers.append(f"launch to start {duration(verdict.launch_delay)} (median)")
     reason = verdict.reason if summary.results.whole.analysable() else UNKNOWN_EVENTS

@@ -50,7 +50,7 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
         events = f"{short.events:,} of {short.of:,} kernels, copies and memsets"
         text = f"{events} {verb(short.events, 'take')} less time than {whose} launch on the CPU. {text}"
     for idle in _idle(results):
-        if idle.busy_share >= LITTLE_USE:
+        if idle.busy_share > LITTLE_USE:
             continue
         device, main = results.device_text(idle.gaps), idle.main
         # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
@@ -60,8 +60,8 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
             numbers["launch_delay_ns"] = float(verdict.launch_delay)
         yield Finding(
             "overhead_bound",
-            "high",
-            f"Overhead-bound: {device} is busy {busy_text(idle.busy_share)} {verdict.base}",
+            "low" if verdict.mostly_left_out else "high",
+            f"Overhead-bound: {device} is busy {busy_text(idle.busy_share)} {verdict.of(idle.time)}",
             f"{_idle_text(results, idle)} {text}",
             _ADVICE[cause],
             idle.evidence,
@@ -79,8 +79,8 @@ def little_use(results: Results) -> Iterator[Finding]:
             device = capital(results.device_text(idle.gaps))
             yield Finding(
                 "little_use",
-                "high",
-                f"{device} is busy only {busy_text(idle.busy_share)} {verdict.base}",
+                "low" if verdict.mostly_left_out else "high",
+                f"{device} is busy only {busy_text(idle.busy_share)} {verdict.of(idle.time)}",
                 _idle_text(results, idle),
                 _ADVICE[idle.main],
                 idle.evidence,
@@ -92,12 +92,13 @@ def idle_time(results: Results) -> Iterator[Finding]:
     """A device that is idle for less than half of its time, but for enough of it to look at."""
     verdict = results.verdict()
     for idle in _idle(results):
-        if LITTLE_USE <= idle.busy_share <= 1 - IDLE_SHARE:
+        said = idle.busy_share == LITTLE_USE and verdict.verdict == "overhead-bound"
+        if LITTLE_USE <= idle.busy_share <= 1 - IDLE_SHARE and not said:
             device, part = capital(results.device_text(idle.gaps)), 1 - idle.busy_share
             yield Finding(
                 "idle_time",
                 "medium" if part >= MUCH_IDLE else "low",
-                f"{device} is idle {share(part)} {verdict.base}",
+                f"{device} is idle {share(part)} {verdict.of(idle.time)}",
                 _idle_text(results, idle),
                 _ADVICE[idle.main],
                 idle.evidence,
@@ -118,7 +119,11 @@ class _Idle:
 
     @property
     def busy_share(self) -> float:
-        return self.busy / (self.busy + self.idle) if self.busy else 0.0
+        return self.busy / self.time if self.busy else 0.0
+
+    @property
+    def time(self) -> int:
+        return self.busy + self.idle
 
     @property
     def idle(self) -> int:
@@ -165,5 +170,5 @@ def _idle_text(results: Results, idle: _Idle) -> str:
     told = "; ".join(f"for {duration(idle.causes[i])} {words[CAUSES[i]]}" for i in idle.largest)
     verdict = results.verdict()
     counted = " that count" if verdict.left_out else ""
-    time = f"{duration(idle.busy + idle.idle)} {verdict.base}{counted}"
+    time = f"{duration(idle.time)} {verdict.base}{counted}"
     return f"Of {time} the device is busy for {duration(idle.busy)}. Of its idle time, {told}."
