@@ -12,7 +12,7 @@ from tracetui.analysis.causes import CAUSE_TEXT, CAUSES, Causes, CauseTotal, cau
 from tracetui.analysis.gaps import DeviceGaps
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import NEVER, launch_times
-from tracetui.cells import fit
+from tracetui.cells import fit, wrap
 from tracetui.safe_text import plain
 from tracetui.tables import markdown
 from tracetui.tables.gaps import JSON, TEXT, gap_columns, gaps_text
@@ -127,10 +127,10 @@ def lead_in_line(report: GapReport) -> str | None:
         return None
     (cause, _), *others = report.lead_in.parts(0)
     text = "launched before the recording" if report.in_flight else CAUSE_TEXT[cause]
-    why = f"{cause}: {text}"
+    why = text if cause in text.split(", ") else f"{cause}: {text}"
     if others:
         why = ", ".join(f"{name} {duration(time)}" for name, time in report.lead_in.parts(0)[:2])
-    return f"first event {duration(report.gaps.lead_in)} after the CPU's ({why})"
+    return f"before its first event {duration(report.gaps.lead_in)} ({why})"
 
 
 def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) -> list[Line]:
@@ -140,9 +140,9 @@ def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) 
     title = "Longest gaps" if minimum <= 0 else f"Gaps of {duration(minimum)} and more"
     for report in gap_report(results):
         lines += [[]] if lines else []
-        lines.append([(fit(headline(report), width), "title")])
+        lines += [[(part, "title")] for part in wrap(headline(report), width)]
         if (lead_in := lead_in_line(report)) is not None:
-            lines.append([(fit(f"  {lead_in}", width), "dim")])
+            lines += [[(f"  {part}", "dim")] for part in wrap(lead_in, width - 2)]
         lines += [[], [("Idle by cause", "head")], *cause_lines(report.totals, report.gaps.idle, width)]
         rows, more = report.longest(minimum, limit)
         lines += [[], [(title, "head")], *gaps_text(table, rows, width)]

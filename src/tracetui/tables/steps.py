@@ -34,7 +34,7 @@ CPU = "cpu_ops cpu_loading cpu_communication cpu_outside"
 FILE = JSON.replace("mostly", "causes").replace("parts", "judged").replace("cpu", CPU)
 """Files have a field for the idle time of each cause, and for each part of what a verdict is about."""
 
-NOT_COUNTED = "busy: without lead-in, initialisation, the profiler and work in flight"
+NOT_COUNTED = "* without lead-in, initialisation, the profiler and work in flight"
 """Under the steps, where a verdict leaves anything out."""
 
 Value = str | Callable[[StepRow], Any]
@@ -83,6 +83,11 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         part = rows[r].busy_share
         return busy_text(part) if part is not None else "-"
 
+    starred = any(row.verdict.left_out for row in rows)
+
+    def busy_said(r: int) -> str:
+        return f"{busy(r)}{'*' if rows[r].verdict.left_out else ' '}" if starred else busy(r)
+
     def mostly(r: int) -> str:
         return next((cause for cause, _ in rows[r].window_causes), "-")
 
@@ -123,7 +128,7 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         only_file("idle", idle_ns="idle"),
         time("window_idle", "GPU idle", 2, "idle"),
         Column("busy_share", "GPU busy", busy, lambda: np.array([r.busy_share or 0.0 for r in rows]), 9)
-        .said("busy", busy)
+        .said("busy", busy_said)
         .filed(busy_share=each(lambda r: json_share(r.busy_share))),
         Column("mostly", right=False)
         .said("mostly", mostly)

@@ -12,6 +12,7 @@ from tracetui.analysis.exposed_time import host_copies, host_copies_alone
 from tracetui.analysis.findings.model import Finding, first_of, graded, longest_first
 from tracetui.analysis.peaks import LINKS
 from tracetui.analysis.results import Results
+from tracetui.analysis.verdict import PARTS
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
 from tracetui.trace.model import I64
@@ -107,9 +108,9 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
     alone = host_copies_alone(trace)
     if not alone.devices:
         return
-    low, high, what = _stretches(results)
-    time = int(alone.within(low, high).sum())
-    whole = int((high - low).sum()) * len(results.gaps().devices)
+    low, high = _stretches(results)
+    verdict = results.verdict()
+    whole, time = verdict.judged, dict(zip(PARTS, verdict.parts, strict=False)).get("copies", 0)
     if not whole or time < EXPOSED_SHARE * whole:
         return
     at = results.work()[host_copies(trace)[results.work()]]
@@ -126,7 +127,7 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
     yield Finding(
         "exposed_copies",
         "high" if time > 0.5 * whole else "medium" if time > 0.2 * whole else "low",
-        f"Copies while nothing computes take {share(time / whole)} of {what}",
+        f"Copies while nothing computes take {share(time / whole)} {verdict.of()}",
         f"{plural(len(at), 'copy', 'copies')} ({', '.join(ways)}) {verb(len(at), 'run')} for "
         f"{duration(time)} while no kernel runs on the device, the longest for {duration(spent.max())}. "
         f"{reached}Copies from and to the host have engines of their own: kernels of another stream can run "
@@ -166,14 +167,14 @@ def slow_copies(results: Results) -> Iterator[Finding]:
     )
 
 
-def _stretches(results: Results) -> tuple[I64, I64, str]:
-    """(starts, ends) of the steps' windows, or of the whole scope, and a name for them."""
+def _stretches(results: Results) -> tuple[I64, I64]:
+    """(starts, ends) of the steps' windows, or of the whole scope."""
     rows = results.steps().rows if results.is_whole else ()
     if results.scope.kind == "step":
         rows = (results.steps().rows[results.scope.step],)
     windows = [row.window for row in rows] or [results.span]
     low, high = np.array(windows, dtype=np.int64).T
-    return low, high, "the time" if not rows else "the steps" if results.is_whole else "the step"
+    return low, high
 
 
 class _Rate(NamedTuple):

@@ -92,8 +92,7 @@ def idle_time(results: Results) -> Iterator[Finding]:
     """A device that is idle for less than half of its time, but for enough of it to look at."""
     verdict = results.verdict()
     for idle in _idle(results):
-        said = idle.busy_share == LITTLE_USE and verdict.verdict == "overhead-bound"
-        if LITTLE_USE <= idle.busy_share <= 1 - IDLE_SHARE and not said:
+        if LITTLE_USE <= idle.busy_share <= 1 - IDLE_SHARE:
             device, part = capital(results.device_text(idle.gaps)), 1 - idle.busy_share
             yield Finding(
                 "idle_time",
