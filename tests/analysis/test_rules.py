@@ -259,7 +259,7 @@ def test_exposed_copies_of_a_step_and_of_a_range(tmp_path: Path) -> None:
         "whole": ["Copies while nothing computes take 10% of the steps"],
         "first": ["Copies while nothing computes take 15% of the step"],
         "second": [],
-        "range": ["Copies while nothing computes take 60% of the time"],
+        "range": ["Copies while nothing computes take 60% of the range"],
     }
 
 

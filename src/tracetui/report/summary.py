@@ -203,7 +203,7 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
         *([] if results.is_whole else [[(f"only {results.scope.label}", "warn")]]),
         [],
         *_beside((word[0].upper() + word[1:], VERDICT_STYLE[word]), (numbers, ""), 3, width),
-        *([(f"  {part}", "dim")] for part in wrap(reason, width - 2)),
+        *([(f"  {part}", "dim")] for part in wrap(reason, min(width, 102) - 2)),
         *_time_lines(summary, width),
     ]
     for report in summary.gaps:

@@ -268,7 +268,7 @@ def verdict_json(verdict: Verdict) -> Record:
 def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
     """A line per step, then the time outside, then the whole. `limit`: most steps, 0 for all."""
     # Narrow terminals drop the least important columns.
-    left_out = {"launches", "communication", "copy"} if width < 100 else set()
+    left_out = {"launches", "communication", "copy"} if width < 102 else set()
     if left_out and any(row.communication for row in steps.rows):
         left_out = left_out - {"communication"} | {"kernels"}
     if steps.whole.busy == 0:  # a trace of the CPU alone
@@ -308,7 +308,9 @@ def steps_markdown(steps: Steps, limit: int = 0) -> str:
     of_cpu = _of_cpu(rows)
     columns = pick(step_columns(rows), f"label window_length {of_cpu} unusual" if of_cpu else TEXT)
     table = markdown_table(columns, range(len(rows)))
-    return f"{table}\n{markdown.cell(text)}\n" if text else table
+    starred = any(row.verdict.left_out for row in rows)
+    notes = [markdown.cell(note) for note in (NOT_COUNTED if starred else "", text) if note]
+    return "\n".join([table, *(f"{note}\n" for note in notes)])
 
 
 def _text_rows(steps: Steps, limit: int) -> list[StepRow]:
