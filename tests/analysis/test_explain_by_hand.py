@@ -42,12 +42,32 @@ def test_bound_by_memory(tmp_path: Path) -> None:
     assert "bound by memory" not in why(ran(tmp_path, "aten::add", ADD, 4.370), ADD)
 
 
+def test_what_the_cache_gave(tmp_path: Path) -> None:
+    """12.58 MB in 2.6 us are 4,840 GB/s: the memory has 4,800."""
+    said = why(ran(tmp_path, "aten::add", ADD, 2.6), ADD)
+    assert "bound by memory" not in said
+    assert "more than the 4.80 TB/s of the H200 SXM's memory: part of it came from the L2 cache" in said
+
+
 def test_far_from_the_peak(tmp_path: Path) -> None:
     """268 MFLOP at 0.3 of 989.5 TFLOP/s take 0.9043 us."""
     assert "of the peak" not in why(ran(tmp_path, "aten::mm", GEMM, 0.904), GEMM)
     assert "It reaches 30% of the peak: this shape (1024 x 256 x 512)" in why(
         ran(tmp_path, "aten::mm", GEMM, 0.905), GEMM
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (GEMM, "this shape (1024 x 256 x 512) may hold"),
+        (GEMM.replace("sm90", "sm80"), "it is code for sm80, and does without what this device has on top"),
+        ("ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x3_tn", "it is code for ampere"),
+        ("ampere_sgemm_128x64_tn", "this shape (1024 x 256 x 512) may hold"),  # no tensor cores anywhere
+    ],
+)
+def test_code_for_an_older_device(tmp_path: Path, name: str, said: str) -> None:
+    assert said in why(ran(tmp_path, "aten::mm", name, 30), name)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +102,18 @@ def test_longer_than_its_like(tmp_path: Path) -> None:
     assert not said(30, 20)
 
 
+@pytest.mark.parametrize(
+    ("mine", "theirs", "told"), [((8, 1, 1), (8, 1, 1), True), ((8, 1, 1), (4, 1, 1), False)]
+)
+def test_calls_that_do_other_work_are_no_measure(
+    tmp_path: Path, mine: tuple[int, ...], theirs: tuple[int, ...], told: bool
+) -> None:
+    events = [kernel(100 * i, 30 if i == 0 else 20, i, name="k") for i in range(3)]
+    for event, grid in zip(events, (mine, theirs, theirs), strict=True):
+        event["args"]["grid"] = list(grid)
+    assert ("times the median of its" in why(trace_of(tmp_path, *events), "k")) == told
+
+
 def test_when_it_started(tmp_path: Path) -> None:
     events = [launch(0, 1), kernel(10, 20, 1, name="first"), launch(20, 2), kernel(30, 2, 2, name="queued")]
     events += [launch(50, 3), kernel(60, 5, 3, name="waited")]
@@ -98,6 +130,16 @@ def test_when_it_started(tmp_path: Path) -> None:
     assert "It starts 10.0 µs after its launch began" in why(trace, "first")  # the first slice of all
 
 
+def test_a_launch_that_waits_for_the_queue(tmp_path: Path) -> None:
+    full = cpu("Command Buffer Full", 12, 80, cat="overhead") | {"pid": -1, "tid": 0}
+    trace = trace_of(tmp_path, cpu("aten::mm", 5, 100), launch(10, 1, 90), kernel(200, 5, 1), full)
+    assert "For 80.0 µs of it a launch waits: the device's queue is full." in why(trace, "cudaLaunchKernel")
+    assert "a launch waits" in why(trace, "aten::mm")
+    assert "the profiler's own work" not in why(trace, "aten::mm")
+    longer = trace_of(tmp_path, cpu("aten::mm", 5, 900), launch(10, 1, 90), kernel(990, 5, 1), full)
+    assert "a launch waits" not in why(longer, "aten::mm")
+
+
 def test_where_an_op_s_time_goes(tmp_path: Path) -> None:
     def parts(*children: Event) -> Any:
         trace = trace_of(tmp_path, cpu("aten::linear", 0, 100), *children)
@@ -107,7 +149,7 @@ def test_where_an_op_s_time_goes(tmp_path: Path) -> None:
     assert parts(cpu("aten::mm", 10, 80)).why == ()
     found = parts(cpu("aten::mm", 10, 40.5), cpu("aten::t", 51, 20), cpu("aten::t", 72, 21))
     assert found.why == (
-        "Hardly any of its time is its own: the largest part goes to aten::t (2 calls, 41.0 µs).",
+        "Hardly any of its time is its own. Of what it calls, aten::t takes most (2 calls, 41.0 µs).",
     )
     with pytest.raises(IndexError):
         explain(trace_of(tmp_path, cpu("a", 0, 1)), 1)
@@ -203,3 +245,49 @@ def test_the_work_of_an_op_is_told_for_a_kernel_that_does_it(tmp_path: Path) -> 
 )
 def test_the_type_of_a_kernel_that_nobody_knows(arguments: str, dtype: str | None) -> None:
     assert decode(f"void library::thing<{arguments}>(int)").dtype == dtype
+
+
+CUB = "void at_cuda_detail::cub::Device{}Kernel<int>(int)"
+BACKWARD = (
+    "fmha_cutlassB_f16_aligned_64x64_k64_sm80(PyTorchMemEffAttention::AttentionBackwardKernel<int>::Params)"
+)
+RANDOM = "void at::native::(anonymous namespace)::distribution_elementwise_grid_stride_kernel<float, 4>(long)"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (CUB.format("SelectSweep"), "It picks elements"),
+        (CUB.format("Scan"), "Running sums"),
+        (
+            "void at::native::tensor_kernel_scan_innermost_dim<float, std::plus<float> >(float*)",
+            "Running sums",
+        ),
+        (CUB.format("Reduce"), "A reduction: many elements become one."),
+        (BACKWARD, "The backward of attention"),
+        (RANDOM, "It writes random numbers"),
+    ],
+)
+def test_what_a_kernel_does_within_its_kind(tmp_path: Path, name: str, said: str) -> None:
+    assert " ".join(explain(trace_of(tmp_path, kernel(0, 5, 1, name=name)), 0).what).startswith(said)
+
+
+@pytest.mark.parametrize("name", ["Context Sync", "Stream Sync", "Event Sync", "Stream Wait Event"])
+def test_marks_of_synchronisation_keep_their_names(name: str) -> None:
+    """They are no functions with a type before the name."""
+    assert decode(name).short == name
+    assert decode(f"void {name.replace(' ', '_')}(int)").short == name.replace(" ", "_")
+
+
+@pytest.mark.parametrize(
+    ("name", "short", "kind"),
+    [
+        ("CopyHostToDevice", "memcpy HtoD", "memcpy"),
+        ("CopyDeviceToDevice", "memcpy DtoD", "memcpy"),
+        ("FillBuffer", "memset", "memset"),
+        ("CopyHostToDeviceKernel", "CopyHostToDevice", "copy"),
+        ("_attn_fwd", "attn_fwd", "attention"),
+    ],
+)
+def test_copies_of_roctracer_and_attention_in_triton(name: str, short: str, kind: str) -> None:
+    assert (decode(name).short, decode(name).kind) == (short, kind)

@@ -13,6 +13,7 @@ from tests.kineto import Event, cpu, launch, trace_of
 
 from tracetui.analysis.averages import averages
 from tracetui.analysis.chain import launch_chain
+from tracetui.analysis.explain import explain
 from tracetui.analysis.flow import place_of
 from tracetui.analysis.graphs import TITLE, module_of, with_module_lanes
 from tracetui.analysis.launches import find_launches
@@ -173,6 +174,15 @@ def test_the_finding_on_graphs_knows_whether_they_are_annotated(tmp_path: Path) 
     advice = next(finding.advice for finding in sample if finding.rule == "cuda_graphs")
     assert by_module not in advice
     assert "Per-op tables cannot divide a graph's time" in advice
+
+
+def test_idle_time_between_two_nodes_is_no_launch(tmp_path: Path) -> None:
+    trace = annotated(tmp_path)
+    at = {trace.name_of(i): i for i in reversed(range(len(trace)))}
+    said = " ".join(explain(trace, at["k2"]).why)
+    assert "The device stood idle for 1.00 µs between the node before it and this one." in said
+    assert "on its way" not in said
+    assert "between the node" not in " ".join(explain(trace, at["k1"]).why)
 
 
 def test_the_delay_of_a_graph_is_that_of_its_first_node(tmp_path: Path) -> None:

@@ -383,3 +383,19 @@ def test_letters_of_tensile_and_nccl() -> None:
 )
 def test_letters_of_strange_names(name: str) -> None:
     assert all(part in name and meaning for part, meaning in letters(decode(name)))
+
+
+def test_only_products_of_trtllm_gen_are_read_as_such() -> None:
+    name = (
+        "{}_Bfloat16_E4m3E4m3_Fp32_t128x8x128u2_s8_et64x8_m64x8x32_c1x1x1_rM_TN_transOut_noShfl_dsFp8_sm100f"
+    )
+    bmm, gemm, other = (decode(name.format(word)) for word in ("bmm", "gemm", "scan"))
+    assert bmm.family == gemm.family != other.family
+    assert bmm.kind == gemm.kind == "gemm" != other.kind
+
+
+def test_the_type_of_an_attention_kernel_may_stand_far_behind() -> None:
+    sizes = "cute::tuple<cute::C<128>, cute::C<128> >, " * 30
+    name = f"void cutlass::device_kernel<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<2, {sizes}cutlass::{{}}> > >(int)"
+    assert decode(name.format("bfloat16_t")).dtype == "bf16"
+    assert decode(name.format("half_t")).dtype == "fp16"

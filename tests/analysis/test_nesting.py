@@ -64,3 +64,14 @@ def test_sums_are_exact(pairs: list[tuple[int, int]]) -> None:
 def test_top_of_a_chain() -> None:
     parent = np.array([-1, 0, 1, 2, 0])
     assert top_of(parent, np.array([False, True, True, False, False])).tolist() == [0, 0, 0, 3, 4]
+
+
+def test_an_interval_of_no_length_lies_in_what_ends_after_it() -> None:
+    def found(*intervals: tuple[int, int]) -> list[int]:
+        start, end = (np.array(times, dtype=np.int64) for times in zip(*intervals, strict=True))
+        return [int(i) for i in parents(np.zeros(len(start), dtype=np.int32), start, end)]
+
+    assert found((0, 10), (10, 10)) == [-1, -1]
+    assert found((0, 10), (9, 9)) == [-1, 0]
+    assert found((0, 10), (10, 12), (10, 10)) == [-1, -1, 1]
+    assert found((0, 20), (2, 10), (10, 10), (10, 10)) == [-1, 0, 0, 0]

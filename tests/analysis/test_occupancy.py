@@ -79,3 +79,76 @@ def test_the_most_blocks_of_an_architecture(major: int, minor: int, blocks: int)
     assert found is not None
     assert (found.blocks, found.warps) == (blocks, blocks)
     assert residency(tiny, H200 | {"warpSize": 64}) is None
+
+
+def fits(block: int, device: dict[str, Any] | None = None, **kernel: Any) -> tuple[int, int, float] | None:
+    """(blocks, warps, occupancy) on an H200, but for what `device` says, of a kernel that asks for this."""
+    args = {"registers per thread": 0, "shared memory": 0, "grid": [132 * 64, 1, 1], "block": [block, 1, 1]}
+    args |= {name.replace("_", " "): value for name, value in kernel.items()}
+    found = residency(args, H200 | (device or {}))
+    return (found.blocks, found.warps, found.occupancy) if found else None
+
+
+PASCAL = {"computeMajor": 6, "sharedMemPerMultiprocessor": 65536}
+TURING = {
+    "computeMajor": 7, "computeMinor": 5, "maxThreadsPerMultiprocessor": 1024,
+    "sharedMemPerMultiprocessor": 65536,
+}  # fmt: skip
+
+
+def test_the_limits_of_blocks_threads_and_registers() -> None:
+    assert fits(1024) == (2, 64, 1.0)
+    assert fits(1025) == (1, 33, 1025 / 2048)  # 33 warps, the last with one thread
+    assert fits(32) == (32, 32, 0.5)
+    assert fits(1024, TURING) == (1, 32, 1.0)
+    assert fits(1056, TURING) is None
+    # 48 registers are 1,536 a warp; a quarter of the 65,536 holds 10 of these, a half 21.
+    assert fits(64, registers_per_thread=48) == (20, 40, 20 / 32)
+    assert fits(64, PASCAL, registers_per_thread=48) == (21, 42, 21 / 32)
+    assert fits(64, PASCAL | {"computeMinor": 1}, registers_per_thread=48) == (20, 40, 20 / 32)
+    assert fits(64, registers_per_thread=41) == (20, 40, 20 / 32)  # a warp's come in units of 256
+    assert fits(64, registers_per_thread=40) == (24, 48, 24 / 32)
+    assert fits(1024, registers_per_thread=64) == (1, 32, 0.5)
+    assert fits(1024, registers_per_thread=65) is None
+
+
+def test_the_limits_of_shared_memory() -> None:
+    # 1,024 bytes are the system's, and blocks get units of 128: (57,344 + 1,024) * 4 = 233,472.
+    assert fits(64, shared_memory=57_344) == (4, 8, 4 / 32)
+    assert fits(64, shared_memory=57_345) == (3, 6, 3 / 32)
+    assert fits(64, shared_memory=232_448) == (1, 2, 1 / 32)
+    assert fits(64, shared_memory=232_449) is None
+    # Older ones have units of 256 and no reserve.
+    assert fits(64, TURING, shared_memory=16_384) == (4, 8, 1 / 4)
+    assert fits(64, TURING, shared_memory=16_385) == (3, 6, 3 / 16)
+    assert fits(64, TURING) == (16, 32, 1.0)
+    assert fits(64, {"computeMajor": 8}, shared_memory=57_345) == (3, 6, 3 / 32)
+
+
+def test_a_grid_that_is_too_small() -> None:
+    assert fits(1024, grid=[66, 1, 1]) == (2, 64, 0.25)
+    assert fits(1024, grid=[66, 2, 3]) == (2, 64, 1.0)
+    assert fits(256, grid=[11, 12, 2]) == (8, 64, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "device", "known"),
+    [
+        ({}, {"computeMajor": 5}, True),
+        ({}, {"computeMajor": 4}, False),
+        ({}, {"computeMajor": 19}, True),
+        ({}, {"computeMajor": 20}, False),
+        ({}, {"numSms": 1}, True),
+        ({}, {"numSms": 0}, False),
+        ({"registers_per_thread": -1}, {}, False),
+        ({"registers_per_thread": True}, {}, False),
+        ({"registers_per_thread": 16.0}, {}, False),
+        ({"grid": [0, 1, 1]}, {}, False),
+        ({"grid": [(1 << 40) - 1, 1, 1]}, {}, True),
+        ({"grid": [1 << 40, 1, 1]}, {}, False),
+        ({"grid": "1"}, {}, False),
+        ({"grid": None}, {}, False),
+    ],
+)
+def test_odd_numbers_give_nothing(kernel: dict[str, Any], device: dict[str, Any], known: bool) -> None:
+    assert (fits(64, device, **kernel) is not None) is known

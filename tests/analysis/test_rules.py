@@ -643,6 +643,17 @@ def test_slow_copies(tmp_path: Path, gbps: float, told: str) -> None:
     assert found(unknown, "slow_copies") is None
 
 
+def test_slow_copies_are_those_of_pinned_memory_and_the_host(tmp_path: Path) -> None:
+    others = [
+        memcpy(3000, 700, 3, "HtoD (Pageable -> Device)"),
+        memcpy(4000, 600, 4, "DtoD (Device -> Device)"),
+    ]
+    events = [launch(95, 1, name="cudaMemcpyAsync"), memcpy(100, 1000, 1), *others, *run(5200, 500, 2)]
+    finding = found(trace_of(tmp_path, *events, **A10), "slow_copies")
+    assert finding is not None
+    assert finding.numbers["copy_ns"] == 1_000_000
+
+
 def test_what_stands_first(tmp_path: Path) -> None:
     """Of one severity, what takes most of the time; a piece of evidence stands once."""
     trace = trace_of(

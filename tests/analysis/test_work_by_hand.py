@@ -57,6 +57,15 @@ def test_products(made: Callable[[], Work], flops: int, moved: int, shape: str) 
     assert 2 * found.batch * found.m * found.k * found.n == flops
 
 
+def test_the_tensor_that_an_op_writes_to_is_not_read() -> None:
+    """`aten::div(self, other, out)`: two are read, one is written."""
+    shape, float_and = [4, 8], ["float", "float", BF16]
+    assert work("div", shape, shape).bytes == work("div", shape, shape, shape).bytes == 2 * 3 * 32
+    assert work("div", shape, shape, shape, types=float_and).bytes == 32 * (4 + 4 + 2)
+    assert work("relu", shape, shape).bytes == 2 * 2 * 32
+    assert work("where", shape, shape, shape, types=["bool", BF16, BF16]).bytes == 32 * (1 + 2 + 2 + 2)
+
+
 @pytest.mark.parametrize("zero", ["0", "0.0", "0."])
 def test_a_product_that_adds_nothing_reads_nothing_more(zero: str) -> None:
     shapes = ([3, 7], [3, 5], [5, 7], [], [])

@@ -49,7 +49,9 @@ def pids_told(lines: list[str]) -> list[int]:
 
 @torch
 @linux
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [getattr(signal, s) for s in ("SIGINT", "SIGTERM", "SIGQUIT") if hasattr(signal, s)]
+)
 def test_a_signal_ends_everything(sleeper: str, tmp_path: Path, number: signal.Signals) -> None:
     process = cli(sleeper, cwd=tmp_path)
     lines = []

@@ -117,6 +117,11 @@ def test_table_groups(group: str) -> None:
     assert run("table", EAGER, "--group", group, "--markdown").exit_code == 0
 
 
+def test_a_trace_without_modules_says_so() -> None:
+    assert "no modules: record it with with_stack=True" in run("table", EAGER, "--group", "module").stderr
+    assert run("table", EAGER, "--group", "op").stderr == ""
+
+
 def test_table_by_shape_shows_the_shapes() -> None:
     rows = loads(run("table", EAGER, "--json", "--group", "shape").stdout)
     shapes = {row["group"] for row in rows if row["name"] == "aten::mm"}

@@ -265,3 +265,21 @@ def test_memory_stays_bounded_when_little_becomes_much(encoding: Any, tmp_path: 
             stream.close()
     assert size > 1 << 25
     assert diagnostics.found
+
+
+def test_salvage_goes_up_to_the_very_byte(library: str, text: bytes, tmp_path: Path) -> None:
+    """All that the standard library gives, fed byte by byte up to the one at which it fails."""
+    data = gzip.compress(text)
+    path = tmp_path / "t"
+    for at in range(30, len(data) - 8, len(data) // 40):
+        damaged = data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
+        inflater, expected = zlib.decompressobj(31), b""
+        try:
+            for i in range(len(damaged)):
+                expected += inflater.decompress(damaged[i : i + 1])
+        except zlib.error:
+            pass
+        path.write_bytes(damaged)
+        with path.open("rb", buffering=0) as file:
+            decoder = blocks.Blocks(gzip_encoding._MEMBERS, file, Diagnostics())
+            assert b"".join(iter(decoder.next, b"")) == expected

@@ -1,10 +1,12 @@
 """Damaged copies of real traces: never a crash, never a hang, and no event lost whose own bytes are whole.
 
-The mutants are the same in every run. TRACETUI_FUZZ=20000 tries more of them, TRACETUI_FUZZ_SEED others.
+The mutants are the same in every run. TRACETUI_FUZZ=50000 tries more of them, TRACETUI_FUZZ_SEED others; with
+it, each may take `SECONDS` and `MEGABYTES` more than the sound file, and the worst are printed (`pytest -s`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
@@ -12,7 +14,7 @@ import random
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -22,6 +24,8 @@ import pytest
 from tracetui.trace import Trace, TraceError, load
 
 MUTANTS = int(os.environ.get("TRACETUI_FUZZ", "2000"))
+BY_HAND = "TRACETUI_FUZZ" in os.environ
+SECONDS, MEGABYTES = 2.0, 500.0
 SEED = int(os.environ.get("TRACETUI_FUZZ_SEED", "20261121"))
 DATA = Path(__file__).resolve().parent.parent / "data"
 _STRUCTURAL = b'{}[]",:\\\n \x00\xff'
@@ -179,6 +183,57 @@ def missing(trace: Trace, slices: Counter[tuple[str, int, int]], phases: Counter
 SHARDS = 8
 
 
+def peak() -> float:
+    """Most memory that this process has had since `reset_peak`, MB."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def reset_peak() -> None:
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+@dataclass
+class Cost:
+    """What opening a file took."""
+
+    seconds: float
+    megabytes: float
+    what: str
+
+
+class Meter:
+    """Measures each opening, and keeps the worst."""
+
+    def __init__(self) -> None:
+        self.worst = {"seconds": Cost(0, 0, ""), "megabytes": Cost(0, 0, "")}
+
+    @contextlib.contextmanager
+    def measure(self, what: str, sound: Cost | None = None) -> Iterator[Cost]:
+        """With `sound`, the bounds beyond its cost are checked."""
+        cost = Cost(0, 0, what)
+        if BY_HAND:
+            reset_peak()
+        before, begun = peak() if BY_HAND else 0, time.process_time()
+        try:
+            yield cost
+        finally:
+            cost.seconds = time.process_time() - begun
+            cost.megabytes = peak() - before if BY_HAND else 0
+        if BY_HAND and sound is not None:
+            for of, bound in (("seconds", SECONDS), ("megabytes", MEGABYTES)):
+                beyond = getattr(cost, of) - getattr(sound, of)
+                if beyond > getattr(self.worst[of], of):
+                    self.worst[of] = Cost(beyond if of == "seconds" else 0, beyond, what)
+                assert beyond <= bound, f"{what}: {beyond:.2f} {of} more than the sound file"
+
+    def report(self) -> str:
+        return ", ".join(f"{getattr(c, of):.2f} {of} ({c.what})" for of, c in self.worst.items())
+
+
 @pytest.mark.parametrize("size", [None, 2000], ids=["ordinary chunks", "small chunks"])
 @pytest.mark.parametrize("shard", range(SHARDS // 2))
 def test_mutants(shard: int, size: int | None, tmp_path: Path, load_in: Callable[..., Trace]) -> None:
@@ -187,6 +242,12 @@ def test_mutants(shard: int, size: int | None, tmp_path: Path, load_in: Callable
     lines = [spans_of_lines(text) for text in texts]
     path = tmp_path / "mutant.json"
     opened = refused = 0
+    meter, sound = Meter(), list[Cost]()
+    for i, text in enumerate(texts):
+        path.write_bytes(text)
+        with meter.measure(f"sound file {i}") as cost:
+            load(path) if size is None else load_in(path, size)
+        sound.append(cost)
     first = shard * 2 + (size is not None)
     for number in range(first, MUTANTS, SHARDS):
         rng = random.Random(SEED * 1_000_003 + number)
@@ -196,21 +257,23 @@ def test_mutants(shard: int, size: int | None, tmp_path: Path, load_in: Callable
         zipped = rng.random() < 0.1
         path.write_bytes(gzip.compress(mutant, 1) if zipped else mutant)
         slices, phases = whole_events(events[which], pieces)
-        begun = time.perf_counter()
         try:
-            trace = load(path) if size is None else load_in(path, size)
+            with meter.measure(f"mutant {number}", sound[which]) as cost:
+                trace = load(path) if size is None else load_in(path, size)
         except TraceError as error:
             if slices or not str(error).isprintable():
                 pytest.fail(f"mutant {number} was refused: {error!r}")
             refused += 1
             continue
         opened += 1
-        assert time.perf_counter() - begun < 20, f"mutant {number} took too long"
+        assert cost.seconds < 20, f"mutant {number} took too long"
         lost = missing(trace, slices, phases)
         assert not lost, f"mutant {number} lost {lost}, though their bytes are whole"
         for i in range(0, len(trace), 50):
             assert trace.event(i).get("ts") is not None
     assert opened > 10 * refused
+    if BY_HAND:
+        print(f"\n{opened + refused} mutants; worst beyond the sound file: {meter.report()}")
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -8,12 +8,18 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.kineto import Event, cpu, kernel, launch, trace_of
+from rich.cells import cell_len
+from tests.kineto import Event, cpu, kernel, launch, step, trace_of
 
+from tracetui.analysis.results import Results
 from tracetui.analysis.steps import summarize_steps
 from tracetui.cli.main import main
 from tracetui.report.facts import event_facts
+from tracetui.report.findings import findings_lines
+from tracetui.report.gaps import gaps_lines
+from tracetui.report.summary import summarize, summary_lines
 from tracetui.tables.jsonable import share
+from tracetui.tables.lines import plain_text
 from tracetui.tables.steps import steps_lines
 from tracetui.trace import load
 from tracetui.trace.memory import memory_records
@@ -96,6 +102,61 @@ def test_screens_of_any_width(
     if width == 200:  # sentences are not read in lines of any length
         prose = [line for line in lines if line.endswith((".", ",")) and "  " not in line.strip()]
         assert all(len(line) <= 104 for line in prose)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+def test_sentences_about_gaps_are_wrapped_not_cut(tmp_path: Path, width: int) -> None:
+    """Six causes: in no width does an ellipsis stand in one."""
+    busy = cpu("Activity Buffer Request", 5, 300, cat="overhead", tid=0, pid=-1)
+    events = [cpu("aten::mm", 0, 400), launch(310, 1), kernel(320, 5, 1), launch(420, 2), kernel(600, 5, 2)]
+    trace = trace_of(tmp_path, busy, *events, deviceProperties=[{"id": 0, "name": "NVIDIA H200"}])
+    text = plain_text(gaps_lines(Results(trace), width)).partition("\nLongest")[0]
+    assert "…" not in text
+    assert all(cell_len(line) <= width for line in text.splitlines())
+    assert "profiler itself was at work" in " ".join(text.split())
+
+
+def test_evidence_keeps_its_times(tmp_path: Path) -> None:
+    """A long name gives way, from the same place in each line."""
+    name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    events = [cpu(name, 123_456.0 * i, 100_000, cat="user_annotation") for i in range(3)]
+    work = [
+        e for i in range(3) for e in (launch(123_456.0 * i + 110_000, i), kernel(123_456 * i + 111_000, 9, i))
+    ]
+    lines = plain_text(findings_lines(Results(trace_of(tmp_path, *events, *work)), 80)).splitlines()
+    told = [line for line in lines if line.startswith("  > enumerate")]
+    assert told
+    assert all(line.endswith("µs, 100 ms") and " at " in line for line in told)
+    assert all(cell_len(line) <= 80 for line in told)
+
+
+def test_idle_time_of_two_devices_is_said_to_be_a_sum(tmp_path: Path) -> None:
+    def of(device: int, start: float, n: int) -> Event:
+        event = kernel(start, 2, n, pid=device)
+        return event | {"args": event["args"] | {"device": device}}
+
+    marks = [step(0, 0, 100), step(1, 100, 100)]
+    runs = [e for n, at in enumerate((10, 90, 110, 190)) for e in (launch(at - 8, n, 1), of(0, at, n))]
+    text = plain_text(steps_lines(Results(trace_of(tmp_path, *marks, *runs)).steps(), 80))
+    assert "over all devices" not in text
+    both = [
+        e for n, at in enumerate((12, 92, 112, 192)) for e in (launch(at - 8, n + 9, 1), of(1, at, n + 9))
+    ]
+    text = plain_text(steps_lines(Results(trace_of(tmp_path, *marks, *runs, *both)).steps(), 80))
+    assert "idle: the sum over all devices" in text
+
+
+def test_the_first_names_of_a_summary(tmp_path: Path) -> None:
+    """A step's own time is of no op; kernels that look alike are told apart."""
+    top = summarize(Results(trace_of(tmp_path, step(0, 0, 100), cpu("aten::mm", 20, 10))))
+    assert [top.table.names[i] for i in top.top] == ["aten::mm"]
+    alike = [GEMM, GEMM.replace("segment_k_off", "split_k")]
+    runs = [
+        e for n, name in enumerate(alike) for e in (launch(40 * n, n), kernel(40 * n + 10, 5, n, name=name))
+    ]
+    text = plain_text(summary_lines(summarize(Results(trace_of(tmp_path, *runs))), 80))
+    assert "gemm bf16 128x128 tn · segment" in text
+    assert "gemm bf16 128x128 tn · split" in text
 
 
 def test_memory_in_the_details(tmp_path: Path) -> None:

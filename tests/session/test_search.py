@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -62,12 +64,56 @@ def test_queries(trace: Trace, query: str, names: list[str]) -> None:
     assert [trace.name_of(search.event(place).slice) for place in range(len(search))] == names
 
 
-@pytest.mark.parametrize("query", ["/(/", "dur:100us", "/" + "a" * 300 + "/"])
+@pytest.mark.parametrize(
+    "query", ["/(/", "dur:100us", "/" + "a" * 300 + "/", "/(?=a)/", "/\\1/", "/\ud800/", "a " * 2000]
+)
 def test_a_wrong_query_says_so_in_one_line(trace: Trace, query: str) -> None:
     with pytest.raises(QueryError) as caught:
         matches(trace, query)
     assert str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+HALF_TYPED = "/(a+)+$|[^b-d]{2,3}(?P<x>é)\\d\\.*?/"
+
+
+def test_any_beginning_of_an_expression_is_an_answer_or_a_wrong_query(trace: Trace) -> None:
+    for end in range(len(HALF_TYPED) + 1):
+        with contextlib.suppress(QueryError):
+            matches(trace, HALF_TYPED[:end])
+    assert not matches(trace, HALF_TYPED).any()
+
+
+def test_no_expression_takes_long(tmp_path: Path) -> None:
+    """Python's own engine would take years."""
+    path = tmp_path / "t.json"
+    path.write_text(
+        json.dumps([{"ph": "X", "name": "a" * 32 + "!", "pid": 1, "tid": 1, "ts": 1, "dur": 1}] * 2)
+    )
+    found = load(path)
+    for query, count in (("/(a+)+$/", 0), ("/(a|aa)+$/", 0), ("/(.*)*x/", 0), ("/^(a*)*!$/", 2)):
+        assert matches(found, query).sum() == count
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "mm",
+        "^a",
+        "d$",
+        "cuda.*kernel",
+        "[A-F]",
+        "l{2}|g(?:elu|n)",
+        "\\bmm\\b",
+        "\\w+::\\w+",
+        "(?i)GELU",
+        ".",
+        "\\s",
+    ],
+)
+def test_ordinary_expressions_match_as_in_python(trace: Trace, pattern: str) -> None:
+    expected = [bool(re.search(pattern, trace.name_of(i), re.IGNORECASE)) for i in range(len(trace))]
+    assert matches(trace, f"name:/{pattern}/").tolist() == expected
 
 
 def test_words() -> None:

@@ -95,3 +95,12 @@ def test_files_of_a_table_without_records_have_its_columns() -> None:
     assert list(rows) == [["name", "time"], ["c", "7"], ["a", "1500"]]
     assert json.loads(as_json(table, order)) == [{"name": "c", "time": 7}, {"name": "a", "time": 1500}]
     assert as_markdown(table, order) == "| Name | Time |\n|:--|--:|\n| c | 7 |\n| a | 1,500 |\n"
+
+
+def test_no_text_becomes_a_formula() -> None:
+    texts = ["=cmd|' /C calc'!A0", "+1", "-x", "@sum(A1)", "\t=1", "sound", "a=b", ""]
+    made = [{"name": text, "n": -i} for i, text in enumerate(texts)]
+    table = Table((), len(texts), records=lambda order: [made[i] for i in order.tolist()])
+    rows = list(csv.reader(io.StringIO(as_csv(table, np.arange(len(texts))))))
+    assert [row[0] for row in rows[1:]] == ["'" + text for text in texts[:5]] + texts[5:]
+    assert [row[1] for row in rows[1:]] == ["0", *(str(-i) for i in range(1, len(texts)))]

@@ -167,4 +167,4 @@ def test_steps_without_a_device_say_nothing_of_one(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text(json.dumps(events))
     table = steps_table(summarize_steps(load(tmp_path / "t.json")))
     assert [c.key for c in table.columns] == ["label", "window_length", "duration"]
-    assert table.columns[1].text(0) == "8.000"
+    assert table.columns[1].text(0) == "9.000"

@@ -96,7 +96,7 @@ async def long_kernels_only(p: Person) -> None:
 
 async def how_busy_the_gpu_is_in_step_3(p: Person) -> None:
     await p.press("4")
-    await p.see(lambda: "step 3" in p.shown and "34.54%" in p.shown)
+    await p.see(lambda: "step 3" in p.shown and "34.3%" in p.shown)
 
 
 async def what_to_do_about_it(p: Person) -> None:

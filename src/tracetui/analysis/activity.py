@@ -78,7 +78,7 @@ def _overlaps(trace: Trace, ops: I64, low: I64, high: I64) -> tuple[I64, I64, I6
 
 
 def activity_text(trace: Trace, causes: Causes, small: SmallOps, i: int) -> str:
-    """What the CPU was doing in gap i: a slice's short name, `7 ops, most in aten::add`, `no op`, or `-`."""
+    """What the CPU did in gap i: a slice's short name, `7 ops, most in aten::add`, `outside ops`, or `-`."""
     at = int(causes.activity[i])
     name, category = (int(trace.name[at]), int(trace.category[at])) if at >= 0 else (-1, -1)
     host = CAUSES[int(causes.cause[i])] == "host"
@@ -105,4 +105,4 @@ def _text(trace: Trace, name: int, category: int, count: int, most: int, host: b
         return short_name(trace.names[name], trace.categories[category])
     if count:
         return f"{plural(count, 'op')}{MOST}{short_name(trace.names[most], 'cpu_op')}"
-    return "no op" if host else "-"
+    return "outside ops" if host else "-"

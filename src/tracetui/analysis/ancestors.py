@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
 
+from tracetui.analysis.nesting import top_of
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 
+_LEVELS = 64
+"""How many levels are tried one by one, which is fast where a trace is not deeper."""
 Accept = Callable[[I64, I64], Bool]
 """Takes (slices, their positions in the caller's arrays) and returns a mask of the slices to stop at."""
 
@@ -24,24 +28,55 @@ def deepest_at(trace: Trace, lane: I64, time: I64) -> I64:
         mine = np.flatnonzero(lane == i)
         at = np.searchsorted(trace.start[this.first : this.last], time[mine], side="right") - 1
         found[mine] = np.where(at >= 0, at + this.first, -1)
-    return first_up(trace, found, lambda at, of: trace.start[at] + trace.duration[at] > time[of])
+    return first_up(trace, found, lambda at, of: trace.start[at] + trace.duration[at] > time[of], steady=True)
 
 
-def first_up(trace: Trace, at: I64 | I32, accept: Accept) -> I64:
-    """For each slice of `at`: the first of itself, its parent, ... that `accept` takes, or -1. Shape (n,)."""
+def first_up(trace: Trace, at: I64 | I32, accept: Accept, steady: bool = False) -> I64:
+    """For each slice of `at`: the first of itself, its parent, ... that `accept` takes, or -1. Shape (n,).
+
+    `steady`: what is around a slice that is taken would be taken too, so that thousands of levels need not be
+    tried one by one.
+    """
     found = at.astype(np.int64)
     active = np.flatnonzero(found >= 0)
-    while len(active):
+    for level in itertools.count():
+        if not len(active) or (steady and level == _LEVELS):
+            break
         taken = accept(found[active], active)
         active = active[~taken]
         found[active] = trace.parent[found[active]]
         active = active[found[active] >= 0]
+    if len(active):
+        active = active[~accept(found[active], active)]
+        for up in reversed(_leaps(trace.parent)):
+            higher = up[found[active]].astype(np.int64)
+            rise = np.flatnonzero(higher >= 0)
+            rise = rise[~accept(higher[rise], active[rise])]
+            found[active[rise]] = higher[rise]
+        found[active] = trace.parent[found[active]]
     return found
+
+
+def first_marked(trace: Trace, at: I64 | I32, marked: Bool) -> I64:
+    """For each slice of `at`: the first of itself, its parent, ... that is `marked`, or -1. Shape (n,)."""
+    if not len(at) or int(trace.depth.max()) < _LEVELS:
+        return first_up(trace, at, lambda up, _: marked[up])
+    top = top_of(trace.parent.astype(np.int64), ~marked)
+    return np.where(at >= 0, top[at], -1)
+
+
+def _leaps(parent: I32) -> list[I32]:
+    """The ancestors 1, 2, 4, ... levels up, -1 beyond a root. Each of shape (slices,)."""
+    leaps = [parent]
+    while (leaps[-1] >= 0).any():
+        last = leaps[-1]
+        leaps.append(np.where(last >= 0, last[last], np.int32(-1)))
+    return leaps
 
 
 def op_around(trace: Trace, at: I64 | I32) -> I64:
     """The innermost CPU op around each slice, -1 for none. Shape of `at`."""
-    return first_up(trace, trace.parent[at], lambda up, _: trace.kind[up] == Kind.CPU_OP)
+    return first_marked(trace, trace.parent[at], trace.kind == Kind.CPU_OP)
 
 
 def covering(trace: Trace, lane: I64, start: I64, end: I64) -> I64:
@@ -57,4 +92,4 @@ def covering(trace: Trace, lane: I64, start: I64, end: I64) -> I64:
         high = np.minimum(trace.start[at] + trace.duration[at], end[of])
         return np.asarray(2 * (high - low) >= end[of] - start[of], dtype=np.bool_)
 
-    return first_up(trace, inner, covers)
+    return first_up(trace, inner, covers, steady=True)

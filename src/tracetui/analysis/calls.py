@@ -206,8 +206,17 @@ def _totals(parent: I64, own: I64) -> I64:
     total = own.copy()
     at = np.flatnonzero(own)
     value = own[at]
-    while len(at):
+    for _ in range(64):
         at = parent[at]
         at, value = at[at >= 0], value[at >= 0]
+        if not len(at):
+            return total
         np.add.at(total, at, value)
-    return total
+    # Very deep: what has come so far goes on by 1, 2, 4, ... levels.
+    come = np.zeros_like(own)
+    np.add.at(come, at, value)
+    further = come.copy()
+    while len(at := np.flatnonzero((parent >= 0) & (further != 0))):
+        np.add.at(further, parent[at], further[at])
+        parent = np.where(parent >= 0, parent[parent], -1)
+    return total + further - come

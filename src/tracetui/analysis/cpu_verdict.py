@@ -30,6 +30,9 @@ from tracetui.units import duration, plural, share
 CPU_ONLY = "CPU-only"
 """The verdict's word."""
 
+WORTH_NAMING = 0.1
+"""From this share of the time on, the op with the most time of its own is named."""
+
 _COLLECTIVE = re.compile(
     r"(?i)(?:nccl|gloo|mpi|ucc|xccl|ccl|oneccl|hccl):|_?c10d(?:_functional)?::|record_param_comms"
     r"|(?:torch_ccl|oneccl_bindings_for_pytorch|horovod|symm_mem)(?:::|_)"
@@ -160,7 +163,7 @@ def _reason(time: CpuTime, base: str) -> str:
     rest = "outside of ops" if len(parts) == 1 else "none of these"
     said.append(f"{part(time.outside)} is {rest} (Python, waiting, what was not recorded)")
     text = f"Only the CPU was recorded. {', '.join(said)}."
-    if time.top:
+    if time.top and time.top_self >= WORTH_NAMING * time.span:
         calls, took = plural(time.top_calls, "call"), duration(time.top_self)
         text += f" The op with the most time of its own is {time.top}: {took} in {calls}."
     return text

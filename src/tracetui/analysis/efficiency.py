@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tracetui.analysis.ancestors import first_up
+from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.device_work import decoded_names, device_work, op_behind
 from tracetui.analysis.flops import Work, counted, work_of
 from tracetui.analysis.kernels.model import KernelName
@@ -253,7 +253,7 @@ def _on_the_cpu(trace: Trace, limit: int) -> EfficiencyTable:
     """Operators on the CPU: those that call no other counted one, with their own durations."""
     is_counted = (trace.kind == Kind.CPU_OP) & named(trace, counted)[trace.name] & ~trace.implausible
     at = np.flatnonzero(is_counted)
-    around = first_up(trace, trace.parent[at], lambda up, _: is_counted[up])
+    around = first_marked(trace, trace.parent[at], is_counted)
     outer = np.zeros(len(trace), dtype=np.bool_)
     outer[around[around >= 0]] = True
     at = at[~outer[at]]

@@ -12,7 +12,7 @@ from tracetui.analysis.explain_device import Parts, compared, explain_device_eve
 from tracetui.analysis.findings.ops import METADATA_OPS
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.gaps import busy_union
-from tracetui.analysis.initialisation import is_profilers, profilers_work
+from tracetui.analysis.initialisation import is_profilers, profilers_work, queue_full
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
@@ -20,6 +20,9 @@ from tracetui.analysis.select import plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, rate
+
+NOTABLE = 0.1
+"""The least share of an event that is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,14 @@ def _runtime(trace: Trace, i: int) -> Parts:
         if busy:
             wait = duration(trace.duration[i])
             why.append(f"The device works for {duration(busy)} of the {wait} that the CPU waits.")
-    return [what], why + compared(trace, i), facts
+    return [what], why + _waiting_to_launch(trace, i) + compared(trace, i), facts
+
+
+def _waiting_to_launch(trace: Trace, i: int) -> list[str]:
+    waited = _time_within(trace, i, queue_full(trace))
+    if waited < NOTABLE * trace.duration[i] or not waited:
+        return []
+    return [f"For {duration(waited)} of it a launch waits: the device's queue is full."]
 
 
 def _time_within(trace: Trace, i: int, at: I64) -> int:
@@ -112,6 +122,7 @@ def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
     profiler = _time_within(trace, i, profilers_work(trace))
     if profiler:
         why.append(f"{duration(profiler)} of it is the profiler's own work.")
+    why += _waiting_to_launch(trace, i)
     # A collective's annotation has no self time, whatever is inside it.
     if own < 0.2 * trace.duration[i] and trace.duration[children].sum() > 0.8 * trace.duration[i]:
         names, which = np.unique(trace.name[children], return_inverse=True)
@@ -119,10 +130,11 @@ def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
         most = int(np.argmax(time))
         calls = int(np.count_nonzero(which == most))
         spent = duration(time[most]) if calls == 1 else f"{plural(calls, 'call')}, {duration(time[most])}"
-        why.append(
-            "Hardly any of its time is its own: the largest part goes to "
-            f"{short_name(trace.names[int(names[most])], 'cpu_op')} ({spent})."
-        )
+        callee = short_name(trace.names[int(names[most])], "cpu_op")
+        if time[most] >= 0.5 * trace.duration[i]:
+            why.append(f"Hardly any of its time is its own: most of it goes to {callee} ({spent}).")
+        else:
+            why.append(f"Hardly any of its time is its own. Of what it calls, {callee} takes most ({spent}).")
     return what, why + compared(trace, i), facts
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +27,11 @@ SURPLUS_NS = 5_000
 NEGLIGIBLE_NS = 100
 """Shorter gaps are normal between any two kernels."""
 
+_AMOUNTS = ("grid", "block", "bytes", "Input Dims", "Input dims")
+"""What a call's arguments say about how much it has to do."""
+_GENERATIONS = {"maxwell": 5, "pascal": 6, "volta": 7, "turing": 7, "ampere": 8}
+"""Compute capabilities of the architectures that names spell out."""
+
 Parts = tuple[list[str], list[str], list[tuple[str, str]]]
 """(what it is, why it takes its time, labelled figures)."""
 
@@ -35,7 +41,9 @@ def explain_device_event(trace: Trace, i: int) -> Parts:
     name = decode(trace.name_of(i))
     args = trace.args(i)
     op = int(op_behind(trace, np.array([i], dtype=np.int64))[0])
-    what = [glossary.KERNEL_KINDS.get(name.kind, "A kernel."), glossary.FAMILIES.get(name.family, "")]
+    special = (text for of, word, text in glossary.SPECIAL if of == name.kind and word.search(name.short))
+    kind = next(special, glossary.KERNEL_KINDS.get(name.kind, "A kernel."))
+    what = [kind, glossary.FAMILIES.get(name.family, "")]
     if name.kind == "memcpy":
         what = [text for way, text in glossary.COPIES.items() if way in name.short] or what
     if name.ops:
@@ -99,19 +107,35 @@ def _rates(trace: Trace, i: int, name: KernelName, work: Work, facts: list[tuple
         facts.append(("achieved", f"{rate(work.flops / seconds, 'FLOP/s')}{of_peak}"))
     if work.bytes is not None:
         moved = work.bytes / seconds
-        memory = f", {share(moved / 1e9 / peak.bandwidth)} of the {peak.label}'s bandwidth" if peak else ""
+        used = moved / 1e9 / peak.bandwidth if peak else 0.0
+        memory = f", {share(used)} of the {peak.label}'s bandwidth" if peak else ""
         facts[:] = [fact for fact in facts if fact[0] != "memory"]
+        if peak and used > 1:
+            facts.append(("memory", f"{size(work.bytes)} read and written, {rate(moved, 'B/s')}"))
+            limit_of = f"the {rate(peak.bandwidth * 1e9, 'B/s')} of the {peak.label}'s memory"
+            return [f"That is more than {limit_of}: part of it came from the L2 cache."]
         facts.append(("memory", f"{size(work.bytes)} at least, {rate(moved, 'B/s')}{memory}"))
-        if peak and moved / 1e9 / peak.bandwidth >= 0.6:
+        if used >= 0.6:
             return [
                 "It is bound by memory: only moving less data, by fusing it with its neighbours, makes it "
                 "faster."
             ]
     if part is not None and part < 0.3:
         unfit = f"this shape ({work.shape}) may hold too little work, or have the wrong proportions"
-        cause = "" if UNALIGNED in name.notes else f": {unfit}, to fill the device"
-        return [f"It reaches {share(part)} of the peak{cause}."]
+        cause = f": {unfit}, to fill the device"
+        if name.tensor_cores is not False and (older := _made_for(trace, i, name)):
+            cause = f": it is code for {older}, and does without what this device has on top of that"
+        return [f"It reaches {share(part)} of the peak{'' if UNALIGNED in name.notes else cause}."]
     return []
+
+
+def _made_for(trace: Trace, i: int, name: KernelName) -> str:
+    """The architecture in the kernel's name, if its device is of a later generation; else ""."""
+    device = int(device_of(trace)[trace.lane[i]])
+    major = next((p.get("computeMajor") for p in trace.info.devices if p.get("id") == device), None)
+    number = re.fullmatch(r"sm_?(\d{1,2})\d", name.arch or "")
+    made = int(number[1]) if number else _GENERATIONS.get(name.arch or "")
+    return name.arch or "" if made is not None and isinstance(major, int) and made < major else ""
 
 
 def _filling(trace: Trace, i: int, args: Mapping[str, Any], name: KernelName) -> list[str]:
@@ -150,11 +174,15 @@ def _copying(
 
 
 def compared(trace: Trace, i: int) -> list[str]:
-    """A sentence if it takes much longer than most calls of the same name."""
+    """A sentence if it takes much longer than most calls of the same name, unless those do other work."""
     alike = (trace.name == trace.name[i]) & (trace.category == trace.category[i])
-    same = trace.duration[alike & ~trace.implausible]
+    at = np.flatnonzero(alike & ~trace.implausible)
+    same = trace.duration[at]
     usual, mine = float(np.median(same)) if len(same) else 0.0, int(trace.duration[i])
     if len(same) < 3 or mine < LONGER * usual or mine - usual < SURPLUS_NS:
+        return []
+    args, typical = trace.args(i), trace.args(int(at[np.argmin(np.abs(same - usual))]))
+    if any(args.get(key) != typical.get(key) for key in _AMOUNTS):
         return []
     return [
         f"It takes {significant(mine / max(usual, 1), 2)} times the median of its {len(same):,} calls "
@@ -187,12 +215,16 @@ def _timing(trace: Trace, i: int) -> list[str]:
             why.append(f"It was queued behind other work: it {starts}.")
         else:
             why.append(f"It {starts}: nothing was queued, the device waited for it.")
-    if before is not None and start - before >= NEGLIGIBLE_NS:
+    idle = start - before if before is not None else 0
+    if launch >= 0 and trace.launch[last] == launch and NEGLIGIBLE_NS <= idle <= causes.BACK_TO_BACK_NS:
+        node = "node" if "Graph" in trace.name_of(launch) else "event"
+        why.append(f"The device stood idle for {duration(idle)} between the {node} before it and this one.")
+    elif before is not None and idle >= NEGLIGIBLE_NS:
         gap = np.array([before], dtype=np.int64), trace.start[i : i + 1], np.array([i], dtype=np.int64)
         parts = causes.explain(trace, *gap, np.array([last], dtype=np.int64)).parts(0)
-        told = [f"{duration(time)} {glossary.CAUSES[cause]}" for cause, time in parts]
+        told = [f"for {duration(time)} {glossary.CAUSES[cause]}" for cause, time in parts]
         told = told if len(parts) > 1 else [glossary.CAUSES[parts[0][0]]]
-        why.append(f"The device stood idle for {duration(start - before)} before it: {'; '.join(told)}.")
+        why.append(f"The device stood idle for {duration(idle)} before it: {'; '.join(told)}.")
     return why
 
 

@@ -98,13 +98,25 @@ _ATTENTION = {
     "_efficient_attention_backward": _Attention(1, False, 14, 6, _BACKWARD),
 }
 
-_ELEMENTWISE = frozenset(
-    """
-    add sub mul div gelu relu silu sigmoid tanh exp log sqrt rsqrt pow neg abs cos sin erf clamp clamp_min
-    reciprocal leaky_relu hardswish hardsigmoid hardtanh elu softplus mish square addcmul addcdiv lerp where
-    masked_fill threshold_backward gelu_backward silu_backward sigmoid_backward tanh_backward bitwise_and
-    """.split()  # noqa: SIM905
-)
+_ELEMENTWISE = {
+    **dict.fromkeys(
+        (
+            "gelu", "relu", "silu", "sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt", "neg", "abs", "cos",
+            "sin", "erf", "reciprocal", "leaky_relu", "hardswish", "hardsigmoid", "hardtanh", "elu",
+            "softplus", "mish", "square",
+        ),
+        1,
+    ),
+    **dict.fromkeys(
+        (
+            "add", "sub", "mul", "div", "pow", "clamp_min", "bitwise_and", "threshold_backward",
+            "gelu_backward", "silu_backward", "sigmoid_backward", "tanh_backward",
+        ),
+        2,
+    ),
+    **dict.fromkeys(("addcmul", "addcdiv", "lerp", "where", "clamp", "masked_fill"), 3),
+}  # fmt: skip
+"""How many operands they read. A tensor after those is `out`, which is written."""
 
 
 def counted(name: str) -> bool:
@@ -139,7 +151,7 @@ def work_of(name: str, args: Mapping[str, Any]) -> Work | None:
         return _convolution(call, *_CONVOLUTIONS[op])
     if op in _ATTENTION:
         return _attention(call, _ATTENTION[op])
-    return _elementwise(call) if _is_elementwise(op) else None
+    return _elementwise(call, _ELEMENTWISE[op.removesuffix("_")]) if _is_elementwise(op) else None
 
 
 def _base(name: str) -> str:
@@ -251,13 +263,15 @@ def _attention(call: Inputs, what: _Attention) -> Work | None:
     output = batch * heads * queries * dv
     backward = over_d > 1
     traffic = None if item is None else item * (2 * (operands + output) if backward else operands + output)
-    shape = f"{batch} x {heads} heads, {queries} queries, {keys} keys, dimension {d}"
+    asked = f"{queries} {'query' if queries == 1 else 'queries'}"
+    shape = f"{batch} x {heads} heads, {asked}, {keys} keys, dimension {d}"
     shape += (", causal" if causal else "") + (", backward" if backward else "")
     return Work("attention", flops, traffic, call.dtype(what.query), shape)
 
 
-def _elementwise(call: Inputs) -> Work | None:
+def _elementwise(call: Inputs, operands: int) -> Work | None:
     tensors = [i for i in range(len(call.dims)) if call.is_tensor(i)]
+    tensors, given = tensors[:operands], tensors[operands:]
     shapes = [call.dims[i] or () for i in tensors]
     out: Shape | None = ()
     for shape in shapes:
@@ -272,6 +286,7 @@ def _elementwise(call: Inputs) -> Work | None:
         reads = sum(math.prod(shape) * item for shape, item in zip(shapes, sizes, strict=True))
         # A zero-dimensional tensor does not widen the result: bf16 times a double is bf16.
         written = max(item for shape, item in zip(shapes, sizes, strict=True) if shape)
+        written = next((call.item(i) for i in given if call.dims[i] == out), None) or written
         traffic = reads + elements * written
     return Work("elementwise", elements, traffic, call.dtype(tensors[0]), by(out))
 

@@ -24,6 +24,20 @@ KERNEL_KINDS = {
     "slowest rank.",
 }
 
+_SPECIAL = (
+    ("attention", r"\bbwd\b", "The backward of attention in one kernel: it computes the scores again instead "
+     "of reading them."),
+    ("attention", r"dot_do_o|convert_d|combine", "A small step beside attention: it prepares sums for it, or "
+     "puts its parts together."),
+    ("reduction", r"(?:\b|_)(?:scan|cumsum|cumprod)(?:\b|_)", "Running sums (a scan): an output "
+     "element depends on all before it."),
+    ("reduction", r"\b(?:select|unique|partition|compact)\b", "It picks elements and packs them together."),
+    ("reduction", r"\bbwd\b", "The backward of a reduction: a gradient goes to each element that took part."),
+    ("elementwise", r"^random\b", "It writes random numbers, and reads nothing."),
+)  # fmt: skip
+SPECIAL = tuple((kind, re.compile(pattern), text) for kind, pattern, text in _SPECIAL)
+"""Within a kind, by the short name."""
+
 COPIES = {
     "HtoD": "A copy from the host's memory to the device.",
     "DtoH": "A copy from the device to the host's memory.",

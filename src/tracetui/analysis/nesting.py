@@ -60,12 +60,14 @@ def parents(group: I32, start: I64, end: I64) -> I64:
 
 def top_of(parent: I64, marked: Bool) -> I64:
     """For each i, the first of i, parent[i], parent[parent[i]], ... that is not marked (-1 beyond a root)."""
-    top = np.arange(len(parent))
-    active = np.flatnonzero(marked)
+    top = np.where(marked, parent, np.arange(len(parent)))
+    active = np.flatnonzero(marked & (top >= 0))
     while len(active):
-        top[active] = parent[top[active]]
-        at = top[active]
-        active = active[(at >= 0) & marked[at]]
+        # Each round doubles how far the rest have come.
+        up = top[top[active]]
+        moved = up != top[active]
+        top[active] = up
+        active = active[moved & (up >= 0)]
     return top
 
 

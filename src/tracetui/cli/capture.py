@@ -215,14 +215,14 @@ class Stopped(BaseException):
 
 @contextmanager
 def _stop_signals() -> Iterator[None]:
-    """Turn SIGINT (Ctrl+C), SIGTERM and SIGHUP (a closed terminal) into `Stopped`."""
+    """Turn SIGINT (Ctrl+C), SIGTERM, SIGHUP (a closed terminal) and SIGQUIT into `Stopped`."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         for name in names:  # one is enough: we are stopping
             signal.signal(getattr(signal, name), signal.SIG_IGN)
         raise Stopped(number)
 
-    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
     before = {name: signal.signal(getattr(signal, name), stop) for name in names}
     try:
         yield

@@ -51,6 +51,19 @@ def harmless_errors() -> Iterator[None]:
         raise
 
 
+def open_closed_streams() -> None:
+    """Give each standard stream that was closed (`2>&-`) a descriptor, which files opened later would get.
+
+    Nothing can be written to such a standard output: `emit` says so. Errors go nowhere.
+    """
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            with contextlib.suppress(OSError):
+                # The lowest free descriptor, which is this one; standard output cannot be written to.
+                os.open(os.devnull, os.O_RDWR if descriptor == 2 else os.O_RDONLY)
+                setattr(sys, name, open(descriptor, mode, closefd=False))  # noqa: SIM115
+
+
 def write(stream: object, text: str) -> None:
     """Write to a text stream in any encoding: `µs` becomes `us` if the encoding has no µ."""
     from tracetui.ascii_fallback import encodable
@@ -64,12 +77,17 @@ def emit(text: str) -> None:
     try:
         write(sys.stdout, text if text.endswith("\n") or not text else text + "\n")
     except OSError as error:
-        # Python flushes standard output again at exit: send that to /dev/null.
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if error.errno in (errno.EPIPE, errno.EINVAL):
-            sys.exit(0)
-        fail(f"standard output: {error.strerror}")
+        output_failed(error)
+
+
+def output_failed(error: OSError) -> NoReturn:
+    """Exit because standard output cannot be written to: quietly if the reader has left."""
+    # Python flushes standard output again at exit: send that to /dev/null.
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if error.errno in (errno.EPIPE, errno.EINVAL):
+        sys.exit(0)
+    fail(f"standard output: {'is closed' if error.errno == errno.EBADF else error.strerror}")
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import sys
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import click
 
 from tracetui import __version__
-from tracetui.cli.common import harmless_errors, looks
+from tracetui.cli.common import harmless_errors, looks, open_closed_streams, output_failed
 
 COMMANDS = {
     # command: (module, attribute, one line for --help)
@@ -44,6 +45,15 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         with harmless_errors():
             return super().invoke(ctx)
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        open_closed_streams()
+        try:
+            return super().main(*args, **kwargs)
+        except OSError as error:
+            if error.errno != errno.EBADF:
+                raise
+            output_failed(error)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

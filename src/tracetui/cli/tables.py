@@ -18,6 +18,12 @@ FAILED_LIMIT = 3
 """The exit code if a metric is under its limit."""
 
 GROUP_CHOICES = ("name", "shape", "annotation", "module", "kernel", "op")
+UNGROUPED = {
+    "shape": "the trace has no shapes: record it with record_shapes=True",
+    "annotation": "the trace has no annotations: set them with torch.profiler.record_function",
+    "module": "the trace has no modules: record it with with_stack=True",
+}
+"""What is said where no row has anything to be grouped by."""
 SORT_CHOICES = (
     "self_cuda_time_total",
     "self_cpu_time_total",
@@ -142,6 +148,8 @@ def table_command(
     write(lambda: averages_json(table, order, memory), lambda: averages_markdown(table, order, memory), text)
     if chosen_format() == "text" and not len(table):
         click.echo("the trace has no events that PyTorch's table counts", err=True)
+    if chosen_format() == "text" and group in UNGROUPED and not any(table.groups):
+        click.echo(UNGROUPED[group], err=True)
     if chosen_format() == "text" and table.left_out:
         click.echo(f"{table.left_out:,} slices with impossible times are left out", err=True)
 
@@ -195,8 +203,10 @@ def steps_command(trace: str, annotation: str | None, limit: int, scope: str) ->
     """
     loaded = load_or_exit(trace)
     from tracetui.analysis.steps import summarize_steps
+    from tracetui.safe_text import plain
     from tracetui.tables.steps import all_steps_json, steps_from, steps_lines, steps_markdown
 
+    annotation = None if annotation is None else plain(annotation)  # as names are in a trace
     steps = steps_from(summarize_steps(loaded, annotation), parse_scope(loaded, scope, annotation))
     write(
         lambda: all_steps_json(steps),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import stat
 import sys
 from dataclasses import dataclass
@@ -15,6 +17,11 @@ from tracetui.formats.errors import Report, TraceError
 from tracetui.safe_text import plain
 
 BLOCK = 1 << 20
+_SEARCHED = 1 << 26
+"""Bytes of a stream without a brace after which it is no trace."""
+_GIGABYTES = "TRACETUI_SPOOL_GB"
+"""The variable that says how many gigabytes of a stream are copied to a temporary file at most."""
+_MOST = 8.0
 
 
 @dataclass(slots=True)
@@ -49,11 +56,17 @@ def open_source(path: str | Path, progress: Report | None = None) -> Source:
     try:
         file: IO[bytes]
         if name == "-":
+            if sys.stdin is None:
+                raise OSError(errno.EBADF, "is closed")
             file = _spool(sys.stdin.buffer, progress)
         else:
             # Opening a named pipe blocks until somebody writes, as intended.
             file = open(name, "rb", buffering=0)  # noqa: SIM115
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            mode = os.fstat(file.fileno()).st_mode
+            if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+                file.close()
+                raise OSError(errno.EINVAL, "is a device, not a trace")
+            if not stat.S_ISREG(mode):
                 with file:
                     file = _spool(file, progress)
         status = os.fstat(file.fileno())
@@ -61,24 +74,48 @@ def open_source(path: str | Path, progress: Report | None = None) -> Source:
         file.seek(0)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "cannot be read"
-        raise TraceError(f"{shown(name)}: {reason.lower()}") from None
+        # The reasons here are sentences of our own, or the system's, which begin with a capital.
+        raise TraceError(f"{shown(name)}: {reason[:1].lower()}{reason[1:]}") from None
     if not status.st_size:
         file.close()
         raise TraceError(f"{shown(name)}: is empty")
-    encoding = next(e for e in ENCODINGS if e.sniff(head))
-    return Source(name, file, status.st_size, encoding, (status.st_size, status.st_mtime_ns))
+    return Source(name, file, status.st_size, _encoding(head), (status.st_size, status.st_mtime_ns))
+
+
+def _encoding(head: bytes) -> Encoding:
+    return next(e for e in ENCODINGS if e.sniff(head))
 
 
 def _spool(stream: IO[bytes], progress: Report | None) -> IO[bytes]:
-    """Copy a stream to an unnamed temporary file, which is deleted when closed."""
+    """Copy a stream to an unnamed temporary file, which is deleted when closed.
+
+    It gets `_GIGABYTES` at most, and no more than half of what is free on its disk. Raises OSError beyond.
+    """
+    import shutil
     import tempfile  # slow to import, and rarely needed
 
+    wanted = os.environ.get(_GIGABYTES, "")
+    gigabytes = float(wanted) if re.fullmatch(r"\d{1,6}(\.\d{1,3})?", wanted) else _MOST
+    free = shutil.disk_usage(tempfile.gettempdir()).free
+    limit = min(int(gigabytes * 1e9), free // 2)
     file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
-    done = 0
-    while block := stream.read(BLOCK):
-        file.write(block)
-        done += len(block)
-        if progress is not None:
-            progress(done, done)
+    try:
+        done, promising = 0, False
+        while block := stream.read(BLOCK):
+            file.write(block)
+            done += len(block)
+            promising = promising or b"{" in block or (done == len(block) and not _encoding(block).IN_PLACE)
+            if done >= _SEARCHED and not promising:
+                raise OSError(errno.EINVAL, "is not a trace")
+            if done > limit:
+                bound = (
+                    f"{_GIGABYTES} sets another bound" if limit < free // 2 else "the disk has no more room"
+                )
+                raise OSError(errno.EFBIG, f"is longer than {limit / 1e9:.3g} GB: {bound}")
+            if progress is not None:
+                progress(done, done)
+    except BaseException:
+        file.close()
+        raise
     file.seek(0)
     return file

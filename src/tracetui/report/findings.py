@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+
 from tracetui.analysis.findings import Finding
 from tracetui.analysis.results import Results
 from tracetui.cells import fit, wrap
@@ -27,11 +29,13 @@ def _nothing(results: Results) -> str:
     return "No rule has anything to say about this trace." if known else UNKNOWN_EVENTS
 
 
-def _evidence(trace: Trace, finding: Finding) -> list[str]:
+def _evidence(trace: Trace, finding: Finding, width: int = 200) -> list[str]:
+    """Times stay whole: a name gives way."""
     shown = []
     for i in finding.evidence[:SHOWN]:
         at, length = instant(int(trace.start[i])), duration(int(trace.duration[i]))
-        shown.append(f"{short_of(trace, i)} at {at}, {length}")
+        when = f" at {at}, {length}"
+        shown.append(f"{fit(short_of(trace, i), width - cell_len(when))}{when}")
     more = len(finding.evidence) - SHOWN
     return [*shown, f"and {more} more"] if more > 0 else shown
 
@@ -62,7 +66,7 @@ def findings_lines(results: Results, width: int) -> list[Line]:
         lines += [[(f"  {part}", "")] for part in wrap(f.text, width - 2)]
         advice = wrap(f.advice, width - 7)
         lines += [[("       " if i else "  Try: ", "accent"), (part, "")] for i, part in enumerate(advice)]
-        lines += [[(fit(f"  > {text}", width), "dim")] for text in _evidence(results.trace, f)]
+        lines += [[(f"  > {text}", "dim")] for text in _evidence(results.trace, f, width - 4)]
     return lines
 
 

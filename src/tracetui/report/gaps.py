@@ -12,7 +12,7 @@ from tracetui.analysis.causes import CAUSE_TEXT, CAUSES, Causes, CauseTotal, cau
 from tracetui.analysis.gaps import DeviceGaps
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import NEVER, launch_times
-from tracetui.cells import fit, wrap
+from tracetui.cells import wrap
 from tracetui.safe_text import plain
 from tracetui.tables import markdown
 from tracetui.tables.gaps import JSON, TEXT, gap_columns, gaps_text
@@ -26,6 +26,10 @@ from tracetui.trace import Trace
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share
 
+NUMBERS_WIDE = 29
+"""Cells of a line about a cause, less its words and its bar."""
+NARROWEST = 20
+"""With less room, causes are not told in words."""
 NO_DEVICE = "The trace has no device events."
 
 
@@ -183,8 +187,11 @@ def cause_text(results: Results, gap: int) -> str:
 
 
 def cause_lines(totals: list[CauseTotal], idle: int, width: int) -> list[Line]:
-    """Idle time by cause, with bars. The last column takes the remaining width."""
-    wide = max(8, min(20, width - 72))
+    """Idle time by cause, with bars. The last column takes the remaining width, and as many lines as it
+    needs."""
+    words = max((len(t.cause) for t in totals), default=0)
+    words += max((len(CAUSE_TEXT[t.cause]) for t in totals), default=0)
+    wide = max(4, min(20, max(8, width - 72), width - words - NUMBERS_WIDE))
     rows: list[list[str | Span]] = [
         [
             (t.cause, "accent"),
@@ -196,10 +203,12 @@ def cause_lines(totals: list[CauseTotal], idle: int, width: int) -> list[Line]:
         for t in totals
     ]
     lines = columns(rows, "<>><>")
+    told: list[Line] = []
     for line, total in zip(lines, totals, strict=True):
-        used = sum(len(text) for text, _ in line)
-        line.append((f"  {fit(CAUSE_TEXT[total.cause], max(0, width - used - 2))}", "dim"))
-    return lines
+        used = sum(len(text) for text, _ in line) + 2
+        first, *more = wrap(CAUSE_TEXT[total.cause], width - used) if width - used >= NARROWEST else [""]
+        told += [[*line, (f"  {first}", "dim")], *([(" " * used + part, "dim")] for part in more)]
+    return told
 
 
 def causes_markdown(totals: list[CauseTotal], idle: int) -> str:

@@ -23,6 +23,7 @@ from tracetui.tables.findings import findings_json
 from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.jsonable import us
 from tracetui.tables.lines import Line, Span, bar, columns
+from tracetui.tables.names import told_apart
 from tracetui.tables.steps import (
     causes_json,
     steps_from,
@@ -76,7 +77,8 @@ def summarize(results: Results) -> Summary:
         ranked = [int(i) for i in table.sorted_by("self_device_time_total")]
         top = [i for i in ranked if _is_work(trace, table, i) and table.self_device[i] > 0]
     else:
-        top = [int(i) for i in table.sorted_by("self_cpu_time_total") if table.self_cpu[i] > 0]
+        ranked = [int(i) for i in table.sorted_by("self_cpu_time_total") if table.self_cpu[i] > 0]
+        top = [i for i in ranked if not table.names[i].startswith("ProfilerStep")]  # of no op
     return Summary(
         results,
         "standard input" if path == "-" else plain(PurePath(path).name, 60),
@@ -280,9 +282,8 @@ def _top_lines(summary: Summary, width: int) -> list[Line]:
     values = table.self_device if device else table.self_cpu
     total = _total(summary)
     rows: list[list[str | Span]] = []
-    for i in summary.top[:TOP]:
+    for i, name in zip(summary.top[:TOP], _top_names(summary), strict=True):
         part = float(values[i]) / total if total else 0.0
-        name = decode(table.names[i]).short if device else table.names[i]
         calls = f"{int(table.calls[i]):,} x"
         took = duration(int(values[i]))
         rows.append([share(part), (bar(part, 10), "accent"), took, calls, fit(name, width - 42)])
@@ -292,6 +293,13 @@ def _top_lines(summary: Summary, width: int) -> list[Line]:
     if more > 0:
         head.append((f"  (the first {TOP} of {len(summary.top)} names)", "dim"))
     return [[], head, *columns(rows, "><>><")]
+
+
+def _top_names(summary: Summary) -> list[str]:
+    """Short names of the first rows, told apart where two have the same one."""
+    table, top = summary.table, summary.top[:TOP]
+    shorts = [decode(table.names[i]).short if table.device[i] else table.names[i] for i in top]
+    return told_apart(shorts, [table.names[i] for i in top], [bool(table.device[i]) for i in top])
 
 
 def summary_markdown(summary: Summary) -> str:
@@ -318,11 +326,10 @@ def summary_markdown(summary: Summary) -> str:
         text += "\n" + markdown.heading("Steps", 3) + "\n" + steps_markdown(summary.steps, STEPS_SHOWN)
     table = summary.table
     rows = []
-    for i in summary.top[:TOP]:
-        device = bool(table.device[i])
-        own = int((table.self_device if device else table.self_cpu)[i])
+    for i, short in zip(summary.top[:TOP], _top_names(summary), strict=True):
+        own = int((table.self_device if table.device[i] else table.self_cpu)[i])
         total = _total(summary)
-        name = markdown.code(decode(table.names[i]).short if device else table.names[i])
+        name = markdown.code(short)
         rows.append([share(own / total) if total else "", duration(own), f"{int(table.calls[i]):,}", name])
     if rows:
         text += "\n" + markdown.heading("Where the time goes", 3) + "\n"

@@ -1,7 +1,7 @@
 """Search queries. A query is words separated by spaces; an event matches when every word does.
 
 - a plain word: part of the name, of its short form or of the category, ignoring case
-- `/pattern/`: a regular expression that the name matches
+- `/pattern/`: a regular expression (RE2's: linear in the text, without lookaround) that the name matches
 - `cat:kernel`, `name:gelu`, `lane:stream`: part of that field
 - `dur>100us`, `dur<=2ms`, `at>1s`: duration or start, with ns, us (the default), ms or s
 - `-word`: not that
@@ -10,17 +10,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tracetui import units
+from tracetui.safe_text import plain
 from tracetui.trace.model import I64, Bool, Trace
 
 _COMPARED = re.compile(r"(dur|at)(<=|>=|<|>|=)(.*)")
-_REGEX_LIMIT = 200
+_QUERY_LIMIT, _REGEX_LIMIT = 2000, 200
+"""Characters of a query, and of a regular expression in it."""
 _SIGNS = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal, "=": np.equal}
 
 
@@ -51,7 +53,10 @@ def matches(trace: Trace, query: str, shorts: Sequence[str] = ()) -> Bool:
 
 
 def split(query: str) -> list[str]:
-    """The words of a query. A /regular expression/ may hold spaces, and so may text in double quotes."""
+    """The words of a query. A /regular expression/ may hold spaces, and so may text in double quotes.
+    Raises QueryError."""
+    if len(query) > _QUERY_LIMIT:
+        raise QueryError("this query is too long")
     words, rest = [], query.strip()
     while rest:
         taken = re.match(r'-?(?:\w+:)?(/(?:[^/\\]|\\.)*(?:/|$)|"[^"]*(?:"|$)|\S+)', rest)
@@ -93,15 +98,28 @@ def _texts(texts: Sequence[str], part: str) -> Bool:
         pattern = part[1:-1] if part.endswith("/") and len(part) > 2 else part[1:]
         if len(pattern) > _REGEX_LIMIT:
             raise QueryError("this regular expression is too long")
-        try:
-            search = re.compile(pattern, re.IGNORECASE).search
-        except re.error as error:
-            raise QueryError(f"not a regular expression: {error.msg.partition(',')[0]}") from None
-        except OverflowError:
-            raise QueryError("not a regular expression: a number in it is too large") from None
+        search = _compiled(pattern)
         return np.fromiter((search(t) is not None for t in texts), np.bool_, len(texts))
     folded = part.casefold()
     return np.fromiter((folded in t.casefold() for t in texts), np.bool_, len(texts))
+
+
+def _compiled(pattern: str) -> Callable[[str], object]:
+    """The search of a regular expression, by an engine that no pattern can hang. Raises QueryError."""
+    try:
+        import re2
+    except ImportError:  # a platform without a wheel
+        raise QueryError("regular expressions need the package google-re2") from None
+    options = re2.Options()
+    options.case_sensitive = options.log_errors = False
+    try:
+        search: Callable[[str], object] = re2.compile(pattern, options).search
+    except UnicodeEncodeError:
+        raise QueryError("not a regular expression: not UTF-8") from None
+    except re2.error as error:
+        said = error.args[0].decode("utf-8", "replace").partition(":")[0]
+        raise QueryError(f"not a regular expression: {plain(said)}") from None
+    return search
 
 
 def _of(column: npt.NDArray[Any], wanted: Bool) -> Bool:

@@ -29,6 +29,7 @@ TEXT = "start duration cause step until activity"
 JSON = "start duration cause pieces waited since until launch op step activity"
 FILE = "device start duration share since until cause by_cause waited launch op step activity"
 """Files have a field for the time of each cause."""
+WIDEST = max(map(len, CAUSES))
 
 
 def gap_columns(results: Results, causes: bool = True) -> Columns:
@@ -97,7 +98,7 @@ def _cause_columns(results: Results) -> list[Column]:
         return str(number[at]) if at >= 0 else none
 
     return [
-        Column("cause", "Cause", cause, lambda: words(places), 10, right=False, descending=False)
+        Column("cause", "Cause", cause, lambda: words(places), WIDEST, right=False, descending=False)
         .said("cause", lambda r: (cause(r), "accent"))
         .filed(cause=words),
         Column("pieces").filed(pieces=pieces),

@@ -13,7 +13,7 @@ from tracetui.analysis.causes import CAUSES, CauseTotal
 from tracetui.analysis.scope import Scope
 from tracetui.analysis.steps import StepRow, Steps
 from tracetui.analysis.verdict import PARTS, Verdict, busy_text
-from tracetui.cells import fit
+from tracetui.cells import fit, wrap
 from tracetui.tables import markdown
 from tracetui.tables.gaps import field
 from tracetui.tables.jsonable import share as json_share
@@ -34,6 +34,8 @@ CPU = "cpu_ops cpu_loading cpu_communication cpu_outside"
 FILE = JSON.replace("mostly", "causes").replace("parts", "judged").replace("cpu", CPU)
 """Files have a field for the idle time of each cause, and for each part of what a verdict is about."""
 
+ALL_DEVICES = "idle: the sum over all devices"
+"""Under the steps of several devices, whose idle time is more than a step is long."""
 NOT_COUNTED = "* without lead-in, initialisation, the profiler and work in flight"
 """Under the steps, where a verdict leaves anything out."""
 
@@ -280,14 +282,20 @@ def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
     body = cells(shown, range(len(rows)))
     lines = aligned(shown, [[(fit(label, 24), style), *rest] for (label, style), *rest in body])
     if any(row.verdict.left_out for row in steps.rows):
-        lines.append([(fit(f"  {NOT_COUNTED}", width), "dim")])
+        lines += _notes(NOT_COUNTED, width)
+    if any(row.window_idle > row.window_length for row in steps.rows):
+        lines += _notes(ALL_DEVICES, width)
     if limit and len(steps.rows) > limit:
         lines.insert(limit + 1, [(f"  and {plural(len(steps.rows) - limit, 'step')} more", "dim")])
     if not steps.rows:
-        lines.append([(f"  The trace has no {steps.table.name} annotations.", "dim")])
+        lines += _notes(f"The trace has no {steps.table.name} annotations.", width)
     elif text := source_text(steps.table.source):
-        lines.append([(fit(f"  {text}", width), "dim")])
+        lines += _notes(text, width)
     return lines
+
+
+def _notes(text: str, width: int) -> list[Line]:
+    return [[(f"  {part}", "dim")] for part in wrap(text, width - 2)]
 
 
 def source_text(source: str) -> str:

@@ -69,13 +69,19 @@ def row_count(table: Table, order: I64) -> int:
 
 
 def as_csv(table: Table, order: I64) -> str:
-    """Comma-separated values, a line of titles first."""
+    """Comma-separated values, a line of titles first. A text that a spreadsheet would run as a formula
+    begins with an apostrophe."""
     titles, rows = _values(table, order)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(titles)
-    writer.writerows(rows)
+    writer.writerows([[_no_formula(value) for value in row] for row in rows])
     return out.getvalue()
+
+
+def _no_formula(value: Any) -> Any:
+    formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{value}" if formula else value
 
 
 def as_json(table: Table, order: I64) -> str:

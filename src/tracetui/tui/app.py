@@ -61,6 +61,8 @@ class TracetuiApp(App):
         return {name: theme for name, theme in every.items() if name in THEMES} or every
 
     def on_mount(self) -> None:
+        if not self.is_headless:
+            self.catch_signals()
         self.set_keymap(self.settings.keys)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         if self.settings.ascii:

@@ -3,7 +3,8 @@
 Tested with Textual 8.2.0 and 8.2.8. `tests/tui/test_textual_private.py` checks that each name used here
 exists and does what we rely on: run it first when a new version of Textual breaks something.
 
-- `App`: sends through `SentLines`, and offers each key to `take_key` before any binding.
+- `App`: sends through `SentLines`, offers each key to `take_key` before any binding, ignores bytes typed that
+  are no UTF-8, and leaves the terminal as it was when a signal ends it.
 - `filters`, `mode_of`, `lines_of`, `behind`: state of the app that has no public name.
 - `forget_drawn`, `forget_places`: clear caches that keep closed widgets alive.
 
@@ -17,9 +18,17 @@ patch: it forgets that line, and the next repaint sends it whole.
 
 from __future__ import annotations
 
+import asyncio
+import codecs
+import functools
+import os
 import select
+import signal
 import sys
+import threading
 from collections.abc import Iterable
+from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 import textual.app
@@ -88,12 +97,39 @@ class _Changed(CompositorUpdate):
         return "".join(parts)
 
 
+PATIENCE = 3.0
+"""Seconds after a signal until the program ends, whatever it is doing."""
+
+
 class App(textual.app.App[None]):
     """Textual's app, but it sends only changed lines, and offers keys to `take_key` first."""
 
     def __init__(self) -> None:
         super().__init__()
         self.sent = SentLines()
+        _ignore_invalid_input()
+
+    def catch_signals(self) -> None:
+        """Let SIGTERM, SIGHUP and SIGQUIT end the app like `q`, with exit code 128 + n."""
+        loop = asyncio.get_running_loop()
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            signal.signal(number, signal.SIG_DFL)
+            with suppress(RuntimeError):  # the loop has ended already
+                loop.call_soon_threadsafe(functools.partial(self.exit, return_code=128 + number))
+            last = threading.Timer(PATIENCE, self._end, (128 + number,))
+            last.daemon = True
+            last.start()
+
+        for name in ("SIGTERM", "SIGHUP", "SIGQUIT"):
+            if hasattr(signal, name):
+                signal.signal(getattr(signal, name), stop)
+
+    def _end(self, code: int) -> None:
+        with suppress(Exception):
+            if self._driver is not None:
+                self._driver.stop_application_mode()
+        os._exit(code)
 
     def take_key(self, key: str) -> bool:
         """Whether to keep a key from the bindings of the widgets. (Priority bindings come before this.)"""
@@ -106,6 +142,19 @@ class App(textual.app.App[None]):
         if not priority and self.take_key(key):
             return True
         return await super()._check_bindings(key, priority)
+
+
+def _ignore_invalid_input() -> None:
+    """A byte that is no UTF-8 (a mouse report of an old terminal, a paste) would end the thread that reads
+    the keys, and with it the app."""
+    if sys.platform == "win32":
+        return
+    from textual.drivers import linux_driver
+
+    def decoder(encoding: str) -> functools.partial[codecs.IncrementalDecoder]:
+        return functools.partial(codecs.getincrementaldecoder(encoding), errors="ignore")
+
+    linux_driver.getincrementaldecoder = decoder  # type: ignore[assignment,attr-defined]
 
 
 def filters(app: textual.app.App[Any]) -> list[LineFilter]:

@@ -12,6 +12,7 @@ _SIZES = re.compile(r"tuple<(?:cute::)?C<(\d{1,4})>, ?(?:cute::)?C<(\d{1,4})>, ?
 _TYPES = re.compile(
     r"\b(bfloat16_t|__nv_bfloat16|__hip_bfloat16|half_t|__half|float_e4m3_t|__nv_fp8_e4m3|_Float16)\b"
 )
+_ROCTRACER = re.compile(r"Copy(Host|Device)To(Host|Device)(?:2D)?")
 _COPY_KIND = re.compile(r"\b([HDAP])to([HDAP])\b")
 _SM = re.compile(r"sm_?(\d{2,3})\b|Sm(\d{2,3})")
 _TILE = re.compile(r"\d+x\d+(?:x\d+)?")
@@ -21,7 +22,7 @@ _STRIP = re.compile(r"(?:_cuda)?(?:_kernel|Kernel)(?:_val|_new)?$")
 # For a name that no module knows: the first kind with a word that it contains.
 _KINDS = {
     "conv": ("convolve", "wgrad", "dgrad", "winograd", "im2col", "causal_conv1d"),
-    "attention": ("attention", "fmha", "flash_mla"),
+    "attention": ("attention", "fmha", "flash_mla", "attn_fwd", "attn_bwd", "attn_kernel"),
     "gemm": ("gemv", "gemm", "fused_moe_kernel", "flatmm", "wvsplitk"),
     "norm": (
         "batch_norm",
@@ -54,6 +55,7 @@ _NAMELESS = frozenset(
     {"apply", "apply_kernel", "kernel", "invoke", "run", "launch", "op_kernel", "kernel_impl"}
 )
 _ACTIVATION = re.compile(r"\b(silu|gelu_tanh|gelu|relu)\b")
+_WORDS = re.compile(r"(?!void |__global__ |static )[A-Z][A-Za-z]{0,40}(?: [A-Za-z]{1,40}){1,6}")
 _REWRITES = {
     "splitKreduce_kernel": "split-K reduce", "reduce_1Block_kernel": "reduce 1 block",
     "gemmk1_kernel": "gemm k=1", "gemmSN_NN_kernel": "gemm small n nn",
@@ -65,9 +67,11 @@ _REWRITES = {
 
 
 def decode_transfer(name: str) -> KernelName | None:
-    """``Memcpy HtoD (Pageable -> Device)``, ``Memset (Device)``."""
+    """``Memcpy HtoD (Pageable -> Device)``, ``Memset (Device)``; of roctracer ``CopyHostToDevice``."""
     low = name[:100].lower()
-    if low.startswith("memset"):
+    if copied := _ROCTRACER.fullmatch(name[:100]):
+        return KernelName(name, "memcpy", f"memcpy {copied[1][0]}to{copied[2][0]}", kind="memcpy")
+    if low.startswith("memset") or name == "FillBuffer":
         return KernelName(name, "memset", "memset", kind="memset")
     if not low.startswith("memcpy"):
         return None
@@ -176,6 +180,8 @@ def decode_other(name: str, function: cxx.Function) -> KernelName:
     path = "::".join(function.path).lower() or text.lower()
     if text.startswith("_Z"):  # what nobody can read
         label = text[:32]
+    elif _WORDS.fullmatch(text):  # "Stream Wait Event", not the function `Event` of type `Stream Wait`
+        return KernelName(name, "other", text)
     elif base in ("kernel", "GemmKernel") and len(function.path) > 1:
         base = function.path[-2]
         label = base.removesuffix("x") if base.startswith("gemv") else base

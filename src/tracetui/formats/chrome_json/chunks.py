@@ -8,16 +8,25 @@ the text itself is broken, it is taken apart (see `recover_text`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from tracetui.formats.chrome_json.intake import Chunk, Intake
-from tracetui.formats.chrome_json.recover_text import Recovered, fits_end, is_incomplete, recover_text
+from tracetui.formats.chrome_json.recover_text import (
+    KEY,
+    SPACE,
+    Recovered,
+    ending_keys,
+    fits_end,
+    is_incomplete,
+    recover_text,
+)
 from tracetui.formats.chrome_json.rows import NeedsMode, Rows, patient_rows, typed_rows
-from tracetui.formats.chrome_json.scan import Separator, last_boundary, learn_separator, outline
+from tracetui.formats.chrome_json.scan import ANY, Separator, last_boundary, learn_separator, outline
 from tracetui.formats.chrome_json.schema import FASTEST, RAW_EVENTS, Mode, decoder
 from tracetui.formats.window import Window
 
@@ -25,7 +34,14 @@ CHUNK = 1 << 18
 """Bytes to decode at once: small enough that the events of a chunk fit in a core's cache."""
 _GROWTH = 8
 """A window grows to this many chunks before its text is assumed to be broken rather than one long event."""
-_TAIL_LIMIT = 1 << 28
+_LONGEST = 1 << 26
+"""Bytes of the longest event (64 MB), and of what may follow the events: a window grows no further."""
+_OVERLAP = 1 << 10
+"""How long a border between two events may be where one is looked for after an event that is too long."""
+_ATTEMPTS = 16
+"""How many further arrays of events to read, and how often to look for each."""
+_BLANK = 1 << 12
+"""White space before an event that is longer than this is skipped without reading on for its end."""
 
 
 class Broken(Exception):
@@ -42,6 +58,8 @@ class Ending:
     offset: int
     tail: bytes = b""
     """With "closed": the text after the bracket. With "open": what follows the last event."""
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    """Top-level keys between two arrays of events."""
 
 
 class Reader:
@@ -58,17 +76,25 @@ class Reader:
         self._escalated = 0
         self._passed: tuple[int, int] | None = None
         """(offset of a closing bracket skipped because the text after it is invalid, chunks by then)"""
+        self._keys: dict[str, Any] = {}
+        self._arrays = 0  # further ones that were found
+        self._advance: Callable[[int], None] = lambda offset: None
 
     def read(self, window: Window, final: bool, advance: Callable[[int], None] | None = None) -> Ending:
         """Read up to the end of the text, or of the array. `final`: the end of the text is that of the file.
 
         `advance` is called with the offset after each chunk, and may raise to stop.
         """
+        self._advance = advance or self._advance
+        ending = self._read(window, final)
+        ending.keys = self._keys
+        return ending
+
+    def _read(self, window: Window, final: bool) -> Ending:
         want = self.size
         while True:
             window.fill(want)
-            if advance is not None:
-                advance(window.offset)
+            self._advance(window.offset)
             self.learn(window)
             if window.ended and not final:
                 return self._meet(window)
@@ -78,21 +104,23 @@ class Reader:
                 want = self.size
                 continue
             if comma <= 0 and not window.ended:
-                want = max(want, window.size) * 2
+                want = self._grow(window)
                 continue
             # No usable border: match the brackets.
             with memoryview(window.buffer) as view:
                 shape = outline(view[1 : window.size + 1])
-            border = int(shape.commas[-1]) if len(shape.commas) else -1
+            border = shape.last
             if shape.close >= 0 and not final:
                 return Ending("lost", window.offset)
             if shape.close >= 0 and self._passed is None and self._try(window, shape.close):
+                want = self.size
+                if self._second_array(window, shape.close):
+                    continue
                 ending = self._close(window, shape.close)
                 if ending is not None:
                     return ending
                 self._passed = window.offset + shape.close, len(self.intake.chunks)
                 window.skip(shape.close + 1)
-                want = self.size
             elif border > 0 and border != comma and self._try(window, border):
                 window.skip(border + 1)
                 want = self.size
@@ -100,13 +128,40 @@ class Reader:
                 window.skip(window.size)
                 return Ending("open", window.offset)
             elif border != comma and not window.ended and self._may_go_on(window, border):
-                want = window.size * 2
+                want = self._grow(window)
             elif self._repair(window, comma, brace, border):
                 want = self.size
             elif window.ended:
                 return self._finish(window)
             else:
-                want = window.size * 2
+                want = self._grow(window)
+
+    def _grow(self, window: Window) -> int:
+        """How far to read on for the end of the event at the beginning of the window. What is too long to be
+        an event is passed over, up to what looks like the next one."""
+        space = SPACE.match(window.buffer, 1, window.size + 1)
+        if space and (blank := space.end() - 1) > _BLANK:
+            window.skip(blank)
+            return self.size
+        if window.size < _LONGEST:
+            return min(2 * max(window.size, self.size), _LONGEST)
+        found = recover_text(window.text(), "more")
+        if found.events:
+            self._keep(window.offset, found, Chunk(window.offset, window.size, "more"))
+            window.skip(found.rest)
+            return self.size
+        self.intake.store.diagnostics.note("too_long", window.offset)
+        while True:
+            window.skip(max(0, window.size - _OVERLAP))
+            window.fill(self.size + _OVERLAP)
+            self._advance(window.offset)
+            at = ANY.search(window.buffer, 1, window.size + 1)
+            if at is not None:
+                window.skip(window.buffer.index(b"{", at.start()) - 1)
+                return self.size
+            if window.ended:
+                window.skip(window.size)
+                return self.size
 
     def learn(self, window: Window) -> bool:
         """Try to learn the separator between events; return whether it is known."""
@@ -128,7 +183,7 @@ class Reader:
             if self._try(window, last):
                 return Ending("met", window.offset + window.size)
             shape = outline(text)
-            if len(shape.commas) and int(shape.commas[-1]) == last and shape.close < 0:
+            if shape.last == last and shape.close < 0:
                 found = recover_text(text, "border")
                 self._keep(window.offset, found, Chunk(window.offset, len(text), "border"))
                 return Ending("met", window.offset + window.size)
@@ -202,9 +257,27 @@ class Reader:
 
     # -- the end of the array, and broken text --------------------------------------------------------------
 
+    def _second_array(self, window: Window, close: int) -> bool:
+        """Move to the events of another array if the file has one after the bracket at `close`."""
+        while not self.bare and self._arrays < _ATTEMPTS:
+            found = KEY.finditer(window.buffer, close + 1, window.size + 1)
+            for match in itertools.islice(found, _ATTEMPTS):
+                begin, end = match.span()
+                keys = ending_keys(bytes(window.buffer[close + 2 : begin]) + b'"traceEvents": []}')
+                if keys:
+                    self._arrays += 1
+                    self._keys.update((k, v) for k, v in keys.items() if k != "traceEvents")
+                    self.intake.store.diagnostics.note("second_array", window.offset + begin - 1)
+                    window.skip(end - 1)
+                    return True
+            if window.ended or window.size >= _LONGEST:
+                break
+            window.fill(max(window.size * 2, 1 << 16))
+        return False
+
     def _close(self, window: Window, close: int) -> Ending | None:
         """An Ending for the array's bracket at `close` if valid text follows it, else None."""
-        while not window.ended and window.size < _TAIL_LIMIT:
+        while not window.ended and window.size < _LONGEST:
             window.fill(max(window.size * 2, 1 << 16))
         tail = window.text()[close + 1 :]
         if not window.ended or not fits_end(tail, self.bare):

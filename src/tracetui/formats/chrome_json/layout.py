@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from tracetui.formats.chrome_json.recover_text import lenient, recover_text
+from tracetui.formats.chrome_json.recover_text import KEY, lenient, recover_text, top_level
+from tracetui.formats.chrome_json.schema import RAW_FIELDS
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.errors import TraceError
 from tracetui.formats.window import Window
 
-_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _SEARCHED = 1 << 26
 """How far into a file to look for events."""
 _ATTEMPTS = 16
@@ -40,13 +40,13 @@ def find_events(window: Window, diagnostics: Diagnostics) -> Beginning:
     while True:
         window.fill(want)
         text = window.text()
-        body = text.lstrip(b"\xef\xbb\xbf \t\r\n")
-        if body[:1] == b"[":
-            window.skip(len(text) - len(body) + 1)
+        begin = len(text) - len(text.lstrip(b"\xef\xbb\xbf \t\r\n"))
+        if text[begin : begin + 1] == b"[":
+            window.skip(begin + 1)
             return Beginning(True, {})
         # If the key is inside a string or a nested object, the header does not decode.
-        for _, match in zip(range(_ATTEMPTS), _KEY.finditer(text), strict=False):
-            header = lenient(text[: match.start()].lstrip(b"\xef\xbb\xbf") + b'"traceEvents": []}')
+        for _, match in zip(range(_ATTEMPTS), KEY.finditer(text), strict=False):
+            header = top_level(text[: match.start()].lstrip(b"\xef\xbb\xbf") + b'"traceEvents": []}')
             if header:
                 header.pop("traceEvents", None)
                 window.skip(match.end())
@@ -59,7 +59,7 @@ def find_events(window: Window, diagnostics: Diagnostics) -> Beginning:
 
 def _damaged_beginning(window: Window, text: bytes, diagnostics: Diagnostics) -> Beginning:
     """The header is broken, but there may still be events."""
-    match = _KEY.search(text)
+    match = KEY.search(text)
     if match is not None and not recover_text(text[: match.start()], "more").events:
         diagnostics.note("bad_header", 0)
         window.skip(match.end())
@@ -76,10 +76,11 @@ def _damaged_beginning(window: Window, text: bytes, diagnostics: Diagnostics) ->
 
 def _verdict(text: bytes) -> str:
     try:
-        value = msgspec.json.decode(text)
+        kept = "traceEvents" in RAW_FIELDS.decode(text)
+    except msgspec.ValidationError:
+        kept = False
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return "is not a trace"
-    kept = isinstance(value, dict) and "traceEvents" in value
     return f"is JSON, but {'its traceEvents is no array' if kept else 'has no traceEvents'}"
 
 
@@ -89,9 +90,3 @@ def salvage(text: bytes) -> dict[str, Any]:
     for match in _SALVAGED.finditer(text):
         found.setdefault(match.group(1).decode(), lenient(b'{"v":' + match.group(2) + b"}").get("v"))
     return {key: value for key, value in found.items() if value is not None}
-
-
-def ending_keys(tail: bytes) -> Mapping[str, Any]:
-    """The top-level keys of the text after the events' closing bracket."""
-    rest = tail.strip(b" \t\r\n\x00")
-    return lenient(b"{" + rest[1:]) if rest.startswith(b",") else {}

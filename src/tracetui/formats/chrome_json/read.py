@@ -8,8 +8,8 @@ from typing import Any
 from tracetui.formats.chrome_json.chunks import CHUNK, Ending, Reader
 from tracetui.formats.chrome_json.event_reader import FileReader
 from tracetui.formats.chrome_json.intake import Intake
-from tracetui.formats.chrome_json.layout import Beginning, ending_keys, find_events, salvage
-from tracetui.formats.chrome_json.recover_text import fits_end
+from tracetui.formats.chrome_json.layout import Beginning, find_events, salvage
+from tracetui.formats.chrome_json.recover_text import ending_keys, fits_end
 from tracetui.formats.chrome_json.stretches import BLOCK, Supply, possible, worth
 from tracetui.formats.contents import Contents
 from tracetui.formats.diagnostics import Diagnostics
@@ -66,7 +66,8 @@ def read(
     store.diagnostics.absorb(damage)
     top = _judge_ending(ending, beginning, store.diagnostics, cut=bool(damage.lost))
     if not any(phase in _KNOWN_PHASES for phase in store.phases()) and (beginning.bare or not store.is_empty):
-        raise TraceError("is JSON, but holds no events of a trace")
+        long = "too_long" in store.diagnostics.found
+        raise TraceError(f"is JSON, but holds no events of a trace{' that are shorter than 64 MB' * long}")
     report(source.size, source.size)
     base = top.get("baseTimeNanoseconds")
     devices, distributed = top.get("deviceProperties"), top.get("distributedInfo")
@@ -92,10 +93,14 @@ def _judge_ending(
 ) -> Mapping[str, Any]:
     """Note what is wrong with the end of the file, unless its compressed data are cut off (`cut`); return the
     file's top-level keys."""
-    top = dict(beginning.header)
+    top = {**beginning.header, **ending.keys}
     if ending.kind == "closed":
         if fits_end(ending.tail, beginning.bare):
             top.update(ending_keys(ending.tail))
+            if top.pop("traceEvents", None):
+                diagnostics.note(
+                    "bad_header", ending.offset
+                )  # events that are no array, or one array too many
         else:
             whole = ending.tail.rstrip().endswith(b"}")
             diagnostics.note("bad_header" if whole or beginning.bare else "truncated", ending.offset)

@@ -3,12 +3,15 @@
 An event is *sound* if it decodes on its own from its opening brace. Text between two sound events is repaired
 if its meaning is certain, otherwise dropped and counted. The result depends only on the bytes, so recovering
 the same piece again, for its `args`, gives the same events in the same order.
+
+The time is linear in the text: what fails has its price, and where the budget is spent, the search goes on
+from the byte at which an attempt failed, not from the next brace.
 """
 
 from __future__ import annotations
 
 import bisect
-import json
+import itertools
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,29 +19,42 @@ from typing import Any
 import msgspec
 
 from tracetui.formats.chrome_json.repair_event import repair_event
+from tracetui.formats.chrome_json.schema import RAW_FIELDS
 
-_OPENING = re.compile(r'\{\s*"')
-_AFTER_CLOSING = re.compile(r'[}\]]\s*,?\s*(?=\{\s*")')
+_SPACES = b" \t\r\n"
+SPACE = re.compile(rb"[ \t\r\n]*")
+KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
+_GAP = re.compile(rb"[, \t\r\n]*")
+_OPENING = re.compile(rb'\{\s*"')
+_AFTER_CLOSING = re.compile(rb'[}\]]\s*(?:,\s*)?(?=\{\s*")')
+_CLOSED = re.compile(rb'\]\s*(?:\}\s*\Z|,\s*"|\Z)')
 _BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
 _RAW = msgspec.json.Decoder(msgspec.Raw)
-# Integers as floats: `int` refuses numbers with thousands of digits.
-_DECODER = json.JSONDecoder(strict=False, parse_int=float)
-_TOKEN = re.compile(rb'[{}\[\]]|"(?:[^"\\]|\\.)*"', re.DOTALL)
+_TOKEN = re.compile(rb'[{}\[\]]|"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NESTING = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
-_PIECES = 64
-"""Broken text cut into more pieces than this is repaired only piece by piece."""
-_LITERAL = 40
-_BRACKETS = 1000
-"""How many closing brackets to try, at most, as the one that closes the events."""
+_STOPPED = re.compile(r"\(byte (\d+)\)$")
+
+_BUDGET = 32
+"""Bytes that failed attempts may read, for each byte of the text; and what else they cost, in bytes:"""
+_ATTEMPT, _TOO_DEEP, _PER_TOKEN = 256, 1 << 17, 256
+_TOKENS = 1 << 9
+"""Brackets and texts of an event that is repaired where it stands; a longer one is between two sound ones."""
+_REPAIRED = 1 << 24
+"""The longest text that is repaired, in bytes."""
+_SMALL = 1 << 20
+"""Top-level values longer than this stay undecoded."""
 
 
-class _Chars(str):
-    """Text that json cannot count lines in: it does so for every error, at great cost."""
+class _Event(msgspec.Struct):
+    """The fields by which an event is known."""
 
-    __slots__ = ()
+    ph: str
+    ts: msgspec.Raw = msgspec.Raw(b"")
+    pid: msgspec.Raw = msgspec.Raw(b"")
+    name: msgspec.Raw = msgspec.Raw(b"")
 
-    def count(self, *_: Any) -> int:
-        return 0
+
+_EVENT = msgspec.json.Decoder(_Event)
 
 
 @dataclass(slots=True)
@@ -57,14 +73,17 @@ class Recovered:
     """At the end of the file: position of the bracket that closes the events, -1 if there is none."""
     cut: int = -1
     """At the end of the file without such a bracket: where the last sound event ends."""
+    budget: int = 0
+    """What failed attempts may still cost."""
 
 
-def is_event(value: Any) -> bool:
-    """Whether a decoded value can be an event of a trace."""
-    if not isinstance(value, dict):
+def is_event(text: bytes | memoryview) -> bool:
+    """Whether `text`, a JSON object, can be an event of a trace."""
+    try:
+        event = _EVENT.decode(text)
+    except (ValueError, msgspec.DecodeError, RecursionError):
         return False
-    phase = value.get("ph")
-    return isinstance(phase, str) and len(phase) <= 2 and ("ts" in value or "pid" in value or "name" in value)
+    return len(event.ph) <= 2 and any(map(bytes, (event.ts, event.pid, event.name)))
 
 
 def recover_text(text: bytes, end: str, bare: bool = False) -> Recovered:
@@ -73,30 +92,46 @@ def recover_text(text: bytes, end: str, bare: bool = False) -> Recovered:
     `end` says where it ends: at the "border" between two events, at the end of the "file" (an array if
     `bare`), or anywhere, with "more" to come.
     """
-    # One character per byte: positions stay byte offsets, and invalid UTF-8 does no harm here.
-    chars = _Chars(text.decode("latin-1"))
-    out = Recovered(rest=len(text))
+    out = Recovered(rest=len(text), budget=_BUDGET * len(text) + (1 << 20))
     done = 0  # end of the last sound event
-    at = 0
-    while (opening := _OPENING.search(chars, at)) is not None:
+    at = phase = 0
+    view = memoryview(text)
+    while (opening := _OPENING.search(text, at)) is not None:
         begin = opening.start()
-        try:
-            value, after = _DECODER.raw_decode(chars, begin)
-        except RecursionError:
+        if phase < begin and (phase := text.find(b'"ph"', begin)) < 0:
+            break  # no event can follow
+        after, failed = _value(text, view, begin)
+        if after >= 0 and is_event(view[begin:after]):
+            _between(text, done, begin, out)
+            _sound(text, begin, after, out)
+            done = at = after
+            continue
+        if failed < 0:
             # Deep nesting, where every bracket would be tried in turn: skip to the first that closes.
-            closing = _AFTER_CLOSING.search(chars, begin + 1)
-            at = closing.end() if closing else len(chars)
+            out.budget -= _TOO_DEEP
+            closing = _AFTER_CLOSING.search(text, begin + 1) if out.budget > 0 else None
+            at = closing.end() if closing else len(text)
             continue
-        except ValueError:
-            value = None
-        if not is_event(value):
-            at = begin + 1
-            continue
-        _between(text, done, begin, out)
-        _sound(text, begin, after, out)
-        done = at = after
+        out.budget -= failed - begin + _ATTEMPT
+        at = begin + 1
+        if after < 0 and out.budget > 0:
+            # Perhaps only its texts or values are wrong.
+            brace, cost = _closing(text, begin, len(text), _TOKENS)
+            mended = _mended(text[begin:brace]) if brace <= len(text) else None
+            if mended is not None:
+                _between(text, done, begin, out)
+                _keep(mended, begin, brace, out)
+                done = at = brace
+                continue
+            out.budget -= cost + (16 * (brace - begin) if brace <= len(text) else 0)
+        if out.budget <= 0:
+            at = max(at, failed)
+            # What was read as the end of a string may have been the first key of an event.
+            last = text.rfind(b"{", begin + 1, at)
+            if last >= 0 and text[last + 1 : at].strip(_SPACES) == b'"':
+                at = last
     if end == "more":
-        following = _OPENING.search(chars, done)
+        following = _OPENING.search(text, done)
         out.rest = following.start() if following else len(text)
     elif end == "file":
         out.close = find_close(text, done, bare)
@@ -107,17 +142,34 @@ def recover_text(text: bytes, end: str, bare: bool = False) -> Recovered:
     return out
 
 
+def _value(text: bytes, view: memoryview, begin: int) -> tuple[int, int]:
+    """(end, failed) of the JSON object that opens at `begin`: `end` is -1 if it is not valid; `failed` is
+    then the byte where that shows, -1 if it is nested too deep. Makes no objects, and reads no further than
+    it has to."""
+    try:
+        _RAW.decode(view[begin:])
+        stop = len(text)
+    except RecursionError:
+        return -1, -1
+    except (ValueError, msgspec.DecodeError) as error:
+        place = _STOPPED.search(str(error))
+        if place is None:
+            return -1, len(text)  # the text ends first
+        stop = begin + int(place[1])
+        if "trailing" not in str(error):
+            return -1, stop
+        stop -= 1  # msgspec counts the character that it stopped at
+    return text.rfind(b"}", begin, stop) + 1, stop
+
+
 def is_incomplete(text: bytes) -> bool:
     """Whether `text` is valid JSON that ends inside a value."""
-    chars = text.decode("latin-1")
-    begin = len(chars) - len(chars.lstrip(" \t\r\n"))
     try:
-        _DECODER.raw_decode(chars, begin)
-    except json.JSONDecodeError as error:
-        # For an unclosed string the error is at its start; literals and numbers are short.
-        return error.msg.startswith("Unterminated string") or error.pos >= len(chars.rstrip()) - _LITERAL
-    except (ValueError, RecursionError):
+        _RAW.decode(text)
+    except RecursionError:
         return False
+    except (ValueError, msgspec.DecodeError) as error:
+        return _STOPPED.search(str(error)) is None
     return False
 
 
@@ -128,16 +180,19 @@ def fits_end(tail: bytes, bare: bool) -> bool:
         return not rest
     if rest.startswith(b"}"):
         return len(rest) == 1
-    return rest.startswith(b",") and bool(lenient(b"{" + rest[1:]))
+    return bool(ending_keys(rest))
 
 
 def find_close(text: bytes, begin: int, bare: bool) -> int:
     """Position of the bracket that closes the events, from `begin` on; -1 for none."""
-    at = begin - 1
-    for _ in range(_BRACKETS):
-        at = text.find(b"]", at + 1)
-        if at < 0 or fits_end(text[at + 1 :], bare):
-            return at
+    whole = len(text.rstrip(b" \t\r\n\x00"))
+    budget = _BUDGET * len(text)
+    for match in _CLOSED.finditer(text, begin, whole):
+        budget -= whole - match.start()
+        if fits_end(text[match.start() + 1 : whole], bare):
+            return match.start()
+        if budget < 0:
+            break
     return -1
 
 
@@ -152,8 +207,27 @@ def lenient(text: bytes | msgspec.Raw) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def top_level(text: bytes) -> dict[str, Any]:
+    """Like `lenient`, but long values stay `msgspec.Raw`: decoded, they might take fifty times the memory."""
+    try:
+        found: dict[str, Any] = dict(RAW_FIELDS.decode(text))
+        for key, raw in found.items():
+            found[key] = msgspec.json.decode(raw) if len(memoryview(raw)) <= _SMALL else raw.copy()
+    except UnicodeDecodeError:
+        return top_level(text.decode("utf-8", "replace").encode())
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    return found
+
+
+def ending_keys(tail: bytes) -> dict[str, Any]:
+    """The top-level keys of the text after the events' closing bracket."""
+    rest = tail.strip(b" \t\r\n\x00")
+    return top_level(b"{" + rest[1:]) if rest.startswith(b",") else {}
+
+
 def _sound(text: bytes, begin: int, end: int, out: Recovered) -> None:
-    """Keep an event that Python's lenient json accepts; repair it if strict JSON does not."""
+    """Keep an event whose brackets and values are right; repair it if its texts are not."""
     piece = text[begin:end]
     if decodes(piece):
         out.events.append(piece)
@@ -175,21 +249,30 @@ def decodes(piece: bytes) -> bool:
     return True
 
 
-def _repaired(piece: bytes, begin: int, out: Recovered) -> bool:
+def _mended(piece: bytes) -> tuple[bytes, list[str]] | None:
+    """(the event in a piece, repaired; kinds of notices), None if that is not possible."""
+    if len(piece) > _REPAIRED or b'"ph"' not in piece:
+        return None
     made, kinds = repair_event(piece)
-    if made is None or not decodes(made):
-        return False
-    if not is_event(lenient(made)):
-        return False
-    out.events.append(made)
-    out.places.append((begin, begin + len(piece)))
-    out.notes += [(kind, begin) for kind in kinds]
-    return True
+    return (made, kinds) if made is not None and decodes(made) and is_event(made) else None
+
+
+def _keep(mended: tuple[bytes, list[str]], begin: int, end: int, out: Recovered) -> None:
+    out.events.append(mended[0])
+    out.places.append((begin, end))
+    out.notes += [(kind, begin) for kind in mended[1]]
+
+
+def _repaired(piece: bytes, begin: int, out: Recovered) -> bool:
+    mended = _mended(piece)
+    if mended is not None:
+        _keep(mended, begin, begin + len(piece), out)
+    return mended is not None
 
 
 def _between(text: bytes, begin: int, end: int, out: Recovered, last: bool = False) -> None:
     """Check the text between two sound events: usually a comma; otherwise repair or drop it."""
-    junk = text[begin:end].strip(b" \t\r\n")
+    junk = text[begin:end].strip(_SPACES)
     if junk in (b",", b""):
         if not junk and begin and not last:
             out.notes.append(("separator", begin))
@@ -199,42 +282,45 @@ def _between(text: bytes, begin: int, end: int, out: Recovered, last: bool = Fal
 
 def _broken(text: bytes, begin: int, end: int, out: Recovered) -> None:
     """Repair or drop text[begin:end], in which no event is sound."""
-    while begin < end and text[begin] in b", \t\r\n":
-        begin += 1
-    while end > begin and text[end - 1] in b", \t\r\n":
-        end -= 1
-    if b'"' not in text[begin:end]:
+    begin = _after_gap(text, begin, end)
+    end = begin + len(text[begin:end].rstrip(b", \t\r\n"))
+    if text.find(b'"', begin, end) < 0:
         out.notes.append(("separator", begin))
         return
     cuts = [*(m.start() + 1 for m in _BETWEEN.finditer(text, begin, end)), end]
-    if len(cuts) > _PIECES:
-        # Too many pieces to try each with each: one by one only.
-        for cut in cuts:
-            if not _repaired(text[begin:cut].strip(b", \t\r\n"), begin, out):
-                out.notes.append(("broken_event", begin))
-            begin = cut
-        return
-    first = 0
+    first = phase = 0
     while first < len(cuts):
-        start = begin if first == 0 else cuts[first - 1]
-        while start < end and text[start] in b", \t\r\n":
-            start += 1
-        last = bisect.bisect_left(cuts, _closing(text, start, end), first)
+        start = _after_gap(text, begin if first == 0 else cuts[first - 1], end)
+        last, cost = first, 0
+        if phase < start and (phase := text.find(b'"ph"', start, end)) < 0:
+            # No event is left in this: only to be counted.
+            out.notes += [("broken_event", start), *(("broken_event", cut) for cut in cuts[first:-1])]
+            return
+        if out.budget > 0:
+            closing, cost = _closing(text, start, end)
+            last = bisect.bisect_left(cuts, closing, first)
         if last < len(cuts) and _repaired(text[start : cuts[last]], start, out):
             first = last + 1
         else:
+            out.budget -= cost
             out.notes.append(("broken_event", start))
             first += 1
 
 
-def _closing(text: bytes, begin: int, end: int) -> int:
-    """Where the object that opens at `begin` closes; a position past `end` if it does not.
+def _after_gap(text: bytes, begin: int, end: int) -> int:
+    gap = _GAP.match(text, begin, end)
+    return gap.end() if gap else begin
+
+
+def _closing(text: bytes, begin: int, end: int, most: int | None = None) -> tuple[int, int]:
+    """Where the object that opens at `begin` closes, a position past `end` if it does not (within the
+    first `most` tokens); and the cost.
 
     Repairs never change brackets or the ends of strings, so an event cannot end elsewhere.
     """
-    depth = 0
-    for token in _TOKEN.finditer(text, begin, end):
+    depth = count = 0
+    for count, token in enumerate(itertools.islice(_TOKEN.finditer(text, begin, end), most), 1):
         depth += _NESTING.get(token.group(), 0)
         if not depth:
-            return token.end()
-    return end + 1
+            return token.end(), _PER_TOKEN * count
+    return end + 1, _PER_TOKEN * count

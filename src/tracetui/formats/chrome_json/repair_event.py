@@ -1,18 +1,20 @@
-"""Repairs one broken event if its meaning is certain."""
+"""Repairs one broken event if its meaning is certain. Every expression here is linear in the text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
-_ESCAPE = re.compile(r'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\(.|$)', re.DOTALL)
+_HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_ESCAPE = re.compile(
+    rf'((?:\\["\\/bfnrt]|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{{4}}|{_HIGH}{_LOW}){{1,999}})|({_HIGH}|{_LOW})|\\'
+)
+"""Sound escapes, half a pair of surrogates, or a lone backslash."""
 _BARE = re.compile(r"(?<=[:\[,\s])[-+]?(?:inf(?:inity)?|nan|n/a)(?=\s*(?:[,}\]]|$))", re.IGNORECASE)
 _TRAILING = re.compile(r",(?=\s*[}\]])|(?<=[{\[])(\s*),|,(?=\s*,)")
-_WORD = re.compile(r"(?<=:)(\s*)(?!(?:true|false|null)\b)([A-Za-z_][^,{}\[\]\":\\\n]*?)(?=\s*[,}])")
-_OUTSIDE = (("bare_value", _BARE, "null"), ("comma", _TRAILING, r"\1"), ("unquoted", _WORD, r'\1"\2"'))
-"""(kind of notice, what is wrong outside strings, what takes its place)"""
+_WORD = re.compile(r"(?<=:)(\s*)(?!(?:true|false|null)\b)([A-Za-z_][^,{}\[\]:\\\n\0]*)")
+_AFTER_VALUE = re.compile(r"\s*[,}]")
 
 
 def repair_event(text: bytes) -> tuple[bytes | None, list[str]]:
@@ -31,58 +33,36 @@ def repair_event(text: bytes) -> tuple[bytes | None, list[str]]:
         note("bad_utf8")
 
     def escape(match: re.Match[str]) -> str:
-        sound, other = match.groups()
-        if sound:
-            return sound
+        if match[1]:
+            return match[1]
         note("bad_escape")
-        return "\\\\" + (other or "")
+        return "\\ufffd" if match[2] else "\\\\"
 
     def control(match: re.Match[str]) -> str:
         note("control_characters")
         return f"\\u{ord(match.group()):04x}"
 
-    def inside(part: str) -> str:
-        if "\\" in part:
-            part = _surrogates(_ESCAPE.sub(escape, part), note)
-        return _CONTROL.sub(control, part)
+    def word(match: re.Match[str]) -> str:
+        if not _AFTER_VALUE.match(outside, match.end()):
+            return match[0]
+        note("unquoted")
+        return f'{match[1]}"{match[2].rstrip()}"'
 
-    def outside(part: str) -> str:
-        for kind, pattern, replacement in _OUTSIDE:
-            part, count = pattern.subn(replacement, part)
-            if count:
-                note(kind)
-        return part
-
-    repaired = []
-    at = 0
-    for match in _STRING.finditer(chars):
-        repaired += [outside(chars[at : match.start()]), inside(match.group())]
-        at = match.end()
-    repaired.append(outside(chars[at:]))
-    return ("".join(repaired).encode("utf-8", "replace"), kinds) if kinds else (None, [])
-
-
-_SURROGATES = re.compile(r"(?<!\\)((?:\\\\)*)((?:\\u[dD][89a-fA-F][0-9a-fA-F]{2})+)")
-
-
-def _surrogates(part: str, note: Callable[[str], None]) -> str:
-    """Replace lone halves of surrogate pairs by U+FFFD; keep pairs."""
-
-    def fix(match: re.Match[str]) -> str:
-        before, run = match.groups()
-        codes = re.findall(r"\\u([0-9a-fA-F]{4})", run)
-        made = []
-        at = 0
-        while at < len(codes):
-            high = int(codes[at], 16)
-            low = int(codes[at + 1], 16) if at + 1 < len(codes) else 0
-            if 0xD800 <= high < 0xDC00 <= low < 0xE000:
-                made.append(f"\\u{codes[at]}\\u{codes[at + 1]}")
-                at += 2
-            else:
-                note("bad_escape")
-                made.append("\\ufffd")
-                at += 1
-        return before + "".join(made)
-
-    return _SURROGATES.sub(fix, part)
+    strings = _STRING.findall(chars)
+    outside = "\0".join(_STRING.split(chars))
+    if outside.count("\0") != len(strings):
+        return None, []  # a zero outside of strings: nothing is certain
+    for kind, pattern, replacement in (("bare_value", _BARE, "null"), ("comma", _TRAILING, r"\1")):
+        outside, count = pattern.subn(replacement, outside)
+        if count:
+            note(kind)
+    outside = _WORD.sub(word, outside)
+    for i, string in enumerate(strings):
+        if "\\" in string:
+            string = _ESCAPE.sub(escape, string)
+        strings[i] = string if string.isprintable() else _CONTROL.sub(control, string)
+    if not kinds:
+        return None, []
+    parts = outside.split("\0")
+    made = "".join(part for pair in zip(parts, [*strings, ""], strict=True) for part in pair)
+    return made.encode("utf-8", "replace"), kinds

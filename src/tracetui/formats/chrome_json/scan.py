@@ -7,13 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracetui.formats.columns import I64
-
 _STEP = np.zeros(256, dtype=np.int8)
 _STEP[list(b"{[")] = 1
 _STEP[list(b"}]")] = -1
 _MARKS = _STEP != 0
 _MARKS[ord(",")] = True
+_BLOCK = 1 << 20
 _BETWEEN = re.compile(rb"(\n[ \t]*)?\}\s*,\s*\{\s*(\"[^\"\\]{0,40}\")?")
 """The text between two events: indentation, `}`, `,`, `{`, the first key."""
 
@@ -21,33 +20,49 @@ _BETWEEN = re.compile(rb"(\n[ \t]*)?\}\s*,\s*\{\s*(\"[^\"\\]{0,40}\")?")
 class Outline(NamedTuple):
     """The outermost structure of text that begins inside an array, between two elements."""
 
-    commas: I64
-    """Positions of the commas between the array's elements."""
+    commas: list[int]
+    """Positions of the first commas between the array's elements, eight or more if there are so many."""
+    last: int
+    """Position of the last one, -1 for none."""
     close: int
     """Position of the bracket that closes the array, -1 where it is not in the piece."""
 
 
 def outline(text: bytes | bytearray | memoryview) -> Outline:
-    """The outermost commas of `text`. Needs about 20 bytes per byte of text, so not for whole files."""
-    data = np.frombuffer(text, dtype=np.uint8)
-    quotes = data == ord('"')
-    backslash = data == ord("\\")
-    if backslash.any():
-        # A quote after an odd number of backslashes is part of its string.
-        at = np.flatnonzero(quotes[1:] & backslash[:-1]) + 1
-        if len(at):
+    """The outermost commas of `text`, block by block: the memory does not depend on its length."""
+    commas: list[int] = []
+    last, depth, inside, run = -1, 0, 0, 0
+    for begin in range(0, len(text), _BLOCK):
+        data = np.frombuffer(text, dtype=np.uint8, offset=begin, count=min(_BLOCK, len(text) - begin))
+        quotes = data == ord('"')
+        backslash = data == ord("\\")
+        if run or backslash.any():
+            # A quote after an odd number of backslashes is part of its string.
+            after = np.append(run > 0, backslash[:-1])
+            at = np.flatnonzero(quotes & after)
             others = np.flatnonzero(~backslash)
-            before = np.searchsorted(others, at) - 1
-            last = np.where(before >= 0, others[np.maximum(before, 0)], -1)
-            quotes[at[(at - 1 - last) % 2 == 1]] = False
-    inside = np.bitwise_xor.accumulate(quotes.view(np.uint8)) if len(data) else quotes.view(np.uint8)
-    marks = np.flatnonzero(_MARKS[data] & (inside == 0))
-    kinds = data[marks]
-    depth = np.cumsum(_STEP[kinds], dtype=np.int64)
-    below = np.flatnonzero(depth < 0)
-    end = int(below[0]) if len(below) else len(marks)
-    commas = marks[:end][(kinds[:end] == ord(",")) & (depth[:end] == 0)]
-    return Outline(commas, int(marks[end]) if len(below) else -1)
+            if len(at):
+                before = np.searchsorted(others, at) - 1
+                place = np.where(before >= 0, others[np.maximum(before, 0)], -1 - run)
+                quotes[at[(at - 1 - place) % 2 == 1]] = False
+            run = len(data) - 1 - int(others[-1]) if len(others) else run + len(data)
+        within = np.bitwise_xor.accumulate(quotes.view(np.uint8)) ^ inside
+        inside = int(within[-1])
+        marks = np.flatnonzero(_MARKS[data] & (within == 0))
+        kinds = data[marks]
+        depths = np.cumsum(_STEP[kinds], dtype=np.int64) + depth
+        below = np.flatnonzero(depths < 0)
+        end = int(below[0]) if len(below) else len(marks)
+        found = marks[:end][(kinds[:end] == ord(",")) & (depths[:end] == 0)]
+        if len(found):
+            last = begin + int(found[-1])
+            if len(commas) < 8:
+                commas += (found[:8] + begin).tolist()
+        if len(below):
+            return Outline(commas, last, begin + int(marks[end]))
+        if len(depths):
+            depth = int(depths[-1])
+    return Outline(commas, last, -1)
 
 
 class Separator(NamedTuple):
@@ -66,7 +81,7 @@ def learn_separator(text: bytes) -> Separator | None:
     If the file has lines, the indentation tells events from nested objects. If it is all on one line, the
     separator includes the next event's first key.
     """
-    for comma in outline(text).commas[:8].tolist():
+    for comma in outline(text).commas[:8]:
         for match in _BETWEEN.finditer(text, max(0, comma - 80), comma + 160):
             at = text.index(b",", match.start())
             if at != comma:
@@ -77,7 +92,8 @@ def learn_separator(text: bytes) -> Separator | None:
     return None
 
 
-_ANY = re.compile(rb"\}\s*,\s*\{\s*\"")
+ANY = re.compile(rb"\}\s*,\s*\{\s*\"")
+"""What may be the border between two events."""
 
 
 def last_boundary(
@@ -94,7 +110,7 @@ def last_boundary(
     for reach in (1 << 14, 1 << 17):
         begin = max(first, last - reach)
         match = None
-        for match in _ANY.finditer(text, begin, last):  # noqa: B007
+        for match in ANY.finditer(text, begin, last):  # noqa: B007
             pass
         if match is not None:
             return text.index(b",", match.start()), text.index(b"{", match.start())

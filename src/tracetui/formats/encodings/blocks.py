@@ -16,9 +16,10 @@ from typing import IO, Any, NamedTuple, Protocol
 from tracetui.formats.diagnostics import Diagnostics
 
 _INPUT = 1 << 18
-_STEP = 4
+_STEP, _FORKED_STEP = 4, 1 << 10
 """Bytes of a damaged piece to decode at a time: no more than zstd's checksum, so that the last block comes
-out before a wrong checksum is noticed."""
+out before a wrong checksum is noticed. Where the decoder can be copied, the step that fails is taken again
+byte by byte."""
 _AHEAD = 4
 """Blocks to decode ahead of the reader."""
 _SPACING = 1 << 24
@@ -83,6 +84,8 @@ class Blocks:
         self._begin = self._fed = 0  # file offsets of the piece and of its last input
         self._given = self._skipped = 0  # bytes of the piece's text; how many of them were already returned
         self._careful = -1  # file offset from which a damaged piece is decoded in small steps
+        self._step = _STEP
+        self._kept: tuple[Any, int] | None = None  # the piece before its last step, and what it had given
         self._first = True
         self._over = False
 
@@ -111,7 +114,7 @@ class Blocks:
     def _more(self) -> bool:
         size = _INPUT
         if self._careful >= 0:
-            size = min(size, self._careful - self._at) if self._at < self._careful else _STEP
+            size = min(size, self._careful - self._at) if self._at < self._careful else self._step
         self._file.seek(self._at)
         data = self._file.read(size)
         self._input += data
@@ -150,12 +153,18 @@ class Blocks:
                 self._cut_off()
                 return b""
             self._fed = self._at - len(self._input)
+            if self._codec.fork is not None and 0 <= self._careful <= self._fed and self._step > 1:
+                self._kept = self._codec.fork(piece), self._given
         try:
             text = piece.decompress(self._input, self._block)
         except Exception:  # every library has its own errors
             if self._careful < 0:
                 self._diagnostics.note(self._codec.damaged, self.produced)
                 self._decode_again()
+            elif self._kept is not None:
+                self._skipped = max(self._skipped, self._given)
+                self._piece, self._given = self._kept
+                self._at, self._input, self._step, self._kept = self._fed, b"", 1, None
             else:
                 self._over = True
             return b""
@@ -165,13 +174,14 @@ class Blocks:
 
     def _decode_again(self) -> None:
         """Restart the damaged piece: fed in small steps, its last input yields more text."""
-        self._careful = self._fed
+        self._careful, self._kept = self._fed, None
+        self._step = _STEP if self._codec.fork is None else _FORKED_STEP
         self._at, self._input = self._begin, b""
         self._given, self._skipped = 0, self._given
         self._piece = self._codec.open(True)
 
     def _close_piece(self, piece: Piece) -> None:
-        self._piece, self._careful = None, -1
+        self._piece, self._careful, self._kept = None, -1, None
         self._input = piece.unused_data
         while len(self._input) < self._codec.trailer and self._more():
             pass

@@ -1,0 +1,82 @@
+"""Ancestors of slices that are nested thousands of levels deep, by a plain loop."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tracetui.analysis import ancestors
+from tracetui.analysis.ancestors import deepest_at, first_marked, first_up
+from tracetui.analysis.calls import _totals
+from tracetui.analysis.nesting import top_of
+from tracetui.trace import Trace, load
+
+DEEP = 1500
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    """A tower, beside it smaller ones, and one that stands on a part of it."""
+    events = [(i, 10 * DEEP - 2 * i) for i in range(DEEP)]
+    events += [(2 * DEEP + 3 * i, 2 - i % 2) for i in range(200)]
+    path = tmp_path / "t.json"
+    path.write_text(
+        json.dumps([{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": t, "dur": d} for t, d in events])
+    )
+    return load(path)
+
+
+def chain(trace: Trace, at: int) -> list[int]:
+    found = []
+    while at >= 0:
+        found.append(at)
+        at = int(trace.parent[at])
+    return found
+
+
+def test_the_first_that_is_marked(trace: Trace) -> None:
+    rng = np.random.default_rng(1)
+    for share in (0.0, 0.001, 0.1, 1.0):
+        marked = rng.random(len(trace)) < share
+        at = rng.integers(-1, len(trace), 300)
+        expected = [next((i for i in chain(trace, int(a)) if marked[i]), -1) for a in at]
+        assert first_marked(trace, at, marked).tolist() == expected
+        tops = top_of(trace.parent.astype(np.int64), ~marked)
+        assert tops[np.maximum(at, 0)].tolist() == [
+            next((i for i in chain(trace, max(0, int(a))) if marked[i]), -1) for a in at
+        ]
+
+
+def test_the_first_that_is_long_enough(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    at = rng.integers(-1, len(trace), 300)
+    least = rng.integers(0, 12_000_000, 300)
+    expected = []
+    for a, shortest in zip(at.tolist(), least.tolist(), strict=True):
+        expected.append(next((i for i in chain(trace, a) if trace.duration[i] >= shortest), -1))
+    for levels in (0, 1, 64, 10_000):
+        monkeypatch.setattr(ancestors, "_LEVELS", levels)
+        found = first_up(trace, at, lambda up, of: trace.duration[up] >= least[of], steady=True)
+        assert found.tolist() == expected
+
+
+def test_the_deepest_at_a_time(trace: Trace) -> None:
+    end = trace.start + trace.duration
+    times = np.arange(0, int(end.max()) + 2000, 7_001)
+    found = deepest_at(trace, np.zeros(len(times), dtype=np.int64), times)
+    for time, at in zip(times.tolist(), found.tolist(), strict=True):
+        around = np.flatnonzero((trace.start <= time) & (time < end))
+        assert at == (around[-1] if len(around) else -1)
+
+
+def test_totals_of_a_tower(trace: Trace) -> None:
+    rng = np.random.default_rng(3)
+    own = rng.integers(0, 5, len(trace)) * (rng.random(len(trace)) < 0.1)
+    expected = own.copy()
+    for at in np.flatnonzero(own).tolist():
+        for above in chain(trace, at)[1:]:
+            expected[above] += own[at]
+    assert _totals(trace.parent.astype(np.int64), own).tolist() == expected.tolist()

@@ -1,0 +1,46 @@
+"""Standard streams that are closed, and arguments with control characters."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SAMPLE = Path(__file__).resolve().parent.parent / "data" / "mlp_eager.json.gz"
+PROGRAM = f"{shlex.quote(sys.executable)} -m tracetui"
+
+
+def run(command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["bash", "-c", f"{PROGRAM} {command}"], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("command", [f"summary {SAMPLE}", f"steps --json {SAMPLE}", "--help", "demo --list"])
+def test_no_standard_output_is_one_line_of_error(command: str) -> None:
+    found = run(f"{command} >&-")
+    assert (found.returncode, found.stderr) == (1, "tracetui: standard output: is closed\n")
+    assert run(f"{command} >&- 2>&-").returncode == 1
+
+
+def test_no_standard_error_costs_no_output() -> None:
+    assert run(f"summary {SAMPLE} 2>&-").stdout == run(f"summary {SAMPLE}").stdout != ""
+    assert run("summary /nowhere 2>&-").returncode == 1
+
+
+def test_no_standard_input() -> None:
+    assert run(f"summary {SAMPLE} <&-").returncode == 0
+    found = run("summary - <&-")
+    assert found.returncode == 1
+    assert found.stderr.startswith("tracetui: standard input: is ")
+
+
+@pytest.mark.parametrize("form", ["", "--json", "--markdown"])
+def test_an_annotation_is_echoed_harmlessly(form: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps([{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 1}]))
+    found = run(f"steps {form} --annotation $'\\e]52;c;aGk=\\a\\u202e' {path}")
+    assert found.returncode == 0
+    assert all(c.isprintable() or c == "\n" for c in found.stdout + found.stderr)

@@ -1,0 +1,27 @@
+"""What the reports show of small traces: shares, and how many rows by default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.kineto import cpu, run, trace_of
+
+from tracetui.analysis.results import Results
+from tracetui.report.gaps import gaps_markdown
+from tracetui.report.summary import summarize, summary_markdown
+
+
+def test_shares_of_the_ops_of_a_trace_without_a_device(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, cpu("aten::mm", 0, 30), cpu("aten::add", 40, 10))
+    text = summary_markdown(summarize(Results(trace)))
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+    shares = {row[3].strip("`"): row[0] for row in rows if len(row) == 4 and "aten" in row[3]}
+    assert shares == {"aten::mm": "75%", "aten::add": "25%"}
+
+
+def test_twenty_gaps_are_listed(tmp_path: Path) -> None:
+    events = [event for n in range(26) for event in run(10 + 20 * n, 5, n + 1)]
+    results = Results(trace_of(tmp_path, *events))
+    assert gaps_markdown(results) == gaps_markdown(results, 0, 20)
+    lines = [len(gaps_markdown(results, 0, limit).splitlines()) for limit in (10, 20, 25, 0)]
+    assert lines == [lines[0], lines[0] + 10, lines[0] + 15, lines[0] + 15]

@@ -1,0 +1,66 @@
+"""Moving, folding, hiding and pinning lanes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.kineto import Event, cpu
+
+from tracetui.session.session import Session
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+    """Three threads; the first has two rows."""
+    monkeypatch.setenv("TRACETUI_STATE", str(tmp_path / "state"))
+    events: list[Event] = [cpu("a", 0, 100), cpu("b", 10, 20)]
+    events += [cpu("c", 0, 50) | {"tid": 10}, cpu("d", 0, 60) | {"tid": 11}]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    session = Session.open(path)
+    session.lanes.resize(100, 30)
+    return session
+
+
+def test_a_lane_at_the_end_does_not_move_on(session: Session) -> None:
+    lanes = session.lanes
+    order = sorted(range(3), key=lanes.track)
+    assert lanes.move(-1, order[0]) is False
+    assert lanes.move(1, order[2]) is False
+    assert sorted(range(3), key=lanes.track) == order
+    assert lanes.move(1, order[0]) is True
+    assert sorted(range(3), key=lanes.track) == [order[1], order[0], order[2]]
+    assert lanes.move(-1, order[0]) is True
+    assert sorted(range(3), key=lanes.track) == order
+    assert lanes.move(1, 17) is False
+
+
+def test_only_a_lane_of_several_rows_folds(session: Session) -> None:
+    lanes, trace = session.lanes, session.active.trace
+    lane = {trace.name_of(i): int(trace.lane[i]) for i in range(len(trace))}
+    deep, flat = lane["a"], lane["c"]
+    assert lanes.toggle_fold(flat) is False
+    assert lanes.toggle_fold(17) is False
+    assert lanes.toggle_fold(deep) is True
+    assert lanes.layout.shown[lanes.track(deep)] == 1
+    assert lanes.toggle_fold(deep) is True
+    assert lanes.layout.shown[lanes.track(deep)] == 2
+
+
+def test_hidden_lanes_come_back(session: Session) -> None:
+    lanes = session.lanes
+    assert lanes.show_hidden() == 0
+    lanes.hide(0)
+    lanes.hide(2)
+    assert [lanes.is_hidden(lane) for lane in (0, 1, 2, 17)] == [True, False, True, False]
+    assert lanes.show_hidden() == 2
+    assert not any(lanes.is_hidden(lane) for lane in range(3))
+
+
+def test_pins(session: Session) -> None:
+    lanes = session.lanes
+    assert lanes.pin(1) is True
+    assert lanes.pin(1) is False
+    assert lanes.pin(17) is False

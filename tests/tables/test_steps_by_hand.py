@@ -1,0 +1,34 @@
+"""Which columns of the steps a narrow table keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.kineto import run, step, trace_of
+
+from tracetui.analysis.steps import summarize_steps
+from tracetui.tables.steps import source_text, step_columns
+
+TALK = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def test_communication_is_dropped_first_where_there_is_none(tmp_path: Path) -> None:
+    for name in ("", TALK):
+        steps = summarize_steps(trace_of(tmp_path, step(1, 0, 100), *run(10, 20, 1, name), *run(40, 10, 2)))
+        drop = {key: column.drop for key, column in step_columns(steps.rows).items()}
+        first = sorted(drop, key=lambda key: -drop[key])[:3]
+        if name:
+            assert (
+                drop["communication"] < drop["window_idle"] < drop["exposed_communication"] < drop["compute"]
+            )
+            assert "communication" not in first
+        else:
+            assert drop["compute"] < drop["communication"] < drop["exposed_communication"] < drop["transfers"]
+
+
+def test_where_the_steps_come_from_is_said() -> None:
+    sources = ("ProfilerStep", "repeats", "Optimizer.step", "annotation decode")
+    texts = [source_text(source) for source in sources]
+    assert texts[0] == ""
+    assert len(set(texts)) == 4
+    assert "decode" in texts[3]

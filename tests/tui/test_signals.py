@@ -1,0 +1,90 @@
+"""What ends the program from outside, and bytes that are no text, on a real pseudo-terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+SAMPLE = Path(__file__).resolve().parent.parent / "data" / "mlp_eager.json.gz"
+LEFT = (b"\x1b[?1049l", b"\x1b[?1000l", b"\x1b[?25h")
+"""No alternate screen, no mouse reports, a cursor."""
+
+
+class Terminal:
+    """The viewer on a terminal of its own."""
+
+    def __init__(self, pid: int, descriptor: int) -> None:
+        self.pid, self.descriptor, self.written = pid, descriptor, b""
+
+    def read_until_quiet(self, seconds: float = 60) -> None:
+        """Read until nothing comes for half a second after the first screen, or the program has ended."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if select.select([self.descriptor], [], [], 0.5)[0]:
+                try:
+                    chunk = os.read(self.descriptor, 1 << 16)
+                except OSError:
+                    return
+                self.written += chunk
+            elif len(self.written) > 2000:
+                return
+
+    def wait(self) -> int:
+        """Read to the end; the exit code, or minus the signal."""
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            self.read_until_quiet(1)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                return os.waitstatus_to_exitcode(status)
+        raise AssertionError("it did not end")
+
+
+@contextmanager
+def viewer(*arguments: str) -> Iterator[Terminal]:
+    pid, descriptor = pty.fork()
+    if pid == 0:
+        os.environ.update(TERM="xterm-256color", LINES="36", COLUMNS="120")
+        os.execv(sys.executable, [sys.executable, "-m", "tracetui", *arguments])
+    terminal = Terminal(pid, descriptor)
+    try:
+        yield terminal
+    finally:
+        try:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGQUIT"])
+def test_a_signal_leaves_the_terminal_as_it_was(name: str) -> None:
+    with viewer("open", str(SAMPLE)) as terminal:
+        terminal.read_until_quiet()
+        os.kill(terminal.pid, getattr(signal, name))
+        assert terminal.wait() == 128 + getattr(signal, name)
+        for sequence in LEFT:
+            assert sequence in terminal.written
+
+
+def test_bytes_that_are_no_text_are_ignored() -> None:
+    with viewer("open", str(SAMPLE)) as terminal:
+        terminal.read_until_quiet()
+        for keys in (b"\xff\xfe", b"\x1b[M\xe0\xff\x80", b"/\xc3\x28gemm\xf0\x9f\r"):
+            os.write(terminal.descriptor, keys)
+            terminal.read_until_quiet()
+        os.write(terminal.descriptor, b"\x1b")
+        terminal.read_until_quiet()
+        os.write(terminal.descriptor, b"\x03")
+        assert terminal.wait() == 0
+        assert b"Traceback" not in terminal.written
