@@ -37,6 +37,7 @@ class Plain:
         self.kind = {i: Kind(int(trace.kind[i])) for i in good}
         overhead = [i for i in good if self.kind[i] == Kind.OVERHEAD]
         self.loading = [self.span(i) for i in overhead if is_loading(trace.name_of(i))]
+        self.full = [self.span(i) for i in overhead if trace.name_of(i) == "Command Buffer Full"]
         self.profiler = [self.span(i) for i in overhead if is_profilers(trace.name_of(i))]
         self.launched: dict[int, list[int]] = {}
         for i in good:
@@ -80,7 +81,13 @@ class Plain:
             earlier = [i for i in self.launched if trace.lane[i] == lane and i < call]
             since = self.span(max(earlier))[0] if earlier else -(1 << 62)
             drained += covered(thread.get("sync", []), since, start)
+        same = before >= 0 and trace.lane[before] == trace.lane[event]
+        short = end - start <= rules.BACK_TO_BACK_NS
+        if call < 0 and (self.launched or (same and short)):
+            spent["back to back" if same and short else "unlinked"] = end - start
+            return spent
         parts = {
+            "queued": self.full,
             "initialisation": [*self.loading, *thread.get("initialisation", [])],
             "profiler": self.profiler,
             "sync": [*thread.get("sync", []), (start, drained)],
@@ -95,7 +102,9 @@ class Plain:
             def holds(cause: str, a: int = a, b: int = b) -> bool:
                 return any(s[0] <= a and b <= s[1] for s in near[cause])
 
-            if b <= over and holds("initialisation"):
+            if b <= over and holds("queued"):
+                cause = "queued"
+            elif b <= over and holds("initialisation"):
                 cause = "initialisation"
             elif b <= over and holds("profiler"):
                 cause = "profiler"
@@ -106,7 +115,6 @@ class Plain:
             elif b <= arrived:
                 cause = "launch"
             else:
-                same = before >= 0 and trace.lane[before] == trace.lane[event]
                 left = end - max(start, arrived)
                 cause = "back to back" if same and left <= rules.BACK_TO_BACK_NS else "queued"
             spent[cause] += b - a
@@ -146,8 +154,9 @@ def check_the_verdict(results: Results) -> None:
     if verdict.busy_share is None or not verdict.parts:
         return
     judged = sum(verdict.parts)
-    left_out = sum(time for what, time in verdict.left_out if what != "lead-in")
-    assert judged + left_out == times.sum()
+    lead_in = results.split().judged(results.split().lead_ins(*results.step_windows())).sum()
+    left_out = sum(time for _, time in verdict.left_out)
+    assert judged + left_out - times.sum() in (0, lead_in)  # the lead-in is no part of the time
     assert verdict.idle == judged - sum(verdict.parts[:3])
     waiting = sum(verdict.causes[CAUSES.index(cause)] for cause in OF_THE_CPU)
     compute, communication, copies, idle_for_the_cpu = (part / max(1, judged) for part in verdict.parts[:4])

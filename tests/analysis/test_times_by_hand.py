@@ -26,7 +26,7 @@ from tracetui.analysis.scope import (
 )
 from tracetui.analysis.split import COLUMNS
 from tracetui.analysis.steps import step_windows, summarize_steps
-from tracetui.analysis.verdict import PARTS, VERDICTS, judge
+from tracetui.analysis.verdict import OF_STEPS, PARTS, VERDICTS, judge
 from tracetui.trace.intervals import union
 from tracetui.trace.memory import memory_records
 from tracetui.trace.model import I64
@@ -433,15 +433,27 @@ def test_verdicts(parts: dict[str, int], verdict: str) -> None:
 
 def test_what_a_verdict_says() -> None:
     assert judge(None, 10).verdict == "not known"
-    told = judge(
-        split(compute=60, dispatch=30, queued=10, initialisation=900, profiler=100), 9_000, "here", 50
-    )
+    told = judge(split(compute=60, dispatch=30, queued=10, profiler=20), 9_000, "here", split(host=50))
     assert told.reason == (
-        "The device is busy 60.0% here. No one thing sets the pace: compute takes 60.0%, waiting for the CPU "
-        "30.0%. Not counted: 50 ns before the first device event of the first step, "
-        "900 ns of initialisation, 100 ns of the profiler's own work."
+        "The device is busy 60.0% here. The largest part is compute, 60.0%; then waiting for the CPU, 30.0%. "
+        "Not counted: 50 ns before the first device event of the first step, 20 ns of the "
+        "profiler's own work."
     )
-    assert told.left_out == (("lead-in", 50), ("initialisation", 900), ("profiler", 100))
+    assert told.left_out == (("lead-in", 50), ("profiler", 20))
+    # What is known of the lead-in has its own name; where most does not count, that comes first.
+    told = judge(
+        split(compute=60, dispatch=30, back_to_back=10, initialisation=900), 9_000, OF_STEPS,
+        split(host=50, initialisation=70, in_flight=6),
+    )  # fmt: skip
+    assert told.left_out == (("lead-in", 50), ("in flight", 6), ("initialisation", 970))
+    assert told.reason == (
+        "Most of the steps is not counted: 970 ns of initialisation, 50 ns before the first device event of "
+        "the first step, 6 ns at the beginning, with work queued and nothing recorded running. The device is "
+        "busy 60.0% of the 100 ns of the steps that count. The largest part is compute, 60.0%; then waiting "
+        "for the CPU, 30.0%."
+    )
+    assert "from one kernel to the next, 80.0%" in judge(split(compute=20, back_to_back=80), 1).reason
+    assert "idle time with work queued, 80.0%" in judge(split(compute=20, queued=80), 1).reason
     waiting = {"compute": 10, "dispatch": 60, "host": 30}
     assert judge(split(**waiting), 49_999).reason == (
         "The device is busy 10.0% of the recording; for 90.0% it waits for the CPU, and nothing is queued "
@@ -450,6 +462,7 @@ def test_what_a_verdict_says() -> None:
     assert "nothing is queued" not in judge(split(**waiting), 50_000).reason
     assert "nothing is queued" not in judge(split(**waiting), None).reason
     assert "includes waiting for other ranks" in judge(split(compute=20, communication=80), 1).reason
+    assert "(by name)" in judge(split(compute=20, communication=80), 1).reason
     assert "copies while no kernel runs" in judge(split(compute=20, copies=80), 1).reason
 
 

@@ -42,7 +42,7 @@ def test_the_share_is_that_of_communication_with_no_computation_beside_it(tmp_pa
     assert second.verdict.communication_share == pytest.approx(20 / 520)
     assert steps.whole.verdict.communication_share == pytest.approx(220 / 920)
     assert steps.outside.verdict.communication_share is None
-    assert "50.0% of its busy time is communication while nothing computes" in first.verdict.reason
+    assert "50.0% of its busy time is communication (by name) while nothing computes" in first.verdict.reason
     assert "communication" not in second.verdict.reason
     assert communication_text(first.verdict) == "communication alone 50.0% of its busy time"
     assert communication_text(second.verdict) == communication_text(steps.outside.verdict) == ""
@@ -62,7 +62,9 @@ def test_a_range_and_a_step_have_theirs(tmp_path: Path) -> None:
 def test_text_and_json_say_it(tmp_path: Path) -> None:
     summary = summarize(Results(trace_of(tmp_path, *RANK)))
     text = plain_text(summary_lines(summary, 100))
-    assert "23.9% of its busy time is communication while nothing computes" in " ".join(text.split())
+    assert "23.9% of its busy time is communication (by name) while nothing computes" in " ".join(
+        text.split()
+    )
     told = summary_json(summary)
     assert told["communication_share"] == pytest.approx(220 / 920)
     assert [s["communication_share"] for s in told["step_list"]] == pytest.approx([0.5, 20 / 520])

@@ -43,7 +43,7 @@ def test_the_verdict_in_the_app_says_how_much_is_communication(tmp_path: Path) -
     assert show.args[1].startswith("verdict compute-bound; ")
     (show,) = StepsPane(Session([Recording(trace)]), "steps").work_out()
     assert isinstance(show, partial)
-    assert "communication while nothing computes 49.8%" in show.args[0].whole.verdict.reason
+    assert "communication while nothing computes, 49.8%" in show.args[0].whole.verdict.reason
 
 
 def test_wrapped_sentences_keep_numbers_with_their_units() -> None:

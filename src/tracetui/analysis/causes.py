@@ -11,9 +11,11 @@ allocation      until L, while T was in a call that allocates or frees memory
 dispatch        until L, while T was inside an op
 host            until L, while T was outside any op: Python, data loading, sleep, logging
 launch          from L's start to its end, and then the latency that is usual in the trace (`CpuTime.latency`)
-queued          what is left until K: the work was in its stream's queue, and nothing that was recorded ran
+queued          what is left until K: the work was in its stream's queue, and nothing that was recorded ran;
+                and, before all else, until L's end while a launch waited for a place in a full queue
 back to back    the same, of at most `BACK_TO_BACK_NS` and between two events of one stream
-unlinked        all of it, where K has no launch in the trace
+unlinked        all of it, where K has no launch in the trace; but where nothing has, what CUPTI calls loading
+                and the profiler's own work are told apart
 
 Where several hold at one moment, the first of this list counts. So the pieces of a gap add up to the gap. Its
 cause is that of its largest piece.
@@ -31,7 +33,7 @@ import numpy.typing as npt
 
 from tracetui.analysis.ancestors import covering, op_around
 from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps, work_of_devices
-from tracetui.analysis.initialisation import first_calls, first_ops, loading, profilers_work
+from tracetui.analysis.initialisation import first_calls, first_ops, loading, profilers_work, queue_full
 from tracetui.analysis.scope import StepTable, find_steps, launch_times, step_of
 from tracetui.analysis.select import named
 from tracetui.trace import Kind, Trace
@@ -150,8 +152,9 @@ class CauseTotal:
 class CpuTime:
     """What the threads that launch were doing when, for the causes of idle time.
 
-    For a thread there are five unions, each of which contains the one before: initialisation; and the
-    profiler; and synchronising calls; and allocation; and ops. Each thread is looked at once.
+    For a thread there are five unions, each of which contains the one before: initialisation (and
+    full queues); and the profiler; and synchronising calls; and allocation; and ops. Each thread is looked at
+    once.
     """
 
     def __init__(self, trace: Trace, gaps: Sequence[DeviceGaps] | None = None) -> None:
@@ -160,7 +163,9 @@ class CpuTime:
         calls = first_calls(trace)
         self.first = np.union1d(calls, first_ops(trace, calls))
         """The calls and ops that initialise. Slices, sorted."""
-        self._loading = busy_union(trace, loading(trace))
+        self.full = busy_union(trace, queue_full(trace))
+        """When a launch waited for a place in its queue."""
+        self._loading = _both(self.full, busy_union(trace, loading(trace)))
         self._overhead = _both(self._loading, busy_union(trace, profilers_work(trace)))
         self._names = tuple(named(trace, of) for of in (is_synchronising, is_allocation, is_op_name))
         self.work = work_of_devices(trace)
@@ -169,6 +174,8 @@ class CpuTime:
         launches = np.zeros(len(trace), dtype=np.bool_)
         launches[trace.launch[work]] = True
         self._launches = np.flatnonzero(launches)
+        self.linked = bool(launches.any())
+        """Whether any device work has its launch in the trace."""
         self._blocking = _blocking_copies(trace, work)
         self._lanes: dict[int, tuple[tuple[Union, ...], Union]] = {}
         self.latency = _latency(trace, find_gaps(trace) if gaps is None else gaps)
@@ -330,6 +337,12 @@ class IdleTime:
         self.drained = np.minimum(self.start + self._waited(), self.launched)
         """The end of what a wait before the stretch costs in it."""
         one_stream = (self.before >= 0) & ended & (trace.lane[self.before] == trace.lane[self.event])
+        # Launched before the recording: what the threads do in it holds nothing up.
+        gone = self.unlinked & ended
+        gone &= self.cpu.linked | (one_stream & (self.end - self.start <= BACK_TO_BACK_NS))
+        for cut in (self.launched, self.called, self.arrived, self.drained):
+            cut[gone] = self.start[gone]
+        self._gone: Bool = gone
         self._back_to_back: Bool = one_stream & (self.end - self.arrived <= BACK_TO_BACK_NS)
 
     def _waited(self) -> I64:
@@ -358,8 +371,10 @@ class IdleTime:
             begin, d, c, e = low[of], drained[of], launched[of], called[of]
             started, profiled, waited, allocated, worked = self.cpu.states(i)
             first = started.within(begin, e)
+            full = self.cpu.full.within(begin, e)
+            found[of, AT["queued"]] = full
             p0, p1, p2, p3 = (profiled.until(t) for t in (begin, d, c, e))
-            found[of, AT["initialisation"]] = first
+            found[of, AT["initialisation"]] = first - full
             found[of, AT["profiler"]] = p3 - p0 - first
             sync, allocation, ops = (one.within(d, c) for one in (waited, allocated, worked))
             found[of, AT["sync"]] = (d - begin) - (p1 - p0) + sync - (p2 - p1)
@@ -371,8 +386,9 @@ class IdleTime:
         unlinked = self.unlinked[at]
         found[unlinked, AT["unlinked"]] = found[unlinked, AT["host"]]
         found[unlinked, AT["host"]] = 0
-        rest = np.where(self._back_to_back[at], AT["back to back"], AT["queued"])
-        found[np.arange(len(at)), rest] = high - arrived
+        rest = np.where(self._gone[at], AT["unlinked"], AT["queued"])
+        rest = np.where(self._back_to_back[at], AT["back to back"], rest)
+        found[np.arange(len(at)), rest] += high - arrived
         return found
 
     @cached_property

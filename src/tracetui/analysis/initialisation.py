@@ -13,6 +13,7 @@ import numpy as np
 from tracetui.analysis.ancestors import deepest_at, first_up
 from tracetui.analysis.select import named, plausible
 from tracetui.trace import Kind, Trace
+from tracetui.trace.intervals import union
 from tracetui.trace.model import I64, Bool
 
 FAR = 10
@@ -29,7 +30,8 @@ FEW = 3
 _LOADING = re.compile(r"Lazy Function Loading|Runtime Triggered Module Loading|Driver Compiler")
 """What CUPTI reports beside the profiler's own work, and what a program without a profiler spends too."""
 _QUEUE_FULL = "Command Buffer Full"
-"""This one is neither: the launch waits for a place in the queue."""
+"""This one is neither: there is no room in the queue, and the call blocks until there is (CUPTI's release
+notes, CUDA 12.4)."""
 _ONCE = re.compile(
     r"cuInit|hipInit|\w*(ModuleLoad|LibraryLoad|CtxCreate|PrimaryCtx|StreamCreate|EventCreate|ModuleGetFunction"
     r"|LibraryGet|GetDeviceCount|StreamPriorityRange|HandleCreate|CommInit)"
@@ -79,6 +81,13 @@ def first_calls(trace: Trace) -> I64:
     call = plausible(trace, Kind.RUNTIME)
     call = call[trace.duration[call] >= LONG_NS]
     call = call[~named(trace, lambda name: _ORDINARY.match(name) is not None)[trace.name[call]]]
+    full = queue_full(trace)
+    if len(full):  # what waited for the queue is no first use
+        waits = union(trace.start[full], trace.start[full] + trace.duration[full])
+        call = call[
+            2 * waits.within(trace.start[call], trace.start[call] + trace.duration[call])
+            < trace.duration[call]
+        ]
     if not len(call):
         return call
     every = plausible(trace, Kind.RUNTIME)

@@ -171,7 +171,7 @@ def summarize_steps(trace: Trace, annotation: str | None = None, split: Split | 
             window_causes=tuple((COLUMNS[IDLE][i], int(of_all[IDLE][i])) for i in order if of_all[IDLE][i]),
             idle_by_cause=tuple(cause_table(counts, idled)),
             **{field: int(getattr(kinds, field)[at]) for field in OF_KINDS},
-            verdict=_judge(judged, delay, base, int(left_out.sum())), judged=judged,
+            verdict=_judge(judged, delay, base, left_out), judged=judged,
             unusual=at < count and bool(unusual[at]),
         )  # fmt: skip
 
@@ -191,7 +191,7 @@ def summarize_steps(trace: Trace, annotation: str | None = None, split: Split | 
     whole = row("whole", count + 1, NO_STEP, -1, (begin, end - begin), (begin, end), OF_RECORDING)
     if any(r.busy for r in rows):  # the verdict on the trace is the one on its steps
         judged = split.judged(time[:, :-1].sum(1) - lead_in)
-        verdict = _judge(judged, whole.verdict.launch_delay, OF_STEPS, int(lead_in.sum()))
+        verdict = _judge(judged, whole.verdict.launch_delay, OF_STEPS, lead_in)
         whole = replace(whole, verdict=verdict, judged=judged, own_share=whole.busy_share)
     steps = Steps(table, rows, outside, whole)
     return steps if split.devices else _of_the_cpu(trace, steps)
@@ -214,8 +214,8 @@ def _of_the_cpu(trace: Trace, steps: Steps) -> Steps:
     return replace(steps, rows=rows, outside=outside, whole=whole)
 
 
-def _judge(judged: I64, delay: int | None, base: str, lead_in: int) -> Verdict:
-    return judge(judged.sum(0) if len(judged) else None, delay, base, lead_in)
+def _judge(judged: I64, delay: int | None, base: str, lead_in: I64) -> Verdict:
+    return judge(judged.sum(0) if len(judged) else None, delay, base, lead_in.sum(0))
 
 
 def _unusual(length: I64) -> Bool:

@@ -50,7 +50,7 @@ PART_WORDS = {
     "communication": "communication while nothing computes",
     "copies": "copies while no kernel runs",
     "cpu": "waiting for the CPU",
-    "queued": "idle though work is queued",
+    "queued": "idle time with work queued",
     "unlinked": "idle before work whose launch is not in the trace",
 }
 _NAMES = {"cpu": "overhead-bound", "communication": "communication-bound", "copies": "copy-bound"}
@@ -92,6 +92,16 @@ class Verdict:
         return self.parts[PARTS.index(part)] / self.judged if self.judged else 0.0
 
     @property
+    def mostly_left_out(self) -> bool:
+        """Whether less than half of the time counts."""
+        return _mostly(self.left_out, self.judged)
+
+    def of(self, judged: int | None = None) -> str:
+        """What shares are of, for sentences: `base`, or how much of it where most does not count. `judged`:
+        that of one device."""
+        return _share_of(self.base, self.judged if judged is None else judged, self.mostly_left_out)
+
+    @property
     def idle(self) -> int:
         """The idle time in the judged time, ns."""
         return sum(self.causes)
@@ -108,17 +118,31 @@ def communication_text(verdict: Verdict) -> str:
     return f"communication alone {busy_text(part)} of its busy time" if part >= COMMUNICATION_SHARE else ""
 
 
-def judge(time: I64 | None, launch_delay: int | None, base: str = OF_RECORDING, lead_in: int = 0) -> Verdict:
+def _share_of(base: str, judged: int, mostly_left_out: bool) -> str:
+    """`of the steps`; where less than half of that counts, `of the 1.85 ms of the steps that count`."""
+    return f"of the {duration(judged)} {base} that count" if mostly_left_out else base
+
+
+def _mostly(left_out: tuple[tuple[str, int], ...], judged: int) -> bool:
+    return sum(time for _, time in left_out) > judged > 0
+
+
+def judge(
+    time: I64 | None, launch_delay: int | None, base: str = OF_RECORDING, lead_in: I64 | None = None
+) -> Verdict:
     """The verdict on a trace or a part of it.
 
     `time`: by `COLUMNS`, ns, over all devices, without the lead-in; None without device events. `base`: what
-    the shares are shares of. `lead_in`: ns, to be said.
+    the shares are shares of. `lead_in`: the lead-in likewise, to be said.
     """
     if time is None:
         return Verdict("not known", None, None, "There are no device events here.", base=base)
     values = dict(zip(COLUMNS, time.tolist(), strict=True))
     busy = int(time[BUSY].sum())
-    out = [("lead-in", lead_in), *((cause, values[cause]) for cause in (IN_FLIGHT, *NOT_THE_PROGRAMS))]
+    lead = dict.fromkeys(COLUMNS, 0) if lead_in is None else dict(zip(COLUMNS, lead_in.tolist(), strict=True))
+    known = (IN_FLIGHT, *NOT_THE_PROGRAMS)  # of the lead-in, too
+    out = [("lead-in", sum(lead.values()) - sum(lead[cause] for cause in known))]
+    out += [(cause, values[cause] + lead[cause]) for cause in known]
     left_out = tuple((what, length) for what, length in out if length)
     causes = tuple(0 if cause in NOT_THE_PROGRAMS else values[cause] for cause in CAUSES)
     cpu = sum(values[cause] for cause in OF_THE_CPU)
@@ -144,17 +168,24 @@ def judge(time: I64 | None, launch_delay: int | None, base: str = OF_RECORDING, 
         word = "compute-bound"
     else:
         word = next((name for part, name in _NAMES.items() if shares[part] >= PART_SHARE), "mixed")
-    reason = _reason(word, shares, causes, judged, launch_delay, base)
-    reason += _not_counted(left_out, judged)
+    back_to_back = 2 * values["back to back"] >= parts[PARTS.index("queued")]
+    first = _mostly(left_out, judged)
+    of = _share_of(base, judged, first)
+    reason = _reason(word, shares, causes, judged, launch_delay, of, back_to_back)
+    if told := _not_counted(left_out, judged):
+        most = _MOST.get(base, "Most of this")
+        reason = f"{most} is not counted: {told}. {reason}" if first else f"{reason} Not counted: {told}."
     talked = values["communication"] / busy
     return Verdict(word, busy / judged, launch_delay, reason, talked, base, parts, causes, left_out)
 
 
 def _reason(
-    word: str, shares: dict[str, float], causes: tuple[int, ...], judged: int, delay: int | None, base: str
-) -> str:
+    word: str, shares: dict[str, float], causes: tuple[int, ...], judged: int, delay: int | None, of: str,
+    back_to_back: bool,
+) -> str:  # fmt: skip
     busy = sum(shares[part] for part in ("compute", "communication", "copies"))
-    reason = f"The device is busy {busy_text(busy)} {base}"
+    reason = f"The device is busy {busy_text(busy)} {of}"
+    words = PART_WORDS | ({"queued": "from one kernel to the next"} if back_to_back else {})
     if word == "compute-bound":
         reason += ": it sets the pace, not the CPU."
     elif word == "overhead-bound":
@@ -165,23 +196,23 @@ def _reason(
         )
     elif word == "communication-bound":
         reason += (
-            f": {busy_text(shares['communication'])} is communication while nothing computes, which includes "
-            "waiting for other ranks."
+            f": {busy_text(shares['communication'])} is communication (by name) while nothing computes, "
+            "which includes waiting for other ranks."
         )
         return reason
     elif word == "copy-bound":
         reason += f": {busy_text(shares['copies'])} is copies while no kernel runs."
     else:
         first, second = sorted(PARTS, key=lambda part: -shares[part])[:2]
-        reason += f". No one thing sets the pace: {PART_WORDS[first]} takes {busy_text(shares[first])}"
-        reason += f", {PART_WORDS[second]} {busy_text(shares[second])}" if shares[second] else ""
-        if "communication" in (first, second) and shares["communication"]:
-            return f"{reason}. Communication includes waiting for other ranks."
+        reason += f". The largest part is {words[first]}, {busy_text(shares[first])}"
+        reason += f"; then {words[second]}, {busy_text(shares[second])}" if shares[second] else ""
         reason += "."
+        if "communication" in (first, second) and shares["communication"]:
+            return f"{reason} Communication is told by name, and includes waiting for other ranks."
     if shares["communication"] >= COMMUNICATION_SHARE * busy:
         reason += (
-            f" {busy_text(shares['communication'] / busy)} of its busy time is communication while nothing "
-            "computes, which includes waiting for other ranks."
+            f" {busy_text(shares['communication'] / busy)} of its busy time is communication (by name) while "
+            "nothing computes, which includes waiting for other ranks."
         )
     return reason
 
@@ -193,6 +224,7 @@ def _largest(causes: tuple[int, ...], judged: int) -> str:
     return ", ".join(f"{cause} {busy_text(time / judged)}" for time, cause in named)
 
 
+_MOST = {OF_STEPS: "Most of the steps", OF_STEP: "Most of the step", OF_RECORDING: "Most of the recording"}
 _LEFT_OUT = {
     "lead-in": "before the first device event of the first step",
     IN_FLIGHT: "at the beginning, with work queued and nothing recorded running",
@@ -202,9 +234,7 @@ _LEFT_OUT = {
 
 
 def _not_counted(left_out: tuple[tuple[str, int], ...], judged: int) -> str:
-    told = [
-        f"{duration(time)} {_LEFT_OUT[what]}"
-        for what, time in left_out
-        if time >= WORTH_SAYING * (judged + time)
-    ]
-    return f" Not counted: {', '.join(told)}." if told else ""
+    """What is left out, the longest first."""
+    told = sorted(left_out, key=lambda one: -one[1])
+    told = [(what, time) for what, time in told if time >= WORTH_SAYING * (judged + time)]
+    return ", ".join(f"{duration(time)} {_LEFT_OUT[what]}" for what, time in told)

@@ -131,10 +131,10 @@ def lead_in_line(report: GapReport) -> str | None:
         return None
     (cause, _), *others = report.lead_in.parts(0)
     text = "launched before the recording" if report.in_flight else CAUSE_TEXT[cause]
-    why = f"{cause}: {text}"
+    why = text if cause in text.split(", ") else f"{cause}: {text}"
     if others:
         why = ", ".join(f"{name} {duration(time)}" for name, time in report.lead_in.parts(0)[:2])
-    return f"first event {duration(report.gaps.lead_in)} after the CPU's ({why})"
+    return f"before its first event {duration(report.gaps.lead_in)} ({why})"
 
 
 def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) -> list[Line]:

@@ -7,12 +7,13 @@ from pathlib import PurePath
 from typing import Any
 
 from tracetui.analysis.averages import Averages
-from tracetui.analysis.causes import CauseTotal, cause_totals
+from tracetui.analysis.causes import CAUSE_TEXT, CAUSES, CauseTotal, cause_totals
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.launches import ShortKernels, short_kernels
 from tracetui.analysis.results import Results
+from tracetui.analysis.split import BUSY_PARTS
 from tracetui.analysis.steps import Steps
-from tracetui.analysis.verdict import busy_text, judge
+from tracetui.analysis.verdict import PARTS, busy_text, judge
 from tracetui.cells import fit, wrap
 from tracetui.report.findings import UNKNOWN_EVENTS, finding_titles, findings_markdown
 from tracetui.report.gaps import GapReport, cause_lines, causes_markdown, gap_report, headline, lead_in_line
@@ -187,7 +188,7 @@ def _verdict(summary: Summary) -> tuple[str, str, str]:
     verdict = summary.results.verdict()
     numbers = []
     if verdict.busy_share is not None:
-        numbers.append(f"GPU busy {busy_text(verdict.busy_share)} {verdict.base}")
+        numbers.append(f"GPU busy {busy_text(verdict.busy_share)} {verdict.of()}")
     if verdict.launch_delay is not None:
         numbers.append(f"launch to start {duration(verdict.launch_delay)} (median)")
     reason = verdict.reason if summary.results.whole.analysable() else UNKNOWN_EVENTS
@@ -200,20 +201,19 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
     results, trace = summary.results, summary.results.trace
     word, numbers, reason = _verdict(summary)
     lines: list[Line] = [
-        [(fit(summary.file, width - 2 - len(_title(summary))), "title"), (f"  {_title(summary)}", "dim")],
+        *_beside((fit(summary.file, width), "title"), (_title(summary), "dim"), 2, width),
         *([] if results.is_whole else [[(f"only {results.scope.label}", "warn")]]),
         [],
-        [
-            (word[0].upper() + word[1:], VERDICT_STYLE[word]),
-            (f"   {fit(numbers, width - 3 - len(word))}" if numbers else "", ""),
-        ],
-        *([(f"  {part}", "dim")] for part in wrap(reason, width - 2)),
+        *_beside((word[0].upper() + word[1:], VERDICT_STYLE[word]), (numbers, ""), 3, width),
+        *([(f"  {part}", "dim")] for part in wrap(reason, min(width, 102) - 2)),
+        *_time_lines(summary, width),
     ]
     for report in summary.gaps:
-        lines += [[], [(fit(headline(report), width), "title")]]
-        lines += cause_lines(report.totals, report.gaps.idle, width)
+        lines += [[], *([(part, "title")] for part in wrap(headline(report), width))]
         if (lead_in := lead_in_line(report)) is not None:
-            lines.append([(fit(f"  {lead_in}", width), "dim")])
+            lines += [[(f"  {part}", "dim")] for part in wrap(lead_in, width - 2)]
+        if len(summary.gaps) > 1:
+            lines += cause_lines(report.totals, report.gaps.idle, width)
     if findings := results.findings():
         lines += [[], [("Findings", "head")], *finding_titles(findings, width, FINDINGS_SHOWN)]
     if summary.steps.rows:
@@ -222,9 +222,56 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
     if trace.notices:
         lines += [[], [("About the file", "head")]]
         for notice in trace.notices:
-            text = fit(f"{notice.count:,} x {notice.text}", width - 12)
-            lines.append([(f"  {notice.level:<8}", LEVEL_STYLE.get(notice.level, "")), (f"  {text}", "")])
+            first, *more = wrap(f"{notice.count:,} x {notice.text}", width - 12)
+            lines.append([(f"  {notice.level:<8}", LEVEL_STYLE.get(notice.level, "")), (f"  {first}", "")])
+            lines += [[(f"{'':<12}{part}", "")] for part in more]
     return lines
+
+
+def _beside(first: Span, second: Span, apart: int, width: int) -> list[Line]:
+    """Two texts on one line, or below each other where there is no room."""
+    if not second[0]:
+        return [[first]]
+    if len(wrap(f"{first[0]}{'':<{apart}}{second[0]}", width)) == 1:
+        return [[first, (f"{'':<{apart}}{second[0]}", second[1])]]
+    return [[first], *([(f"  {part}", second[1])] for part in wrap(second[0], width - 2))]
+
+
+def _time(summary: Summary) -> tuple[str, list[tuple[str, int, float | None, str]]]:
+    """What the time that the verdict is about went to: a title, and (what, ns, share, in words), with a share
+    of None for what does not count. No rows without devices."""
+    verdict = summary.results.verdict()
+    parts = dict(zip(PARTS, verdict.parts, strict=False))
+    busy = [(part, parts[part], "") for part in BUSY_PARTS if parts.get(part)]
+    idle = sorted(zip(CAUSES, verdict.causes, strict=False), key=lambda one: -one[1])
+    told = [*busy, *((cause, time, CAUSE_TEXT[cause]) for cause, time in idle if time)]
+    rows: list[tuple[str, int, float | None, str]] = [
+        (what, time, time / verdict.judged, text) for what, time, text in told
+    ]
+    rows += [(what, time, None, "not counted") for what, time in verdict.left_out if rows]
+    together = f" on {plural(len(summary.gaps), 'device')} together" if len(summary.gaps) > 1 else ""
+    counts = " that count" if verdict.left_out else ""
+    return f"Where the time goes: {duration(verdict.judged)} {verdict.base}{counts}{together}", rows
+
+
+def _time_lines(summary: Summary, width: int) -> list[Line]:
+    title, rows = _time(summary)
+    if not rows:
+        return []
+    cells: list[list[str | Span]] = [
+        [
+            (what, "accent" if part is not None else "dim"),
+            duration(time),
+            share(part) if part is not None else "-",
+            (bar(part or 0.0, 10), "accent"),
+        ]
+        for what, time, part, _ in rows
+    ]
+    lines = columns(cells, "<>><")
+    for line, (*_, text) in zip(lines, rows, strict=True):
+        used = sum(len(part) for part, _ in line)
+        line.append((f"  {fit(text, max(0, width - used - 2))}" if text else "", "dim"))
+    return [[], [(title, "head")], *lines]
 
 
 def _top_lines(summary: Summary, width: int) -> list[Line]:
@@ -262,6 +309,14 @@ def summary_markdown(summary: Summary) -> str:
     text = markdown.heading(summary.file, 2) + f"\n{markdown.cell(_title(summary))}\n\n"
     numbers = f": {numbers}" if numbers else ""
     text += f"**{word[0].upper() + word[1:]}**{markdown.cell(numbers)}. {markdown.cell(reason)}\n"
+    title, spent = _time(summary)
+    if spent:
+        cells = [
+            [what, duration(time), share(part) if part is not None else "-", words]
+            for what, time, part, words in spent
+        ]
+        text += "\n" + markdown.heading(title, 3)
+        text += "\n" + markdown.table(["Part", "Time", "Share", ""], cells, "<>><")
     for report in summary.gaps:
         lead_in = lead_in_line(report)
         text += "\n" + markdown.heading(headline(report), 3)

@@ -36,7 +36,7 @@ FILE = JSON.replace("mostly", "causes").replace("parts", "judged").replace("cpu"
 
 ALL_DEVICES = "idle: the sum over all devices"
 """Under the steps of several devices, whose idle time is more than a step is long."""
-NOT_COUNTED = "busy: without lead-in, initialisation, the profiler and work in flight"
+NOT_COUNTED = "* without lead-in, initialisation, the profiler and work in flight"
 """Under the steps, where a verdict leaves anything out."""
 
 Value = str | Callable[[StepRow], Any]
@@ -85,6 +85,11 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         part = rows[r].busy_share
         return busy_text(part) if part is not None else "-"
 
+    starred = any(row.verdict.left_out for row in rows)
+
+    def busy_said(r: int) -> str:
+        return f"{busy(r)}{'*' if rows[r].verdict.left_out else ' '}" if starred else busy(r)
+
     def mostly(r: int) -> str:
         return next((cause for cause, _ in rows[r].window_causes), "-")
 
@@ -125,7 +130,7 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         only_file("idle", idle_ns="idle"),
         time("window_idle", "GPU idle", 2, "idle"),
         Column("busy_share", "GPU busy", busy, lambda: np.array([r.busy_share or 0.0 for r in rows]), 9)
-        .said("busy", busy)
+        .said("busy", busy_said)
         .filed(busy_share=each(lambda r: json_share(r.busy_share))),
         Column("mostly", right=False)
         .said("mostly", mostly)
@@ -265,7 +270,7 @@ def verdict_json(verdict: Verdict) -> Record:
 def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
     """A line per step, then the time outside, then the whole. `limit`: most steps, 0 for all."""
     # Narrow terminals drop the least important columns.
-    left_out = {"launches", "communication", "copy"} if width < 100 else set()
+    left_out = {"launches", "communication", "copy"} if width < 102 else set()
     if left_out and any(row.communication for row in steps.rows):
         left_out = left_out - {"communication"} | {"kernels"}
     if steps.whole.busy == 0:  # a trace of the CPU alone
@@ -311,7 +316,9 @@ def steps_markdown(steps: Steps, limit: int = 0) -> str:
     of_cpu = _of_cpu(rows)
     columns = pick(step_columns(rows), f"label window_length {of_cpu} unusual" if of_cpu else TEXT)
     table = markdown_table(columns, range(len(rows)))
-    return f"{table}\n{markdown.cell(text)}\n" if text else table
+    starred = any(row.verdict.left_out for row in rows)
+    notes = [markdown.cell(note) for note in (NOT_COUNTED if starred else "", text) if note]
+    return "\n".join([table, *(f"{note}\n" for note in notes)])
 
 
 def _text_rows(steps: Steps, limit: int) -> list[StepRow]:

@@ -126,7 +126,7 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
     yield Finding(
         "exposed_copies",
         "high" if part > 0.5 else "medium" if part > 0.2 else "low",
-        f"Copies while nothing computes take {share(part)} {verdict.base}",
+        f"Copies while nothing computes take {share(part)} {verdict.of()}",
         f"{plural(len(at), 'copy', 'copies')} ({', '.join(ways)}) {verb(len(at), 'run')} for "
         f"{duration(time)} while no kernel runs on the device, the longest for {duration(spent.max())}. "
         f"{reached}Copies from and to the host have engines of their own: kernels of another stream can run "

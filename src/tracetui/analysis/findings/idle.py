@@ -211,7 +211,7 @@ def _communication_of(
     yield Finding(
         "communication",
         "high" if exposed > 0.3 * judged else "medium",
-        f"Communication alone takes {share(exposed / judged)} {base}{where}",
+        f"Communication alone takes {share(exposed / judged)} {results.verdict().of(judged)}{where}",
         f"Collectives by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}{where}, "
         f"{duration(exposed)} of it while no other kernel runs: {share(exposed / judged)} of the "
         f"{duration(judged)} {base}, {share(exposed / busy)} of its busy time. A collective also waits "

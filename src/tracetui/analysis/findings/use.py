@@ -56,7 +56,7 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
         events = f"{short.events:,} of {short.of:,} kernels, copies and memsets"
         text = f"{events} {verb(short.events, 'take')} less time than {whose} launch on the CPU. {text}"
     for idle in _idle(results):
-        if idle.busy_share >= LITTLE_USE:
+        if idle.busy_share > LITTLE_USE:
             continue
         device = results.device_text(idle.gaps)
         numbers = {**idle.numbers, "short_launches": float(short.events)}
@@ -64,8 +64,8 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
             numbers["launch_delay_ns"] = float(verdict.launch_delay)
         yield Finding(
             "overhead_bound",
-            "high",
-            f"Overhead-bound: {device} is busy {busy_text(idle.busy_share)} {verdict.base}",
+            "low" if verdict.mostly_left_out else "high",
+            f"Overhead-bound: {device} is busy {busy_text(idle.busy_share)} {verdict.of(idle.time)}",
             f"{_idle_text(results, idle)} {text}".strip(),
             _advice(results, idle),
             idle.evidence,
@@ -83,8 +83,8 @@ def little_use(results: Results) -> Iterator[Finding]:
             device = capital(results.device_text(idle.gaps))
             yield Finding(
                 "little_use",
-                "high",
-                f"{device} is busy only {busy_text(idle.busy_share)} {verdict.base}",
+                "low" if verdict.mostly_left_out else "high",
+                f"{device} is busy only {busy_text(idle.busy_share)} {verdict.of(idle.time)}",
                 _idle_text(results, idle),
                 _advice(results, idle),
                 idle.evidence,
@@ -103,7 +103,7 @@ def idle_time(results: Results) -> Iterator[Finding]:
             yield Finding(
                 "idle_time",
                 "medium" if part >= MUCH_IDLE else "low",
-                f"{device} is idle {share(part)} {verdict.base}",
+                f"{device} is idle {share(part)} {verdict.of(idle.time)}",
                 _idle_text(results, idle),
                 _advice(results, idle),
                 idle.evidence,
@@ -126,7 +126,11 @@ class _Idle:
 
     @property
     def busy_share(self) -> float:
-        return self.busy / (self.busy + self.idle) if self.busy else 0.0
+        return self.busy / self.time if self.busy else 0.0
+
+    @property
+    def time(self) -> int:
+        return self.busy + self.idle
 
     @property
     def idle(self) -> int:
@@ -182,7 +186,7 @@ def _idle_text(results: Results, idle: _Idle) -> str:
     told = "; ".join(f"for {duration(idle.causes[i])} {words[CAUSES[i]]}" for i in idle.largest)
     verdict = results.verdict()
     counted = " that count" if verdict.left_out else ""
-    time = f"{duration(idle.busy + idle.idle)} {verdict.base}{counted}"
+    time = f"{duration(idle.time)} {verdict.base}{counted}"
     loading = ""
     if idle.loading >= 0.1 * idle.idle:
         loading = f" For {duration(idle.loading)} of it the program waited for its DataLoader."
