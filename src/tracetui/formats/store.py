@@ -115,6 +115,11 @@ class Store:
             self._counts = np.append(self._counts, np.zeros(heads + 64, dtype=np.int64))
 
     @property
+    def total(self) -> int:
+        """Events that were read, of any phase."""
+        return int(self._counts.sum())
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing at all was read, not even something broken."""
         return not self._counts.any() and not self.diagnostics.found
