@@ -120,6 +120,14 @@ class Store:
         return int(self._counts.sum())
 
     @property
+    def memory(self) -> int:
+        """About how many bytes the trace of what was read will take at most while it is built."""
+        tables = self.tables
+        objects = (tables.heads, tables.names, tables.ids, self.series, self.metadata, self.asyncs)
+        rows = len(self.slices) + len(self.points) + len(self.counters)
+        return 128 * rows + 256 * sum(map(len, objects))
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing at all was read, not even something broken."""
         return not self._counts.any() and not self.diagnostics.found

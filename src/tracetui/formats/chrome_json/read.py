@@ -10,7 +10,7 @@ from tracetui.formats.chrome_json.event_reader import FileReader
 from tracetui.formats.chrome_json.intake import Intake
 from tracetui.formats.chrome_json.layout import Beginning, find_events, salvage
 from tracetui.formats.chrome_json.recover_text import ending_keys, fits_end
-from tracetui.formats.chrome_json.stretches import BLOCK, Supply, possible, worth
+from tracetui.formats.chrome_json.stretches import BLOCK, Supply, memory_for_events, possible, worth
 from tracetui.formats.contents import Contents
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.errors import Report, TraceError
@@ -37,7 +37,7 @@ def read(
     intake = Intake(extent=source.size if in_place else 0)
     damage = Diagnostics()
     stream = source.stream(damage)
-    sought = True
+    sought, room = True, memory_for_events()
     try:
         window = Window(stream.readinto, 0)
         beginning = find_events(window, intake.store.diagnostics)
@@ -45,6 +45,10 @@ def read(
 
         def advance(offset: int) -> None:
             nonlocal sought
+            if intake.store.memory > room:
+                raise TraceError(
+                    f"holds more events than fit in the memory: {room / 1e9:.3g} GB are for one trace"
+                )
             if sought and _elements(intake.store) >= _ENOUGH:
                 sought = False
                 _expect_events(intake.store)
