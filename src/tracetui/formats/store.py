@@ -10,7 +10,7 @@ A worker process sends its `Store` to the parent, so it holds only arrays and pl
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -123,7 +123,8 @@ class Store:
     def memory(self) -> int:
         """About how many bytes the trace of what was read will take at most while it is built."""
         tables = self.tables
-        objects = (tables.heads, tables.names, tables.ids, self.series, self.metadata, self.asyncs)
+        objects: list[Sized] = [tables.heads, tables.names, tables.ids]
+        objects += [self.series, self.metadata, self.asyncs]
         rows = len(self.slices) + len(self.points) + len(self.counters)
         return 128 * rows + 256 * sum(map(len, objects))
 
