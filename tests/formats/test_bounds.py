@@ -8,9 +8,11 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import os
 import random
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +22,7 @@ import pytest
 
 from tracetui.formats import source
 from tracetui.formats.chrome_json import chunks
+from tracetui.formats.chrome_json.read import _ENOUGH
 from tracetui.formats.chrome_json.recover_text import _value, recover_text
 from tracetui.trace import Trace, TraceError, load
 
@@ -216,6 +219,39 @@ def test_a_bomb_takes_little_memory(head: bytes, fill: bytes, tail: bytes, said:
     answer, megabytes = run.stdout.strip().rsplit("\n", 1)
     assert said in answer
     assert int(megabytes) < 500
+
+
+def test_more_events_than_memory(monkeypatch: pytest.MonkeyPatch, trace_of: Callable[..., Trace]) -> None:
+    text = HEAD + b",".join(SOUND % i for i in range(50_000)) + b"]}"
+    assert len(trace_of(text)) == 50_000
+    reading = sys.modules["tracetui.formats.chrome_json.read"]  # the package's `read` is the function
+    monkeypatch.setattr(reading, "memory_for_events", lambda: 1 << 20)
+    with pytest.raises(TraceError, match=r"holds more events than fit in the memory: 0\.00105 GB"):
+        trace_of(text)
+
+
+@pytest.mark.parametrize("element", [b"{}", b'{"a":1}', b"[]", b"7", b'{"ph":"","ts":1}'])
+def test_no_events_without_end(element: bytes, trace_of: Callable[..., Trace]) -> None:
+    """Given up long before the end; an event of a trace among them is enough to go on."""
+    many = (element + b",") * (_ENOUGH + 1) + b" " * (1 << 20)
+    begun = time.process_time()
+    with pytest.raises(TraceError, match=r"holds no events of a trace$"):
+        trace_of(HEAD + many + (b'{"x":[1,2,3]},' * 1_500_000))
+    assert time.process_time() - begun < 5
+    assert len(trace_of(HEAD + SOUND % 1 + b"," + many + SOUND % 2 + b"]}")) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="named pipes")
+def test_an_empty_pipe_and_dev_null(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"null: is empty$"):
+        load("/dev/null")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(b"",))
+    writer.start()
+    with pytest.raises(TraceError, match=r"pipe: is empty$"):
+        load(pipe)
+    writer.join()
 
 
 def test_half_pairs_by_the_million(trace_of: Callable[..., Trace]) -> None:

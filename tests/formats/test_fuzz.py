@@ -28,8 +28,6 @@ BY_HAND = "TRACETUI_FUZZ" in os.environ
 SECONDS, MEGABYTES = 2.0, 500.0
 SEED = int(os.environ.get("TRACETUI_FUZZ_SEED", "20261121"))
 DATA = Path(__file__).resolve().parent.parent / "data"
-_STRUCTURAL = b'{}[]",:\\\n \x00\xff'
-
 Piece = tuple[int, int] | bytes
 """A stretch of the original, or bytes put in."""
 
@@ -271,7 +269,8 @@ def test_mutants(shard: int, size: int | None, tmp_path: Path, load_in: Callable
         assert not lost, f"mutant {number} lost {lost}, though their bytes are whole"
         for i in range(0, len(trace), 50):
             assert trace.event(i).get("ts") is not None
-    assert opened > 10 * refused
+    if opened + refused >= 200:  # of few, all may be among those
+        assert opened > 10 * refused
     if BY_HAND:
         print(f"\n{opened + refused} mutants; worst beyond the sound file: {meter.report()}")
 

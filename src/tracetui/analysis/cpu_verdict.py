@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.ancestors import first_up
+from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.causes import is_op_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, plausible
@@ -83,7 +83,7 @@ class CpuWork:
         ops = at[(trace.kind[at] == Kind.CPU_OP) & op[name] & ~loader[name] & ~collective[name]]
         # What a data loader or a collective does within is a part of it.
         part_of = loader | collective
-        self.ops = ops[first_up(trace, trace.parent[ops], lambda up, _: part_of[trace.name[up]]) < 0]
+        self.ops = ops[first_marked(trace, trace.parent[ops], part_of[trace.name]) < 0]
         """By (lane, start)."""
         self.in_ops = self._union(self.ops)
         self.in_ops_or_loading = self._union(np.concatenate([self.ops, loads]))

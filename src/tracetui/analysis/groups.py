@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.analysis.ancestors import first_up
+from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.calls import Calls
 from tracetui.analysis.graphs import graph_events, modules_of
+from tracetui.analysis.nesting import top_of
 from tracetui.analysis.select import named
 from tracetui.safe_text import plain
 from tracetui.trace import Kind, Trace
@@ -58,11 +59,8 @@ def group_labels(
 def annotation_above(trace: Trace, calls: Calls) -> I64:
     """For each CPU call the position in `calls.cpu` of the nearest user annotation around it, or -1."""
     is_annotation = trace.kind[calls.cpu] == Kind.ANNOTATION
-    above = calls.cpu_parent.copy()
-    active = np.flatnonzero(above >= 0)
-    while len(active := active[(above[active] >= 0) & ~is_annotation[above[active]]]):
-        above[active] = above[above[active]]
-    return above
+    top = top_of(calls.cpu_parent, ~is_annotation)
+    return np.where(calls.cpu_parent >= 0, top[calls.cpu_parent], -1)
 
 
 def shape_text(dims: Any) -> str:
@@ -93,11 +91,8 @@ def _modules(trace: Trace, cpu: I64, device: I64) -> tuple[I64, list[str]]:
     """Labels by module: what a graph's kernel is annotated with, else the nearest module's Python frame."""
     frames = named(trace, lambda name: name.startswith(MODULE_FRAME))
     launch = trace.launch[device].astype(np.int64)
-    around = first_up(
-        trace,
-        np.concatenate([cpu, launch]),
-        lambda at, _: (trace.kind[at] == Kind.PYTHON) & frames[trace.name[at]],
-    )
+    is_module = (trace.kind == Kind.PYTHON) & frames[trace.name]
+    around = first_marked(trace, np.concatenate([cpu, launch]), is_module)
     labels = {"": 0}
     table = np.zeros(len(trace.names) + 1, dtype=np.int64)
     name = np.where(around >= 0, trace.name[around], -1) if len(trace) else around

@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-from tracetui.analysis.ancestors import deepest_at, first_up
+from tracetui.analysis.ancestors import deepest_at, first_marked
 from tracetui.analysis.select import named, plausible
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
@@ -114,7 +114,7 @@ def first_ops(trace: Trace, calls: I64) -> I64:
         at = deepest_at(trace, np.full(len(middle), lane, dtype=np.int64), middle)
         inner.append(at[at >= 0])
     within = np.unique(np.concatenate(inner))
-    around = np.unique(first_up(trace, within, lambda up, _: trace.kind[up] == Kind.CPU_OP))
+    around = np.unique(first_marked(trace, within, trace.kind == Kind.CPU_OP))
     around = around[around >= 0]
     around = around[(trace.duration[around] >= ALONE_NS) & ~trace.implausible[around]]
     if not len(around):

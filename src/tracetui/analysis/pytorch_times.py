@@ -96,19 +96,18 @@ def _device_times(calls: Calls, device: F64, begin: I64) -> tuple[F64, F64]:
     for level in reversed(_levels(parent)):
         total = own[level] + below[level]
         up = parent[level]
-        below += np.bincount(up[up >= 0], weights=total[up >= 0], minlength=n)
+        np.add.at(below, up[up >= 0], total[up >= 0])
     total = own + below
     return total, total - below
 
 
 def _levels(parent: I64) -> list[I64]:
     """Positions by depth, outermost first."""
-    depth = np.zeros(len(parent), dtype=np.int32)
-    at = np.flatnonzero(parent >= 0)
-    up = parent[at]
-    while len(at):
-        depth[at] += 1
-        up = parent[up]
-        at, up = at[up >= 0], up[up >= 0]
+    depth = (parent >= 0).astype(np.int32)
+    up = parent.copy()
+    while len(at := np.flatnonzero(up >= 0)):
+        # Each round doubles how many levels have been counted.
+        depth[at] += depth[up[at]]
+        up[at] = up[up[at]]
     order = np.argsort(depth, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(depth[order])) + 1) if len(order) else []

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.ancestors import first_up, op_around
+from tracetui.analysis.ancestors import first_marked, op_around
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
@@ -145,7 +145,7 @@ class _Work:
         """If the main thread runs the backward pass, take the one that calls for it: there steps begin."""
         engine = named(trace, lambda name: name.startswith("autograd::engine"))
         mine = self.at[self.lane == self.main]
-        inside = first_up(trace, trace.parent[mine], lambda up, _: engine[trace.name[up]]) >= 0
+        inside = first_marked(trace, trace.parent[mine], engine[trace.name]) >= 0
         others = np.where(self.process == self.process[self.main], self.by_lane, 0)
         others[self.main] = 0
         if 2 * int(inside.sum()) > len(mine) and others.max() > 0:
@@ -170,7 +170,7 @@ def _from_optimizer(trace: Trace, work: _Work) -> Found | None:
         return None
     # An optimizer within another is a part of it; one within the backward pass steps for one parameter.
     inner = named(trace, lambda name: name.startswith(("Optimizer.step#", "autograd::engine")))
-    at = at[first_up(trace, trace.parent[at], lambda up, _: inner[trace.name[up]]) < 0]
+    at = at[first_marked(trace, trace.parent[at], inner[trace.name]) < 0]
     at = at[work.process[trace.lane[at]] == work.process[work.main]]
     if not len(at):
         return None
@@ -364,7 +364,7 @@ def _are_steps(trace: Trace, work: _Work, at: I64, low: I64, high: I64) -> bool:
     engine = called(Kind.CPU_OP, _ENGINE)
     of_engine = np.zeros(len(trace), dtype=np.bool_)
     of_engine[engine] = True
-    forward = at[first_up(trace, trace.parent[at], lambda up, _: of_engine[up]) < 0]
+    forward = at[first_marked(trace, trace.parent[at], of_engine) < 0]
     if each_has(engine) and each_has(forward):
         return True
     outer = _outermost_ops(trace, at)

@@ -62,7 +62,11 @@ def open_source(path: str | Path, progress: Report | None = None) -> Source:
         else:
             # Opening a named pipe blocks until somebody writes, as intended.
             file = open(name, "rb", buffering=0)  # noqa: SIM115
-            mode = os.fstat(file.fileno()).st_mode
+            status = os.fstat(file.fileno())
+            mode = status.st_mode
+            if stat.S_ISCHR(mode) and status.st_rdev == os.stat(os.devnull).st_rdev:
+                file.close()
+                raise OSError(errno.ENODATA, "is empty")
             if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
                 file.close()
                 raise OSError(errno.EINVAL, "is a device, not a trace")

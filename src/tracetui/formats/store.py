@@ -10,7 +10,7 @@ A worker process sends its `Store` to the parent, so it holds only arrays and pl
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -113,6 +113,20 @@ class Store:
     def _make_room(self, heads: int) -> None:
         if heads > len(self._counts):
             self._counts = np.append(self._counts, np.zeros(heads + 64, dtype=np.int64))
+
+    @property
+    def total(self) -> int:
+        """Events that were read, of any phase."""
+        return int(self._counts.sum())
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes the trace of what was read will take at most while it is built."""
+        tables = self.tables
+        objects: list[Sized] = [tables.heads, tables.names, tables.ids]
+        objects += [self.series, self.metadata, self.asyncs]
+        rows = len(self.slices) + len(self.points) + len(self.counters)
+        return 128 * rows + 256 * sum(map(len, objects))
 
     @property
     def is_empty(self) -> bool:

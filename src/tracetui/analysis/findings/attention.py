@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.ancestors import first_up
+from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.findings.model import WORK_TIME, Finding, first_of, graded
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.kernels.model import KernelName
@@ -163,7 +163,7 @@ def unfused_attention(results: Results) -> Iterator[Finding]:
 def _advice(results: Results, softmax: list[int]) -> str:
     trace = results.trace
     math = results.named(_MATH.__eq__)
-    around = first_up(trace, np.array(softmax, dtype=np.int64), lambda up, _: math[trace.name[up]])
+    around = first_marked(trace, np.array(softmax, dtype=np.int64), math[trace.name])
     if (around >= 0).any():
         return (
             "scaled_dot_product_attention ran its math kernels here: under torch.nn.attention."

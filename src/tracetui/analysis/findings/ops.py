@@ -21,6 +21,8 @@ CHILDREN_SHARE = 0.3
 VIEWS_SHARE = 0.1
 VIEWS_OF_ALL = 0.05
 QUERY_SHARE = 0.01
+_DEEPEST = 500
+"""Levels of calls to go down; Python itself ends at about a thousand."""
 
 _VIEWS = """
     _unsafe_view alias as_strided chunk detach diagonal expand expand_as flatten lift_fresh movedim narrow
@@ -72,17 +74,18 @@ def look_at_the_children(results: Results) -> Iterator[Finding]:
 def _down(results: Results, at: I64, whole: int) -> tuple[int, I64]:
     """(levels, slices): as far down as one name takes half of the whole; no slices where none does."""
     trace, found, levels = results.trace, np.zeros(0, dtype=np.int64), 0
-    while True:
+    while levels < _DEEPEST:
         below = np.flatnonzero(np.isin(trace.parent, at))
         if not len(below):
-            return levels, found
+            break
         called, which = np.unique(trace.name[below], return_inverse=True)
         spent = sum_into(which, trace.duration[below], len(called))
         most = int(np.argmax(spent))
         if 2 * int(spent[most]) < whole:
-            return levels, found
+            break
         at = found = below[which == most]
         levels += 1
+    return levels, found
 
 
 def _is_expected(results: Results, call: int, op: int) -> bool:

@@ -10,15 +10,18 @@ from tracetui.formats.chrome_json.event_reader import FileReader
 from tracetui.formats.chrome_json.intake import Intake
 from tracetui.formats.chrome_json.layout import Beginning, find_events, salvage
 from tracetui.formats.chrome_json.recover_text import ending_keys, fits_end
-from tracetui.formats.chrome_json.stretches import BLOCK, Supply, possible, worth
+from tracetui.formats.chrome_json.stretches import BLOCK, Supply, memory_for_events, possible, worth
 from tracetui.formats.contents import Contents
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.errors import Report, TraceError
 from tracetui.formats.source import Source
+from tracetui.formats.store import Store
 from tracetui.formats.window import Window
 
 _KNOWN_PHASES = frozenset("XBEiIRCMstfbneSTFNODPpVvc(),")
 _VALUE_LIMIT = 4096
+_ENOUGH = 1 << 17
+"""Elements after which a file without a single event of a trace is read no further."""
 
 
 def read(
@@ -34,12 +37,21 @@ def read(
     intake = Intake(extent=source.size if in_place else 0)
     damage = Diagnostics()
     stream = source.stream(damage)
+    sought, room = True, memory_for_events()
     try:
         window = Window(stream.readinto, 0)
         beginning = find_events(window, intake.store.diagnostics)
         reader = Reader(intake, beginning.bare, size)
 
         def advance(offset: int) -> None:
+            nonlocal sought
+            if intake.store.memory > room:
+                raise TraceError(
+                    f"holds more events than fit in the memory: {room / 1e9:.3g} GB are for one trace"
+                )
+            if sought and _elements(intake.store) >= _ENOUGH:
+                sought = False
+                _expect_events(intake.store)
             done = min(source.size, stream.progress(offset))
             if not in_place:
                 # Estimated length of the text, which sizes the columns.
@@ -65,9 +77,8 @@ def read(
     store = intake.store
     store.diagnostics.absorb(damage)
     top = _judge_ending(ending, beginning, store.diagnostics, cut=bool(damage.lost))
-    if not any(phase in _KNOWN_PHASES for phase in store.phases()) and (beginning.bare or not store.is_empty):
-        long = "too_long" in store.diagnostics.found
-        raise TraceError(f"is JSON, but holds no events of a trace{' that are shorter than 64 MB' * long}")
+    if beginning.bare or not store.is_empty:
+        _expect_events(store)
     report(source.size, source.size)
     base = top.get("baseTimeNanoseconds")
     devices, distributed = top.get("deviceProperties"), top.get("distributedInfo")
@@ -80,6 +91,19 @@ def read(
         distributed if isinstance(distributed, dict) else None,
         {key: value for key, value in top.items() if _is_small(key, value)},
     )
+
+
+def _elements(store: Store) -> int:
+    """What was read of the array of events, sound or not."""
+    found = store.diagnostics.found
+    return store.total + sum(found[kind][0] for kind in ("not_an_event", "broken_event") if kind in found)
+
+
+def _expect_events(store: Store) -> None:
+    """Raises TraceError if nothing that was read is an event of a trace."""
+    if not any(phase in _KNOWN_PHASES for phase in store.phases()):
+        long = "too_long" in store.diagnostics.found
+        raise TraceError(f"is JSON, but holds no events of a trace{' that are shorter than 64 MB' * long}")
 
 
 def _is_small(key: str, value: Any) -> bool:

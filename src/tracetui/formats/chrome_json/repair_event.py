@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
+_STRING = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z))', re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _ESCAPE = re.compile(
@@ -15,6 +15,7 @@ _BARE = re.compile(r"(?<=[:\[,\s])[-+]?(?:inf(?:inity)?|nan|n/a)(?=\s*(?:[,}\]]|
 _TRAILING = re.compile(r",(?=\s*[}\]])|(?<=[{\[])(\s*),|,(?=\s*,)")
 _WORD = re.compile(r"(?<=:)(\s*)(?!(?:true|false|null)\b)([A-Za-z_][^,{}\[\]:\\\n\0]*)")
 _AFTER_VALUE = re.compile(r"\s*[,}]")
+_LETTER = re.compile("[A-Za-z_]")
 
 
 def repair_event(text: bytes) -> tuple[bytes | None, list[str]]:
@@ -48,21 +49,29 @@ def repair_event(text: bytes) -> tuple[bytes | None, list[str]]:
         note("unquoted")
         return f'{match[1]}"{match[2].rstrip()}"'
 
-    strings = _STRING.findall(chars)
-    outside = "\0".join(_STRING.split(chars))
-    if outside.count("\0") != len(strings):
+    parts = _STRING.split(chars)  # outside, a string, outside, ...
+    outside = "\0".join(parts[::2])
+    if outside.count("\0") != len(parts) // 2:
         return None, []  # a zero outside of strings: nothing is certain
-    for kind, pattern, replacement in (("bare_value", _BARE, "null"), ("comma", _TRAILING, r"\1")):
-        outside, count = pattern.subn(replacement, outside)
+    if outside.count("{") != outside.count("}") or outside.count("[") != outside.count("]"):
+        return None, []  # no repair changes brackets
+    lettered = _LETTER.search(outside)
+    if lettered:
+        outside, count = _BARE.subn("null", outside)
         if count:
-            note(kind)
-    outside = _WORD.sub(word, outside)
-    for i, string in enumerate(strings):
-        if "\\" in string:
-            string = _ESCAPE.sub(escape, string)
-        strings[i] = string if string.isprintable() else _CONTROL.sub(control, string)
+            note("bare_value")
+    outside, count = _TRAILING.subn(r"\1", outside)
+    if count:
+        note("comma")
+    if lettered:
+        outside = _WORD.sub(word, outside)
+    if "\\" in chars or not chars.isprintable():
+        for i in range(1, len(parts), 2):
+            if "\\" in parts[i]:
+                parts[i] = _ESCAPE.sub(escape, parts[i])
+            if not parts[i].isprintable():
+                parts[i] = _CONTROL.sub(control, parts[i])
     if not kinds:
         return None, []
-    parts = outside.split("\0")
-    made = "".join(part for pair in zip(parts, [*strings, ""], strict=True) for part in pair)
-    return made.encode("utf-8", "replace"), kinds
+    parts[::2] = outside.split("\0")
+    return "".join(parts).encode("utf-8", "replace"), kinds

@@ -1,4 +1,4 @@
-"""Cuts text into stretches for several processes, and decides how many are worthwhile."""
+"""Cuts text into stretches for several processes; how many are worthwhile, and what memory there is."""
 
 from __future__ import annotations
 
@@ -41,6 +41,20 @@ def _quota(folder: Path) -> float | None:
         return int(limit) / int(period) if int(limit) > 0 else None
     except (OSError, ValueError, ZeroDivisionError):
         return None
+
+
+def memory_for_events() -> int:
+    """Bytes that the events of one trace may take: half of the memory, or of the control group's limit."""
+    try:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        total = 1 << 40  # not known
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):
+        try:
+            total = min(total, int((Path("/sys/fs/cgroup") / limit).read_text()))
+        except (OSError, ValueError):
+            continue
+    return total // 2
 
 
 def possible() -> bool:
