@@ -170,3 +170,10 @@ def test_only_certain_bytes_are_refused_unread() -> None:
         assert advice(head, "a.md", certain=True) == ""
     # The first packets of a longer trace.
     assert advice(packets[: len(packets) - 3], "", certain=True)
+
+
+def test_packets_of_any_length_are_known() -> None:
+    """Their lengths take one byte up to 127, two up to 16,383, three above."""
+    for size in (1, 100, 127, 128, 300, 20_000):
+        packets = field(1, field(10, 1) + field(11, b"x" * size)) * 3
+        assert advice(packets, "", certain=True), size
