@@ -203,3 +203,11 @@ def test_the_work_of_an_op_is_told_for_a_kernel_that_does_it(tmp_path: Path) -> 
 )
 def test_the_type_of_a_kernel_that_nobody_knows(arguments: str, dtype: str | None) -> None:
     assert decode(f"void library::thing<{arguments}>(int)").dtype == dtype
+
+
+def test_an_annotation_is_told_from_an_op_and_from_python(tmp_path: Path) -> None:
+    kinds = ("user_annotation", "python_function", "cpu_op")
+    told = [" ".join(explain(trace_of(tmp_path, cpu("mine", 0, 9, kind)), 0).what) for kind in kinds]
+    assert ["record_function" in text for text in told] == [True, False, False]
+    assert ["Python function" in text for text in told] == [False, True, False]
+    assert "operator" in told[2]
