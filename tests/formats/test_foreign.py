@@ -177,3 +177,11 @@ def test_packets_of_any_length_are_known() -> None:
     for size in (1, 100, 127, 128, 300, 20_000):
         packets = field(1, field(10, 1) + field(11, b"x" * size)) * 3
         assert advice(packets, "", certain=True), size
+
+
+def test_packets_with_numbers_of_fixed_size_are_known() -> None:
+    """Of eight bytes, and of four."""
+    for kind, size in ((1, 8), (5, 4)):
+        number = varint(7 << 3 | kind) + b"\xff" * size
+        assert advice(field(1, field(10, 1) + number + field(8, 5)) * 3, "", certain=True)
+        assert not advice(field(1, field(10, 1) + number[:-1]) * 3, "", certain=True)
