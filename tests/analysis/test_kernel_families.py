@@ -412,3 +412,16 @@ def test_what_a_main_loop_of_cutlass_says() -> None:
     assert (kernel.family, kernel.kind, kernel.dtype, kernel.arch) == ("cutlass", "gemm", "bf16", "sm90")
     assert (kernel.stages, kernel.cluster, kernel.tile) == (7, "2x1x1", "64x128x32")
     assert kernel.tensor_cores is True
+
+
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    [
+        ("cutlass_tensorop_bf16_s16816fprop_optimized_bf16_128x64_64x4_nhwc_align8", "nhwc"),
+        ("cutlass_tensorop_bf16_s16816fprop_optimized_bf16_128x64_64x4_ncdhw_align8", "ncdhw"),
+        ("ampere_scudnn_128x64_relu_interior_nn_v1", "nn"),
+    ],
+)
+def test_the_layout_of_a_convolution(name: str, layout: str) -> None:
+    kernel = decode(name)
+    assert (kernel.kind, kernel.layout) == ("conv", layout)

@@ -78,3 +78,10 @@ def test_what_comes_by_a_pipe_has_no_state(tmp_path: Path) -> None:
     assert one != other
     assert one.parent == tmp_path / "marks"
     assert one == state_file("marks", str(tmp_path / "x" / ".." / "a.json"), tmp_path)
+
+
+def test_there_is_no_way_back_from_the_first_view(session: Session) -> None:
+    walk = session.walk
+    before = walk.view
+    assert (walk.back(), walk.forward()) == (False, False)
+    assert walk.view == before
