@@ -291,3 +291,11 @@ def test_marks_of_synchronisation_keep_their_names(name: str) -> None:
 )
 def test_copies_of_roctracer_and_attention_in_triton(name: str, short: str, kind: str) -> None:
     assert (decode(name).short, decode(name).kind) == (short, kind)
+
+
+def test_an_annotation_is_told_from_an_op_and_from_python(tmp_path: Path) -> None:
+    kinds = ("user_annotation", "python_function", "cpu_op")
+    told = [" ".join(explain(trace_of(tmp_path, cpu("mine", 0, 9, kind)), 0).what) for kind in kinds]
+    assert ["record_function" in text for text in told] == [True, False, False]
+    assert ["Python function" in text for text in told] == [False, True, False]
+    assert "operator" in told[2]

@@ -399,3 +399,29 @@ def test_the_type_of_an_attention_kernel_may_stand_far_behind() -> None:
     name = f"void cutlass::device_kernel<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<2, {sizes}cutlass::{{}}> > >(int)"
     assert decode(name.format("bfloat16_t")).dtype == "bf16"
     assert decode(name.format("half_t")).dtype == "fp16"
+
+
+def test_what_a_main_loop_of_cutlass_says() -> None:
+    name = (
+        "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int, int, int, int>, "
+        "cutlass::gemm::collective::CollectiveMma<cutlass::gemm::MainloopSm90TmaGmmaWarpSpecialized<7, cute::tuple<"
+        "cute::C<2>, cute::C<1>, cute::C<1> >, cutlass::gemm::KernelTmaWarpSpecializedPingpong>, cute::tuple<cute::C"
+        "<64>, cute::C<128>, cute::C<32> >, cutlass::bfloat16_t, cute::tuple<long, cute::C<1>, long> > > >(int)"
+    )
+    kernel = decode(name)
+    assert (kernel.family, kernel.kind, kernel.dtype, kernel.arch) == ("cutlass", "gemm", "bf16", "sm90")
+    assert (kernel.stages, kernel.cluster, kernel.tile) == (7, "2x1x1", "64x128x32")
+    assert kernel.tensor_cores is True
+
+
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    [
+        ("cutlass_tensorop_bf16_s16816fprop_optimized_bf16_128x64_64x4_nhwc_align8", "nhwc"),
+        ("cutlass_tensorop_bf16_s16816fprop_optimized_bf16_128x64_64x4_ncdhw_align8", "ncdhw"),
+        ("ampere_scudnn_128x64_relu_interior_nn_v1", "nn"),
+    ],
+)
+def test_the_layout_of_a_convolution(name: str, layout: str) -> None:
+    kernel = decode(name)
+    assert (kernel.kind, kernel.layout) == ("conv", layout)

@@ -12,6 +12,7 @@ from tracetui.analysis.causes import CAUSES, gap_causes
 from tracetui.analysis.efficiency import efficiency
 from tracetui.analysis.flow import partner
 from tracetui.analysis.gaps import find_gaps
+from tracetui.analysis.groups import shape_text
 from tracetui.analysis.initialisation import first_calls, first_ops
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
@@ -315,3 +316,10 @@ def test_a_kernel_whose_op_has_the_number_of_its_launch(tmp_path: Path) -> None:
         table = averages(trace_of(tmp_path, op, launch(10, 5), *events))
         (row,) = [i for i, name in enumerate(table.names) if name == "aten::mm"]
         assert int(table.device_total[row]) == device
+
+
+def test_shapes_as_text() -> None:
+    assert shape_text([[2, 3], [], [7]]) == "[[2, 3], [], [7]]"
+    assert shape_text([[[2, 3], [4]], [5]]) == "[[], [5]]"  # a list of tensors
+    assert shape_text([[[2, 3], 4]]) == "[[]]"
+    assert shape_text(None) == "[]"

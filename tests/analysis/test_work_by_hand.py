@@ -450,3 +450,12 @@ def test_no_more_inputs_are_read_than_an_op_has() -> None:
     assert (call.shape(63), call.shape(64)) == ((1,), None)
     assert (call.dtype(63), call.dtype(64)) == ("fp32", None)
     assert (call.value(63), call.value(64)) == ("x", "")
+
+
+@pytest.mark.parametrize("missing", [0, 1, 2])
+def test_attention_without_one_of_its_inputs(missing: int) -> None:
+    shapes = [[1, 2, 3, 4]] * 3
+    name = "aten::_scaled_dot_product_flash_attention"
+    assert work_of(name, inputs(*shapes)) is not None
+    for odd in ([], [2, 3, 4]):
+        assert work_of(name, inputs(*(odd if i == missing else s for i, s in enumerate(shapes)))) is None

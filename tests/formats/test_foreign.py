@@ -170,3 +170,18 @@ def test_only_certain_bytes_are_refused_unread() -> None:
         assert advice(head, "a.md", certain=True) == ""
     # The first packets of a longer trace.
     assert advice(packets[: len(packets) - 3], "", certain=True)
+
+
+def test_packets_of_any_length_are_known() -> None:
+    """Their lengths take one byte up to 127, two up to 16,383, three above."""
+    for size in (1, 100, 127, 128, 300, 20_000):
+        packets = field(1, field(10, 1) + field(11, b"x" * size)) * 3
+        assert advice(packets, "", certain=True), size
+
+
+def test_packets_with_numbers_of_fixed_size_are_known() -> None:
+    """Of eight bytes, and of four."""
+    for kind, size in ((1, 8), (5, 4)):
+        number = varint(7 << 3 | kind) + b"\xff" * size
+        assert advice(field(1, field(10, 1) + number + field(8, 5)) * 3, "", certain=True)
+        assert not advice(field(1, field(10, 1) + number[:-1]) * 3, "", certain=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.kineto import cpu, run, trace_of
 
 from tracetui.analysis.results import Results
+from tracetui.report.device_facts import device_facts
 from tracetui.report.gaps import gaps_markdown
 from tracetui.report.summary import summarize, summary_markdown
 
@@ -25,3 +27,13 @@ def test_twenty_gaps_are_listed(tmp_path: Path) -> None:
     assert gaps_markdown(results) == gaps_markdown(results, 0, 20)
     lines = [len(gaps_markdown(results, 0, limit).splitlines()) for limit in (10, 20, 25, 0)]
     assert lines == [lines[0], lines[0] + 10, lines[0] + 15, lines[0] + 15]
+
+
+@pytest.mark.parametrize(
+    ("speed", "said"), [(3, True), (999_999_999, True), (1e9, False), (0, False), (True, False), ("3", False)]
+)
+def test_a_rate_that_can_be(speed: object, said: bool) -> None:
+    facts, shown = device_facts({"bytes": 5000, "memory bandwidth (GB/s)": speed}, {})
+    (moves,) = [text for name, text in facts if name == "moves"]
+    assert (moves != "5,000 bytes") is said
+    assert "bytes" in shown

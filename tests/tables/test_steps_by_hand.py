@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.kineto import run, step, trace_of
+import numpy as np
+from tests.kineto import cpu, run, step, trace_of
 
 from tracetui.analysis.steps import summarize_steps
-from tracetui.tables.steps import source_text, step_columns
+from tracetui.tables.steps import source_text, step_columns, steps_table
 
 TALK = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
@@ -32,3 +33,21 @@ def test_where_the_steps_come_from_is_said() -> None:
     assert texts[0] == ""
     assert len(set(texts)) == 4
     assert "decode" in texts[3]
+
+
+def test_a_file_has_the_idle_time_of_each_cause(tmp_path: Path) -> None:
+    """A gap from 30 to 100: 35 us outside of ops, 30 in one, and the launch of 5."""
+    op = cpu("aten::mm", 60, 30)
+    steps = summarize_steps(trace_of(tmp_path, step(1, 0, 120), *run(10, 20, 1), op, *run(100, 20, 2)))
+    records = steps_table(steps).records
+    assert records is not None
+    idle = {
+        key: value for key, value in records(np.array([0]))[0].items() if key.startswith("idle_") and value
+    }
+    assert {
+        key: value for key, value in idle.items() if "host" in key or "dispatch" in key or "launch" in key
+    } == {
+        next(key for key in idle if cause in key): ns
+        for cause, ns in (("host", 35_000), ("dispatch", 30_000), ("launch", 5_000))
+    }
+    assert sum(value for key, value in idle.items() if key != "idle_ns") == idle["idle_ns"] == 70_000
