@@ -31,9 +31,23 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="one process only els
 
 
 def children() -> set[int]:
-    """Processes that this one has started and that are still there."""
+    """Processes that this one has started since the test began, and that are still there."""
+    return _running() - EARLIER
+
+
+def _running() -> set[int]:
     asking = subprocess.Popen(["ps", "-o", "pid=", "--ppid", str(os.getpid())], stdout=subprocess.PIPE)
     return {int(pid) for pid in asking.communicate()[0].split()} - {asking.pid}
+
+
+EARLIER: set[int] = set()
+
+
+@pytest.fixture(autouse=True)
+def earlier() -> None:
+    """Other tests may have left a process that they go on to use."""
+    EARLIER.clear()
+    EARLIER.update(_running())
 
 
 @pytest.fixture

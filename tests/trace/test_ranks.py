@@ -82,7 +82,7 @@ def test_shown_and_in_json(tmp_path: Path) -> None:
     assert [d["rank"] for d in gaps_json(results)["devices"]] == ["TP00", "TP01"]
     devices: list[dict[str, Any]] = summary_json(summarize(results))["device_list"]
     assert [(d["device"], d["rank"]) for d in devices] == [(0, "TP00"), (1, "TP01")]
-    assert results.device_text(results.gaps().devices[1]) == "device 1 of TP01"
+    assert results.device_text(results.gaps().devices[1]) == "GPU 1 of TP01"
 
 
 def test_the_steps_of_one_rank(tmp_path: Path) -> None:
