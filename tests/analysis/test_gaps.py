@@ -74,13 +74,6 @@ def test_recorded_traces(path: Path) -> None:
     assert check_against_hand(load(path)) >= 1
 
 
-def test_wild_traces(wild: Path) -> None:
-    devices = 0
-    for path in sorted([*wild.glob("*.json*"), *wild.glob("*/*.json*")]):
-        devices += check_against_hand(load(path))
-    assert devices >= 6
-
-
 # A kernel that ends at 100 us; the gap lasts until the second one begins.
 BEFORE = (launch(0, 1), kernel(10, 90, 1))
 
