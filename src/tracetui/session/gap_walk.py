@@ -6,10 +6,11 @@ import numpy as np
 
 from tracetui.analysis.gap_list import GapList
 from tracetui.analysis.results import Results
-from tracetui.report.gaps import cause_text
+from tracetui.report.gaps import cause_text, cpu_doing
 from tracetui.session.walk import Walk
+from tracetui.tables.names import short_of
 from tracetui.trace.model import I64
-from tracetui.units import exact
+from tracetui.units import duration, exact
 
 FEW = 20_000
 """Causes of up to this many gaps are found within a frame or two; of more, in the background."""
@@ -88,16 +89,37 @@ class GapWalk:
 
     def show(self, gap: int, of: int | None = None) -> str:
         """Highlight a gap of a recording (None: the active one), bring it into view and select the event that
-        ended it. Returns its length and, if known or quickly found, its cause."""
+        ended it. Returns its length, as a message; `told` has the rest."""
         of = self._walk.active if of is None else of
         gaps = self._walk.recordings[of].results.gaps()
         self.at = gap
         self._walk.select(int(gaps.after[gap]), of=of, reveal=False)
         self._walk.set_gap(int(gaps.device[gap]), int(gaps.index[gap]))
-        idle = f"idle for {exact(int(gaps.duration[gap]))}"
-        if self._results.ready("causes") or len(gaps) <= FEW:
-            idle += f", {cause_text(self._results, gap)}"
-        return idle
+        return f"idle for {exact(int(gaps.duration[gap]))}; e explains it"
+
+    @property
+    def current(self) -> int | None:
+        """The highlighted gap, as long as the event that ended it is selected."""
+        marked = self._walk.scene.gap
+        if self.at is None or marked is None or marked[0] != self._walk.active:
+            return None
+        gaps = self._results.gaps()
+        return self.at if self._walk.selected == int(gaps.after[self.at]) else None
+
+    def told(self) -> tuple[str, ...]:
+        """The current gap's length, cause, what the CPU did and what ended it; () where there is no gap.
+        Cause and CPU are left out while they are not known and take too long to find."""
+        gap = self.current
+        if gap is None:
+            return ()
+        results, gaps = self._results, self._results.gaps()
+        parts = [f"idle {duration(int(gaps.duration[gap]))}"]
+        if results.ready("causes") or len(gaps) <= FEW:
+            parts.append(cause_text(results, gap))
+            quick = results.ready("small_ops") or len(gaps) <= FEW
+            doing = cpu_doing(results, gap) if quick else None
+            parts += [doing] if doing is not None else []
+        return (*parts, f"then {short_of(results.trace, int(gaps.after[gap]))}")
 
     def leave(self) -> None:
         """Remove the highlight."""

@@ -32,12 +32,13 @@ class Navigation:
     def action_explain(self) -> None:
         from tracetui.tui.screens.explain import ExplainScreen
 
-        event = self.host.walk.selected
+        walk, event = self.host.walk, self.host.walk.selected
         if event is None:
             self.host.say("select an event first")
         else:
-            results = self.host.session.active.results
-            self.host.screen.app.push_screen(ExplainScreen(results, event), self.host.jump_if)
+            results, gap = self.host.session.active.results, self.gaps.current
+            sheet = ExplainScreen(results, event, walk, gap)
+            self.host.screen.app.push_screen(sheet, self.host.jump_if)
 
     # Gaps
 
@@ -49,6 +50,7 @@ class Navigation:
             session.active.results.gaps()
             self.host.from_thread(draw)
             session.active.results.causes()  # so that they are ready when the user looks at a gap
+            self.host.from_thread(session.walk.on_change)  # or already does
 
         def draw() -> None:
             self.host.area.tabs.set_count("gaps", f"{session.draw_gaps():,}")
