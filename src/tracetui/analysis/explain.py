@@ -11,7 +11,7 @@ from tracetui.analysis.chain import Chain, launch_chain, launched_by
 from tracetui.analysis.explain_device import Parts, compared, explain_device_event
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.gaps import busy_union
-from tracetui.analysis.initialisation import is_profilers, profilers_work, queue_full
+from tracetui.analysis.initialisation import profilers_work, queue_full
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.layouts import input_facts
 from tracetui.analysis.meanings import operators, others
@@ -186,10 +186,7 @@ def _more(trace: Trace, i: int, name: str) -> list[str]:
 def _other(trace: Trace, i: int, kind: Kind) -> str:
     name = trace.name_of(i)
     if kind == Kind.OVERHEAD:
-        known = next((text for key, text in others.OVERHEAD.items() if name.startswith(key)), "")
-        if not is_profilers(name):
-            return known or "CUDA's own cost of a first use."
-        return f"{known} A program without a profiler does not spend this time.".strip()
+        return others.overhead(name)
     if kind == Kind.SYNC:
         return others.wait(name)
     known = {Kind.GPU_ANNOTATION: others.SHADOW, Kind.SPAN: others.SPAN}

@@ -477,6 +477,11 @@ def _of(families: tuple[_Family, ...], name: str) -> str | None:
     return next((text.format(*match.groups()) for match, text in found if match), None)
 
 
+def is_view(name: str) -> bool:
+    """Whether an operator of this name makes a view of the same memory, and never copies."""
+    return VIEW in (operator(name) or "")
+
+
 def unknown(name: str) -> str:
     """What can be said of an operator that `operator` does not know."""
     space, colons, _ = name.partition("::")

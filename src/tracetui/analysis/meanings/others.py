@@ -55,12 +55,13 @@ SHADOW = (
 )
 SPAN = "The whole recording, from start to stop. The profiler writes it; it is no work of the program."
 
+_PROFILERS = "A program without a profiler does not spend this time."
 OVERHEAD = {
-    "Activity Buffer Request": "The profiler asks for memory to record device events into. The program "
-    "waits meanwhile.",
-    "Buffer Flush": "The profiler collects what the device has recorded.",
-    "Instrumentation": "The profiler prepares code to be recorded.",
-    "Resource": "The profiler takes note of a stream or a context.",
+    "Activity Buffer Request": "The profiler asks for memory to record device events into, and the program "
+    f"waits meanwhile. {_PROFILERS}",
+    "Buffer Flush": f"The profiler collects what the device has recorded. {_PROFILERS}",
+    "Instrumentation": f"The profiler prepares code to be recorded. {_PROFILERS}",
+    "Resource": f"The profiler takes note of a stream or a context. {_PROFILERS}",
     "Lazy Function Loading": "CUDA loads a kernel that is used for the first time. It does so without the "
     "profiler, too.",
     "Runtime Triggered Module Loading": "CUDA loads a module whose code is used for the first time. It "
@@ -89,6 +90,12 @@ WAITS = tuple((re.compile(pattern), text) for pattern, text in _WAITS)
 def named_range(name: str) -> str | None:
     """What an annotation, or a Python function, of a well-known name is; None for any other."""
     return next((text for pattern, text in RANGES if pattern.match(name[:200])), None)
+
+
+def overhead(name: str) -> str:
+    """What an `overhead` event is."""
+    known = (text for key, text in OVERHEAD.items() if name.startswith(key))
+    return next(known, f"The profiler's own work. {_PROFILERS}")
 
 
 def wait(name: str) -> str:
