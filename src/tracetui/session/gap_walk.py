@@ -52,14 +52,20 @@ class GapWalk:
         self._walk = walk
         self.minimum = minimum
         self.by_size = True
-        self.at: int | None = None
-        """Index of the highlighted gap in `Results.gaps`."""
+        self._shown: dict[tuple[int, int, int], int] = {}
+        """Indices in `Results.gaps` of the gaps that were highlighted, as the scene names them."""
         self._orders: dict[int, I64] = {}
         """`gap_order` of each recording."""
 
     @property
     def _results(self) -> Results:
         return self._walk.recording.results
+
+    @property
+    def at(self) -> int | None:
+        """Index of the highlighted gap in `Results.gaps` of its recording."""
+        marked = self._walk.scene.gap
+        return None if marked is None else self._shown.get(marked)
 
     def toggle_order(self) -> None:
         """Switch between longest first and by time."""
@@ -92,7 +98,7 @@ class GapWalk:
         ended it. Returns its length, as a message; `told` has the rest."""
         of = self._walk.active if of is None else of
         gaps = self._walk.recordings[of].results.gaps()
-        self.at = gap
+        self._shown[of, int(gaps.device[gap]), int(gaps.index[gap])] = gap
         self._walk.select(int(gaps.after[gap]), of=of, reveal=False)
         self._walk.set_gap(int(gaps.device[gap]), int(gaps.index[gap]))
         return f"idle for {exact(int(gaps.duration[gap]))}; e explains it"
@@ -100,11 +106,10 @@ class GapWalk:
     @property
     def current(self) -> int | None:
         """The highlighted gap, as long as the event that ended it is selected."""
-        marked = self._walk.scene.gap
-        if self.at is None or marked is None or marked[0] != self._walk.active:
+        marked, at = self._walk.scene.gap, self.at
+        if marked is None or at is None or marked[0] != self._walk.active:
             return None
-        gaps = self._results.gaps()
-        return self.at if self._walk.selected == int(gaps.after[self.at]) else None
+        return at if self._walk.selected == int(self._results.gaps().after[at]) else None
 
     def told(self) -> tuple[str, ...]:
         """The current gap's length, cause, what the CPU did and what ended it; () where there is no gap.
@@ -123,5 +128,4 @@ class GapWalk:
 
     def leave(self) -> None:
         """Remove the highlight."""
-        self.at = None
         self._walk.set_gap(None)

@@ -3,7 +3,7 @@ the chain of events that led to it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -12,6 +12,8 @@ from textual.widget import Widget
 from textual.worker import Worker, WorkerState, get_current_worker
 
 from tracetui.analysis.explain import Explanation, explain
+from tracetui.analysis.glossary import terms_in, terms_of
+from tracetui.analysis.meanings.terms import Term
 from tracetui.analysis.results import Results
 from tracetui.cells import middle, same_place, wrap
 from tracetui.report.facts import Fact
@@ -24,7 +26,12 @@ from tracetui.tui.screens.sheet import Rows, WalkingSheet
 from tracetui.tui.tables.view import TableView
 from tracetui.units import duration, exact
 
-HINTS = (("Esc", "close", "leave"), ("Enter", "go to the event", "choose"), ("↑↓", "read", ""))
+HINTS = (
+    ("Esc", "close", "leave"),
+    ("Enter", "go to the event", "choose"),
+    ("i", "glossary", "glossary"),
+    ("↑↓", "read", ""),
+)
 
 
 class Line(NamedTuple):
@@ -85,11 +92,22 @@ def same_line(before: Sequence[Line], row: int, after: Sequence[Line]) -> int:
 class ExplainScreen(WalkingSheet[int]):
     """Explains an event, or a gap and the event that ended it; the result is an event to jump to."""
 
-    BINDINGS = bind("escape,q,e leave")
+    BINDINGS = bind("escape,q,e leave  i glossary")
 
-    def __init__(self, results: Results, event: int, walk: Walk, gap: int | None = None) -> None:
-        """`gap`: index of a gap in `Results.gaps` that ends with the event."""
+    def __init__(
+        self,
+        results: Results,
+        event: int,
+        walk: Walk,
+        glossary: Callable[[Sequence[Term]], object],
+        gap: int | None = None,
+    ) -> None:
+        """`gap`: index of a gap in `Results.gaps` that ends with the event; `glossary` is called to open the
+        glossary on some terms."""
         super().__init__("Explain", HINTS, walk)
+        self._glossary = glossary
+        self.terms: Sequence[Term] = ()
+        """Those that the sheet uses."""
         self.results, self.event, self.gap = results, event, gap
         self.explanation: Explanation | None = None
         self.gap_facts: Sequence[Fact] = ()
@@ -120,6 +138,8 @@ class ExplainScreen(WalkingSheet[int]):
 
     def show_explanation(self, explanation: Explanation, facts: Sequence[Fact] = ()) -> None:
         self.explanation, self.gap_facts = explanation, facts
+        told = (f"{fact.label} {fact.value}" for fact in facts)
+        self.terms = tuple(dict.fromkeys((*terms_in(*told), *terms_of(explanation))))
         title = explanation.title
         if self.gap is not None:
             title = f"idle {duration(int(self.results.gaps().duration[self.gap]))}, then {title}"
@@ -140,6 +160,9 @@ class ExplainScreen(WalkingSheet[int]):
         lines = fact_lines(self.gap_facts, width)
         lines += [Line("", "")] if lines else []
         lines += explanation_lines(explanation, width)
+        if self.terms:
+            names = ", ".join(term.name for term in self.terms)
+            lines += [Line("", ""), *fact_lines([Fact("words", f"{names} (i: what they mean)")], width)]
         self.lines = lines
         self.list.set_table(
             Table(
@@ -167,3 +190,6 @@ class ExplainScreen(WalkingSheet[int]):
 
     def action_choose(self) -> None:
         self.list.action_choose()
+
+    def action_glossary(self) -> None:
+        self._glossary(self.terms)

@@ -34,6 +34,7 @@ IN_TABLES: tuple[tuple[str, str], ...] = (
 HINTS = (
     ("Esc", "close", "leave"),
     ("↑↓ PgUp PgDn", "scroll", "page"),
+    ("i", "glossary", "glossary"),
     ("^p", "find a command", "app.command_palette"),
 )
 
@@ -183,7 +184,7 @@ class HelpView(Widget, can_focus=True):
 class HelpScreen(Sheet[None]):
     """All keys."""
 
-    BINDINGS = bind("escape,q,question_mark,enter leave")
+    BINDINGS = bind("escape,q,question_mark,enter leave  i glossary")
 
     def __init__(self, actions: Iterable[Action] = ACTIONS, in_table: bool = False) -> None:
         super().__init__("Keys", HINTS)
@@ -205,3 +206,9 @@ class HelpScreen(Sheet[None]):
 
     def action_page(self) -> None:
         self.view.action_page(1)
+
+    async def action_glossary(self) -> None:
+        below = self._below
+        self.dismiss()
+        if below is not None:
+            await below.run_action("glossary")

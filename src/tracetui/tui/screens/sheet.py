@@ -96,6 +96,7 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
         self.frame = Vertical(classes="sheet")
         self._lines: int | None = None
         self._below: Screen[object] | None = None
+        """The screen with the timeline, if there is one below."""
 
     def body(self) -> Iterator[Widget]:
         """The widgets below the head."""
@@ -135,8 +136,7 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
         return lines + [Strip.blank(crop.width, self.rich_style)] * (crop.height - len(lines))
 
     def on_mount(self) -> None:
-        stack = self.app.screen_stack
-        below = stack[stack.index(self) - 1] if self in stack[1:] else None
+        below = next((s for s in reversed(self.app.screen_stack) if not isinstance(s, Sheet)), None)
         if below is not None and below.query("#picture"):
             self._below = below
             below.screen_layout_refresh_signal.subscribe(self, lambda _: self._make_room())
@@ -151,10 +151,11 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
             return
         picture = self._below.query_one("#picture")
         margin, height = picture.styles.margin.bottom, self._below.size.height
-        top = height - min(self._lines + 1, self.most)
-        covered = picture.region.bottom + margin - top
+        others = (s for s in self.app.screen_stack if isinstance(s, Sheet) and not (gone and s is self))
+        lines = max((min(s._lines + 1, s.most) for s in others if s._lines is not None), default=0)
+        covered = picture.region.bottom + margin - (height - lines)
         most = picture.region.height + margin - LEAST_PICTURE
-        wanted = 0 if gone else max(0, min(covered, most))
+        wanted = max(0, min(covered, most)) if lines else 0
         if wanted != margin:
             picture.styles.margin = (0, 0, wanted, 0)
 
