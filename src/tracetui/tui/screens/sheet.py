@@ -94,7 +94,8 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
         super().__init__()
         self.head = SheetHead(title, hints)
         self.frame = Vertical(classes="sheet")
-        self._lines: int | None = None
+        self.needed: int | None = None
+        """Lines that the content wants below the head."""
         self._below: Screen[object] | None = None
         """The screen with the timeline, if there is one below."""
 
@@ -112,11 +113,17 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
         """The most lines that the sheet may have on this screen."""
         return max(8, round(self.SHARE * self.size.height))
 
+    @property
+    def tall(self) -> int:
+        """Lines of the sheet, with its head."""
+        return min((self.needed or 3) + 1, self.most)
+
     def fit(self, lines: int) -> None:
         """Take `lines` lines below the head, as far as the screen has them."""
-        self._lines = lines
-        self.frame.styles.height = min(lines + 1, self.most)
-        self._make_room()
+        self.needed = lines
+        self.frame.styles.height = self.tall
+        if self._below is not None:
+            self._below.refresh(layout=True)
 
     def say(self, message: str) -> None:
         """Show a message in the head for a few seconds."""
@@ -142,26 +149,26 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
             below.screen_layout_refresh_signal.subscribe(self, lambda _: self._make_room())
 
     def on_resize(self) -> None:
-        if self._lines is not None:
-            self.fit(self._lines)
+        if self.needed is not None:
+            self.fit(self.needed)
 
-    def _make_room(self, gone: bool = False) -> None:
-        """Let the timeline end where the sheet begins."""
-        if self._below is None or self._lines is None:
+    def _make_room(self) -> None:
+        """The screen below was laid out: let its timeline end where the sheets begin."""
+        if self._below is None or self.app.screen is not self:
             return
-        picture = self._below.query_one("#picture")
-        margin, height = picture.styles.margin.bottom, self._below.size.height
-        others = (s for s in self.app.screen_stack if isinstance(s, Sheet) and not (gone and s is self))
-        lines = max((min(s._lines + 1, s.most) for s in others if s._lines is not None), default=0)
-        covered = picture.region.bottom + margin - (height - lines)
-        most = picture.region.height + margin - LEAST_PICTURE
-        wanted = max(0, min(covered, most)) if lines else 0
+        picture, height = self._below.query_one("#picture"), self._below.size.height
+        heights = (s.tall for s in self.app.screen_stack if isinstance(s, Sheet))
+        margin = picture.styles.margin.bottom
+        covered = picture.region.bottom + margin - (height - max(heights))
+        wanted = max(0, min(covered, picture.region.height + margin - LEAST_PICTURE))
         if wanted != margin:
             picture.styles.margin = (0, 0, wanted, 0)
 
     def on_unmount(self) -> None:
         if self._below is not None and self._below.is_attached:
-            self._make_room(gone=True)
+            if not any(isinstance(s, Sheet) for s in self.app.screen_stack):
+                self._below.query_one("#picture").styles.margin = 0
+            self._below.refresh(layout=True)
 
 
 class WalkingSheet(Sheet[ScreenResultType]):
