@@ -116,6 +116,7 @@ async def test_a_sheet_in_ascii_and_without_colours(name: str, monkeypatch: pyte
         await pilot.pause()
         assert text(app).isascii()
         assert name in sheet_lines(app)[0]
+        assert "?" not in sheet_lines(app)[0], "every sign has one that stands for it"
         for strip in app.screen._compositor.render_strips():
             for segment in strip:
                 assert segment.style is None or segment.style.color is None or segment.style.color.is_default
