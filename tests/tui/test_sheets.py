@@ -90,6 +90,33 @@ def screen_of_app(app: TracetuiApp) -> TraceScreen:
     return next(s for s in app.screen_stack if isinstance(s, TraceScreen))
 
 
+async def test_lanes_that_were_unfolded_and_scrolled_are_so_again() -> None:
+    app = app_of(samples()["train"])
+    async with app.run_test(size=SMALL) as pilot:
+        await pilot.press("slash", *"aten::mm", "enter")
+        await app.workers.wait_for_complete()
+        await pilot.press("n", "n", "f", "f", "down", "down", "right", "colon", "escape")
+        await pilot.pause()
+        before = text(app)
+        for keys in (("L", "down", "down"), ("question_mark",), ("e", "end"), ("ctrl+p",), ("ctrl+o",)):
+            await pilot.press(*keys)
+            await app.workers.wait_for_complete()
+            await pilot.press("escape")
+            await pilot.pause()
+            assert text(app) == before, keys
+
+
+async def test_a_click_above_a_sheet_closes_it() -> None:
+    app = app_of(MLP)
+    async with app.run_test(size=USUAL) as pilot:
+        await pilot.press("I")
+        await pilot.pause()
+        await pilot.click(offset=(40, 25))
+        assert isinstance(app.screen, GlossaryScreen)
+        await pilot.click(offset=(40, 4))
+        assert isinstance(app.screen, TraceScreen)
+
+
 async def test_a_sheet_is_no_higher_than_what_it_says() -> None:
     app = app_of(MLP)
     async with app.run_test(size=(120, 60)) as pilot:
