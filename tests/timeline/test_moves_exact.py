@@ -136,14 +136,9 @@ def test_which_lines_are_on_the_screen(scene: Scene) -> None:
     layout = scene.layout
     assert shown(scene) == [6, 1, 1]
     assert (layout.height, layout.dock.height) == (7, 2)
-    assert [(line.track, line.depth) for line in layout.lines(4, 5)] == [
-        (0, 4),
-        (0, 5),
-        (1, 0),
-        (2, 0),
-        (2, 0),
-    ]
-    assert [(line.track, line.depth) for line in layout.lines(6, 9)] == [(1, 0), (2, 0), (2, 0)]
+    foot = [(2, 0), (2, 0)]  # the rule and the stream
+    assert [(line.track, line.depth) for line in layout.lines(4, 5)] == [(0, 4), (0, 5), (1, 0), *foot]
+    assert [(line.track, line.depth) for line in layout.lines(6, 9)] == [(1, 0), *foot]
     assert [layout.place(0, d) for d in (0, 3, 5, 9)] == [0, 3, 5, 5]
     assert (layout.place(1, 0), layout.place(2, 0)) == (6, 1)
     assert (layout.track_of(Of.LANE, 2), layout.track_of(Of.LANE, 3)) == (2, -1)

@@ -205,13 +205,12 @@ def test_shares_and_idle_time_read_back_from_any_lines(
         where = [
             TOP + y for y, line in enumerate(scene.lines(18)) if line.of is Of.LANE and line.ref == stream
         ]
+        own = [(at, at + length) for lane, at, length, _ in slices if lane == stream]
         assert len(where) == lines
         seen = 0
         for x in range(20):
             low, high = start + x * cell, start + (x + 1) * cell
-            busy = sum(
-                max(0, min(at + d, high) - max(at, low)) for lane, at, d, _ in slices if lane == stream
-            )
+            busy = sum(max(0, min(end, high) - max(at, low)) for at, end in own)
             inside = range(max(low, began), min(high, max(ends)))
             idle = sum(not running[t] for t in inside)
             grounds = set()
@@ -232,11 +231,7 @@ def test_shares_and_idle_time_read_back_from_any_lines(
                     seen += 8
             for ground in grounds:
                 assert (ground == theme.idle) == (idle > 0 and 16 * (cell - busy - idle) < cell)
-        whole = sum(
-            max(0, min(at + d, start + 20 * cell) - max(at, start))
-            for lane, at, d, _ in slices
-            if lane == stream
-        )
+        whole = sum(max(0, min(end, start + 20 * cell) - max(at, start)) for at, end in own)
         assert abs(seen * cell - 8 * lines * whole) <= cell
 
 

@@ -525,8 +525,8 @@ async def test_lanes_of_one_recording_leave_those_of_the_other(tmp_path: Path) -
         view.lanes.hide(0, of=1)
         assert view.lanes.is_hidden(0, of=1)
         assert not view.lanes.is_hidden(0, of=0)
-        assert not view.lanes.move(1, -1, of=1)  # the stream is the first of its device in the dock
-        assert view.lanes.move(1, 1, of=1)
+        assert not view.lanes.move(-1, 2, of=1)  # the stream is the first of its device in the dock
+        assert view.lanes.move(1, 2, of=1)
         assert view.lanes.arrangement(of=0) == first
         left = view.lanes.arrangement(of=1)
         assert view.session.add(Recording(view.walk.trace), -3_000_000) == 2  # what a person arranged stays

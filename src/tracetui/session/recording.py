@@ -25,7 +25,6 @@ from tracetui.timeline.scene import Source
 from tracetui.timeline.themes import Theme
 from tracetui.trace import Kind, Progress, Trace, load
 
-
 DURING = ("initialisation", "profiler", "sync", "allocation", "dispatch", "host")
 """The causes that say what the CPU did meanwhile."""
 

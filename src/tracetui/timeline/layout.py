@@ -79,7 +79,7 @@ class Stack:
     """Tracks on top of each other."""
 
     def __init__(self, tracks: I64, shown: I32, ruled: Bool | None = None) -> None:
-        """`tracks`: from top to bottom. `shown`: the lines of all tracks. `ruled`: which have a rule above."""
+        """`tracks`: from top to bottom. `shown`: lines of all tracks. `ruled`: which have a rule above."""
         self.tracks, self.ruled = tracks, ruled
         heights = shown[tracks].astype(np.int64)
         self.bottoms = np.cumsum(heights if ruled is None else heights + ruled)

@@ -1,11 +1,11 @@
 """The themes of the timeline: what every colour means, and which colours names may take.
 
-A colour means one thing. Red is idle time (dark behind bars), magenta a search match, white (black on white) the selection, pale
-yellow (dark grey on white) its namesakes, cyan (blue) a flow, lavender (purple) a mark, and the green of the
-overview how busy the devices were. Names take blues (operators), soft tones (annotations), tans (the runtime)
-and olive to orange (kernels). Tests check that these stay away from the colours above, that text has a
-contrast of at least 4.5 to 1 to its background, and bars of at least 3 to 1 to the paper, those of a device
-to the red below it, too.
+A colour means one thing. Red is idle time (dark behind bars), magenta a search match, white (black on white)
+the selection, pale yellow (dark grey on white) its namesakes, cyan (blue) a flow, lavender (purple) a mark,
+and the green of the overview how busy the devices were. Names take blues (operators), soft tones
+(annotations), tans (the runtime) and olive to orange (kernels). Tests check that these stay away from the
+colours above, that text has a contrast of at least 4.5 to 1 to its background, and bars of at least 3 to 1 to
+the paper, those of a device to the red below them, too.
 """
 
 from __future__ import annotations
