@@ -92,10 +92,10 @@ def _write(idle: Idle, gap: I64, cells: Cells, y: int, part: int, ink: int, chos
         which = int(gap[begin])
         if which < 0 or end - begin < 5:
             continue
-        texts = [_length(int(idle.end[which]) - int(idle.start[which]))] if not part else idle.causes(which)
-        text = next((text for text in texts if cell_len(text) <= end - begin), "")
+        texts = idle.causes(which) if part else [_length(int(idle.end[which]) - int(idle.start[which]))]
+        text = next((text for text in texts if cell_len(text) + 2 <= end - begin), "")
         if text:
-            codes = code_points(text)
+            codes = code_points(f" {text} ")
             at = begin + (end - begin - len(codes)) // 2
             cells.glyph[y, at : at + len(codes)] = codes
             if which != chosen:
@@ -104,4 +104,4 @@ def _write(idle: Idle, gap: I64, cells: Cells, y: int, part: int, ink: int, chos
 
 @lru_cache(maxsize=4096)
 def _length(ns: int) -> str:
-    return f" {duration(ns)} "
+    return duration(ns)
