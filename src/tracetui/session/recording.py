@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.results import Results
 from tracetui.safe_text import plain
@@ -22,7 +23,10 @@ from tracetui.timeline.palette import Palette
 from tracetui.timeline.rows import Rows
 from tracetui.timeline.scene import Source
 from tracetui.timeline.themes import Theme
-from tracetui.trace import Progress, Trace, load
+from tracetui.trace import Kind, Progress, Trace, load
+
+DURING = ("initialisation", "profiler", "sync", "allocation", "dispatch", "host")
+"""The causes that say what the CPU did meanwhile."""
 
 
 class Recording:
@@ -65,6 +69,18 @@ class Recording:
     def short_names(self) -> list[str]:
         """The short forms of all names."""
         return [self.short(name) for name in range(len(self.trace.names))]
+
+    def why_idle(self, first: int, index: int) -> tuple[str, ...]:
+        """Why gap `first + index` is there, from the longest text to the shortest: its largest cause, and
+        what ran for half of it or more. Nothing while the causes are not known."""
+        if not self.results.ready("causes"):
+            return ()
+        causes, gap = self.results.causes(), first + index
+        cause = CAUSES[int(causes.cause[gap])]
+        activity = int(causes.activity[gap])
+        if activity < 0 or cause not in DURING or self.trace.kind[activity] == Kind.ANNOTATION:
+            return (cause,)
+        return f"{cause}: {self.short(int(self.trace.name[activity]))}", cause
 
     def source(self, theme: Theme, offset: int = 0) -> Source:
         """The recording for the timeline. `offset`: session time minus trace time, ns."""

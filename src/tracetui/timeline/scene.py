@@ -37,6 +37,8 @@ class Idle:
 
     start: I64
     end: I64
+    causes: Callable[[int], Sequence[str]] = lambda _: ()
+    """Why a gap is there, from the longest text to the shortest; nothing while that is not known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,6 +111,8 @@ class Scene:
     layout: Layout
     top: int = 0
     """First line of the scrolled part."""
+    foot: int = 0
+    """First line of the dock on the screen: 0 unless it takes more lines than there is room for."""
     labels: int = 14
     """Cells of the column of lane labels."""
     active: int = 0
@@ -166,7 +170,7 @@ class Scene:
 
     def lines(self, height: int) -> list[Line]:
         """The lines on a screen whose lanes take `height` lines."""
-        return self.layout.lines(self.top, height)
+        return self.layout.lines(self.top, height, self.foot)
 
     def title(self, of: int) -> str:
         """The name of a source, if there are several."""

@@ -48,7 +48,8 @@ class Navigation:
         def find() -> None:
             session.active.results.gaps()
             self.host.from_thread(draw)
-            session.active.results.causes()  # so that they are ready when the user looks at a gap
+            session.active.results.causes()
+            self.host.from_thread(draw)
 
         def draw() -> None:
             self.host.area.tabs.set_count("gaps", f"{session.draw_gaps():,}")
