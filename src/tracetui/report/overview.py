@@ -219,7 +219,8 @@ def _kernels(results: Results) -> Block:
 
 
 def _with_peaks(results: Results, kernels: Block) -> Block:
-    """With the share of the device's peak that each kernel reaches, where that is known."""
+    """With the share that each kernel reaches of the device's peak, of FLOP/s or of bandwidth: whichever is
+    larger, where that is known."""
     reached = {row.name: row for row in results.efficiency().kernels}
     trace, entries = results.trace, []
     for entry in kernels.entries:

@@ -102,7 +102,7 @@ class Target:
 def evidence(results: Results, what: str) -> Target:
     """The best example of a part of the time, by `TimePart.what`."""
     if what in CAUSES and (gap := _longest_gap(results, what)) is not None:
-        return Target("gaps", gap=gap, said=f"the gap with the most {what}")
+        return Target("gaps", gap=gap, said="the longest such gap")
     if what in (*BUSY_PARTS, "ops", "outside ops"):
         return _longest_event(results, what)
     if what in ("lead-in", IN_FLIGHT, "initialisation"):
@@ -114,11 +114,15 @@ def evidence(results: Results, what: str) -> Target:
 
 
 def _longest_gap(results: Results, cause: str) -> int | None:
-    """The gap of the whole trace, of those that begin in the scope, with the most time of a cause."""
+    """The gap of the whole trace, of those that begin in the scope, with the most time of a cause: one that
+    has it as its main cause, if any does."""
     whole = results.whole
-    gaps, pieces = whole.gaps(), whole.causes().pieces[:, AT[cause]]
+    gaps, causes = whole.gaps(), whole.causes()
+    pieces = causes.pieces[:, AT[cause]]
     low, high = results.judged_range()
-    here = np.flatnonzero((gaps.start >= low) & (gaps.start < high) & (pieces > 0))
+    within = (gaps.start >= low) & (gaps.start < high) & (pieces > 0)
+    mainly = within & (causes.cause == AT[cause])
+    here = np.flatnonzero(mainly if mainly.any() else within)
     return int(here[np.argmax(pieces[here])]) if len(here) else None
 
 

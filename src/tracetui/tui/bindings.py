@@ -162,6 +162,7 @@ HINTS: tuple[tuple[str, str, str], ...] = (
     ("q", "quit", "quit"),
     ("/", "search", "search"),
     ("g", "gap", "gap_next"),
+    ("h", "time by part", "part_next"),
     (f"1-{len(panes.PANES)}", "panes", ""),
     ("f", "fit", "centre"),
     ("0", "all", "fit"),
