@@ -225,11 +225,9 @@ def _with_peaks(results: Results, kernels: Block) -> Block:
     trace, entries = results.trace, []
     for entry in kernels.entries:
         row = reached.get(trace.name_of(entry.target.event)) if entry.target.event is not None else None
-        parts = (
-            [(row.compute_share, "peak FLOP/s"), (row.memory_share, "bandwidth")] if row is not None else []
-        )
-        known = [(part, what) for part, what in parts if part is not None and part <= 1]
-        text = f"{entry.text}  {share(max(known)[0])} of {max(known)[1]}" if known else entry.text
+        shares = (row.compute_share, row.memory_share) if row is not None else ()
+        known = [part for part in shares if part is not None and part <= 1]
+        text = f"{entry.text}  {share(max(known))} peak" if known else entry.text
         entries.append(replace(entry, text=text))
     return replace(kernels, entries=tuple(entries))
 
