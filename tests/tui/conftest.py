@@ -14,6 +14,7 @@ from tests.driver import drive, until
 from tracetui.trace import Trace, load
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
+from tracetui.tui.screens.sheet import Sheet
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
 
@@ -66,6 +67,13 @@ def app_of(path: Path | str, pane: str = "ops") -> TracetuiApp:
 def screen_of(app: TracetuiApp) -> TraceScreen:
     assert isinstance(app.screen, TraceScreen)
     return app.screen
+
+
+def sheet_lines(app: TracetuiApp) -> list[str]:
+    """The lines of the sheet that is open, its head first."""
+    assert isinstance(app.screen, Sheet)
+    strips = app.screen._compositor.render_strips()
+    return [strip.text for strip in strips[app.screen.head.region.y :]]
 
 
 def write_trace(path: Path, events: Sequence[dict[str, Any]], **top: Any) -> Path:

@@ -174,7 +174,7 @@ async def test_a_spoilt_list_of_recent_traces_costs_only_what_is_spoilt(spoilt: 
     app = TracetuiApp()
     async with app.run_test(size=(100, 30)) as pilot:
         assert isinstance(app.screen, StartScreen)
-        await until(pilot, lambda: "a workload, or your code" in text(app))
+        await until(pilot, lambda: "a workload or your code" in text(app))
     remember(mlp)
     assert [r.path for r in recent_traces()] == [mlp]
 

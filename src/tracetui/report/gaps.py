@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from tracetui.analysis.activity import activity_text
 from tracetui.analysis.causes import CAUSE_TEXT, CAUSES, Causes, CauseTotal, cause_totals, lead_in_cause
 from tracetui.analysis.gaps import DeviceGaps
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import NEVER, launch_times
 from tracetui.cells import wrap
+from tracetui.report.facts import Fact
 from tracetui.safe_text import plain
 from tracetui.tables import markdown
 from tracetui.tables.gaps import JSON, TEXT, gap_columns, gaps_text
@@ -24,7 +26,7 @@ from tracetui.tables.steps import causes_json
 from tracetui.tables.writers import markdown_table, records
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
-from tracetui.units import duration, plural, share
+from tracetui.units import duration, exact, instant, plural, share
 
 NUMBERS_WIDE = 29
 """Cells of a line about a cause, less its words and its bar."""
@@ -181,6 +183,42 @@ def cause_text(results: Results, gap: int) -> str:
     in_flight = launch_times(results.trace, causes.event[gap : gap + 1])[0] == NEVER
     text = "launched before the recording" if cause == "unlinked" and in_flight else text
     return f"{cause}: {text}" + "".join(f"; {other} {duration(time)}" for other, time in others)
+
+
+def gap_facts(results: Results, gap: int) -> list[Fact]:
+    """Why a gap is there, in full: its pieces by cause, what the CPU was in, what the device waited for, and
+    the events around it. `gap`: index in `Results.gaps`."""
+    trace, gaps, causes = results.trace, results.gaps(), results.causes()
+    start, length, step = int(gaps.start[gap]), int(gaps.duration[gap]), int(causes.step[gap])
+    facts = [
+        Fact("idle", f"GPU {int(gaps.device[gap])} ran nothing for {exact(length)}, from {instant(start)}")
+    ]
+    row = causes.pieces[gap]
+    order = [at for at in np.argsort(-row, kind="stable").tolist() if row[at]]
+    wide = max((len(CAUSES[at]) for at in order), default=0)
+    for n, at in enumerate(order):
+        time, part = exact(int(row[at])), share(int(row[at]) / length)
+        text = f"{CAUSES[at]:<{wide}}  {time:>12}  {part:>5}   {CAUSE_TEXT[CAUSES[at]]}"
+        facts.append(Fact("" if n else "by cause", text))
+    activity = activity_text(trace, causes, results.small_ops(), gap)
+    if activity != "-":
+        facts.append(Fact("the CPU in", activity, int(causes.activity[gap])))
+
+    def event(label: str, i: int) -> list[Fact]:
+        return [Fact(label, short_of(trace, i), i)] if i >= 0 else []
+
+    facts += event("waited for", int(causes.waited_for[gap]))
+    facts += event("launched by", int(causes.launch[gap])) + event("in the op", int(causes.op[gap]))
+    facts += event("in step", int(results.step_table().event[step]) if step >= 0 else -1)
+    facts += event("before it", int(gaps.before[gap])) + event("ended by", int(gaps.after[gap]))
+    return facts
+
+
+def cpu_doing(results: Results, gap: int) -> str | None:
+    """What the launching thread did in a gap, `CPU in aten::add`; None where its cause says that already, or
+    where nothing is known."""
+    activity = activity_text(results.trace, results.causes(), results.small_ops(), gap)
+    return None if activity in ("-", "outside ops") else f"CPU in {activity}"
 
 
 # Idle time by cause
