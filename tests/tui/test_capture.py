@@ -277,7 +277,7 @@ async def test_a_capture_on_the_cpu_opens_and_t_goes_back(
         captured = screen_of(app)
         assert (tmp_path / "traces" / "matmul_add").is_dir()
         assert any("aten::matmul" in name for name in captured.trace.names)
-        await until(pilot, lambda: "no GPU lane" in text(app))
+        await until(pilot, lambda: "CPU only" in text(app))
         await pilot.press("t")
         await until(pilot, lambda: app.screen is first)
         assert "trace 1 of 2" in first.footer.message

@@ -68,14 +68,14 @@ def gap_report(results: Results) -> list[GapReport]:
         lead_in = lead_in_cause(results.trace, gaps, results.cpu_time()) if results.is_whole else None
         first_event = lead_in.event if lead_in is not None else np.zeros(0, np.int64)
         in_flight = bool((launch_times(results.trace, first_event) == NEVER).any())
-        name = _device_name(results.trace, gaps.device)
+        name = device_name(results.trace, gaps.device)
         rank = results.trace.rank_of(gaps.device)
         reports.append(GapReport(gaps, cause_totals(causes), lead_in, in_flight, name, first, rank))
         first += len(gaps)
     return reports
 
 
-def _device_name(trace: Trace, device: int) -> str:
+def device_name(trace: Trace, device: int) -> str:
     """The device's name from `deviceProperties`, safe to show; "" if there is none."""
     pid = next((p.pid for p in trace.processes if p.device == device), "")
     digits = re.search(r"\d{1,9}$", pid) if trace.rank_of(device) else None

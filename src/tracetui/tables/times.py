@@ -11,9 +11,10 @@ from tracetui.units import column_unit, in_unit
 
 
 def time_column(
-    key: str, title: str, values: Values, drop: int = 0, *, zero: str = "-", **more: Any
+    key: str, title: str, values: Values, drop: int = 0, *, zero: str = "-", total: int = 0, **more: Any
 ) -> Column:
-    """A column of times in ns. `zero`: the text for 0; `more`: further fields of `Column`.
+    """A column of times in ns. `zero`: the text for 0; `total`: a sum that has to fit, too; `more`: further
+    fields of `Column`.
 
     It is as wide as its longest number or its title.
     """
@@ -26,5 +27,6 @@ def time_column(
         ns = values[row]
         return in_unit(ns, unit) if ns else zero
 
+    longest = max(longest, total)
     least = len(in_unit(-longest if every.min(initial=0.0) < 0 else longest, unit))
     return Column(key, heading, text, lambda: values, max(len(heading), least), right=True, drop=drop, **more)

@@ -68,6 +68,14 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
         ("flow_back", "left_square_bracket", "flow(-1)", "back: kernel → launch → op"),
         ("backward", "right_curly_bracket,left_curly_bracket", "backward", "forward op ↔ its backward op"),
         ("explain", "e", "explain", "explain the selected event"),
+        (
+            "part_next",
+            "h",
+            "part(1)",
+            "next part of a step's time, and an example",
+            "next, previous part of a step's time",
+        ),
+        ("part_previous", "H", "part(-1)", "previous part of a step's time", DITTO),
         ("clear", "escape", "clear", "clear search, range, scope, selection"),
     ),
     "Finding": (
@@ -107,7 +115,7 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
         ("pane_lower", "minus", "pane_size(-3)", "pane: lower", DITTO),
         ("pane_maximise", "v", "pane_maximise", "pane: over the whole screen, and back"),
         ("pane_side", "V", "pane_side", "pane: beside the timeline, or below"),
-        ("group", "b", "group", "averages by name, shape, op, ..."),
+        ("group", "b", "group", "ops, kernels: by name, shape, module"),
         ("filter", "F", "filter", "filter the table"),
     ),
     "Lanes": (

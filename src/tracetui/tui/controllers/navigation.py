@@ -65,11 +65,11 @@ class Navigation:
         self.gaps.toggle_order()
         self.host.say(f"g and G walk the gaps {self.gaps.order_text}")
 
-    def show(self, gap: int, of: int | None = None) -> None:
-        """Highlight a gap of a recording (None: the active one), and say its cause."""
-        said = self.gaps.show(gap, of)
+    def show(self, gap: int, of: int | None = None, said: str = "") -> None:
+        """Highlight a gap of a recording (None: the active one), and say its cause, or `said`."""
+        cause = self.gaps.show(gap, of)
         self._update_panes()
-        self.host.say(said)
+        self.host.say(said or cause)
 
     def _update_panes(self) -> None:
         """Show the gap in the panes."""
