@@ -26,19 +26,21 @@ def labels(scene: Scene) -> list[str]:
 
 def test_a_stream_away_from_its_device_says_whose_it_is(make: Make, make_scene: MakeScene) -> None:
     trace = make([(lane, 0, 9, "k") for lane in range(5)], streams=[1, 2, 3, 4])
-    assert labels(make_scene(trace, height=9))[2:4] == ["GPU 0 busy", "stream 1"]
+    assert labels(make_scene(trace, height=9))[2:4] == ["busy", "stream 1"]
     lanes = [replace(lane, device=1) if i > 2 else lane for i, lane in enumerate(trace.lanes)]
     scene = make_scene(replace(trace, lanes=tuple(lanes)), height=9)
     assert labels(scene) == [
         "thread 0",
-        *("GPU 0", "GPU 0 busy", "stream 1", "stream 2"),
-        *("GPU 1", "GPU 1 busy", "stream 3", "stream 4"),
+        *("GPU 0", "busy", "stream 1", "stream 2"),
+        *("GPU 1", "busy", "stream 3", "stream 4"),
     ]
     up = scene.layout.moved(5, -1)  # above the line of its device, and below its rule
     assert up is not None
-    assert labels(replace(scene, layout=up))[5:8] == ["GPU 1", "stream 3", "GPU 1 busy"]
+    assert labels(replace(scene, layout=up))[5:8] == ["GPU 1", "stream 3", "busy"]
     pinned = scene.layout.toggle_pin(3)
     assert labels(replace(scene, layout=pinned))[0] == "GPU 0 stream 2"
+    pinned = scene.layout.toggle_pin(1)
+    assert labels(replace(scene, layout=pinned))[0] == "GPU 0 busy"
 
 
 def test_a_thread_away_from_its_process_says_whose_it_is(make: Make, make_scene: MakeScene) -> None:

@@ -125,7 +125,14 @@ def test_streams_of_one_device_get_a_heading(make: Make) -> None:
 def test_the_span_of_the_recording_comes_last(make: Make) -> None:
     trace = make([(0, 0, 10, "op"), (1, 0, 10, "PyTorch Profiler (0)"), (2, 0, 10, "k")], streams=[2])
     lanes = (trace.lanes[0], replace(trace.lanes[1], kind="span"), trace.lanes[2])
-    assert lay_out([replace(trace, lanes=lanes)], 20).ref.tolist() == [0, 2, 1]
+    layout = lay_out([replace(trace, lanes=lanes)], 20)
+    assert layout.ref.tolist() == [0, 2, 1]
+    # It says next to nothing, and is hidden until it is asked for.
+    assert layout.shown.tolist() == [1, 3, 0]
+    assert fitted(layout, 50).shown.tolist() == [1, 3, 0]
+    assert layout.with_hidden().shown.tolist() == [1, 3, 1]
+    alone = replace(trace, lanes=tuple(replace(lane, kind="span", device=-1) for lane in trace.lanes))
+    assert lay_out([alone], 20).shown.tolist() == [1, 1, 1]
 
 
 def test_what_was_hidden_comes_back_as_it_was(make: Make) -> None:
@@ -186,11 +193,11 @@ def test_an_arrangement_survives(make: Make) -> None:
 def test_what_a_person_did_not_fold_goes_by_the_room_there_is(make: Make) -> None:
     trace = make([*deep(0, 30), *deep(1, 30), *deep(2, 8), (3, 0, 9, "k")], streams=[3])
     tall = lay_out([trace], 60).reorder(0, 1).with_shown(2, 3)
-    again = fitted([trace], arranged(trace, lay_out([trace], 20), arrangement(trace, tall)), 20)
+    again = fitted(arranged(trace, lay_out([trace], 20), arrangement(trace, tall)), 20)
     assert again.ref.tolist() == [1, 0, 2, 3]
     assert again.shown.tolist() == [6, 6, 3, 3]
     every = tall.with_shown(0, 99)
-    again = fitted([trace], arranged(trace, lay_out([trace], 20), arrangement(trace, every)), 20)
+    again = fitted(arranged(trace, lay_out([trace], 20), arrangement(trace, every)), 20)
     assert again.shown.tolist() == [30, 1, 3, 3]
     # Lines that came by themselves, as by a jump to a deep event, are not a person's wish.
     assert arrangement(trace, tall.with_shown(1, 30, chosen=False)) == arrangement(trace, tall)

@@ -255,10 +255,10 @@ def test_each_has_its_heading_and_its_counters() -> None:
     tracks = [Of(of) for of in scene.layout.of.tolist()]
     assert tracks == [Of.RECORDING, Of.LANE, Of.LANE, Of.COUNTER] * 2
     assert scene.layout.source.tolist() == [0] * 4 + [1] * 4
-    assert values_at(scene.sources[1], 0, 9_999)[0] == ""
-    assert values_at(scene.sources[1], 0, 10_000)[0] == "5"
+    assert values_at(scene.sources[1], 0, 9_999) == ("most 5", "", "")
+    assert values_at(scene.sources[1], 0, 10_000)[2] == "5"
     chosen = moves.chosen(scene, 3, of=0)
-    assert (cursor(chosen), values_at(scene.sources[0], 0, cursor(chosen))[0]) == (4000, "2")
+    assert (cursor(chosen), values_at(scene.sources[0], 0, cursor(chosen))[0]) == (4000, "2 of 2")
     canvas = paint(scene, 30)
     assert canvas.text(place(scene, 1, Of.COUNTER, 0))[scene.labels :][:40].strip() == ""
     pinned = replace(scene, layout=scene.layout.toggle_pin(6))

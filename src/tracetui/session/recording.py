@@ -13,6 +13,7 @@ import numpy as np
 from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.results import Results
+from tracetui.analysis.roles import roles
 from tracetui.safe_text import plain
 from tracetui.session.lanes import load_lanes, save_lanes
 from tracetui.session.marks import Marks
@@ -86,7 +87,8 @@ class Recording:
         """The recording for the timeline. `offset`: session time minus trace time, ns."""
         trace = self.trace
         rows, palette = Rows(trace), Palette(trace, theme)
-        return Source(trace, rows, palette, self.short, busy_of(trace), offset, trace_name(trace))
+        busy, title = busy_of(trace), trace_name(trace)
+        return Source(trace, rows, palette, self.short, busy, offset, title, roles=roles(trace))
 
     def load_lanes(self) -> list[Mapping[str, Any]]:
         """The saved arrangement of the lanes; [] if there is none."""

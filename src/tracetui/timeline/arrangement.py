@@ -147,7 +147,7 @@ def opened(sources: Sequence[Source], height: int) -> Layout:
     for of, source in left:
         layout = arranged(source.trace, layout, source.left, (), of)
     if left:
-        layout = fitted(traces, layout, height)
+        layout = fitted(layout, height)
     for of, source in enumerate(sources):
         layout = layout.with_counters(len(source.series), of, devices_of(source.series))
     for of, source in left:

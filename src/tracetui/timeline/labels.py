@@ -8,12 +8,12 @@ from rich.cells import cell_len
 
 from tracetui.cells import middle
 from tracetui.timeline.canvas import BOLD, Canvas, cut
-from tracetui.timeline.counters import cursor, values_at
+from tracetui.timeline.counters import cursor, most, values_at
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.scene import EDGE, TOP, Scene
 from tracetui.units import plural
 
-BRIEF = (("GPU ", ""), ("allocated", "alloc"), ("reserved", "resvd"))
+BRIEF = (("GPU ", ""), ("launch → start", "delay"), ("allocated", "alloc"), ("reserved", "resvd"))
 """How series names are shortened on a narrow screen."""
 SHORTER = (("thread ", ""), (" (", " "), ("stream ", "s"), (" annotations", " annot."), ("profiler ", ""))
 """How lane names are shortened, in this order."""
@@ -60,6 +60,8 @@ def paint_labels(scene: Scene, canvas: Canvas, lines: list[Line]) -> None:
             width = canvas.width - EDGE
         elif line.first:
             put_label(scene, canvas, y, line, width - (len(note) + 1 if note else 0))
+        elif line.of is Of.COUNTER and line.depth == 1 and line.ref < len(scene.sources[line.source].series):
+            canvas.put(y, 2, cut(most(scene.sources[line.source].series[line.ref]), width - 3 - len(note)))
         elif line.more:
             canvas.put(y, 0, cut(f"   +{plural(line.more, 'row')}", width - 2 - len(note)))
         canvas.put(y, width - 1 - len(note), note, ink=theme.dim)
@@ -111,14 +113,18 @@ def label_text(scene: Scene, line: Line) -> str:
         process = source.trace.processes[line.ref]
         return f"[{process.rank}] {process.name}".rstrip() if process.rank else process.name
     if line.of is Of.LANE:
-        return whose(scene, line) + source.trace.lanes[line.ref].name
+        return whose(scene, line) + source.called(line.ref)
     if line.of is Of.RULE or line.of is Of.DEVICE:
         rank = source.trace.rank_of(line.ref)
         name = f"[{rank}] GPU {line.ref}" if rank else f"GPU {line.ref}"
         if line.of is Of.DEVICE:
-            return f"{name} busy"
+            return f"{name} busy" if line.pinned else "busy"
         return f"{scene.title(line.source)} · {name}" if len(scene.sources) > 1 else name
-    return source.series[line.ref].name if line.ref < len(source.series) else ""
+    series = source.series[line.ref] if line.ref < len(source.series) else None
+    if series is None:
+        return ""
+    docked = scene.layout.zone[line.track] > 1  # below the rule of its device
+    return series.name.removeprefix(f"GPU {series.device} ") if docked else series.name
 
 
 def whose(scene: Scene, line: Line) -> str:
@@ -139,7 +145,7 @@ def beside(name: str, values: tuple[str, ...], width: int) -> tuple[str, str]:
     brief = name
     for long, short in BRIEF:
         brief = brief.replace(long, short, 1)
-    for text, value in product((name, brief), values):
+    for text, value in (*product((name, brief), values[:2]), *product((name, brief), values[2:])):
         if cell_len(text) + bool(value) + cell_len(value) <= width:
             return text, value
     room = width - cell_len(values[-1]) - 1

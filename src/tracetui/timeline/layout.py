@@ -337,7 +337,9 @@ def lay_out(traces: Sequence[Trace], height: int) -> Layout:
         tracks += [(source, *track) for track in _tracks(trace)]
     columns = zip(*tracks, strict=True) if tracks else ((),) * 6
     source_of, of, ref, rows, extra, device = (np.array(column, dtype=np.int32) for column in columns)
-    return fitted(traces, Layout(source_of, of, ref, rows, rows.copy(), extra, device), height)
+    layout = Layout(source_of, of, ref, rows, rows.copy(), extra, device)
+    layout.shown[_unseen(traces, layout)] = 0
+    return fitted(layout, height)
 
 
 def _tracks(trace: Trace) -> list[tuple[int, int, int, int, int]]:
@@ -364,6 +366,15 @@ def _tracks(trace: Trace) -> list[tuple[int, int, int, int, int]]:
     return tracks
 
 
+def _unseen(traces: Sequence[Trace], layout: Layout) -> Bool:
+    """The recorders' own spans, which say next to nothing: they are hidden at first, unless alone."""
+    lanes = zip(layout.of.tolist(), layout.source.tolist(), layout.ref.tolist(), strict=True)
+    span = np.array(
+        [of == Of.LANE and traces[s].lanes[i].kind == "span" for of, s, i in lanes], dtype=np.bool_
+    )
+    return span & bool(((layout.of == Of.LANE) & ~span).any())
+
+
 def _place(trace: Trace, i: int) -> tuple[bool, int, bool]:
     """Where lane i goes, as a sort key."""
     lane = trace.lanes[i]
@@ -373,12 +384,12 @@ def _place(trace: Trace, i: int) -> tuple[bool, int, bool]:
     return lane.kind == "span", i, True
 
 
-def fitted(traces: Sequence[Trace], layout: Layout, height: int) -> Layout:
+def fitted(layout: Layout, height: int) -> Layout:
     """Show as many rows of each lane as fit into `height` lines; the user's choices stay.
 
     Threads of all recordings have the same maximum, so that recordings can be compared.
     """
-    free = layout.of == Of.LANE
+    free = (layout.of == Of.LANE) & (layout.shown > 0)
     free[list(layout.chosen)] = False
     thread, stream = free & (layout.device < 0), free & (layout.extra > 0)
     other = free & (layout.device >= 0) & ~stream

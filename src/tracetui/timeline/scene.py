@@ -64,10 +64,16 @@ class Source:
     """Index of the name whose events are highlighted; -1: none."""
     series: tuple[Series, ...] = ()
     """The series of the counter tracks."""
+    roles: Sequence[str] = ()
+    """What each lane is called, safe to show; without, by its name."""
     left: Sequence[Mapping[str, Any]] = ()
     """The saved arrangement of its lanes, see `arrangement`. Series that come later use it, too."""
     kept: dict[object, Any] = field(default_factory=dict)
     """A cache between frames (such as the overview's shares)."""
+
+    def called(self, lane: int) -> str:
+        """What a lane is called."""
+        return self.roles[lane] if self.roles else self.trace.lanes[lane].name
 
     def start(self, slice_index: int) -> int:
         """When a slice starts, on the axis."""

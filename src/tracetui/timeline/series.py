@@ -129,13 +129,13 @@ def launches(trace: Trace) -> list[Series]:
         over = _over(np.minimum(launched, start), start + np.maximum(trace.duration[mine], 1))
         times, values = np.concatenate([start, over]), np.concatenate([delay, np.full(len(over), np.nan)])
         order = np.argsort(times, kind="stable")
-        found.append(stepped(f"{where}delay", times[order], values[order], "ns", one))
+        found.append(stepped(f"{where}launch → start", times[order], values[order], "ns", one))
         times = np.concatenate([np.minimum(launched, start), start])
         steps = np.concatenate([np.ones(len(mine)), -np.ones(len(mine))])
         # At equal times, starts leave the queue before launches enter it.
         order = np.lexsort((steps, times))
         waiting = np.maximum(np.cumsum(steps[order]), 0)
-        found.append(series(f"{where}queued", times[order], waiting, "count", one))
+        found.append(series(f"{where}queue", times[order], waiting, "count", one))
     return found
 
 
