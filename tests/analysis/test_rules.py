@@ -43,7 +43,7 @@ FLASH = (
 HERE = """
     blocking_calls communication compiling data_loading exposed_copies fp32_products graph_capture little_use
     layout_conversions look_at_the_children memory_bound pageable_memory planned_launches recording_cost
-    slow_copies small_collectives spread unaligned_products
+    slow_copies small_collectives spread unaligned_products work_in_flight_at_start
 """
 
 
@@ -773,3 +773,41 @@ def test_layout_conversions(tmp_path: Path, length: float, fires: bool) -> None:
     finding = found(trace_of(tmp_path, *events), "layout_conversions")
     assert (finding is not None) is fires
     assert found(trace_of(tmp_path, *events[2:]), "layout_conversions") is None  # no convolution
+
+
+# Work of before the recording: kernels without a launch, before the first of their stream that has one.
+
+
+def earlier(length: float, own: float) -> list[Event]:
+    """Of two events launched before the recording, the second follows its predecessor at once."""
+    queued = [kernel(10, length - 1, 900), kernel(10 + length - 1, 1, 901)]
+    return [cpu("aten::mm", 0, 20), *queued, launch(5, 1), kernel(10 + length, own, 1)]
+
+
+@pytest.mark.parametrize(
+    ("length", "own", "fires", "said"),
+    [(49, 151, False, False), (51, 149, True, False), (99, 101, True, False), (101, 99, True, True)],
+)
+def test_work_in_flight_at_start(tmp_path: Path, length: float, own: float, fires: bool, said: bool) -> None:
+    trace = trace_of(tmp_path, *earlier(length, own))
+    finding, verdict = found(trace, "work_in_flight_at_start"), Results(trace).verdict()
+    assert verdict.earlier_share == pytest.approx(length / 200)
+    assert (finding is not None) is fires
+    assert ("work that was launched before the recording." in verdict.reason) is said
+    if finding:
+        assert finding.severity == "info"
+        assert finding.title.startswith(
+            f"{share(length / 200)} of the busy time is work that was launched bef"
+        )
+        assert "to 2 kernels, copies and memsets that came first in their streams" in finding.text
+        assert f"runs until {10 + length:.3f} µs" in finding.text
+        assert evidence(trace, finding) == ["k900", "k901"]
+
+
+def test_work_without_a_launch_later_on_is_not_of_before_the_recording(tmp_path: Path) -> None:
+    # One kernel of a graph whose node has no correlation, after the stream's first launch.
+    late = [launch(5, 1), kernel(10, 10, 1), kernel(20, 90, 900)]
+    trace = trace_of(tmp_path, cpu("aten::mm", 0, 20), *late)
+    assert not found(trace, "work_in_flight_at_start")
+    # Nor does anything say so where no launch was recorded at all.
+    assert not found(trace_of(tmp_path, kernel(10, 10, 1), kernel(20, 90, 2)), "work_in_flight_at_start")

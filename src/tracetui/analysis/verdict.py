@@ -12,7 +12,7 @@ graph: of its first node). A few microseconds mean that nothing is queued.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU
@@ -79,6 +79,8 @@ class Verdict:
     """The idle time in it by `CAUSES`, ns. Initialisation and the profiler have 0."""
     left_out: tuple[tuple[str, int], ...] = ()
     """What was taken out: ("lead-in", "in flight" or a cause, ns)."""
+    earlier_share: float = 0.0
+    """Of the busy time, 0 to 1: while work runs that was launched before the recording."""
     cpu: CpuTime | None = None
     """Of "CPU-only": what the CPU's time went to."""
 
@@ -177,6 +179,14 @@ def judge(
         reason = f"{most} is not counted: {told}. {reason}" if first else f"{reason} Not counted: {told}."
     talked = values["communication"] / busy
     return Verdict(word, busy / judged, launch_delay, reason, talked, base, parts, causes, left_out)
+
+
+def of_earlier_work(verdict: Verdict, part: float) -> Verdict:
+    """The verdict where work of before the recording runs for this share (0 to 1) of the busy time."""
+    if part < PART_SHARE or not verdict.busy_share:
+        return replace(verdict, earlier_share=part)
+    said = f"Of its busy time {busy_text(part)} is work that was launched before the recording."
+    return replace(verdict, earlier_share=part, reason=f"{verdict.reason} {said}")
 
 
 def _reason(

@@ -141,6 +141,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
             {"kind": n.kind, "level": n.level, "count": n.count, "text": n.text} for n in trace.notices
         ],
         **verdict_json(summary.results.verdict()),
+        "earlier_share": json_share(summary.results.earlier_share()),
         "idle_by_cause": causes_json(summary.idle_by_cause),
         "device_list": [
             {
