@@ -20,8 +20,14 @@ from tracetui.analysis.causes import (
     is_synchronising,
     lead_in_cause,
 )
+from tracetui.analysis.explain import explain
 from tracetui.analysis.gaps import clip, find_gaps
+from tracetui.analysis.results import Results
+from tracetui.report.gaps import cause_text, causes_markdown, gap_report, gaps_lines
+from tracetui.report.summary import summarize, summary_lines
+from tracetui.tables.lines import plain_text
 from tracetui.trace import DEVICE_WORK, Trace, load
+from tracetui.units import duration
 
 DATA = Path(__file__).parent.parent / "data"
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
@@ -209,3 +215,24 @@ def test_neither(name: str) -> None:
 def test_every_cause_has_words() -> None:
     assert set(CAUSE_TEXT) == set(CAUSES)
     assert max(map(len, CAUSE_TEXT.values())) <= 32
+
+
+@pytest.mark.parametrize(("backward", "said"), [(9, False), (10, True), (80, True)])
+def test_another_thread_may_be_in_ops_while_the_launching_one_is_not(
+    tmp_path: Path, backward: float, said: bool
+) -> None:
+    # From the kernel's end at 100 us until the launch at 200; autograd's thread is in an op for `backward`.
+    first, second = (launch(10, 1), kernel(20, 80, 1)), (launch(200, 2), kernel(210, 10, 2))
+    other = cpu("autograd::engine::evaluate_function: AddBackward0", 110, backward) | {"tid": 77}
+    elsewhere = cpu("aten::add", 110, 90) | {"pid": 5, "tid": 5}  # of another process
+    results = Results(trace_of(tmp_path, *first, other, elsewhere, *second))
+    assert results.causes().others.tolist() == [backward * 1000]
+    says = "launching thread outside any op" if said else "the CPU was outside any op"
+    (report,) = gap_report(results)
+    told = (cause_text(results, 0), plain_text(gaps_lines(results, 100)), causes_markdown(report))
+    assert all(says in text for text in (*told, plain_text(summary_lines(summarize(results), 100))))
+    longer = f"while another thread was in ops for {duration(backward * 1000)} of it"
+    (finding,) = [f for f in results.findings() if f.rule == "overhead_bound"]
+    assert (longer in finding.text) is said
+    why = " ".join(explain(results.trace, int(results.gaps().after[0])).why)
+    assert (longer in why) is said

@@ -35,7 +35,7 @@ from tracetui.analysis.ancestors import covering, op_around
 from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps, work_of_devices
 from tracetui.analysis.initialisation import first_calls, first_ops, loading, profilers_work, queue_full
 from tracetui.analysis.scope import StepTable, find_steps, launch_times, step_of
-from tracetui.analysis.select import named
+from tracetui.analysis.select import named, plausible
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import EMPTY, Union, union
 from tracetui.trace.model import I8, I32, I64, Bool
@@ -59,6 +59,8 @@ CAUSE_TEXT = {
     "unlinked": "no launch in the trace",
 }
 """A few words for people on each cause: at most 32 characters."""
+OUTSIDE_BUT_OTHERS = "launching thread outside any op"
+"""Those of `host` where another thread of the process was in ops for `NAMED` of it."""
 
 OF_THE_CPU = ("sync", "allocation", "dispatch", "host", "launch")
 """The causes for which the device waits for the CPU's sake."""
@@ -127,6 +129,8 @@ class Causes:
     """The innermost slice of the launching thread that covers half of the stretch or more."""
     waited_for: I64
     """What the queued part waited for, where the trace shows it: an event of another stream or device."""
+    others: I64
+    """How much of the `host` piece another thread of the process was in ops, ns."""
 
     def parts(self, i: int) -> list[tuple[str, int]]:
         """The causes of stretch i and their times in ns, largest first: the main one, and those from `NAMED`
@@ -136,6 +140,18 @@ class Causes:
         return [
             (CAUSES[at], int(row[at])) for n, at in enumerate(order) if not n or row[at] >= NAMED * row.sum()
         ]
+
+
+def others_work(causes: Causes, at: I64 | slice = slice(None)) -> int:
+    """For how long another thread was in ops while the CPU counts as outside of ops in the gaps `at`, in ns;
+    0 below `NAMED` of that time."""
+    host, others = (int(of[at].sum()) for of in (causes.pieces[:, AT["host"]], causes.others))
+    return others if others >= NAMED * host else 0
+
+
+def cause_words(causes: Causes) -> dict[str, str]:
+    """`CAUSE_TEXT` as it is so of these gaps together."""
+    return CAUSE_TEXT | ({"host": OUTSIDE_BUT_OTHERS} if others_work(causes) else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +194,9 @@ class CpuTime:
         """Whether any device work has its launch in the trace."""
         self._blocking = _blocking_copies(trace, work)
         self._lanes: dict[int, tuple[tuple[Union, ...], Union]] = {}
+        self._with_others: dict[int, Union] = {}
+        self._ops: dict[int, I64] = {}
+        """The ops of each process."""
         self.latency = _latency(trace, find_gaps(trace) if gaps is None else gaps)
         """From a launch's end to the start on an idle device, ns: the median, at most
         `LONGEST_LATENCY_NS`."""
@@ -189,6 +208,20 @@ class CpuTime:
     def waits(self, lane: int) -> Union:
         """When the lane was in a synchronising call."""
         return self._of(lane)[1]
+
+    def with_others(self, lane: int) -> Union:
+        """The last of `states`, and when other threads of the lane's process were in ops."""
+        if lane not in self._with_others:
+            own, process = self.states(lane)[-1], self.trace.lanes[lane].process
+            if process not in self._ops:
+                here = [i for i, one in enumerate(self.trace.lanes) if one.process == process]
+                ops = plausible(self.trace, Kind.CPU_OP)
+                ops = ops[np.isin(self.trace.lane[ops], here) & self._names[2][self.trace.name[ops]]]
+                self._ops[process] = ops
+            ops = self._ops[process]
+            alone = not bool(np.any(self.trace.lane[ops] != lane))
+            self._with_others[lane] = own if alone else _both(own, busy_union(self.trace, ops))
+        return self._with_others[lane]
 
     def launched_before(self, launch: I64, lane: int) -> I64:
         """The launch of the lane before each of `launch`; -1 for none."""
@@ -439,7 +472,21 @@ class IdleTime:
         activity = covering(trace, self.lane[at], start, np.where(launched > start, launched, self.end[at]))
         waited_for = self._waited_for(at[pieces[:, AT["queued"]] > 0])[at]
         cause = pieces.argmax(1).astype(np.int8)
-        return Causes(pieces, cause, event, launch, op, step, activity, waited_for)
+        others = self._others(at, low, high)
+        return Causes(pieces, cause, event, launch, op, step, activity, waited_for, others)
+
+    def _others(self, at: I64, low: I64, high: I64) -> I64:
+        """How much of the `host` piece of [low, high) other threads were in ops, ns. Shape of `at`."""
+        found = np.zeros(len(at), dtype=np.int64)
+        lane = self.lane[at]
+        begin, end = (np.clip(cut[at], low, high) for cut in (self.drained, self.launched))
+        for i in np.unique(lane[lane >= 0]).tolist():
+            of = np.flatnonzero(lane == i)
+            both, own = self.cpu.with_others(i), self.cpu.states(i)[-1]
+            if both is own:
+                continue
+            found[of] = both.within(begin[of], end[of]) - own.within(begin[of], end[of])
+        return found
 
     def _waited_for(self, queued: I64) -> I64:
         """What ended just before K: the event that began the stretch, if on another stream; or work of

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSE_TEXT, CAUSES, Causes, CauseTotal, cause_totals, lead_in_cause
+from tracetui.analysis.causes import (
+    CAUSE_TEXT,
+    CAUSES,
+    OUTSIDE_BUT_OTHERS,
+    Causes,
+    CauseTotal,
+    cause_totals,
+    cause_words,
+    lead_in_cause,
+    others_work,
+)
 from tracetui.analysis.gaps import DeviceGaps
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import NEVER, launch_times
@@ -39,6 +50,8 @@ class GapReport:
 
     gaps: DeviceGaps
     totals: list[CauseTotal]
+    words: Mapping[str, str]
+    """`CAUSE_TEXT` of its gaps."""
     lead_in: Causes | None
     in_flight: bool
     """Whether its first event was launched before the recording."""
@@ -70,7 +83,9 @@ def gap_report(results: Results) -> list[GapReport]:
         in_flight = bool((launch_times(results.trace, first_event) == NEVER).any())
         name = _device_name(results.trace, gaps.device)
         rank = results.trace.rank_of(gaps.device)
-        reports.append(GapReport(gaps, cause_totals(causes), lead_in, in_flight, name, first, rank))
+        reports.append(
+            GapReport(gaps, cause_totals(causes), cause_words(causes), lead_in, in_flight, name, first, rank)
+        )
         first += len(gaps)
     return reports
 
@@ -130,7 +145,7 @@ def lead_in_line(report: GapReport) -> str | None:
     if report.lead_in is None:
         return None
     (cause, _), *others = report.lead_in.parts(0)
-    text = "launched before the recording" if report.in_flight else CAUSE_TEXT[cause]
+    text = "launched before the recording" if report.in_flight else cause_words(report.lead_in)[cause]
     why = text if cause in text.split(", ") else f"{cause}: {text}"
     if others:
         why = ", ".join(f"{name} {duration(time)}" for name, time in report.lead_in.parts(0)[:2])
@@ -147,7 +162,7 @@ def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) 
         lines += [[(part, "title")] for part in wrap(headline(report), width)]
         if (lead_in := lead_in_line(report)) is not None:
             lines += [[(f"  {part}", "dim")] for part in wrap(lead_in, width - 2)]
-        lines += [[], [("Idle by cause", "head")], *cause_lines(report.totals, report.gaps.idle, width)]
+        lines += [[], [("Idle by cause", "head")], *cause_lines(report, width)]
         rows, more = report.longest(minimum, limit)
         lines += [[], [(title, "head")], *gaps_text(table, rows, width)]
         if more:
@@ -162,7 +177,7 @@ def gaps_markdown(results: Results, minimum: int = 0, limit: int = 20) -> str:
     for report in gap_report(results):
         lead_in = lead_in_line(report)
         text += markdown.heading(headline(report)) + (f"\n{markdown.cell(lead_in)}\n" if lead_in else "")
-        text += "\n" + causes_markdown(report.totals, report.gaps.idle)
+        text += "\n" + causes_markdown(report)
         text += "\n" + markdown_table(shown, report.longest(minimum, limit)[0]) + "\n"
     return text or f"{NO_DEVICE}\n"
 
@@ -173,6 +188,8 @@ def cause_text(results: Results, gap: int) -> str:
     causes = results.causes()
     (cause, _), *others = causes.parts(gap)
     text = CAUSE_TEXT[cause]
+    if cause == "host" and others_work(causes, slice(gap, gap + 1)):
+        text = OUTSIDE_BUT_OTHERS
     waited_for = int(causes.waited_for[gap])
     if cause == "queued":
         text = "queued; nothing recorded ran on this device"
@@ -186,11 +203,12 @@ def cause_text(results: Results, gap: int) -> str:
 # Idle time by cause
 
 
-def cause_lines(totals: list[CauseTotal], idle: int, width: int) -> list[Line]:
+def cause_lines(report: GapReport, width: int) -> list[Line]:
     """Idle time by cause, with bars. The last column takes the remaining width, and as many lines as it
     needs."""
+    totals, idle = report.totals, report.gaps.idle
     words = max((len(t.cause) for t in totals), default=0)
-    words += max((len(CAUSE_TEXT[t.cause]) for t in totals), default=0)
+    words += max((len(report.words[t.cause]) for t in totals), default=0)
     wide = max(4, min(20, max(8, width - 72), width - words - NUMBERS_WIDE))
     rows: list[list[str | Span]] = [
         [
@@ -206,16 +224,17 @@ def cause_lines(totals: list[CauseTotal], idle: int, width: int) -> list[Line]:
     told: list[Line] = []
     for line, total in zip(lines, totals, strict=True):
         used = sum(len(text) for text, _ in line) + 2
-        first, *more = wrap(CAUSE_TEXT[total.cause], width - used) if width - used >= NARROWEST else [""]
+        first, *more = wrap(report.words[total.cause], width - used) if width - used >= NARROWEST else [""]
         told += [[*line, (f"  {first}", "dim")], *([(" " * used + part, "dim")] for part in more)]
     return told
 
 
-def causes_markdown(totals: list[CauseTotal], idle: int) -> str:
+def causes_markdown(report: GapReport) -> str:
     """Idle time by cause as a Markdown table."""
+    totals, idle = report.totals, report.gaps.idle
     parts = [share(t.duration / idle) if idle else "" for t in totals]
     rows = [
-        [t.cause, duration(t.duration), part, f"{t.gaps:,}", CAUSE_TEXT[t.cause]]
+        [t.cause, duration(t.duration), part, f"{t.gaps:,}", report.words[t.cause]]
         for t, part in zip(totals, parts, strict=True)
     ]
     return markdown.table(["Cause", "Idle", "Share", "Gaps", ""], rows, "<>>><")

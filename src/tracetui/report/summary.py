@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from tracetui.analysis.averages import Averages
-from tracetui.analysis.causes import CAUSE_TEXT, CAUSES, CauseTotal, cause_totals
+from tracetui.analysis.causes import CAUSES, CauseTotal, cause_totals, cause_words
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.launches import ShortKernels, short_kernels
 from tracetui.analysis.results import Results
@@ -214,7 +214,7 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
         if (lead_in := lead_in_line(report)) is not None:
             lines += [[(f"  {part}", "dim")] for part in wrap(lead_in, width - 2)]
         if len(summary.gaps) > 1:
-            lines += cause_lines(report.totals, report.gaps.idle, width)
+            lines += cause_lines(report, width)
     if findings := results.findings():
         lines += [[], [("Findings", "head")], *finding_titles(findings, width, FINDINGS_SHOWN)]
     if summary.steps.rows:
@@ -245,7 +245,8 @@ def _time(summary: Summary) -> tuple[str, list[tuple[str, int, float | None, str
     parts = dict(zip(PARTS, verdict.parts, strict=False))
     busy = [(part, parts[part], "") for part in BUSY_PARTS if parts.get(part)]
     idle = sorted(zip(CAUSES, verdict.causes, strict=False), key=lambda one: -one[1])
-    told = [*busy, *((cause, time, CAUSE_TEXT[cause]) for cause, time in idle if time)]
+    words = cause_words(summary.results.causes())
+    told = [*busy, *((cause, time, words[cause]) for cause, time in idle if time)]
     rows: list[tuple[str, int, float | None, str]] = [
         (what, time, time / verdict.judged, text) for what, time, text in told
     ]
@@ -322,7 +323,7 @@ def summary_markdown(summary: Summary) -> str:
         lead_in = lead_in_line(report)
         text += "\n" + markdown.heading(headline(report), 3)
         text += f"\n{markdown.cell(lead_in)}\n" if lead_in else ""
-        text += "\n" + causes_markdown(report.totals, report.gaps.idle)
+        text += "\n" + causes_markdown(report)
     if summary.steps.rows:
         text += "\n" + markdown.heading("Steps", 3) + "\n" + steps_markdown(summary.steps, STEPS_SHOWN)
     table = summary.table

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, is_allocation
+from tracetui.analysis import glossary
+from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, is_allocation, others_work
 from tracetui.analysis.findings.idle import LOADING_ADVICE, loader_calls
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.gaps import DeviceGaps, busy_union
-from tracetui.analysis.glossary import CAUSES as WORDS
 from tracetui.analysis.launches import short_kernels
 from tracetui.analysis.results import Results
 from tracetui.analysis.split import BUSY, CAUSED
@@ -180,9 +180,11 @@ def _idle(results: Results) -> Iterator[_Idle]:
 
 
 def _idle_text(results: Results, idle: _Idle) -> str:
-    words = dict(WORDS)
+    words = dict(glossary.CAUSES)
     if not _has_ops(results):
         words["host"] = "the CPU was in none of these calls (the trace has no ops)"
+    elif beside := others_work(results.causes()):
+        words["host"] = glossary.outside_but_others(duration(beside))
     told = "; ".join(f"for {duration(idle.causes[i])} {words[CAUSES[i]]}" for i in idle.largest)
     verdict = results.verdict()
     counted = " that count" if verdict.left_out else ""
