@@ -281,6 +281,30 @@ def test_unaligned_products(tmp_path: Path, length: float, severity: str) -> Non
         assert evidence(trace, finding) == [UNALIGNED]
 
 
+@pytest.mark.parametrize(("rest", "of_attention"), [(1000, True), (9000, False)])
+def test_unaligned_products_within_attention_are_advised_once(
+    tmp_path: Path, rest: float, of_attention: bool
+) -> None:
+    # Two unaligned products of 300 us each around a softmax; attention is worth a finding, or is not.
+    parts = ((UNALIGNED, "aten::bmm", 300), (SOFTMAX.format(way="forward"), "aten::_softmax", 100))
+    events, at = [], 100.0
+    for n, (name, op, length) in enumerate((*parts, parts[0])):
+        events += [cpu(op, at - 8, 10), *run(at, length, n + 1, name)]
+        at += length
+    trace = trace_of(tmp_path, *events, cpu("aten::mm", at - 8, 10), *run(at, rest, 9, GEMM))
+    attention = found(trace, "unfused_attention")
+    assert (
+        attention is not None and "2 products load one element at a time" in attention.text
+    ) is of_attention
+    assert (found(trace, "unaligned_products") is None) is of_attention
+    # One outside of it is told by itself.
+    more = [cpu("aten::mm", at + rest - 8, 10), *run(at + rest, 800, 10, UNALIGNED)]
+    trace = trace_of(tmp_path, *events, cpu("aten::mm", at - 8, 10), *run(at, rest, 9, GEMM), *more)
+    finding = found(trace, "unaligned_products")
+    assert finding is not None
+    assert finding.numbers["kernels"] == (1 if of_attention else 3)
+
+
 @pytest.mark.parametrize(("length", "fires"), [(49, False), (51, True)])
 def test_fp32_products(tmp_path: Path, length: float, fires: bool) -> None:
     trace = trace_of(tmp_path, *products(FP32, length), **V100)
