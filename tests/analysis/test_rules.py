@@ -646,6 +646,11 @@ def test_a_recording_that_costs(tmp_path: Path, stacks: bool, shapes: bool, busy
 
 # Copies against the link: an A10 has PCIe 4.0 x16, 31.5 GB/s one way.
 
+MI210 = {
+    "deviceProperties": [
+        {"id": 0, "name": "AMD Instinct MI210", "computeMajor": 9, "computeMinor": 0, "numSms": 104}
+    ]
+}
 A10 = {
     "deviceProperties": [{"id": 0, "name": "NVIDIA A10", "computeMajor": 8, "computeMinor": 6, "numSms": 72}]
 }
@@ -678,6 +683,33 @@ def test_slow_copies_are_those_of_pinned_memory_and_the_host(tmp_path: Path) -> 
     finding = found(trace_of(tmp_path, *events, **A10), "slow_copies")
     assert finding is not None
     assert finding.numbers["copy_ns"] == 1_000_000
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["CopyHostToDevice", "CopyDeviceToHost", "Memcpy HtoD (Host -> Device)", "Memcpy M2D (Memory -> Device)"],
+)
+def test_slow_copies_of_memory_that_names_do_not_tell(tmp_path: Path, name: str) -> None:
+    def copied(gbps: float, name: str) -> Trace:
+        copy = memcpy(100, 1000, 1) | {"name": name}
+        copy["args"]["bytes"] = int(gbps * 1e6)
+        return trace_of(tmp_path, launch(95, 1, name="hipMemcpyAsync"), copy, *run(1200, 500, 2), **MI210)
+
+    finding = found(copied(12.0, name), "slow_copies")
+    assert finding is not None
+    assert finding.title == "Copies from and to the host reach 38% of the link to the host"
+    assert "does not say whether the host's memory is pinned" in finding.text
+    assert finding.advice.startswith("Pin the host memory")
+    assert found(copied(16.0, name), "slow_copies") is None
+    for other in ("CopyDeviceToDevice", "Memcpy PtoP (Device -> Device)", "Memcpy D2D (Device -> Device)"):
+        assert found(copied(12.0, other), "slow_copies") is None
+
+
+def test_a_copy_within_the_device_is_none_of_the_host(tmp_path: Path) -> None:
+    for name, host in (("Memcpy D2D (Device -> Device)", False), ("Memcpy M2D (Memory -> Device)", True)):
+        copy = memcpy(100, 1000, 1) | {"name": name}
+        trace = trace_of(tmp_path, launch(95, 1, name="urEnqueueUSMMemcpy"), copy, *run(1200, 100, 2))
+        assert (found(trace, "exposed_copies") is not None) is host
 
 
 def test_what_stands_first(tmp_path: Path) -> None:

@@ -64,7 +64,8 @@ _NOT_A_STEP = re.compile(
     r"(?i)ProfilerStep#|Optimizer\.|enumerate\(DataLoader\)#|(?:nccl|gloo|mpi|ucc|xccl|hccl):|c10d::|FSDP::|Torch-Compiled"
     r"|.*(?<![a-z])(?:layers?|blocks?|modules?|stages?|micro_?batch(?:es)?|experts?|heads?|epochs?)(?![a-z])"
 )
-_HOST_COPY = re.compile(r"(?i)DtoH|HtoD|DeviceToHost|HostToDevice")
+_HOST_COPY = re.compile(r"(?i)DtoH|HtoD|DeviceToHost|HostToDevice|\b(?:D2M|M2D)\b")
+_TO_HOST = re.compile(r"DtoH|DeviceToHost|\bD2M\b")
 _WAIT = re.compile(r"(?:cuda|hip|cu|mu|ze).*Synchronize|urEventWait")
 _INPUT = re.compile(
     r"aten::(?:embedding|item|_local_scalar_dense|argmax|multinomial|randint|randn|rand|normal_|uniform_|randperm)$"
@@ -332,7 +333,7 @@ def _tokens(trace: Trace, work: _Work) -> tuple[I64, I64]:
 def _hands_over(trace: Trace, work: _Work, at: I64) -> I64:
     """How many copies to the host the thread had launched before each of its launches `at`."""
     copies = work.event[trace.kind[work.event] == Kind.MEMCPY]
-    copies = copies[named(trace, lambda name: "DtoH" in name or "DeviceToHost" in name)[trace.name[copies]]]
+    copies = copies[named(trace, lambda name: bool(_TO_HOST.search(name)))[trace.name[copies]]]
     launch = trace.launch[copies].astype(np.int64)
     return np.searchsorted(
         np.sort(trace.start[launch[trace.lane[launch] == trace.lane[at[0]]]]), trace.start[at]
