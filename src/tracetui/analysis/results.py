@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from tracetui.analysis.causes import Causes, CpuTime
 from tracetui.analysis.gap_list import GapList, join_causes, list_gaps
-from tracetui.analysis.gaps import DeviceGaps, busy_union, clip, device_of, find_gaps
+from tracetui.analysis.gaps import DeviceGaps, busy_union, clip, device_of, find_gaps, without_work_text
 from tracetui.analysis.scope import NEVER, WHOLE, Scope, StepTable, find_steps, launch_times, members, step_of
 from tracetui.analysis.select import named, plausible
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
@@ -245,7 +246,10 @@ class Results:
         """What holds the trace, or the part of it, back."""
         from tracetui.analysis.verdict import of_earlier_work
 
-        return of_earlier_work(self._verdict(), self.earlier_share())
+        verdict = self._verdict()
+        if verdict.verdict == "not known" and verdict.busy_share is None:
+            return replace(verdict, reason=without_work_text(self.trace))
+        return of_earlier_work(verdict, self.earlier_share())
 
     def _verdict(self) -> Verdict:
         from tracetui.analysis.verdict import judge

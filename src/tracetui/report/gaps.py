@@ -20,7 +20,7 @@ from tracetui.analysis.causes import (
     lead_in_cause,
     others_work,
 )
-from tracetui.analysis.gaps import DeviceGaps
+from tracetui.analysis.gaps import DeviceGaps, without_work_text
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import NEVER, launch_times
 from tracetui.cells import wrap
@@ -41,7 +41,6 @@ NUMBERS_WIDE = 29
 """Cells of a line about a cause, less its words and its bar."""
 NARROWEST = 20
 """With less room, causes are not told in words."""
-NO_DEVICE = "The trace has no device events."
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +166,7 @@ def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) 
         lines += [[], [(title, "head")], *gaps_text(table, rows, width)]
         if more:
             lines.append([(f"  and {plural(more, 'more gap')} (--limit 0 lists all)", "dim")])
-    return lines or [[(NO_DEVICE, "")]]
+    return lines or [[(part, "")] for part in wrap(without_work_text(results.trace), width)]
 
 
 def gaps_markdown(results: Results, minimum: int = 0, limit: int = 20) -> str:
@@ -179,7 +178,7 @@ def gaps_markdown(results: Results, minimum: int = 0, limit: int = 20) -> str:
         text += markdown.heading(headline(report)) + (f"\n{markdown.cell(lead_in)}\n" if lead_in else "")
         text += "\n" + causes_markdown(report)
         text += "\n" + markdown_table(shown, report.longest(minimum, limit)[0]) + "\n"
-    return text or f"{NO_DEVICE}\n"
+    return text or f"{markdown.cell(without_work_text(results.trace))}\n"
 
 
 def cause_text(results: Results, gap: int) -> str:

@@ -26,6 +26,14 @@ LARGE = 1_000_000
 """Bytes. Copies of less are over before the link is at its full rate."""
 SLOW_LINK = 0.5
 SLOW_SHARE = 0.02
+_SLOW_ADVICE = (
+    "Bind the process to the device's NUMA node (nvidia-smi topo -m), and look at the link that was "
+    "negotiated (nvidia-smi -q, under PCI)."
+)
+_PIN_ADVICE = (
+    "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(). Where it is pinned, bind the "
+    "process to the device's NUMA node, and look at the link that was negotiated (lspci -vv, LnkSta)."
+)
 _MEMORY = re.compile(r"Pinned|Pageable|Managed|Unified")
 _HOST = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|\b(?:M2D|D2M|H2D|D2H)\b")
 """Copies between the host and a device by the names of CUPTI, roctracer and XPUPTI."""
@@ -172,11 +180,6 @@ def _slow_copies(results: Results, pinned: bool) -> Iterator[Finding]:
         else "The trace does not say whether the host's memory is pinned; if it is not, that is the first "
         "reason to look at: pinned copies of this size usually come near the link's rate."
     )
-    pin = (
-        "" if pinned else "Pin the host memory (DataLoader(pin_memory=True), tensor.pin_memory()). If it is: "
-    )
-    tools = "nvidia-smi topo -m" if pinned else "rocm-smi --showtopo, nvidia-smi topo -m"
-    bind = f"ind the process to the device's NUMA node ({tools}), and look at the link that was negotiated"
     yield Finding(
         "slow_copies",
         graded(results, time),
@@ -185,7 +188,7 @@ def _slow_copies(results: Results, pinned: bool) -> Iterator[Finding]:
         f"{'the longest ' if len(at) > MOST_READ else ''}at {achieved.text}. {pinned_are} Memory of another "
         "NUMA node, fewer lanes than the board has, a switch that several devices share, and copies in both "
         "directions at once slow them down.",
-        f"B{bind} (nvidia-smi -q, under PCI)." if pinned else f"{pin}b{bind} (lspci -vv: LnkSta).",
+        _SLOW_ADVICE if pinned else _PIN_ADVICE,
         first_of(longest),
         {"copy_ns": float(time), "link_share": achieved.link, "share": time / span if span else 0.0},
     )
