@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -236,3 +237,65 @@ def test_another_thread_may_be_in_ops_while_the_launching_one_is_not(
     assert (longer in finding.text) is said
     why = " ".join(explain(results.trace, int(results.gaps().after[0])).why)
     assert (longer in why) is said
+
+
+def waiting(mark: bool, after: float, **args: Any) -> list[dict[str, Any]]:
+    """Two copies on stream 14, each with an event; a kernel of stream 7 is told to wait for the second, and
+    starts `after` us after its end at 300 us."""
+    calls = [
+        launch(0, 1, name="cudaMemcpyAsync"),
+        cpu("cudaEventRecord", 10, 1, "cuda_runtime", correlation=50),
+        launch(20, 2, name="cudaMemcpyAsync"),
+        cpu("cudaEventRecord", 30, 1, "cuda_runtime", correlation=51),
+        cpu("cudaStreamWaitEvent", 40, 1, "cuda_runtime", correlation=52),
+        launch(50, 3),
+    ]
+    told = {
+        "correlation": 52,
+        "stream": 7,
+        "wait_on_stream": 14,
+        "wait_on_cuda_event_record_corr_id": 51,
+    } | args
+    wait = cpu("Stream Wait Event", 40, 1, "cuda_sync") | {"pid": 0, "tid": 1000007, "args": told}
+    work = [
+        kernel(100, 99, 1, stream=14, name="Memcpy HtoD (Pinned -> Device)", cat="gpu_memcpy"),
+        kernel(200, 100, 2, stream=14, name="Memcpy DtoH (Device -> Pinned)", cat="gpu_memcpy"),
+        kernel(300 + after, 10, 3, name="k"),
+    ]
+    return [*calls, *work, *([wait] if mark else [])]
+
+
+@pytest.mark.parametrize(
+    ("mark", "after", "args", "text"),
+    [
+        (True, 142, {}, "queued; it had to wait for memcpy DtoH pinned, which was done 142 µs before"),
+        (False, 142, {}, "queued; nothing recorded ran on this device"),
+        (True, 15, {}, "queued until memcpy DtoH pinned was done"),
+        (True, 142, {"stream": 9}, "queued; nothing recorded ran on this device"),
+        (True, 142, {"wait_on_stream": 15}, "queued; nothing recorded ran on this device"),
+        # The first copy was done before: not what it waited for.
+        (True, 142, {"wait_on_cuda_event_record_corr_id": 50}, "queued; nothing recorded ran on this device"),
+        (True, 142, {"wait_on_cuda_event_record_corr_id": -1}, "queued; nothing recorded ran on this device"),
+        (
+            True,
+            142,
+            {"wait_on_cuda_event_record_corr_id": "x"},
+            "queued; nothing recorded ran on this device",
+        ),
+        (True, 142, {"correlation": 99}, "queued; nothing recorded ran on this device"),
+    ],
+)
+def test_what_a_stream_was_told_to_wait_for(
+    tmp_path: Path, mark: bool, after: float, args: dict[str, Any], text: str
+) -> None:
+    results = Results(trace_of(tmp_path, *waiting(mark, after, **args)))
+    gap = int(np.argmax(results.gaps().start))
+    assert cause_text(results, gap) == f"queued: {text}"
+
+
+def test_a_wait_before_the_last_launch_of_its_stream_holds_nothing_up(tmp_path: Path) -> None:
+    # Another kernel of stream 7 was launched after the wait: it is that which waited.
+    events = [*waiting(True, 142), launch(45, 4), kernel(301, 0.5, 4, name="first")]
+    results = Results(trace_of(tmp_path, *events))
+    gap = int(np.argmax(results.gaps().start))
+    assert "had to wait" not in cause_text(results, gap)

@@ -36,6 +36,7 @@ from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps, work_of_de
 from tracetui.analysis.initialisation import first_calls, first_ops, loading, profilers_work, queue_full
 from tracetui.analysis.scope import StepTable, find_steps, launch_times, step_of
 from tracetui.analysis.select import named, plausible
+from tracetui.analysis.stream_waits import waits_of
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import EMPTY, Union, union
 from tracetui.trace.model import I8, I32, I64, Bool
@@ -489,8 +490,9 @@ class IdleTime:
         return found
 
     def _waited_for(self, queued: I64) -> I64:
-        """What ended just before K: the event that began the stretch, if on another stream; or work of
-        another device. -1 where nothing that was recorded did, and for stretches not in `queued`."""
+        """What K's stream was told to wait for (`stream_waits`), if that ran until the stretch began. Else
+        what ended just before K: the event that began the stretch, if on another stream; or work of another
+        device. -1 where nothing that was recorded did, and for stretches not in `queued`."""
         trace, found = self.trace, np.full(len(self.start), -1, dtype=np.int64)
         if not len(queued):
             return found
@@ -498,7 +500,13 @@ class IdleTime:
         other = (before >= 0) & (trace.lane[before] != trace.lane[event])
         short = end - self.start[queued] <= LONGEST_LATENCY_NS
         found[queued] = np.where(other & short, before, -1)
-        left = queued[~(other & short) & (end - self.arrived[queued] > BACK_TO_BACK_NS)]
+        long = end - self.arrived[queued] > BACK_TO_BACK_NS
+        for i, sources in zip(queued[long].tolist(), waits_of(trace, event[long]), strict=True):
+            over = trace.start[sources] + trace.duration[sources]
+            held = sources[(over >= self.start[i]) & (over <= self.end[i])]
+            if len(held):  # else it was done before, and is not why
+                found[i] = held[np.argmax(trace.start[held] + trace.duration[held])]
+        left = queued[(found[queued] < 0) & long]
         mine = trace.lanes[int(trace.lane[event[0]])].device
         elsewhere = [at for device, at in self.cpu.work.items() if device != mine]
         if not len(left) or not elsewhere:

@@ -12,6 +12,7 @@ import numpy as np
 from tracetui.analysis.causes import (
     CAUSE_TEXT,
     CAUSES,
+    LONGEST_LATENCY_NS,
     OUTSIDE_BUT_OTHERS,
     Causes,
     CauseTotal,
@@ -193,10 +194,18 @@ def cause_text(results: Results, gap: int) -> str:
     if cause == "queued":
         text = "queued; nothing recorded ran on this device"
     if cause == "queued" and waited_for >= 0:
-        text = f"queued until {short_of(results.trace, waited_for)} was done"
+        text = _waited(results.trace, waited_for, int(causes.event[gap]))
     in_flight = launch_times(results.trace, causes.event[gap : gap + 1])[0] == NEVER
     text = "launched before the recording" if cause == "unlinked" and in_flight else text
     return f"{cause}: {text}" + "".join(f"; {other} {duration(time)}" for other, time in others)
+
+
+def _waited(trace: Trace, waited_for: int, event: int) -> str:
+    name = short_of(trace, waited_for)
+    after = int(trace.start[event] - trace.start[waited_for] - trace.duration[waited_for])
+    if after > LONGEST_LATENCY_NS:
+        return f"queued; it had to wait for {name}, which was done {duration(after)} before"
+    return f"queued until {name} was done"
 
 
 # Idle time by cause
