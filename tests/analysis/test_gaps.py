@@ -28,7 +28,6 @@ from tracetui.report.gaps import cause_text, causes_markdown, gap_report, gaps_l
 from tracetui.report.summary import summarize, summary_lines
 from tracetui.tables.lines import plain_text
 from tracetui.trace import DEVICE_WORK, Trace, load
-from tracetui.units import duration
 
 DATA = Path(__file__).parent.parent / "data"
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
@@ -232,11 +231,22 @@ def test_another_thread_may_be_in_ops_while_the_launching_one_is_not(
     (report,) = gap_report(results)
     told = (cause_text(results, 0), plain_text(gaps_lines(results, 100)), causes_markdown(report))
     assert all(says in text for text in (*told, plain_text(summary_lines(summarize(results), 100))))
-    longer = f"while another thread was in ops for {duration(backward * 1000)} of it"
+    longer = (
+        "launching thread was outside any op, while another thread of the process was in ops for some of it"
+    )
     (finding,) = [f for f in results.findings() if f.rule == "overhead_bound"]
     assert (longer in finding.text) is said
     why = " ".join(explain(results.trace, int(results.gaps().after[0])).why)
     assert (longer in why) is said
+
+
+def test_without_ops_nothing_is_outside_of_them(tmp_path: Path) -> None:
+    results = Results(trace_of(tmp_path, launch(10, 1), kernel(20, 80, 1), launch(200, 2), kernel(210, 9, 2)))
+    told = (
+        cause_text(results, 0),
+        *(plain_text(lines) for lines in (gaps_lines(results, 100), summary_lines(summarize(results), 100))),
+    )
+    assert all("the CPU was in no recorded call" in text and "any op" not in text for text in told)
 
 
 def waiting(mark: bool, after: float, **args: Any) -> list[dict[str, Any]]:

@@ -31,6 +31,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from tracetui.analysis import glossary
 from tracetui.analysis.ancestors import covering, op_around
 from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps, work_of_devices
 from tracetui.analysis.initialisation import first_calls, first_ops, loading, profilers_work, queue_full
@@ -62,6 +63,8 @@ CAUSE_TEXT = {
 """A few words for people on each cause: at most 32 characters."""
 OUTSIDE_BUT_OTHERS = "launching thread outside any op"
 """Those of `host` where another thread of the process was in ops for `NAMED` of it."""
+NO_OPS = "the CPU was in no recorded call"
+"""Those of `host` in a trace without ops."""
 
 OF_THE_CPU = ("sync", "allocation", "dispatch", "host", "launch")
 """The causes for which the device waits for the CPU's sake."""
@@ -150,9 +153,21 @@ def others_work(causes: Causes, at: I64 | slice = slice(None)) -> int:
     return others if others >= NAMED * host else 0
 
 
-def cause_words(causes: Causes) -> dict[str, str]:
-    """`CAUSE_TEXT` as it is so of these gaps together."""
-    return CAUSE_TEXT | ({"host": OUTSIDE_BUT_OTHERS} if others_work(causes) else {})
+def cause_words(trace: Trace, causes: Causes, at: I64 | slice = slice(None)) -> dict[str, str]:
+    """`CAUSE_TEXT` as it is so of the gaps `at` together."""
+    if not bool((trace.kind == Kind.CPU_OP).any()):
+        return CAUSE_TEXT | {"host": NO_OPS}
+    return CAUSE_TEXT | ({"host": OUTSIDE_BUT_OTHERS} if others_work(causes, at) else {})
+
+
+def cause_sentences(trace: Trace, causes: Causes) -> dict[str, str]:
+    """Like `cause_words`, as parts of a sentence."""
+    if not bool((trace.kind == Kind.CPU_OP).any()):
+        return glossary.CAUSES | {"host": "the CPU was in none of these calls (the trace has no ops)"}
+    if not others_work(causes):
+        return glossary.CAUSES
+    beside = "while another thread of the process was in ops for some of it"
+    return glossary.CAUSES | {"host": f"the launching thread was outside any op, {beside}"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,9 +222,7 @@ def _timing(trace: Trace, i: int) -> list[str]:
     elif before is not None and idle >= NEGLIGIBLE_NS:
         gap = np.array([before], dtype=np.int64), trace.start[i : i + 1], np.array([i], dtype=np.int64)
         found = causes.explain(trace, *gap, np.array([last], dtype=np.int64))
-        parts, words = found.parts(0), dict(glossary.CAUSES)
-        if beside := causes.others_work(found):
-            words["host"] = glossary.outside_but_others(duration(beside))
+        parts, words = found.parts(0), causes.cause_sentences(trace, found)
         told = [f"for {duration(time)} {words[cause]}" for cause, time in parts]
         told = told if len(parts) > 1 else [words[parts[0][0]]]
         why.append(f"The device stood idle for {duration(idle)} before it: {'; '.join(told)}.")

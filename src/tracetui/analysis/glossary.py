@@ -87,11 +87,6 @@ CAUSES = {
 """What was the matter while a device stood idle, by the causes of `tracetui.analysis.causes`."""
 
 
-def outside_but_others(time: str) -> str:
-    """What `CAUSES` says of "host" where another thread was in ops for this time of it."""
-    return f"the launching thread was outside any op, while another thread was in ops for {time} of it"
-
-
 _RUNTIME = (
     (r"GraphLaunch", "Launches a recorded CUDA graph: all its kernels with one call."),
     (r"LaunchCooperative", "Launches a kernel whose blocks may wait for one another."),

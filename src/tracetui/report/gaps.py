@@ -10,16 +10,13 @@ from typing import Any
 import numpy as np
 
 from tracetui.analysis.causes import (
-    CAUSE_TEXT,
     CAUSES,
     LONGEST_LATENCY_NS,
-    OUTSIDE_BUT_OTHERS,
     Causes,
     CauseTotal,
     cause_totals,
     cause_words,
     lead_in_cause,
-    others_work,
 )
 from tracetui.analysis.gaps import DeviceGaps, without_work_text
 from tracetui.analysis.results import Results
@@ -53,6 +50,7 @@ class GapReport:
     words: Mapping[str, str]
     """`CAUSE_TEXT` of its gaps."""
     lead_in: Causes | None
+    lead_in_words: Mapping[str, str]
     in_flight: bool
     """Whether its first event was launched before the recording."""
     name: str
@@ -83,9 +81,11 @@ def gap_report(results: Results) -> list[GapReport]:
         in_flight = bool((launch_times(results.trace, first_event) == NEVER).any())
         name = _device_name(results.trace, gaps.device)
         rank = results.trace.rank_of(gaps.device)
-        reports.append(
-            GapReport(gaps, cause_totals(causes), cause_words(causes), lead_in, in_flight, name, first, rank)
+        words, lead_in_words = (
+            cause_words(results.trace, of) if of is not None else {} for of in (causes, lead_in)
         )
+        totals = cause_totals(causes)
+        reports.append(GapReport(gaps, totals, words, lead_in, lead_in_words, in_flight, name, first, rank))
         first += len(gaps)
     return reports
 
@@ -145,7 +145,7 @@ def lead_in_line(report: GapReport) -> str | None:
     if report.lead_in is None:
         return None
     (cause, _), *others = report.lead_in.parts(0)
-    text = "launched before the recording" if report.in_flight else cause_words(report.lead_in)[cause]
+    text = "launched before the recording" if report.in_flight else report.lead_in_words[cause]
     why = text if cause in text.split(", ") else f"{cause}: {text}"
     if others:
         why = ", ".join(f"{name} {duration(time)}" for name, time in report.lead_in.parts(0)[:2])
@@ -187,9 +187,7 @@ def cause_text(results: Results, gap: int) -> str:
     tenth of it on."""
     causes = results.causes()
     (cause, _), *others = causes.parts(gap)
-    text = CAUSE_TEXT[cause]
-    if cause == "host" and others_work(causes, slice(gap, gap + 1)):
-        text = OUTSIDE_BUT_OTHERS
+    text = cause_words(results.trace, causes, slice(gap, gap + 1))[cause]
     waited_for = int(causes.waited_for[gap])
     if cause == "queued":
         text = "queued; nothing recorded ran on this device"

@@ -245,7 +245,7 @@ def _time(summary: Summary) -> tuple[str, list[tuple[str, int, float | None, str
     parts = dict(zip(PARTS, verdict.parts, strict=False))
     busy = [(part, parts[part], "") for part in BUSY_PARTS if parts.get(part)]
     idle = sorted(zip(CAUSES, verdict.causes, strict=False), key=lambda one: -one[1])
-    words = cause_words(summary.results.causes())
+    words = cause_words(summary.results.trace, summary.results.causes())
     told = [*busy, *((cause, time, words[cause]) for cause, time in idle if time)]
     rows: list[tuple[str, int, float | None, str]] = [
         (what, time, time / verdict.judged, text) for what, time, text in told

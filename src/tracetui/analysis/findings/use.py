@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis import glossary
-from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, is_allocation, others_work
+from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, cause_sentences, is_allocation
 from tracetui.analysis.findings.idle import LOADING_ADVICE, loader_calls
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import Finding, first_of
@@ -180,11 +179,7 @@ def _idle(results: Results) -> Iterator[_Idle]:
 
 
 def _idle_text(results: Results, idle: _Idle) -> str:
-    words = dict(glossary.CAUSES)
-    if not _has_ops(results):
-        words["host"] = "the CPU was in none of these calls (the trace has no ops)"
-    elif beside := others_work(results.causes()):
-        words["host"] = glossary.outside_but_others(duration(beside))
+    words = cause_sentences(results.trace, results.causes())
     told = "; ".join(f"for {duration(idle.causes[i])} {words[CAUSES[i]]}" for i in idle.largest)
     verdict = results.verdict()
     counted = " that count" if verdict.left_out else ""
