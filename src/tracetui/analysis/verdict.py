@@ -31,6 +31,8 @@ QUEUED_NS = 50_000
 """Several times the latency of a launch. Below this median delay hardly anything is queued."""
 COMMUNICATION_SHARE = 0.1
 """From this share of the busy time on, exposed communication gets a sentence."""
+LEFT_OUT = 0.1
+"""From this share of the time on, a share is said to be of what counts."""
 WORTH_SAYING = 0.01
 """What is left out is said from this share of the time on."""
 
@@ -101,7 +103,7 @@ class Verdict:
     def of(self, judged: int | None = None) -> str:
         """What shares are of, for sentences: `base`, or how much of it where most does not count. `judged`:
         that of one device."""
-        return _share_of(self.base, self.judged if judged is None else judged, self.mostly_left_out)
+        return _share_of(self.base, self.judged if judged is None else judged, self.left_out)
 
     @property
     def idle(self) -> int:
@@ -120,9 +122,10 @@ def communication_text(verdict: Verdict) -> str:
     return f"communication alone {busy_text(part)} of its busy time" if part >= COMMUNICATION_SHARE else ""
 
 
-def _share_of(base: str, judged: int, mostly_left_out: bool) -> str:
-    """`of the steps`; where less than half of that counts, `of the 1.85 ms of the steps that count`."""
-    return f"of the {duration(judged)} {base} that count" if mostly_left_out else base
+def _share_of(base: str, judged: int, left_out: tuple[tuple[str, int], ...]) -> str:
+    """`of the steps`; where a part of that does not count, `of the 1.85 ms of the steps that count`."""
+    rest = sum(time for _, time in left_out)
+    return f"of the {duration(judged)} {base} that count" if rest >= LEFT_OUT * (judged + rest) else base
 
 
 def _mostly(left_out: tuple[tuple[str, int], ...], judged: int) -> bool:
@@ -172,7 +175,7 @@ def judge(
         word = next((name for part, name in _NAMES.items() if shares[part] >= PART_SHARE), "mixed")
     back_to_back = 2 * values["back to back"] >= parts[PARTS.index("queued")]
     first = _mostly(left_out, judged)
-    of = _share_of(base, judged, first)
+    of = _share_of(base, judged, left_out)
     reason = _reason(word, shares, causes, judged, launch_delay, of, back_to_back)
     if told := _not_counted(left_out, judged):
         most = _MOST.get(base, "Most of this")
