@@ -31,7 +31,7 @@ QUEUED_NS = 50_000
 """Several times the latency of a launch. Below this median delay hardly anything is queued."""
 COMMUNICATION_SHARE = 0.1
 """From this share of the busy time on, exposed communication gets a sentence."""
-LEFT_OUT = 0.1
+LEFT_OUT = 0.25
 """From this share of the time on, a share is said to be of what counts."""
 WORTH_SAYING = 0.01
 """What is left out is said from this share of the time on."""
@@ -186,6 +186,8 @@ def judge(
 
 def of_earlier_work(verdict: Verdict, part: float) -> Verdict:
     """The verdict where work of before the recording runs for this share (0 to 1) of the busy time."""
+    if not part:
+        return verdict
     if part < PART_SHARE or not verdict.busy_share:
         return replace(verdict, earlier_share=part)
     said = f"Of its busy time {busy_text(part)} is work that was launched before the recording."
