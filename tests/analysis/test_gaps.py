@@ -12,15 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kineto import cpu, kernel, launch, trace_of
 
-from tracetui.analysis.causes import (
-    CAUSE_TEXT,
-    CAUSES,
-    cause_totals,
-    gap_causes,
-    is_allocation,
-    is_synchronising,
-    lead_in_cause,
-)
+from tracetui.analysis.causes import CAUSE_TEXT, CAUSES, cause_totals, gap_causes, lead_in_cause
+from tracetui.analysis.cpu_time import is_allocation, is_synchronising
 from tracetui.analysis.explain import explain
 from tracetui.analysis.gaps import clip, find_gaps
 from tracetui.analysis.results import Results

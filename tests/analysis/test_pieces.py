@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 
 from tracetui.analysis import causes as rules
-from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU, CpuTime
+from tracetui.analysis import cpu_time
+from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU
+from tracetui.analysis.cpu_time import CpuTime
 from tracetui.analysis.initialisation import is_loading, is_profilers
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope
@@ -55,12 +57,12 @@ class Plain:
             if i in first:
                 of["initialisation"].append(self.span(i))
             if self.kind[i] == Kind.CPU_OP:
-                if rules.is_op_name(name):
+                if cpu_time.is_op_name(name):
                     of["dispatch"].append(self.span(i))
                 continue
-            if rules.is_synchronising(name) or self.blocks(i):
+            if cpu_time.is_synchronising(name) or self.blocks(i):
                 of["sync"].append(self.span(i))
-            if rules.is_allocation(name):
+            if cpu_time.is_allocation(name):
                 of["allocation"].append(self.span(i))
 
     def span(self, i: int) -> tuple[int, int]:
@@ -69,7 +71,7 @@ class Plain:
     def blocks(self, call: int) -> bool:
         begin, end = self.span(call)
         copies = [i for i in self.launched.get(call, []) if self.kind[i] == Kind.MEMCPY]
-        return end - begin >= rules.BLOCKING_NS and any(self.span(i)[1] <= end for i in copies)
+        return end - begin >= cpu_time.BLOCKING_NS and any(self.span(i)[1] <= end for i in copies)
 
     def pieces(self, start: int, end: int, before: int, event: int) -> dict[str, int]:
         trace, call = self.trace, int(self.trace.launch[event])

@@ -7,7 +7,8 @@ from functools import cache, partial
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES, Causes, is_allocation, is_op_name, is_synchronising
+from tracetui.analysis.causes import CAUSES, Causes
+from tracetui.analysis.cpu_time import is_allocation, is_op_name, is_synchronising
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named

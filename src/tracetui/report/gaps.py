@@ -9,15 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.analysis.causes import (
-    CAUSES,
-    LONGEST_LATENCY_NS,
-    Causes,
-    CauseTotal,
-    cause_totals,
-    cause_words,
-    lead_in_cause,
-)
+from tracetui.analysis.causes import CAUSES, Causes, CauseTotal, cause_totals, cause_words, lead_in_cause
+from tracetui.analysis.cpu_time import LONGEST_LATENCY_NS
 from tracetui.analysis.gaps import DeviceGaps, without_work_text
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import NEVER, launch_times

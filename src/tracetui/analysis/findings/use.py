@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, cause_sentences, is_allocation
+from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, cause_sentences
+from tracetui.analysis.cpu_time import is_allocation
 from tracetui.analysis.findings.idle import LOADING_ADVICE, loader_calls
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import Finding, first_of
