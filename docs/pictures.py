@@ -68,7 +68,10 @@ KEYS = {"enter": "\r", "escape": "\x1b", "tab": "\t", "right": "\x1b[C", "down":
 CELL, LINE, SIZE = 8.4, 17, 14
 INK, PAPER = "d0d0d0", "121212"
 _NAMES = "black red green brown blue magenta cyan white"
-_HUES = "000000 cd0000 00cd00 cdcd00 0000ee cd00cd 00cdcd e5e5e5 7f7f7f ff0000 00ff00 ffff00 5c5cff ff00ff 00ffff ffffff"
+_HUES = (
+    "000000 cd0000 00cd00 cdcd00 0000ee cd00cd 00cdcd e5e5e5"
+    " 7f7f7f ff0000 00ff00 ffff00 5c5cff ff00ff 00ffff ffffff"
+)
 NAMED = dict(
     zip((*_NAMES.split(), *(f"bright{name}" for name in _NAMES.split())), _HUES.split(), strict=True)
 )

@@ -9,6 +9,7 @@ from itertools import islice
 import numpy as np
 
 from tracetui.analysis.averages import Averages
+from tracetui.analysis.causes import cause_words
 from tracetui.analysis.findings import Finding
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.results import Results
@@ -93,7 +94,8 @@ def overviews(results: Results) -> Iterator[Overview]:
 def _time(results: Results) -> Block:
     verdict, whole = results.verdict(), results.is_whole
     steps = len(results.steps().rows) if whole and verdict.base == "of the steps" else 0
-    parts, each = time_parts(verdict), max(1, steps)
+    words = cause_words(results.trace, results.causes())
+    parts, each = time_parts(verdict, words), max(1, steps)
     total = verdict.cpu.span if verdict.cpu is not None else verdict.judged
     entries = tuple(
         Entry(
