@@ -25,6 +25,7 @@ import ast
 import contextlib
 import gc
 import hashlib
+import inspect
 import json
 import os
 import random
@@ -52,11 +53,13 @@ PACKAGE = Path("src/tracetui")
 ALL = ("formats", "trace", "analysis", "timeline", "report", "tables", "session")
 FOLDERS = tuple(folder for folder in ALL if (ROOT / "tests" / folder).is_dir())
 """Folders of the package with tests of their own."""
-TESTS = ("golden", "report", "cli", "tables", "session", "analysis", "timeline", "formats", "trace")
+TESTS = ("truth", "golden", "report", "cli", "tables", "session", "analysis", "timeline", "formats", "trace")
 SLOW = ("test_fuzz.py", "test_gzip.py")
 """Test files that take longer than what they would find is worth."""
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
 STORE = Path(tempfile.gettempdir()) / f"tracetui-mutants-{os.getuid()}"
+CUT_SHORT = 75
+"""The exit status where the budget ended before the tests did."""
 
 COMPARISONS = {
     ast.Lt: ("<=", ">"),
@@ -374,6 +377,9 @@ class Recorder:
 
         return on_line
 
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = [item for item in items if not inspect.iscoroutinefunction(getattr(item, "obj", None))]
+
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
         self.lines, self.calls = {}, Counter()
@@ -389,8 +395,12 @@ class Recorder:
             self.tests[item.nodeid] = {"seconds": round(seconds, 4), "lines": lines}
         file = item.nodeid.split("::")[0]
         if nextitem is None or nextitem.nodeid.split("::")[0] != file:
-            self.places[file].write_text(json.dumps(self.tests))
+            self.places.pop(file).write_text(json.dumps(self.tests))
             self.tests = {}
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        for place in self.places.values() if exitstatus in (0, 1, 5) else ():
+            place.write_text("{}")  # nothing but tests that start the app
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.outcome != "passed":
@@ -405,28 +415,29 @@ def coverage_map(only: str) -> Map:
     mine = only.split("/")[0]
     folders = [folder for folder in TESTS if folder not in FOLDERS or not mine or folder in (mine, "report")]
     files = [f for folder in folders for f in sorted((ROOT / "tests" / folder).rglob("test_*.py"))]
-    # Of the app's own tests those that need no app.
-    rest = (
-        f for f in sorted((ROOT / "tests" / "tui").glob("test_*.py")) if "pilot" not in f.read_text().lower()
-    )
-    files = [f for f in (*files, *rest) if f.name not in SLOW]
+    # Of the app's own tests those that start no app: see `Recorder`.
+    files = [f for f in (*files, *sorted((ROOT / "tests" / "tui").glob("test_*.py"))) if f.name not in SLOW]
     shared = sorted((ROOT / PACKAGE).rglob("*.py"))
     shared += [f for f in sorted((ROOT / "tests").rglob("*.py")) if not f.name.startswith("test_")]
+    shared.remove(Path(__file__).resolve())
     state = hashlib.sha1(b"".join(f.read_bytes() for f in shared))
     store = STORE / "map"
     store.mkdir(parents=True, exist_ok=True)
     places: dict[str, Path] = {}
     for file in files:
-        parts = (state.digest(), str(file).encode(), file.read_bytes())
-        name = hashlib.sha1(b"\0".join(parts)).hexdigest()
-        places[file.relative_to(ROOT).as_posix()] = store / f"{name}.json"
+        relative = file.relative_to(ROOT).as_posix()
+        name = hashlib.sha1(b"\0".join((state.digest(), relative.encode(), file.read_bytes()))).hexdigest()
+        places[relative] = store / f"{name}.json"
     missing = [name for name, place in places.items() if not place.exists()]
     if missing:
         print(f"which lines {len(missing)} test files execute...", flush=True)
         with tempfile.TemporaryDirectory(prefix="mutants-") as temporary:
             tree = Path(temporary).resolve()
             copy_tree(tree)
-            forked(lambda: run_pytest(tree, missing, Recorder(tree, places)), STORE / "map.log")
+            forked(
+                lambda: run_pytest(tree, missing, Recorder(tree, {n: places[n] for n in missing})),
+                STORE / "map.log",
+            )
     result: Map = {}
     for name, place in places.items():
         if not place.exists():
@@ -515,13 +526,15 @@ class Server:
             else:
                 status = self.start(chosen) if chosen else 0
             (self.tree / mutant.path).write_text(source, encoding="utf-8")
-            result = asdict(mutant) | {"tests": len(chosen), "status": status}
+            cut = status == CUT_SHORT
+            result = asdict(mutant) | {"tests": len(chosen), "status": 0 if cut else status, "cut": cut}
             with self.log.with_suffix(".jsonl").open("a") as file:
                 print(json.dumps(result | {"seconds": round(time.perf_counter() - begun, 2)}), file=file)
         return True
 
     def run(self, mutant: Mutant, source: str, items: list[pytest.Item]) -> int:
-        """Run tests in this process, which is a fork: 1 as soon as one fails."""
+        """Run tests in this process, which is a fork: 1 as soon as one fails, CUT_SHORT at the end of the
+        budget."""
         from _pytest.runner import runtestprotocol
 
         resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
@@ -533,8 +546,8 @@ class Server:
             following = items[i + 1] if i + 1 < len(items) else None
             if any(r.failed for r in runtestprotocol(item, log=False, nextitem=following)):
                 return 1
-            if time.process_time() > end:
-                break
+            if following and time.process_time() > end:
+                return CUT_SHORT
         return 0
 
     def start(self, chosen: list[str]) -> int:
@@ -543,7 +556,9 @@ class Server:
         for test in chosen:
             costs += self.choose.tests[test]["seconds"]
             taken.append(test)
-            if costs > self.budget:
+            if (
+                costs > 3 * self.budget
+            ):  # what was measured while lines were recorded is several times too much
                 break
         code = "import sys; from mutants import main_of_tests; sys.exit(main_of_tests())"
         environment = os.environ | {"PYTHONPATH": f"{os.environ['PYTHONPATH']}:{Path(__file__).parent}"}
@@ -553,11 +568,11 @@ class Server:
             env=environment, cwd=self.tree, text=True, start_new_session=True,
         )  # fmt: skip
         try:
-            process.communicate("\n".join(taken), timeout=3 * self.budget + 20)
+            process.communicate("\n".join(taken), timeout=6 * self.budget + 60)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        return process.returncode
+        return process.returncode or (CUT_SHORT if len(taken) < len(chosen) else 0)
 
 
 def main_of_tests() -> int:
@@ -592,6 +607,7 @@ def serve(mutants: list[Mutant], choose: Choice, budget: float, log: Path) -> No
 def report(results: list[dict[str, Any]], excused: int) -> None:
     for result in sorted((r for r in results if not r["status"]), key=lambda r: (r["path"], r["first"])):
         ran = f"{result['tests']} tests" if result["tests"] else "no test runs this"
+        ran += ", not all for want of time" if result["cut"] else ""
         print(f"{result['path']}:{result['first']}  ({ran})\n- {result['before']}\n+ {result['after']}\n")
     folders = Counter(r["path"].split("/")[2] for r in results)
     killed = Counter(r["path"].split("/")[2] for r in results if r["status"])

@@ -162,10 +162,10 @@ class Slow:
             if whole[x] >= 0:
                 if end - x >= 3:
                     at = x
-                    if x and self.eighths(x - 1) == 8 and cells[x - 1][2] == cells[x][2]:
-                        if cells[x - 1][0] != "┊":
-                            made[at] = ("┊", *made[at][1:])
-                            at += 1
+                    alike = x > 0 and self.eighths(x - 1) == 8 and cells[x - 1][2] == cells[x][2]
+                    if alike and cells[x - 1][0] != "┊":
+                        made[at] = ("┊", *made[at][1:])
+                        at += 1
                     for letter in cut(self.local.source.short(int(self.trace.name[whole[x]])), end - at):
                         made[at] = (letter, made[at][1], made[at][2], 0)
                         at += 1
