@@ -5,8 +5,8 @@
 A mutant differs from the program in one place: a comparison, an operator, `and` for `or`, a `not`, a number
 (by one, or a large one twofold), True for False, a whole condition, min for max, the side of a
 `searchsorted`. Places are drawn evenly from all that there are; texts, annotations, decorators, assertions
-and `strict=` are left alone. Each mutant runs the tests that execute its line, those of its own folder
-first, then the shortest, until one fails, or for `--budget` seconds. A mutant that hangs is killed as well.
+and `strict=` are left alone. Each mutant runs the tests that execute its line, the test files in turn and the
+shortest first, until one fails, or for `--budget` seconds. A mutant that hangs is killed as well.
 Prints those that no test noticed, and the share that was killed by folder.
 
 The program is never changed in place: everything happens in a copy of the tree, without the collection of
@@ -465,8 +465,8 @@ class Choice:
 
     def __call__(self, mutant: Mutant) -> list[str]:
         """Those that execute the line; for a constant those that execute a line with its name, or whose file
-        imports its module; then those that execute anything of its file. Those of its own folder come first,
-        then the shortest."""
+        imports its module; then those that execute anything of its file. All test files take turns, for as
+        long as the time of each is, the mutant's own folder twice as often, and the shortest tests first."""
         lines = range(mutant.first, mutant.last + 1)
         near = {t for line in lines for t in self.of_line.get((mutant.path, line), ())}
         far: set[str] = set()
@@ -481,10 +481,15 @@ class Choice:
                 near |= {t for i in used for t in self.of_line.get((path, i), ())}
         own = f"tests/{mutant.path.split('/')[2]}/"
 
-        def cost(test: str) -> tuple[bool, float]:
-            return not test.startswith(own), self.tests[test]["seconds"]
+        def in_turn(tests: set[str]) -> list[str]:
+            spent, turn = Counter[str](), dict[str, float]()
+            for test in sorted(tests, key=lambda test: (self.tests[test]["seconds"], test)):
+                file = test.split("::")[0]
+                spent[file] += self.tests[test]["seconds"] * (1 if test.startswith(own) else 2)
+                turn[test] = spent[file]
+            return sorted(tests, key=lambda test: turn[test])
 
-        return sorted(near, key=cost) + sorted(far - near, key=cost)
+        return in_turn(near) + in_turn(far - near)
 
 
 def exchange(path: Path, source: str) -> None:
