@@ -50,7 +50,7 @@ def test_a_file_has_one_row_for_all_lines_of_a_finding(tmp_path: Path) -> None:
     assert row_count(table, order) == 2
     first, second = json.loads(as_json(table, order))
     assert (first["rule"], first["severity"], first["title"]) == ("two", "low", "Short")
-    assert (second["rule"], second["count"]) == ("one", 2)
+    assert (second["rule"], second["evidence"]) == ("one", 2)
     evidence = [second[f"evidence_{key}"] for key in ("name", "start_ns", "duration_ns")]
     assert evidence == ["b", 20_000, 30_000]
     head, sides, *rows = as_markdown(table, order).splitlines()
