@@ -15,7 +15,8 @@ and kept in the temporary folder. A mutant inside a function is made in a fork o
 the tests, by exchanging the function's code; elsewhere pytest starts anew. `--again` runs only those that the
 last run with the same seed, count and folder did not kill.
 
-Mutants that no test can notice stand in equivalent_mutants.txt, each with its reason, and are not counted.
+Mutants that no test can notice stand in equivalent_mutants.txt, each with its reason, and are not counted;
+so do constants, by name, that only say how much is read or kept at a time: they change the speed alone.
 """
 
 from __future__ import annotations
@@ -292,11 +293,14 @@ def draw(seed: int, count: int, only: str) -> list[Mutant]:
     return [chance.choice(place) for place in chance.sample(places, min(count, len(places)))]
 
 
-def equivalents() -> set[tuple[str, str, str]]:
-    """Mutants that are no faults: blocks of `file`, `- before`, `+ after` and a reason."""
+def equivalents() -> Callable[[Mutant], bool]:
+    """Whether a mutant is no fault. The file has blocks of `file`, `- before`, `+ after` and a reason, and
+    blocks of `file`, `= constant` and a reason."""
     text = EQUIVALENT.read_text(encoding="utf-8") if EQUIVALENT.exists() else ""
     blocks = re.findall(r"^(\S+\.py)\n- (.*)\n\+ (.*)\n\S", text, re.MULTILINE)
-    return {(name, before, after) for name, before, after in blocks}
+    constants = set(re.findall(r"^(\S+\.py)\n= (.*)\n\S", text, re.MULTILINE))
+    keys = set(blocks)
+    return lambda m: m.key in keys or (not m.function and (m.key[0], m.top) in constants)
 
 
 def copy_tree(to: Path) -> None:
@@ -634,8 +638,9 @@ def main() -> None:
     options = parser.parse_args()
     mutants = draw(options.seed, options.count, options.only)
     known = equivalents()
-    excused = sum(m.key in known for m in mutants)
-    mutants = [m for m in mutants if m.key not in known]
+    every = len(mutants)
+    mutants = [m for m in mutants if not known(m)]
+    excused = every - len(mutants)
     choose = Choice(coverage_map(options.only))
     last = STORE / f"last-{options.seed}-{options.count}-{options.only.replace('/', '-')}.json"
     before: dict[tuple[str, str, str], dict[str, Any]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def astray(times: list[int]) -> tuple[int, int]:
     far = 100_000 * max(high - low, SECOND // 100)
     if ordered[0] >= low - far and ordered[-1] <= high + far:
         return ordered[0], ordered[-1]
-    holes = [(a, b) for a, b in zip(ordered, ordered[1:], strict=False) if b - a > far // 2]
+    holes = [(a, b) for a, b in pairwise(ordered) if b - a > far // 2]
     least = max((b for _, b in holes if b <= low), default=ordered[0])
     greatest = min((a for a, _ in holes if a >= high), default=ordered[-1])
     return least, greatest
@@ -98,14 +99,15 @@ def some(rng: random.Random) -> list[Slice]:
     host = [s[2] + s[3] for s in slices if s[1] in HOST]
     reach = max(host, default=first) - first
     exact = (
-        -1, 0, 1000 * max(last - first, SECOND), 100 * max(reach, SECOND // 1000), max(10 * reach, 60 * SECOND),
-        10 * reach, 60 * SECOND, 100 * reach, 1100 * SECOND, 1250 * SECOND, TIME_LIMIT, TIME_LIMIT + 5,
+        -1, 0, 1000 * max(last - first, SECOND), 100 * max(reach, SECOND // 1000),
+        max(10 * reach, 60 * SECOND), 10 * reach, 60 * SECOND, 100 * reach, 1100 * SECOND,
+        1250 * SECOND, TIME_LIMIT, TIME_LIMIT + 5,
     )  # fmt: skip
     low, high = (int(q) for q in np.quantile(starts, (0.25, 0.75)))
     far = 100_000 * max(high - low, SECOND // 100)
     away = (
-        first, last, first + width // 2, low - far, high + far, low - far // 2, high + far // 2, last + far // 2,
-        first - far // 2, TIME_LIMIT, -TIME_LIMIT,
+        first, last, first + width // 2, low - far, high + far, low - far // 2, high + far // 2,
+        last + far // 2, first - far // 2, TIME_LIMIT, -TIME_LIMIT,
     )  # fmt: skip
     for _ in range(rng.randrange(1, 5)):
         lane = rng.randrange(4)
