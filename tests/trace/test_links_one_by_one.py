@@ -76,12 +76,19 @@ def test_flows_bind_to_slices(wide: bool) -> None:
             made, begin, finish, np.array(parent, np.int32), np.array(lane_first), np.array(lane_last)
         )
 
-        def bound(n: int, made: FlowEnds = made, lane_first: list[int] = lane_first, lane_last: list[int] = lane_last,
-                  begin: np.ndarray = begin, finish: np.ndarray = finish) -> int:  # fmt: skip
+        lanes = [range(a, b) for a, b in zip(lane_first, lane_last, strict=True)]
+
+        def bound(
+            n: int,
+            made: FlowEnds = made,
+            lanes: list[range] = lanes,
+            begin: np.ndarray = begin,
+            finish: np.ndarray = finish,
+        ) -> int:
             lane, time = int(made.lane[n]), int(made.time[n])
             if lane < 0:
                 return -1
-            mine = range(lane_first[lane], lane_last[lane])
+            mine = lanes[lane]
             if made.encloses[n]:
                 return max((i for i in mine if begin[i] <= time <= finish[i]), default=-1)
             return min((i for i in mine if begin[i] >= time), default=-1)
