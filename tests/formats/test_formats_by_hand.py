@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from tracetui.formats import source
+from tracetui.formats.chrome_json import rows
 from tracetui.formats.chrome_json.recover_text import (
     decodes,
     find_close,
@@ -248,6 +249,43 @@ def test_flows_bind_to_what_encloses_them_or_follows(
             for a, b in zip(trace.flow_from.tolist(), trace.flow_to.tolist(), strict=True)
         ]
         assert pairs == [("from", target)], more
+
+
+def test_labels_and_ids_of_any_type() -> None:
+    for value, label in (
+        (5, 5), (-5, -5), ((1 << 63) - 1, (1 << 63) - 1), (1 << 63, str(1 << 63)), (True, "true"), (None, ""),
+        ("x", "x"), (3.0, "3"), (3.5, "3.5"), (float(1 << 53), "9007199254740992.0"), ([1, "a"], '[1,"a"]'),
+        ("x" * 99_999, "x" * 99_999), (["x" * 99_999], '["' + "x" * 65_534),
+    ):  # fmt: skip
+        found = rows._label(value)
+        assert (found, type(found)) == (label, type(label)), value
+    for value, number in (
+        (7, 7), (-7, -7), ((1 << 63) - 1, (1 << 63) - 1), (1 << 63, -1), (-(1 << 63), -1), (True, -1),
+        (None, -1), ("12", 12), (" -12 ", -12), ("1" * 19, int("1" * 19)), ("1" * 20, -1), ("x", -1),
+        (4.0, 4), ("1.5", -1), (4.5, -1), ([4], -1), (1e30, -1),
+    ):  # fmt: skip
+        assert rows._id(value) == number, value
+
+
+def test_counts_of_phases_over_many_heads(
+    trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    """More heads than room was made for at first, new ones in every chunk."""
+    events = [event(ts=i, tid=i % 400, cat=f"c{i % 7}", ph="XBEi"[i % 4]) for i in range(3000)]
+    trace = trace_of(events)
+    assert trace.phases == {"X": 750, "B": 750, "E": 750, "i": 750}
+    store = Store()
+    rng, expected = random.Random(1), dict[int, int]()
+    for _ in range(50):
+        low = rng.randrange(500)
+        heads = [low + rng.randrange(90) for _ in range(rng.randrange(40))]
+        store.count(np.array(heads, np.int32))
+        for head in heads:
+            expected[head] = expected.get(head, 0) + 1
+    assert store.total == sum(expected.values())
+    assert {i: n for i, n in enumerate(store._counts.tolist()) if n} == expected
+    assert Store().is_empty
+    assert not store.is_empty
 
 
 # Compressed text
