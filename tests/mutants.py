@@ -5,9 +5,9 @@
 A mutant differs from the program in one place: a comparison, an operator, `and` for `or`, a `not`, a number
 (by one, or a large one twofold), True for False, a whole condition, min for max, the side of a
 `searchsorted`. Places are drawn evenly from all that there are; texts, annotations, decorators, assertions
-and `strict=` are left alone. Each mutant runs the tests that execute its line, the test files in turn and the
-shortest first, until one fails, or for `--budget` seconds. A mutant that hangs is killed as well.
-Prints those that no test noticed, and the share that was killed by folder.
+and `strict=` are left alone. Each mutant runs the tests that execute its line, those that speak of the same
+first, then the test files in turn, until one fails, or for `--budget` seconds. A mutant that hangs is killed
+as well. Prints those that no test noticed, and the share that was killed by folder.
 
 The program is never changed in place: everything happens in a copy of the tree, without the collection of
 traces that may lie beside it, as in a clone. Which test executes which line is found out once per test file
@@ -26,8 +26,10 @@ import ast
 import contextlib
 import gc
 import hashlib
+import heapq
 import inspect
 import json
+import math
 import os
 import random
 import re
@@ -59,6 +61,8 @@ SLOW = ("test_fuzz.py", "test_gzip.py")
 """Test files that take longer than what they would find is worth."""
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
 STORE = Path(tempfile.gettempdir()) / f"tracetui-mutants-{os.getuid()}"
+FIRST = 24
+"""So many tests are run for their words."""
 CUT_SHORT = 75
 """The exit status where the budget ended before the tests did."""
 
@@ -451,6 +455,10 @@ def coverage_map(only: str) -> Map:
     return result
 
 
+def words(text: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]{4,}", text))
+
+
 class Choice:
     """Which tests may notice a mutant."""
 
@@ -466,11 +474,30 @@ class Choice:
         files = {test.split("::")[0] for test in tests}
         self.test_texts = {n: (ROOT / n).read_text(encoding="utf-8") for n in files}
         self.texts = {n: (ROOT / n).read_text(encoding="utf-8").splitlines() for n in self.of_file}
+        self.words: dict[str, set[str]] = {}
+        """The words of each test function, and how many of those functions have a word."""
+        for name, text in self.test_texts.items():
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    self.words[f"{name}::{node.name}"] = words(ast.get_source_segment(text, node) or "")
+        self.with_word = Counter(word for found in self.words.values() for word in found)
+
+    def alike(self, mutant: Mutant, tests: set[str]) -> list[str]:
+        """The tests that share most words with the lines around a mutant; rare words count more."""
+        text = "\n".join(self.texts[mutant.path][max(0, mutant.first - 8) : mutant.last + 8])
+        weights = {w: math.log(len(self.words) / n) for w in words(text) if (n := self.with_word[w])}
+
+        def score(test: str) -> float:
+            found = self.words.get(test.partition("[")[0], set())
+            return sum(weight for word, weight in weights.items() if word in found)
+
+        return heapq.nlargest(FIRST, tests, key=lambda test: (score(test), test))
 
     def __call__(self, mutant: Mutant) -> list[str]:
         """Those that execute the line; for a constant those that execute a line with its name, or whose file
-        imports its module; then those that execute anything of its file. All test files take turns, for as
-        long as the time of each is, the mutant's own folder twice as often, and the shortest tests first."""
+        imports its module; then those that execute anything of its file. First come those whose text is about
+        the same; then all test files take turns, for as long as the time of each is, the mutant's own folder
+        twice as often, and the shortest tests first."""
         lines = range(mutant.first, mutant.last + 1)
         near = {t for line in lines for t in self.of_line.get((mutant.path, line), ())}
         far: set[str] = set()
@@ -493,7 +520,8 @@ class Choice:
                 turn[test] = spent[file]
             return sorted(tests, key=lambda test: turn[test])
 
-        return in_turn(near) + in_turn(far - near)
+        first = self.alike(mutant, near or far) if mutant.path in self.texts else []
+        return list(dict.fromkeys([*first, *in_turn(near), *in_turn(far - near)]))
 
 
 def exchange(path: Path, source: str) -> None:
