@@ -29,7 +29,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tracetui.analysis import glossary
 from tracetui.analysis.ancestors import covering, op_around
 from tracetui.analysis.cpu_time import LONGEST_LATENCY_NS, CpuTime
 from tracetui.analysis.gaps import DeviceGaps, work_of_devices
@@ -61,6 +60,22 @@ OUTSIDE_BUT_OTHERS = "launching thread outside any op"
 """Those of `host` where another thread of the process was in ops for `NAMED` of it."""
 NO_OPS = "the CPU was in no recorded call"
 """Those of `host` in a trace without ops."""
+
+CAUSE_SENTENCES = {
+    "initialisation": "the CPU was in what the first use of the device makes slow (context, loading of code, "
+    "library handles)",
+    "profiler": "the profiler itself was at work",
+    "sync": "the CPU had waited for the device and then had to launch anew",
+    "allocation": "the CPU was allocating or freeing memory",
+    "dispatch": "the CPU was busy inside ops (the framework's own overhead, or work that ops do on the CPU)",
+    "host": "the CPU was outside any op (Python, data loading, logging)",
+    "launch": "the launch was on its way (launch latency)",
+    "queued": "the next work was queued, and nothing that was recorded ran on the device (it waited for "
+    "another stream, device or process, or for work of before the recording)",
+    "back to back": "one kernel followed another",
+    "unlinked": "the trace does not tell what launched the next work",
+}
+"""What was the matter while a device stood idle, as a part of a sentence."""
 
 OF_THE_CPU = ("sync", "allocation", "dispatch", "host", "launch")
 """The causes for which the device waits for the CPU's sake."""
@@ -125,11 +140,11 @@ def cause_words(trace: Trace, causes: Causes, at: I64 | slice = slice(None)) -> 
 def cause_sentences(trace: Trace, causes: Causes) -> dict[str, str]:
     """Like `cause_words`, as parts of a sentence."""
     if not bool((trace.kind == Kind.CPU_OP).any()):
-        return glossary.CAUSES | {"host": "the CPU was in none of these calls (the trace has no ops)"}
+        return CAUSE_SENTENCES | {"host": "the CPU was in none of these calls (the trace has no ops)"}
     if not others_work(causes):
-        return glossary.CAUSES
+        return CAUSE_SENTENCES
     beside = "while another thread of the process was in ops for some of it"
-    return glossary.CAUSES | {"host": f"the launching thread was outside any op, {beside}"}
+    return CAUSE_SENTENCES | {"host": f"the launching thread was outside any op, {beside}"}
 
 
 @dataclass(frozen=True, slots=True)
