@@ -17,7 +17,7 @@ from tracetui.analysis.causes import Causes, CpuTime
 from tracetui.analysis.gap_list import GapList, join_causes, list_gaps
 from tracetui.analysis.gaps import DeviceGaps, clip, find_gaps
 from tracetui.analysis.scope import WHOLE, Scope, StepTable, find_steps, launch_times, members, step_of
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import distinct, named, plausible
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
 
 if TYPE_CHECKING:
@@ -239,6 +239,11 @@ class Results:
         from tracetui.analysis.launches import find_launches
 
         return find_launches(self.trace, self.scope)
+
+    @once
+    def launch_calls(self) -> I64:
+        """The calls that launched them, in order (slices)."""
+        return distinct(self.launches().launch, len(self.trace))
 
     @once
     def verdict(self) -> Verdict:

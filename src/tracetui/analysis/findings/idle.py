@@ -150,7 +150,7 @@ def _is_loader(name: str) -> bool:
 
 def _launches_within(results: Results, at: I64) -> bool:
     """Whether anything is launched by the threads of these slices while they run."""
-    trace, launch = results.trace, np.unique(results.launches().launch)
+    trace, launch = results.trace, results.launch_calls()
     return any(
         bool(busy_union(trace, at[lane == trace.lane[at]]).touching(start, start + 1).any())
         for lane in np.unique(trace.lane[at])
