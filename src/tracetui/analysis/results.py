@@ -17,7 +17,7 @@ from tracetui.analysis.causes import Causes, CpuTime
 from tracetui.analysis.gap_list import GapList, join_causes, list_gaps
 from tracetui.analysis.gaps import DeviceGaps, clip, find_gaps
 from tracetui.analysis.scope import WHOLE, Scope, StepTable, find_steps, launch_times, members, step_of
-from tracetui.analysis.select import distinct, named, plausible
+from tracetui.analysis.select import distinct, named, pick, plausible
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
 
 if TYPE_CHECKING:
@@ -361,10 +361,8 @@ class Results:
 
     def slices(self, kind: Kind, wanted: Callable[[str], bool]) -> I64:
         """The scope's plausible slices of a kind with a wanted name."""
-        trace = self.trace
-        at = plausible(trace, kind)
-        at = at[self.named(wanted)[trace.name[at]]]
-        return at[members(trace, self.scope, at)]
+        at = pick(self.trace, plausible(self.trace, kind), wanted)
+        return at[members(self.trace, self.scope, at)]
 
     def analysable(self) -> bool:
         """Whether the scope has anything for the rules: ops, annotations, launches, device work."""

@@ -184,7 +184,8 @@ class Trace:
     clipped: frozenset[int] = frozenset()
     """Device work whose duration in the file cannot be: cut where the next of its stream begins."""
     derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
-    """What analyses of the whole trace need again and again, by name: the steps, the span."""
+    """What analyses of the whole trace need again and again, by name: the steps, the span, the names
+    of kernels that communicate."""
 
     def __len__(self) -> int:
         return len(self.start)

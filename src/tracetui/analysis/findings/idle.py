@@ -11,7 +11,7 @@ from tracetui.analysis.causes import CAUSES, is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.model import Finding, first_of, longest_first
 from tracetui.analysis.gaps import busy_union
-from tracetui.analysis.kinds import is_communication
+from tracetui.analysis.kinds import communicates
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_of
 from tracetui.analysis.split import BUSY, COLUMNS, DeviceTime
@@ -195,7 +195,7 @@ def _communication_of(
 ) -> Iterator[Finding]:
     trace, base = results.trace, results.verdict().base
     work = results.cpu_time().work[device.gaps.device]
-    talk = results.named(is_communication)[trace.name[work]] & (trace.kind[work] == Kind.KERNEL)
+    talk = communicates(trace)[trace.name[work]] & (trace.kind[work] == Kind.KERNEL)
     at = work[talk]
     # Cut at the borders of the time, so that the shares add up.
     talked = int(busy_union(trace, at).within(np.array([low]), np.array([high]))[0])
