@@ -158,7 +158,7 @@ def summarize_steps(trace: Trace, annotation: str | None = None, split: Split | 
     of_all, of_judged, out = (times.sum(0).tolist() for times in (time, judged, left_out))
     idled, counts = idle.tolist(), gaps.tolist()
     kind = {field: getattr(kinds, field).tolist() for field in (*OF_KINDS, "delay")}
-    device = bool(len(time))
+    any_device = bool(len(time))
 
     def row(
         label: str,
@@ -177,7 +177,7 @@ def summarize_steps(trace: Trace, annotation: str | None = None, split: Split | 
             window_causes=tuple(sorted(filter(itemgetter(1), spent), key=lambda part: -part[1])),
             idle_by_cause=tuple(cause_table(counts[at], idled[at])),
             **{field: kind[field][at] for field in OF_KINDS},
-            verdict=judge(of_judged[at] if device else None, delay, base, out[at]), judged=judged[:, at],
+            verdict=judge(of_judged[at] if any_device else None, delay, base, out[at]), judged=judged[:, at],
             unusual=at < count and bool(unusual[at]),
         )  # fmt: skip
 
