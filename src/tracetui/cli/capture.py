@@ -33,7 +33,7 @@ from tracetui.capture import (
     launched_rank,
     start,
 )
-from tracetui.cli.common import emit, fail
+from tracetui.cli.common import check_exists, did_you_mean, emit, fail
 
 
 def _flags(workload: Workload) -> str:
@@ -108,10 +108,13 @@ def capture_command(words: tuple[str, ...], open_app: bool, **given: Any) -> Non
             raise OptionError(
                 f"what to capture? One of {', '.join(WORKLOADS)}, module:function or a script.py"
             )
+        if words[0].endswith(".py"):
+            check_exists(words[0], 2)
         options = CaptureOptions(target=words[0], params=params, script_args=words[1:], **given)
         result = _capture(options)
     except OptionError as error:
-        fail(str(error), 2)
+        unknown = words and words[0] not in WORKLOADS and ":" not in words[0]
+        fail(f"{error}{did_you_mean(words[0], WORKLOADS) if unknown else ''}", 2)
     rank = launched_rank()  # several ranks share one terminal: none may take it over
     app = open_app and rank is None and sys.stdout.isatty() and sys.stdin.isatty()
     if not app and not rank:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.screen import Screen
@@ -18,6 +19,7 @@ from tracetui.tui.themes import NONE, SIXTEEN, THEMES, default_theme, palette_of
 
 if TYPE_CHECKING:
     from tracetui.capture import CaptureOptions, CaptureResult
+    from tracetui.session.folder import Found
     from tracetui.timeline.themes import Theme as Palette
     from tracetui.tui.screens.trace import TraceScreen
 
@@ -35,8 +37,15 @@ class TracetuiApp(App):
     ALLOW_SELECT: ClassVar[bool] = False
     """A drag selects a stretch of time, never the text of a label."""
 
-    def __init__(self, task: LoadTask | None = None, settings: Settings | None = None) -> None:
+    def __init__(
+        self,
+        task: LoadTask | None = None,
+        settings: Settings | None = None,
+        found: Sequence[Found] | None = None,
+    ) -> None:
         super().__init__()
+        self.found = found
+        """The traces that the start screen offers; None for recent ones and samples."""
         self.traces: list[TraceScreen] = []
         """The traces opened so far, each in its own mode."""
         self.settings = settings or Settings()
@@ -103,7 +112,7 @@ class TracetuiApp(App):
         if self.load_task is None:
             from tracetui.tui.screens.start import StartScreen
 
-            return StartScreen()
+            return StartScreen(self.found)
         if self.load_task.trace is None:
             return LoadingScreen(self.load_task)
         return self._trace_screen(self.load_task)

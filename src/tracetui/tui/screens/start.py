@@ -28,6 +28,7 @@ from tracetui.tui.tables.view import TableView
 from tracetui.units import size
 
 if TYPE_CHECKING:
+    from tracetui.session.folder import Found
     from tracetui.tui.prompt import Prompt
 
 HINTS = (
@@ -62,6 +63,20 @@ def choices(recent: Sequence[Recent], bundled: dict[str, Path], now: float) -> l
     return found
 
 
+def folder_choices(found: Sequence[Found], now: float) -> list[Choice]:
+    """The traces of a folder, by their names below it."""
+    top = os.path.commonpath([f.path.parent for f in found])
+    return [
+        Choice(
+            "trace",
+            plain(os.path.relpath(f.path, top), 100),
+            f"{size(f.bytes)}  {ago(now - f.changed)}  {plain(str(f.path.parent), 200)}",
+            f.path,
+        )
+        for f in found
+    ]
+
+
 class Welcome(Widget):
     """Two lines above the choices."""
 
@@ -86,9 +101,10 @@ class StartScreen(Screen[None]):
 
     BINDINGS = bind("o open_file  c capture  q,ctrl+c app.quit")
 
-    def __init__(self) -> None:
+    def __init__(self, found: Sequence[Found] | None = None) -> None:
         super().__init__()
-        self.choices = choices(recent_traces(), samples(), time.time())
+        now = time.time()
+        self.choices = folder_choices(found, now) if found else choices(recent_traces(), samples(), now)
         self.list = TableView()
         self.footer = Footer(HINTS)
 
@@ -109,7 +125,7 @@ class StartScreen(Screen[None]):
                 len(found),
             )
         )
-        if len(found) > 1:
+        if len(found) > 1 and found[0].path is None:
             self.list.show_row(1)
         self.list.focus()
 
