@@ -34,6 +34,7 @@ from tracetui.capture import (
     start,
 )
 from tracetui.cli.common import check_exists, did_you_mean, emit, fail
+from tracetui.cli.completion import words_or_files
 
 
 def _flags(workload: Workload) -> str:
@@ -75,10 +76,11 @@ def workload_options() -> list[click.Parameter]:
 
 def common_option(o: Option) -> click.Parameter:
     """The click option of an option that every capture has."""
+    text = click.Path() if o.metavar in ("PATH", "DIR") else str
     return click.Option(
         [*(o.names or [o.flag]), o.name],
         # None for a flag: click 8.2.0 inverts flags of type bool.
-        type={"choice": click.Choice(o.choices), "number": int, "text": str}.get(o.kind),
+        type={"choice": click.Choice(o.choices), "number": int, "text": text}.get(o.kind),
         is_flag=o.kind == "flag",
         default=o.default,
         show_default=o.default is not None and o.default is not False,
@@ -89,7 +91,12 @@ def common_option(o: Option) -> click.Parameter:
 
 
 @click.command(cls=CaptureCommand, params=[*workload_options(), *map(common_option, OPTIONS)])
-@click.argument("words", nargs=-1, metavar="TARGET [-- SCRIPT_ARGS]...")
+@click.argument(
+    "words",
+    nargs=-1,
+    metavar="TARGET [-- SCRIPT_ARGS]...",
+    shell_complete=lambda ctx, param, typed: words_or_files(WORKLOADS, typed),
+)
 @click.option("--open/--no-open", "open_app", default=True, help="Open the app afterwards, on a terminal.")
 def capture_command(words: tuple[str, ...], open_app: bool, **given: Any) -> None:
     """Profile TARGET under torch.profiler, in a process of its own, and open the trace.

@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from tracetui import __version__
 from tracetui.cli.common import did_you_mean, harmless_errors, looks, open_closed_streams, output_failed
@@ -33,6 +34,11 @@ COMMANDS = {
         "Print achieved TFLOP/s and GB/s, and their share of the peak.",
     ),
     "check": ("tracetui.cli.check", "check_command", "Say what is wrong with a file; write a clean one."),
+    "completion": (
+        "tracetui.cli.completion",
+        "completion_command",
+        "Print the script for Tab completion in bash, zsh or fish.",
+    ),
 }
 VIEWERS = ("open", "demo", "capture")
 """The commands that open the viewer."""
@@ -82,10 +88,22 @@ class LazyGroup(click.Group):
             return super().resolve_command(ctx, args)
         if is_path(word):
             return "open", self.get_command(ctx, "open"), args
+        if ctx.resilient_parsing:
+            return None, None, args
         raise click.UsageError(f"no command or file {word!r}{nearest(word)}", ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands and options; also traces, as a word that is no command is a file."""
+        from tracetui.cli.completion import file_item, traces_here
+
+        found = [CompletionItem(name, help=line) for name, (_, _, line) in COMMANDS.items()]
+        found = [item for item in found if item.value.startswith(incomplete)]
+        if incomplete and not incomplete.startswith("-"):
+            return found + traces_here(incomplete) if found else [file_item(incomplete)]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:

@@ -12,10 +12,8 @@ from typing import NamedTuple
 
 from tracetui.formats.errors import TraceError
 from tracetui.formats.source import open_source
+from tracetui.session.paths import may_be_trace
 
-ENDINGS = (".json", ".json.gz", ".json.zst")
-BESIDE = (".meta.json", ".averages.json")
-"""Files that a capture writes beside its trace."""
 LEVELS = 3
 """The folder itself, and two levels below it."""
 MOST = 500
@@ -50,7 +48,7 @@ def _json_files(folder: str | Path) -> Iterator[Found]:
     for here, folders, names in os.walk(folder):
         folders[:] = [f for f in folders if f[0] != "."] if len(Path(here).parts) - top < LEVELS - 1 else []
         for name in names:
-            if name.endswith(ENDINGS) and not name.endswith(BESIDE):
+            if may_be_trace(name):
                 with suppress(OSError):
                     status = os.stat(path := Path(here, name))
                     if stat.S_ISREG(status.st_mode):
