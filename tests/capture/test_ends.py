@@ -227,7 +227,8 @@ def test_no_torch(options: Make, tmp_path: Path, wrapped_python: Callable[[str],
 
 
 def test_no_torch_here(options: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.capture.process.find_spec", lambda name: None)
+    monkeypatch.setattr("tracetui.capture.interpreter.find_spec", lambda name: None)
+    monkeypatch.setattr("tracetui.capture.interpreter.active_pythons", lambda: iter(()))
     end = start(options()).wait()
     assert isinstance(end, Failed)
     assert end.kind == "no_torch"

@@ -93,14 +93,22 @@ class CaptureOptions:
         metavar="DIR",
     )
     """The files go into a folder of it, named after the target. Made if its parent exists."""
+    run_to_end: bool = option(
+        False,
+        "let the script finish after its steps are recorded",
+        "run to end",
+        "Let a script.py finish; otherwise it is stopped as soon as its steps are recorded.",
+        targets=("script",),
+    )
     gzip: bool = option(False, "write .json.gz", "gzip")
     force: bool = option(False, "overwrite a capture of that name. Else a number is added")
     averages_json: bool = option(False, "also write the table's rows as numbers")
     python: str | None = option(
         None,
-        "a Python with torch to run it in; empty: this one",
+        "a Python that has PyTorch; empty: found automatically",
         "python",
-        "A Python with torch, to run the capture in. Nothing else need be installed there.",
+        "Python to run the capture in; it needs PyTorch, and nothing of tracetui. Default: tracetui's own "
+        "if it has PyTorch, else that of VIRTUAL_ENV, of CONDA_PREFIX, or python3 or python on the PATH.",
         free=True,
         metavar="PATH",
         envvar="TRACETUI_PYTHON",
@@ -141,6 +149,8 @@ class CaptureOptions:
             raise OptionError("--compile is for workloads and module:function: a script compiles by itself")
         if self.kind == "script" and not os.path.isfile(self.target):
             raise OptionError(f"no such script: {self.target}")
+        if self.run_to_end and self.kind != "script":
+            raise OptionError("--run-to-end is only for a script.py")
         if self.script_args and self.kind != "script":
             raise OptionError(f"{self.script_args[0]}: only a script.py takes arguments")
         for o in OPTIONS:

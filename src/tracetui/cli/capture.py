@@ -7,7 +7,7 @@ import queue
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -33,8 +33,9 @@ from tracetui.capture import (
     launched_rank,
     start,
 )
-from tracetui.cli.common import check_exists, did_you_mean, emit, fail
+from tracetui.cli.common import check_exists, did_you_mean, emit, fail, looks
 from tracetui.cli.completion import words_or_files
+from tracetui.safe_text import plain
 
 
 def _flags(workload: Workload) -> str:
@@ -98,12 +99,20 @@ def common_option(o: Option) -> click.Parameter:
     shell_complete=lambda ctx, param, typed: words_or_files(WORKLOADS, typed),
 )
 @click.option("--open/--no-open", "open_app", default=True, help="Open the app afterwards, on a terminal.")
-def capture_command(words: tuple[str, ...], open_app: bool, **given: Any) -> None:
+@looks
+def capture_command(
+    words: tuple[str, ...], open_app: bool, theme: str | None, ascii: bool, **given: Any
+) -> None:
     """Profile TARGET under torch.profiler, in a process of its own, and open the trace.
 
-    TARGET is a built-in workload (below), module:function, whose calls are the steps, or a script.py,
-    whose steps its optimizer's are; a script without one is a single step. The files are the trace
-    (.json), PyTorch's table (.txt) and what they were made with (.meta.json), in a folder of DIR.
+    TARGET is a built-in workload (below), module:function (each call is one step) or a script.py (each
+    optimizer.step() is one step; a script without an optimizer is a single step).
+
+    A script is stopped as soon as its steps are recorded; --run-to-end lets it finish, and then its exit
+    code is that of this command.
+
+    The files go into a folder of DIR: the trace (.json), PyTorch's table (.txt), and the versions and
+    options used (.meta.json). Without a terminal, a summary of the trace is printed.
 
     Under torchrun (torchrun --nproc-per-node 2 --no-python tracetui capture script.py) every rank captures
     itself, into files that end with its rank.
@@ -124,14 +133,17 @@ def capture_command(words: tuple[str, ...], open_app: bool, **given: Any) -> Non
         fail(f"{error}{did_you_mean(words[0], WORKLOADS) if unknown else ''}", 2)
     rank = launched_rank()  # several ranks share one terminal: none may take it over
     app = open_app and rank is None and sys.stdout.isatty() and sys.stdin.isatty()
-    if not app and not rank:
-        emit(_safe_text(result.table.read_text(encoding="utf-8")))
-    for path in result.files:
-        click.echo(str(path), err=app)
-    if app:
-        from tracetui.cli.open import open_trace
+    from tracetui.cli.open import open_trace, print_summary
 
-        open_trace(str(result.trace))
+    if not app and not rank:
+        with suppress(SystemExit):  # the files are there, even if this cannot be read
+            print_summary(str(result.trace), ascii)
+        emit("\nFiles written (PyTorch's own table is the .txt):")
+    for path in result.files:
+        click.echo(plain(str(path)), err=app)
+    if app:
+        open_trace(str(result.trace), theme, ascii)
+    sys.exit(result.info.get("exit_status", 0))
 
 
 def _capture(options: CaptureOptions) -> CaptureResult:
@@ -239,9 +251,3 @@ def _stop_signals() -> Iterator[None]:
     finally:
         for name, handler in before.items():
             signal.signal(getattr(signal, name), handler)
-
-
-def _safe_text(text: str) -> str:
-    from tracetui.safe_text import plain
-
-    return "\n".join(plain(line) for line in text.splitlines())

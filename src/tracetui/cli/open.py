@@ -62,9 +62,7 @@ def open_trace(path: str, theme: str | None = None, ascii: bool = False) -> None
         _open_folder(path, theme, ascii)
         return
     if not sys.stdout.isatty():
-        if ascii and isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(encoding="ascii")  # other characters get their ASCII fallback
-        print_summary(path)
+        print_summary(path, ascii)
         return
     if path == "-" and sys.stdin.isatty():
         fail("standard input is a terminal: pipe a trace into it, or name a file")
@@ -138,10 +136,12 @@ def _keyboard_from_terminal() -> None:
     sys.__stdin__ = os.fdopen(0, "r", closefd=False)  # type: ignore[misc]
 
 
-def print_summary(path: str) -> None:
+def print_summary(path: str, ascii: bool = False) -> None:
     """What `tracetui summary` prints."""
     from tracetui.cli.tables import summary_command
 
+    if ascii and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="ascii")  # other characters get their ASCII fallback
     summary_command.main(args=[path], prog_name="tracetui summary", standalone_mode=False)
 
 
