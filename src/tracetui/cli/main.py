@@ -19,6 +19,7 @@ COMMANDS = {
     "open": ("tracetui.cli.open", "open_command", "Open a trace in the terminal viewer."),
     "demo": ("tracetui.cli.open", "demo_command", "Open a bundled sample trace."),
     "capture": ("tracetui.cli.capture", "capture_command", "Profile a workload, then open what came out."),
+    "serve": ("tracetui.cli.serve", "serve_command", "Show a trace in a browser."),
     "table": ("tracetui.cli.tables", "table_command", "Print the averages table, as PyTorch does."),
     "gaps": ("tracetui.cli.tables", "gaps_command", "Print the stretches in which a GPU stood idle."),
     "summary": ("tracetui.cli.tables", "summary_command", "Print what is in a trace and where to look."),
@@ -40,7 +41,7 @@ COMMANDS = {
         "Print the script for Tab completion in bash, zsh or fish.",
     ),
 }
-VIEWERS = ("open", "demo", "capture")
+VIEWERS = ("open", "demo", "capture", "serve")
 """The commands that open the viewer."""
 
 

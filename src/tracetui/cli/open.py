@@ -61,7 +61,9 @@ def open_trace(path: str, theme: str | None = None, ascii: bool = False) -> None
     if os.path.isdir(path):
         _open_folder(path, theme, ascii)
         return
-    if not sys.stdout.isatty():
+    from tracetui.session.state import served
+
+    if not sys.stdout.isatty() and not served():
         print_summary(path, ascii)
         return
     if path == "-" and sys.stdin.isatty():
@@ -92,7 +94,7 @@ def _open_folder(folder: str, theme: str | None, ascii: bool) -> None:
     if not found:
         fail(f"{folder}: no traces of torch.profiler in this folder (.json, .json.gz, .json.zst)")
     if sys.stdout.isatty() and sys.stdin.isatty():
-        start(theme, ascii, found)
+        start(theme, ascii, folder)
     else:
         emit("\n".join(_listing(found)))
 
@@ -110,11 +112,11 @@ def _listing(found: list[Found]) -> list[str]:
     return [*lines, "", f"To open one: tracetui {plain(shlex.quote(str(found[0].path)))}"]
 
 
-def start(theme: str | None = None, ascii: bool = False, found: list[Found] | None = None) -> None:
-    """`tracetui` alone: a recent trace, a capture or a sample. With `found`: one of these traces."""
+def start(theme: str | None = None, ascii: bool = False, folder: str = "") -> None:
+    """`tracetui` alone: a recent trace, a capture or a sample. With `folder`: the traces in it."""
     from tracetui.tui.app import TracetuiApp
 
-    app = TracetuiApp(settings=_settings(theme, ascii), found=found)
+    app = TracetuiApp(settings=_settings(theme, ascii), folder=folder)
     app.run()
     _leave(app.return_code)
 

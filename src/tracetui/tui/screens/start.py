@@ -17,6 +17,7 @@ from textual.widget import Widget
 from tracetui import __version__
 from tracetui.cells import cell, middle
 from tracetui.safe_text import plain
+from tracetui.session.folder import Found, traces_in
 from tracetui.session.paths import typed_path
 from tracetui.session.recent import Recent, ago, recent_traces
 from tracetui.session.samples import ABOUT, samples
@@ -28,7 +29,6 @@ from tracetui.tui.tables.view import TableView
 from tracetui.units import size
 
 if TYPE_CHECKING:
-    from tracetui.session.folder import Found
     from tracetui.tui.prompt import Prompt
 
 HINTS = (
@@ -101,9 +101,11 @@ class StartScreen(Screen[None]):
 
     BINDINGS = bind("o open_file  c capture  q,ctrl+c app.quit")
 
-    def __init__(self, found: Sequence[Found] | None = None) -> None:
+    def __init__(self, folder: str = "") -> None:
+        """`folder`: list what is in it, not recent traces and samples."""
         super().__init__()
         now = time.time()
+        found = traces_in(folder) if folder else []
         self.choices = folder_choices(found, now) if found else choices(recent_traces(), samples(), now)
         self.list = TableView()
         self.footer = Footer(HINTS)
