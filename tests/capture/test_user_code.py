@@ -150,7 +150,7 @@ def test_a_script_with_too_few_steps(script: Path, options: Make) -> None:
     end = start(options(str(script), script_args=("4",))).wait()
     assert isinstance(end, Failed)
     assert end.kind == "few_steps"
-    assert "4 optimizer steps, and the recording starts after 5" in end.message
+    assert "4 optimizer steps, but recording starts after 5" in end.message
 
 
 def test_a_script_without_optimizer_is_one_step(tmp_path: Path, options: Make) -> None:

@@ -37,6 +37,15 @@ from tracetui.cli.common import check_exists, did_you_mean, emit, fail, looks
 from tracetui.cli.completion import words_or_files
 from tracetui.safe_text import plain
 
+TITLES = {
+    "batch": "Batch size",
+    "seq": "Tokens per sequence",
+    "dim": "Width of the model",
+    "heads": "Attention heads",
+    "hidden": "Width inside the MLP",
+}
+"""What `--help` says of options that mean something slightly different to each workload."""
+
 
 def _flags(workload: Workload) -> str:
     words = []
@@ -61,15 +70,17 @@ def workload_options() -> list[click.Parameter]:
     """A click option for each option of any workload; whether the workload has it is checked later."""
     owners: dict[str, list[str]] = {}
     choices: dict[str, list[str]] = {}
+    titles = dict(TITLES)
     for workload in WORKLOADS.values():
         for p in workload.params:
             owners.setdefault(p.name, []).append(workload.name)
             choices.setdefault(p.name, []).extend(p.choices)
+            titles.setdefault(p.name, p.help[:1].upper() + p.help[1:])
     return [
         click.Option(
             ["--" + name.replace("_", "-"), name],
             type=click.Choice(list(dict.fromkeys(choices[name]))) if choices[name] else int,
-            help=f"Of {', '.join(names)}.",
+            help=f"{titles[name]} ({', '.join(names)}).",
         )
         for name, names in owners.items()
     ]
@@ -98,7 +109,7 @@ def common_option(o: Option) -> click.Parameter:
     metavar="TARGET [-- SCRIPT_ARGS]...",
     shell_complete=lambda ctx, param, typed: words_or_files(WORKLOADS, typed),
 )
-@click.option("--open/--no-open", "open_app", default=True, help="Open the app afterwards, on a terminal.")
+@click.option("--open/--no-open", "open_app", default=True, help="Open the trace afterwards (on a terminal).")
 @looks
 def capture_command(
     words: tuple[str, ...], open_app: bool, theme: str | None, ascii: bool, **given: Any
@@ -121,9 +132,7 @@ def capture_command(
     params = {name: value for name in names if (value := given.pop(name)) is not None}
     try:
         if not words:
-            raise OptionError(
-                f"what to capture? One of {', '.join(WORKLOADS)}, module:function or a script.py"
-            )
+            raise OptionError(f"name what to capture: {', '.join(WORKLOADS)}, module:function or a script.py")
         if words[0].endswith(".py"):
             check_exists(words[0], 2)
         options = CaptureOptions(target=words[0], params=params, script_args=words[1:], **given)
@@ -156,7 +165,7 @@ def _capture(options: CaptureOptions) -> CaptureResult:
         except Stopped as stop:
             capture.cancel()
             capture.wait()
-            fail("the capture was canceled, no file was written", 128 + stop.signal)
+            fail("capture canceled; no file was written", 128 + stop.signal)
     if not isinstance(end, Done):
         _give_up(options, end)
     return end.result
@@ -164,7 +173,7 @@ def _capture(options: CaptureOptions) -> CaptureResult:
 
 def _give_up(options: CaptureOptions, end: Failed | Cancelled) -> NoReturn:
     if isinstance(end, Cancelled):
-        fail("the capture was canceled, no file was written")
+        fail("capture canceled; no file was written")
     if options.kind == "workload":  # the output of user code has been shown already
         for line in end.tail:
             click.echo("  " + line, err=True)

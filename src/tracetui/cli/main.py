@@ -18,23 +18,27 @@ COMMANDS = {
     # command: (module, attribute, one line for --help)
     "open": ("tracetui.cli.open", "open_command", "Open a trace in the terminal viewer."),
     "demo": ("tracetui.cli.open", "demo_command", "Open a bundled sample trace."),
-    "capture": ("tracetui.cli.capture", "capture_command", "Profile a workload, then open what came out."),
+    "capture": (
+        "tracetui.cli.capture",
+        "capture_command",
+        "Profile a workload or your code.",
+    ),
     "serve": ("tracetui.cli.serve", "serve_command", "Show a trace in a browser."),
     "table": ("tracetui.cli.tables", "table_command", "Print the averages table, as PyTorch does."),
-    "gaps": ("tracetui.cli.tables", "gaps_command", "Print the stretches in which a GPU stood idle."),
+    "gaps": ("tracetui.cli.tables", "gaps_command", "Print the gaps: when a GPU was idle, and why."),
     "summary": ("tracetui.cli.tables", "summary_command", "Print what is in a trace and where to look."),
-    "steps": ("tracetui.cli.tables", "steps_command", "Print one row per step of a trace."),
+    "steps": ("tracetui.cli.tables", "steps_command", "Print one row per step."),
     "findings": (
         "tracetui.cli.tables",
         "findings_command",
-        "Print what to notice in a trace, and what to try.",
+        "Print what to notice, and what to try.",
     ),
     "efficiency": (
         "tracetui.cli.efficiency",
         "efficiency_command",
-        "Print achieved TFLOP/s and GB/s, and their share of the peak.",
+        "Print achieved TFLOP/s and GB/s as a share of the peak.",
     ),
-    "check": ("tracetui.cli.check", "check_command", "Say what is wrong with a file; write a clean one."),
+    "check": ("tracetui.cli.check", "check_command", "Report what is wrong with a file; write a clean copy."),
     "completion": (
         "tracetui.cli.completion",
         "completion_command",

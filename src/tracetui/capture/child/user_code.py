@@ -127,7 +127,7 @@ class ScriptRecorder:
         if self.prof is None or self.seen <= first:
             raise Failure(
                 "few_steps",
-                f"the script made {self.seen} optimizer steps, and the recording starts after {first}: "
+                f"the script made {self.seen} optimizer steps, but recording starts after {first}: "
                 "try --no-warmup, a smaller --wait, or more steps",
             )
         recorded = self.seen - first
