@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shlex
 import signal
 import socket
@@ -147,6 +148,12 @@ async def test_a_viewer_sees_the_trace_and_nothing_else(port: int) -> None:
         status, text = await page(Host="localhost:1234")
         assert status == 200
         assert 'data-session-websocket-url="ws://localhost:1234/ws"' in text
+        assert 'src="http://localhost:1234/static/js/textual.js"' in text
+        assert "googleapis" not in text
+        font = re.search(r'url\("(/static/fonts/[^"]+)"\)', text)
+        assert font is not None
+        async with session.get(url + font[1]) as answer:
+            assert answer.status == 200
         assert (await page(Host="evil.example"))[0] == 403
         with pytest.raises(aiohttp.WSServerHandshakeError):
             await session.ws_connect(f"{url}/ws", headers={"Origin": "http://evil.example"})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -31,6 +32,13 @@ MOST_VIEWERS = 40
 """At a time, as each is a process that holds the trace."""
 VIEWER = "import sys; sys.path[:] = filter(None, sys.path); from tracetui.cli import main; main()"
 """What a viewer's process runs: like the command, it imports nothing from the working directory."""
+
+FONT_OF_ANOTHER_SITE = re.compile(r"<link[^>]*//fonts\.googleapis\.com[^>]*>")
+"""In textual-serve's page: it would tell another site of every view, and stall where there is no network."""
+BUNDLED_FONT = (
+    '<style>@font-face { font-family: "Roboto Mono"; '
+    'src: url("/static/fonts/RobotoMono-VariableFont_wght.ttf"); }</style>'
+)
 
 
 @click.command("serve")
@@ -111,7 +119,9 @@ def make_server(command: Sequence[str], host: str, port: int, title: str) -> Ser
             check(request)
             # As the browser knows us: through a tunnel, or by another name of this machine.
             self.public_url = f"{request.scheme}://{request.host}"
-            return await super().handle_index(request)
+            page: web.Response = await super().handle_index(request)
+            page.text = FONT_OF_ANOTHER_SITE.sub(BUNDLED_FONT, page.text or "")
+            return page
 
         async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
             check(request)
