@@ -79,6 +79,14 @@ def test_a_folder_is_listed(folder: Path) -> None:
     assert how == f"To open one: tracetui {folder / 'new.json'}"
 
 
+def test_names_in_a_folder_are_shown_harmlessly(folder: Path) -> None:
+    shutil.copy(folder / "new.json", folder / "a\x1b[31m; rm x\n.json")
+    result = run(str(folder))
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) == 5
+    assert "\x1b" not in result.stdout
+
+
 def test_a_folder_without_traces_is_an_error(tmp_path: Path) -> None:
     result = run(str(tmp_path))
     assert (result.exit_code, result.stdout) == (1, "")

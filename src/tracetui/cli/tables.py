@@ -10,6 +10,7 @@ import click
 
 from tracetui.cli.common import command_errors, emit, load_or_exit, trace_argument
 from tracetui.cli.scopes import duration_callback, limits_callback, parse_scope, scope_option
+from tracetui.units import plural
 
 if TYPE_CHECKING:
     from tracetui.tables.lines import Line
@@ -156,7 +157,7 @@ def table_command(
     if chosen_format() == "text" and group in UNGROUPED and not any(table.groups):
         click.echo(UNGROUPED[group], err=True)
     if chosen_format() == "text" and table.left_out:
-        click.echo(f"left out: {table.left_out:,} slices with impossible times", err=True)
+        click.echo(f"left out: {plural(table.left_out, 'slice')} with impossible times", err=True)
 
 
 @click.command("gaps")
