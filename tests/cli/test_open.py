@@ -70,7 +70,7 @@ def test_wrong_usage_is_exit_code_2() -> None:
 def test_how_it_looks_is_no_matter_of_commands_that_print(option: list[str]) -> None:
     result = CliRunner().invoke(main, [*option, "table", str(LLAMA)])
     assert result.exit_code == 2
-    assert f"{option[0]} goes after open or demo" in result.stderr
+    assert f"{option[0]} is only for the viewer" in result.stderr
 
 
 def test_without_a_command_it_can_be_told_how_to_look() -> None:

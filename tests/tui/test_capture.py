@@ -94,7 +94,7 @@ def test_another_target_keeps_the_options_that_it_has() -> None:
 def test_every_option_that_has_a_label_is_in_the_form() -> None:
     labels = [f.label or f.name for f in form_fields(CaptureOptions("linear"))]
     assert ", ".join(labels) == (
-        "workload, batch, in_dim, out_dim, dtype, compile, mode, warm-up, device, wait, throw away, active, "
+        "workload, batch, in_dim, out_dim, dtype, compile, mode, warm-up, device, wait, discard, active, "
         "shapes, memory, stacks, flops, seed, output, gzip, python"
     )
 
