@@ -58,6 +58,7 @@ le Compares for "less or equal": one truth value per element.
 leaky_relu The leaky ReLU activation.
 lerp_ Moves each element part of the way to another tensor.
 log Takes the logarithm of each element.
+log2 Takes the logarithm to the base of 2 of each element.
 logical_and Combines truth values with "and".
 logical_not Negates truth values.
 logical_or Combines truth values with "or".
@@ -129,6 +130,7 @@ t Transposes a matrix by swapping its two strides: no element moves.
 transpose Swaps two dimensions by swapping their strides: no element moves.
 unbind Divides a tensor into its slices along a dimension.
 unflatten Divides a dimension into several.
+unflatten_dense_tensors Takes tensors out of one that flatten_dense_tensors made.
 unfold Makes a view of sliding windows.
 unsqueeze Adds a dimension of size 1.
 view Gives a tensor other dimensions; its elements have to lie in order for that.
@@ -172,6 +174,8 @@ dropout Sets random elements to zero while training, and scales the rest; in eva
 einsum A sum of products in Einstein's notation, by views and bmm.
 gather_backward The gradient of gather: zeros, and a scatter_add_.
 linalg_norm A norm; it calls linalg_vector_norm or matrix ops.
+flatten_dense_tensors Joins tensors into one of a single dimension, by view and cat.
+log_sigmoid The logarithm of the sigmoid; it calls log_sigmoid_forward.
 max_pool2d Takes the maximum over areas of an image; it calls max_pool2d_with_indices.
 nll_loss The negative log-likelihood loss; it calls nll_loss_forward.
 nll_loss_nd The negative log-likelihood loss for inputs of any dimension; it calls nll_loss.
@@ -189,6 +193,7 @@ softmax A softmax; it calls _softmax.
 square Multiplies each element by itself; it calls pow.
 stack Joins tensors along a new dimension; it calls cat.
 to Moves or converts a tensor if it has to, by _to_copy; otherwise it returns the tensor as it is.
+type_as Converts a tensor to the type of another one, by to.
 zero_ Sets every element to zero; on a GPU by fill_.
 zeros Makes a tensor of zeros, by empty and zero_.
 zeros_like Makes a tensor of zeros like another.
@@ -220,6 +225,7 @@ argmin Finds the index of the smallest element.
 cumsum Running sums along a dimension.
 linalg_vector_norm The norm of a vector, as gradient clipping needs it.
 max Takes the largest element.
+max_pool2d_with_indices Takes the maximum over areas of an image, and notes where it was.
 mean Takes the mean, of all or along dimensions.
 min Takes the smallest element.
 native_layer_norm Normalizes rows by mean and variance.
@@ -407,6 +413,11 @@ _FAMILIES = _families(
     (
         r"triton_",
         "Launches a Triton kernel. It was written by hand, or by a compiler that names it so.",
+    ),
+    (
+        r"torch::autograd::CppNode<",
+        "A node of the backward pass, written in C++ by a library. It computes the gradients of its op's "
+        "inputs.",
     ),
     (
         r"c10d::(\w{1,80})",
