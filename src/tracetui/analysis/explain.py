@@ -73,9 +73,7 @@ def explain(trace: Trace, i: int, own: I64 | None = None) -> Explanation:
 
 def _runtime(trace: Trace, i: int) -> Parts:
     name = trace.name_of(i)
-    what = [
-        runtime_call(name) or "A call of the device's runtime or driver, which this tool has no words for."
-    ]
+    what = [runtime_call(name) or "A call to the device's runtime or driver that this tool does not know."]
     if _closes(trace, i):
         what.append("It is the last call in the recording: torch.profiler waits like this before it stops.")
     facts: list[tuple[str, str]] = []

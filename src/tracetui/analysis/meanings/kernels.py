@@ -9,7 +9,8 @@ from tracetui.analysis.kernels.model import KernelName
 _MEMORY_BOUND = "Its time is that of reading and writing memory."
 KINDS = {
     "memcpy": "A copy.",
-    "memset": "Memory of the device is set to a value, mostly zero. A small one costs more to launch than to run.",
+    "memset": "Memory of the device is set to a value, mostly zero. A small one costs more to launch than "
+    "to run.",
     "gemm": "A matrix product. A large one is bound by arithmetic, a small one by its launch or by too few "
     "blocks to fill the device.",
     "conv": "A convolution. A large one is bound by arithmetic, as a matrix product is.",

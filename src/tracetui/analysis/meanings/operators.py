@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 ONE_KERNEL = "On a GPU it is one kernel; memory traffic sets its time, for small tensors the launch."
-VIEW = "It makes a new view of the same memory, other sizes and strides: metadata only."
+VIEW = "It makes a new view of the same memory with other sizes and strides: metadata only."
 IN_PLACE = (
-    "In place: the result overwrites the input, so it takes no new memory, and autograd raises an error if "
+    "In place: the result overwrites the input, so it takes no new memory; autograd raises an error if "
     "it still needs the old values."
 )
 VIEW_IN_PLACE = "In place: it changes the tensor's own sizes and strides, metadata only."
-CALLS = "It launches nothing itself: the work is in the ops it calls."
+CALLS = "It launches nothing itself; the ops it calls do the work."
 PRODUCT = (
     "On a GPU the library (cuBLAS on NVIDIA) picks a kernel by shape, type and layout; arithmetic sets the "
     "time of a large product, the launch that of a tiny one."
@@ -53,6 +53,7 @@ index_put_ Writes elements to the places that indices give, as x[i] = y does.
 index_select Picks whole rows by an index, as an embedding does.
 isfinite Tells for each element whether it is finite.
 isinf Tells for each element whether it is infinite.
+isneginf Tells for each element whether it is minus infinity.
 isnan Tells for each element whether it is not a number.
 le Compares for "less or equal": one truth value per element.
 leaky_relu The leaky ReLU activation.
@@ -107,7 +108,7 @@ uniform_ Fills a tensor with random numbers of the uniform distribution.
 """
 _VIEWS = """
 _reshape_alias Gives a tensor other dimensions, for reshape.
-_unsafe_view Gives a result that nothing else refers to other dimensions, as matmul does.
+_unsafe_view Gives a fresh result other dimensions, as matmul does at its end.
 alias Makes a second tensor over the same memory.
 as_strided Makes a view with the sizes and strides that it is given; other views are built on it.
 chunk Divides a tensor into equal parts along a dimension.
@@ -144,7 +145,7 @@ flatten Merges dimensions into one.
 reshape Gives a tensor other dimensions.
 """
 _CALLS = """
-_safe_softmax A softmax that gives zeros, not NaN, for rows that a mask leaves nothing of; attention's math
+_safe_softmax A softmax that gives zeros, not NaN, for rows that are masked out completely; attention's math
     backend uses it.
 _scaled_dot_product_attention_math Attention in single ops, the math backend: products, mask and softmax as
     kernels of their own, and the scores are written to memory.
@@ -431,8 +432,8 @@ _FAMILIES = _families(
     ),
     (
         r"\w{1,80}Function\Z",
-        "The forward of a torch.autograd.Function: Python code with a backward of its own. Called outside "
-        "torch.compile, it pays for no guards.",
+        "The forward of a torch.autograd.Function: Python code with a backward of its own. Outside "
+        "torch.compile there are no guards to pay for.",
     ),
 )
 
