@@ -8,6 +8,7 @@ import numpy as np
 
 from tracetui.analysis import causes
 from tracetui.analysis.chain import Chain, launch_chain, launched_by
+from tracetui.analysis.compositions import PARTS, rms_norm
 from tracetui.analysis.explain_device import Parts, compared, explain_device_event
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.gaps import busy_union
@@ -177,6 +178,11 @@ def _more(trace: Trace, i: int, name: str) -> list[str]:
     if name == "aten::scaled_dot_product_attention":
         inner = (operators.backend(trace.name_of(int(child))) for child in trace.children(i))
         return [f"Here it chose the backend {found}." for found in inner if found][:1]
+    if name in PARTS and len(parts := rms_norm(trace, i)):
+        events = sum(np.count_nonzero(trace.kind[launched_by(trace, int(op))] == Kind.KERNEL) for op in parts)
+        names = ", ".join(trace.name_of(int(op)).removeprefix("aten::") for op in parts)
+        launched = f", which launch {plural(events, 'kernel')}" if events else ""
+        return [f"Here it is part of an RMSNorm in single ops: {names}{launched}."]
     if name == "aten::addmm":
         return _where_added(trace, i)
     if operators.operator(name) is None and trace.kind[i] == Kind.ANNOTATION:
