@@ -179,7 +179,8 @@ def _more(trace: Trace, i: int, name: str) -> list[str]:
         inner = (operators.backend(trace.name_of(int(child))) for child in trace.children(i))
         return [f"Here it chose the backend {found}." for found in inner if found][:1]
     if name in PARTS and len(parts := rms_norm(trace, i)):
-        events = sum(np.count_nonzero(trace.kind[launched_by(trace, int(op))] == Kind.KERNEL) for op in parts)
+        launched_kinds = [trace.kind[launched_by(trace, int(op))] for op in parts]
+        events = sum(int(np.count_nonzero(kinds == Kind.KERNEL)) for kinds in launched_kinds)
         names = ", ".join(trace.name_of(int(op)).removeprefix("aten::") for op in parts)
         launched = f", which launch {plural(events, 'kernel')}" if events else ""
         return [f"Here it is part of an RMSNorm in single ops: {names}{launched}."]
