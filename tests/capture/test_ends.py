@@ -66,7 +66,7 @@ def test_a_signal_ends_everything(sleeper: str, tmp_path: Path, number: signal.S
     process.send_signal(number)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 128 + number
-    assert err.splitlines()[-1] == "tracetui: the capture was canceled, no file was written"
+    assert err.splitlines()[-1] == "tracetui: capture canceled; no file was written"
     assert out == ""
     assert not any(map(alive, pids))
     assert not (tmp_path / "traces").exists()
@@ -227,7 +227,8 @@ def test_no_torch(options: Make, tmp_path: Path, wrapped_python: Callable[[str],
 
 
 def test_no_torch_here(options: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.capture.process.find_spec", lambda name: None)
+    monkeypatch.setattr("tracetui.capture.interpreter.find_spec", lambda name: None)
+    monkeypatch.setattr("tracetui.capture.interpreter.active_pythons", lambda: iter(()))
     end = start(options()).wait()
     assert isinstance(end, Failed)
     assert end.kind == "no_torch"

@@ -133,6 +133,8 @@ WRONG = [
     ("summary", "--fail-under", "{}=0.5", "TRACE"),
     ("steps", "--annotation", "{}", "--scope", "step:1", "TRACE"),
     ("demo", "{}"),
+    ("completion", "{}"),
+    ("serve", "/none/{}"),
     ("capture", "{}"),
     ("capture", "mlp", "--device", "{}"),
     ("capture", "mlp", "--dtype", "{}"),

@@ -16,6 +16,7 @@ from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.screens.sheet import Sheet
 from tracetui.tui.screens.trace import TraceScreen
+from tracetui.tui.settings import Settings
 
 __all__ = ["until"]
 
@@ -56,11 +57,11 @@ def small() -> Trace:
     return loaded("matmul_add_64_cold_eager")
 
 
-def app_of(path: Path | str) -> TracetuiApp:
-    """The app on a trace that is loaded already."""
+def app_of(path: Path | str, pane: str = "ops") -> TracetuiApp:
+    """The app on a trace that is loaded already, with a pane open."""
     task = LoadTask(path).start()
     assert task.finished.wait(30)
-    return TracetuiApp(task)
+    return TracetuiApp(task, Settings(pane=pane))
 
 
 def screen_of(app: TracetuiApp) -> TraceScreen:

@@ -94,7 +94,7 @@ def test_another_target_keeps_the_options_that_it_has() -> None:
 def test_every_option_that_has_a_label_is_in_the_form() -> None:
     labels = [f.label or f.name for f in form_fields(CaptureOptions("linear"))]
     assert ", ".join(labels) == (
-        "workload, batch, in_dim, out_dim, dtype, compile, mode, warm-up, device, wait, throw away, active, "
+        "workload, batch, in_dim, out_dim, dtype, compile, mode, warm-up, device, wait, discard, active, "
         "shapes, memory, stacks, flops, seed, output, gzip, python"
     )
 
@@ -277,7 +277,7 @@ async def test_a_capture_on_the_cpu_opens_and_t_goes_back(
         captured = screen_of(app)
         assert (tmp_path / "traces" / "matmul_add").is_dir()
         assert any("aten::matmul" in name for name in captured.trace.names)
-        await until(pilot, lambda: "no GPU lane" in text(app))
+        await until(pilot, lambda: "CPU only" in text(app))
         await pilot.press("t")
         await until(pilot, lambda: app.screen is first)
         assert "trace 1 of 2" in first.footer.message

@@ -38,7 +38,7 @@ async def test_a_range_narrows_averages_and_gaps_and_escape_widens_them_again(ll
         assert pane.averages.names == expected.names
         assert pane.averages.self_device.tolist() == expected.self_device.tolist()
         await until(pilot, lambda: "range of 64." in pane.note and "GPU busy" in pane.note)
-        await pilot.press("3")
+        await pilot.press("6")
         gaps = screen.area.open
         assert isinstance(gaps, GapsPane)
         await until(pilot, lambda: "in the range: idle" in gaps.note)

@@ -139,9 +139,9 @@ class Walk:
         """Centre the view on a time. `jump`: add the old view to the history."""
         self.go(moves.look(self.scene, viewport.centre(self.view, time_ns)), jump=jump)
 
-    def scroll_lanes(self, lines: int) -> None:
-        """Scroll the lanes; positive: down."""
-        self.go(moves.scrolled(self.scene, self.scene.top + lines, self.height))
+    def scroll_lanes(self, lines: int, *, docked: bool = False) -> None:
+        """Scroll the lanes; positive: down. `docked`: those of the devices."""
+        self.go(moves.scrolled_by(self.scene, lines, self.height, docked=docked))
 
     def reveal(self, slice_index: int, *, closer: bool = True) -> None:
         """Bring a slice of the active recording into view: pan, scroll and unfold as little as possible.

@@ -74,6 +74,14 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
             "forward ↔ backward op",
         ),
         ("explain", "e", "explain", "explain the selected event or gap", "explain the selection"),
+        (
+            "part_next",
+            "h",
+            "part(1)",
+            "next part of a step's time, and an example",
+            "parts of a step's time",
+        ),
+        ("part_previous", "H", "part(-1)", "previous part of a step's time", DITTO),
         ("clear", "escape", "clear", "clear search, range, scope, selection", "clear one thing at a time"),
     ),
     "Finding": (
@@ -113,7 +121,7 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
         ("pane_lower", "minus", "pane_size(-3)", "pane: lower", DITTO),
         ("pane_maximise", "v", "pane_maximise", "pane: full screen, and back"),
         ("pane_side", "V", "pane_side", "pane: beside the timeline, or below", "pane: beside, or below"),
-        ("group", "b", "group", "averages by name, shape, op, ...", "group the averages"),
+        ("group", "b", "group", "ops, kernels: by name, shape, module", "group ops, kernels"),
         ("filter", "F", "filter", "filter the table"),
     ),
     "Lanes": (
@@ -162,6 +170,7 @@ HINTS: tuple[tuple[str, str, str], ...] = (
     ("q", "quit", "quit"),
     ("/", "search", "search"),
     ("g", "gap", "gap_next"),
+    ("h", "time by part", "part_next"),
     (f"1-{len(panes.PANES)}", "panes", ""),
     ("f", "fit", "centre"),
     ("0", "all", "fit"),

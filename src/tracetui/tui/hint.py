@@ -13,7 +13,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.cells import cell
-from tracetui.session.state import state_folder
+from tracetui.session.state import served, state_folder
 from tracetui.tui.panes import PANES
 
 LINES = (
@@ -51,6 +51,8 @@ def wanted(folder: Path | None = None) -> bool:
 
 def remember_seen(folder: Path | None = None) -> None:
     """Never show the hint again."""
+    if served():
+        return
     with suppress(OSError):
         file = seen_file(folder)
         file.parent.mkdir(parents=True, exist_ok=True)

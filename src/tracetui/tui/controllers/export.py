@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from functools import partial
 
@@ -37,7 +38,8 @@ class ExportKeys:
         self.prompts.ask(Question("export to:", self._exported, name, keys=kinds, wrong=write))
 
     def _exported(self, path: str) -> None:
-        self.host.say(f"wrote {plain(str(typed_path(path)))}")
+        verb = "downloading" if getattr(self.host.screen.app, "served", False) else "wrote"
+        self.host.say(f"{verb} {plain(str(typed_path(path)))}")
 
     def _export(self, path: str, picture: Sequence[Strip]) -> str:
         """Write the file. Returns the error, or ""."""
@@ -50,7 +52,11 @@ class ExportKeys:
                 raise ExportError(f"{NO_TABLE}; the picture goes into .svg or .txt")
             else:
                 text = table_text(pane.table, pane.order, ending)
-            write_new(path, text)
+            app = self.host.screen.app
+            if getattr(app, "served", False):  # the file goes to whoever looks at the page
+                app.deliver_text(io.StringIO(text), save_filename=typed_path(path).name)
+            else:
+                write_new(path, text)
         except ExportError as error:
             return plain(str(error))
         return ""

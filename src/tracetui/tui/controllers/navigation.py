@@ -77,8 +77,8 @@ class Navigation:
         def find() -> None:
             session.active.results.gaps()
             self.host.from_thread(draw)
-            session.active.results.causes()  # so that they are ready when the user looks at a gap
-            self.host.from_thread(session.walk.on_change)  # or already does
+            session.active.results.causes()
+            self.host.from_thread(draw)
 
         def draw() -> None:
             self.host.area.tabs.set_count("gaps", f"{session.draw_gaps():,}")
@@ -94,11 +94,11 @@ class Navigation:
         self.gaps.toggle_order()
         self.host.say(f"g and G go through the gaps {self.gaps.order_text}")
 
-    def show(self, gap: int, of: int | None = None) -> None:
-        """Highlight a gap of a recording (None: the active one), and say its cause."""
-        said = self.gaps.show(gap, of)
+    def show(self, gap: int, of: int | None = None, said: str = "") -> None:
+        """Highlight a gap of a recording (None: the active one), and say its cause, or `said`."""
+        cause = self.gaps.show(gap, of)
         self._update_panes()
-        self.host.say(said)
+        self.host.say(said or cause)
 
     def _update_panes(self) -> None:
         """Show the gap in the panes."""

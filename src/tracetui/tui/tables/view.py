@@ -167,7 +167,12 @@ class TableView(DeltaLines, can_focus=True):
     @property
     def page(self) -> int:
         """How many rows fit on the screen."""
-        return max(0, self.size.height - self.HEADER)
+        return max(0, self.size.height - self.HEADER - self._foot)
+
+    @property
+    def _foot(self) -> int:
+        """Lines below the rows: one for totals, where there are some and room for them."""
+        return int(self.table is not None and bool(self.table.foot) and self.size.height >= self.HEADER + 3)
 
     def _to(self, at: int, tell: bool = True) -> None:
         at = max(0, min(at, len(self.order) - 1))
@@ -218,7 +223,7 @@ class TableView(DeltaLines, can_focus=True):
                 self.sort_by(key)
             return
         at = self.top + event.y - self.HEADER
-        if at < len(self.order):
+        if at < min(len(self.order), self.top + self.page):
             self._to(at)
             if event.chain > 1:
                 self.action_choose()
@@ -278,6 +283,8 @@ class TableView(DeltaLines, can_focus=True):
         if not len(self.order):
             nothing = f"no row contains “{self.needle}”" if self.needle else self.table.empty
             return drawing.message(nothing, y - self.HEADER, width, style("table--dim")) or self._blank()
+        if self._foot and y == self.size.height - 1:
+            return drawing.foot(self.table, self._columns(), self._chip, width, style("table--header"))
         at = self.top + y - self.HEADER
         if at >= len(self.order):
             return self._blank()
