@@ -17,7 +17,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.cells import clauses, middle
-from tracetui.session.walk import Place, Walk
+from tracetui.session.walk import Place, Walk, nothing
 from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
@@ -203,13 +203,19 @@ class WalkingSheet(Sheet[ScreenResultType]):
         self._place = walk.place()
 
     def visit(self, go: Callable[[], object] | None) -> None:
-        """Show another place: what `go` goes to from where one was; None: where one was."""
-        if self._place is not None:
-            self.walk.return_to(self._place)
-        if go is not None:
-            go()
-        elif self.walk.selected is not None and self.walk.scene.gap is None:
-            self.walk.reveal(self.walk.selected, closer=False)  # there are fewer lines now
+        """Show another place: what `go` goes to from where one was; None: where one was. The panes do not
+        follow."""
+        walk = self.walk
+        told, walk.on_select = walk.on_select, nothing
+        try:
+            if self._place is not None:
+                walk.return_to(self._place)
+            if go is not None:
+                go()
+            elif walk.selected is not None and walk.scene.gap is None:
+                walk.reveal(walk.selected, closer=False)  # there are fewer lines now
+        finally:
+            walk.on_select = told
 
 
 class Rows(TableView):
