@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from textual._compositor import CompositorUpdate
 from textual.pilot import Pilot
 
 from tracetui.analysis.causes import CAUSES
+from tracetui.session.folder import traces_in
 from tracetui.session.marks import mark_on
 from tracetui.session.recent import remember
 from tracetui.session.samples import samples
@@ -380,13 +382,18 @@ async def test_the_samples_are_in_view_on_the_first_screen_however_many_traces_w
 
 
 async def test_the_first_screen_begins_with_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "one.json").write_text("{}")
-    app = TracetuiApp(folder=f"{tmp_path}/")
-    async with app.run_test(size=SMALL) as pilot:
-        await until(pilot, lambda: "one.json" in text(app))
-        assert "matmul_add" not in text(app)
-        await pilot.press("escape")
-        await until(pilot, lambda: "matmul_add" in text(app))
+    inner = tmp_path / "monday"
+    inner.mkdir()
+    (inner / "one.json.gz").write_bytes(MLP.read_bytes())
+    (tmp_path / "two.json.gz").write_bytes(MLP.read_bytes())
+    os.utime(tmp_path / "two.json.gz", (1e9, 1e9))
+    app = TracetuiApp(found=traces_in(tmp_path))
+    async with app.run_test(size=(200, 50)) as pilot:
+        await pilot.pause()
+        first = text(app).split("\n")[2]
+        assert first.split()[:2] == ["▸trace", "monday/one.json.gz"]
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen))
 
 
 # The glossary
