@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tracetui import trace
+from tracetui.trace import Trace, load
 
 # Else every process that a test starts compiles all that it imports, and every worker all tests, each time.
 sys.dont_write_bytecode = False
@@ -29,3 +34,21 @@ def wild() -> Path:
     if not folder.is_dir():
         pytest.skip(f"traces of other tools, under their own licences, are not in {folder}")
     return folder
+
+
+@lru_cache(maxsize=12)
+def _loaded(path: str, written_ns: int, size: int) -> Trace:
+    return load(path)
+
+
+@pytest.fixture
+def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands and the app take a file that has been read before as it was: for tests of what they show."""
+
+    def load_once(path: str | Path, *args: Any, **options: Any) -> Trace:
+        if args[1:] or options or not os.path.isfile(path):
+            return load(path, *args, **options)
+        status = os.stat(path)
+        return _loaded(str(path), status.st_mtime_ns, status.st_size)
+
+    monkeypatch.setattr(trace, "load", load_once)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.capture.conftest import warm_start
 from tests.driver import drive, until
 
 from tracetui.trace import Trace, load
@@ -16,7 +17,7 @@ from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.screens.trace import TraceScreen
 
-__all__ = ["until"]
+__all__ = ["until", "warm_start"]
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 
@@ -27,7 +28,7 @@ def loaded(name: str) -> Trace:
 
 
 @pytest.fixture(autouse=True)
-def driven(monkeypatch: pytest.MonkeyPatch) -> None:
+def driven(monkeypatch: pytest.MonkeyPatch, read_once: None) -> None:
     """Pilot does not sleep, and frames are drawn at once, wherever the tests are run from."""
     drive(monkeypatch)
     for name in ("SSH_CONNECTION", "SSH_TTY"):
