@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from functools import lru_cache
@@ -17,9 +18,18 @@ from tracetui.trace import Trace, load
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# The tests' own reading of large files makes millions of objects, among which there is no garbage.
+gc.set_threshold(20_000, 20, 50)
+
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "sample_traces"
 COLLECTION = ROOT.parent / "shared" / "traces"
+
+
+def pytest_collection_finish() -> None:
+    """What is there now stays: the collector need not look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
