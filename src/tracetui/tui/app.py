@@ -36,6 +36,7 @@ class TracetuiApp(App):
     """A drag selects a stretch of time, never the text of a label."""
 
     def __init__(self, task: LoadTask | None = None, settings: Settings | None = None) -> None:
+        self._themed = False
         super().__init__()
         self.traces: list[TraceScreen] = []
         """The traces opened so far, each in its own mode."""
@@ -48,6 +49,7 @@ class TracetuiApp(App):
         self.actions = rebound(self.settings.keys)
         for theme in THEMES.values():
             self.register_theme(theme)
+        self._themed = True
         self.theme = self.settings.theme or default_theme()
         self.load_task = task
         self.add_mode(self.DEFAULT_MODE, self._first_screen)
@@ -57,8 +59,7 @@ class TracetuiApp(App):
     @property
     def available_themes(self) -> dict[str, Theme]:
         """Only our own themes: Textual's have no colours for the timeline."""
-        every = super().available_themes
-        return {name: theme for name, theme in every.items() if name in THEMES} or every
+        return dict(THEMES) if self._themed else super().available_themes
 
     def on_mount(self) -> None:
         if not self.is_headless:
