@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import sys
 from functools import lru_cache
@@ -24,6 +25,16 @@ gc.set_threshold(20_000, 20, 50)
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "sample_traces"
 COLLECTION = ROOT.parent / "shared" / "traces"
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """For the whole suite each worker compiles its share of the tests first, and then finds the others'."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or [Path(arg).resolve() for arg in session.config.args] != [ROOT / "tests"]:
+        return
+    number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+    for path in sorted((ROOT / "tests").glob("*/test_*.py"))[number::count]:
+        importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:
