@@ -16,8 +16,9 @@ from tracetui import trace
 from tracetui.trace import Trace, load
 
 # Else every process that a test starts compiles all that it imports, and every worker all tests, each time.
-sys.dont_write_bytecode = False
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+if os.environ.get("PYTHONDONTWRITEBYTECODE") != "never":
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # The tests' own reading of large files makes millions of objects, among which there is no garbage.
 gc.set_threshold(20_000, 20, 50)
