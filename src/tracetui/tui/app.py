@@ -51,6 +51,7 @@ class TracetuiApp(App):
         folder: str = "",
     ) -> None:
         """`folder`: without a task, list what is in it."""
+        self._themed = False
         super().__init__()
         self.folder = folder
         self.served = served()
@@ -66,6 +67,7 @@ class TracetuiApp(App):
         self.actions = tuple(a for a in every if not (self.served and a.id in NOT_SERVED))
         for theme in THEMES.values():
             self.register_theme(theme)
+        self._themed = True
         self.theme = self.settings.theme or default_theme()
         self.load_task = task
         self.add_mode(self.DEFAULT_MODE, self._first_screen)
@@ -75,8 +77,7 @@ class TracetuiApp(App):
     @property
     def available_themes(self) -> dict[str, Theme]:
         """Only our own themes: Textual's have no colours for the timeline."""
-        every = super().available_themes
-        return {name: theme for name, theme in every.items() if name in THEMES} or every
+        return dict(THEMES) if self._themed else super().available_themes
 
     def on_mount(self) -> None:
         if not self.is_headless:
