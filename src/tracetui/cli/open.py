@@ -94,7 +94,7 @@ def _open_folder(folder: str, theme: str | None, ascii: bool) -> None:
     if not found:
         fail(f"{folder}: no traces of torch.profiler in this folder (.json, .json.gz, .json.zst)")
     if sys.stdout.isatty() and sys.stdin.isatty():
-        start(theme, ascii, folder)
+        start(theme, ascii, os.path.join(folder, ""))
     else:
         emit("\n".join(_listing(found)))
 
@@ -178,9 +178,10 @@ def demo_command(name: str | None, listing: bool, theme: str | None, ascii: bool
     if not found:
         fail("this installation has no samples")
     if listing:
+        from tracetui.session.samples import ABOUT
         from tracetui.units import size
 
-        width = max(map(len, found)) + 2
+        width = max(map(len, found))
         emit(
             "\n".join(
                 f"{key:<{width}} {size(path.stat().st_size):>8}  {ABOUT.get(key, '')}".rstrip()

@@ -21,6 +21,8 @@ from tracetui.tui.textual_private import App, filters, forget_places, mode_of
 from tracetui.tui.themes import NONE, SIXTEEN, THEMES, default_theme, palette_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tracetui.capture import CaptureOptions, CaptureResult
     from tracetui.timeline.themes import Theme as Palette
     from tracetui.tui.screens.trace import TraceScreen
@@ -109,6 +111,17 @@ class TracetuiApp(App):
         from tracetui.tui.command_palette import open_palette
 
         open_palette(self, self.actions)
+
+    def action_open(self) -> None:
+        """Choose a trace to open beside those that are open."""
+        from tracetui.tui.screens.open import OpenScreen
+
+        if not isinstance(self.screen, OpenScreen):
+            self.push_screen(OpenScreen(), self._open)
+
+    def _open(self, path: Path | None) -> None:
+        if path is not None:
+            self.post_message(OpenTrace(path))
 
     def search_themes(self) -> None:
         from tracetui.tui.command_palette import ThemePalette
