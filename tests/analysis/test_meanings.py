@@ -211,6 +211,23 @@ def test_the_inputs_of_a_linear_layer() -> None:
     ]
 
 
+def test_an_rms_norm_in_single_ops(tmp_path: Path) -> None:
+    trace = recorded(SAMPLES / "llm_decode.json.gz")
+    told = "an RMSNorm in single ops: to, pow, mean, add, rsqrt, mul, to, mul, which launch 8 kernels."
+    assert told in what(trace, "^aten::rsqrt$")
+    assert told in what(trace, "^aten::mean$")
+
+    def said(*ops: str) -> bool:
+        events = [cpu(f"aten::{op}", 10 * n, 5) for n, op in enumerate(ops)]
+        return "RMSNorm in" in what(trace_of(tmp_path, *events), "^aten::mean$")
+
+    assert said("pow", "mean", "add", "rsqrt")
+    assert said("square", "mean", "add", "rsqrt", "mul")
+    assert not said("pow", "mean", "add", "sqrt")
+    assert not said("mean", "add", "rsqrt")
+    assert not said("mean")
+
+
 def test_a_view_that_copied_is_not_called_free(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, cpu("aten::reshape", 0, 20), launch(5, 1), kernel(30, 10, 1))
     assert len(launched_by(trace, 0)) == 1

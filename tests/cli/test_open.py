@@ -77,7 +77,7 @@ def test_without_a_command_it_can_be_told_how_to_look() -> None:
     terminal = Terminal("--ascii", "--theme", "light")
     terminal.read("q quit")
     assert terminal.screen().isascii()
-    assert "a workload, or your code" in terminal.screen()
+    assert "a workload or your code" in terminal.screen()
     terminal.press("q")
     assert terminal.wait() == 0
 
@@ -116,6 +116,8 @@ def test_demo_lists_its_samples() -> None:
     if not found:
         pytest.skip("this checkout has no samples yet")
     result = CliRunner().invoke(main, ["demo", "--list"])
+    assert "training: forward, backward, fused AdamW" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
     assert result.exit_code == 0
     for name in found:
         assert name in result.stdout

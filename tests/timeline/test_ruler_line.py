@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tracetui.timeline import moves
 from tracetui.timeline.frame import paint
+from tracetui.timeline.palette import Palette
 from tracetui.timeline.ruler import ticks
 from tracetui.timeline.scene import EDGE, TOP, Scene
+from tracetui.timeline.themes import DARK, PLAIN
 from tracetui.timeline.viewport import Viewport
+from tracetui.trace.model import Trace
 from tracetui.units import duration
 
 from .conftest import scene_of, trace_of
@@ -132,3 +136,24 @@ def test_a_mark_at_the_edge_has_its_label_on_the_left() -> None:
     assert line[60:] == "╷  the last step▾   "
     line = ruler(replace(scene_at(view), marks=((5_000, "a label that is far too long"),)))
     assert line[50:70] == "▾a label that i…    "
+
+
+def test_the_cursor_is_where_a_zoom_is_about(
+    make: Callable[..., Trace], make_scene: Callable[..., Scene]
+) -> None:
+    trace = make([(0, 0, 4000, "a"), (0, 1000, 500, "b")], counters=[("mem", 0, 1.0)])
+    scene = make_scene(trace, Viewport(0.0, 100.0, 40))
+    for theme in (DARK, PLAIN):
+        scene = scene.having(palette=Palette(trace, theme))
+        for one in (scene, replace(scene, selected=1), replace(scene, selected=1, instant=3050)):
+            canvas = paint(one, 8)
+            column = one.view.column(one.cursor)
+            assert column == {(-1, None): 20, (1, None): 12, (1, 3050): 30}[one.selected, one.instant]
+            lit = canvas.paper[1, one.labels : -EDGE] == theme.text
+            assert lit.nonzero()[0].tolist() == [column]
+            counter = canvas.ink[TOP + 2, one.labels : -EDGE] == theme.text
+            assert theme.plain or counter.nonzero()[0].tolist() == [column]
+            closer = moves.zoomed(one, 2, None)
+            assert abs(closer.view.column(one.cursor) - column) <= 1
+    away = replace(scene, selected=1, view=Viewport(2000.0, 100.0, 40))  # not in view: the middle
+    assert away.view.column(away.cursor) == 20

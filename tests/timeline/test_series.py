@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.timeline import series
-from tracetui.timeline.counters import cursor, values_at
+from tracetui.timeline.counters import values_at
 from tracetui.timeline.frame import paint
 from tracetui.timeline.labels import beside
 from tracetui.timeline.scene import EDGE, TOP, Scene
@@ -128,8 +128,9 @@ def test_a_counter_as_an_area(make: Make, make_scene: MakeScene) -> None:
     picture = paint(tall, 12)
     column = [" ▁▂▃▄▅▆▇█".index(picture.text(TOP + 1 + y)[scene.labels + 4]) for y in range(4)]
     assert column == [0, 0, 8, 8]  # 4 of 8
-    for one, told in ((replace(scene, selected=0), "0"), (scene, str(15 % 9))):
-        assert values_at(one.source, 0, cursor(one)) == (f"{told} of 8", f"{told}/8", told)
+    near = replace(scene, view=Viewport(0.0, 100.0, 12))
+    for one, told in ((near, str(6 % 9)), (scene, str(15 % 9)), (replace(scene, instant=400), "4")):
+        assert values_at(one.source, 0, one.cursor) == (f"{told} of 8", f"{told}/8", told)
     assert "most 8" in picture.text(TOP + 2)
 
 

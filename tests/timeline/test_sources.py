@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tracetui.timeline import moves
 from tracetui.timeline.arrangement import arranged, arrangement, now, opened, with_series
 from tracetui.timeline.canvas import Canvas
-from tracetui.timeline.counters import cursor, values_at
+from tracetui.timeline.counters import values_at
 from tracetui.timeline.frame import paint
 from tracetui.timeline.gap_cells import gap_at
 from tracetui.timeline.layout import Line, Of, lay_out
@@ -107,6 +107,7 @@ def test_a_shifted_recording_is_the_same_picture_elsewhere(
     trace = trace_of(slices, streams=[1])
     view = Viewport(0.0, float(cell), 60)
     bare = scene_of(trace, view, short=lambda _: "")
+    bare = replace(bare, layout=bare.layout.with_all(1))  # durations begin at the edge of the screen
     alone = bare.having(gaps=gaps_of(trace))
     # With the view shifted alike nothing changes but the ruler's times.
     low, high = alone.span
@@ -258,7 +259,7 @@ def test_each_has_its_heading_and_its_counters() -> None:
     assert values_at(scene.sources[1], 0, 9_999) == ("most 5", "", "")
     assert values_at(scene.sources[1], 0, 10_000)[2] == "5"
     chosen = moves.chosen(scene, 3, of=0)
-    assert (cursor(chosen), values_at(scene.sources[0], 0, cursor(chosen))[0]) == (4000, "2 of 2")
+    assert (chosen.cursor, values_at(scene.sources[0], 0, chosen.cursor)[0]) == (4500, "2 of 2")
     canvas = paint(scene, 30)
     assert canvas.text(place(scene, 1, Of.COUNTER, 0))[scene.labels :][:40].strip() == ""
     pinned = replace(scene, layout=scene.layout.toggle_pin(6))

@@ -46,7 +46,7 @@ SHEETS: dict[str, tuple[str, ...]] = {
     "Note": ("T",),
     "Commands": ("ctrl+p",),
     "Open a trace": ("ctrl+o",),
-    "Glossary": ("i",),
+    "Glossary": ("I",),
 }
 
 
@@ -116,6 +116,7 @@ async def test_a_sheet_in_ascii_and_without_colours(name: str, monkeypatch: pyte
         await pilot.pause()
         assert text(app).isascii()
         assert name in sheet_lines(app)[0]
+        assert "?" not in sheet_lines(app)[0], "every sign has one that stands for it"
         for strip in app.screen._compositor.render_strips():
             for segment in strip:
                 assert segment.style is None or segment.style.color is None or segment.style.color.is_default
@@ -162,8 +163,8 @@ async def test_the_terminal_shows_the_timeline_as_a_sheet_walks_it() -> None:
         for keys in (
             ("L", "down", "down", "pagedown", "up", "escape"),
             ("e", "down", "end", "up", "escape"),
-            ("g", "e", "end", "i", "down", "escape", "escape"),
-            ("i", *"gap", "enter"),
+            ("g", "e", "end", "I", "down", "escape", "escape"),
+            ("I", *"gap", "enter"),
             ("ctrl+p", "down", "escape"),
         ):
             for key in keys:
@@ -368,7 +369,7 @@ async def test_the_glossary_says_what_a_word_means_and_shows_an_example() -> Non
     app = app_of(MLP)
     async with app.run_test(size=USUAL) as pilot:
         screen = screen_of(app)
-        await pilot.press("question_mark", "i")
+        await pilot.press("question_mark", "I")
         await until(pilot, lambda: isinstance(app.screen, GlossaryScreen))
         sheet = app.screen
         assert isinstance(sheet, GlossaryScreen)
@@ -384,7 +385,7 @@ async def test_the_glossary_says_what_a_word_means_and_shows_an_example() -> Non
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
         assert screen.walk.selected == found.slice
-        await pilot.press("i", *"rank")
+        await pilot.press("I", *"rank")
         await until(pilot, lambda: "none in this trace" in text(app))
         await pilot.press("enter")
         await until(pilot, lambda: "no example of “rank”" in sheet_lines(app)[0])
@@ -402,7 +403,7 @@ async def test_e_lists_the_words_that_it_uses_and_opens_the_glossary_on_them() -
         names = [term.name for term in explained.terms]
         assert names
         assert names[0] in words
-        await pilot.press("i")
+        await pilot.press("I")
         await until(pilot, lambda: isinstance(app.screen, GlossaryScreen))
         glossary = app.screen
         assert isinstance(glossary, GlossaryScreen)
@@ -411,7 +412,7 @@ async def test_e_lists_the_words_that_it_uses_and_opens_the_glossary_on_them() -
         await until(pilot, lambda: names[0] in glossary.found)
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is explained)
-        await pilot.press("i", *"kernel")
+        await pilot.press("I", *"kernel")
         glossary = app.screen
         assert isinstance(glossary, GlossaryScreen)
         await until(pilot, lambda: glossary.found.get("kernel") is not None)

@@ -23,11 +23,11 @@ cause is that of its largest piece.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from tracetui.analysis.ancestors import covering, op_around
 from tracetui.analysis.cpu_time import LONGEST_LATENCY_NS, CpuTime
@@ -190,13 +190,14 @@ def first_event(trace: Trace, work: I64) -> int:
 def cause_totals(causes: Causes) -> list[CauseTotal]:
     """The time of each cause and how many gaps it is the main one of, largest first. Adds up to the idle
     time."""
-    return cause_table(np.bincount(causes.cause, minlength=len(CAUSES)), causes.pieces.sum(0))
+    count = np.bincount(causes.cause, minlength=len(CAUSES))
+    return cause_table(count.tolist(), causes.pieces.sum(0).tolist())
 
 
-def cause_table(count: npt.NDArray[np.int64], length: I64) -> list[CauseTotal]:
+def cause_table(count: Sequence[int], length: Sequence[int]) -> list[CauseTotal]:
     """The causes that occur, largest first, from counts and lengths in the order of `CAUSES`."""
-    order = sorted(range(len(CAUSES)), key=lambda i: (-int(length[i]), i))
-    return [CauseTotal(CAUSES[i], int(count[i]), int(length[i])) for i in order if count[i] or length[i]]
+    found = zip(CAUSES, count, length, strict=True)
+    return sorted((CauseTotal(*one) for one in found if one[1] or one[2]), key=lambda total: -total.duration)
 
 
 def explain(

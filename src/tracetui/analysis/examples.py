@@ -77,17 +77,13 @@ def decoded(wanted: Callable[[KernelName], object]) -> Find:
 
 
 def gap(cause: str = "") -> Find:
-    """The longest stretch of idle time, with this main cause."""
+    """The longest stretch of idle time, or the one with most time of this cause."""
 
     def find(results: Results) -> Example | None:
         gaps = results.whole.gaps()
-        at = np.arange(len(gaps))
-        if cause:
-            at = at[results.whole.causes().cause == AT[cause]]
-        if not len(at):
-            return None
-        most = int(at[np.argmax(gaps.duration[at])])
-        return Example(int(gaps.after[most]), most)
+        time = results.whole.causes().pieces[:, AT[cause]] if cause else gaps.duration
+        most = int(np.argmax(time)) if len(time) else -1
+        return Example(int(gaps.after[most]), most) if most >= 0 and time[most] > 0 else None
 
     return find
 

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.chain import Chain, launch_chain, launched_by
+from tracetui.analysis.compositions import PARTS, rms_norm
 from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.explain_device import Parts, compared, explain_device_event
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.initialisation import profilers_work, queue_full
-from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.kernel_names import decode, short_name
 from tracetui.analysis.layouts import input_facts
 from tracetui.analysis.meanings import operators, others
 from tracetui.analysis.meanings.runtime import runtime_call
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
+from tracetui.analysis.scope import find_steps
 from tracetui.analysis.select import plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64
@@ -72,9 +74,7 @@ def explain(trace: Trace, i: int, own: I64 | None = None) -> Explanation:
 
 def _runtime(trace: Trace, i: int) -> Parts:
     name = trace.name_of(i)
-    what = [
-        runtime_call(name) or "A call of the device's runtime or driver, which this tool has no words for."
-    ]
+    what = [runtime_call(name) or "A call to the device's runtime or driver that this tool does not know."]
     if _closes(trace, i):
         what.append("It is the last call in the recording: torch.profiler waits like this before it stops.")
     facts: list[tuple[str, str]] = []
@@ -163,23 +163,42 @@ def _cpu_meaning(name: str, kind: Kind) -> str:
     return operators.unknown(name)
 
 
+_BEFORE = (
+    "The recording begins at #{}: as a rule the steps before it were skipped (wait), or run to warm the "
+    "profiler up and thrown away (warmup)."
+)
+
+
 def _more(trace: Trace, i: int, name: str) -> list[str]:
     """What this one call, or this trace, adds to the meaning of a name."""
     if name.startswith("ProfilerStep#"):
-        names = {trace.names[n] for n in np.unique(trace.name[trace.is_kind(Kind.ANNOTATION, Kind.CPU_OP)])}
-        numbers = [int(one[13:]) for one in names if one.startswith("ProfilerStep#") and one[13:].isdecimal()]
-        first = min(numbers, default=0)
-        if first:
-            return [
-                f"Steps count from 0. The recording begins at #{first}: those before it were skipped (wait), "
-                "or run to warm the profiler up and thrown away (warmup)."
-            ]
+        steps = find_steps(trace)
+        first = int(steps.number.min()) if steps.source == "ProfilerStep" else 0
+        return [f"Steps count from 0. {_BEFORE.format(first)}"] if first else []
     if name == "aten::scaled_dot_product_attention":
         inner = (operators.backend(trace.name_of(int(child))) for child in trace.children(i))
         return [f"Here it chose the backend {found}." for found in inner if found][:1]
+    if name in PARTS and len(parts := rms_norm(trace, i)):
+        launched_kinds = [trace.kind[launched_by(trace, int(op))] for op in parts]
+        events = sum(int(np.count_nonzero(kinds == Kind.KERNEL)) for kinds in launched_kinds)
+        names = ", ".join(trace.name_of(int(op)).removeprefix("aten::") for op in parts)
+        launched = f", which launch {plural(events, 'kernel')}" if events else ""
+        return [f"Here it is part of an RMSNorm in single ops: {names}{launched}."]
+    if name == "aten::addmm":
+        return _where_added(trace, i)
     if operators.operator(name) is None and trace.kind[i] == Kind.ANNOTATION:
         shadow = trace.is_kind(Kind.GPU_ANNOTATION) & (trace.name == trace.name[i])
         return [others.SHADOWED] if shadow.any() else []
+    return []
+
+
+def _where_added(trace: Trace, i: int) -> list[str]:
+    """How an addmm added its third input, by what it launched."""
+    names = [decode(trace.name_of(int(event))) for event in launched_by(trace, i)]
+    if any("epilogue" in note for name in names for note in name.notes):
+        return ["Here the epilogue adds it: the name of the kernel says so."]
+    if any(name.kind in ("memcpy", "copy") for name in names):
+        return ["Here it is copied first."]
     return []
 
 

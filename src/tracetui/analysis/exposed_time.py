@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.gaps import busy_union, work_of_devices
-from tracetui.analysis.kernels.communication import is_communication
+from tracetui.analysis.kinds import communicates
 from tracetui.analysis.select import named
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import Union
@@ -36,7 +36,7 @@ class Alone:
 def exposed_communication(trace: Trace) -> Alone:
     """Collectives while no other kernel runs on their device."""
     kernel = trace.kind == Kind.KERNEL
-    talk = kernel & named(trace, is_communication)[trace.name]
+    talk = kernel & communicates(trace)[trace.name]
     return _alone(trace, talk, kernel & ~talk)
 
 

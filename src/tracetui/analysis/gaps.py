@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tracetui.analysis.select import plausible
+from tracetui.analysis.select import distinct, plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import I64
@@ -84,8 +84,10 @@ def device_of(trace: Trace) -> I64:
 def work_of_devices(trace: Trace) -> dict[int, I64]:
     """Each device's plausible kernels, copies and sets (slices), sorted by (lane, start)."""
     at = plausible(trace, *DEVICE_WORK)
-    device = device_of(trace)[trace.lane[at]]
-    return {int(d): at[device == d] for d in np.unique(device)}
+    lane = trace.lane[at]
+    devices = device_of(trace)
+    used = np.unique(devices[distinct(lane, len(devices))]).tolist()
+    return {d: at[(devices == d)[lane]] for d in used} if len(used) > 1 else dict.fromkeys(used, at)
 
 
 def without_work_text(trace: Trace) -> str:

@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING
 from tracetui.analysis.examples import Example
 from tracetui.analysis.meanings.terms import TERMS, Term
 
+_WORD = re.compile(r"[\w→]+(?:['./:-]+\w+)*")
+MOST_WORDS = 6
+"""No spelling of a term has more."""
+
 if TYPE_CHECKING:
     from tracetui.analysis.explain import Explanation
     from tracetui.analysis.results import Results
@@ -26,14 +30,31 @@ def term(name: str) -> Term:
 
 def terms_in(*texts: str) -> tuple[Term, ...]:
     """The terms that the texts use, in the order of their first use. A text may be the name of a term."""
-    pattern, found = _spellings(), dict[str, None]()
+    found = dict[str, None]()
     for text in texts:
         if text in _by_name():
             found[text] = None
             continue
-        for match in pattern.finditer(text):
-            found[TERMS[int((match.lastgroup or "t0")[1:])].name] = None
+        words, at = _WORD.findall(text.replace("'s ", " ")), 0
+        while at < len(words):
+            name, count = _longest(words[at : at + MOST_WORDS])
+            if name:
+                found[name] = None
+            at += count
     return tuple(map(term, found))
+
+
+def _longest(words: list[str]) -> tuple[str, int]:
+    """The term that the most of the words from the first on spell, and how many; ("", 1) for none."""
+    spelled, starts, prefixes = _spellings()
+    begun = words[0].lower() in starts or words[0].lower().removesuffix("s") in starts
+    for count in range(len(words) if begun else 0, 0, -1):
+        text = " ".join(words[:count])
+        one = text.removesuffix("s")
+        for way in (text, text.lower(), one, one.lower()):
+            if way in spelled:
+                return spelled[way], count
+    return next((name for start, name in prefixes if words[0].startswith(start)), ""), 1
 
 
 def terms_of(explanation: Explanation) -> tuple[Term, ...]:
@@ -56,8 +77,9 @@ def _by_name() -> dict[str, Term]:
 
 
 @cache
-def _spellings() -> re.Pattern[str]:
-    """One group per term; of two that begin at the same place the longer name first."""
-    order = sorted(range(len(TERMS)), key=lambda n: -len(TERMS[n].name))
-    ways = (f"(?P<t{n}>{TERMS[n].spelled or re.escape(TERMS[n].name)})" for n in order)
-    return re.compile(rf"(?<![\w.])(?:{'|'.join(ways)})(?!\w)", re.IGNORECASE)
+def _spellings() -> tuple[dict[str, str], set[str], tuple[tuple[str, str], ...]]:
+    """{spelling: term}, the first words of the spellings, and (beginning, term) pairs."""
+    ways = [(way.replace("'s ", " "), one.name) for one in TERMS for way in one.spelled]
+    spelled = {way: name for way, name in ways if not way.endswith("*")}
+    starts = {way.split()[0].lower() for way in spelled}
+    return spelled, starts, tuple((way[:-1], name) for way, name in ways if way.endswith("*"))

@@ -19,7 +19,7 @@ from tracetui.analysis.cpu_time import CpuTime
 from tracetui.analysis.gap_list import GapList, join_causes, list_gaps
 from tracetui.analysis.gaps import DeviceGaps, busy_union, clip, device_of, find_gaps, without_work_text
 from tracetui.analysis.scope import NEVER, WHOLE, Scope, StepTable, find_steps, launch_times, members, step_of
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import distinct, named, pick, plausible
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
 
 if TYPE_CHECKING:
@@ -243,6 +243,11 @@ class Results:
         return find_launches(self.trace, self.scope)
 
     @once
+    def launch_calls(self) -> I64:
+        """The calls that launched them, in order (slices)."""
+        return distinct(self.launches().launch, len(self.trace))
+
+    @once
     def verdict(self) -> Verdict:
         """What holds the trace, or the part of it, back."""
         from tracetui.analysis.verdict import of_earlier_work
@@ -384,10 +389,8 @@ class Results:
 
     def slices(self, kind: Kind, wanted: Callable[[str], bool]) -> I64:
         """The scope's plausible slices of a kind with a wanted name."""
-        trace = self.trace
-        at = plausible(trace, kind)
-        at = at[self.named(wanted)[trace.name[at]]]
-        return at[members(trace, self.scope, at)]
+        at = pick(self.trace, plausible(self.trace, kind), wanted)
+        return at[members(self.trace, self.scope, at)]
 
     def analysable(self) -> bool:
         """Whether the scope has anything for the rules: ops, annotations, launches, device work."""

@@ -12,11 +12,12 @@ graph: of its first node). A few microseconds mean that nothing is queued.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU
-from tracetui.analysis.split import BUSY, COLUMNS, IN_FLIGHT
+from tracetui.analysis.split import BUSY_PARTS, COLUMNS, IN_FLIGHT
 from tracetui.trace.model import I64
 from tracetui.units import duration, percent
 
@@ -133,7 +134,10 @@ def _mostly(left_out: tuple[tuple[str, int], ...], judged: int) -> bool:
 
 
 def judge(
-    time: I64 | None, launch_delay: int | None, base: str = OF_RECORDING, lead_in: I64 | None = None
+    time: I64 | Sequence[int] | None,
+    launch_delay: int | None,
+    base: str = OF_RECORDING,
+    lead_in: I64 | Sequence[int] | None = None,
 ) -> Verdict:
     """The verdict on a trace or a part of it.
 
@@ -142,9 +146,11 @@ def judge(
     """
     if time is None:
         return Verdict("not known", None, None, "There are no device events here.", base=base)
-    values = dict(zip(COLUMNS, time.tolist(), strict=True))
-    busy = int(time[BUSY].sum())
-    lead = dict.fromkeys(COLUMNS, 0) if lead_in is None else dict(zip(COLUMNS, lead_in.tolist(), strict=True))
+    values = dict(zip(COLUMNS, map(int, time), strict=True))
+    busy = sum(values[part] for part in BUSY_PARTS)
+    lead = (
+        dict.fromkeys(COLUMNS, 0) if lead_in is None else dict(zip(COLUMNS, map(int, lead_in), strict=True))
+    )
     known = (IN_FLIGHT, *NOT_THE_PROGRAMS)  # of the lead-in, too
     out = [("lead-in", sum(lead.values()) - sum(lead[cause] for cause in known))]
     out += [(cause, values[cause] + lead[cause]) for cause in known]

@@ -94,7 +94,7 @@ def _open_folder(folder: str, theme: str | None, ascii: bool) -> None:
     if not found:
         fail(f"{folder}: no traces of torch.profiler in this folder (.json, .json.gz, .json.zst)")
     if sys.stdout.isatty() and sys.stdin.isatty():
-        start(theme, ascii, os.path.join(folder, ""))
+        start(theme, ascii, folder)
     else:
         emit("\n".join(_listing(found)))
 
@@ -116,7 +116,7 @@ def start(theme: str | None = None, ascii: bool = False, folder: str = "") -> No
     """`tracetui` alone: a recent trace, a capture or a sample. With `folder`: the traces in it."""
     from tracetui.tui.app import TracetuiApp
 
-    app = TracetuiApp(settings=_settings(theme, ascii), folder=folder)
+    app = TracetuiApp(settings=_settings(theme, ascii), folder=os.path.join(folder, "") if folder else "")
     app.run()
     _leave(app.return_code)
 
@@ -181,7 +181,7 @@ def demo_command(name: str | None, listing: bool, theme: str | None, ascii: bool
         from tracetui.session.samples import ABOUT
         from tracetui.units import size
 
-        width = max(map(len, found))
+        width = max(map(len, found)) + 2
         emit(
             "\n".join(
                 f"{key:<{width}} {size(path.stat().st_size):>8}  {ABOUT.get(key, '')}".rstrip()

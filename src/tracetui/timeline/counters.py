@@ -9,14 +9,14 @@ import numpy as np
 from tracetui.timeline.canvas import Canvas
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW
-from tracetui.timeline.scene import Local, Scene, Source
+from tracetui.timeline.scene import Local, Source
 from tracetui.timeline.series import Series, brief_of, text_of
 from tracetui.trace.model import I64
 
 
-def paint_counters(local: Local, lines: Iterable[tuple[int, Line]], field: Canvas) -> None:
+def paint_counters(local: Local, lines: Iterable[tuple[int, Line]], field: Canvas, cursor: int) -> None:
     """Paint a source's series, each on one or more lines. `lines`: the source's lines with their place in the
-    field."""
+    field. `cursor`: the column whose values the labels tell."""
     theme, borders, series = local.theme, local.view.borders(), local.source.series
     tops: dict[int, I64] = {}
     for y, line in lines:
@@ -29,15 +29,8 @@ def paint_counters(local: Local, lines: Iterable[tuple[int, Line]], field: Canva
         eighths = np.clip(tops[line.ref] - 8 * (height - 1 - line.depth), 0, 8)
         field.glyph[y] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[eighths]
         field.ink[y] = theme.area
-
-
-def cursor(scene: Scene) -> int:
-    """The time whose values the labels show: the selection's start if in view, else the middle."""
-    if scene.selected >= 0:
-        start = scene.source.start(scene.selected)
-        if scene.view.contains(start):
-            return start
-    return (scene.view.start_ns + scene.view.end_ns) // 2
+        if 0 <= cursor < field.width:
+            field.ink[y, cursor] = theme.text
 
 
 def most(series: Series) -> str:

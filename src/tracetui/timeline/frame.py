@@ -42,7 +42,7 @@ def paint(scene: Scene, height: int) -> Canvas:
     field.paper[:] = papers
     for of in {line.source for line in lines}:
         own = [(y, line) for y, line in enumerate(lines) if line.source == of]
-        _paint_source(scene.local(of), own, field, papers)
+        _paint_source(scene.local(of), own, field, papers, scene.view.column(scene.cursor))
     if theme.plain:
         dot_range(scene, field)
     paint_rules(scene, canvas, lines)
@@ -55,8 +55,10 @@ def paint(scene: Scene, height: int) -> Canvas:
     return canvas
 
 
-def _paint_source(local: Local, lines: list[tuple[int, Line]], field: Canvas, papers: Colours) -> None:
-    """Paint the lines of one source. `lines`: with their places in the field."""
+def _paint_source(
+    local: Local, lines: list[tuple[int, Line]], field: Canvas, papers: Colours, cursor: int
+) -> None:
+    """Paint the lines of one source. `lines`: with their places in the field. `cursor`: its column."""
     shown = [line for _, line in lines if line.of is Of.LANE]
     ground = Ground(local, papers)
     telling = tellers(local.source.trace, (line for _, line in lines))
@@ -70,7 +72,7 @@ def _paint_source(local: Local, lines: list[tuple[int, Line]], field: Canvas, pa
     for y, line in lines:
         if line.of is Of.DEVICE:
             _paint_device(local, line, field, y, ground, telling)
-    paint_counters(local, lines, field)
+    paint_counters(local, lines, field, cursor)
 
 
 def _paint_edge(scene: Scene, canvas: Canvas) -> None:

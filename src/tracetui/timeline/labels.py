@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from tracetui.cells import middle
 from tracetui.timeline.canvas import BOLD, Canvas, cut
-from tracetui.timeline.counters import cursor, most, values_at
+from tracetui.timeline.counters import most, values_at
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.scene import EDGE, TOP, Scene
 from tracetui.units import plural
@@ -91,7 +91,7 @@ def put_label(scene: Scene, canvas: Canvas, y: int, line: Line, width: int) -> N
     room = width - 3
     text = label_text(scene, line)
     if line.of is Of.COUNTER and line.ref < len(scene.sources[line.source].series):
-        values = values_at(scene.sources[line.source], line.ref, cursor(scene))
+        values = values_at(scene.sources[line.source], line.ref, scene.cursor)
         text, value = beside(text, values, room)
         canvas.put(y, width - 1 - cell_len(value), value, ink=theme.text)
     else:

@@ -67,14 +67,8 @@ def _around(scene: Scene, view: Viewport, middle: float) -> Viewport:
 
 
 def zoomed(scene: Scene, factor: float, about: float | None) -> Scene:
-    """Zoom in (factor > 1) or out around a time; None: the last "go to" or else the selection's middle if in
-    view, else the centre."""
-    if about is None and scene.instant is not None and scene.view.contains(scene.instant):
-        about = scene.instant
-    if about is None and scene.selected >= 0:
-        length = int(scene.source.trace.duration[scene.selected])
-        middle = scene.source.start(scene.selected) + length // 2
-        about = middle if scene.view.contains(middle) else None
+    """Zoom in (factor > 1) or out around a time; None: the cursor."""
+    about = scene.focus if about is None else about
     return look(scene, viewport.zoom(scene.view, factor, about))
 
 

@@ -56,11 +56,20 @@ def paint_ruler(scene: Scene, canvas: Canvas) -> None:
             line.put(0, tick.column, sign, ink=theme.line)
         elif free.take(tick.column, tick.column + 1):
             line.put(0, tick.column, sign, ink=theme.line)
+    _put_cursor(scene, line)
     # Text on the range must be readable there, too.
     on_range = (line.paper[0] == theme.band) & (line.ink[0] == theme.text)
     line.ink[0, on_range] = scene.source.palette.text_on(line.paper[0, on_range])
     left = f" {as_typed(base)} +" if base is not None else f" {duration(scene.view.span_ns)}"
     canvas.put(1, 0, cut(left, scene.labels - 1), ink=theme.text if base is not None else theme.dim)
+
+
+def _put_cursor(scene: Scene, line: Canvas) -> None:
+    """Reverse the cell of the cursor, as on a command line: it takes no room from what stands there."""
+    column = scene.view.column(scene.cursor)
+    if 0 <= column < line.width:
+        line.paper[0, column] = scene.theme.text
+        line.ink[0, column] = scene.theme.frame
 
 
 def _put_range(scene: Scene, line: Canvas, free: Free) -> None:

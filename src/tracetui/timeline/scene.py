@@ -168,6 +168,23 @@ class Scene:
         return Event(self.active, self.selected) if self.selected >= 0 else None
 
     @property
+    def focus(self) -> int | None:
+        """The last "go to" or else the middle of the selection, if that is in view."""
+        if self.instant is not None and self.view.contains(self.instant):
+            return self.instant
+        if self.selected < 0:
+            return None
+        length = int(self.source.trace.duration[self.selected])
+        middle = self.source.start(self.selected) + length // 2
+        return middle if self.view.contains(middle) else None
+
+    @property
+    def cursor(self) -> int:
+        """The time that a zoom is about and that the numbers of counters are of: the focus, else the middle
+        of the screen. It is marked in the ruler and on the counters."""
+        return (self.view.start_ns + self.view.end_ns) // 2 if self.focus is None else self.focus
+
+    @property
     def flags(self) -> tuple[tuple[int, str], ...]:
         """The marks, and the time of the last "go to", by time."""
         if self.instant is None:

@@ -144,7 +144,7 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
     ),
     "The app": (
         ("help", "question_mark", "help", "all keys"),
-        ("glossary", "i", "glossary", "glossary: what the words mean", "what the words mean"),
+        ("glossary", "I", "glossary", "glossary: what the words mean", "what the words mean"),
         ("palette", "ctrl+p", "app.command_palette", "find a command"),
         ("redraw", "ctrl+l", "app.redraw", "redraw the screen"),
         ("quit", "q,ctrl+c", "app.quit", "quit"),

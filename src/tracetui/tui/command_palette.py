@@ -56,7 +56,7 @@ class Palette(Picker):
 
 
 def open_palette(app: App[Any], actions: Sequence[Action]) -> None:
-    """Show the commands of the current screen; the help closes first, so they are those of the trace."""
+    """Show the commands of the current screen. The help closes first: its keys are those of the trace."""
     if any(isinstance(screen, Palette) for screen in app.screen_stack):
         return
     if isinstance(app.screen, HelpScreen):
@@ -65,7 +65,7 @@ def open_palette(app: App[Any], actions: Sequence[Action]) -> None:
     app.push_screen(Palette(found), lambda n: None if n is None else found[n].run())
 
 
-THEME_HINTS = (("Esc", "as it was", "leave"), ("Enter", "keep", "choose"), ("↑↓", "look", ""))
+THEME_HINTS = (("Esc", "cancel", "leave"), ("Enter", "keep", "choose"), ("↑↓", "look", ""))
 
 
 class ThemePalette(Picker):

@@ -154,7 +154,7 @@ def _alike(results: Results) -> StepTable:
     trace, steps = results.trace, results.step_table()
     if not len(steps):
         return steps
-    at = np.unique(results.launches().launch)
+    at = results.launch_calls()
     done = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
     if not done[0]:
         at = results.slices(Kind.CPU_OP, lambda _: True)

@@ -9,8 +9,8 @@ from tracetui.analysis.kernels.model import KernelName
 _MEMORY_BOUND = "Its time is that of reading and writing memory."
 KINDS = {
     "memcpy": "A copy.",
-    "memset": "Memory of the device is set to a value, mostly zero. It is short, so that its launch costs "
-    "more.",
+    "memset": "Memory of the device is set to a value, mostly zero. A small one costs more to launch than "
+    "to run.",
     "gemm": "A matrix product. A large one is bound by arithmetic, a small one by its launch or by too few "
     "blocks to fill the device.",
     "conv": "A convolution. A large one is bound by arithmetic, as a matrix product is.",
@@ -104,8 +104,8 @@ FAMILIES = {
     "fbgemm": "It comes from FBGEMM.",
 }
 _GENERATED = (
-    "It is an attention kernel that cuDNN generates; the numbers in its name are its tiles, and `knob` is "
-    "one of its settings."
+    "cuDNN generates it for the case at hand. What the numbers in its name say is not documented; knob is "
+    "cuDNN's word for a setting."
 )
 
 

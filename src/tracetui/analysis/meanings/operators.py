@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 ONE_KERNEL = "On a GPU it is one kernel; memory traffic sets its time, for small tensors the launch."
-VIEW = "It makes a new view of the same memory, other sizes and strides: metadata only."
+VIEW = "It makes a new view of the same memory with other sizes and strides: metadata only."
 IN_PLACE = (
-    "In place: the result overwrites the input, so it takes no new memory, and autograd raises an error if "
+    "In place: the result overwrites the input, so it takes no new memory; autograd raises an error if "
     "it still needs the old values."
 )
 VIEW_IN_PLACE = "In place: it changes the tensor's own sizes and strides, metadata only."
-CALLS = "It launches nothing itself: the work is in the ops it calls."
+CALLS = "It launches nothing itself; the ops it calls do the work."
 PRODUCT = (
     "On a GPU the library (cuBLAS on NVIDIA) picks a kernel by shape, type and layout; arithmetic sets the "
     "time of a large product, the launch that of a tiny one."
@@ -53,11 +53,13 @@ index_put_ Writes elements to the places that indices give, as x[i] = y does.
 index_select Picks whole rows by an index, as an embedding does.
 isfinite Tells for each element whether it is finite.
 isinf Tells for each element whether it is infinite.
+isneginf Tells for each element whether it is minus infinity.
 isnan Tells for each element whether it is not a number.
 le Compares for "less or equal": one truth value per element.
 leaky_relu The leaky ReLU activation.
 lerp_ Moves each element part of the way to another tensor.
 log Takes the logarithm of each element.
+log2 Takes the logarithm to the base of 2 of each element.
 logical_and Combines truth values with "and".
 logical_not Negates truth values.
 logical_or Combines truth values with "or".
@@ -106,7 +108,7 @@ uniform_ Fills a tensor with random numbers of the uniform distribution.
 """
 _VIEWS = """
 _reshape_alias Gives a tensor other dimensions, for reshape.
-_unsafe_view Gives a result that nothing else refers to other dimensions, as matmul does.
+_unsafe_view Gives a fresh result other dimensions, as matmul does at its end.
 alias Makes a second tensor over the same memory.
 as_strided Makes a view with the sizes and strides that it is given; other views are built on it.
 chunk Divides a tensor into equal parts along a dimension.
@@ -129,6 +131,7 @@ t Transposes a matrix by swapping its two strides: no element moves.
 transpose Swaps two dimensions by swapping their strides: no element moves.
 unbind Divides a tensor into its slices along a dimension.
 unflatten Divides a dimension into several.
+unflatten_dense_tensors Takes tensors out of one that flatten_dense_tensors made.
 unfold Makes a view of sliding windows.
 unsqueeze Adds a dimension of size 1.
 view Gives a tensor other dimensions; its elements have to lie in order for that.
@@ -142,7 +145,7 @@ flatten Merges dimensions into one.
 reshape Gives a tensor other dimensions.
 """
 _CALLS = """
-_safe_softmax A softmax that gives zeros, not NaN, for rows that a mask leaves nothing of; attention's math
+_safe_softmax A softmax that gives zeros, not NaN, for rows that are masked out completely; attention's math
     backend uses it.
 _scaled_dot_product_attention_math Attention in single ops, the math backend: products, mask and softmax as
     kernels of their own, and the scores are written to memory.
@@ -172,6 +175,8 @@ dropout Sets random elements to zero while training, and scales the rest; in eva
 einsum A sum of products in Einstein's notation, by views and bmm.
 gather_backward The gradient of gather: zeros, and a scatter_add_.
 linalg_norm A norm; it calls linalg_vector_norm or matrix ops.
+flatten_dense_tensors Joins tensors into one of a single dimension, by view and cat.
+log_sigmoid The logarithm of the sigmoid; it calls log_sigmoid_forward.
 max_pool2d Takes the maximum over areas of an image; it calls max_pool2d_with_indices.
 nll_loss The negative log-likelihood loss; it calls nll_loss_forward.
 nll_loss_nd The negative log-likelihood loss for inputs of any dimension; it calls nll_loss.
@@ -189,6 +194,7 @@ softmax A softmax; it calls _softmax.
 square Multiplies each element by itself; it calls pow.
 stack Joins tensors along a new dimension; it calls cat.
 to Moves or converts a tensor if it has to, by _to_copy; otherwise it returns the tensor as it is.
+type_as Converts a tensor to the type of another one, by to.
 zero_ Sets every element to zero; on a GPU by fill_.
 zeros Makes a tensor of zeros, by empty and zero_.
 zeros_like Makes a tensor of zeros like another.
@@ -220,6 +226,7 @@ argmin Finds the index of the smallest element.
 cumsum Running sums along a dimension.
 linalg_vector_norm The norm of a vector, as gradient clipping needs it.
 max Takes the largest element.
+max_pool2d_with_indices Takes the maximum over areas of an image, and notes where it was.
 mean Takes the mean, of all or along dimensions.
 min Takes the smallest element.
 native_layer_norm Normalizes rows by mean and variance.
@@ -409,6 +416,11 @@ _FAMILIES = _families(
         "Launches a Triton kernel. It was written by hand, or by a compiler that names it so.",
     ),
     (
+        r"torch::autograd::CppNode<",
+        "A node of the backward pass, written in C++ by a library. It computes the gradients of its op's "
+        "inputs.",
+    ),
+    (
         r"c10d::(\w{1,80})",
         "torch.distributed hands a collective ({0}) to its process group. It returns before the "
         "communication is over, unless it is told to wait.",
@@ -420,8 +432,8 @@ _FAMILIES = _families(
     ),
     (
         r"\w{1,80}Function\Z",
-        "The forward of a torch.autograd.Function: Python code with a backward of its own. Called outside "
-        "torch.compile, it pays for no guards.",
+        "The forward of a torch.autograd.Function: Python code with a backward of its own. Outside "
+        "torch.compile there are no guards to pay for.",
     ),
 )
 

@@ -32,7 +32,7 @@ _CALLS = (
     ),
     (r"Launch", "Puts a kernel into a stream's queue. The CPU does not wait for it to run."),
     (
-        r"Memcpy\w*Async",
+        r"[Mm]emcpy\w*Async",
         "Puts a copy into a stream's queue. With pageable memory of the host the CPU waits for part or all "
         "of it, with pinned memory for none.",
     ),
@@ -43,13 +43,13 @@ _CALLS = (
     ),
     (r"Mem[sS]et", "Sets memory of the device to a value. It is short on the device; its cost is the call."),
     (
-        r"(Device|Ctx|Stream|Event|Thread)Synchronize|HostSynchronize|QueueSynchronize|EventWait$",
+        r"(Device|Ctx|Stream|Event|Thread|Host|Queue)Synchronize|EventWait$|^synchronize",
         "The CPU waits here until the device has done what was asked before. Its time is the device's time "
         "seen from the CPU.",
     ),
     (r"(Event|Stream)Query", "Asks whether the device has got so far. It does not wait."),
     (
-        r"EventRecord",
+        r"EventRecord|recordEvent",
         "Puts a mark into a stream, for others to wait for or to take the time. The CPU does not wait.",
     ),
     (r"StreamWaitEvent", "Makes a stream wait for a mark in another one. The CPU goes on."),

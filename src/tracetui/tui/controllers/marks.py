@@ -25,7 +25,7 @@ class MarkKeys:
         def entered(label: str) -> None:
             self._put(mark._replace(label=label.strip()))
 
-        hint = "a label; none takes the mark away"
+        hint = "a label; empty removes the mark"
         label = f"mark {instant(mark.time)}:"
         self.prompts.ask(Question(label, entered, mark.label, hint, "Enter mark  Esc back"))
 

@@ -88,11 +88,11 @@ class Navigation:
     def action_gap(self, step: int) -> None:
         said = self.gaps.next(step)
         self._update_panes()
-        self.host.say(said or "no gaps: no device ran anything in this trace, or it never paused")
+        self.host.say(said or "no gaps: the GPU ran nothing, or never paused")
 
     def action_gap_order(self) -> None:
         self.gaps.toggle_order()
-        self.host.say(f"g and G walk the gaps {self.gaps.order_text}")
+        self.host.say(f"g and G go through the gaps {self.gaps.order_text}")
 
     def show(self, gap: int, of: int | None = None, said: str = "") -> None:
         """Highlight a gap of a recording (None: the active one), and say its cause, or `said`."""

@@ -29,7 +29,7 @@ from tracetui.units import duration, exact
 HINTS = (
     ("Esc", "close", "leave"),
     ("Enter", "go to the event", "choose"),
-    ("i", "glossary", "glossary"),
+    ("I", "glossary", "glossary"),
     ("↑↓", "read", ""),
 )
 
@@ -92,7 +92,7 @@ def same_line(before: Sequence[Line], row: int, after: Sequence[Line]) -> int:
 class ExplainScreen(WalkingSheet[int]):
     """Explains an event, or a gap and the event that ended it; the result is an event to jump to."""
 
-    BINDINGS = bind("escape,q,e leave  i glossary")
+    BINDINGS = bind("escape,q,e leave  I glossary")
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class ExplainScreen(WalkingSheet[int]):
         lines += explanation_lines(explanation, width)
         if self.terms:
             names = ", ".join(term.name for term in self.terms)
-            lines += [Line("", ""), *fact_lines([Fact("words", f"{names} (i: what they mean)")], width)]
+            lines += [Line("", ""), *fact_lines([Fact("words", f"{names} (I: what they mean)")], width)]
         self.lines = lines
         self.list.set_table(
             Table(

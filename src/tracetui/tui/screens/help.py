@@ -34,7 +34,7 @@ IN_TABLES: tuple[tuple[str, str], ...] = (
 HINTS = (
     ("Esc", "close", "leave"),
     ("↑↓ PgUp PgDn", "scroll", "page"),
-    ("i", "glossary", "glossary"),
+    ("I", "glossary", "glossary"),
     ("^p", "find a command", "app.command_palette"),
 )
 
@@ -184,7 +184,7 @@ class HelpView(Widget, can_focus=True):
 class HelpScreen(Sheet[None]):
     """All keys."""
 
-    BINDINGS = bind("escape,q,question_mark,enter leave  i glossary")
+    BINDINGS = bind("escape,q,question_mark,enter leave  I glossary")
 
     def __init__(self, actions: Iterable[Action] = ACTIONS, in_table: bool = False) -> None:
         super().__init__("Keys", HINTS)

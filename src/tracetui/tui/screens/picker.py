@@ -79,6 +79,7 @@ class PickList(Rows, can_focus=False):
 class Picker(Sheet[int]):
     """Its result is the number of a choice."""
 
+    SHARE = 0.4
     NOTHING: ClassVar[str] = "no matching command"
     """Said where no choice fits what was typed."""
     BINDINGS: ClassVar[list[BindingType]] = [
