@@ -10,14 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tracetui.safe_text import plain
-from tracetui.session.paths import typed_path
+from tracetui.session.paths import may_be_trace, typed_path
 from tracetui.session.recent import Recent, ago
 from tracetui.session.samples import ABOUT
 from tracetui.units import plural, size
 
-ENDINGS = (".json", ".json.gz", ".json.zst")
-NOT_TRACES = (".meta.json", ".averages.json")
-"""What tracetui writes beside a trace."""
 SCANNED = 20_000
 """Entries of a folder that are looked at."""
 
@@ -30,11 +27,6 @@ class Choice(NamedTuple):
     name: str
     about: str
     path: Path | None = None
-
-
-def is_trace_name(name: str) -> bool:
-    """Whether a file of this name may be a trace."""
-    return name.endswith(ENDINGS) and not name.endswith(NOT_TRACES)
 
 
 def folder_choices(typed: str, now: float) -> list[Choice]:
@@ -52,7 +44,7 @@ def folder_choices(typed: str, now: float) -> list[Choice]:
                 if entry.is_dir():
                     if plain(entry.name) == entry.name:  # else its name cannot be typed
                         folders.append(Choice("folder", f"{entry.name}/", "", Path(folder, entry.name)))
-                elif is_trace_name(entry.name) and entry.is_file():
+                elif may_be_trace(entry.name) and entry.is_file():
                     stat = entry.stat()
                     about = f"{size(stat.st_size)}, {ago(now - stat.st_mtime)}"
                     files.append(Choice("file", plain(entry.name, 200), about, Path(folder, entry.name)))
