@@ -136,7 +136,14 @@ def test_ticks(ns: int, step: int, text: str) -> None:
 
 
 def test_columns_of_one_unit() -> None:
-    assert [units.column_unit(ns) for ns in (0, 99e9, 100e9)] == ["µs", "µs", "ms"]
+    assert [units.column_unit(ns) for ns in (0, 9.9e6, 10e6, 9.9e9, 10e9)] == ["µs", "µs", "ms", "ms", "s"]
+    assert [units.in_unit(ns, "ms") for ns in (0, 1, 500, 501, -2)] == [
+        "0.000",
+        "<0.001",
+        "0.001",
+        "0.001",
+        ">-0.001",
+    ]
     assert (units.in_unit(1_234_567), units.in_unit(123_456_789_012, "ms")) == ("1,234.567", "123,456.789")
 
 

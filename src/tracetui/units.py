@@ -15,8 +15,8 @@ from fractions import Fraction
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|[kMGT]i?B|[kMGT]?B(?:/s)?|[kMGT]?FLOP/s)\b)")
 """The space between a number and its unit, where lines must not break."""
 
-SECONDS_EXACT = 100
-"""Columns of times below this many seconds are in microseconds."""
+COLUMN_UNITS = ((10e6, "µs", 1e3), (10e9, "ms", 1e6), (float("inf"), "s", 1e9))
+"""(times below this many ns, their unit in a column, ns)."""
 _UNITS = ((1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (1_000_000_000, "s"))
 # Microseconds may be written with a u, with the micro sign U+00B5 or the Greek letter U+03BC.
 _TIME = re.compile(r"\s*(-?(?:\d+(?:\.\d*)?|\.\d+))\s*(ns|[u\u00b5\u03bc]s|ms|s|)\s*", re.ASCII)
@@ -61,13 +61,16 @@ def exact(ns: float) -> str:
 
 
 def column_unit(longest_ns: float) -> str:
-    """The unit of a column with this longest time: µs, or ms from `SECONDS_EXACT` on."""
-    return "µs" if longest_ns < SECONDS_EXACT * 1e9 else "ms"
+    """The unit of a column with this longest time: µs below 10 ms, ms below 10 s, then s."""
+    return next(unit for end, unit, _ in COLUMN_UNITS if longest_ns < end)
 
 
 def in_unit(ns: float, unit: str = "µs") -> str:
-    """A time in `unit` (µs or ms), for a column whose title has the unit: `1,234.567`."""
-    return f"{ns / (1e3 if unit == 'µs' else 1e6):,.3f}"
+    """A time in `unit` (µs, ms or s), for a column whose title has the unit: `1,234.567`; never 0 for
+    something."""
+    size = next(size for _, name, size in COLUMN_UNITS if name == unit)
+    text = f"{ns / size:,.3f}"
+    return text if not ns or float(text.replace(",", "")) else f"{'>-' if ns < 0 else '<'}0.001"
 
 
 def instant(ns: int) -> str:

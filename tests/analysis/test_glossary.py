@@ -51,7 +51,7 @@ def test_every_cause_and_every_verdict_is_a_term() -> None:
 
 
 def test_the_words_for_a_cause_lead_to_it() -> None:
-    for cause, text in (*glossary.CAUSES.items(), *causes.CAUSE_TEXT.items()):
+    for cause, text in (*causes.CAUSE_SENTENCES.items(), *causes.CAUSE_TEXT.items()):
         name = "launch (cause)" if cause == "launch" else cause
         if (cause, text) not in UNSAID:
             assert name in used(text), (cause, text)

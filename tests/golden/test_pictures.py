@@ -16,6 +16,7 @@ from tests.timeline.conftest import scene_of
 
 from tracetui.analysis.gaps import find_gaps
 from tracetui.timeline import moves, viewport
+from tracetui.timeline.arrangement import devices_of
 from tracetui.timeline.frame import paint
 from tracetui.timeline.layout import Of, lay_out
 from tracetui.timeline.scene import Idle, Scene
@@ -43,7 +44,7 @@ def opened(trace: Trace, theme: str = "dark", width: int = 86) -> Scene:
     """The scene as the viewer opens it: with gaps, memory, delay and queue."""
     scene = scene_of(trace, width=width, height=HEIGHT - 2, theme=THEMES[theme])
     series = (*scene.source.series, *memory(trace), *launches(trace))
-    layout = scene.layout.with_counters(len(series), HEIGHT - 2)
+    layout = scene.layout.with_counters(len(series), devices=devices_of(series))
     gaps = {gaps.device: Idle(gaps.start, gaps.end) for gaps in find_gaps(trace)}
     return replace(scene.having(series=series, gaps=gaps), layout=layout)
 
@@ -148,7 +149,9 @@ def test_layouts(
         layout = lay_out([trace], height)
         kinds = "".join("lpdc"[of] for of in layout.of.tolist())
         lines.append(f"{height} {kinds} {layout.ref.tolist()} {layout.shown.tolist()} {layout.pinned}")
-        lines.append(f"  {layout.with_counters(3, height).shown.tolist()} {layout.headings.tolist()}")
+        lines.append(
+            f"  {layout.with_counters(3, devices=[-1, 0, 0]).shown.tolist()} {layout.headings.tolist()}"
+        )
     golden("layouts", request.node.callspec.params["trace"], "\n".join(lines))
 
 

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from tracetui.safe_text import plain
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
+from tracetui.tui.panes import PANES
 from tracetui.tui.screens.trace import TraceScreen
 
 from .test_commands import file_name
@@ -55,7 +56,7 @@ async def test_every_pane_shows_it_harmlessly(kind: str, trace_file: Path) -> No
         await press("opened")
         screen = app.screen
         assert isinstance(screen, TraceScreen)
-        await press("the file", "1")
+        await press("the file", "2")
         trace = screen.trace
         named = [i for i in range(len(trace)) if plain(text)[:20] in trace.name_of(i)]
         assert named
@@ -68,7 +69,7 @@ async def test_every_pane_shows_it_harmlessly(kind: str, trace_file: Path) -> No
             await press("explained", "e")
             await press("explained, below", "pagedown", "pagedown")
             await press("explained no more", "escape")
-        for number, pane in enumerate(("details", "averages", "gaps", "steps", "findings"), 1):
+        for number, pane in enumerate((pane.key for pane in PANES), 1):
             await press(pane, str(number), "v")
             await press(f"{pane}, below", "pagedown", "end")
             await press("", "v")
@@ -79,7 +80,7 @@ async def test_every_pane_shows_it_harmlessly(kind: str, trace_file: Path) -> No
         await press("help", "question_mark")
         await press("", "escape")
         if kind == "markup":
-            assert "[bold]b[/bold]" in seen["averages"] + seen["details"]
+            assert "[bold]b[/bold]" in seen["ops"] + seen["details"]
         assert app.return_code is None
 
 
@@ -90,7 +91,7 @@ async def test_what_is_typed_or_pasted_is_shown_harmlessly(typed: str, tmp_path:
     app = app_of(write(tmp_path, "harmless"))
     async with app.run_test(size=SIZE) as pilot:
         for key in ("slash", "F", "colon"):
-            await pilot.press("2", key)
+            await pilot.press("3", key)
             app.screen.post_message(events.Paste(KINDS[typed]))
             assert app.focused is not None
             app.focused.post_message(events.Paste(KINDS[typed]))

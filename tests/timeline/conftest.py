@@ -145,7 +145,7 @@ def scene_of(
         busy_of(trace),
         series=tuple(counters(trace)),
     )
-    layout = lay_out([trace], height).with_counters(len(source.series), height)
+    layout = lay_out([trace], height).with_counters(len(source.series))
     return Scene((source,), view or fit(low, high, width), layout, span=(low, max(high, low + 1)))
 
 

@@ -77,7 +77,7 @@ def test_the_height_of_an_area(make: Make, make_scene: MakeScene) -> None:
     trace = make([(0, 0, 100, "op")])
     samples = series("x", np.array([0, 10, 20, 30, 40]), np.array([-4.0, -3.0, 0.0, 4.0, 1.0]))
     scene = make_scene(trace, Viewport(0.0, 10.0, 5))
-    layout = scene.layout.with_counters(1, 20)
+    layout = scene.layout.with_counters(1)
     scene = replace(scene.having(series=(samples,)), layout=layout.with_shown(1, 1))
     drawn = paint(scene, 6)
     assert drawn.text(TOP + 1)[scene.labels : -EDGE] == " ▁▄█▅"
@@ -109,7 +109,17 @@ def test_the_lane_of_a_gap_comes_up(make: Make, make_scene: MakeScene) -> None:
     scene = make_scene(trace, Viewport(0.0, 50.0, 20), height=99)
     device = trace.lanes[1].device
     scene = scene.having(gaps={device: Idle(np.array([10]), np.array([500]))})
-    assert moves.gap_shown(scene, 0, device, 0, TOP + 4).top == 6
+    shown = moves.gap_shown(scene, 0, device, 0, TOP + 4)
+    assert (shown.top, shown.foot) == (
+        0,
+        0,
+    )  # the dock is always there: the rule, and the stream's first line
+    folded = replace(
+        scene, layout=scene.layout.toggle_pin(1).toggle_pin(1).with_counters(1, devices=[device])
+    )
+    below = moves.scrolled(folded, 0, TOP + 4, foot=9)
+    assert below.foot == folded.layout.dock.height - 2
+    assert moves.gap_shown(below, 0, device, 0, TOP + 4).foot == 0
 
 
 def test_the_palette_of_xterm() -> None:

@@ -21,21 +21,26 @@ MakeScene = Callable[..., Scene]
 def labels(scene: Scene) -> list[str]:
     lines = scene.lines(20 - TOP)
     canvas = paint(replace(scene, labels=26), 20)
-    return [canvas.text(TOP + y)[2:26].strip() for y in range(len(lines))]
+    return [canvas.text(TOP + y)[2:26].strip(" ─") for y in range(len(lines))]
 
 
 def test_a_stream_away_from_its_device_says_whose_it_is(make: Make, make_scene: MakeScene) -> None:
     trace = make([(lane, 0, 9, "k") for lane in range(5)], streams=[1, 2, 3, 4])
-    assert labels(make_scene(trace))[1:3] == ["GPU 0 busy", "stream 1"]
+    assert labels(make_scene(trace, height=9))[2:4] == ["busy", "stream 1"]
     lanes = [replace(lane, device=1) if i > 2 else lane for i, lane in enumerate(trace.lanes)]
-    scene = make_scene(replace(trace, lanes=tuple(lanes)))
-    own = ["thread 0", "GPU 0 busy", "stream 1", "stream 2", "GPU 1 busy", "stream 3", "stream 4"]
-    assert labels(scene) == own
-    up = scene.layout.moved(5, -1)  # above the line of its device: below the other one's
+    scene = make_scene(replace(trace, lanes=tuple(lanes)), height=9)
+    assert labels(scene) == [
+        "thread 0",
+        *("GPU 0", "busy", "stream 1", "stream 2"),
+        *("GPU 1", "busy", "stream 3", "stream 4"),
+    ]
+    up = scene.layout.moved(5, -1)  # above the line of its device, and below its rule
     assert up is not None
-    assert labels(replace(scene, layout=up))[4:6] == ["GPU 1 stream 3", "GPU 1 busy"]
+    assert labels(replace(scene, layout=up))[5:8] == ["GPU 1", "stream 3", "busy"]
     pinned = scene.layout.toggle_pin(3)
     assert labels(replace(scene, layout=pinned))[0] == "GPU 0 stream 2"
+    pinned = scene.layout.toggle_pin(1)
+    assert labels(replace(scene, layout=pinned))[0] == "GPU 0 busy"
 
 
 def test_a_thread_away_from_its_process_says_whose_it_is(make: Make, make_scene: MakeScene) -> None:

@@ -17,7 +17,7 @@ from tracetui.trace.model import Lane, Trace
 Make = Callable[..., Trace]
 
 
-def layout_of(rows: list[int]) -> Layout:
+def layout_of(rows: list[int], docked: list[int] | None = None) -> Layout:
     n = len(rows)
     return Layout(
         np.zeros(n, np.int32),
@@ -25,6 +25,8 @@ def layout_of(rows: list[int]) -> Layout:
         np.arange(n, dtype=np.int32),
         np.array(rows, np.int32),
         np.array(rows, np.int32),
+        np.zeros(n, np.int32),
+        np.full(n, -1, np.int32) if docked is None else np.array(docked, np.int32),
     )
 
 
@@ -95,16 +97,22 @@ def test_everything_has_a_place_when_it_opens(make: Make) -> None:
     trace = make([*deep(0, 30), *deep(1, 4), *deep(2, 2)], streams=[2])
     layout = lay_out([trace], 20)
     assert layout.height <= 20
-    assert layout.shown.tolist() == [14, 4, 2]  # the deep thread gives way, and only as far as it must
-    assert lay_out([trace], 100).shown.tolist() == [30, 4, 2]
+    assert layout.shown.tolist() == [11, 4, 4]  # the deep thread gives way, and only as far as it must
+    assert sum(layout.parts(20)) == layout.height + layout.dock.height == 20
+    assert lay_out([trace], 12).shown.tolist() == [4, 4, 3]  # half of it at most for the device
+    assert lay_out([trace], 10).shown.tolist() == [3, 3, 2]
+    assert lay_out([trace], 100).shown.tolist() == [30, 4, 4]
 
 
 def test_devices_stay_on_a_screen_full_of_threads(make: Make) -> None:
     slices = [s for lane in range(40) for s in deep(lane, 2)] + [(40, 0, 100, "kernel")]
     layout = lay_out([make(slices, streams=[40])], 20)
-    shown = layout.lines(0, 20)
-    assert any(line.ref == 40 and line.pinned for line in shown)
-    assert len(shown) == 20
+    for top in (0, 7):
+        shown = layout.lines(top, 20)
+        assert [(line.of, line.ref) for line in shown[-4:]] == [(Of.RULE, 0), *[(Of.LANE, 40)] * 3]
+        assert [(line.part, line.parts) for line in shown[-3:]] == [(0, 3), (1, 3), (2, 3)]
+        assert [line.ref for line in shown[:16]] == list(range(top, top + 16))
+        assert len(shown) == 20
 
 
 def test_streams_of_one_device_get_a_heading(make: Make) -> None:
@@ -117,7 +125,14 @@ def test_streams_of_one_device_get_a_heading(make: Make) -> None:
 def test_the_span_of_the_recording_comes_last(make: Make) -> None:
     trace = make([(0, 0, 10, "op"), (1, 0, 10, "PyTorch Profiler (0)"), (2, 0, 10, "k")], streams=[2])
     lanes = (trace.lanes[0], replace(trace.lanes[1], kind="span"), trace.lanes[2])
-    assert lay_out([replace(trace, lanes=lanes)], 20).ref.tolist() == [0, 2, 1]
+    layout = lay_out([replace(trace, lanes=lanes)], 20)
+    assert layout.ref.tolist() == [0, 2, 1]
+    # It says next to nothing, and is hidden until it is asked for.
+    assert layout.shown.tolist() == [1, 3, 0]
+    assert fitted(layout, 50).shown.tolist() == [1, 3, 0]
+    assert layout.with_hidden().shown.tolist() == [1, 3, 1]
+    alone = replace(trace, lanes=tuple(replace(lane, kind="span", device=-1) for lane in trace.lanes))
+    assert lay_out([alone], 20).shown.tolist() == [1, 1, 1]
 
 
 def test_what_was_hidden_comes_back_as_it_was(make: Make) -> None:
@@ -133,19 +148,15 @@ def test_what_was_hidden_comes_back_as_it_was(make: Make) -> None:
     assert again.with_hidden().shown.tolist() == [1, 3, 1]
 
 
-def test_counters_come_last_and_give_way(make: Make) -> None:
+def test_counters_come_last_with_a_line_each(make: Make) -> None:
     trace = make(deep(0, 5))
-    layout = lay_out([trace], 10).with_counters(3, 10)
+    layout = lay_out([trace], 10).with_counters(3)
     assert layout.shown.tolist() == [5, 1, 1, 1]
     assert layout.rows.tolist() == [5, *[COUNTER_ROWS] * 3]
-    assert layout.with_counters(3, 10).shown.tolist() == [5, 1, 1, 1]
-    assert layout.with_counters(7, 10).shown.tolist() == [5, *[1] * 7]  # the last are below the screen
-    assert layout.with_counters(9, 10).shown.tolist() == [5, 1, 1, 1, *[0] * 6]  # too many
-    assert len(layout.with_counters(1, 10)) == 4
-    # Where there is room, counters are as high as they can be.
-    roomy = lay_out([trace], 30)
-    assert roomy.with_counters(2, 30).shown.tolist()[-2:] == [4, 4]
-    assert roomy.with_counters(2, int(roomy.shown.sum()) + 5).shown.tolist()[-2:] == [2, 2]
+    assert layout.with_counters(3).shown.tolist() == [5, 1, 1, 1]
+    assert layout.with_counters(7).shown.tolist() == [5, *[1] * 7]  # the last are below the screen
+    assert layout.with_counters(9).shown.tolist() == [5, 1, 1, 1, *[0] * 6]  # too many
+    assert len(layout.with_counters(1)) == 4
 
 
 @pytest.mark.parametrize("lanes", [100_000])
@@ -169,11 +180,11 @@ def test_an_arrangement_survives(make: Make) -> None:
     import json
 
     trace = make([*deep(0, 5), *deep(1, 3), (2, 0, 9, "k"), (3, 0, 9, "k")], streams=[2, 3])
-    first = lay_out([trace], 50).with_counters(1, 50)
-    mine = first.with_shown(0, 2).with_shown(1, 0).toggle_pin(3).reorder(4, -4)
+    first = lay_out([trace], 50).with_counters(1)
+    mine = first.with_shown(0, 2).with_shown(1, 0).with_shown(4, 1).toggle_pin(3).reorder(4, -4)
     kept = json.loads(json.dumps(arrangement(trace, mine)))
-    assert [one["rows"] for one in kept] == [None, 2, 0, None, None, None]
-    again = arranged(trace, lay_out([trace], 12).with_counters(1, 50), kept)
+    assert [one["rows"] for one in kept] == [1, 2, 0, None, None, None]
+    again = arranged(trace, lay_out([trace], 50).with_counters(1), kept)
     for name in ("of", "ref", "rows", "shown"):
         assert getattr(again, name).tolist() == getattr(mine, name).tolist(), name
     assert again.pinned == mine.pinned
@@ -182,19 +193,19 @@ def test_an_arrangement_survives(make: Make) -> None:
 def test_what_a_person_did_not_fold_goes_by_the_room_there_is(make: Make) -> None:
     trace = make([*deep(0, 30), *deep(1, 30), *deep(2, 8), (3, 0, 9, "k")], streams=[3])
     tall = lay_out([trace], 60).reorder(0, 1).with_shown(2, 3)
-    again = fitted([trace], arranged(trace, lay_out([trace], 20), arrangement(trace, tall)), 20)
+    again = fitted(arranged(trace, lay_out([trace], 20), arrangement(trace, tall)), 20)
     assert again.ref.tolist() == [1, 0, 2, 3]
-    assert again.shown.tolist() == [8, 8, 3, 1]
+    assert again.shown.tolist() == [6, 6, 3, 3]
     every = tall.with_shown(0, 99)
-    again = fitted([trace], arranged(trace, lay_out([trace], 20), arrangement(trace, every)), 20)
-    assert again.shown.tolist() == [30, 1, 3, 1]
+    again = fitted(arranged(trace, lay_out([trace], 20), arrangement(trace, every)), 20)
+    assert again.shown.tolist() == [30, 1, 3, 3]
     # Lines that came by themselves, as by a jump to a deep event, are not a person's wish.
     assert arrangement(trace, tall.with_shown(1, 30, chosen=False)) == arrangement(trace, tall)
 
 
 def test_what_is_new_stays_below_what_it_was_below(make: Make) -> None:
     trace = make([(lane, 0, 9, "op") for lane in range(5)])
-    layout = lay_out([trace], 50).with_counters(2, 50)
+    layout = lay_out([trace], 50).with_counters(2)
     names = keys(trace, layout)
     kept = [{"track": names[2]}, {"track": "lane 9 9 thread", "rows": 0}, {"track": names[0]}]
     again = arranged(trace, layout, kept)
@@ -234,3 +245,84 @@ def test_a_spoilt_arrangement_does_no_harm(make: Make, kept: list[dict[str, obje
     assert sorted(layout.ref.tolist()) == [0, 1]
     assert (layout.shown <= layout.rows).all()
     assert (layout.shown >= 0).all()
+
+
+def test_the_dock_stays_below_whatever_scrolls() -> None:
+    layout = layout_of([9, 3, 4, 1], [-1, 0, 0, 1])
+    assert (layout.height, layout.dock.height) == (9, 10)
+
+    def seen(layout: Layout, height: int, top: int = 0, foot: int = 0) -> list[tuple[int, int]]:
+        lines = layout.lines(top, height, foot)
+        return [(line.track, -1 if line.of is Of.RULE else line.depth) for line in lines]
+
+    dock = [(1, -1), *((1, d) for d in range(3)), *((2, d) for d in range(4)), (3, -1), (3, 0)]
+    assert seen(layout, 19) == [*((0, d) for d in range(9)), *dock]
+    # At most half of the screen, and then it scrolls by itself.
+    assert layout.parts(10) == (0, 5, 5)
+    assert seen(layout, 10) == [*((0, d) for d in range(5)), *dock[:5]]
+    assert seen(layout, 10, 2, 5) == [*((0, d) for d in range(2, 7)), *dock[5:]]
+    # Unless there is room.
+    few = layout.with_shown(0, 2)
+    assert few.parts(10) == (0, 2, 8)
+    assert seen(few, 10) == [(0, 0), (0, 1), *dock[:8]]
+    assert few.parts(30) == (0, 20, 10)
+    assert seen(few, 30) == [(0, 0), (0, 1), *dock]
+    # What is pinned leaves it, what is hidden takes its rule along.
+    assert seen(few.toggle_pin(3), 30) == [(3, 0), (0, 0), (0, 1), *dock[:8]]
+    assert seen(few.with_shown(3, 0), 30) == [(0, 0), (0, 1), *dock[:8]]
+    assert [few.place(2, d) for d in (0, 3)] == [4, 7]
+    assert layout_of([3], [-1]).parts(10) == (0, 10, 0)
+
+
+def test_what_is_docked_moves_within_its_device() -> None:
+    layout = layout_of([1, 1, 1, 1, 1], [-1, 0, 1, 0, -1])
+    assert layout.order == [0, 4, 1, 3, 2]
+    down = layout.moved(1, 1)
+    assert down is not None
+    assert [line.ref for line in down.lines(0, 9) if line.of is Of.LANE] == [0, 4, 3, 1, 2]
+    assert layout.moved(2, 1) is layout.moved(2, -1) is layout.moved(1, -1) is None
+    past = layout.moved(0, 1)
+    assert past is not None
+    assert [past.ref[track] for track in past.order] == [4, 0, 1, 3, 2]
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=8), st.data())
+def test_every_line_is_somewhere_once(rows: list[int], data: st.DataObject) -> None:
+    devices = [data.draw(st.integers(-1, 2)) for _ in rows]
+    layout = layout_of(rows, devices)
+    for track in range(len(rows)):
+        layout = layout.with_shown(track, data.draw(st.integers(0, rows[track])))
+    height = data.draw(st.integers(0, 40))
+    parts = layout.parts(height)
+    assert parts.docked <= max(height // 2, height - layout.height)
+    found: set[tuple[int, int]] = set()
+    for at in range(40):
+        lines = layout.lines(at, height, at)
+        assert len(lines) <= height
+        found |= {(line.track, line.depth) for line in lines if line.of is Of.LANE}
+    room = {"scrolled": parts.scrolled > 0, "docked": parts.docked > 0}
+    expected = {
+        (track, depth)
+        for track in range(len(rows))
+        for depth in range(int(layout.shown[track]))
+        if room["docked" if devices[track] >= 0 else "scrolled"]
+    }
+    assert found == expected
+
+
+def test_the_lines_of_a_stream(make: Make) -> None:
+    """Three for its first row where there is room; folded it has one."""
+    trace = make([*deep(0, 3), *deep(1, 2)], streams=[1])
+    layout = lay_out([trace], 40)
+    assert (layout.rows.tolist(), layout.shown.tolist()) == ([3, 4], [3, 4])
+
+    def lines(layout: Layout) -> list[tuple[int, int, int, int]]:
+        shown = layout.lines(0, 40)
+        return [(one.depth, one.part, one.parts, one.more) for one in shown if one.ref == 1]
+
+    assert lines(layout) == [(0, 0, 3, 0), (0, 1, 3, 0), (0, 2, 3, 0), (1, 0, 1, 0)]
+    assert lines(layout.with_shown(1, 3)) == [(0, 0, 2, 0), (0, 1, 2, 0), (1, 0, 1, 0)]
+    assert lines(layout.with_shown(1, 2)) == [(0, 0, 1, 0), (1, 0, 1, 0)]
+    assert lines(layout.with_shown(1, 1)) == [(0, 0, 1, 1)]
+    assert [layout.place(1, d) for d in (0, 1)] == [1, 4]
+    assert [layout.with_shown(1, n).depths(1) for n in range(5)] == [0, 1, 2, 2, 2]

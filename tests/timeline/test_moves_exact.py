@@ -29,8 +29,15 @@ SLICES = [
 
 @pytest.fixture
 def scene(make: Make, make_scene: MakeScene) -> Scene:
-    """Ten nanoseconds a cell, 20 cells, on a screen of twelve lines: ten of lanes."""
-    return make_scene(make(SLICES, streams=[2]), Viewport(400.0, 10.0, 20), height=10)
+    """Ten nanoseconds a cell, 20 cells, on a screen of twelve lines: ten of lanes. The stream has one."""
+    made = make_scene(make(SLICES, streams=[2]), Viewport(400.0, 10.0, 20), height=10)
+    return replace(made, layout=made.layout.with_shown(2, 1, chosen=False))
+
+
+@pytest.fixture
+def threads(make: Make, make_scene: MakeScene) -> Scene:
+    """The same without a device."""
+    return make_scene(make(SLICES), Viewport(400.0, 10.0, 20), height=10)
 
 
 def at(scene: Scene, name: str) -> int:
@@ -128,11 +135,12 @@ def shown(scene: Scene) -> list[int]:
 def test_which_lines_are_on_the_screen(scene: Scene) -> None:
     layout = scene.layout
     assert shown(scene) == [6, 1, 1]
-    assert layout.height == 8
-    assert [(line.track, line.depth) for line in layout.lines(4, 3)] == [(0, 4), (0, 5), (1, 0)]
-    assert [(line.track, line.depth) for line in layout.lines(6, 9)] == [(1, 0), (2, 0)]
+    assert (layout.height, layout.dock.height) == (7, 2)
+    foot = [(2, 0), (2, 0)]  # the rule and the stream
+    assert [(line.track, line.depth) for line in layout.lines(4, 5)] == [(0, 4), (0, 5), (1, 0), *foot]
+    assert [(line.track, line.depth) for line in layout.lines(6, 9)] == [(1, 0), *foot]
     assert [layout.place(0, d) for d in (0, 3, 5, 9)] == [0, 3, 5, 5]
-    assert (layout.place(1, 0), layout.place(2, 0)) == (6, 7)
+    assert (layout.place(1, 0), layout.place(2, 0)) == (6, 1)
     assert (layout.track_of(Of.LANE, 2), layout.track_of(Of.LANE, 3)) == (2, -1)
     pinned = replace(layout, pinned=(2,))
     assert (pinned.height, pinned.pinned_height, pinned.place(2, 0)) == (7, 1, -1)
@@ -141,7 +149,8 @@ def test_which_lines_are_on_the_screen(scene: Scene) -> None:
     ]  # fmt: skip
 
 
-def test_folding_hiding_and_back(scene: Scene) -> None:
+def test_folding_hiding_and_back(threads: Scene) -> None:
+    scene = threads
     folded = scene.layout.with_shown(0, 2)
     assert folded.shown.tolist() == [2, 1, 1]
     assert [line.more for line in folded.lines(0, 9)] == [0, 4, 0, 0]
@@ -159,7 +168,8 @@ def test_folding_hiding_and_back(scene: Scene) -> None:
     assert folded.with_all(9).chosen == {0, 1, 2}
 
 
-def test_other_orders(scene: Scene) -> None:
+def test_other_orders(threads: Scene) -> None:
+    scene = threads
     layout = scene.layout.with_shown(0, 2).with_shown(1, 0)
     down = layout.moved(0, 1)
     assert down is not None  # past the hidden one, to the next that is on the screen
@@ -178,7 +188,8 @@ def test_other_orders(scene: Scene) -> None:
     assert pinned.reorder(0, 2).pinned == (1,)
 
 
-def test_scrolling(scene: Scene) -> None:
+def test_scrolling(threads: Scene) -> None:
+    scene = threads
     assert [moves.scrolled(scene, top, 6).top for top in (-1, 0, 3, 4, 5)] == [0, 0, 3, 4, 4]
     assert moves.scrolled(scene, 5, 12).top == 0
     brought = moves.brought_up(scene, 0, 1, 0, 6)  # four lines of lanes: line 6 is the last of them
@@ -221,7 +232,8 @@ def test_the_links_of_a_slice(make: Make) -> None:
     assert linked(of_op, 0) == ((0, 5 + MOST),)
 
 
-def test_the_selection_stays_on_the_screen_that_shrinks(scene: Scene) -> None:
+def test_the_selection_stays_on_the_screen_that_shrinks(threads: Scene) -> None:
+    scene = threads
     chosen = replace(scene, selected=at(scene, "deep 5"))
     folded = scene.layout.with_shown(0, 2)
     kept = moves.refitted(chosen, folded, 12, 6)

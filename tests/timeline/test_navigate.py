@@ -104,9 +104,11 @@ def test_a_flow_is_drawn_from_row_to_row(make: Make, make_scene: MakeScene) -> N
     canvas = paint(scene, 10)
     text = [canvas.text(y)[scene.labels :] for y in range(TOP, 10)]
     assert text[1][10] == "█" or canvas.paper[TOP + 1, scene.labels + 10] != scene.theme.paper
-    assert text[2][10] == "└"
-    assert set(text[2][11:30]) == {"─"}
-    assert text[2][30] == "▼"
+    assert text[2][10] == "│"
+    assert text[3][10] == "└"  # along the rule of the device
+    assert set(text[3][11:30]) == {"─"}
+    assert set(canvas.ink[TOP + 3, scene.labels + 10 : scene.labels + 31]) == {scene.theme.flow}
+    assert text[3][30] == "▼"
     away = paint(replace(scene, view=Viewport(2000.0, 100.0, 40)), 10)
     assert "▼" not in "".join(away.text(y) for y in range(10))
 
@@ -115,6 +117,7 @@ def test_flows_reach_upwards_and_sidewards(make: Make, make_scene: MakeScene) ->
     slices = [(0, 3000, 500, "k"), (1, 0, 10, "x"), (2, 0, 10, "x"), (3, 1000, 100, "launch")]
     trace = make(slices, streams=[0], launches={0: 3})
     scene = moves.chosen(make_scene(trace, Viewport(0.0, 100.0, 40)), 0)
+    scene = replace(scene, layout=scene.layout.with_shown(0, 1).toggle_pin(0))  # above the threads
     text = [paint(scene, 10).text(y)[scene.labels :] for y in range(TOP, 6)]
     assert text[1][30] == "▲"
     assert text[1][10] == "┌"

@@ -14,9 +14,10 @@ from rich.cells import cell_len
 
 from tracetui.timeline.canvas import INK, PAPER, WIDE, Canvas, code_points, cut, unpack
 from tracetui.timeline.frame import paint
+from tracetui.timeline.layout import Of
 from tracetui.timeline.palette import Palette, colour_of_name
 from tracetui.timeline.scene import EDGE, TOP, Idle, Scene
-from tracetui.timeline.themes import DARK, LIGHT, PLAIN
+from tracetui.timeline.themes import DARK, LIGHT, PLAIN, SIXTEEN
 from tracetui.timeline.viewport import Viewport, fit
 from tracetui.trace.model import Kind, Trace
 
@@ -105,39 +106,141 @@ def test_a_gap_between_two_bars_stays_empty(make: Make, make_scene: MakeScene) -
     assert paint(scene, 6).paper[TOP, scene.labels + 10] == DARK.paper
 
 
-def test_crowded_cells_show_their_share(make: Make, make_scene: MakeScene) -> None:
+@pytest.mark.parametrize("lines", [1, 2, 3])
+def test_crowded_cells_show_their_share(make: Make, make_scene: MakeScene, lines: int) -> None:
     # 100 kernels of 30 ns every 100 ns: 30 % busy, seen in cells of 2 µs.
     trace = make([(0, 100 * i, 30, f"k{i % 7}") for i in range(200)], streams=[0])
     scene = make_scene(trace, Viewport(0.0, 2000.0, 10))
-    row = lane(paint(scene, 6), scene)
-    assert set(row) <= {"▂", "▃"}
-    assert sum(" ▁▂▃▄▅▆▇█".index(c) for c in row) == round(0.3 * 80)
+    scene = replace(scene, layout=scene.layout.with_shown(0, lines))
+    rows = [lane(paint(scene, 8), scene, 1 + n) for n in range(lines)]
+    assert [set(row) <= set(some) for row, some in zip(reversed(rows), ("▂▃▄▅▆▇", " ", " "), strict=False)]
+    assert sum(" ▁▂▃▄▅▆▇█".index(c) for row in rows for c in row) == round(0.3 * 80 * lines)
 
 
-def test_gaps_carry_their_length(make: Make, make_scene: MakeScene) -> None:
+def stream_with_a_gap(make: Make) -> tuple[Trace, dict[int, Idle]]:
+    """Kernels of 1 µs around a gap of 20 µs, and a thread."""
     trace = make([(0, 0, 1000, "k"), (0, 21_000, 1000, "k"), (1, 0, 100, "op")], streams=[0])
-    gaps = {0: Idle(np.array([1000]), np.array([21_000]))}
+    return trace, {0: Idle(np.array([1000]), np.array([21_000]), lambda _: ("host: the data loader", "host"))}
+
+
+def test_gaps_carry_their_length_and_cause(make: Make, make_scene: MakeScene) -> None:
+    trace, gaps = stream_with_a_gap(make)
     scene = make_scene(trace, Viewport(0.0, 1000.0, 22)).having(gaps=gaps)
-    canvas = paint(scene, 8)
-    row = lane(canvas, scene)
-    assert "╱ 20.0 µs ╱" in row
-    assert row[0] == " "
-    assert row[21] == " "
-    assert set(row[1:5]) == {"╱"}  # told apart without colour, too
-    chosen = paint(replace(scene, gap=(0, 0, 0)), 8)
-    assert chosen.paper[TOP, scene.labels + 2] == DARK.gap
+    canvas = paint(scene, 9)
+    texts = [lane(canvas, scene, y) for y in (2, 3, 4)]
+    assert [text[1:-1].strip() for text in texts] == ["20.0 µs", "host", ""]
+    ground = canvas.paper[TOP + 2 : TOP + 5, scene.labels : -EDGE]
+    assert (ground[:, 1:21] == DARK.idle).all()
+    assert not (ground[:, [0, 21]] == DARK.idle).any()
+    wide = paint(replace(scene, view=Viewport(0.0, 500.0, 44)), 9)
+    assert "host: the data loader" in lane(wide, scene, 3)
+    chosen = paint(replace(scene, gap=(0, 0, 0)), 9)
+    assert (chosen.paper[TOP + 2 : TOP + 5, scene.labels + 1 : -EDGE - 1] == DARK.gap).all()
+    folded = paint(replace(scene, layout=scene.layout.with_shown(0, 1)), 9)
+    assert "20.0 µs" in lane(folded, scene, 2)
+    assert "host" not in "".join(folded.text(y) for y in range(9))
+
+
+def test_gaps_have_a_texture_where_the_ground_has_no_colour(make: Make, make_scene: MakeScene) -> None:
+    trace, gaps = stream_with_a_gap(make)
+    for theme, texture in ((PLAIN, "╱"), (SIXTEEN, "╱"), (replace(PLAIN, ascii=True), "/")):
+        scene = make_scene(trace, Viewport(0.0, 1000.0, 22), theme=theme).having(gaps=gaps)
+        row = lane(paint(scene, 9), scene, 2)
+        assert f"{texture} 20.0 µs {texture}"[:8] in row.replace("us", "µs")
+        assert row[0] == row[21] == " " if theme is not SIXTEEN else texture not in row[::21]
+        assert set(row[1:5]) == {texture}
 
 
 def test_a_gap_is_drawn_only_where_the_whole_device_is_idle(make: Make, make_scene: MakeScene) -> None:
     trace = make([(0, 0, 1000, "k"), (1, 1000, 9000, "k"), (0, 20_000, 1000, "k")], streams=[0, 1])
     gaps = {0: Idle(np.array([10_000]), np.array([20_000]))}
-    scene = make_scene(trace, Viewport(0.0, 1000.0, 21)).having(gaps=gaps)
+    scene = make_scene(trace, Viewport(0.0, 1000.0, 21), height=5).having(gaps=gaps)
     canvas = paint(scene, 10)
-    busy, first, second = (lane(canvas, scene, i) for i in range(3))
+    _, busy, first, second = (lane(canvas, scene, i) for i in range(4))
     assert "10.0 µs" in busy  # the device's own line carries the length
-    assert first[1:10].strip() == ""
-    assert set(first[10:20]) == {"╱"}
-    assert set(second[10:20]) == {"╱"}
+    for y in (1, 2, 3):
+        red = canvas.paper[TOP + y, scene.labels : -EDGE] == DARK.idle
+        assert red.nonzero()[0].tolist() == list(range(10, 20))
+    assert first[1:20].strip() == second[10:].strip() == ""
+    # A stream with several lines has room for the cause, and carries the length instead.
+    tall = replace(scene, layout=scene.layout.with_shown(1, 2))
+    _, busy, first, _ = (lane(paint(tall, 10), tall, i) for i in range(4))
+    assert "10.0 µs" in first
+    assert "10.0 µs" not in busy
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(1, 60), st.integers(0, 1)), min_size=1, max_size=60),
+    st.integers(1, 150),
+    st.integers(-50, 500),
+    st.integers(1, 3),
+)
+def test_shares_and_idle_time_read_back_from_any_lines(
+    make: Make,
+    make_scene: MakeScene,
+    kernels: list[tuple[int, int, int]],
+    cell: int,
+    start: int,
+    lines: int,
+) -> None:
+    """The busy time of a stream adds up over its lines, and red is where nothing runs on its device."""
+    slices, ends = [], [0, 0]
+    for gap, length, stream in kernels:
+        slices.append((stream, ends[stream] + gap, length, "ab"[len(slices) % 2]))
+        ends[stream] += gap + length
+    trace = make(slices, streams=[0, 1])
+    scene = make_scene(trace, Viewport(float(start), float(cell), 20))
+    streams = sorted({stream for _, _, stream in kernels})
+    layout = scene.layout
+    for stream in streams:
+        layout = layout.with_shown(layout.track_of(Of.LANE, stream), lines)
+    scene = replace(scene, layout=layout)
+    canvas = paint(scene, 20)
+    theme = scene.theme
+    running = np.zeros(max(ends) + 1, dtype=bool)
+    for _, at, length, _ in slices:
+        running[at : at + length] = True
+    began = min(at for _, at, _, _ in slices)
+    for stream in streams:
+        where = [
+            TOP + y for y, line in enumerate(scene.lines(18)) if line.of is Of.LANE and line.ref == stream
+        ]
+        own = [(at, at + length) for lane, at, length, _ in slices if lane == stream]
+        assert len(where) == lines
+        seen = 0
+        for x in range(20):
+            low, high = start + x * cell, start + (x + 1) * cell
+            busy = sum(max(0, min(end, high) - max(at, low)) for at, end in own)
+            inside = range(max(low, began), min(high, max(ends)))
+            idle = sum(not running[t] for t in inside)
+            grounds = set()
+            for y in where:
+                glyph, ink, behind = (
+                    a[y, scene.labels + x] for a in (canvas.glyph, canvas.ink, canvas.paper)
+                )
+                share = next(
+                    (s.index(chr(glyph)) for s in (" ▏▎▍▌▋▊▉█", " ▁▂▃▄▅▆▇█") if chr(glyph) in s), None
+                )
+                if behind in theme.grounds:
+                    grounds.add(int(behind))
+                    seen += share or 0
+                elif ink in theme.grounds and share:
+                    grounds.add(int(ink))
+                    seen += 8 - share
+                else:
+                    seen += 8
+            for ground in grounds:
+                assert (ground == theme.idle) == (idle > 0 and 16 * (cell - busy - idle) < cell)
+        whole = sum(max(0, min(end, start + 20 * cell) - max(at, start)) for at, end in own)
+        assert abs(seen * cell - 8 * lines * whole) <= cell
+
+
+def test_a_long_kernel_says_its_name_and_duration(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(0, 0, 4150, "gemm"), (0, 5000, 290, "add")], streams=[0])
+    scene = make_scene(trace, Viewport(0.0, 100.0, 60))
+    canvas = paint(scene, 8)
+    assert [lane(canvas, scene, y)[:42].strip(" ▌▋▍") for y in (1, 2, 3)] == ["gemm", "4.15 µs", ""]
+    assert "290" not in lane(canvas, scene, 2)  # it would take more cells
 
 
 def test_names_are_cut_by_cells() -> None:
@@ -200,6 +303,10 @@ def test_the_overview_points_to_matches_and_the_selection(make: Make, make_scene
     line = canvas.ink[0, scene.labels : -EDGE]
     assert (line == DARK.match).nonzero()[0].tolist() == [20]
     assert (line == DARK.selected).nonzero()[0].tolist() == [39]
+    assert canvas.paper[0, scene.labels] == DARK.idle_lit
+    assert canvas.paper[0, scene.labels + 5] == DARK.idle
+    threads = make_scene(make([(0, 0, 100, "k"), (0, 9900, 100, "k")]), Viewport(0.0, 1.0, 40))
+    canvas = paint(threads, 6)
     assert canvas.paper[0, scene.labels] == DARK.window
     assert canvas.paper[0, scene.labels + 5] == DARK.frame
 
@@ -236,7 +343,7 @@ def test_without_colours(make: Make, make_scene: MakeScene) -> None:
             assert ink in (INK, PAPER)
             assert paper in (INK, PAPER)
     assert "┊" in lane(canvas, scene)  # where two bars touch
-    assert "╱" in lane(canvas, scene, 1)
+    assert "╱" in lane(canvas, scene, 2)
     chosen = paint(replace(scene, selected=0), 10)
     assert canvas.paper[TOP, scene.labels + 2] == INK
     assert chosen.paper[TOP, scene.labels + 2] == PAPER  # the one bar that is not reversed
@@ -319,10 +426,10 @@ def test_lengths_of_gaps_can_be_read_on_any_background(make: Make, make_scene: M
     scene = make_scene(trace, Viewport(0.0, 100.0, 40))
     scene = replace(scene, band=(0, 4000)).having(gaps={0: Idle(np.array([100]), np.array([3000]))})
     canvas = paint(scene, 6)
-    at = lane(canvas, scene).index("2.90 µs") + scene.labels
-    assert canvas.ink[TOP, at] == DARK.text
+    at = lane(canvas, scene, 1).index("2.90 µs") + scene.labels
+    assert (canvas.ink[TOP + 1, at], canvas.paper[TOP + 1, at]) == (DARK.text, DARK.idle_lit)
     chosen = paint(replace(scene, gap=(0, 0, 0)), 6)
-    assert (chosen.ink[TOP, at], chosen.paper[TOP, at]) == (DARK.paper, DARK.gap)
+    assert (chosen.ink[TOP + 1, at], chosen.paper[TOP + 1, at]) == (DARK.paper, DARK.gap)
 
 
 def test_names_in_other_scripts_keep_their_cells_in_ascii(make: Make, make_scene: MakeScene) -> None:
@@ -342,8 +449,7 @@ def test_gaps_at_the_ends_of_time(make: Make, make_scene: MakeScene) -> None:
     gaps = {0: Idle(np.array([-far - far // 2]), np.array([far + far // 2]))}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        row = lane(paint(scene.having(gaps=gaps), 4), scene)
-    assert row.startswith("╱")
+        row = lane(paint(scene.having(gaps=gaps), 4), scene, 1)
     assert " 13,835,058,055 s " in row
 
 

@@ -59,7 +59,7 @@ def test_launch_delay_and_queue(make: Make) -> None:
     slices = [(0, 0, 5, "launch"), (0, 10, 5, "launch"), (1, 100, 50, "k"), (1, 150, 50, "k")]
     trace = make(slices, streams=[1], launches={2: 0, 3: 1})
     delay, queued = series.launches(trace)
-    assert (delay.name, queued.name) == ("delay", "queued")
+    assert (delay.name, queued.name) == ("launch → start", "queue")
     assert delay.start.tolist() == [100, 150, 200]
     assert delay.value[:2].tolist() == [100.0, 140.0]
     assert np.isnan(delay.value[2])
@@ -129,7 +129,8 @@ def test_a_counter_as_an_area(make: Make, make_scene: MakeScene) -> None:
     column = [" ▁▂▃▄▅▆▇█".index(picture.text(TOP + 1 + y)[scene.labels + 4]) for y in range(4)]
     assert column == [0, 0, 8, 8]  # 4 of 8
     for one, told in ((replace(scene, selected=0), "0"), (scene, str(15 % 9))):
-        assert values_at(one.source, 0, cursor(one)) == (told, told)
+        assert values_at(one.source, 0, cursor(one)) == (f"{told} of 8", f"{told}/8", told)
+    assert "most 8" in picture.text(TOP + 2)
 
 
 @pytest.mark.parametrize("width", [14, 26])

@@ -35,8 +35,8 @@ def gaps_of(trace: Trace) -> dict[int, Idle]:
     return {d: Idle(b.end[:-1], b.start[1:]) for d, b in scene_of(trace).source.devices.items() if d >= 0}
 
 
-def own(line: Line) -> tuple[int, int, int]:
-    return int(line.of), line.ref, line.depth
+def own(line: Line) -> tuple[int, int, int, int]:
+    return int(line.of), line.ref, line.depth, line.part
 
 
 def same_lines(one: Canvas, two: Canvas, at: int, to: int) -> bool:
@@ -60,19 +60,23 @@ def test_two_samples_are_drawn_as_each_is_alone() -> None:
         selected = int(np.flatnonzero(alone[1].source.trace.launch >= 0)[0])
         matches = np.zeros(len(alone[0].source.trace), dtype=np.bool_)
         matches[::5] = True
-        both = moves.chosen(both.having(0, matches=matches), selected, of=1)
+        # Without its flow, which crosses the other one's lanes.
+        both = replace(moves.chosen(both.having(0, matches=matches), selected, of=1), flows=())
         alone = [
             alone[0].having(matches=matches, same=both.sources[0].same),
-            moves.chosen(alone[1], selected),
+            replace(moves.chosen(alone[1], selected), flows=()),
         ]
-        height = TOP + both.layout.height
+        height = TOP + both.layout.height + both.layout.dock.height
         picture = paint(both, height)
         seen = 0
         for of, scene in enumerate(alone):
             places = {own(line): y for y, line in enumerate(scene.lines(500), TOP)}
             mine = paint(scene, TOP + len(places))
             for y, line in enumerate(both.lines(500), TOP):
-                if line.source == of and line.of is not Of.RECORDING:
+                if line.source == of and line.of is Of.RULE:
+                    assert f"run {of + 1} · GPU 0" in picture.text(y)
+                    assert "─ GPU 0" in mine.text(places.pop(own(line)))
+                elif line.source == of and line.of is not Of.RECORDING:
                     assert same_lines(picture, mine, y, places.pop(own(line)))
                     seen += bool(picture.text(y)[both.labels : -EDGE].strip())
             assert not places
@@ -143,7 +147,7 @@ def place(scene: Scene, source: int, of: Of, ref: int, depth: int = 0) -> int:
 
 def lit(scene: Scene, y: int, colour: int) -> list[int]:
     """The columns of a line that have a colour."""
-    canvas = paint(scene, TOP + scene.layout.height)
+    canvas = paint(scene, TOP + scene.layout.height + scene.layout.dock.height)
     part = slice(scene.labels, -EDGE)
     return np.flatnonzero((canvas.paper[y, part] == colour) | (canvas.ink[y, part] == colour)).tolist()
 
@@ -211,9 +215,14 @@ def test_the_hit_test_finds_what_is_drawn() -> None:
 def test_arrows_lead_from_one_recording_to_the_next() -> None:
     scene = moves.chosen(pair(), 3, of=0)  # the last kernel of the first run
     found = moves.stepped(scene, "down")
-    assert found == (1, 0)
+    assert found == (1, 2)  # in the dock their streams stand together
     scene = moves.chosen(scene, found[1], of=found[0])
     assert moves.stepped(scene, "up") == (0, 3)  # the nearest on the axis
+    threads = moves.chosen(scene, 1, of=0)
+    assert moves.stepped(threads, "down") == (1, 0)
+    assert moves.stepped(moves.chosen(scene, 0, of=1), "up") == (0, 1)
+    assert moves.stepped(moves.chosen(scene, 1, of=1), "down") == (0, 3)  # the first of the dock
+    assert moves.stepped(moves.chosen(scene, 3, of=0), "up") == (1, 1)
     assert moves.stepped(moves.chosen(scene, 2, of=1), "next") == (1, 3)
     assert moves.stepped(moves.chosen(scene, 3, of=1), "next") is None
     assert moves.stepped(moves.chosen(scene, 2, of=1), "previous") is None
@@ -246,10 +255,10 @@ def test_each_has_its_heading_and_its_counters() -> None:
     tracks = [Of(of) for of in scene.layout.of.tolist()]
     assert tracks == [Of.RECORDING, Of.LANE, Of.LANE, Of.COUNTER] * 2
     assert scene.layout.source.tolist() == [0] * 4 + [1] * 4
-    assert values_at(scene.sources[1], 0, 9_999)[0] == ""
-    assert values_at(scene.sources[1], 0, 10_000)[0] == "5"
+    assert values_at(scene.sources[1], 0, 9_999) == ("most 5", "", "")
+    assert values_at(scene.sources[1], 0, 10_000)[2] == "5"
     chosen = moves.chosen(scene, 3, of=0)
-    assert (cursor(chosen), values_at(scene.sources[0], 0, cursor(chosen))[0]) == (4000, "2")
+    assert (cursor(chosen), values_at(scene.sources[0], 0, cursor(chosen))[0]) == (4000, "2 of 2")
     canvas = paint(scene, 30)
     assert canvas.text(place(scene, 1, Of.COUNTER, 0))[scene.labels :][:40].strip() == ""
     pinned = replace(scene, layout=scene.layout.toggle_pin(6))
@@ -275,7 +284,7 @@ def test_lanes_are_arranged_within_their_recording() -> None:
     mine = down.with_shown(1, 1).toggle_pin(5)
     first, second = (arrangement(s.trace, mine, s.series, of) for of, s in enumerate(scene.sources))
     assert [one["rows"] for one in first] == [1, None, None]
-    assert [one["track"].partition(" ")[0] for one in second] == ["lane", "lane", "counter"]
+    assert [one["track"].partition(" ")[0] for one in second] == ["lane", "counter", "lane"]
     assert [one["pinned"] for one in second] == [True, False, False]
     again = arranged(scene.sources[1].trace, layout, second, scene.sources[1].series, 1)
     assert again.ref.tolist() == down.ref.tolist()
@@ -294,7 +303,7 @@ def test_series_that_come_later_stand_below_their_own_recording() -> None:
     bare = tuple(replace(source, series=()) for source in scene.sources)
     scene = replace(scene, sources=bare, layout=opened(bare, 40))
     series = counters(scene.sources[0].trace)
-    layout = with_series(scene, 0, series, 40)
+    layout = with_series(scene, 0, series)
     assert [Of(of) for of in layout.of.tolist()].index(Of.COUNTER) == 3
     assert layout.source.tolist() == [0, 0, 0, 0, 1, 1, 1]
 

@@ -12,6 +12,7 @@ import pytest
 from tracetui.timeline.colour import contrast, rgb
 from tracetui.timeline.palette import Palette
 from tracetui.timeline.themes import COLOUR_BLIND, LIGHT, SIXTEEN, THEMES, Theme
+from tracetui.trace.model import Kind
 
 COLOURED = [theme for theme in THEMES.values() if not theme.plain]
 MANY = [theme for theme in COLOURED if theme is not SIXTEEN]
@@ -50,13 +51,26 @@ def test_every_text_can_be_read(theme: Theme) -> None:
 
 @by_theme(MANY)
 def test_bars_and_lines_stand_out_from_the_paper(theme: Theme) -> None:
-    least = 2.5 if theme is LIGHT else 3.5
+    least = 3 if theme is LIGHT else 3.5
     for bar in names(theme) | {theme.many, theme.many_device, theme.selected, theme.same, theme.match}:
         assert contrast(bar, theme.paper) >= least, bar
     for what in ("gap", "flow", "mark", "busy", "area"):
         back = theme.frame if what == "busy" else theme.paper
         assert contrast(getattr(theme, what), back) >= 2.5, what
     assert contrast(theme.busy, theme.window) >= 1.5
+    kinds = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
+    on_device = {colour for kind in kinds for colour in theme.families[kind]} | {
+        theme.many_device,
+        theme.busy,
+    }
+    for bar in on_device | {theme.selected, theme.same, theme.hint, theme.match}:
+        assert contrast(bar, theme.idle) >= 3, bar
+        assert contrast(bar, theme.idle_lit) >= 2, bar
+    for ground in (theme.idle, theme.idle_lit):
+        assert contrast(theme.text, ground) >= 4.5
+        assert distance(rgb(ground), rgb(theme.paper)) >= 10
+        assert distance(rgb(ground), rgb(theme.frame)) >= 10
+        assert all(distance(rgb(ground), rgb(bar)) >= 22 for bar in names(theme)), ground
     assert contrast(theme.band, theme.paper) >= 1.15
     assert contrast(theme.window, theme.frame) >= 1.15
 

@@ -14,7 +14,9 @@ from tests.driver import drive, until
 from tracetui.trace import Trace, load
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
+from tracetui.tui.screens.sheet import Sheet
 from tracetui.tui.screens.trace import TraceScreen
+from tracetui.tui.settings import Settings
 
 __all__ = ["until"]
 
@@ -55,16 +57,23 @@ def small() -> Trace:
     return loaded("matmul_add_64_cold_eager")
 
 
-def app_of(path: Path | str) -> TracetuiApp:
-    """The app on a trace that is loaded already."""
+def app_of(path: Path | str, pane: str = "ops") -> TracetuiApp:
+    """The app on a trace that is loaded already, with a pane open."""
     task = LoadTask(path).start()
     assert task.finished.wait(30)
-    return TracetuiApp(task)
+    return TracetuiApp(task, Settings(pane=pane))
 
 
 def screen_of(app: TracetuiApp) -> TraceScreen:
     assert isinstance(app.screen, TraceScreen)
     return app.screen
+
+
+def sheet_lines(app: TracetuiApp) -> list[str]:
+    """The lines of the sheet that is open, its head first."""
+    assert isinstance(app.screen, Sheet)
+    strips = app.screen._compositor.render_strips()
+    return [strip.text for strip in strips[app.screen.head.region.y :]]
 
 
 def write_trace(path: Path, events: Sequence[dict[str, Any]], **top: Any) -> Path:

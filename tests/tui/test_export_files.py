@@ -57,12 +57,12 @@ async def test_export_and_copy_by_keys(tmp_path: Path, monkeypatch: pytest.Monke
         screen = screen_of(app)
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
         await pilot.press("E", "enter")
-        written = tmp_path / "mlp_eager-averages.csv"
+        written = tmp_path / "mlp_eager-ops.csv"
         await until(pilot, written.exists)
         table = list(csv.DictReader(written.read_text().splitlines()))
         assert any(row["name"] == "aten::mm" for row in table)
         await pilot.press("E", "enter")
-        await until(pilot, lambda: "mlp_eager-averages.csv is there already" in text(app))
+        await until(pilot, lambda: "mlp_eager-ops.csv is there already" in text(app))
         await pilot.press("escape")
         before = text(app)
         for name in ("picture.svg", "picture.txt"):

@@ -25,7 +25,7 @@ async def test_modules_stand_above_the_streams_and_say_what_they_are(tmp_path: P
         trace = screen.trace
         module = next(i for i in range(len(trace)) if trace.name_of(i) == "layers.0.attention")
         screen.walk.select(module)
-        await pilot.press("1")
+        await pilot.press("2")
         await until(pilot, lambda: "made by" in text(app))
         assert "layers.0.attention" in text(app)
         assert screen.walk.move("down")
@@ -37,7 +37,6 @@ async def test_averages_by_module(tmp_path: Path) -> None:
     app = app_of(tmp_path / "t.json")
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "Self GPU" in text(app))
-        for _ in range(3):
-            await pilot.press("b")
+        await pilot.press("4", "b", "b")
         await until(pilot, lambda: "by module" in text(app) and "layers.0.feed_forward" in text(app))
         assert "layers.0.feed_forward (backward)" in text(app)

@@ -23,7 +23,7 @@ from .conftest import DATA, app_of, screen_of, slice_event, until, write_trace
 from .test_app import text
 
 MLP = DATA / "mlp_eager.json.gz"
-SIZE = (80, 24)
+SIZE = (80, 30)
 
 
 def threads(path: Path, count: int, first: int = 1) -> Path:

@@ -131,10 +131,10 @@ async def test_keys_that_change_nothing_to_be_seen_say_a_word(tmp_path: Path) ->
         assert await said("p") == "this lane scrolls with the others again"
         await said("x")
         assert await said("X") == "1 hidden lane back"
-        for pane, name in (("5", "findings"), ("1", "details")):
+        for pane, name in (("8", "findings"), ("2", "details")):
             await said(pane)
             for key in ("greater_than_sign", "less_than_sign", "R"):
-                assert await said(key) == f"{name} have no column to sort by"
+                assert await said(key) == f"the {name} pane has no column to sort by"
 
 
 async def test_the_only_trace_says_how_to_get_another() -> None:

@@ -38,7 +38,7 @@ async def test_a_range_narrows_averages_and_gaps_and_escape_widens_them_again(ll
         assert pane.averages.names == expected.names
         assert pane.averages.self_device.tolist() == expected.self_device.tolist()
         await until(pilot, lambda: "range of 64." in pane.note and "GPU busy" in pane.note)
-        await pilot.press("3")
+        await pilot.press("6")
         gaps = screen.area.open
         assert isinstance(gaps, GapsPane)
         await until(pilot, lambda: "in the range: idle" in gaps.note)
@@ -123,7 +123,7 @@ async def test_the_matches_as_a_list_that_jumps(llama: Trace) -> None:
         await until(pilot, lambda: "matches for “silu”" in text(app))
         sheet = app.screen
         assert isinstance(sheet, MatchesScreen)
-        await pilot.press("greater_than_sign")
+        await pilot.press("end", "home", "greater_than_sign")
         assert sheet.list.sort == "duration"
         await pilot.press("greater_than_sign")
         names = [sheet.table.columns[2].text(int(r)).casefold() for r in sheet.list.order]

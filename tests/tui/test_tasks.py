@@ -59,7 +59,7 @@ class Person:
 
 
 async def where_idle_time_goes(p: Person) -> None:
-    await p.press("3")
+    await p.press("6")
     await p.see(lambda: "idle" in p.screen.area.tabs.note and "dispatch" in p.screen.area.tabs.note)
 
 
@@ -95,17 +95,17 @@ async def long_kernels_only(p: Person) -> None:
 
 
 async def how_busy_the_gpu_is_in_step_3(p: Person) -> None:
-    await p.press("4")
+    await p.press("7")
     await p.see(lambda: "step 3" in p.shown and "34.3%" in p.shown)
 
 
 async def what_to_do_about_it(p: Person) -> None:
-    await p.press("5")
+    await p.press("8")
     await p.see(lambda: "larger batches" in p.shown)
 
 
 async def the_evidence_of_a_finding(p: Person) -> None:
-    await p.press("5")
+    await p.press("8")
     await p.see(lambda: "larger batches" in p.shown)
     await p.press("enter")
     await p.see(lambda: p.selected != "")
@@ -115,7 +115,7 @@ async def paste_a_table_into_a_chat(p: Person) -> None:
     pane = p.screen.area.open
     await p.see(lambda: pane is not None and pane.table is not None)
     await p.press("Y")
-    assert p.pilot.app.clipboard.startswith("| Name | On |")
+    assert p.pilot.app.clipboard.startswith("| Name | Self GPU ms |")
 
 
 TASKS: tuple[Callable[[Person], Awaitable[None]], ...] = (

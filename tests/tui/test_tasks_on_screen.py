@@ -149,9 +149,9 @@ def us(number: str, unit: str) -> float:
     return float(number.replace(",", "")) * UNITS[unit]
 
 
-def in_table(line: str) -> list[float]:
-    """All lengths of time in a row of a table, whose titles say µs."""
-    return [us(found, "µs") for found in re.findall(r"([\d,]+\.\d{3})(?!\d|%)", line)]
+def in_table(line: str, unit: str = "µs") -> list[float]:
+    """All lengths of time in a row of a table, in µs; `unit`: what the titles say."""
+    return [us(found, unit) for found in re.findall(r"([\d,]+\.\d{3})(?!\d|%)", line)]
 
 
 @asynccontextmanager
@@ -211,7 +211,7 @@ async def test_which_op_launched_this_kernel() -> None:
     async with person("train", longest_kernel) as p:
         kernel = longest_kernel(p.file)
         op = p.file.around(p.file.launches[kernel["args"]["correlation"]])[-1]
-        await p.press("1")
+        await p.press("2")
         await p.reads(rf"(?m)^ op +↵ {re.escape(op['name'])}\s")
 
 
@@ -226,7 +226,7 @@ async def test_how_much_of_a_step_is_communication() -> None:
         for low, high in sorted((w["ts"], ends(w)) for w in launched):
             total += max(0.0, high - max(low, reached))
             reached = max(reached, high)
-        await p.press("4")
+        await p.press("7")
         await p.reads(r"Step ▲.*Comm\.")
         await p.reads("step 3 ")
         title, line = row(p.screen, r"Step ▲"), row(p.screen, "step 3 ")
@@ -243,7 +243,7 @@ def allocated(file: File, time: float) -> int:
 
 async def test_how_much_memory_was_allocated_at_a_moment() -> None:
     async with person("train_memory", longest_kernel) as p:
-        await p.press("1")
+        await p.press("2")
         found = await p.reads(r"memory, GPU 0 +([\d.]+) MiB allocated, ([\d.]+) MiB reserved")
         assert float(found[1]) == pytest.approx(
             allocated(p.file, longest_kernel(p.file)["ts"]) / 2**20, rel=5e-3
@@ -270,13 +270,13 @@ async def test_which_op_keeps_most_memory() -> None:
 
 async def test_compare_two_steps() -> None:
     async with person("train") as p:
-        await p.press("4")
+        await p.press("7")
         for number in (2, 3):
             await p.reads(f"step {number} ")
             line = row(p.screen, f"step {number} ")
             step = p.file.step(number)
             kernels = [w for w in p.file.of("kernel") if within(launch_of(p.file, w), step)]
-            assert in_table(line)[0] == pytest.approx(step["dur"], rel=1e-2)
+            assert in_table(line, "ms")[0] == pytest.approx(step["dur"], rel=1e-2)
             assert f" {len(kernels):,} " in line
 
 
@@ -286,7 +286,7 @@ def launch_of(file: File, work: Event) -> Event:
 
 async def test_read_a_kernels_grid() -> None:
     async with person("train", longest_kernel) as p:
-        await p.press("1", "v")
+        await p.press("2", "v")
         args = longest_kernel(p.file)["args"]
         grid, block = (" × ".join(map(str, args[key])) for key in ("grid", "block"))
         await p.reads(rf"grid +{grid} blocks of {block} threads")
@@ -308,7 +308,7 @@ async def test_the_total_time_of_all_calls_of_a_name() -> None:
         await p.press("F", Word("aten::mm"), "enter")
         await p.reads("(?m)^▌.aten::mm ")
         line = row(p.screen, "^▌.aten::mm ")
-        assert in_table(line)[-1] == pytest.approx(sum(o["dur"] for o in calls), rel=1e-3)
+        assert in_table(line, "ms")[-1] == pytest.approx(sum(o["dur"] for o in calls), rel=1e-3)
         assert f" {len(calls):,} " in line
 
 
@@ -319,12 +319,10 @@ async def test_the_most_expensive_kernel() -> None:
             sums[kernel["name"]] = sums.get(kernel["name"], 0) + kernel["dur"]
         worst = max(sums, key=lambda name: sums[name])
         count = sum(k["name"] == worst for k in p.file.of("kernel"))
-        await p.reads("▼Self GPU")
-        await p.press("F", Word("kernel"), "enter")
-        # The first row is that of an annotation until the filter has been applied.
-        await p.reads(r"(?m)^ +Name .*▼Self GPU.*\n(?!.*forward ).* GPU ")
+        await p.press("4")
+        await p.reads("▼GPU")
         lines = p.screen.split("\n")
-        first = lines[next(n for n, line in enumerate(lines) if "▼Self GPU" in line) + 1]
+        first = lines[next(n for n, line in enumerate(lines) if "▼GPU" in line) + 1]
         assert in_table(first)[0] == pytest.approx(sums[worst], rel=1e-4)
         assert f" {count:,} " in first
 
@@ -349,7 +347,7 @@ SPAN = rf"(?m)^ {AMOUNT} +╷"
 async def test_zoom_to_a_step_and_back_to_the_earlier_view() -> None:
     async with person("train") as p:
         whole = us(*(await p.reads(SPAN)).groups())
-        await p.press("4", "down", "enter")
+        await p.press("7", "down", "enter")
         await p.reads("(?m)^ ProfilerStep#3  at ")
         shown = us(*(await p.reads(SPAN)).groups())
         assert p.file.step(3)["dur"] < shown < 1.1 * p.file.step(3)["dur"]
@@ -406,7 +404,6 @@ async def test_sort_the_averages_by_cpu_total() -> None:
         totals = [in_table(line)[-1] for line in rows if re.match(r"▌[ ▸]", line) and in_table(line)]
         assert len(totals) > 5
         assert totals == sorted(totals, reverse=True)
-        assert totals[0] >= max(e["dur"] for e in p.file.slices if e["name"].startswith("ProfilerStep"))
 
 
 async def test_the_averages_of_a_range() -> None:
@@ -414,7 +411,7 @@ async def test_the_averages_of_a_range() -> None:
         step = p.file.step(3)
         calls = [o for o in p.file.ops if o["name"] == "aten::mm" and step["ts"] <= o["ts"] < ends(step)]
         assert 0 < len(calls) < sum(o["name"] == "aten::mm" for o in p.file.ops)
-        await p.press("4", "down", "enter", "r", "2")
+        await p.press("7", "down", "enter", "r", "3")
         await p.reads("range of .*: GPU busy")
         await p.press("home")
         await p.reads(rf"(?m)^▌.aten::mm .* {len(calls):,} ")
@@ -478,7 +475,7 @@ async def test_how_long_a_kernel_waited_after_its_launch() -> None:
 async def test_what_an_op_ran_on_the_gpu() -> None:
     async with person("train", an_op) as p:
         kernels = p.file.kernels_of(an_op(p.file))
-        await p.press("1", "v")
+        await p.press("2", "v")
         total = await p.reads_time(rf"on the GPU +↵ {len(kernels)} events?, ", " in all")
         assert total == pytest.approx(sum(k["dur"] for k in kernels), rel=1e-3)
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis import causes
 from tracetui.analysis.chain import Chain, launch_chain, launched_by
 from tracetui.analysis.compositions import PARTS, rms_norm
+from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.explain_device import Parts, compared, explain_device_event
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.gaps import busy_union
@@ -82,7 +82,7 @@ def _runtime(trace: Trace, i: int) -> Parts:
     events = np.flatnonzero(trace.launch == i)
     if len(events) > 1:
         facts.append(("launched", f"{len(events):,} device events, {duration(trace.duration[events].sum())}"))
-    if causes.is_synchronising(name):
+    if is_synchronising(name):
         busy = _time_within(trace, i, plausible(trace, *DEVICE_WORK))
         if busy:
             wait = duration(trace.duration[i])

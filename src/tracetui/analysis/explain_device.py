@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.analysis import causes, glossary
+from tracetui.analysis import causes
 from tracetui.analysis.chain import launched_by
 from tracetui.analysis.device_work import has_tf32, op_behind
 from tracetui.analysis.efficiency import computing_type, peak_of
@@ -245,9 +245,10 @@ def _timing(trace: Trace, i: int) -> list[str]:
         why.append(f"The device stood idle for {duration(idle)} between the {node} before it and this one.")
     elif before is not None and idle >= NEGLIGIBLE_NS:
         gap = np.array([before], dtype=np.int64), trace.start[i : i + 1], np.array([i], dtype=np.int64)
-        parts = causes.explain(trace, *gap, np.array([last], dtype=np.int64)).parts(0)
-        told = [f"for {duration(time)} {glossary.CAUSES[cause]}" for cause, time in parts]
-        told = told if len(parts) > 1 else [glossary.CAUSES[parts[0][0]]]
+        found = causes.explain(trace, *gap, np.array([last], dtype=np.int64))
+        parts, words = found.parts(0), causes.cause_sentences(trace, found)
+        told = [f"for {duration(time)} {words[cause]}" for cause, time in parts]
+        told = told if len(parts) > 1 else [words[parts[0][0]]]
         why.append(f"The device stood idle for {duration(idle)} before it: {'; '.join(told)}.")
     return why
 

@@ -17,22 +17,6 @@ if TYPE_CHECKING:
     from tracetui.analysis.explain import Explanation
     from tracetui.analysis.results import Results
 
-CAUSES = {
-    "initialisation": "the CPU was in what the first use of the device makes slow (context, loading of code, "
-    "library handles)",
-    "profiler": "the profiler itself was at work",
-    "sync": "the CPU had waited for the device and then had to launch anew",
-    "allocation": "the CPU was allocating or freeing memory",
-    "dispatch": "the CPU was busy inside ops (the framework's own overhead, or work that ops do on the CPU)",
-    "host": "the CPU was outside any op (Python, data loading, logging)",
-    "launch": "the launch was on its way (launch latency)",
-    "queued": "the next work was queued, and nothing that was recorded ran on the device (it waited for "
-    "another stream, device or process, or for work of before the recording)",
-    "back to back": "one kernel followed another",
-    "unlinked": "the trace does not tell what launched the next work",
-}
-"""What was the matter while a device stood idle, by the causes of `tracetui.analysis.causes`."""
-
 
 def terms() -> tuple[Term, ...]:
     """All terms, group by group."""

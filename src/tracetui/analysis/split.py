@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.causes import AT, CAUSES, CpuTime, IdleTime, first_event
+from tracetui.analysis.causes import AT, CAUSES, IdleTime, first_event
+from tracetui.analysis.cpu_time import CpuTime
 from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps
 from tracetui.analysis.kinds import is_communication

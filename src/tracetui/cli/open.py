@@ -130,11 +130,12 @@ def demo_command(name: str | None, listing: bool, theme: str | None, ascii: bool
     if not found:
         fail("no samples are bundled with this installation")
     if listing:
+        from tracetui.session.samples import ABOUT
         from tracetui.units import size
 
-        width = max(map(len, found)) + 2
+        width = max(map(len, found))
         for key, path in found.items():
-            click.echo(f"{key:<{width}} {size(path.stat().st_size):>8}")
+            click.echo(f"{key:<{width}} {size(path.stat().st_size):>8}  {ABOUT.get(key, '')}".rstrip())
         return
     if name is None:
         name = next((n for n in found if "train" in n), next(iter(found)))

@@ -7,16 +7,16 @@ from pathlib import PurePath
 from typing import Any
 
 from tracetui.analysis.averages import Averages
-from tracetui.analysis.causes import CAUSE_TEXT, CAUSES, CauseTotal, cause_totals
+from tracetui.analysis.causes import CauseTotal, cause_totals, cause_words
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.launches import ShortKernels, short_kernels
 from tracetui.analysis.results import Results
-from tracetui.analysis.split import BUSY_PARTS
 from tracetui.analysis.steps import Steps
-from tracetui.analysis.verdict import PARTS, busy_text, judge
+from tracetui.analysis.verdict import busy_text, judge
 from tracetui.cells import fit, wrap
 from tracetui.report.findings import UNKNOWN_EVENTS, finding_titles, findings_markdown
 from tracetui.report.gaps import GapReport, cause_lines, causes_markdown, gap_report, headline, lead_in_line
+from tracetui.report.parts import TimePart, time_parts
 from tracetui.safe_text import plain
 from tracetui.tables import markdown
 from tracetui.tables.findings import findings_json
@@ -141,6 +141,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
             {"kind": n.kind, "level": n.level, "count": n.count, "text": n.text} for n in trace.notices
         ],
         **verdict_json(summary.results.verdict()),
+        "earlier_share": json_share(summary.results.earlier_share()),
         "idle_by_cause": causes_json(summary.idle_by_cause),
         "device_list": [
             {
@@ -213,7 +214,7 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
         if (lead_in := lead_in_line(report)) is not None:
             lines += [[(f"  {part}", "dim")] for part in wrap(lead_in, width - 2)]
         if len(summary.gaps) > 1:
-            lines += cause_lines(report.totals, report.gaps.idle, width)
+            lines += cause_lines(report, width)
     if findings := results.findings():
         lines += [[], [("Findings", "head")], *finding_titles(findings, width, FINDINGS_SHOWN)]
     if summary.steps.rows:
@@ -237,21 +238,14 @@ def _beside(first: Span, second: Span, apart: int, width: int) -> list[Line]:
     return [[first], *([(f"  {part}", second[1])] for part in wrap(second[0], width - 2))]
 
 
-def _time(summary: Summary) -> tuple[str, list[tuple[str, int, float | None, str]]]:
-    """What the time that the verdict is about went to: a title, and (what, ns, share, in words), with a share
-    of None for what does not count. No rows without devices."""
+def _time(summary: Summary) -> tuple[str, tuple[TimePart, ...]]:
+    """What the time that the verdict is about went to, with a title. No rows without devices."""
     verdict = summary.results.verdict()
-    parts = dict(zip(PARTS, verdict.parts, strict=False))
-    busy = [(part, parts[part], "") for part in BUSY_PARTS if parts.get(part)]
-    idle = sorted(zip(CAUSES, verdict.causes, strict=False), key=lambda one: -one[1])
-    told = [*busy, *((cause, time, CAUSE_TEXT[cause]) for cause, time in idle if time)]
-    rows: list[tuple[str, int, float | None, str]] = [
-        (what, time, time / verdict.judged, text) for what, time, text in told
-    ]
-    rows += [(what, time, None, "not counted") for what, time in verdict.left_out if rows]
     together = f" on {plural(len(summary.gaps), 'device')} together" if len(summary.gaps) > 1 else ""
     counts = " that count" if verdict.left_out else ""
-    return f"Where the time goes: {duration(verdict.judged)} {verdict.base}{counts}{together}", rows
+    words = cause_words(summary.results.trace, summary.results.causes())
+    title = f"Where the time goes: {duration(verdict.judged)} {verdict.base}{counts}{together}"
+    return title, time_parts(verdict, words) if verdict.cpu is None else ()
 
 
 def _time_lines(summary: Summary, width: int) -> list[Line]:
@@ -260,17 +254,17 @@ def _time_lines(summary: Summary, width: int) -> list[Line]:
         return []
     cells: list[list[str | Span]] = [
         [
-            (what, "accent" if part is not None else "dim"),
-            duration(time),
-            share(part) if part is not None else "-",
-            (bar(part or 0.0, 10), "accent"),
+            (part.what, "accent" if part.share is not None else "dim"),
+            duration(part.duration),
+            share(part.share) if part.share is not None else "-",
+            (bar(part.share or 0.0, 10), "accent"),
         ]
-        for what, time, part, _ in rows
+        for part in rows
     ]
     lines = columns(cells, "<>><")
-    for line, (*_, text) in zip(lines, rows, strict=True):
-        used = sum(len(part) for part, _ in line)
-        line.append((f"  {fit(text, max(0, width - used - 2))}" if text else "", "dim"))
+    for line, part in zip(lines, rows, strict=True):
+        used = sum(len(text) for text, _ in line)
+        line.append((f"  {fit(part.text, max(0, width - used - 2))}", "dim"))
     return [[], [(title, "head")], *lines]
 
 
@@ -312,8 +306,13 @@ def summary_markdown(summary: Summary) -> str:
     title, spent = _time(summary)
     if spent:
         cells = [
-            [what, duration(time), share(part) if part is not None else "-", words]
-            for what, time, part, words in spent
+            [
+                part.what,
+                duration(part.duration),
+                share(part.share) if part.share is not None else "-",
+                part.text,
+            ]
+            for part in spent
         ]
         text += "\n" + markdown.heading(title, 3)
         text += "\n" + markdown.table(["Part", "Time", "Share", ""], cells, "<>><")
@@ -321,7 +320,7 @@ def summary_markdown(summary: Summary) -> str:
         lead_in = lead_in_line(report)
         text += "\n" + markdown.heading(headline(report), 3)
         text += f"\n{markdown.cell(lead_in)}\n" if lead_in else ""
-        text += "\n" + causes_markdown(report.totals, report.gaps.idle)
+        text += "\n" + causes_markdown(report)
     if summary.steps.rows:
         text += "\n" + markdown.heading("Steps", 3) + "\n" + steps_markdown(summary.steps, STEPS_SHOWN)
     table = summary.table

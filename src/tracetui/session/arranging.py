@@ -149,11 +149,11 @@ class Lanes:
         of = scene.active if of is None else of
         new = scene.having(of, series=tuple(series))
         if self._arranged:
-            layout = arrangement.with_series(scene, of, series, height - TOP)
+            layout = arrangement.with_series(scene, of, series)
         else:
             layout = self._opening(new)
         fitted = moves.refitted(scene, layout, height, height)
-        self.walk.show_scene(replace(new, layout=fitted.layout, top=fitted.top))
+        self.walk.show_scene(replace(new, layout=fitted.layout, top=fitted.top, foot=fitted.foot))
 
     def _view(self, scene: Scene, width: int) -> viewport.Viewport:
         """The view for `width` cells: the current one, or the initial one if nobody has moved yet."""

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.results import Results
+from tracetui.analysis.roles import roles
 from tracetui.safe_text import plain
 from tracetui.session.lanes import load_lanes, save_lanes
 from tracetui.session.marks import Marks
@@ -22,7 +24,10 @@ from tracetui.timeline.palette import Palette
 from tracetui.timeline.rows import Rows
 from tracetui.timeline.scene import Source
 from tracetui.timeline.themes import Theme
-from tracetui.trace import Progress, Trace, load
+from tracetui.trace import Kind, Progress, Trace, load
+
+DURING = ("initialisation", "profiler", "sync", "allocation", "dispatch", "host")
+"""The causes that say what the CPU did meanwhile."""
 
 
 class Recording:
@@ -66,11 +71,24 @@ class Recording:
         """The short forms of all names."""
         return [self.short(name) for name in range(len(self.trace.names))]
 
+    def why_idle(self, first: int, index: int) -> tuple[str, ...]:
+        """Why gap `first + index` is there, from the longest text to the shortest: its largest cause, and
+        what ran for half of it or more. Nothing while the causes are not known."""
+        if not self.results.ready("causes"):
+            return ()
+        causes, gap = self.results.causes(), first + index
+        cause = CAUSES[int(causes.cause[gap])]
+        activity = int(causes.activity[gap])
+        if activity < 0 or cause not in DURING or self.trace.kind[activity] == Kind.ANNOTATION:
+            return (cause,)
+        return f"{cause}: {self.short(int(self.trace.name[activity]))}", cause
+
     def source(self, theme: Theme, offset: int = 0) -> Source:
         """The recording for the timeline. `offset`: session time minus trace time, ns."""
         trace = self.trace
         rows, palette = Rows(trace), Palette(trace, theme)
-        return Source(trace, rows, palette, self.short, busy_of(trace), offset, trace_name(trace))
+        busy, title = busy_of(trace), trace_name(trace)
+        return Source(trace, rows, palette, self.short, busy, offset, title, roles=roles(trace))
 
     def load_lanes(self) -> list[Mapping[str, Any]]:
         """The saved arrangement of the lanes; [] if there is none."""

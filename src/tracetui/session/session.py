@@ -6,6 +6,7 @@ It has no terminal and draws nothing: the app displays it, tests and scripts can
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from tracetui.analysis import flow
@@ -47,8 +48,11 @@ class Session:
     def draw_gaps(self) -> int:
         """Find the gaps of all recordings and draw them. Returns how many the active one has."""
         for of, recording in enumerate(self.walk.recordings):
-            devices = recording.results.gaps().devices
-            self.walk.set_gaps({d.device: Idle(d.start, d.end) for d in devices}, of=of)
+            first, found = 0, {}
+            for device in recording.results.gaps().devices:
+                found[device.device] = Idle(device.start, device.end, partial(recording.why_idle, first))
+                first += len(device)
+            self.walk.set_gaps(found, of=of)
         return len(self.active.results.gaps())
 
     def add(self, recording: Recording, offset: int = 0) -> int:

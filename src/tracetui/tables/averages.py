@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,21 +14,31 @@ from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.memory import MemoryUse
 from tracetui.tables import markdown
 from tracetui.tables.jsonable import us
+from tracetui.tables.lines import bar
 from tracetui.tables.model import Column, Columns, Table, by_key, pick
 from tracetui.tables.names import told_apart
 from tracetui.tables.times import time_column
 from tracetui.tables.writers import Record, markdown_table, records
-from tracetui.trace.model import I64, Trace
-from tracetui.units import memory_size, share_of
+from tracetui.trace.model import I64, Kind, Trace
+from tracetui.units import in_unit, memory_size, share_of
 
 DEVICE = "self_device self_device_share device_total"
 CPU = "self_cpu self_cpu_share cpu_total"
 MEMORY = "self_device_memory device_memory self_cpu_memory cpu_memory"
-SCREEN = f"name device {DEVICE} device_average {CPU} cpu_average {MEMORY} calls"
+SCREEN = {
+    "all": f"name device {DEVICE} device_average {CPU} cpu_average {MEMORY} calls",
+    "ops": f"name self_device device_bar {DEVICE[12:]} {CPU} cpu_bar cpu_average {MEMORY} calls",
+    "kernels": "name self_device device_bar self_device_share device_average calls",
+    "annotations": "name device cpu_total self_cpu cpu_average device_total device_average calls",
+}
+"""The columns of each part of the averages, see `part_rows`."""
 MARKDOWN = f"name group {CPU} {DEVICE} self_cpu_memory self_device_memory calls"
 JSON = """name device calls cpu_total self_cpu device_total self_device group
     cpu_memory self_cpu_memory device_memory self_device_memory"""
 FILE = f"{JSON} self_cpu_share self_device_share cpu_average device_average"
+
+BAR = 6
+"""Cells of a bar in the table."""
 
 GROUP_HEADERS = {
     "shape": "Input Shapes",
@@ -64,8 +75,11 @@ def format_memory(count: int) -> str:
     return f"{count} B"
 
 
-def average_columns(a: Averages, memory: MemoryUse | None = None, trace: Trace | None = None) -> Columns:
-    """The columns. `memory`: if it was recorded; `trace`: for the short names on the screen."""
+def average_columns(
+    a: Averages, memory: MemoryUse | None = None, trace: Trace | None = None, rows: I64 | None = None
+) -> Columns:
+    """The columns. `memory`: if it was recorded; `trace`: for the short names on the screen; `rows`: those on
+    the screen (None: all)."""
     calls = np.maximum(a.calls, 1)
 
     @cache
@@ -82,15 +96,16 @@ def average_columns(a: Averages, memory: MemoryUse | None = None, trace: Trace |
         def micros(row: int) -> float:
             return us(int(values[row]))
 
+        total = {"self_cpu": a.total_self_cpu, "self_device": a.total_self_device}.get(key, 0)
         return (
-            time_column(key, title, values, drop)
+            time_column(key, title, values, drop, total=total, rows=rows)
             .said(heading, lambda r: format_time(micros(r)))
             .filed(**{f"{key}_us": each(micros)})
         )
 
     def average(key: str, title: str, values: I64, drop: int) -> Column:
         fields = {f"{key}_us": each(lambda r: us(int(values[r]) / int(calls[r])))}
-        return time_column(key, title, values / calls, drop).filed(**fields)
+        return time_column(key, title, values / calls, drop, rows=rows).filed(**fields)
 
     def share(key: str, title: str, heading: str, values: I64, total: int, drop: int) -> Column:
         def text(row: int) -> str:
@@ -121,6 +136,11 @@ def average_columns(a: Averages, memory: MemoryUse | None = None, trace: Trace |
     def count(row: int) -> str:
         return f"{int(a.calls[row]):,}"
 
+    def filled(key: str, values: I64, drop: int) -> Column:
+        """A bar beside the times; the longest is full."""
+        longest = max(1, int((values if rows is None else values[rows]).max(initial=0)))
+        return Column(key, "", lambda r: bar(int(values[r]) / longest, BAR), None, BAR, False, drop)
+
     columns = [
         Column("name", "Name", lambda r: names()[r], names, right=False, descending=False, ends=True)
         .said("name", markdown=lambda r: markdown.code(a.names[r]))
@@ -137,6 +157,8 @@ def average_columns(a: Averages, memory: MemoryUse | None = None, trace: Trace |
         share("self_cpu_share", "CPU %", "Self CPU %", a.self_cpu, a.total_self_cpu, 6),
         time("cpu_total", "CPU total", "CPU total", a.cpu_total, 5),
         average("cpu_average", "CPU avg", a.cpu_total, 8),
+        filled("device_bar", a.self_device * ~(a.device & a.annotation), 7),
+        filled("cpu_bar", a.self_cpu, 10),
         Column("calls", "Calls", count, lambda: a.calls, 7)
         .said("calls", count)
         .filed(calls=each(lambda r: int(a.calls[r]))),
@@ -163,27 +185,50 @@ def category_of(trace: Trace, averages: Averages, row: int) -> str:
     return trace.categories[int(trace.category[first])] if first >= 0 else ""
 
 
+def part_rows(trace: Trace, averages: Averages, part: str) -> I64:
+    """The rows of a part of the averages: "annotations" with their shadows on the device, "kernels" (all
+    other rows of a device), or "ops" (all other rows, as PyTorch's table has them)."""
+    at = np.maximum(averages.first, 0)
+    marked = np.isin(trace.kind[at], (Kind.ANNOTATION, Kind.GPU_ANNOTATION)) if len(trace) else False
+    noted = averages.annotation | (marked & (averages.first >= 0))
+    if part == "all":
+        return np.arange(len(averages))
+    found = {"annotations": noted, "kernels": averages.device & ~noted, "ops": ~averages.device & ~noted}
+    return np.flatnonzero(found[part])
+
+
 def averages_table(
     trace: Trace,
     averages: Averages,
+    part: str = "all",
     colour: Callable[[int], str | None] | None = None,
     memory: MemoryUse | None = None,
 ) -> Table:
-    """The averages on the screen. `colour` maps a name's index to its colour in the timeline."""
+    """A part of the averages on the screen. `colour` maps a name's index to its colour in the timeline."""
     a = averages
-    columns = average_columns(a, memory, trace)
-    without = [] if a.device.any() else [*DEVICE.split(), "device_average"]
+    rows = part_rows(trace, a, part)
+    columns = average_columns(a, memory, trace, rows)
+    without = [] if a.device.any() else [*DEVICE.split(), "device_average", "device_bar"]
+    if part == "kernels":
+        columns = {
+            **columns,
+            "self_device": replace(columns["self_device"], title=columns["self_device"].title[5:]),
+        }
+    totals = {"self_cpu": a.total_self_cpu, "self_device": a.total_self_device}
+    foot = {key: in_unit(total, columns[key].title.split()[-1]) for key, total in totals.items() if total}
     without += [key for key in MEMORY.split() if key in columns and not columns[key].any()]
 
     def searched(row: int) -> str:
         return f"{columns['name'].text(row)} {a.names[row]} {category_of(trace, a, row)}"
 
     return Table(
-        pick(columns, SCREEN, without),
+        pick(columns, SCREEN[part], without),
         len(a),
         searched,
         (lambda r: colour(int(trace.name[a.first[r]])) if a.first[r] >= 0 else None) if colour else None,
-        empty="none of PyTorch's kinds of events here, and averages count only those",
+        empty=f"no {part} here",
+        only=rows,
+        foot={"name": "total", **foot} if part != "annotations" and foot else {},
         records=lambda order: records(pick(columns, FILE), order),
     )
 

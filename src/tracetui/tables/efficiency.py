@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from rich.cells import cell_len
 
-from tracetui.analysis.efficiency import EfficiencyRow
+from tracetui.analysis.efficiency import EfficiencyRow, EfficiencyTable
 from tracetui.cells import fit
 from tracetui.tables import markdown
 from tracetui.tables.jsonable import share as json_share
-from tracetui.tables.lines import Line
-from tracetui.tables.model import I64, Column, Columns, by_key, pick
+from tracetui.tables.lines import Line, bar
+from tracetui.tables.model import I64, Column, Columns, Table, by_key, pick
+from tracetui.tables.times import time_column
 from tracetui.tables.writers import Record, aligned, cells, markdown_table, records
 from tracetui.units import duration, share, significant
 
@@ -22,6 +23,8 @@ TEXT = "label calls duration flops tflops compute_share gbps memory_share"
 MARKDOWN = "name shape calls duration flops tflops compute_share gbps memory_share"
 JSON = "name label shape kind calls duration flops bytes tflops gbps compute_share memory_share kernel"
 
+BAR = 6
+"""Cells of a bar on the screen."""
 WIDE = 100
 """From this width (in cells), all columns are shown."""
 
@@ -80,6 +83,54 @@ def efficiency_columns(rows: Sequence[EfficiencyRow], what: str = "Operator", wi
         rate("gbps", "GB/s"),
         peak_share("memory_share"),
         Column("kernel").filed(kernel=of("kernel")),
+    )
+
+
+def efficiency_table(found: EfficiencyTable) -> Table:
+    """Kernels, then ops by shape, on the screen."""
+    rows = (*found.kernels, *found.ops)
+
+    def rate(key: str, title: str, drop: int) -> Column:
+        values = np.array([getattr(row, key) or 0.0 for row in rows])
+        return Column(key, title, lambda r: _number(getattr(rows[r], key)), lambda: values, 9, drop=drop)
+
+    def of_peak(key: str, title: str, drop: int) -> tuple[Column, Column]:
+        values = np.array([getattr(row, key) or 0.0 for row in rows])
+
+        def text(r: int) -> str:
+            part = getattr(rows[r], key)
+            return "-" if part is None else share(part)
+
+        return (
+            Column(key, title, text, lambda: values, 7, drop=drop, after=1),
+            Column(f"{key}_bar", "", lambda r: bar(values[r], BAR), width=BAR, right=False, drop=drop + 4),
+        )
+
+    def name(r: int) -> str:
+        return f"{rows[r].short}  {rows[r].shape}".rstrip()
+
+    durations = np.array([row.duration for row in rows], dtype=np.int64)
+    calls = np.array([row.calls for row in rows], dtype=np.int64)
+    columns = (
+        Column("name", "Name and shape", name, lambda: [name(r) for r in range(len(rows))], right=False),
+        Column("what", "", lambda r: "kernel" if r < len(found.kernels) else "op", None, 6, False, 3),
+        Column("calls", "Calls", lambda r: f"{calls[r]:,}", lambda: calls, 7, drop=2),
+        time_column("duration", "Time", durations),
+        rate("tflops", "TFLOP/s", 2),
+        *of_peak("compute_share", "of peak", 0),
+        rate("gbps", "GB/s", 2),
+        *of_peak("memory_share", "of peak", 0),
+    )
+    nothing = (
+        "no shapes were recorded: capture with record_shapes=True" if not found.recorded else "no rates here"
+    )
+    filed = efficiency_columns(rows)
+    return Table(
+        columns,
+        len(rows),
+        lambda r: f"{name(r)} {rows[r].name}",
+        empty=nothing,
+        records=lambda order: records(pick(filed, JSON), order),
     )
 
 

@@ -82,9 +82,14 @@ def finding_lines(findings: Sequence[Finding], width: int) -> list[FindingLine]:
 
 
 def findings_table(
-    trace: Trace, findings: Sequence[Finding], lines: Sequence[FindingLine], empty: str
+    trace: Trace,
+    findings: Sequence[Finding],
+    lines: Sequence[FindingLine],
+    empty: str,
+    colour: Callable[[str], str | None] | None = None,
 ) -> Table:
-    """The `finding_lines` on the screen. A file gets every finding with at least one line left."""
+    """The `finding_lines` on the screen. A file gets every finding with at least one line left. `colour`: of
+    the chip of a severity."""
 
     def of_lines(order: I64) -> list[Record]:
         shown = dict.fromkeys(lines[row].finding for row in order.tolist())
@@ -97,6 +102,7 @@ def findings_table(
         ),
         len(lines),
         lambda r: lines[r].text,
+        (lambda r: colour(findings[lines[r].finding].severity)) if colour is not None else None,
         dim=lambda r: not lines[r].title,
         empty=empty,
         records=of_lines,

@@ -114,10 +114,19 @@ class Table:
     same_text: Callable[[], I64] | None = None
     """A number per row, equal for equal `search_text`, so that the filter asks for each text once."""
 
+    only: I64 | None = None
+    """The rows to show; None: all of them."""
+    foot: Mapping[str, str] = field(default_factory=dict)
+    """Texts of a last line that is always in view, by the keys of columns: totals."""
     records: Callable[[I64], list[dict[str, Any]]] | None = None
     """Rows as flat records with the same fields, for files. None: the columns' values."""
     lines: bool = False
     """Whether rows are only lines of the objects that `records` returns."""
+
+    @property
+    def count(self) -> int:
+        """How many rows can be shown."""
+        return self.rows if self.only is None else len(self.only)
 
     def column(self, key: str) -> Column | None:
         return next((c for c in self.columns if c.key == key), None)
@@ -129,8 +138,10 @@ def arrange(table: Table, sort: str | None, descending: bool, needle: str = "") 
     Equal rows, or without `sort` all rows, stay in the order of the data.
     """
     rows = np.arange(table.rows, dtype=np.int64)
+    held = np.ones(table.rows, dtype=np.bool_)
     if needle and table.search_text is not None:
-        rows = rows[_holding(table, table.search_text, needle.casefold())]
+        held = _holding(table, table.search_text, needle.casefold())
+    rows = rows[held] if table.only is None else table.only[held[table.only]]
     column = table.column(sort) if sort else None
     if column is None or column.values is None or not len(rows):
         return rows
@@ -154,13 +165,18 @@ def _holding(table: Table, text: Callable[[int], str], folded: str) -> npt.NDArr
     return np.asarray(found[number], dtype=np.bool_)
 
 
+LEAST_SENTENCE = 22
+"""Cells of a flexible column whose text can do without its last clauses."""
+
+
 def fit(columns: Sequence[Column], width: int, minimum: int = 0) -> list[tuple[Column, int]]:
     """The columns that fit into `width` cells, with the width of each.
 
-    The flexible column gets the remaining width, at least `minimum` (0: a third); columns are dropped to
-    allow that, and narrow ones come back if dropping a wider one made room.
+    The flexible column gets the remaining width, at least `minimum` (0: a third, less for a sentence).
+    Columns are dropped to allow that, and narrow ones come back if dropping a wider one made room.
     """
-    minimum = minimum or max(16, width * 3 // 10)
+    sentence = any(column.clauses for column in columns if not column.width)
+    minimum = minimum or (LEAST_SENTENCE if sentence else max(16, width * 3 // 10))
     left_out: list[Column] = []
 
     def without(some: Sequence[Column]) -> list[Column]:

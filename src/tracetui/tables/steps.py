@@ -23,8 +23,8 @@ from tracetui.tables.times import time_column
 from tracetui.tables.writers import Record, aligned, cells, markdown_table, records
 from tracetui.units import duration, plural, share
 
-SCREEN = """label window_length duration busy_share window_idle compute communication exposed_communication
-    transfers kernels launches verdict causes"""
+SCREEN = """label window_length duration busy_share launches kernels copies exposed_communication window_idle
+    compute communication transfers verdict causes"""
 TEXT = "label window_length busy_share window_idle mostly compute communication copy launches kernels unusual"
 JSON = """label start duration window_start window_length busy idle busy_share mostly compute communication
     exposed_communication copy exposed_copy set launches kernels copies verdict unusual window_idle parts
@@ -72,8 +72,9 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         def text(r: int) -> str:
             return f"{counts[r]:,}" if counts[r] else "-"
 
+        width = max(len(title), *(len(text(r)) for r in range(len(rows))))
         return (
-            Column(key, title, text, lambda: np.array(counts), max(9, len(title) + 2), drop=drop)
+            Column(key, title, text, lambda: np.array(counts), width, drop=drop)
             .said(key, lambda r: f"{counts[r]:,}")
             .filed(**{key: each(key)})
         )
@@ -123,12 +124,12 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         .said("", lambda r: (rows[r].label, "title" if rows[r].number < 0 else ""), markdown_heading="Step")
         .filed(label=each("label"), step=each(lambda r: r.number if r.number >= 0 else None)),
         only_file("start", start_ns="start"),
-        time("duration", "on the CPU", 6),
+        time("duration", "On CPU", 2),
         only_file("window_start", window_start_ns=lambda r: r.window[0]),
         time("window_length", "Window", 0, "window", "-").filed(window_ns=each("window_length")),
         only_file("busy", busy_ns="busy"),
         only_file("idle", idle_ns="idle"),
-        time("window_idle", "GPU idle", 2, "idle"),
+        time("window_idle", "GPU idle", 6, "idle"),
         Column("busy_share", "GPU busy", busy, lambda: np.array([r.busy_share or 0.0 for r in rows]), 9)
         .said("busy", busy_said)
         .filed(busy_share=each(lambda r: json_share(r.busy_share))),
@@ -139,16 +140,16 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
             **{f"idle_{field(cause)}": each(idle_of(cause)) for cause in CAUSES}
         ),
         time("compute", "Compute", 7, "compute"),
-        replace(time("communication", "Comm.", 1 if talk else 8, "comm", "-"), markdown_heading="Comm."),
-        time("exposed_communication", "exposed", 3 if talk else 9),
-        time_column("transfers", "Copies", copied, 10),
+        replace(time("communication", "Comm.", 3 if talk else 11, "comm", "-"), markdown_heading="Comm."),
+        time("exposed_communication", "Exposed", 1 if talk else 12),
+        time_column("transfers", "Copying", copied, 10),
         time("copy", "", 0, "copies", "-"),
         only_file("exposed_copy", exposed_copy_ns="exposed_copy"),
         only_file("set", set_ns="set"),
-        count("launches", "Launches", 5),
-        count("kernels", "Kernels", 4),
-        only_file("copies", copies="copies"),
-        Column("verdict", "Verdict", lambda r: rows[r].verdict.verdict, width=14, right=False, drop=3).filed(
+        count("launches", "Launches", 1),
+        count("kernels", "Kernels", 1),
+        count("copies", "Copies", 4 if any(r.copies for r in rows) else 13),
+        Column("verdict", "Verdict", lambda r: rows[r].verdict.verdict, width=14, right=False, drop=5).filed(
             verdict=each("verdict.verdict"),
             launch_delay_ns=each("verdict.launch_delay"),
             reason=each("verdict.reason"),

@@ -147,17 +147,22 @@ def opened(sources: Sequence[Source], height: int) -> Layout:
     for of, source in left:
         layout = arranged(source.trace, layout, source.left, (), of)
     if left:
-        layout = fitted(traces, layout, height)
+        layout = fitted(layout, height)
     for of, source in enumerate(sources):
-        layout = layout.with_counters(len(source.series), height, of)
+        layout = layout.with_counters(len(source.series), of, devices_of(source.series))
     for of, source in left:
         layout = arranged(source.trace, layout, source.left, source.series, of)
     return layout
 
 
-def with_series(scene: Scene, of: int, series: Sequence[Series], height: int) -> Layout:
+def devices_of(series: Sequence[Series]) -> list[int]:
+    """The device of each series, -1 for none."""
+    return [one.device for one in series]
+
+
+def with_series(scene: Scene, of: int, series: Sequence[Series]) -> Layout:
     """A layout that the user arranged, with tracks for a source's series added: where they were left, or at
     the end."""
     source = scene.sources[of]
-    layout = scene.layout.with_counters(len(series), height, of)
+    layout = scene.layout.with_counters(len(series), of, devices_of(series))
     return arranged(source.trace, layout, now(scene, of), series, of) if source.left else layout

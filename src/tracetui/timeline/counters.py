@@ -10,7 +10,7 @@ from tracetui.timeline.canvas import Canvas
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW
 from tracetui.timeline.scene import Local, Scene, Source
-from tracetui.timeline.series import brief_of, text_of
+from tracetui.timeline.series import Series, brief_of, text_of
 from tracetui.trace.model import I64
 
 
@@ -40,8 +40,20 @@ def cursor(scene: Scene) -> int:
     return (scene.view.start_ns + scene.view.end_ns) // 2
 
 
-def values_at(source: Source, series: int, time_ns: int) -> tuple[str, str]:
-    """A series' value at a time of the axis, in full and as short as possible; "" if it has none."""
+def most(series: Series) -> str:
+    """The largest value, in words."""
+    return f"most {text_of(series.high, series.unit)}"
+
+
+def values_at(source: Source, series: int, time_ns: int) -> tuple[str, str, str]:
+    """A series' value at a time of the axis, out of its largest one, in full and short; and the value alone.
+    If it has none then: its largest one, and ""."""
     one = source.series[series]
     value = float(one.at(np.array([time_ns - source.offset], dtype=np.int64))[0])
-    return text_of(value, one.unit), brief_of(value, one.unit)
+    if value != value:
+        return most(one), "", ""
+    now, high = text_of(value, one.unit), text_of(one.high, one.unit)
+    number, _, unit = now.partition(" ")
+    full = f"{number} of {high}" if unit == high.partition(" ")[2] else f"{now} of {high}"
+    brief = brief_of(value, one.unit)
+    return full, f"{brief}/{brief_of(one.high, one.unit)}", brief

@@ -56,6 +56,6 @@ def _ink(scene: Scene, field: Canvas, y: int, x: int) -> int:
     """The flow's colour on the background; over a bar, the bar's own text colour."""
     theme = scene.theme
     paper = int(field.paper[y, x])
-    if paper in (theme.paper, theme.band):
+    if paper in theme.grounds:
         return theme.flow
     return int(scene.source.palette.text_on(field.paper[y : y + 1, x])[0])

@@ -7,8 +7,9 @@ import numpy as np
 from tracetui.timeline.canvas import Canvas
 from tracetui.timeline.counters import paint_counters
 from tracetui.timeline.flows import paint_flows
-from tracetui.timeline.gap_cells import paint_gaps
-from tracetui.timeline.labels import paint_labels
+from tracetui.timeline.gap_cells import paint_gaps, tellers
+from tracetui.timeline.ground import Ground
+from tracetui.timeline.labels import paint_labels, paint_rules
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.mark_columns import marked_columns
 from tracetui.timeline.overview import paint_overview
@@ -44,6 +45,7 @@ def paint(scene: Scene, height: int) -> Canvas:
         _paint_source(scene.local(of), own, field, papers)
     if theme.plain:
         dot_range(scene, field)
+    paint_rules(scene, canvas, lines)
     _paint_marks(scene, field)
     paint_flows(scene, lines, field)
     paint_labels(scene, canvas, lines)
@@ -56,31 +58,38 @@ def paint(scene: Scene, height: int) -> Canvas:
 def _paint_source(local: Local, lines: list[tuple[int, Line]], field: Canvas, papers: Colours) -> None:
     """Paint the lines of one source. `lines`: with their places in the field."""
     shown = [line for _, line in lines if line.of is Of.LANE]
+    ground = Ground(local, papers)
+    telling = tellers(local.source.trace, (line for _, line in lines))
     if shown:
-        cells, shares = paint_rows(local, shown, papers)
+        cells, shares = paint_rows(local, shown, ground.below)
         if local.theme.plain:
             tell_bars_apart(local, shares, cells)
-        paint_names(local, shares, cells)
-        headed = frozenset(line.ref for _, line in lines if line.of is Of.DEVICE)
-        paint_gaps(local, shown, cells, shares.count == 0, headed)
+        paint_names(local, shown, shares, cells)
+        paint_gaps(local, shown, cells, shares.count == 0, telling)
         put_cells(cells, field, np.array([y for y, line in lines if line.of is Of.LANE], dtype=np.int64))
     for y, line in lines:
         if line.of is Of.DEVICE:
-            _paint_device(local, line, field, y, papers)
+            _paint_device(local, line, field, y, ground, telling)
     paint_counters(local, lines, field)
 
 
 def _paint_edge(scene: Scene, canvas: Canvas) -> None:
-    """The scroll bar, if the lanes do not all fit."""
+    """The scroll bars, where the lanes or those of the dock do not all fit."""
     theme, layout = scene.theme, scene.layout
     canvas.paper[:, -EDGE:] = theme.frame
-    top = TOP + layout.pinned_height
-    room = canvas.height - top
-    if 0 < room < layout.height:
-        size = max(1, room * room // layout.height)
-        first = top + min(room - size, -(-scene.top * (room - size) // (layout.height - room)))
-        canvas.glyph[first : first + size, -1] = ord("#" if theme.ascii else "▐")
-        canvas.ink[first : first + size, -1] = theme.dim
+    parts = layout.parts(canvas.height - TOP)
+    above = TOP + parts.pinned
+    _paint_scroll_bar(scene, canvas, above, parts.scrolled, layout.height, scene.top)
+    _paint_scroll_bar(scene, canvas, above + parts.scrolled, parts.docked, layout.dock.height, scene.foot)
+
+
+def _paint_scroll_bar(scene: Scene, canvas: Canvas, at: int, room: int, lines: int, top: int) -> None:
+    """From line `at` on, for `lines` lines of which `room` are shown, from `top` on."""
+    if 0 < room < lines:
+        size = max(1, room * room // lines)
+        first = at + min(room - size, -(-top * (room - size) // (lines - room)))
+        canvas.glyph[first : first + size, -1] = ord("#" if scene.theme.ascii else "▐")
+        canvas.ink[first : first + size, -1] = scene.theme.dim
 
 
 def column_papers(scene: Scene) -> Colours:
@@ -96,12 +105,14 @@ def _paint_marks(scene: Scene, field: Canvas) -> None:
     theme = scene.theme
     for column, _, _ in marked_columns(scene):
         free = field.glyph[:, column] == ord(" ")
-        free &= (field.paper[:, column] == theme.paper) | (field.paper[:, column] == theme.band)
+        free &= np.isin(field.paper[:, column], theme.grounds)
         field.glyph[free, column] = ord(":" if theme.ascii else "┊")
         field.ink[free, column] = theme.mark
 
 
-def _paint_device(local: Local, line: Line, field: Canvas, y: int, papers: Colours) -> None:
+def _paint_device(
+    local: Local, line: Line, field: Canvas, y: int, ground: Ground, telling: frozenset[int]
+) -> None:
     """Paint a device's own line: how busy it is over all its streams."""
     theme, view = local.theme, local.view
     pieces = local.source.devices.get(line.ref)
@@ -112,10 +123,10 @@ def _paint_device(local: Local, line: Line, field: Canvas, y: int, papers: Colou
     cells = Cells(
         np.full((1, view.width), ord(" "), dtype=np.uint32),
         np.full((1, view.width), theme.busy, dtype=np.int16),
-        papers[np.newaxis].copy(),
+        ground.below(line, busy)[np.newaxis].copy(),
         np.zeros((1, view.width), dtype=np.int16),
     )
     eighths = np.where(busy >= view.cell, 8, np.minimum(7, -(-8 * busy // view.cell)))
     cells.glyph[0] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[eighths]
-    paint_gaps(local, [line], cells, (busy == 0)[np.newaxis])
+    paint_gaps(local, [line], cells, (busy == 0)[np.newaxis], telling)
     put_cells(cells, field, np.array([y], dtype=np.int64))

@@ -1,13 +1,16 @@
-"""Drawing the gaps of a device on its lanes: a texture, with the length if it fits."""
+"""The gaps of a device on its lanes: which is chosen, and length and cause where they fit."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from rich.cells import cell_len
 
 from tracetui.timeline.canvas import BOLD, code_points
+from tracetui.timeline.ground import device_of
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.paint import Cells
 from tracetui.timeline.scene import Idle, Local
@@ -27,16 +30,6 @@ def gap_columns(idle: Idle, borders: I64) -> I64:
     return np.where(covered, at, -1)
 
 
-def device_of(trace: Trace, line: Line) -> int:
-    """The device whose gaps a line shows, or -1."""
-    if line.of is Of.DEVICE:
-        return line.ref
-    if line.of is Of.LANE and line.depth == 0:
-        lane = trace.lanes[line.ref]
-        return lane.device if lane.kind == "stream" else -1
-    return -1
-
-
 def gap_at(local: Local, line: Line, column: int) -> tuple[int, int] | None:
     """The gap in a cell of a source's line, as (device, index); None if there is none."""
     device = device_of(local.source.trace, line)
@@ -48,17 +41,24 @@ def gap_at(local: Local, line: Line, column: int) -> tuple[int, int] | None:
     return (device, at) if at >= 0 else None
 
 
-def paint_gaps(
-    local: Local,
-    lines: list[Line],
-    cells: Cells,
-    empty: npt.NDArray[np.bool_],
-    headed: frozenset[int] = frozenset(),
-) -> None:
-    """Fill the empty cells of devices' lines while the device is idle. `empty`: shape (lines, width).
+def tellers(trace: Trace, lines: Iterable[Line]) -> frozenset[int]:
+    """The tracks that tell the lengths of gaps, one for each device: a stream with several lines, which has
+    room for the causes, else the device's own line, else its first stream."""
+    found: dict[int, tuple[int, int]] = {}
+    for line in lines:
+        device = device_of(trace, line)
+        if device >= 0:
+            rank = 0 if line.parts > 1 else 1 if line.of is Of.DEVICE else 2
+            found[device] = min(found.get(device, (rank, line.track)), (rank, line.track))
+    return frozenset(track for _, track in found.values())
 
-    The first line of a device shows the lengths, except for devices in `headed`: their own line does.
-    """
+
+def paint_gaps(
+    local: Local, lines: list[Line], cells: Cells, empty: npt.NDArray[np.bool_], telling: frozenset[int]
+) -> None:
+    """Mark the empty cells of devices' lines while the device is idle: the chosen gap, lengths and causes;
+    where the ground cannot have a colour, a texture. `empty`: shape (lines, width). `telling`: see
+    `tellers`."""
     theme = local.theme
     borders = local.view.borders()
     columns: dict[int, I64] = {}
@@ -67,38 +67,41 @@ def paint_gaps(
         idle = local.source.gaps.get(device) if device >= 0 else None
         if idle is None:
             continue
-        named = device not in columns and device not in headed
         gap = columns.get(device)
         if gap is None:
             gap = columns[device] = gap_columns(idle, borders)
         here = empty[y] & (gap >= 0)
-        cells.glyph[y][here] = ASCII_TEXTURE if theme.ascii else TEXTURE
-        cells.ink[y][here] = theme.gap
-        if local.gap is not None and local.gap[0] == device:
-            chosen = here & (gap == local.gap[1])
+        if not theme.grounded:
+            cells.glyph[y][here] = ASCII_TEXTURE if theme.ascii else TEXTURE
+            cells.ink[y][here] = theme.gap
+        chosen_gap = local.gap[1] if local.gap is not None and local.gap[0] == device else -1
+        if chosen_gap >= 0:
+            chosen = here & (gap == chosen_gap)
             cells.ink[y][chosen] = theme.paper
             cells.paper[y][chosen] = theme.gap
             cells.attributes[y][chosen] |= BOLD
-        if named:
-            chosen_gap = local.gap[1] if local.gap is not None and local.gap[0] == device else -1
-            _write_lengths(idle, np.where(here, gap, -1), cells, y, theme.text, chosen_gap)
+        if line.track in telling and line.part < 2:
+            _write(idle, np.where(here, gap, -1), cells, y, line.part, theme.text, chosen_gap)
 
 
-def _write_lengths(idle: Idle, gap: I64, cells: Cells, y: int, ink: int, chosen: int) -> None:
-    """`gap`: the gap of each cell, -1 for none. The chosen gap keeps its colours."""
+def _write(idle: Idle, gap: I64, cells: Cells, y: int, part: int, ink: int, chosen: int) -> None:
+    """Lengths on the first line of a row, causes on the second. `gap`: the gap of each cell, -1 for none. The
+    chosen gap keeps its colours."""
     cuts = np.flatnonzero(np.diff(gap, prepend=-2, append=-2))
     for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
         which = int(gap[begin])
         if which < 0 or end - begin < 5:
             continue
-        text = _length(int(idle.end[which]) - int(idle.start[which]))
-        if len(text) <= end - begin:
-            at = begin + (end - begin - len(text)) // 2
-            cells.glyph[y, at : at + len(text)] = code_points(text)
+        texts = idle.causes(which) if part else [_length(int(idle.end[which]) - int(idle.start[which]))]
+        text = next((text for text in texts if cell_len(text) + 2 <= end - begin), "")
+        if text:
+            codes = code_points(f" {text} ")
+            at = begin + (end - begin - len(codes)) // 2
+            cells.glyph[y, at : at + len(codes)] = codes
             if which != chosen:
-                cells.ink[y, at : at + len(text)] = ink
+                cells.ink[y, at : at + len(codes)] = ink
 
 
 @lru_cache(maxsize=4096)
 def _length(ns: int) -> str:
-    return f" {duration(ns)} "
+    return duration(ns)

@@ -8,12 +8,12 @@ from rich.cells import cell_len
 
 from tracetui.cells import middle
 from tracetui.timeline.canvas import BOLD, Canvas, cut
-from tracetui.timeline.counters import cursor, values_at
+from tracetui.timeline.counters import cursor, most, values_at
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.scene import EDGE, TOP, Scene
 from tracetui.units import plural
 
-BRIEF = (("GPU ", ""), ("allocated", "alloc"), ("reserved", "resvd"))
+BRIEF = (("GPU ", ""), ("launch → start", "delay"), ("allocated", "alloc"), ("reserved", "resvd"))
 """How series names are shortened on a narrow screen."""
 SHORTER = (("thread ", ""), (" (", " "), ("stream ", "s"), (" annotations", " annot."), ("profiler ", ""))
 """How lane names are shortened, in this order."""
@@ -26,42 +26,65 @@ def label_width(width: int) -> int:
     return max(8, min(26, 16 + max(0, width - 80) // 10))
 
 
-def lines_below(scene: Scene, height: int) -> int:
-    """Lines below the lower edge of the screen (`height` lines in all)."""
-    room = max(0, height - TOP - scene.layout.pinned_height)
-    return max(0, scene.layout.height - scene.top - room)
+def lines_below(scene: Scene, height: int) -> tuple[int, int]:
+    """Lines that do not fit onto a screen of `height` lines in all: below the part that scrolls, and below
+    the dock."""
+    layout = scene.layout
+    _, room, docked = layout.parts(height - TOP)
+    return max(0, layout.height - scene.top - room), max(0, layout.dock.height - scene.foot - docked)
 
 
 def paint_labels(scene: Scene, canvas: Canvas, lines: list[Line]) -> None:
     """Paint the labels of the lines below the ruler."""
-    theme, width = scene.theme, scene.labels
-    canvas.paper[TOP:, :width] = theme.frame
-    canvas.ink[TOP:, :width] = theme.dim
+    theme = scene.theme
+    labelled = [y for y, line in enumerate(lines, TOP) if line.of is not Of.RULE]
+    labelled += range(TOP + len(lines), canvas.height)
+    canvas.paper[labelled, : scene.labels] = theme.frame
+    canvas.ink[labelled, : scene.labels] = theme.dim
+    below, dock_below = lines_below(scene, canvas.height)
+    last = TOP + sum(scene.layout.parts(canvas.height - TOP)[:2]) - 1
     for y, line in enumerate(lines, TOP):
-        note = ""
-        if y == canvas.height - 1 and (below := lines_below(scene, canvas.height)):
-            note = plural(below, "row")
-            if line.depth == 0 or line.more:
-                note = note.partition(" ")[0]
+        hidden = below if y == last else dock_below if y == canvas.height - 1 else 0
+        note = plural(hidden, "row") if hidden else ""
+        if line.first or line.more:
+            note = note.partition(" ")[0]
+        if hidden:
             note = f"{'v' if theme.ascii else '↓'}{note}"
+        width = scene.labels
+        if line.of is Of.RULE:
+            continue
         if line.of is Of.PROCESS or line.of is Of.RECORDING:
             text = " " + label_text(scene, line)
             canvas.paper[y] = theme.frame
             canvas.put(y, 0, cut(text, canvas.width - len(note) - 2), ink=theme.text, attributes=BOLD)
             width = canvas.width - EDGE
-        elif line.depth == 0:
+        elif line.first:
             put_label(scene, canvas, y, line, width - (len(note) + 1 if note else 0))
+        elif line.of is Of.COUNTER and line.depth == 1 and line.ref < len(scene.sources[line.source].series):
+            canvas.put(y, 2, cut(most(scene.sources[line.source].series[line.ref]), width - 3 - len(note)))
         elif line.more:
             canvas.put(y, 0, cut(f"   +{plural(line.more, 'row')}", width - 2 - len(note)))
         canvas.put(y, width - 1 - len(note), note, ink=theme.dim)
-        width = scene.labels
+
+
+def paint_rules(scene: Scene, canvas: Canvas, lines: list[Line]) -> None:
+    """Paint the lines above the devices' tracks."""
+    theme = scene.theme
+    for y, line in enumerate(lines, TOP):
+        if line.of is Of.RULE:
+            canvas.paper[y] = theme.frame
+            canvas.put(y, 0, "─" * canvas.width, ink=theme.line)
+            text = f" {label_text(scene, line)} "
+            canvas.put(y, 2, cut(text, canvas.width - 4), ink=theme.text, attributes=BOLD)
 
 
 def put_label(scene: Scene, canvas: Canvas, y: int, line: Line, width: int) -> None:
     """Paint one label into the first `width` cells of a line."""
     theme = scene.theme
     rows = int(scene.layout.rows[line.track])
-    folded = int(scene.layout.shown[line.track]) < rows
+    folded = int(scene.layout.shown[line.track]) < rows - int(scene.layout.extra[line.track]) or (
+        rows > 1 and scene.layout.shown[line.track] == 1
+    )
     sign = (("+" if folded else "-") if theme.ascii else ("▸" if folded else "▾")) if rows > 1 else " "
     if line.pinned:
         sign = "*" if theme.ascii else "•"
@@ -90,11 +113,18 @@ def label_text(scene: Scene, line: Line) -> str:
         process = source.trace.processes[line.ref]
         return f"[{process.rank}] {process.name}".rstrip() if process.rank else process.name
     if line.of is Of.LANE:
-        return whose(scene, line) + source.trace.lanes[line.ref].name
-    if line.of is Of.DEVICE:
+        return whose(scene, line) + source.called(line.ref)
+    if line.of is Of.RULE or line.of is Of.DEVICE:
         rank = source.trace.rank_of(line.ref)
-        return f"[{rank}] GPU {line.ref} busy" if rank else f"GPU {line.ref} busy"
-    return source.series[line.ref].name if line.ref < len(source.series) else ""
+        name = f"[{rank}] GPU {line.ref}" if rank else f"GPU {line.ref}"
+        if line.of is Of.DEVICE:
+            return f"{name} busy" if line.pinned else "busy"
+        return f"{scene.title(line.source)} · {name}" if len(scene.sources) > 1 else name
+    series = source.series[line.ref] if line.ref < len(source.series) else None
+    if series is None:
+        return ""
+    docked = scene.layout.zone[line.track] > 1  # below the rule of its device
+    return series.name.removeprefix(f"GPU {series.device} ") if docked else series.name
 
 
 def whose(scene: Scene, line: Line) -> str:
@@ -102,11 +132,10 @@ def whose(scene: Scene, line: Line) -> str:
     source, layout = scene.sources[line.source], scene.layout
     trace, lane = source.trace, source.trace.lanes[line.ref]
     recording = f"{scene.title(line.source)} " if line.pinned and len(scene.sources) > 1 else ""
-    if lane.device >= 0:
-        alone = len(source.devices) < 2 or layout.below_own(line.track, Of.DEVICE, lane.device)
-        return recording + ("" if alone else f"GPU {lane.device} ")
+    if lane.device >= 0:  # in the dock it is below the rule of its device
+        return recording + (f"GPU {lane.device} " if line.pinned and len(source.devices) > 1 else "")
     heading = (line.source, lane.process) in layout.headed
-    if heading and not layout.below_own(line.track, Of.PROCESS, lane.process):
+    if heading and not layout.below_own(line.track, lane.process):
         return f"{recording}{trace.processes[lane.process].name} "
     return recording
 
@@ -116,7 +145,7 @@ def beside(name: str, values: tuple[str, ...], width: int) -> tuple[str, str]:
     brief = name
     for long, short in BRIEF:
         brief = brief.replace(long, short, 1)
-    for text, value in product((name, brief), values):
+    for text, value in (*product((name, brief), values[:2]), *product((name, brief), values[2:])):
         if cell_len(text) + bool(value) + cell_len(value) <= width:
             return text, value
     room = width - cell_len(values[-1]) - 1

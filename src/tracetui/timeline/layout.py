@@ -1,4 +1,10 @@
-"""What is on which line: the order of the lanes, their visible rows, what is hidden or pinned."""
+"""What is on which line: the order of the lanes, their visible rows, what is hidden, pinned or docked.
+
+A screen has three parts from top to bottom: the tracks that the user pinned; the part that scrolls; and the
+dock, where the lanes and counters of the devices stay below however many threads there are. In the dock the
+tracks of a device stand together, below a rule with its name. A dock that would take more than half of the
+screen scrolls by itself.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +20,10 @@ from tracetui.trace.model import I32, I64, Bool, Trace
 
 COUNTER_ROWS = 4
 """Lines of an unfolded counter."""
+TALL = 3
+"""Lines that the first row of a stream takes where there is room."""
+COUNTERS = 2
+"""Lines kept free in the dock for a device's counters, which come later."""
 ROOM_FOR_COUNTERS = 8
 """With more series than this, all start hidden."""
 
@@ -25,6 +36,7 @@ class Of(IntEnum):
     DEVICE = 2  # the union over a device's streams
     COUNTER = 3
     RECORDING = 4  # a heading, where there are several recordings
+    RULE = 5  # no track: the line above a device's tracks in the dock
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +44,73 @@ class Line:
     """One line of the screen."""
 
     track: int
+    """Of a rule: the first track below it."""
     source: int
     """Index of its recording."""
     of: Of
     ref: int
     """Lane, process, device or counter series, by `of`."""
     depth: int
-    """0 for the track's first line."""
+    """0 for the track's first row."""
     more: int
     """Folded rows below this line; only a track's last line has any."""
     pinned: bool = False
+    part: int = 0
+    """Which line of its row this is, from the top."""
+    parts: int = 1
+    """The lines of its row: the first row of a stream may have several."""
+
+    @property
+    def first(self) -> bool:
+        """Whether this is its track's first line."""
+        return not self.depth and not self.part
+
+
+class Parts(NamedTuple):
+    """The lines of a screen's parts."""
+
+    pinned: int
+    scrolled: int
+    """Room for the part that scrolls; it may need less."""
+    docked: int
+
+
+class Stack:
+    """Tracks on top of each other."""
+
+    def __init__(self, tracks: I64, shown: I32, ruled: Bool | None = None) -> None:
+        """`tracks`: from top to bottom. `shown`: lines of all tracks. `ruled`: which have a rule above."""
+        self.tracks, self.ruled = tracks, ruled
+        heights = shown[tracks].astype(np.int64)
+        self.bottoms = np.cumsum(heights if ruled is None else heights + ruled)
+        """The line after each track's last one."""
+        self.starts = self.bottoms - heights
+        """The first line of each track, below its rule."""
+
+    @property
+    def height(self) -> int:
+        return int(self.bottoms[-1]) if len(self.bottoms) else 0
+
+    @property
+    def rules(self) -> int:
+        """How many rules there are."""
+        return 0 if self.ruled is None else int(self.ruled.sum())
+
+    def start(self, track: int) -> int:
+        """A track's first line, -1 if it is not here."""
+        at = np.flatnonzero(self.tracks == track)
+        return int(self.starts[at[0]]) if len(at) else -1
+
+    def pieces(self, top: int, stop: int) -> list[tuple[int, int, int]]:
+        """What is on lines `top` to `stop`, as (track, from its line, to its line); line -1 is its rule."""
+        found = []
+        stop = min(stop, self.height)
+        while top < stop:
+            at = int(np.searchsorted(self.bottoms, top, side="right"))
+            start, end = int(self.starts[at]), min(stop, int(self.bottoms[at]))
+            found.append((int(self.tracks[at]), top - start, end - start))
+            top = end
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +124,12 @@ class Layout:
     """Lines of a track when it is unfolded."""
     shown: I32
     """Its visible lines; 0: hidden."""
+    extra: I32
+    """Lines that the first row takes beyond one when the track is unfolded; part of `rows`."""
+    device: I32
+    """The device of what is docked, -1 for the rest."""
     pinned: tuple[int, ...] = ()
-    """Tracks that stay on the screen, in order."""
+    """Tracks that the user keeps at the top, in order."""
     chosen: frozenset[int] = frozenset()
     """Tracks whose lines the user chose; the others adapt to the height of the screen."""
     was: tuple[tuple[int, int, bool], ...] = ()
@@ -66,41 +139,73 @@ class Layout:
         return len(self.of)
 
     @cached_property
-    def bottoms(self) -> I64:
-        """The line after each track's last one, within the scrolled part."""
-        shown = self.shown.astype(np.int64)
-        shown[list(self.pinned)] = 0
-        return np.cumsum(shown)
+    def zone(self) -> I64:
+        """0 for what scrolls, 1 for what is pinned; from 2 on, one number for each device in the dock."""
+        found = np.where(self.device < 0, 0, self.device.astype(np.int64) + 2)
+        found[list(self.pinned)] = 1
+        return found
+
+    @cached_property
+    def scrolled(self) -> Stack:
+        """The part that scrolls."""
+        return Stack(np.flatnonzero((self.zone == 0) & (self.shown > 0)), self.shown)
+
+    @cached_property
+    def dock(self) -> Stack:
+        """The devices' part, by recording and device."""
+        tracks = np.flatnonzero((self.zone > 1) & (self.shown > 0))
+        group = np.stack([self.source[tracks], self.device[tracks]])
+        order = np.lexsort((tracks, group[1], group[0]))
+        ruled = np.asarray(np.diff(group[:, order], axis=1, prepend=-1).any(axis=0))
+        return Stack(tracks[order], self.shown, ruled)
+
+    @cached_property
+    def order(self) -> list[int]:
+        """The visible tracks from the top of the screen to its foot."""
+        pinned = [track for track in self.pinned if self.shown[track]]
+        return [*pinned, *self.scrolled.tracks.tolist(), *self.dock.tracks.tolist()]
 
     @property
     def height(self) -> int:
         """Lines of the scrolled part."""
-        return int(self.bottoms[-1]) if len(self) else 0
+        return self.scrolled.height
 
     @property
     def pinned_height(self) -> int:
         return int(self.shown[list(self.pinned)].sum())
 
-    def lines(self, top: int, height: int) -> list[Line]:
-        """The lines on a screen of `height` lines, with the scrolled part starting at line `top`."""
-        found = [self._line(t, d, True) for t in self.pinned for d in range(int(self.shown[t]))][:height]
-        bottoms = self.bottoms
-        stop = min(top + height - len(found), self.height)
-        track = int(np.searchsorted(bottoms, top, side="right"))
-        at = top
-        while at < stop:
-            first = int(bottoms[track] - self.shown[track])
-            end = min(stop, int(bottoms[track]))
-            found += [self._line(track, d, False) for d in range(at - first, end - first)]
-            at = end
-            track = int(np.searchsorted(bottoms, at, side="right"))
-        return found
+    def parts(self, height: int) -> Parts:
+        """How a screen of `height` lines is divided. The dock takes at most half, unless there is room."""
+        pinned = min(max(0, height), self.pinned_height)
+        room = max(0, height) - pinned
+        docked = min(self.dock.height, max(room // 2, room - self.height))
+        return Parts(pinned, room - docked, docked)
 
-    def _line(self, track: int, depth: int, pinned: bool) -> Line:
-        shown, rows = int(self.shown[track]), int(self.rows[track])
-        more = rows - shown if depth == shown - 1 else 0
-        of, ref = Of(int(self.of[track])), int(self.ref[track])
-        return Line(track, int(self.source[track]), of, ref, depth, more, pinned)
+    def lines(self, top: int, height: int, foot: int = 0) -> list[Line]:
+        """The lines on a screen of `height` lines. `top`, `foot`: the first line of the scrolled part and of
+        the dock."""
+        parts = self.parts(height)
+        pinned = [(track, 0, int(self.shown[track])) for track in self.pinned]
+        found = self._lines(pinned, True)[: parts.pinned]
+        found += self._lines(self.scrolled.pieces(top, top + parts.scrolled), False)
+        return found + self._lines(self.dock.pieces(foot, foot + parts.docked), False)
+
+    def _lines(self, pieces: list[tuple[int, int, int]], pinned: bool) -> list[Line]:
+        return [self._line(t, n, pinned) for t, first, end in pieces for n in range(first, end)]
+
+    def _line(self, track: int, n: int, pinned: bool) -> Line:
+        """Line `n` of a track; -1 is the rule above it."""
+        source, shown = int(self.source[track]), int(self.shown[track])
+        if n < 0:
+            return Line(track, source, Of.RULE, int(self.device[track]), 0, 0)
+        parts = self.lines_of_first(track)
+        more = max(0, int(self.rows[track] - self.extra[track]) - shown) if n == shown - 1 else 0
+        of, ref, depth = Of(int(self.of[track])), int(self.ref[track]), max(0, n - parts + 1)
+        return Line(track, source, of, ref, depth, more, pinned, n if n < parts else 0, 1 if depth else parts)
+
+    def lines_of_first(self, track: int) -> int:
+        """The lines that a track's first row takes: more than one once all rows are there."""
+        return max(1, int(self.shown[track] - self.rows[track] + self.extra[track]) + 1)
 
     def track_of(self, of: Of, ref: int, source: int = 0) -> int:
         """The track of a lane, device or counter; -1 if there is none."""
@@ -108,11 +213,15 @@ class Layout:
         return int(at[0]) if len(at) else -1
 
     def place(self, track: int, depth: int) -> int:
-        """The line of a track's row within the scrolled part; -1 if the track is pinned or hidden."""
-        if track in self.pinned or not self.shown[track]:
-            return -1
-        first = int(self.bottoms[track] - self.shown[track])
-        return first + min(depth, int(self.shown[track]) - 1)
+        """The line of a track's row within the scrolled part or within the dock; -1 if the track is pinned or
+        hidden."""
+        first = (self.dock if self.zone[track] > 1 else self.scrolled).start(track)
+        below = depth + self.lines_of_first(track) - 1 if depth else 0
+        return -1 if first < 0 else first + min(below, int(self.shown[track]) - 1)
+
+    def depths(self, track: int) -> int:
+        """How many rows of a track are unfolded."""
+        return int(min(self.shown[track], self.rows[track] - self.extra[track]))
 
     def with_shown(self, track: int, lines: int, *, chosen: bool = True) -> Layout:
         """Fold or unfold a track; 0 hides it. `chosen`: the user did this."""
@@ -142,22 +251,27 @@ class Layout:
     def _chosen_too(self, tracks: Bool) -> frozenset[int]:
         return self.chosen.union(np.flatnonzero(tracks).tolist())
 
-    def with_counters(self, count: int, height: int, source: int = 0) -> Layout:
-        """With `count` tracks for series below a recording's lanes: as high as there is room for, at least a
-        line. Hidden if there are very many."""
-        have = int(((self.of == Of.COUNTER) & (self.source == source)).sum())
-        new = max(0, count - have)
-        room = min(COUNTER_ROWS, (height - int(self.shown.sum())) // new) if new else 0
-        fits = max(1, room) if count <= ROOM_FOR_COUNTERS else 0
+    def with_counters(self, count: int, source: int = 0, devices: Sequence[int] = ()) -> Layout:
+        """With `count` tracks for series below a recording's lanes, one line each. Hidden if there are very
+        many. `devices`: the device of each series, as in `device`; one that has lanes takes it into the
+        dock."""
+        own = self.source == source
+        have = int(((self.of == Of.COUNTER) & own).sum())
+        docks = set(self.device[own].tolist())
+        where = [one if one in docks else -1 for one in (*devices, *[-1] * count)[have:count]]
+        new = len(where)
         parts = (
             (self.source, np.full(new, source)),
             (self.of, np.full(new, int(Of.COUNTER))),
             (self.ref, np.arange(have, have + new)),
             (self.rows, np.full(new, COUNTER_ROWS)),
-            (self.shown, np.full(new, fits)),
+            (self.shown, np.full(new, int(count <= ROOM_FOR_COUNTERS))),
+            (self.extra, np.zeros(new)),
+            (self.device, np.array(where, dtype=np.int32)),
         )
-        of_source, of, ref, rows, shown = (np.concatenate(p).astype(np.int32) for p in parts)
-        wider = replace(self, source=of_source, of=of, ref=ref, rows=rows, shown=shown)
+        of_source, of, ref, rows, shown, extra, device = (np.concatenate(p).astype(np.int32) for p in parts)
+        chosen = (self.pinned, self.chosen, self.was)
+        wider = Layout(of_source, of, ref, rows, shown, extra, device, *chosen)
         return wider.ordered(np.argsort(of_source, kind="stable"))
 
     def toggle_pin(self, track: int) -> Layout:
@@ -178,18 +292,16 @@ class Layout:
         pinned = tuple(sorted(place[list(self.pinned)].tolist()))
         chosen = frozenset(place[list(self.chosen)].tolist())
         was = tuple((int(place[track]), lines, decided) for track, lines, decided in self.was)
-        source, of, ref, rows, shown = (
-            column[order] for column in (self.source, self.of, self.ref, self.rows, self.shown)
-        )
-        return Layout(source, of, ref, rows, shown, pinned, chosen, was)
+        columns = (self.source, self.of, self.ref, self.rows, self.shown, self.extra, self.device)
+        source, of, ref, rows, shown, extra, device = (column[order] for column in columns)
+        return Layout(source, of, ref, rows, shown, extra, device, pinned, chosen, was)
 
     def moved(self, track: int, step: int) -> Layout | None:
-        """Move a track past its next visible neighbour above (-1) or below (1) in the same recording, pinned
-        tracks among pinned ones. None if there is none or the track is hidden."""
-        pinned = np.zeros(len(self), dtype=np.bool_)
-        pinned[list(self.pinned)] = True
+        """Move a track past its next visible neighbour above (-1) or below (1) in the same recording: pinned
+        tracks among pinned ones, those of a device in the dock among each other. None if there is none or the
+        track is hidden."""
         own = (self.source == self.source[track]) & (self.of != Of.RECORDING)
-        there = np.flatnonzero((self.shown > 0) & (pinned == pinned[track]) & own)
+        there = np.flatnonzero((self.shown > 0) & (self.zone == self.zone[track]) & own)
         at = int(np.searchsorted(there, track))
         if not (self.shown[track] and own[track]) or not 0 <= at + step < len(there):
             return None
@@ -207,10 +319,10 @@ class Layout:
         at = self.of == Of.PROCESS
         return frozenset(zip(self.source[at].tolist(), self.ref[at].tolist(), strict=True))
 
-    def below_own(self, track: int, of: Of, ref: int) -> bool:
-        """Whether a track is below the heading of its process, or the line of its device."""
+    def below_own(self, track: int, process: int) -> bool:
+        """Whether a track is below the heading of its process."""
         at = int(self.headings[track])
-        return at >= 0 and track not in self.pinned and self.of[at] == of and self.ref[at] == ref
+        return at >= 0 and self.zone[track] == 0 and self.of[at] == Of.PROCESS and self.ref[at] == process
 
 
 def lay_out(traces: Sequence[Trace], height: int) -> Layout:
@@ -218,19 +330,21 @@ def lay_out(traces: Sequence[Trace], height: int) -> Layout:
 
     Several recordings are stacked, each with its own heading.
     """
-    tracks: list[tuple[int, int, int, int]] = []
+    tracks: list[tuple[int, ...]] = []
     for source, trace in enumerate(traces):
         if len(traces) > 1:
-            tracks.append((source, int(Of.RECORDING), source, 1))
+            tracks.append((source, int(Of.RECORDING), source, 1, 0, -1))
         tracks += [(source, *track) for track in _tracks(trace)]
-    columns = zip(*tracks, strict=True) if tracks else ((), (), (), ())
-    of_source, of, ref, rows = (np.array(column, dtype=np.int32) for column in columns)
-    return _opened(traces, Layout(of_source, of, ref, rows, rows.copy()), height)
+    columns = zip(*tracks, strict=True) if tracks else ((),) * 6
+    source_of, of, ref, rows, extra, device = (np.array(column, dtype=np.int32) for column in columns)
+    layout = Layout(source_of, of, ref, rows, rows.copy(), extra, device)
+    layout.shown[_unseen(traces, layout)] = 0
+    return fitted(layout, height)
 
 
-def _tracks(trace: Trace) -> list[tuple[int, int, int]]:
-    """A trace's lanes and the headings between them, as (of, ref, rows)."""
-    tracks: list[tuple[int, int, int]] = []
+def _tracks(trace: Trace) -> list[tuple[int, int, int, int, int]]:
+    """A trace's lanes and the headings between them, as (of, ref, rows, extra, device)."""
+    tracks: list[tuple[int, int, int, int, int]] = []
     processes = {lane.process for lane in trace.lanes if lane.device < 0 and lane.kind in ("thread", "async")}
     streams: dict[int, int] = {}
     for lane in trace.lanes:
@@ -245,10 +359,20 @@ def _tracks(trace: Trace) -> list[tuple[int, int, int]]:
             several = len(processes) > 1 and lane.process in processes
             head = (int(Of.PROCESS), lane.process) if several else None
         if head is not None and head != heading:
-            tracks.append((*head, 1))
+            tracks.append((*head, 1, 0, lane.device))
         heading = head
-        tracks.append((int(Of.LANE), i, max(1, lane.rows)))
+        extra = TALL - 1 if lane.device >= 0 and lane.kind == "stream" else 0
+        tracks.append((int(Of.LANE), i, max(1, lane.rows) + extra, extra, lane.device))
     return tracks
+
+
+def _unseen(traces: Sequence[Trace], layout: Layout) -> Bool:
+    """The recorders' own spans, which say next to nothing: they are hidden at first, unless alone."""
+    lanes = zip(layout.of.tolist(), layout.source.tolist(), layout.ref.tolist(), strict=True)
+    span = np.array(
+        [of == Of.LANE and traces[s].lanes[i].kind == "span" for of, s, i in lanes], dtype=np.bool_
+    )
+    return span & bool(((layout.of == Of.LANE) & ~span).any())
 
 
 def _place(trace: Trace, i: int) -> tuple[bool, int, bool]:
@@ -260,52 +384,44 @@ def _place(trace: Trace, i: int) -> tuple[bool, int, bool]:
     return lane.kind == "span", i, True
 
 
-def fitted(traces: Sequence[Trace], layout: Layout, height: int) -> Layout:
+def fitted(layout: Layout, height: int) -> Layout:
     """Show as many rows of each lane as fit into `height` lines; the user's choices stay.
 
     Threads of all recordings have the same maximum, so that recordings can be compared.
     """
-    lane = layout.of == Of.LANE
-    thread = _threads(traces, layout)
-    free = np.ones(len(layout), dtype=np.bool_)
+    free = (layout.of == Of.LANE) & (layout.shown > 0)
     free[list(layout.chosen)] = False
-    shown = np.where(free & lane, layout.rows, layout.shown).astype(np.int32)
-    # Deep threads first: the largest depth that lets everything fit; then deep device lanes.
-    for part in (thread & free, lane & free):
-        depth = _deepest(shown, part, height)
-        shown[part] = np.minimum(shown[part], depth)
+    thread, stream = free & (layout.device < 0), free & (layout.extra > 0)
+    other = free & (layout.device >= 0) & ~stream
+    rows = layout.rows - layout.extra
+    shown = np.where(free, rows, layout.shown).astype(np.int32)
+    docked = layout.zone > 1
+    if docked.any():
+        # It may take half of the screen, or what the threads leave. Streams come first.
+        room = height - int(shown[layout.zone == 1].sum())
+        rules = int(replace(layout, shown=shown).dock.rules)
+        room = max(room // 2, room - int(shown[layout.zone == 0].sum())) - rules
+        shown[other] = np.minimum(shown[other], 1)
+        shown[stream] = np.minimum(shown[stream], _deepest(shown, stream, docked, room))
+        room -= COUNTERS * rules
+        whole = stream & (shown == rows)
+        for _ in range(TALL - 1):
+            if int(shown[docked].sum()) + int(whole.sum()) <= room:
+                shown[whole] += 1
+        shown[other] = np.minimum(rows[other], _deepest(np.where(other, rows, shown), other, docked, room))
+        height -= replace(layout, shown=shown).parts(height).docked
+    shown[thread] = np.minimum(shown[thread], _deepest(shown, thread, ~docked, height))
     return replace(layout, shown=shown)
 
 
-def _threads(traces: Sequence[Trace], layout: Layout) -> Bool:
-    """Which tracks are CPU lanes."""
-    tracks = zip(layout.of.tolist(), layout.source.tolist(), layout.ref.tolist(), strict=True)
-    found = [of == Of.LANE and traces[source].lanes[ref].device < 0 for of, source, ref in tracks]
-    return np.array(found, dtype=np.bool_)
-
-
-def _opened(traces: Sequence[Trace], layout: Layout, height: int) -> Layout:
-    layout = fitted(traces, layout, height)
-    thread, shown = _threads(traces, layout), layout.shown
-    device = [
-        track
-        for track in np.flatnonzero((layout.of == Of.LANE) & ~thread).tolist()
-        if traces[layout.source[track]].lanes[int(layout.ref[track])].kind == "stream"
-    ]
-    crowded = int(shown.sum()) > height
-    if crowded and thread.any() and device and int(shown[device].sum()) <= height // 2:
-        layout = replace(layout, pinned=tuple(device))  # otherwise the devices would be below the screen
-    return layout
-
-
-def _deepest(shown: I32, part: Bool, height: int) -> int:
-    """The most rows per track of `part` with which all lines fit; at least one."""
-    rest = int(shown[~part].sum())
-    mine = shown[part]
+def _deepest(shown: I32, part: Bool, among: Bool, room: int) -> int:
+    """The most rows per track of `part` with which the lines of `among` fit; at least one."""
+    rest = int(shown[among & ~part].sum())
+    mine = shown[among & part]
     low, high = 1, int(mine.max(initial=1))
     while low < high:
         middle = (low + high + 1) // 2
-        if rest + int(np.minimum(mine, middle).sum()) <= height:
+        if rest + int(np.minimum(mine, middle).sum()) <= room:
             low = middle
         else:
             high = middle - 1

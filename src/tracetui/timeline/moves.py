@@ -19,10 +19,22 @@ def look(scene: Scene, view: Viewport) -> Scene:
     return replace(scene, view=Limits(low, high).clamp(view))
 
 
-def scrolled(scene: Scene, top: int, height: int) -> Scene:
-    """Scroll to another first line, keeping the screen (`height` lines in all) filled."""
-    lowest = scene.layout.height - max(1, height - TOP - scene.layout.pinned_height)
-    return replace(scene, top=max(0, min(top, lowest)))
+def scrolled(scene: Scene, top: int, height: int, foot: int | None = None) -> Scene:
+    """Scroll to another first line (and `foot`, that of the dock), keeping the screen (`height` lines in all)
+    filled."""
+    layout = scene.layout
+    _, room, docked = layout.parts(height - TOP)
+    top = max(0, min(top, layout.height - max(1, room)))
+    foot = max(0, min(scene.foot if foot is None else foot, layout.dock.height - max(1, docked)))
+    return replace(scene, top=top, foot=foot)
+
+
+def scrolled_by(scene: Scene, lines: int, height: int, *, docked: bool) -> Scene:
+    """Scroll the dock or what is above it; whichever can be scrolled if only one can."""
+    _, room, shown = scene.layout.parts(height - TOP)
+    if (docked or scene.layout.height <= room) and scene.layout.dock.height > shown:
+        return scrolled(scene, scene.top, height, scene.foot + lines)
+    return scrolled(scene, scene.top + lines, height)
 
 
 def arranged(scene: Scene, layout: Layout, height: int) -> Scene:
@@ -72,25 +84,30 @@ def brought_up(scene: Scene, of: int, lane: int, depth: int, height: int) -> Sce
     track = layout.track_of(Of.LANE, lane, of)
     if track < 0:
         return scene
-    if depth >= int(layout.shown[track]):
+    if depth >= layout.depths(track):
         layout = layout.with_shown(track, int(layout.rows[track]), chosen=False)
     line = layout.place(track, depth)
-    scene = arranged(scene, layout, height)
-    if line < 0:
-        return scene
-    room = max(1, height - TOP - layout.pinned_height)
-    return scrolled(scene, min(max(scene.top, line - room + 1), line), height)
+    return _seen(arranged(scene, layout, height), track, line, line, height)
 
 
 def track_in_view(scene: Scene, track: int, height: int) -> Scene:
     """Bring a track's first row and, if there is room, its others onto the screen."""
-    layout = scene.layout
-    first = layout.place(track, 0) if track >= 0 else -1
+    first = scene.layout.place(track, 0) if track >= 0 else -1
+    return (
+        scene if first < 0 else _seen(scene, track, first, first + int(scene.layout.shown[track]) - 1, height)
+    )
+
+
+def _seen(scene: Scene, track: int, first: int, last: int, height: int) -> Scene:
+    """Scroll to lines of a track, as numbered by `Layout.place`; -1 if it always is in view."""
+    _, room, docked = scene.layout.parts(height - TOP)
     if first < 0:
         return scene
-    last = layout.place(track, int(layout.shown[track]) - 1)
-    room = max(1, height - TOP - layout.pinned_height)
-    return scrolled(scene, min(max(scene.top, last - room + 1), first), height)
+    if scene.layout.zone[track] > 1:
+        # The rule above a device's first track comes along if there is room.
+        rule = first - int(docked > 1 and first > 0)
+        return scrolled(scene, scene.top, height, min(max(scene.foot, last - max(1, docked) + 1), rule))
+    return scrolled(scene, min(max(scene.top, last - max(1, room) + 1), first), height)
 
 
 def revealed(scene: Scene, slice_index: int, height: int, *, closer: bool, of: int | None = None) -> Scene:

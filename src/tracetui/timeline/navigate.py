@@ -58,18 +58,19 @@ def _beyond(scene: Scene, slice_index: int, step: int) -> Event | None:
     track = layout.track_of(Of.LANE, int(trace.lane[slice_index]), scene.active)
     if track < 0:
         return None
+    seen = layout if layout.shown[track] else layout.with_shown(track, 1)
+    order = [one for one in seen.order if layout.of[one] == Of.LANE]
+    at = order.index(track)
     away: Event | None = None
-    depth = min(int(trace.depth[slice_index]), int(layout.shown[track]) - 1)
+    depth = min(int(trace.depth[slice_index]), layout.depths(track) - 1)
     for _ in range(FARTHEST):
         depth += step
-        while not 0 <= depth < int(layout.shown[track]):
-            track += step
-            while 0 <= track < len(layout) and (layout.of[track] != Of.LANE or not layout.shown[track]):
-                track += step
-            if not 0 <= track < len(layout):
+        if not 0 <= depth < layout.depths(order[at]):
+            at += step
+            if not 0 <= at < len(order):
                 return away
-            depth = 0 if step > 0 else int(layout.shown[track]) - 1
-        found = _on_row(scene, track, depth, middle)
+            depth = 0 if step > 0 else layout.depths(order[at]) - 1
+        found = _on_row(scene, order[at], depth, middle)
         if found is not None and _in_view(scene, found):
             return found
         away = found if away is None else away
@@ -132,8 +133,8 @@ def hit(row: Row, view: Viewport, column: int) -> int | None:
 def opening(scene: Scene) -> Event | None:
     """What the first arrow key selects: on the first row with events in view, the one nearest the middle."""
     layout, middle = scene.layout, (scene.view.start_ns + scene.view.end_ns) // 2
-    for track in np.flatnonzero(layout.of == Of.LANE).tolist():
-        for depth in range(int(layout.shown[track])):
+    for track in layout.order:
+        for depth in range(layout.depths(track) if layout.of[track] == Of.LANE else 0):
             found = _on_row(scene, track, depth, middle)
             if found is not None and _in_view(scene, found):
                 return found

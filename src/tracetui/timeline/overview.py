@@ -6,10 +6,11 @@ import numpy as np
 
 from tracetui.timeline.busy import IN_OPS, overall
 from tracetui.timeline.canvas import BOLD, INK, PAPER, Canvas, cut
+from tracetui.timeline.ground import BLUR
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW
 from tracetui.timeline.scene import EDGE, Scene
 from tracetui.trace.intervals import Union
-from tracetui.trace.model import I64
+from tracetui.trace.model import I64, Bool
 from tracetui.units import share
 
 
@@ -26,19 +27,24 @@ def _used(scene: Scene) -> list[tuple[Union, int]]:
     return [(one, offset) for device, one, offset in every if device >= 0] or [one[1:] for one in every]
 
 
-def _eighths(scene: Scene, borders: I64) -> I64:
-    """0..8 for each cell: 0 only if nothing ran, 8 only if less than an eighth was idle."""
+def _cells(scene: Scene, borders: I64) -> tuple[I64, Bool]:
+    """(0..8 for each cell: 0 only if nothing ran, 8 only if less than an eighth was idle; whether the devices
+    are idle in what is left)."""
     kept = scene.sources[0].kept
     key = ("overview", scene.span, len(borders), len(scene.sources))
-    found: I64 | None = kept.get(key)
+    found: tuple[I64, Bool] | None = kept.get(key)
     if found is None:
         used = _used(scene)
         low, high = borders[:-1], borders[1:]
-        busy = sum((one.within(low - at, high - at) for one, at in used), np.zeros(len(low), dtype=np.int64))
+        busy = idle = np.zeros(len(low), dtype=np.int64)
+        for one, at in used:
+            busy = busy + one.within(low - at, high - at)
+            idle = idle + one.idle(borders - at)
         whole = np.maximum(1, (high - low) * max(1, len(used)))
-        found = np.clip(-(-8 * busy // whole), 0, 8)
-        found = np.where(8 * busy <= 7 * whole, np.minimum(found, 7), found)
-        kept[key] = found
+        eighths = np.clip(-(-8 * busy // whole), 0, 8)
+        eighths = np.where(8 * busy <= 7 * whole, np.minimum(eighths, 7), eighths)
+        on_device = any(device >= 0 for source in scene.sources for device in source.devices)
+        found = kept[key] = eighths, (idle > 0) & (BLUR * (whole - busy - idle) < whole) & on_device
     return found
 
 
@@ -62,7 +68,7 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
     if width <= 0:
         return
     borders = overview_borders(scene, width)
-    eighths = _eighths(scene, borders)
+    eighths, idle = _cells(scene, borders)
     cells = slice(scene.labels, scene.labels + width)
     canvas.glyph[0, cells] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[eighths]
     canvas.ink[0, cells] = theme.busy
@@ -72,6 +78,10 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
     first, last = max(0, min(width - 1, first)), max(1, min(width, max(first + 1, last)))
     window = slice(scene.labels + first, scene.labels + last)
     canvas.paper[0, window] = theme.window
+    if theme.grounded:
+        paper = canvas.paper[0, cells]
+        lit = (paper == theme.window) & (last - first < width)
+        paper[idle] = np.where(lit[idle], theme.idle_lit, theme.idle)
     for source in scene.sources:
         if source.matches is not None:
             at = source.trace.start[source.matches]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,8 @@ from tracetui.timeline.layout import Line
 from tracetui.timeline.raster import Raster, raster
 from tracetui.timeline.rows import Row
 from tracetui.timeline.scene import Local
-from tracetui.trace.model import I32, Bool
+from tracetui.trace.model import I32, I64, Bool
+from tracetui.units import duration
 
 FROM_LEFT = np.array([ord(c) for c in " ▏▎▍▌▋▊▉█"], dtype=np.uint32)
 FROM_BELOW = np.array([ord(c) for c in " ▁▂▃▄▅▆▇█"], dtype=np.uint32)
@@ -36,15 +38,19 @@ class Cells:
     attributes: Colours
 
 
-def paint_rows(local: Local, lines: list[Line], papers: Colours) -> tuple[Cells, Raster]:
+def paint_rows(
+    local: Local, lines: list[Line], below: Callable[[Line, I64], Colours]
+) -> tuple[Cells, Raster]:
     """The cells of lines with slices of a source, without names.
 
-    `papers`: the background of every column, shape (width,).
+    `below`: the ground of a line, from its busy time in each cell; see `Ground.below`.
     """
     rows = [local.source.rows.row(line.ref, line.depth) for line in lines]
-    shares = raster(rows, local.view)
+    parts = [(line.part, line.parts) for line in lines] if any(line.parts > 1 for line in lines) else ()
+    shares = raster(rows, local.view, parts)
     shape = shares.eighths.shape
-    paper = np.broadcast_to(papers, shape)
+    paper = np.array([below(line, busy) for line, busy in zip(lines, shares.busy, strict=True)])
+    foot = np.array([[line.part == line.parts - 1] for line in lines])
     cells = Cells(
         np.full(shape, ord(" "), dtype=np.uint32),
         np.full(shape, local.theme.text, dtype=np.int16),
@@ -52,7 +58,7 @@ def paint_rows(local: Local, lines: list[Line], papers: Colours) -> tuple[Cells,
         np.zeros(shape, dtype=np.int16),
     )
     first = _colours(local, shares.first)
-    _paint_shares(local, shares, rows, cells, first, paper)
+    _paint_shares(local, shares, rows, cells, first, paper, foot)
     return cells, shares
 
 
@@ -73,8 +79,15 @@ def _colours(local: Local, slices: I32) -> Colours:
 
 
 def _paint_shares(
-    local: Local, shares: Raster, rows: list[Row], cells: Cells, first: Colours, paper: Colours
+    local: Local,
+    shares: Raster,
+    rows: list[Row],
+    cells: Cells,
+    first: Colours,
+    paper: Colours,
+    foot: Bool,
 ) -> None:
+    """`paper`: the ground of the cells. `foot`: which lines are the last of their row, shape (lines, 1)."""
     trace, view, theme = local.source.trace, local.view, local.theme
     if not len(trace):
         return
@@ -84,7 +97,7 @@ def _paint_shares(
     left = view.borders()[:-1]
     right = left + view.cell
     single, pair, crowd = count == 1, count == 2, count > 2
-    full = eighths == 8
+    full = shares.full
 
     # One slice: it fills the cell, or is on the side where it continues (or that it is nearer to).
     start = trace.start[shares.first]
@@ -139,13 +152,12 @@ def _paint_shares(
     if pair.any():
         both = np.minimum(end - start, trace.duration[shares.last])
         trace_of_bar |= pair & (8 * both >= view.cell)
-    hair = (count > 0) & (eighths == 0) & ~trace_of_bar
-    cells.glyph[hair] = ASCII_HAIRLINE if theme.ascii else HAIRLINE
-    cells.ink[hair] = first[hair]
-    cells.paper[hair] = paper[hair]
-    rest = (count > 0) & (eighths == 0) & trace_of_bar
+    rest = (count > 0) & (eighths == 0)
     cells.glyph[rest] = ord(" ")
     cells.paper[rest] = paper[rest]
+    hair = rest & (shares.levels == 0) & ~trace_of_bar & foot
+    cells.glyph[hair] = ASCII_HAIRLINE if theme.ascii else HAIRLINE
+    cells.ink[hair] = first[hair]
 
 
 def _mixed(local: Local, rows: list[Row]) -> Colours:
@@ -209,9 +221,10 @@ def _light(colour: Colours, here: Bool, hits: I32, low: I32, high: I32, value: i
     colour[at] = value
 
 
-def paint_names(local: Local, shares: Raster, cells: Cells) -> None:
-    """Write names into bars with enough room, starting at the bar's first visible cell."""
-    inner = (shares.count == 1) & (shares.eighths == 8)
+def paint_names(local: Local, lines: list[Line], shares: Raster, cells: Cells) -> None:
+    """Write names into bars with enough room, starting at the bar's first visible cell; on the second line of
+    a row, how long they take."""
+    inner = (shares.count == 1) & shares.full
     if not inner.any():
         return
     before = np.zeros_like(inner)
@@ -225,14 +238,20 @@ def paint_names(local: Local, shares: Raster, cells: Cells) -> None:
     # A bar that touches another of the same colour needs a seam, unless there is one already.
     column = begins % local.view.width
     left = np.maximum(begins - 1, 0)
-    paper, glyph, eighths = cells.paper.ravel(), cells.glyph.ravel(), shares.eighths.ravel()
-    seam = (column > 0) & (eighths[left] == 8) & (paper[left] == paper[begins]) & (glyph[left] != SEAM)
+    paper, glyph, full = cells.paper.ravel(), cells.glyph.ravel(), shares.full.ravel()
+    seam = (column > 0) & full[left] & (paper[left] == paper[begins]) & (glyph[left] != SEAM)
     glyph[begins[seam]] = SEAM
     trace, short, attributes = local.source.trace, local.source.short, cells.attributes.ravel()
-    names = trace.name[shares.first.ravel()[begins]].tolist()
-    for begin, end, name, offset in zip(begins.tolist(), ends.tolist(), names, seam.tolist(), strict=True):
+    part = np.array([line.part for line in lines])[begins // local.view.width]
+    slices = shares.first.ravel()[begins].tolist()
+    bars = zip(begins.tolist(), ends.tolist(), part.tolist(), slices, seam.tolist(), strict=True)
+    for begin, end, n, slice_index, offset in bars:
         at = begin + offset
-        codes = code_points(cut(short(name), end - at))
+        text = cut(short(int(trace.name[slice_index])), end - at) if n == 0 else ""
+        if n == 1:
+            text = duration(int(trace.duration[slice_index]))
+            text = text if len(text) <= end - at else ""
+        codes = code_points(text)
         glyph[at : at + len(codes)] = codes
         attributes[at : at + len(codes)] = 0
     if local.selected >= 0:

@@ -37,6 +37,8 @@ class Idle:
 
     start: I64
     end: I64
+    causes: Callable[[int], Sequence[str]] = lambda _: ()
+    """Why a gap is there, from the longest text to the shortest; nothing while that is not known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,10 +64,16 @@ class Source:
     """Index of the name whose events are highlighted; -1: none."""
     series: tuple[Series, ...] = ()
     """The series of the counter tracks."""
+    roles: Sequence[str] = ()
+    """What each lane is called, safe to show; without, by its name."""
     left: Sequence[Mapping[str, Any]] = ()
     """The saved arrangement of its lanes, see `arrangement`. Series that come later use it, too."""
     kept: dict[object, Any] = field(default_factory=dict)
     """A cache between frames (such as the overview's shares)."""
+
+    def called(self, lane: int) -> str:
+        """What a lane is called."""
+        return self.roles[lane] if self.roles else self.trace.lanes[lane].name
 
     def start(self, slice_index: int) -> int:
         """When a slice starts, on the axis."""
@@ -109,6 +117,8 @@ class Scene:
     layout: Layout
     top: int = 0
     """First line of the scrolled part."""
+    foot: int = 0
+    """First line of the dock on the screen: 0 unless it takes more lines than there is room for."""
     labels: int = 14
     """Cells of the column of lane labels."""
     active: int = 0
@@ -166,7 +176,7 @@ class Scene:
 
     def lines(self, height: int) -> list[Line]:
         """The lines on a screen whose lanes take `height` lines."""
-        return self.layout.lines(self.top, height)
+        return self.layout.lines(self.top, height, self.foot)
 
     def title(self, of: int) -> str:
         """The name of a source, if there are several."""

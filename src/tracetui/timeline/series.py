@@ -30,6 +30,8 @@ class Series:
     """The range of the area."""
     coarse: F64 = field(default_factory=lambda: np.zeros(0))
     """Maximum of each block of BLOCK samples."""
+    device: int = -1
+    """The device that it is about, -1 for none."""
 
     def at(self, times: I64) -> F64:
         """The value at some times: that of the last sample at or before each, NaN before the first one."""
@@ -60,19 +62,19 @@ class Series:
         return np.where(some, np.fmax(held, found), held)
 
 
-def series(name: str, start: I64, value: F64, unit: str = "") -> Series:
+def series(name: str, start: I64, value: F64, unit: str = "", device: int = -1) -> Series:
     """A series from samples, without those that are not finite."""
     good = np.isfinite(value)
-    return stepped(name, start[good], value[good].astype(np.float64), unit)
+    return stepped(name, start[good], value[good].astype(np.float64), unit, device)
 
 
-def stepped(name: str, start: I64, value: F64, unit: str = "") -> Series:
+def stepped(name: str, start: I64, value: F64, unit: str = "", device: int = -1) -> Series:
     """A series from samples; from a NaN to the next sample it has no value."""
     known = value[np.isfinite(value)]
     if not len(known):
-        return Series(name, start[:0], value[:0], unit)
+        return Series(name, start[:0], value[:0], unit, device=device)
     coarse = np.fmax.reduceat(value, np.arange(0, len(value), BLOCK))
-    return Series(name, start, value, unit, min(0.0, float(known.min())), float(known.max()), coarse)
+    return Series(name, start, value, unit, min(0.0, float(known.min())), float(known.max()), coarse, device)
 
 
 def counters(trace: Trace) -> list[Series]:
@@ -97,7 +99,8 @@ def memory(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> list[Se
         for where in reversed(places):
             at = np.flatnonzero((records.where == where) & (total >= 0))
             name = "CPU " if where == HOST else f"GPU {where} " if several else ""
-            found.append(series(name + what, records.time[at], total[at].astype(np.float64), "bytes"))
+            values = total[at].astype(np.float64)
+            found.append(series(name + what, records.time[at], values, "bytes", where))
     found.sort(key=lambda one: one.name.startswith("CPU"))
     return [one for one in found if one.high > 0]
 
@@ -126,12 +129,13 @@ def launches(trace: Trace) -> list[Series]:
         over = _over(np.minimum(launched, start), start + np.maximum(trace.duration[mine], 1))
         times, values = np.concatenate([start, over]), np.concatenate([delay, np.full(len(over), np.nan)])
         order = np.argsort(times, kind="stable")
-        found.append(stepped(f"{where}delay", times[order], values[order], "ns"))
+        found.append(stepped(f"{where}launch → start", times[order], values[order], "ns", one))
         times = np.concatenate([np.minimum(launched, start), start])
         steps = np.concatenate([np.ones(len(mine)), -np.ones(len(mine))])
         # At equal times, starts leave the queue before launches enter it.
         order = np.lexsort((steps, times))
-        found.append(series(f"{where}queued", times[order], np.maximum(np.cumsum(steps[order]), 0), "count"))
+        waiting = np.maximum(np.cumsum(steps[order]), 0)
+        found.append(series(f"{where}queue", times[order], waiting, "count", one))
     return found
 
 

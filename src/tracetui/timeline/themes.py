@@ -1,10 +1,11 @@
 """The themes of the timeline: what every colour means, and which colours names may take.
 
-A colour means one thing. Red is idle time, magenta a search match, white (black on white) the selection, pale
-yellow (dark grey on white) its namesakes, cyan (blue) a flow, lavender (purple) a mark, and the green of the
-overview how busy the devices were. Names take blues (operators), soft tones (annotations), tans (the runtime)
-and olive to orange (kernels). Tests check that these stay away from the colours above, that text has a
-contrast of at least 4.5 to 1 to its background, and bars of at least 2.5 to 1 to the paper.
+A colour means one thing. Red is idle time (dark behind bars), magenta a search match, white (black on white)
+the selection, pale yellow (dark grey on white) its namesakes, cyan (blue) a flow, lavender (purple) a mark,
+and the green of the overview how busy the devices were. Names take blues (operators), soft tones
+(annotations), tans (the runtime) and olive to orange (kernels). Tests check that these stay away from the
+colours above, that text has a contrast of at least 4.5 to 1 to its background, and bars of at least 3 to 1 to
+the paper, those of a device to the red below them, too.
 """
 
 from __future__ import annotations
@@ -48,6 +49,10 @@ class Theme:
     """Behind the part of the overview that is on the screen."""
     busy: int
     """Busy share in the overview and on a device's own line."""
+    idle: int
+    """The ground of a device's lanes while it is idle; the paper where a texture shows that."""
+    idle_lit: int
+    """The same behind a selected range, and in the part of the overview that is on the screen."""
     area: int
     """Counters."""
     many: int
@@ -59,6 +64,16 @@ class Theme:
     plain: bool = False
     """No colours at all: bars are reversed, and neighbours are told apart by a line."""
     ascii: bool = False
+
+    @property
+    def grounded(self) -> bool:
+        """Whether the ground has a colour of its own while a device is idle."""
+        return self.idle != self.paper
+
+    @property
+    def grounds(self) -> tuple[int, ...]:
+        """What is no bar."""
+        return self.paper, self.band, self.idle, self.idle_lit, self.frame
 
 
 _ROLES = """
@@ -77,10 +92,12 @@ flow           51     20             51           208         15
 mark          183     92            183           207         14
 band          236    253            237           236          8
 window        239    250            241           239          8
-busy           35     29             41            36          2
+busy           35     30             41            36          2
+idle           52    224             52            52          0
+idle_lit       88    217             88            88          8
 area          243    245            248           243          7
 many           67     24            153            67          4
-many_device   100     22            142           100          2
+many_device   100     23            142           100          2
 """
 _NAMES, *_ROWS = (row.split() for row in _ROLES.strip().splitlines())
 _COLOURS: dict[str, dict[str, Any]] = {
@@ -123,12 +140,12 @@ DARK = _theme(
 LIGHT = _theme(
     "light",
     False,
-    ops=(33, 67, 31, 30, 63, 61, 32, 62, 25, 68, 26, 23),
+    ops=(33, 67, 31, 63, 61, 32, 62, 25, 68, 26),
     soft=(60, 66, 96, 65, 95, 103),
-    python=(65, 66, 72),
-    runtime=(137, 173, 131),
-    kernels=(58, 166, 107, 172, 70, 100, 64, 28, 130, 34),
-    copies=(136, 94),
+    python=(65, 66),
+    runtime=(137, 131),
+    kernels=(58, 64, 28, 130, 29, 22),
+    copies=(94, 89),
     sync=(97, 98),
     overhead=(101,),
     span=(138,),
@@ -161,7 +178,7 @@ COLOUR_BLIND = _theme(
 )
 """Blue against yellow, safe with every common colour blindness; lit things are lighter than all else."""
 _PLAIN: dict[str, Any] = dict.fromkeys(_COLOURS["dark"], INK) | dict.fromkeys(
-    ("paper", "frame", "band", "window"), PAPER
+    ("paper", "frame", "band", "window", "idle", "idle_lit"), PAPER
 )
 PLAIN = replace(DARK, name="plain", plain=True, families=dict.fromkeys(Kind, (INK,)), **_PLAIN)
 SIXTEEN = _theme(

@@ -24,7 +24,7 @@ def tell_bars_apart(local: Local, shares: Raster, cells: Cells) -> None:
     """Fill highlighted bars and underline the others, before the names are written."""
     ascii, source, trace = local.theme.ascii, local.source, local.source.trace
     some = shares.count > 0
-    solid = (shares.eighths == 8) & (shares.count != 2)
+    solid = shares.full & (shares.count != 2)
     blank = solid & (cells.glyph == ord(" "))
     cells.attributes[blank] |= UNDERLINE
     if not len(trace):

@@ -40,6 +40,14 @@ class Union:
         inside: I64 = self.until(end) - self.until(start)
         return np.maximum(inside, 0)
 
+    def idle(self, borders: I64) -> I64:
+        """How much of each cell between sorted `borders` lies within the union's span, but not in it, in ns.
+        One shorter than `borders`."""
+        if not len(self.start):
+            return np.zeros(max(0, len(borders) - 1), dtype=np.int64)
+        inside = np.clip(borders, self.start[0], self.end[-1])
+        return np.diff(inside - self.until(inside))
+
     def touching(self, start: I64, end: I64) -> I64:
         """The whole length, in ns, of the intervals that overlap each [start, end). Shape of `start`."""
         low = np.searchsorted(self.end, start, side="right")

@@ -17,6 +17,8 @@ from tracetui.tui.textual_private import App, filters, forget_places, mode_of
 from tracetui.tui.themes import NONE, SIXTEEN, THEMES, default_theme, palette_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tracetui.capture import CaptureOptions, CaptureResult
     from tracetui.timeline.themes import Theme as Palette
     from tracetui.tui.screens.trace import TraceScreen
@@ -35,8 +37,12 @@ class TracetuiApp(App):
     ALLOW_SELECT: ClassVar[bool] = False
     """A drag selects a stretch of time, never the text of a label."""
 
-    def __init__(self, task: LoadTask | None = None, settings: Settings | None = None) -> None:
+    def __init__(
+        self, task: LoadTask | None = None, settings: Settings | None = None, folder: str = ""
+    ) -> None:
+        """`folder`: without a task, list what is in it."""
         super().__init__()
+        self.folder = folder
         self.traces: list[TraceScreen] = []
         """The traces opened so far, each in its own mode."""
         self.settings = settings or Settings()
@@ -94,6 +100,17 @@ class TracetuiApp(App):
 
         open_palette(self, self.actions)
 
+    def action_open(self) -> None:
+        """Choose a trace to open beside those that are open."""
+        from tracetui.tui.screens.open import OpenScreen
+
+        if not isinstance(self.screen, OpenScreen):
+            self.push_screen(OpenScreen(), self._open)
+
+    def _open(self, path: Path | None) -> None:
+        if path is not None:
+            self.post_message(OpenTrace(path))
+
     def search_themes(self) -> None:
         from tracetui.tui.command_palette import ThemePalette
 
@@ -103,7 +120,7 @@ class TracetuiApp(App):
         if self.load_task is None:
             from tracetui.tui.screens.start import StartScreen
 
-            return StartScreen()
+            return StartScreen(self.folder)
         if self.load_task.trace is None:
             return LoadingScreen(self.load_task)
         return self._trace_screen(self.load_task)

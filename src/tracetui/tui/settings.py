@@ -36,7 +36,7 @@ class Settings:
     theme: str | None = None
     """None: light or dark, like the terminal's background if it is known."""
     ascii: bool = False
-    pane: str = "averages"
+    pane: str = "overview"
     minimum_gap: int = 0
     """Nanoseconds."""
     frames_per_second: int | None = None
@@ -82,7 +82,7 @@ def parse(values: Mapping[str, Any]) -> Settings:
         if key not in known:
             raise SettingsError(f"no setting {plain(key)!r}: there are {', '.join(sorted(known))}")
     theme = _one_of(values, "theme", THEME_NAMES, None)
-    pane = _one_of(values, "pane", (*(p.key for p in PANES), "none"), "averages")
+    pane = _one_of(values, "pane", (*(p.key for p in PANES), "none"), "overview")
     ascii = values.get("ascii", False)
     if not isinstance(ascii, bool):
         raise SettingsError("ascii is true or false")
@@ -90,7 +90,7 @@ def parse(values: Mapping[str, Any]) -> Settings:
     if frames is not None and (isinstance(frames, bool) or not isinstance(frames, int) or frames < 0):
         raise SettingsError("frames_per_second is a whole number, 0 for no limit")
     gap = _gap(values.get("minimum_gap", 0))
-    return Settings(theme, ascii, pane or "averages", gap, frames, _keys(values))
+    return Settings(theme, ascii, pane or "overview", gap, frames, _keys(values))
 
 
 def _one_of(values: Mapping[str, Any], key: str, choices: tuple[str, ...], default: str | None) -> str | None:

@@ -31,6 +31,24 @@ _COLOURS: Mapping[str, tuple[str, str, str, str]] = {
     "block-cursor-background": ("#005f87", "#005f87", "#ffff00", "#005faf"),
     "block-cursor-foreground": ("#ffffff", "#ffffff", "#000000", "#ffffff"),
     "block-cursor-blurred-background": ("#3a3a3a", "#d0d0d0", "#4e4e4e", "#3a3a3a"),
+    # the parts of a step's time: what the device did, then why it did nothing
+    "success": ("#87af5f", "#005f00", "#87ff00", "#87d7ff"),
+    "part-compute": ("#87af5f", "#5f8700", "#87d700", "#5fafff"),
+    "part-communication": ("#af87d7", "#875faf", "#d7afff", "#af87d7"),
+    "part-copies": ("#d7af5f", "#af8700", "#ffd75f", "#afaf87"),
+    "part-initialisation": ("#878787", "#767676", "#b2b2b2", "#878787"),
+    "part-profiler": ("#767676", "#878787", "#9e9e9e", "#767676"),
+    "part-sync": ("#d7875f", "#af5f00", "#ffaf5f", "#ffd787"),
+    "part-allocation": ("#d787af", "#af5f87", "#ff87d7", "#d7af87"),
+    "part-dispatch": ("#d75f5f", "#d70000", "#ff5f5f", "#ff8700"),
+    "part-host": ("#af5f5f", "#af5f5f", "#ff8787", "#d7875f"),
+    "part-launch": ("#d78787", "#d75f5f", "#ffafaf", "#ffaf5f"),
+    "part-queued": ("#87afaf", "#5f8787", "#afd7d7", "#8787af"),
+    "part-back-to-back": ("#8a8a8a", "#808080", "#bcbcbc", "#8a8a8a"),
+    "part-unlinked": ("#af8787", "#875f5f", "#d7afaf", "#af8787"),
+    "part-ops": ("#5f87d7", "#0087ff", "#5fafff", "#5f87d7"),
+    "part-data-loading": ("#d7af5f", "#af8700", "#ffd75f", "#d7af5f"),
+    "part-outside-ops": ("#878787", "#767676", "#b2b2b2", "#878787"),
 }
 _FIELDS = ("primary", "accent", "warning", "error", "foreground", "background", "surface", "panel")
 """The roles that are fields of Textual's `Theme`; the others are variables of it."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual.strip import Strip
@@ -12,7 +14,8 @@ from textual.widget import Widget
 from tracetui.cells import cell, clauses, middle
 from tracetui.safe_text import plain
 from tracetui.session.recording import trace_name
-from tracetui.trace.model import DEVICE_WORK, Trace
+from tracetui.trace.model import Trace
+from tracetui.units import duration, plural
 
 
 def devices(trace: Trace) -> list[int]:
@@ -22,10 +25,10 @@ def devices(trace: Trace) -> list[int]:
 
 
 def device_names(trace: Trace) -> str:
-    """The devices in a few words: "NVIDIA H200", "2 GPUs", "no GPU lane"."""
+    """The devices in a few words: "NVIDIA H200", "2 GPUs", "CPU only"."""
     found = devices(trace)
     if not found:
-        return "no GPU lane"
+        return "CPU only"
     if len(found) > 1:
         return f"{len(found)} GPUs"
     names = [
@@ -34,10 +37,11 @@ def device_names(trace: Trace) -> str:
     return names[0] if names and names[0] else f"GPU {found[0]}"
 
 
-def facts(trace: Trace) -> str:
-    """Size and shape of the trace."""
-    lanes = f"{len(trace.lanes)} lane" + ("s" if len(trace.lanes) != 1 else "")
-    return f"{trace.events:,} events · {lanes} · {device_names(trace)}"
+def facts(trace: Trace, steps: Sequence[int] = ()) -> str:
+    """Device, steps and size of the trace. `steps`: their lengths, ns."""
+    each = duration(float(np.median(steps))) if steps else ""
+    told = f"{plural(len(steps), 'step')} of {each}" if steps else ""
+    return " · ".join(filter(None, (device_names(trace), told, plural(trace.events, "event"))))
 
 
 def fitting(facts: str, width: int) -> str:
@@ -49,7 +53,7 @@ def fitting(facts: str, width: int) -> str:
 
 
 def warning(trace: Trace) -> str:
-    """What was lost or repaired, or that no GPU was recorded; "" if all is well."""
+    """What was lost or repaired; "" if all is well."""
     levels = {"lost": 0, "repaired": 1, "odd": 2}
     notices = sorted(trace.notices, key=lambda n: levels.get(n.level, 3))
     if notices:
@@ -59,8 +63,6 @@ def warning(trace: Trace) -> str:
         return f"{first.level}: {first.text}{count}{more}"
     if not len(trace):
         return "there is no event in this file"
-    if not bool(trace.is_kind(*DEVICE_WORK).any()):
-        return "no GPU lane: only the CPU was recorded"
     return ""
 
 
@@ -77,7 +79,13 @@ class TopLine(Widget):
 
     def __init__(self, trace: Trace) -> None:
         super().__init__()
+        self._trace = trace
         self._title, self._facts, self._warning = trace_name(trace), facts(trace), warning(trace)
+
+    def set_steps(self, steps: Sequence[int]) -> None:
+        """Show how many steps there are, and how long: their lengths, ns."""
+        self._facts = facts(self._trace, steps)
+        self.refresh()
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.ancestors import op_around
-from tracetui.analysis.causes import CAUSES, is_synchronising
+from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.model import Finding, first_of, longest_first
 from tracetui.analysis.gaps import busy_union

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.ancestors import op_around
-from tracetui.analysis.causes import is_synchronising
+from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.findings.kernels import BUSY_SHARE
 from tracetui.analysis.findings.model import Finding, first_of, longest_first, longest_of_each
 from tracetui.analysis.kernel_names import short_name

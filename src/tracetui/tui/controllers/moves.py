@@ -50,8 +50,8 @@ class Moves:
     def action_move(self, direction: str) -> None:
         if self.walk.move(direction):
             self.host.follow_at_once()
-        elif direction == "down" and lines_below(self.walk.scene, self.walk.height):
-            self.walk.scroll_lanes(SCROLL)
+        elif direction == "down" and any(below := lines_below(self.walk.scene, self.walk.height)):
+            self.walk.scroll_lanes(SCROLL, docked=below[1] > 0)
         elif direction == "down" and not self.walk.scene.layout.shown.all():
             self.host.say("nothing below but what is hidden: X shows it")
         else:

@@ -73,10 +73,16 @@ class PaneKeys:
     # Opening and closing
 
     def action_pane(self, key: str) -> None:
-        if self.area.tabs.open == key and self.area.open is not None:
+        """Show a pane and give it the keys; close it if it has them already."""
+        pane = self.area.open
+        if self.area.tabs.open == key and pane is not None and pane.has_focus:
             self.area.show_pane(None)
             self.host.timeline.focus()
-            return
+        else:
+            self.open(key)
+
+    def open(self, key: str) -> None:
+        """Show a pane and give it the keys."""
         pane = self.area.show_pane(key)
         if pane is not None:
             if isinstance(pane, ScopedPane):
@@ -136,7 +142,7 @@ class PaneKeys:
         if pane is None:
             self.host.say(CLOSED)
         elif pane.table is None or all(column.values is None for column in pane.table.columns):
-            self.host.say(f"{pane.id} have no column to sort by")
+            self.host.say(f"the {pane.id} pane has no column to sort by")
         elif step:
             pane.sort_next(step)
         else:
@@ -145,6 +151,7 @@ class PaneKeys:
     def action_group(self) -> None:
         pane = self.area.open
         if isinstance(pane, AveragesPane):
-            self.host.say(f"averages by {pane.next_group()}")
+            self.host.say(f"{pane.id} by {pane.next_group()}")
         else:
-            self.host.say("open the averages first: 2")
+            numbers = [n for n, spec in enumerate(PANES, 1) if spec.key in ("ops", "kernels")]
+            self.host.say(f"grouping is for ops and kernels: {numbers[0]}, {numbers[1]}")

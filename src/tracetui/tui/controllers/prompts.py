@@ -86,7 +86,7 @@ class Prompts:
     def action_filter(self) -> None:
         pane = self.host.area.open
         if pane is None or pane.table is None or pane.table.search_text is None:
-            self.host.say("open a table first: 2 averages, 3 gaps")
+            self.host.say("open a table first: the number keys do")
             return
 
         def focus(_: str) -> None:

@@ -105,7 +105,7 @@ class SearchKeys:
             self.host.say("nothing is searched for yet: press /")
             return
         found = self.search.slice[self.search.recording == self.host.walk.active]
-        sheet = MatchesScreen(self.host.trace, found, self.search.query)
+        sheet = MatchesScreen(self.host.trace, found, self.search.query, self.host.walk)
         self.host.screen.app.push_screen(sheet, self.host.jump_if)
 
     def action_time(self) -> None:

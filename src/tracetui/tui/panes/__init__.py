@@ -28,9 +28,13 @@ class PaneSpec(NamedTuple):
 
 
 PANES = (
+    PaneSpec("overview", "overview:OverviewPane", "overview: verdict, time, findings"),
     PaneSpec("details", "details:DetailsPane", "details of the selected event"),
-    PaneSpec("averages", "averages:AveragesPane", "averages by name"),
+    PaneSpec("ops", "averages:OpsPane", "averages of ops and runtime calls"),
+    PaneSpec("kernels", "averages:KernelsPane", "averages of kernels and copies"),
+    PaneSpec("annotations", "averages:AnnotationsPane", "averages of annotations"),
     PaneSpec("gaps", "gaps:GapsPane", "gaps, longest first"),
     PaneSpec("steps", "steps:StepsPane", "steps"),
     PaneSpec("findings", "findings:FindingsPane", "findings"),
+    PaneSpec("efficiency", "efficiency:EfficiencyPane", "share of peak, by kernel and op"),
 )

@@ -111,7 +111,7 @@ class PaneArea(Vertical):
     """Tabs and the open pane."""
 
     DEFAULT_CSS = """
-    PaneArea { height: 35%; min-height: 6; max-height: 20; }
+    PaneArea { height: 40%; min-height: 6; max-height: 20; }
     PaneArea.closed { height: 1; min-height: 1; }
     PaneArea.maximised { height: 1fr; max-height: 100%; }
     """

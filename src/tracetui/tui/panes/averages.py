@@ -25,7 +25,11 @@ def instances(trace: Trace, averages: Averages, row: int) -> I64:
 
 
 class AveragesPane(ScopedPane):
-    """Averages by name. Enter jumps to the longest instance, again to the next longest."""
+    """A part of the averages. Enter jumps to the longest instance, again to the next longest."""
+
+    groups: tuple[str, ...] = GROUPS
+    sort_first = "self_device self_cpu"
+    """The columns to sort by at first: the first that there is."""
 
     def __init__(self, session: Session, key: str) -> None:
         super().__init__(session, key)
@@ -57,9 +61,9 @@ class AveragesPane(ScopedPane):
         """`note`: the note of the averages, and the part of the trace that they cover."""
         before = self._row_under_cursor()
         self.averages = averages
-        table = averages_table(self.results.trace, averages, self._colour, memory)
-        device = table.column("self_device") is not None
-        self.set_table(table, "self_device" if device else "self_cpu")
+        table = averages_table(self.results.trace, averages, str(self.id), self._colour, memory)
+        by = next((key for key in self.sort_first.split() if table.column(key) is not None), None)
+        self.set_table(table, by)
         if before is not None:
             same = (r for r, name in enumerate(averages.names) if name == before[0])
             row = next((r for r in same if self._identity(averages, r) == before), None)
@@ -79,7 +83,7 @@ class AveragesPane(ScopedPane):
 
     def next_group(self) -> str:
         """Group by the next property and return its name."""
-        self.group = GROUPS[(GROUPS.index(self.group) + 1) % len(GROUPS)]
+        self.group = self.groups[(self.groups.index(self.group) + 1) % len(self.groups)]
         self.load()
         return self.group
 
@@ -102,3 +106,22 @@ class AveragesPane(ScopedPane):
         which = "the longest" if at == 0 else f"number {at + 1}"
         said = f"{which} of {plural(len(found), 'instance')}; Enter again: the next longest"
         self.post_message(Jump(event, said if len(found) > 1 else "the only instance"))
+
+
+class OpsPane(AveragesPane):
+    """Ops and runtime calls."""
+
+    groups = tuple(group for group in GROUPS if group not in ("kernel", "op"))
+
+
+class KernelsPane(AveragesPane):
+    """Kernels, copies and memsets."""
+
+    groups = tuple(group for group in GROUPS if group not in ("shape", "kernel"))
+
+
+class AnnotationsPane(AveragesPane):
+    """Annotations on the CPU, and their span on the device."""
+
+    groups = ("name", "annotation", "module")
+    sort_first = "cpu_total device_total"

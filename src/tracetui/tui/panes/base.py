@@ -6,6 +6,7 @@ from textual.message import Message
 from textual.worker import Worker, WorkerState
 
 from tracetui.cells import middle
+from tracetui.report.parts import Target
 from tracetui.safe_text import plain
 from tracetui.session.session import Session
 from tracetui.tui.tables.view import TableView
@@ -50,6 +51,14 @@ class JumpToGap(Message):
         self.gap = gap
 
 
+class Follow(Message):
+    """A pane asks the screen to go to what one of its lines speaks of."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__()
+        self.target = target
+
+
 class Pane(TableView):
     """A table about the trace. Heavy work goes through `results`, in a thread."""
 
@@ -78,13 +87,15 @@ class Pane(TableView):
 
     def _update_note(self) -> None:
         text, where, first = self._note_parts[0], self.place(), self._note_parts[2]
-        of = f"{len(self.order):,} of {plural(self.table.rows, 'row')}" if self.table is not None else ""
+        of = f"{len(self.order):,} of {plural(self.table.count, 'row')}" if self.table is not None else ""
         filtered = f"filter “{middle(self.needle, LONGEST_NEEDLE)}”: {of}" if self.needle and of else ""
 
         def joined(text: str) -> str:
             return ": ".join(filter(None, (where, "; ".join(filter(None, (filtered, text))))))
 
-        note, self.needed = joined(text), joined(first)
+        note = joined(text)
+        # Of a part of the trace, what the note says is worth more than the titles of the other tabs.
+        self.needed = note if where else joined(first)
         if note != self.note:
             self.note = note
             self.post_message(Noted(self))

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import ClassVar
 
-from tracetui.analysis.findings import Finding
+from tracetui.analysis.findings import SEVERITIES, Finding
 from tracetui.analysis.verdict import communication_text
 from tracetui.cells import same_place
 from tracetui.session.session import Session
 from tracetui.tables.findings import FindingLine, finding_lines, findings_table
 from tracetui.tui.panes.base import Jump
 from tracetui.tui.panes.scoped import ScopedPane, within
+from tracetui.tui.tables.view import TableView
 from tracetui.units import plural
 
 
 class FindingsPane(ScopedPane):
     """Findings, the most severe first. Enter goes to an event that shows it, Enter again to the next one."""
+
+    DEFAULT_CSS = """
+    FindingsPane > .finding--high { color: $error; }
+    FindingsPane > .finding--medium { color: $warning; }
+    FindingsPane > .finding--low { color: $primary; }
+    FindingsPane > .finding--info { color: $text-muted; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = TableView.COMPONENT_CLASSES | {
+        f"finding--{severity}" for severity in SEVERITIES
+    }
 
     def __init__(self, session: Session, key: str) -> None:
         super().__init__(session, key)
@@ -28,8 +40,9 @@ class FindingsPane(ScopedPane):
     def work_out(self) -> Iterator[Callable[[], None]]:
         results = self.results.within(self.scope)
         findings, verdict, where = results.findings(), results.verdict(), within(self.scope)
-        summary = ", ".join(filter(None, (f"verdict {verdict.verdict}", communication_text(verdict))))
-        note = f"{summary}; {plural(len(findings), 'finding')}"
+        note = plural(len(findings), "finding")
+        if communication := communication_text(verdict):
+            note += f"; {communication}"
         nothing = "nothing stands out {}"
         if not findings and not results.analysable():
             nothing = "nothing could be analysed: no event {} is of a kind that PyTorch records"
@@ -41,7 +54,7 @@ class FindingsPane(ScopedPane):
         row = self.row if self.cursor else None
         before = self._finding(row).rule if row is not None else None
         self.findings, self._nothing = findings, nothing
-        self.set_note(note, where, note.partition(",")[0].partition(";")[0])  # just the verdict
+        self.set_note(note, where)
         self.cursor = 0
         self._wrap()
         found = (r for r, line in enumerate(self.lines) if findings[line.finding].rule == before)
@@ -60,12 +73,17 @@ class FindingsPane(ScopedPane):
         """`again`: only the width has changed, so the cursor stays on its text."""
         if self.findings is None:
             return
-        width = max(20, self.size.width - 13)
+        width = max(20, self.size.width - 14)
         before, row = self.lines, self.row if again else None
         lines = self.lines = finding_lines(self.findings, width)
         if row is not None:
             row = same_place([line.text for line in before], row, [line.text for line in lines])
-        self.set_table(findings_table(self.results.trace, self.findings, lines, self._nothing), row=row)
+        table = findings_table(self.results.trace, self.findings, lines, self._nothing, self._colour)
+        self.set_table(table, row=row)
+
+    def _colour(self, severity: str) -> str | None:
+        style = self.get_component_styles(f"finding--{severity}")
+        return style.color.hex6 if severity != "info" else None
 
     def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
         if self.findings is None:

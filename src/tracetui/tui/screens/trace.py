@@ -28,10 +28,11 @@ from tracetui.tui.controllers.panes import PaneKeys
 from tracetui.tui.controllers.prompts import Prompts
 from tracetui.tui.controllers.scopes import ScopeKeys
 from tracetui.tui.controllers.search import SearchKeys
+from tracetui.tui.controllers.verdict import VerdictKeys
 from tracetui.tui.footer import Footer
 from tracetui.tui.hint import Hint, remember_seen, wanted
 from tracetui.tui.panes.area import PaneArea, PaneTabs
-from tracetui.tui.panes.base import Jump, JumpToGap, ShowSpan, failure
+from tracetui.tui.panes.base import Follow, Jump, JumpToGap, ShowSpan, failure
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.requests import NextTrace, WantCapture
 from tracetui.tui.timeline import (
@@ -43,6 +44,7 @@ from tracetui.tui.timeline import (
     ViewportChanged,
 )
 from tracetui.tui.topline import TopLine
+from tracetui.tui.verdict_line import VerdictLine
 
 
 class TraceScreen(Screen[None]):
@@ -62,7 +64,7 @@ class TraceScreen(Screen[None]):
     TraceScreen #body.side PaneArea.closed { width: 14; }
     """
 
-    def __init__(self, trace: Trace, pane: str | None = "averages", palette: Theme = DARK) -> None:
+    def __init__(self, trace: Trace, pane: str | None = "overview", palette: Theme = DARK) -> None:
         super().__init__()
         self.session = Session([Recording(trace)], palette)
         self.timeline = TimelineView(self.session, palette)
@@ -81,9 +83,11 @@ class TraceScreen(Screen[None]):
         ]
         self.panes = PaneKeys(host)
         exports = ExportKeys(host, self.prompts)
+        self.top, self.verdict_line = TopLine(self.trace), VerdictLine()
+        self.verdict = VerdictKeys(host, self.verdict_line, self.top, self.navigation, self.panes)
         for controller in (
             *(self.prompts, self.lanes, self.marks, moves, self.navigation),
-            *(self.scopes, search, self.panes, exports),
+            *(self.scopes, search, self.panes, exports, self.verdict),
         ):
             for name in dir(controller):
                 if name.startswith("action_"):
@@ -100,7 +104,8 @@ class TraceScreen(Screen[None]):
         return self.walk.trace
 
     def compose(self) -> ComposeResult:
-        yield TopLine(self.trace)
+        yield self.top
+        yield self.verdict_line
         with Container(id="body"):
             with Vertical(id="picture"):
                 yield self.timeline
@@ -116,6 +121,7 @@ class TraceScreen(Screen[None]):
         self.marks.restore()
         # The timeline first, then what takes longer.
         self.call_after_refresh(self.navigation.find_gaps)
+        self.call_after_refresh(self.verdict.judge)
         self.run_worker(partial(remember, self.trace.info.path), thread=True, exit_on_error=False)
 
     def on_unmount(self) -> None:
@@ -168,6 +174,12 @@ class TraceScreen(Screen[None]):
 
     def on_show_span(self, message: ShowSpan) -> None:
         self.panes.show_span(message)
+
+    def on_follow(self, message: Follow) -> None:
+        self.verdict.follow(message.target)
+
+    def on_verdict_line_picked(self, message: VerdictLine.Picked) -> None:
+        self.verdict.pick(message.part)
 
     def on_pane_tabs_picked(self, message: PaneTabs.Picked) -> None:
         self.panes.action_pane(message.pane)

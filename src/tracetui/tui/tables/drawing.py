@@ -54,6 +54,12 @@ def row(
     return Strip([*segments, Segment(mark + cell(words, width - 1 - chip), style), bar], width)
 
 
+def foot(table: Table, columns: Columns, chip: int, width: int, style: Style) -> Strip:
+    """The line of totals below the rows."""
+    words = "".join(cell(table.foot.get(c.key, ""), size, c.right) + " " * c.after for c, size in columns)
+    return Strip([Segment(" " * chip + words, style)]).adjust_cell_length(width, style)
+
+
 def _cell(column: Column, row: int, size: int) -> str:
     text = column.text(row)
     if column.ends:

@@ -7,6 +7,7 @@ from textual.widget import Widget
 
 from tracetui.session.session import Session
 from tracetui.timeline.gap_cells import gap_at
+from tracetui.timeline.layout import Of
 from tracetui.timeline.navigate import event_at
 from tracetui.timeline.scene import TOP
 from tracetui.tui.timeline.messages import GapClicked, GapId, RangeChanged
@@ -55,7 +56,9 @@ class Mouse:
         elif event.shift:
             self._walk.pan(WHEEL_PAN * step)
         else:
-            self._walk.scroll_lanes(WHEEL_LINES * step)
+            parts = scene.layout.parts(self._widget.size.height - TOP)
+            below = event.y - TOP >= parts.pinned + min(parts.scrolled, scene.layout.height)
+            self._walk.scroll_lanes(WHEEL_LINES * step, docked=below)
 
     def _press(self, event: events.MouseDown) -> None:
         self._pressed, self._dragged = (event.x, event.y), False
@@ -102,7 +105,9 @@ class Mouse:
             return
         line = lines[y - TOP]
         local = scene.local(line.source)
-        if column < 0:
+        if line.of is Of.RULE:
+            self._walk.select(None)
+        elif column < 0:
             self._lanes.toggle_track(line.track)
         elif (found := event_at(local, line, column)) is not None:
             self._walk.select(found, of=line.source, reveal=False)

@@ -1,0 +1,90 @@
+"""What lanes are called on the screen: by what they do. Reports and JSON keep their names from the file."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import numpy as np
+
+from tracetui.analysis.kernels.communication import is_communication
+from tracetui.trace.model import Bool, Kind, Lane, Trace
+
+_THREAD = re.compile(r"(?:\[[^\]]*\] )?thread \S+ \((?P<name>.+)\)")
+_NOTHING = re.compile(r"python[\d.]*|pt_main_thread|pt_autograd_\d+", re.IGNORECASE)
+"""Names of threads that say nothing, or less than the role."""
+_BACKWARD = "autograd::engine::evaluate_function"
+
+
+def roles(trace: Trace) -> tuple[str, ...]:
+    """What each lane is called, safe to show: `CPU main`, `CPU autograd`, `pt_data_worker`, `NCCL`. Ids are
+    there only where several lanes of a device or process are alike."""
+    found = [lane.name for lane in trace.lanes]
+    backward = np.array([name.startswith(_BACKWARD) for name in trace.names], dtype=np.bool_)
+    step = np.array([name.startswith("ProfilerStep") for name in trace.names], dtype=np.bool_)
+    threads: dict[int, list[int]] = {}
+    for i, lane in enumerate(trace.lanes):
+        if lane.kind == "thread":
+            threads.setdefault(lane.process, []).append(i)
+        elif lane.kind == "stream" and (library := _communicates(trace, lane)):
+            found[i] = library
+    for mine in threads.values():
+        ops = {i: int((_of(trace, trace.lanes[i]) == Kind.CPU_OP).sum()) for i in mine}
+        steps = {i: _has(trace, trace.lanes[i], step) for i in mine}
+        main = max(mine, key=lambda i: (steps[i], ops[i]))
+        for i in mine:
+            told = _THREAD.fullmatch(found[i])
+            if i == main and (steps[i] or ops[i]):
+                found[i] = "CPU main"
+            elif _has(trace, trace.lanes[i], backward):
+                found[i] = "CPU autograd"
+            elif told and not _NOTHING.fullmatch(told["name"]):
+                found[i] = told["name"]
+            elif told or found[i].startswith("thread "):
+                found[i] = f"CPU thread {trace.lanes[i].tid}"
+    for i, lane in enumerate(trace.lanes):
+        if lane.kind == "gpu_annotation":
+            found[i] = "annotations"
+    often = Counter(_key(lane, name) for lane, name in zip(trace.lanes, found, strict=True))
+    return tuple(
+        _ranked(trace, lane, name if often[_key(lane, name)] == 1 else _numbered(lane, name))
+        for lane, name in zip(trace.lanes, found, strict=True)
+    )
+
+
+def _key(lane: Lane, name: str) -> tuple[int, int, str]:
+    return lane.device, lane.process if lane.device < 0 else -1, name
+
+
+def _numbered(lane: Lane, name: str) -> str:
+    """A name that several lanes share, with the id."""
+    if lane.kind == "gpu_annotation":
+        return lane.name
+    return name if lane.tid in name.split() else f"{name} {lane.tid}"
+
+
+def _ranked(trace: Trace, lane: Lane, name: str) -> str:
+    """With the rank before it, in a file of several."""
+    rank = trace.processes[lane.process].rank
+    return f"[{rank}] {name}" if rank and not name.startswith("[") else name
+
+
+def _of(trace: Trace, lane: Lane) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
+    """The kinds of a lane's slices."""
+    return trace.kind[lane.first : lane.last]
+
+
+def _has(trace: Trace, lane: Lane, names: Bool) -> bool:
+    """Whether a lane has a slice with one of the names, a mask over all names."""
+    return bool(names.any() and names[trace.name[lane.first : lane.last]].any())
+
+
+def _communicates(trace: Trace, lane: Lane) -> str:
+    """What a stream that runs only collectives is called, "" for another one."""
+    kernels = trace.name[lane.first : lane.last][_of(trace, lane) == Kind.KERNEL]
+    used = np.zeros(len(trace.names), dtype=np.bool_)
+    used[kernels] = True
+    names = [trace.names[name] for name in np.flatnonzero(used).tolist()] if len(kernels) else []
+    if not names or not all(is_communication(name) for name in names):
+        return ""
+    return "NCCL" if all("nccl" in name.lower() for name in names) else "collectives"

@@ -1,0 +1,245 @@
+"""The overview: what the summary says, as short blocks of lines that lead to their evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+
+from tracetui.analysis.averages import Averages
+from tracetui.analysis.causes import cause_words
+from tracetui.analysis.findings import Finding
+from tracetui.analysis.kernel_names import decode
+from tracetui.analysis.results import Results
+from tracetui.analysis.verdict import busy_text
+from tracetui.report.findings import SEVERITY_STYLE, UNKNOWN_EVENTS
+from tracetui.report.gaps import device_name
+from tracetui.report.parts import Target, evidence, time_parts
+from tracetui.tables.names import told_apart
+from tracetui.tables.steps import steps_within
+from tracetui.trace.model import DEVICE_WORK, I64, Kind
+from tracetui.units import duration, plural, share
+
+STEPS = 8
+"""Most steps in the overview; the steps' pane has all."""
+TOP = 5
+"""Most ops, and most kernels."""
+FINDINGS = 12
+NOTICE_STYLE = {"lost": "bad", "odd": "warn", "repaired": "dim"}
+CPU_FIRST = ("overhead-bound", "CPU-only", "not known")
+"""Verdicts under which the ops come before the kernels, by their time on the CPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a block. All texts are safe to show."""
+
+    name: str
+    numbers: tuple[str, ...]
+    part: float | None
+    """The length of its bar, 0 to 1; None for no bar."""
+    style: str
+    """What colors the bar, or the name where there is no bar: a part of the time, or a key of `STYLES`."""
+    text: str
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A few lines on one question."""
+
+    key: str
+    title: str
+    note: str
+    """A few words after the title."""
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Everything that the overview says."""
+
+    reason: str
+    """Why the verdict is what it is: a sentence or two."""
+    left: tuple[Block, ...]
+    right: tuple[Block, ...]
+    """Beside the left ones where there is room, else below."""
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """In reading order, without empty ones."""
+        return tuple(block for block in (*self.left, *self.right) if block.entries)
+
+
+def overviews(results: Results) -> Iterator[Overview]:
+    """The overview of a trace, or of a part of it: first what is known soonest, in the end all of it."""
+    verdict = results.verdict()
+    reason = verdict.reason if results.whole.analysable() else UNKNOWN_EVENTS
+    found = Overview(reason, (_time(results), _notices(results)), (_devices(results), _steps(results)))
+    yield found
+    time, notices = found.left
+    ops, kernels = _ops(results), _kernels(results)
+    first, second = (ops, kernels) if verdict.verdict in CPU_FIRST else (kernels, ops)
+    found = replace(found, right=(first, second, *found.right))
+    yield found
+    found = replace(found, left=(time, _findings(results), notices))
+    yield found
+    if (kernels_with_peaks := _with_peaks(results, kernels)) != kernels:
+        right = tuple(kernels_with_peaks if block is kernels else block for block in found.right)
+        yield replace(found, right=right)
+
+
+def _time(results: Results) -> Block:
+    verdict, whole = results.verdict(), results.is_whole
+    steps = len(results.steps().rows) if whole and verdict.base == "of the steps" else 0
+    words = cause_words(results.trace, results.causes())
+    parts, each = time_parts(verdict, words), max(1, steps)
+    total = verdict.cpu.span if verdict.cpu is not None else verdict.judged
+    entries = tuple(
+        Entry(
+            part.what,
+            (duration(part.duration / each), share(part.share) if part.share is not None else "-"),
+            part.share,
+            part.what if part.share is not None else "dim",
+            part.brief,
+            evidence(results, part.what),
+        )
+        for part in parts
+    )
+    counts = " that count" if verdict.left_out else ""
+    devices = len(results.gaps().devices)
+    together = f", {devices} GPUs together" if devices > 1 else ""
+    if steps > 1:
+        title, note = "Where a step's time goes", f"{duration(total / steps)}{counts}, mean of {steps:,}"
+    else:
+        title, note = "Where the time goes", f"{duration(total)} {verdict.base}{counts}"
+    return Block("time", title, note + together, entries)
+
+
+def _devices(results: Results) -> Block:
+    """How busy each device was, where there are several."""
+    trace, devices = results.trace, results.gaps().devices
+    busy = [(device, device.busy / device.span if device.span else 0.0) for device in devices]
+    entries = tuple(
+        Entry(
+            f"GPU {device.device}",
+            (busy_text(part),),
+            part,
+            "compute",
+            " ".join(filter(None, (trace.rank_of(device.device), device_name(trace, device.device)))),
+            Target("gaps", span=(device.first, device.last)),
+        )
+        for device, part in busy
+    )
+    return Block(
+        "devices", "GPUs", "busy, of the time between first and last work", entries * (len(busy) > 1)
+    )
+
+
+def _steps(results: Results) -> Block:
+    steps = results.steps()
+    rows = steps_within(steps, results.scope).rows
+    longest = max((row.window_length for row in rows), default=0) or 1
+    verdict = results.verdict().verdict
+    entries = [
+        Entry(
+            f"{row.label}{' !' if row.unusual else ''}",
+            (duration(row.window_length), busy_text(row.busy_share) if row.busy_share is not None else "-"),
+            row.window_length / longest,
+            "accent",
+            row.verdict.verdict if row.verdict.verdict != verdict else "",
+            Target("steps", span=row.window, said=f"{row.label}: {duration(row.window_length)}"),
+        )
+        for row in rows[:STEPS]
+    ]
+    if len(rows) > STEPS:
+        more = Target("steps")
+        entries.append(Entry("…", (), None, "dim", f"and {plural(len(rows) - STEPS, 'step')} more", more))
+    busy = "length, GPU busy" if any(row.busy_share is not None for row in rows) else ""
+    return Block("steps", "Steps", busy, tuple(entries) if len(rows) > 1 else ())
+
+
+def _notices(results: Results) -> Block:
+    def entry(level: str, text: str, count: int) -> Entry:
+        often = f"{count:,} × " if count > 1 else ""
+        return Entry(level, (), None, NOTICE_STYLE.get(level, ""), f"{often}{text}", Target("details"))
+
+    notices = results.trace.notices if results.is_whole else ()
+    return Block("file", "About the file", "", tuple(entry(n.level, n.text, n.count) for n in notices))
+
+
+def _top(
+    results: Results, table: Averages, rows: I64, values: I64, total: int, names: Sequence[str], key: str
+) -> tuple[Entry, ...]:
+    found = []
+    longest = float(values[rows[0]]) if len(rows) else 0.0
+    for row, name in zip(rows.tolist(), names, strict=True):
+        of_row = np.flatnonzero(table.row_of == row)
+        event = int(of_row[np.argmax(results.trace.duration[of_row])]) if len(of_row) else None
+        calls = int(table.calls[row])
+        found.append(
+            Entry(
+                name,
+                (duration(int(values[row])), share(values[row] / total) if total else "-"),
+                float(values[row]) / longest if longest else None,
+                key,
+                f"{calls:,} ×",
+                Target(key, event=event, said=f"the longest of {plural(calls, 'call')}"),
+            )
+        )
+    return tuple(found)
+
+
+def _ops(results: Results) -> Block:
+    """The ops that cost most: of the CPU's time where the device waits for it, else of the device's."""
+    table = results.averages()
+    of_cpu = results.verdict().verdict in CPU_FIRST or not table.self_device.any()
+    values = table.self_cpu if of_cpu else table.self_device
+    total = table.total_self_cpu if of_cpu else table.total_self_device
+    rows = np.flatnonzero((values > 0) & (table.first >= 0))
+    rows = rows[results.trace.kind[table.first[rows]] == Kind.CPU_OP]
+    rows = rows[np.argsort(-values[rows], kind="stable")][:TOP]
+    what = "CPU time of their own" if of_cpu else "GPU time"
+    names = [table.names[row] for row in rows.tolist()]
+    return Block("ops", "Ops", f"by {what}", _top(results, table, rows, values, total, names, "ops"))
+
+
+def _kernels(results: Results) -> Block:
+    """The kernels and copies that took most of the device's time."""
+    table, trace = results.averages(), results.trace
+    rows = np.flatnonzero(table.device & ~table.annotation & (table.self_device > 0) & (table.first >= 0))
+    rows = rows[np.isin(trace.kind[table.first[rows]], DEVICE_WORK)]
+    rows = rows[np.argsort(-table.self_device[rows], kind="stable")]
+    total, top = int(table.self_device[rows].sum()), rows[:TOP]
+    full = [table.names[row] for row in top.tolist()]
+    names = told_apart([decode(name).short for name in full], full, [True] * len(full))
+    note = f"{duration(total)} in all"
+    entries = _top(results, table, top, table.self_device, total, names, "kernels")
+    return Block("kernels", "Kernels and copies", note, entries)
+
+
+def _with_peaks(results: Results, kernels: Block) -> Block:
+    """With the share that each kernel reaches of the device's peak, of FLOP/s or of bandwidth: whichever is
+    larger, where that is known."""
+    reached = {row.name: row for row in results.efficiency().kernels}
+    trace, entries = results.trace, []
+    for entry in kernels.entries:
+        row = reached.get(trace.name_of(entry.target.event)) if entry.target.event is not None else None
+        shares = (row.compute_share, row.memory_share) if row is not None else ()
+        known = [part for part in shares if part is not None and part <= 1]
+        text = f"{entry.text}  {share(max(known))} peak" if known else entry.text
+        entries.append(replace(entry, text=text))
+    return replace(kernels, entries=tuple(entries))
+
+
+def _findings(results: Results) -> Block:
+    def entry(finding: Finding) -> Entry:
+        target = Target("findings", event=finding.evidence[0], said=finding.title)
+        return Entry(finding.severity, (), None, SEVERITY_STYLE[finding.severity], finding.title, target)
+
+    # The verdict, and its reason above, say it already.
+    others = (finding for finding in results.findings() if finding.rule != "overhead_bound")
+    found = tuple(entry(finding) for finding in islice(others, FINDINGS))
+    return Block("findings", "Findings", "", found)

@@ -1,0 +1,56 @@
+"""What lies below the bars of a line: the paper or a selected range; dark red where a device is idle."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracetui.timeline.layout import Line, Of
+from tracetui.timeline.paint import Colours
+from tracetui.timeline.scene import Local
+from tracetui.trace.intervals import EMPTY
+from tracetui.trace.model import I64, Trace
+
+BLUR = 16
+"""A cell is idle if less than 1/BLUR of it would be wrongly called so."""
+
+
+def device_of(trace: Trace, line: Line) -> int:
+    """The device whose idle time a line shows, or -1."""
+    if line.of is Of.DEVICE:
+        return line.ref
+    if line.of is Of.LANE and line.depth == 0:
+        lane = trace.lanes[line.ref]
+        return lane.device if lane.kind == "stream" else -1
+    return -1
+
+
+class Ground:
+    """The ground of a source's lines in one picture."""
+
+    def __init__(self, local: Local, papers: Colours) -> None:
+        """`papers`: the background of every column, shape (width,)."""
+        self.papers, self._local = papers, local
+        self._idle: dict[int, I64] = {}
+        theme = local.theme
+        self._red = np.where(papers == theme.band, theme.idle_lit, theme.idle).astype(np.int16)
+
+    def idle(self, device: int) -> I64:
+        """How long a device is idle in each cell between its first start and its last end, ns. Shape
+        (width,)."""
+        found = self._idle.get(device)
+        if found is None:
+            pieces = self._local.source.devices.get(device, EMPTY)
+            found = pieces.idle(self._local.view.borders())
+            self._idle[device] = found
+        return found
+
+    def below(self, line: Line, busy: I64) -> Colours:
+        """The ground of a line that is busy for so long in each cell, ns. Red is where nothing else than that
+        runs on its device. Both of shape (width,)."""
+        theme = self._local.theme
+        device = device_of(self._local.source.trace, line)
+        if device < 0 or not theme.grounded:
+            return self.papers
+        idle, cell = self.idle(device), self._local.view.cell
+        red = (idle > 0) & (BLUR * (cell - busy - idle) < cell)
+        return np.where(red, self._red, self.papers)

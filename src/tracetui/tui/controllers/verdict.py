@@ -1,0 +1,73 @@
+"""The verdict line, and the key that walks the parts of a step's time; going to what a line speaks of."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tracetui.report.parts import Target, evidence
+from tracetui.tui.controllers.host import Escape, Host
+from tracetui.tui.controllers.navigation import Navigation
+from tracetui.tui.controllers.panes import PaneKeys
+from tracetui.tui.panes.base import Jump, ShowSpan
+from tracetui.tui.topline import TopLine
+from tracetui.tui.verdict_line import VerdictLine
+from tracetui.units import duration, share
+
+
+class VerdictKeys:
+    """What holds the trace back, and each part of it."""
+
+    def __init__(
+        self, host: Host, line: VerdictLine, top: TopLine, navigation: Navigation, panes: PaneKeys
+    ) -> None:
+        self.host, self.line, self.top = host, line, top
+        self.navigation, self.panes = navigation, panes
+        host.escapes.append(Escape(lambda: line.chosen is not None, lambda: line.choose(None)))
+
+    def judge(self) -> None:
+        """Find the verdict in a thread, then show it."""
+        results = self.host.session.active.results
+
+        def find() -> None:
+            verdict, steps = results.verdict(), results.steps().rows
+            lengths = [row.window_length for row in steps]
+            self.host.from_thread(partial(self.line.show, verdict))
+            self.host.from_thread(partial(self.top.set_steps, lengths))
+
+        self.host.in_thread(find, "verdict")
+
+    def action_part(self, step: int) -> None:
+        """Go to the next part of the bar, and to its evidence."""
+        count = len(self.line.parts)
+        if not count:
+            known = self.line.verdict is not None
+            self.host.say("no parts: nothing is known of this trace's time" if known else "not known yet")
+            return
+        at = self.line.chosen
+        self.pick((at + step) % count if at is not None else (0 if step > 0 else count - 1))
+
+    def pick(self, part: int) -> None:
+        """Choose a part of the bar, and go to its evidence."""
+        self.line.choose(part)
+        what = self.line.parts[part]
+        of = f"{share(what.share)} " if what.share is not None else ""
+        target = evidence(self.host.session.active.results, what.what)
+        shown = f"; here {target.said}" if target.said else ""
+        self._go(target, f"{what.what} {of}({duration(what.duration)}): {what.text}{shown}")
+
+    def follow(self, target: Target) -> None:
+        """Go to what a line of a pane speaks of: an event, a gap, a stretch of time, or a pane."""
+        self._go(target, target.said)
+
+    def _go(self, target: Target, said: str) -> None:
+        if target.gap is not None:
+            before = self.host.walk.view
+            self.navigation.show(target.gap, said=said)
+            self.host.jumped_from(before)
+        elif target.event is not None:
+            self.panes.jump(Jump(target.event, said))
+        elif target.span is not None:
+            self.panes.show_span(ShowSpan(*target.span, said))
+        elif target.pane:
+            self.panes.open(target.pane)
+            self.host.say(said)

@@ -1,0 +1,43 @@
+"""The efficiency pane: how much of the device's peak ops and kernels reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from tracetui.analysis.efficiency import EfficiencyRow, EfficiencyTable
+from tracetui.session.session import Session
+from tracetui.tables.efficiency import efficiency_table
+from tracetui.tui.panes.base import Jump
+from tracetui.tui.panes.scoped import ScopedPane, within
+from tracetui.units import plural
+
+
+class EfficiencyPane(ScopedPane):
+    """Kernels, then ops by shape. Enter jumps to the longest call, again to the next longest."""
+
+    def __init__(self, session: Session, key: str) -> None:
+        super().__init__(session, key)
+        self.rows: tuple[EfficiencyRow, ...] = ()
+        self.waiting = "reading shapes …"
+
+    def work_out(self) -> Iterator[Callable[[], None]]:
+        found = self.results.within(self.scope).efficiency()
+        yield partial(self.show_rates, found, within(self.scope))
+
+    def show_rates(self, found: EfficiencyTable, where: str) -> None:
+        self.rows = (*found.kernels, *found.ops)
+        self.set_table(efficiency_table(found), "duration")
+        peak = (
+            f"of the peak of {found.peak.label}"
+            if found.peak is not None
+            else "the device's peak is not known"
+        )
+        note = f"{peak}; from a sample of the calls" if found.sampled else peak
+        self.set_note(note if self.rows else "", where)
+
+    def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
+        row, trace = self.rows[message.row], self.results.trace
+        order = row.slices[(-trace.duration[row.slices]).argsort(kind="stable")]
+        at = message.again % len(order)
+        self.post_message(Jump(int(order[at]), f"{at + 1} of {plural(len(order), 'call')}, longest first"))

@@ -1,0 +1,208 @@
+"""The overview: the summary, to be walked. Every line leads to its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.strip import Strip
+
+from tracetui.cells import cell
+from tracetui.report.overview import Entry, Overview, overviews
+from tracetui.report.overview_lines import Piece, lay_out
+from tracetui.session.session import Session
+from tracetui.tables.model import Column, Table, scrolled
+from tracetui.tui.bindings import bind
+from tracetui.tui.panes.base import Follow
+from tracetui.tui.panes.scoped import ScopedPane, scope_texts
+from tracetui.tui.part_styles import COMPONENTS, component_css, css_name
+from tracetui.tui.tables import drawing
+from tracetui.tui.tables.view import TableView
+
+TEXTS = ("head", "good", "warn", "bad", "accent")
+"""Styles of texts that the table itself does not have."""
+
+
+class OverviewPane(ScopedPane):
+    """Blocks of lines in one column or two. Enter goes to what a line speaks of."""
+
+    DEFAULT_CSS = """
+    OverviewPane > .overview--head { color: $foreground; text-style: bold; }
+    OverviewPane > .overview--good { color: $success; }
+    OverviewPane > .overview--warn { color: $warning; text-style: bold; }
+    OverviewPane > .overview--bad { color: $error; text-style: bold; }
+    OverviewPane > .overview--accent { color: $primary; }
+    OverviewPane > .part--kernels { color: $part-compute; }
+    """ + component_css("OverviewPane")
+    COMPONENT_CLASSES: ClassVar[set[str]] = (
+        TableView.COMPONENT_CLASSES | {f"overview--{text}" for text in TEXTS} | COMPONENTS | {"part--kernels"}
+    )
+    BINDINGS = bind("left side(-1)  right side(1)")
+
+    def __init__(self, session: Session, key: str) -> None:
+        super().__init__(session, key)
+        self.overview: Overview | None = None
+        self.entries: list[Entry] = []
+        self._lines: list[list[Piece]] = []
+        self._laid: tuple[int, int] = (-1, -1)
+        """The width that the lines are for, and how many entries they have."""
+        self.waiting = "working it out …"
+
+    def work_out(self) -> Iterator[Callable[[], None]]:
+        results = self.results.within(self.scope)
+        place = ", ".join(filter(None, scope_texts(results)))
+        for overview in overviews(results):
+            yield partial(self.show_overview, overview, place)
+
+    def show_overview(self, overview: Overview, place: str) -> None:
+        """`place`: the part of the trace that it is about, and how busy it is."""
+        row = self.row if self.cursor else None
+        before = self.entries[row] if row is not None else None
+        self.overview = overview
+        blocks = [(block.title, entry) for block in overview.blocks for entry in block.entries]
+        entries = self.entries = [entry for _, entry in blocks]
+        same = (n for n, e in enumerate(entries) if before and (e.name, e.text) == (before.name, before.text))
+        columns = (
+            Column("section", "Section", lambda r: blocks[r][0], None, 20, False),
+            Column("name", "Name", lambda r: entries[r].name, None, 30, False),
+            Column("numbers", "Numbers", lambda r: "  ".join(entries[r].numbers), None, 20, False),
+            Column("text", "Text", lambda r: entries[r].text, None, 0, False),
+        )
+        search = partial(self._text, entries)
+        self.set_table(
+            Table(columns, len(entries), search, empty="nothing to say about this"), row=next(same, None)
+        )
+        self.set_note("", place)
+
+    @staticmethod
+    def _text(entries: list[Entry], row: int) -> str:
+        return f"{entries[row].name} {entries[row].text}"
+
+    # Lines
+
+    @property
+    def page(self) -> int:
+        return self.size.height
+
+    def _arrange(self, keep: int | None) -> None:
+        self._laid = (-1, -1)
+        super()._arrange(keep)
+        self.top = 0
+        self._to_view()
+
+    def lines(self) -> list[list[Piece]]:
+        """The lines, as they are laid out for this width."""
+        width = self.size.width - 2
+        if self.overview is not None and self._laid != (width, len(self.order)):
+            self._laid = (width, len(self.order))
+            self._lines = lay_out(self.overview, width, set(self.order.tolist()))
+        return self._lines
+
+    def _place(self, entry: int) -> tuple[int, int] | None:
+        """(line, first cell) of an entry."""
+        places = ((y, p.left) for y, line in enumerate(self.lines()) for p in line if p.entry == entry)
+        return next(places, None)
+
+    def _to_view(self) -> None:
+        """Scroll so that the line under the cursor is in view; at the top entry, all above it is, too."""
+        place = self._place(self.row) if self.row is not None else None
+        if place is not None and self.page > 0:
+            line = place[0] if self.cursor else 0
+            self.top = scrolled(self.top, line, self.page, max(len(self.lines()), self.page))
+
+    def _to(self, at: int, tell: bool = True) -> None:
+        super()._to(at, tell)
+        self._to_view()
+        self.redraw()
+
+    def action_move(self, step: int) -> None:
+        """Up or down within the column."""
+        row = self.row
+        place = self._place(row) if row is not None else None
+        if place is None:
+            return
+        mine = [p.entry for line in self.lines() for p in line if p.entry >= 0 and p.left == place[1]]
+        mine = list(dict.fromkeys(mine))
+        self._go(mine[max(0, min(len(mine) - 1, mine.index(int(row or 0)) + step))])
+
+    def action_page(self, pages: int) -> None:
+        self.action_move(pages * max(1, self.page - 1))
+
+    def action_side(self, step: int) -> None:
+        """To the column beside, at the same height."""
+        place = self._place(self.row) if self.row is not None else None
+        if place is None:
+            return
+        beside = [
+            (abs(y - place[0]), p.entry)
+            for y, line in enumerate(self.lines())
+            for p in line
+            if p.entry >= 0 and (p.left > place[1] if step > 0 else p.left < place[1])
+        ]
+        if beside:
+            self._go(min(beside)[1])
+
+    def _go(self, entry: int) -> None:
+        found = np.flatnonzero(self.order == entry)
+        if len(found):
+            self._to(int(found[0]))
+
+    def scroll_rows(self, rows: int) -> None:
+        self.top = max(0, min(self.top + rows, len(self.lines()) - self.page))
+        self.redraw()
+
+    def on_resize(self) -> None:
+        self._to_view()
+        self.redraw()
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        lines, y = self.lines(), self.top + event.y
+        under = [p for p in lines[y] if p.left <= event.x] if y < len(lines) else []
+        if under and under[-1].entry >= 0:
+            again = under[-1].entry == self.row
+            self._go(under[-1].entry)
+            if event.chain > 1 or again:
+                self.action_choose()
+
+    def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
+        self.post_message(Follow(self.entries[message.row].target))
+
+    # Drawing
+
+    def render_line(self, y: int) -> Strip:
+        width, style = self.size.width, self.get_component_rich_style
+        lines, at = self.lines(), self.top + y
+        if self.table is None or not len(self.order):
+            return super().render_line(y + 1 if self.table is not None else y)
+        mark = drawing.scroll_mark(y, self.top, self.page, len(lines))
+        bar = Segment(mark, style("table--bar") if mark != " " else self.rich_style)
+        if at >= len(lines):
+            return self._blank() if mark == " " else Strip([Segment(" " * (width - 1), self.rich_style), bar])
+        segments: list[Segment] = []
+        pieces = lines[at]
+        for n, piece in enumerate(pieces):
+            used = sum(segment.cell_length for segment in segments)
+            segments.append(Segment(" " * (piece.left - used), self.rich_style))
+            end = pieces[n + 1].left - 1 if n + 1 < len(pieces) else width - 1
+            here = piece.entry >= 0 and piece.entry == self.row
+            segments += self._piece(piece, end - piece.left, here)
+        strip = Strip(segments).adjust_cell_length(width - 1, self.rich_style)
+        return Strip([*strip, bar], width)
+
+    def _piece(self, piece: Piece, width: int, here: bool) -> list[Segment]:
+        if here:
+            text = "".join(text for text, _ in piece.line)
+            text = drawing.CURSOR + text[1:] if text.startswith(" ") else text
+            return [Segment(cell(text, width), self.get_component_rich_style("table--cursor"))]
+        return [Segment(text, self._style(role)) for text, role in piece.line]
+
+    def _style(self, role: str) -> Style:
+        names = (f"part--{css_name(role)}", f"overview--{role}", f"table--{role}")
+        name = next((name for name in names if name in self.COMPONENT_CLASSES), "table--row")
+        return self.get_component_rich_style(name)

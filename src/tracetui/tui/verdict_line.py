@@ -1,0 +1,179 @@
+"""The line that answers first: the verdict, what a step's time goes to as one stacked bar, and its shares."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tracetui.analysis.verdict import Verdict, busy_text
+from tracetui.cells import clip
+from tracetui.report.parts import TimePart, time_parts
+from tracetui.report.summary import VERDICT_STYLE
+from tracetui.tui.part_styles import COMPONENTS, NOT_COUNTED, component_css, css_name, texture
+from tracetui.units import duration, share
+
+FROM_LEFT = " ▏▎▍▌▋▊▉"
+LEAST_BAR, LONGEST_BAR = 10, 60
+LEAST_SHARE = 0.01
+"""A smaller part is not named."""
+
+Span = tuple[str, str]
+"""(text, role): a part, or one of `ROLES`."""
+ROLES = ("text", "dim", "good", "warn", "bad", "accent")
+
+
+def shares_text(verdict: Verdict, parts: tuple[TimePart, ...]) -> list[Span]:
+    """The shares in words, the most important first: each can be left out from the end."""
+    counted = [part for part in parts if part.share is not None]
+    if verdict.cpu is not None:
+        return [(f"{part.what} {share(part.share or 0)}", part.what) for part in counted]
+    if verdict.busy_share is None or not counted:
+        return [(verdict.reason, "text")]
+    found: list[Span] = []
+    if verdict.mostly_left_out:
+        most = max((part for part in parts if part.share is None), key=lambda part: part.duration)
+        found.append((f"not counted: {most.what} {duration(most.duration)}; of the rest:", "warn"))
+    found.append((f"GPU busy {busy_text(verdict.busy_share)}", "text"))
+    alone = [part for part in counted if part.what in ("communication", "copies")]
+    idle = [part for part in counted if part.idle]
+    told = [part for part in (*alone, *idle) if (part.share or 0) >= LEAST_SHARE]
+    for part in told:
+        lead = "idle: " if part is idle[0] else ""
+        found.append((f"{lead}{part.what} {share(part.share or 0)}", part.what))
+    return found
+
+
+def bar_cells(parts: tuple[TimePart, ...], width: int) -> list[tuple[int, int, int]]:
+    """What each cell of a bar shows: (part, the part to its right in the same cell, eighths of the first).
+
+    A part of any length keeps its order; one shorter than an eighth of a cell may not show.
+    """
+    total = sum(part.duration for part in parts)
+    if not total:
+        return []
+    ends, at = [], 0
+    for part in parts:
+        at += part.duration
+        ends.append(round(8 * width * at / total))
+    found = []
+    for column in range(width):
+        first = next(n for n, end in enumerate(ends) if end > 8 * column)
+        last = next(n for n, end in enumerate(ends) if end >= 8 * column + 8)
+        found.append((first, last, min(8, ends[first] - 8 * column)))
+    return found
+
+
+class VerdictLine(Widget):
+    """The verdict on the trace, in one line. A part of the bar can be clicked, or chosen by key."""
+
+    DEFAULT_CSS = """
+    VerdictLine { height: 1; background: $panel; }
+    VerdictLine > .verdict--text { color: $foreground; background: $panel; text-style: bold; }
+    VerdictLine > .verdict--dim { color: $text-muted; background: $panel; }
+    VerdictLine > .verdict--good { color: $success; background: $panel; text-style: bold; }
+    VerdictLine > .verdict--warn { color: $warning; background: $panel; text-style: bold; }
+    VerdictLine > .verdict--bad { color: $error; background: $panel; text-style: bold; }
+    VerdictLine > .verdict--accent { color: $accent; background: $panel; text-style: bold; }
+    """ + component_css("VerdictLine")
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"verdict--{role}" for role in ROLES} | COMPONENTS
+
+    class Picked(Message):
+        """A part was clicked, by its place in `parts`."""
+
+        def __init__(self, part: int) -> None:
+            super().__init__()
+            self.part = part
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.verdict: Verdict | None = None
+        self.parts: tuple[TimePart, ...] = ()
+        self.chosen: int | None = None
+        """The part that is looked at."""
+        self._places: list[tuple[int, int, int]] = []
+        """(first cell, cell after the last, part) of what can be clicked."""
+
+    def show(self, verdict: Verdict) -> None:
+        """Show a verdict."""
+        self.verdict, self.parts, self.chosen = verdict, time_parts(verdict), None
+        self.refresh()
+
+    def choose(self, part: int | None) -> None:
+        """Mark a part; None takes the mark away."""
+        if part != self.chosen:
+            self.chosen = part
+            self.refresh()
+
+    def _style(self, role: str) -> Style:
+        name = f"verdict--{role}" if role in ROLES else f"part--{css_name(role)}"
+        if name not in self.COMPONENT_CLASSES:
+            name = "verdict--dim"
+        style = self.get_component_rich_style(name)
+        return style + Style(bgcolor=self.background_colors[1].rich_color)
+
+    def render_line(self, y: int) -> Strip:
+        width, dim = self.size.width, self._style("dim")
+        self._places = []
+        if self.verdict is None:
+            return Strip([Segment(" working out what holds this trace back …", dim)]).adjust_cell_length(
+                width, dim
+            )
+        word = self.verdict.verdict.upper()
+        segments = [Segment(f" {word} ", self._style(VERDICT_STYLE[self.verdict.verdict]))]
+        used = cell_len(word) + 2
+        texts = shares_text(self.verdict, self.parts)
+        if self.parts:
+            # The bar takes what the words leave, and a third of the line at least.
+            wanted = sum(cell_len(text) + 2 for text, _ in texts)
+            size = max(LEAST_BAR, min(LONGEST_BAR, max(width - used - wanted - 1, (width - used) // 4)))
+            segments += self._bar(size, used)
+            used += size
+        for n, (text, role) in enumerate(texts):
+            room = width - used - 2
+            if cell_len(text) > room and n:
+                break
+            text = clip(text, room)
+            part = next((i for i, p in enumerate(self.parts) if p.what == role), None)
+            style = self._style(role)
+            if part is not None:
+                self._places.append((used + 2, used + 2 + cell_len(text), part))
+                style = style + Style(reverse=True) if part == self.chosen else style
+            segments += [Segment("  ", dim), Segment(text, style)]
+            used += 2 + cell_len(text)
+        return Strip(segments).adjust_cell_length(width, dim)
+
+    def _bar(self, size: int, left: int) -> list[Segment]:
+        counted, names = self.parts, [part.what for part in self.parts]
+        plain = self.app.no_color or getattr(self.app, "colours", 256) <= 16
+        found = []
+        for column, (first, last, eighths) in enumerate(bar_cells(counted, size)):
+            shown = first if eighths >= 4 else last
+            self._places.append((left + column, left + column + 1, shown))
+            out = counted[shown].share is None
+            style = self._style("dim" if out else names[shown])
+            if plain or out:
+                glyph = NOT_COUNTED if out else texture(names, shown)
+            elif first == last or eighths == 8:
+                glyph = "█"
+            elif counted[last].share is None:
+                glyph, style = FROM_LEFT[eighths], self._style(names[first])
+            else:
+                glyph, style = FROM_LEFT[eighths], self._style(names[first])
+                style = style + Style(bgcolor=self._style(names[last]).color)
+            if shown == self.chosen:
+                glyph, style = "▀" if not plain else glyph, style + Style(bold=True, reverse=plain)
+            found.append(Segment(glyph, style))
+        return found
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        part = next((part for first, end, part in self._places if first <= event.x < end), None)
+        if part is not None:
+            self.post_message(self.Picked(part))
