@@ -634,7 +634,7 @@ def serve(mutants: list[Mutant], choose: Choice, budget: float, log: Path) -> No
     with tempfile.TemporaryDirectory(prefix="mutants-") as temporary:
         tree = Path(temporary).resolve()
         copy_tree(tree)
-        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "never"  # conftest.py keeps to it
         sys.dont_write_bytecode = True
         server = Server(tree, mutants, choose, budget, log)
         files = sorted({test.split("::")[0] for test in choose.tests})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -13,6 +11,8 @@ from tests.capture.conftest import events_of
 from tests.capture.test_workloads import same_rows
 
 from tracetui.capture import CaptureOptions, Done, Failed, Output, start
+
+from . import warm
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_start")]
 
@@ -217,13 +217,14 @@ def test_what_fails_in_a_script_is_shown_as_it_ran(tmp_path: Path) -> None:
         )
     )
     command = ["capture", str(script), "--device", "cpu", "--no-open", "--output", str(tmp_path / "out")]
-    ran = subprocess.run([sys.executable, "-m", "tracetui", *command], capture_output=True, text=True)
+    with warm.tracetui(*command) as ran:
+        out, err = ran.communicate(timeout=60)
     assert ran.returncode == 1
-    assert ran.stdout == ""
-    last = ran.stderr.splitlines()[-1]
+    assert out == ""
+    last = err.splitlines()[-1]
     assert last.startswith(f"tracetui: {script} failed: RuntimeError: ")
-    assert ran.stderr.count("in product") == 1  # the traceback comes once, and without our own frames
-    assert "tracetui/capture" not in ran.stderr
+    assert err.count("in product") == 1  # the traceback comes once, and without our own frames
+    assert "tracetui/capture" not in err
     assert not (tmp_path / "out").exists()
 
 

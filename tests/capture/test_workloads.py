@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,8 @@ from tests.capture.conftest import SMALL, events_of
 from tracetui.analysis.averages import averages
 from tracetui.capture import WORKLOADS, CaptureOptions, Done, Failed, Phase, Progress, phase_times, start
 from tracetui.trace import Kind, load
+
+from . import warm
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_start")]
 
@@ -125,8 +126,10 @@ def test_the_commands(tmp_path: Path) -> None:
 
 
 def tracetui(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tracetui", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=True)
+    with warm.tracetui(*words) as process:
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    return subprocess.CompletedProcess(words, 0, out, err)
 
 
 def test_everything_recorded(options: Make, wrapped_python: Callable[[str], str]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.capture.conftest import warm_start
 from tests.driver import drive, until
 
 from tracetui.trace import Trace, load
@@ -18,7 +19,7 @@ from tracetui.tui.screens.sheet import Sheet
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
 
-__all__ = ["until"]
+__all__ = ["until", "warm_start"]
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 
@@ -29,7 +30,7 @@ def loaded(name: str) -> Trace:
 
 
 @pytest.fixture(autouse=True)
-def driven(monkeypatch: pytest.MonkeyPatch) -> None:
+def driven(monkeypatch: pytest.MonkeyPatch, read_once: None) -> None:
     """Pilot does not sleep, and frames are drawn at once, wherever the tests are run from."""
     drive(monkeypatch)
     for name in ("SSH_CONNECTION", "SSH_TTY"):

@@ -260,6 +260,7 @@ async def test_a_capture_that_fails_says_why_and_leads_back(tmp_path: Path) -> N
 
 
 @pytest.mark.torch
+@pytest.mark.usefixtures("warm_start")
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch")
 async def test_a_capture_on_the_cpu_opens_and_t_goes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,7 @@ from textual.app import App
 from tracetui.session.recent import remember
 from tracetui.session.state import forget_state, read_state, set_aside, write_state
 from tracetui.tui.command_palette import commands
+from tracetui.tui.export import ExportError, write_new
 from tracetui.tui.requests import OpenTrace, WantCapture
 
 from .conftest import DATA, app_of, screen_of, until
@@ -52,11 +53,24 @@ async def test_an_export_is_a_download(monkeypatch: pytest.MonkeyPatch, tmp_path
     app = app_of(LLAMA)
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press("E", *["backspace"] * 40, *"../../x.csv", "enter")
-        assert "downloading ../../x.csv" in lines(app)[-1]
+        assert "downloading x.csv" in lines(app)[-1]
     ((name, text),) = sent
     assert name == "x.csv"
     assert "aten::mm" in text
     assert not list(tmp_path.rglob("*.csv"))
+
+
+async def test_the_list_of_marks_is_a_download_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    sent: list[str] = []
+    monkeypatch.setattr(App, "deliver_text", lambda self, text, save_filename: sent.append(save_filename))
+    app = app_of(LLAMA)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.press("down", "m", "x", "enter", "l", "E", "enter")
+        await until(pilot, lambda: sent == ["llama_train-marks.md"])
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ExportError):
+        write_new(str(tmp_path / "x.txt"), "text")
 
 
 async def test_marks_are_not_saved(state: Path) -> None:

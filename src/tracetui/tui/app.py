@@ -53,6 +53,7 @@ class TracetuiApp(App):
         found: Sequence[Found] = (),
     ) -> None:
         """`found`: without a task, the traces to list first."""
+        self._themed = False
         super().__init__()
         self.found = found
         self.served = served()
@@ -68,6 +69,7 @@ class TracetuiApp(App):
         self.actions = tuple(a for a in every if not (self.served and a.id in NOT_SERVED))
         for theme in THEMES.values():
             self.register_theme(theme)
+        self._themed = True
         self.theme = self.settings.theme or default_theme()
         self.load_task = task
         self.add_mode(self.DEFAULT_MODE, self._first_screen)
@@ -77,8 +79,7 @@ class TracetuiApp(App):
     @property
     def available_themes(self) -> dict[str, Theme]:
         """Only our own themes: Textual's have no colours for the timeline."""
-        every = super().available_themes
-        return {name: theme for name, theme in every.items() if name in THEMES} or every
+        return dict(THEMES) if self._themed else super().available_themes
 
     def on_mount(self) -> None:
         if not self.is_headless:

@@ -48,7 +48,7 @@ TEXT = r"""
 host and device
   The host is the CPU and its memory; the device is the GPU (or another accelerator) and its memory. The
   host launches work, and the device runs it later.
-  where: CPU lanes above, GPU lanes below; HtoD and DtoH copies
+  where: CPU lanes, and GPU lanes at the foot of the timeline
   see: launch, stream, copy
   also: the host, host's memory, host memory, memory of the host, device
 
@@ -340,7 +340,7 @@ in place
 self and total
   Total time includes the ops and calls inside an op; self time does not. Sort by self to find where time
   goes, by total to find who asked for it.
-  where: the columns of the averages; explain
+  where: the columns of the ops; explain
   see: operator
   also: self, total
 
@@ -500,7 +500,7 @@ annotation
 shadow
   An annotation as seen on the device: from the first to the last kernel launched inside it. Pauses count,
   so it can be much longer than its kernels, and its percentage far above 100.
-  where: the annotation lanes of the GPU
+  where: the lane annotations of a GPU
   see: annotation, launch
   also: shadow
 
@@ -551,21 +551,21 @@ gap
 busy share
   The time in which a device runs anything, as a share of a stated time, such as the step or the recording.
   Busy is not fast: one small kernel counts as much as a large one.
-  where: the header, the verdict and the steps
+  where: the verdict and the steps
   see: gap, occupancy
   also: busy, busy share
 
 launch to start
   The delay from a launch on the CPU to the start of its work on the GPU. A few microseconds mean that the
   GPU was waiting for it; more, that work was queued and the CPU is ahead.
-  where: the delay chart; the chain in explain
+  where: the chart launch → start; the chain in explain
   see: queue depth, launch
   also: launch to start, launch → start, delay, after its launch
 
 queue depth
   How many launched kernels, copies and memsets are waiting. 0 means the GPU waits for the CPU; many means
   the GPU sets the pace.
-  where: the queued chart
+  where: the chart queue
   see: launch to start, stream
   also: queue depth, was queued behind, it was queued behind, nothing was queued, nothing is queued
 

@@ -18,7 +18,7 @@ from tracetui.tables.model import Column, Table
 from tracetui.tables.writers import TABLE_ENDINGS
 from tracetui.trace.model import Trace
 from tracetui.tui.bindings import bind
-from tracetui.tui.export import ExportError, table_text, write_new
+from tracetui.tui.export import ExportError, deliver, table_text
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.sheet import WalkingSheet
 from tracetui.tui.tables.view import TableView
@@ -263,12 +263,12 @@ class MarksScreen(WalkingSheet[Mark]):
         order = np.array([r for r in self.list.order.tolist() if self.marks.is_here(self.rows[r])], int)
         try:
             text = table_text(export_table(self.rows), order, typed_path(message.value).suffix.lower())
-            written = write_new(message.value, text)
+            done = deliver(self.app, message.value, text)
         except ExportError as error:
             self.prompt.set_note(plain(str(error)), wrong=True)
             return
         self._answered()
-        self.say(f"wrote {plain(str(written))}")
+        self.say(done)
 
 
 def same(a: Mark, b: Mark) -> bool:
