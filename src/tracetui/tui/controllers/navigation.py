@@ -1,16 +1,19 @@
-"""Keys that follow flows and go from gap to gap; and the sheet that explains an event."""
+"""Keys that follow flows and go from gap to gap; the sheets that explain an event, and what words mean."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from tracetui.analysis.examples import Example
-from tracetui.analysis.meanings.terms import Term
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.panes.base import JumpToGap
 from tracetui.tui.panes.gaps import GapsPane
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.timeline import GapClicked
+
+if TYPE_CHECKING:
+    from tracetui.analysis.examples import Example
+    from tracetui.analysis.meanings.terms import Term
 
 
 class Navigation:
