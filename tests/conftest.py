@@ -2,13 +2,46 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
+import os
+import sys
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tracetui import trace
+from tracetui.trace import Trace, load
+
+# Else every process that a test starts compiles all that it imports, and every worker all tests, each time.
+if os.environ.get("PYTHONDONTWRITEBYTECODE") != "never":
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# The tests' own reading of large files makes millions of objects, among which there is no garbage.
+gc.set_threshold(20_000, 20, 50)
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "sample_traces"
 COLLECTION = ROOT.parent / "shared" / "traces"
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """For the whole suite each worker compiles its share of the tests first, and then finds the others'."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or [Path(arg).resolve() for arg in session.config.args] != [ROOT / "tests"]:
+        return
+    number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+    for path in sorted((ROOT / "tests").glob("*/test_*.py"))[number::count]:
+        importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+
+
+def pytest_collection_finish() -> None:
+    """What is there now stays: the collector need not look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
@@ -23,3 +56,21 @@ def wild() -> Path:
     if not folder.is_dir():
         pytest.skip(f"traces of other tools, under their own licences, are not in {folder}")
     return folder
+
+
+@lru_cache(maxsize=12)
+def _loaded(path: str, written_ns: int, size: int) -> Trace:
+    return load(path)
+
+
+@pytest.fixture
+def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands and the app take a file that has been read before as it was: for tests of what they show."""
+
+    def load_once(path: str | Path, *args: Any, **options: Any) -> Trace:
+        if args[1:] or options or not os.path.isfile(path):
+            return load(path, *args, **options)
+        status = os.stat(path)
+        return _loaded(str(path), status.st_mtime_ns, status.st_size)
+
+    monkeypatch.setattr(trace, "load", load_once)

@@ -5,9 +5,9 @@
 A mutant differs from the program in one place: a comparison, an operator, `and` for `or`, a `not`, a number
 (by one, or a large one twofold), True for False, a whole condition, min for max, the side of a
 `searchsorted`. Places are drawn evenly from all that there are; texts, annotations, decorators, assertions
-and `strict=` are left alone. Each mutant runs the tests that execute its line, those of its own folder
-first, then the shortest, until one fails, or for `--budget` seconds. A mutant that hangs is killed as well.
-Prints those that no test noticed, and the share that was killed by folder.
+and `strict=` are left alone. Each mutant runs the tests that execute its line, those that speak of the same
+first, then the test files in turn, until one fails, or for `--budget` seconds. A mutant that hangs is killed
+as well. Prints those that no test noticed, and the share that was killed by folder.
 
 The program is never changed in place: everything happens in a copy of the tree, without the collection of
 traces that may lie beside it, as in a clone. Which test executes which line is found out once per test file
@@ -15,7 +15,8 @@ and kept in the temporary folder. A mutant inside a function is made in a fork o
 the tests, by exchanging the function's code; elsewhere pytest starts anew. `--again` runs only those that the
 last run with the same seed, count and folder did not kill.
 
-Mutants that no test can notice stand in equivalent_mutants.txt, each with its reason, and are not counted.
+Mutants that no test can notice stand in equivalent_mutants.txt, each with its reason, and are not counted;
+so do constants, by name, that only say how much is read or kept at a time: they change the speed alone.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ import ast
 import contextlib
 import gc
 import hashlib
+import heapq
+import inspect
 import json
+import math
 import os
 import random
 import re
@@ -52,11 +56,15 @@ PACKAGE = Path("src/tracetui")
 ALL = ("formats", "trace", "analysis", "timeline", "report", "tables", "session")
 FOLDERS = tuple(folder for folder in ALL if (ROOT / "tests" / folder).is_dir())
 """Folders of the package with tests of their own."""
-TESTS = ("golden", "report", "cli", "tables", "session", "analysis", "timeline", "formats", "trace")
+TESTS = ("truth", "golden", "report", "cli", "tables", "session", "analysis", "timeline", "formats", "trace")
 SLOW = ("test_fuzz.py", "test_gzip.py")
 """Test files that take longer than what they would find is worth."""
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
 STORE = Path(tempfile.gettempdir()) / f"tracetui-mutants-{os.getuid()}"
+FIRST = 24
+"""So many tests are run for their words."""
+CUT_SHORT = 75
+"""The exit status where the budget ended before the tests did."""
 
 COMPARISONS = {
     ast.Lt: ("<=", ">"),
@@ -289,11 +297,14 @@ def draw(seed: int, count: int, only: str) -> list[Mutant]:
     return [chance.choice(place) for place in chance.sample(places, min(count, len(places)))]
 
 
-def equivalents() -> set[tuple[str, str, str]]:
-    """Mutants that are no faults: blocks of `file`, `- before`, `+ after` and a reason."""
+def equivalents() -> Callable[[Mutant], bool]:
+    """Whether a mutant is no fault. The file has blocks of `file`, `- before`, `+ after` and a reason, and
+    blocks of `file`, `= constant` and a reason."""
     text = EQUIVALENT.read_text(encoding="utf-8") if EQUIVALENT.exists() else ""
     blocks = re.findall(r"^(\S+\.py)\n- (.*)\n\+ (.*)\n\S", text, re.MULTILINE)
-    return {(name, before, after) for name, before, after in blocks}
+    constants = set(re.findall(r"^(\S+\.py)\n= (.*)\n\S", text, re.MULTILINE))
+    keys = set(blocks)
+    return lambda m: m.key in keys or (not m.function and (m.key[0], m.top) in constants)
 
 
 def copy_tree(to: Path) -> None:
@@ -374,6 +385,9 @@ class Recorder:
 
         return on_line
 
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = [item for item in items if not inspect.iscoroutinefunction(getattr(item, "obj", None))]
+
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
         self.lines, self.calls = {}, Counter()
@@ -389,8 +403,12 @@ class Recorder:
             self.tests[item.nodeid] = {"seconds": round(seconds, 4), "lines": lines}
         file = item.nodeid.split("::")[0]
         if nextitem is None or nextitem.nodeid.split("::")[0] != file:
-            self.places[file].write_text(json.dumps(self.tests))
+            self.places.pop(file).write_text(json.dumps(self.tests))
             self.tests = {}
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        for place in self.places.values() if exitstatus in (0, 1, 5) else ():
+            place.write_text("{}")  # nothing but tests that start the app
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.outcome != "passed":
@@ -405,28 +423,29 @@ def coverage_map(only: str) -> Map:
     mine = only.split("/")[0]
     folders = [folder for folder in TESTS if folder not in FOLDERS or not mine or folder in (mine, "report")]
     files = [f for folder in folders for f in sorted((ROOT / "tests" / folder).rglob("test_*.py"))]
-    # Of the app's own tests those that need no app.
-    rest = (
-        f for f in sorted((ROOT / "tests" / "tui").glob("test_*.py")) if "pilot" not in f.read_text().lower()
-    )
-    files = [f for f in (*files, *rest) if f.name not in SLOW]
+    # Of the app's own tests those that start no app: see `Recorder`.
+    files = [f for f in (*files, *sorted((ROOT / "tests" / "tui").glob("test_*.py"))) if f.name not in SLOW]
     shared = sorted((ROOT / PACKAGE).rglob("*.py"))
     shared += [f for f in sorted((ROOT / "tests").rglob("*.py")) if not f.name.startswith("test_")]
+    shared.remove(Path(__file__).resolve())
     state = hashlib.sha1(b"".join(f.read_bytes() for f in shared))
     store = STORE / "map"
     store.mkdir(parents=True, exist_ok=True)
     places: dict[str, Path] = {}
     for file in files:
-        parts = (state.digest(), str(file).encode(), file.read_bytes())
-        name = hashlib.sha1(b"\0".join(parts)).hexdigest()
-        places[file.relative_to(ROOT).as_posix()] = store / f"{name}.json"
+        relative = file.relative_to(ROOT).as_posix()
+        name = hashlib.sha1(b"\0".join((state.digest(), relative.encode(), file.read_bytes()))).hexdigest()
+        places[relative] = store / f"{name}.json"
     missing = [name for name, place in places.items() if not place.exists()]
     if missing:
         print(f"which lines {len(missing)} test files execute...", flush=True)
         with tempfile.TemporaryDirectory(prefix="mutants-") as temporary:
             tree = Path(temporary).resolve()
             copy_tree(tree)
-            forked(lambda: run_pytest(tree, missing, Recorder(tree, places)), STORE / "map.log")
+            forked(
+                lambda: run_pytest(tree, missing, Recorder(tree, {n: places[n] for n in missing})),
+                STORE / "map.log",
+            )
     result: Map = {}
     for name, place in places.items():
         if not place.exists():
@@ -434,6 +453,10 @@ def coverage_map(only: str) -> Map:
         else:
             result |= json.loads(place.read_text())
     return result
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]{4,}", text))
 
 
 class Choice:
@@ -451,11 +474,30 @@ class Choice:
         files = {test.split("::")[0] for test in tests}
         self.test_texts = {n: (ROOT / n).read_text(encoding="utf-8") for n in files}
         self.texts = {n: (ROOT / n).read_text(encoding="utf-8").splitlines() for n in self.of_file}
+        self.words: dict[str, set[str]] = {}
+        """The words of each test function, and how many of those functions have a word."""
+        for name, text in self.test_texts.items():
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    self.words[f"{name}::{node.name}"] = words(ast.get_source_segment(text, node) or "")
+        self.with_word = Counter(word for found in self.words.values() for word in found)
+
+    def alike(self, mutant: Mutant, tests: set[str]) -> list[str]:
+        """The tests that share most words with the lines around a mutant; rare words count more."""
+        text = "\n".join(self.texts[mutant.path][max(0, mutant.first - 8) : mutant.last + 8])
+        weights = {w: math.log(len(self.words) / n) for w in words(text) if (n := self.with_word[w])}
+
+        def score(test: str) -> float:
+            found = self.words.get(test.partition("[")[0], set())
+            return sum(weight for word, weight in weights.items() if word in found)
+
+        return heapq.nlargest(FIRST, tests, key=lambda test: (score(test), test))
 
     def __call__(self, mutant: Mutant) -> list[str]:
         """Those that execute the line; for a constant those that execute a line with its name, or whose file
-        imports its module; then those that execute anything of its file. Those of its own folder come first,
-        then the shortest."""
+        imports its module; then those that execute anything of its file. First come those whose text is about
+        the same; then all test files take turns, for as long as the time of each is, the mutant's own folder
+        twice as often, and the shortest tests first."""
         lines = range(mutant.first, mutant.last + 1)
         near = {t for line in lines for t in self.of_line.get((mutant.path, line), ())}
         far: set[str] = set()
@@ -470,10 +512,16 @@ class Choice:
                 near |= {t for i in used for t in self.of_line.get((path, i), ())}
         own = f"tests/{mutant.path.split('/')[2]}/"
 
-        def cost(test: str) -> tuple[bool, float]:
-            return not test.startswith(own), self.tests[test]["seconds"]
+        def in_turn(tests: set[str]) -> list[str]:
+            spent, turn = Counter[str](), dict[str, float]()
+            for test in sorted(tests, key=lambda test: (self.tests[test]["seconds"], test)):
+                file = test.split("::")[0]
+                spent[file] += self.tests[test]["seconds"] * (1 if test.startswith(own) else 2)
+                turn[test] = spent[file]
+            return sorted(tests, key=lambda test: turn[test])
 
-        return sorted(near, key=cost) + sorted(far - near, key=cost)
+        first = self.alike(mutant, near or far) if mutant.path in self.texts else []
+        return list(dict.fromkeys([*first, *in_turn(near), *in_turn(far - near)]))
 
 
 def exchange(path: Path, source: str) -> None:
@@ -515,13 +563,15 @@ class Server:
             else:
                 status = self.start(chosen) if chosen else 0
             (self.tree / mutant.path).write_text(source, encoding="utf-8")
-            result = asdict(mutant) | {"tests": len(chosen), "status": status}
+            cut = status == CUT_SHORT
+            result = asdict(mutant) | {"tests": len(chosen), "status": 0 if cut else status, "cut": cut}
             with self.log.with_suffix(".jsonl").open("a") as file:
                 print(json.dumps(result | {"seconds": round(time.perf_counter() - begun, 2)}), file=file)
         return True
 
     def run(self, mutant: Mutant, source: str, items: list[pytest.Item]) -> int:
-        """Run tests in this process, which is a fork: 1 as soon as one fails."""
+        """Run tests in this process, which is a fork: 1 as soon as one fails, CUT_SHORT at the end of the
+        budget."""
         from _pytest.runner import runtestprotocol
 
         resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
@@ -533,8 +583,8 @@ class Server:
             following = items[i + 1] if i + 1 < len(items) else None
             if any(r.failed for r in runtestprotocol(item, log=False, nextitem=following)):
                 return 1
-            if time.process_time() > end:
-                break
+            if following and time.process_time() > end:
+                return CUT_SHORT
         return 0
 
     def start(self, chosen: list[str]) -> int:
@@ -543,7 +593,9 @@ class Server:
         for test in chosen:
             costs += self.choose.tests[test]["seconds"]
             taken.append(test)
-            if costs > self.budget:
+            if (
+                costs > 3 * self.budget
+            ):  # what was measured while lines were recorded is several times too much
                 break
         code = "import sys; from mutants import main_of_tests; sys.exit(main_of_tests())"
         environment = os.environ | {"PYTHONPATH": f"{os.environ['PYTHONPATH']}:{Path(__file__).parent}"}
@@ -553,11 +605,11 @@ class Server:
             env=environment, cwd=self.tree, text=True, start_new_session=True,
         )  # fmt: skip
         try:
-            process.communicate("\n".join(taken), timeout=3 * self.budget + 20)
+            process.communicate("\n".join(taken), timeout=6 * self.budget + 60)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        return process.returncode
+        return process.returncode or (CUT_SHORT if len(taken) < len(chosen) else 0)
 
 
 def main_of_tests() -> int:
@@ -582,7 +634,7 @@ def serve(mutants: list[Mutant], choose: Choice, budget: float, log: Path) -> No
     with tempfile.TemporaryDirectory(prefix="mutants-") as temporary:
         tree = Path(temporary).resolve()
         copy_tree(tree)
-        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "never"  # conftest.py keeps to it
         sys.dont_write_bytecode = True
         server = Server(tree, mutants, choose, budget, log)
         files = sorted({test.split("::")[0] for test in choose.tests})
@@ -592,6 +644,7 @@ def serve(mutants: list[Mutant], choose: Choice, budget: float, log: Path) -> No
 def report(results: list[dict[str, Any]], excused: int) -> None:
     for result in sorted((r for r in results if not r["status"]), key=lambda r: (r["path"], r["first"])):
         ran = f"{result['tests']} tests" if result["tests"] else "no test runs this"
+        ran += ", not all for want of time" if result["cut"] else ""
         print(f"{result['path']}:{result['first']}  ({ran})\n- {result['before']}\n+ {result['after']}\n")
     folders = Counter(r["path"].split("/")[2] for r in results)
     killed = Counter(r["path"].split("/")[2] for r in results if r["status"])
@@ -613,8 +666,9 @@ def main() -> None:
     options = parser.parse_args()
     mutants = draw(options.seed, options.count, options.only)
     known = equivalents()
-    excused = sum(m.key in known for m in mutants)
-    mutants = [m for m in mutants if m.key not in known]
+    every = len(mutants)
+    mutants = [m for m in mutants if not known(m)]
+    excused = every - len(mutants)
     choose = Choice(coverage_map(options.only))
     last = STORE / f"last-{options.seed}-{options.count}-{options.only.replace('/', '-')}.json"
     before: dict[tuple[str, str, str], dict[str, Any]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _PAIRS = (
     ("…▼▲▌█░│┊·↵⚠◂▸▏▎▍▋▊▉◀", "~v^|#.||->!<>|||###<"),
-    ("└→←↑↓↔×µ“”ᵀ▁▂▃▄▅▆▇", '`><^v-xu""T__--==#'),
+    ("└─→←↑↓↔×µ“”ᵀ▁▂▃▄▅▆▇", '`-><^v-xu""T__--==#'),
     ("▓▒╱▀", "%=/^"),
 )
 ASCII_FALLBACKS = {shown: ascii for row in _PAIRS for shown, ascii in zip(*row, strict=True)}

@@ -131,7 +131,7 @@ def test_the_profiler_in_an_op() -> None:
     trace = recorded("matmul_add_64_nosched_20.json.gz")
     first = explain(trace, find(trace, "aten::mm"))
     assert "2.50 ms of it is the profiler's own work." in first.why
-    assert "The profiler asks for memory" in explain(trace, find(trace, "Activity Buffer")).what[1]
+    assert "The profiler asks for memory" in explain(trace, find(trace, "Activity Buffer")).what[0]
 
 
 def test_views_and_waits() -> None:
@@ -299,7 +299,8 @@ def test_the_largest_part_is_that_of_all_calls_of_a_name(tmp_path: Path) -> None
 def test_a_meaning_is_not_said_twice(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, cpu("aten::empty", 0, 10), *run(30, 10, 1))
     assert [text for text in explain(trace, 0).what if "launches nothing" in text] == [
-        "Takes memory from the caching allocator. It launches nothing."
+        "Takes memory for a tensor, on a GPU from PyTorch's caching allocator, and does not fill it. "
+        "It launches nothing."
     ]
 
 

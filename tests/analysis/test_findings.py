@@ -59,7 +59,7 @@ OTHERS = {
     "a100_nccl_rank0of2_2024.json.gz": "overhead_bound short_calls metadata_only layout_conversions",
     "gloo_cpu_only_rank34.pt.trace.json.gz": "communication",
     "h100_owlv2_stack_mem.json.gz": "overhead_bound data_loading blocking_calls pageable_memory "
-    "unaligned_products unfused_attention recording_cost",
+    "unfused_attention recording_cost",
     "mi210_gpu_only.json.gz": "idle_time memory_bound waiting_at_the_end layout_conversions",
     "mtia_inference.json.gz": "before_the_first_op",
     "resnet50_2020_bare_array.pt.trace.json.gz": "little_use fp32_products short_calls "

@@ -45,13 +45,26 @@ def test_a_long_first_launch_is_initialisation(tmp_path: Path) -> None:
     assert trace.duration[first_calls(trace)].tolist() == [600_000_000]
     assert pieces(trace)["initialisation"] == 600_000
     (finding,) = found(trace, "initialisation")
-    assert finding.title == "First calls on the device cost 600 ms of idle time"
+    assert finding.title == "First calls on the device cost 600 ms of idle time, 86% of the recording"
     assert "cudaLaunchKernel (600 ms)" in finding.text
     assert not found(trace, "short_calls")
     verdict = Results(trace).verdict()
     assert verdict.left_out == (("initialisation", 600_000_000),)
     assert verdict.reason.startswith("Most of the recording is not counted: 600 ms of initialisation. ")
     assert "of the 101 ms of the recording that count" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("long", "severity"), [(99_000, "info"), (102_000, "medium"), (299_000, "medium"), (302_000, "high")]
+)
+def test_the_severity_of_initialisation_follows_its_share(tmp_path: Path, long: int, severity: str) -> None:
+    # 1 s in all, of which the first launch of "new" takes `long` us.
+    events = [*usual(0, 1), launch(500, 90, long), kernel(500 + long + 5, 5, 90, name="new")]
+    last = [launch(999_980, 91), kernel(999_986, 14, 91, name="k")]
+    trace = trace_of(tmp_path, *events, *last)
+    (finding,) = found(trace, "initialisation")
+    assert finding.severity == severity
+    assert finding.numbers["share"] == pytest.approx(long / 1e6, abs=1e-4)
 
 
 @pytest.mark.parametrize(

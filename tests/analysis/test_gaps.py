@@ -6,21 +6,20 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kineto import cpu, kernel, launch, trace_of
 
-from tracetui.analysis.causes import (
-    CAUSE_TEXT,
-    CAUSES,
-    cause_totals,
-    gap_causes,
-    is_allocation,
-    is_synchronising,
-    lead_in_cause,
-)
+from tracetui.analysis.causes import CAUSE_TEXT, CAUSES, cause_totals, gap_causes, lead_in_cause
+from tracetui.analysis.cpu_time import is_allocation, is_synchronising
+from tracetui.analysis.explain import explain
 from tracetui.analysis.gaps import clip, find_gaps
+from tracetui.analysis.results import Results
+from tracetui.report.gaps import cause_text, causes_markdown, gap_report, gaps_lines
+from tracetui.report.summary import summarize, summary_lines
+from tracetui.tables.lines import plain_text
 from tracetui.trace import DEVICE_WORK, Trace, load
 
 DATA = Path(__file__).parent.parent / "data"
@@ -209,3 +208,97 @@ def test_neither(name: str) -> None:
 def test_every_cause_has_words() -> None:
     assert set(CAUSE_TEXT) == set(CAUSES)
     assert max(map(len, CAUSE_TEXT.values())) <= 32
+
+
+@pytest.mark.parametrize(("backward", "said"), [(9, False), (10, True), (80, True)])
+def test_another_thread_may_be_in_ops_while_the_launching_one_is_not(
+    tmp_path: Path, backward: float, said: bool
+) -> None:
+    # From the kernel's end at 100 us until the launch at 200; autograd's thread is in an op for `backward`.
+    first, second = (launch(10, 1), kernel(20, 80, 1)), (launch(200, 2), kernel(210, 10, 2))
+    other = cpu("autograd::engine::evaluate_function: AddBackward0", 110, backward) | {"tid": 77}
+    elsewhere = cpu("aten::add", 110, 90) | {"pid": 5, "tid": 5}  # of another process
+    results = Results(trace_of(tmp_path, *first, other, elsewhere, *second))
+    assert results.causes().others.tolist() == [backward * 1000]
+    says = "launching thread outside any op" if said else "the CPU was outside any op"
+    (report,) = gap_report(results)
+    told = (cause_text(results, 0), plain_text(gaps_lines(results, 100)), causes_markdown(report))
+    assert all(says in text for text in (*told, plain_text(summary_lines(summarize(results), 100))))
+    longer = (
+        "launching thread was outside any op, while another thread of the process was in ops for some of it"
+    )
+    (finding,) = [f for f in results.findings() if f.rule == "overhead_bound"]
+    assert (longer in finding.text) is said
+    why = " ".join(explain(results.trace, int(results.gaps().after[0])).why)
+    assert (longer in why) is said
+
+
+def test_without_ops_nothing_is_outside_of_them(tmp_path: Path) -> None:
+    results = Results(trace_of(tmp_path, launch(10, 1), kernel(20, 80, 1), launch(200, 2), kernel(210, 9, 2)))
+    told = (
+        cause_text(results, 0),
+        *(plain_text(lines) for lines in (gaps_lines(results, 100), summary_lines(summarize(results), 100))),
+    )
+    assert all("the CPU was in no recorded call" in text and "any op" not in text for text in told)
+
+
+def waiting(mark: bool, after: float, **args: Any) -> list[dict[str, Any]]:
+    """Two copies on stream 14, each with an event; a kernel of stream 7 is told to wait for the second, and
+    starts `after` us after its end at 300 us."""
+    calls = [
+        launch(0, 1, name="cudaMemcpyAsync"),
+        cpu("cudaEventRecord", 10, 1, "cuda_runtime", correlation=50),
+        launch(20, 2, name="cudaMemcpyAsync"),
+        cpu("cudaEventRecord", 30, 1, "cuda_runtime", correlation=51),
+        cpu("cudaStreamWaitEvent", 40, 1, "cuda_runtime", correlation=52),
+        launch(50, 3),
+    ]
+    told = {
+        "correlation": 52,
+        "stream": 7,
+        "wait_on_stream": 14,
+        "wait_on_cuda_event_record_corr_id": 51,
+    } | args
+    wait = cpu("Stream Wait Event", 40, 1, "cuda_sync") | {"pid": 0, "tid": 1000007, "args": told}
+    work = [
+        kernel(100, 99, 1, stream=14, name="Memcpy HtoD (Pinned -> Device)", cat="gpu_memcpy"),
+        kernel(200, 100, 2, stream=14, name="Memcpy DtoH (Device -> Pinned)", cat="gpu_memcpy"),
+        kernel(300 + after, 10, 3, name="k"),
+    ]
+    return [*calls, *work, *([wait] if mark else [])]
+
+
+@pytest.mark.parametrize(
+    ("mark", "after", "args", "text"),
+    [
+        (True, 142, {}, "queued; it had to wait for memcpy DtoH pinned, which was done 142 µs before"),
+        (False, 142, {}, "queued; nothing recorded ran on this device"),
+        (True, 15, {}, "queued until memcpy DtoH pinned was done"),
+        (True, 142, {"stream": 9}, "queued; nothing recorded ran on this device"),
+        (True, 142, {"wait_on_stream": 15}, "queued; nothing recorded ran on this device"),
+        # The first copy was done before: not what it waited for.
+        (True, 142, {"wait_on_cuda_event_record_corr_id": 50}, "queued; nothing recorded ran on this device"),
+        (True, 142, {"wait_on_cuda_event_record_corr_id": -1}, "queued; nothing recorded ran on this device"),
+        (
+            True,
+            142,
+            {"wait_on_cuda_event_record_corr_id": "x"},
+            "queued; nothing recorded ran on this device",
+        ),
+        (True, 142, {"correlation": 99}, "queued; nothing recorded ran on this device"),
+    ],
+)
+def test_what_a_stream_was_told_to_wait_for(
+    tmp_path: Path, mark: bool, after: float, args: dict[str, Any], text: str
+) -> None:
+    results = Results(trace_of(tmp_path, *waiting(mark, after, **args)))
+    gap = int(np.argmax(results.gaps().start))
+    assert cause_text(results, gap) == f"queued: {text}"
+
+
+def test_a_wait_before_the_last_launch_of_its_stream_holds_nothing_up(tmp_path: Path) -> None:
+    # Another kernel of stream 7 was launched after the wait: it is that which waited.
+    events = [*waiting(True, 142), launch(45, 4), kernel(301, 0.5, 4, name="first")]
+    results = Results(trace_of(tmp_path, *events))
+    gap = int(np.argmax(results.gaps().start))
+    assert "had to wait" not in cause_text(results, gap)

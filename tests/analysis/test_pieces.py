@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 
 from tracetui.analysis import causes as rules
-from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU, CpuTime
+from tracetui.analysis import cpu_time
+from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU
+from tracetui.analysis.cpu_time import CpuTime
 from tracetui.analysis.initialisation import is_loading, is_profilers
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope
@@ -43,6 +45,8 @@ class Plain:
         for i in good:
             if self.kind[i] in DEVICE_WORK and trace.launch[i] >= 0:
                 self.launched.setdefault(int(trace.launch[i]), []).append(i)
+        self.others = 0
+        """Of the last `pieces`: outside of ops while another thread of the process was in one."""
         self.threads: dict[int, dict[str, Spans]] = {}
         first = set(self.cpu.first.tolist())
         for i in good:
@@ -53,12 +57,12 @@ class Plain:
             if i in first:
                 of["initialisation"].append(self.span(i))
             if self.kind[i] == Kind.CPU_OP:
-                if rules.is_op_name(name):
+                if cpu_time.is_op_name(name):
                     of["dispatch"].append(self.span(i))
                 continue
-            if rules.is_synchronising(name) or self.blocks(i):
+            if cpu_time.is_synchronising(name) or self.blocks(i):
                 of["sync"].append(self.span(i))
-            if rules.is_allocation(name):
+            if cpu_time.is_allocation(name):
                 of["allocation"].append(self.span(i))
 
     def span(self, i: int) -> tuple[int, int]:
@@ -67,11 +71,12 @@ class Plain:
     def blocks(self, call: int) -> bool:
         begin, end = self.span(call)
         copies = [i for i in self.launched.get(call, []) if self.kind[i] == Kind.MEMCPY]
-        return end - begin >= rules.BLOCKING_NS and any(self.span(i)[1] <= end for i in copies)
+        return end - begin >= cpu_time.BLOCKING_NS and any(self.span(i)[1] <= end for i in copies)
 
     def pieces(self, start: int, end: int, before: int, event: int) -> dict[str, int]:
         trace, call = self.trace, int(self.trace.launch[event])
         spent = dict.fromkeys(CAUSES, 0)
+        self.others = 0
         lane = int(trace.lane[call]) if call >= 0 else -1
         thread = self.threads.get(lane, {})
         begun, over = self.span(call) if call >= 0 else (end, end)
@@ -95,7 +100,11 @@ class Plain:
             "dispatch": thread.get("dispatch", []),
         }
         near = {cause: [s for s in spans if s[0] < end and s[1] > start] for cause, spans in parts.items()}
-        edges = {start, end, begun, over, arrived, *(t for spans in near.values() for s in spans for t in s)}
+        process = trace.lanes[lane].process
+        other = [of for i, of in self.threads.items() if i != lane and trace.lanes[i].process == process]
+        ops = [s for of in other for s in of["dispatch"] if s[0] < end and s[1] > start]
+        edges = {*(t for s in ops for t in s)}
+        edges |= {start, end, begun, over, arrived, *(t for spans in near.values() for s in spans for t in s)}
         times = sorted(t for t in edges if start <= t <= end)
         for a, b in itertools.pairwise(times):
 
@@ -118,6 +127,8 @@ class Plain:
                 left = end - max(start, arrived)
                 cause = "back to back" if same and left <= rules.BACK_TO_BACK_NS else "queued"
             spent[cause] += b - a
+            if cause == "host" and any(s[0] <= a and b <= s[1] for s in ops):
+                self.others += b - a
         return spent
 
 
@@ -143,6 +154,7 @@ def check(trace: Trace, most: int = 150) -> None:
         start, end = int(gaps.start[i]), int(gaps.start[i] + gaps.duration[i])
         told = dict(zip(CAUSES, causes.pieces[i].tolist(), strict=True))
         assert told == plain.pieces(start, end, int(gaps.before[i]), int(gaps.after[i])), i
+        assert causes.others[i] == plain.others, i
         assert causes.pieces[i].max() == causes.pieces[i][causes.cause[i]]
     assert (causes.pieces >= 0).all()
     assert (causes.pieces.sum(1) == gaps.duration).all()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tracetui.analysis import calls, causes, results, split, steps
+from tracetui.analysis import calls, cpu_time, results, split, steps
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import WHOLE, range_scope, step_scope
 from tracetui.report.summary import summarize, summary_json, summary_lines, summary_markdown
@@ -45,7 +45,7 @@ def test_a_summary_makes_each_analysis_once(llama: Results, monkeypatch: pytest.
         "steps": counted(monkeypatch, steps, "summarize_steps"),
         "calls": counted(monkeypatch, calls, "build_calls"),
     }
-    again = counted(monkeypatch, split, "find_gaps"), counted(monkeypatch, causes, "find_gaps")
+    again = counted(monkeypatch, split, "find_gaps"), counted(monkeypatch, cpu_time, "find_gaps")
     summary = summarize(llama)
     summary_json(summary), summary_lines(summary, 80), summary_markdown(summary)
     assert {name: len(found) for name, found in seen.items()} == dict.fromkeys(seen, 1)

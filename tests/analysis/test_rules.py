@@ -43,7 +43,7 @@ FLASH = (
 HERE = """
     blocking_calls communication compiling data_loading exposed_copies fp32_products graph_capture little_use
     layout_conversions look_at_the_children memory_bound pageable_memory planned_launches recording_cost
-    slow_copies small_collectives spread unaligned_products
+    slow_copies small_collectives spread unaligned_products work_in_flight_at_start
 """
 
 
@@ -279,6 +279,30 @@ def test_unaligned_products(tmp_path: Path, length: float, severity: str) -> Non
         assert "1 kernel such as" in finding.text
         assert "loads one element at a time" in finding.text
         assert evidence(trace, finding) == [UNALIGNED]
+
+
+@pytest.mark.parametrize(("rest", "of_attention"), [(1000, True), (9000, False)])
+def test_unaligned_products_within_attention_are_advised_once(
+    tmp_path: Path, rest: float, of_attention: bool
+) -> None:
+    # Two unaligned products of 300 us each around a softmax; attention is worth a finding, or is not.
+    parts = ((UNALIGNED, "aten::bmm", 300), (SOFTMAX.format(way="forward"), "aten::_softmax", 100))
+    events, at = [], 100.0
+    for n, (name, op, length) in enumerate((*parts, parts[0])):
+        events += [cpu(op, at - 8, 10), *run(at, length, n + 1, name)]
+        at += length
+    trace = trace_of(tmp_path, *events, cpu("aten::mm", at - 8, 10), *run(at, rest, 9, GEMM))
+    attention = found(trace, "unfused_attention")
+    assert (
+        attention is not None and "2 products load one element at a time" in attention.text
+    ) is of_attention
+    assert (found(trace, "unaligned_products") is None) is of_attention
+    # One outside of it is told by itself.
+    more = [cpu("aten::mm", at + rest - 8, 10), *run(at + rest, 800, 10, UNALIGNED)]
+    trace = trace_of(tmp_path, *events, cpu("aten::mm", at - 8, 10), *run(at, rest, 9, GEMM), *more)
+    finding = found(trace, "unaligned_products")
+    assert finding is not None
+    assert finding.numbers["kernels"] == (1 if of_attention else 3)
 
 
 @pytest.mark.parametrize(("length", "fires"), [(49, False), (51, True)])
@@ -622,6 +646,11 @@ def test_a_recording_that_costs(tmp_path: Path, stacks: bool, shapes: bool, busy
 
 # Copies against the link: an A10 has PCIe 4.0 x16, 31.5 GB/s one way.
 
+MI210 = {
+    "deviceProperties": [
+        {"id": 0, "name": "AMD Instinct MI210", "computeMajor": 9, "computeMinor": 0, "numSms": 104}
+    ]
+}
 A10 = {
     "deviceProperties": [{"id": 0, "name": "NVIDIA A10", "computeMajor": 8, "computeMinor": 6, "numSms": 72}]
 }
@@ -654,6 +683,33 @@ def test_slow_copies_are_those_of_pinned_memory_and_the_host(tmp_path: Path) -> 
     finding = found(trace_of(tmp_path, *events, **A10), "slow_copies")
     assert finding is not None
     assert finding.numbers["copy_ns"] == 1_000_000
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["CopyHostToDevice", "CopyDeviceToHost", "Memcpy HtoD (Host -> Device)", "Memcpy M2D (Memory -> Device)"],
+)
+def test_slow_copies_of_memory_that_names_do_not_tell(tmp_path: Path, name: str) -> None:
+    def copied(gbps: float, name: str) -> Trace:
+        copy = memcpy(100, 1000, 1) | {"name": name}
+        copy["args"]["bytes"] = int(gbps * 1e6)
+        return trace_of(tmp_path, launch(95, 1, name="hipMemcpyAsync"), copy, *run(1200, 500, 2), **MI210)
+
+    finding = found(copied(12.0, name), "slow_copies")
+    assert finding is not None
+    assert finding.title == "Copies from and to the host reach 38% of the link to the host"
+    assert "does not say whether the host's memory is pinned" in finding.text
+    assert finding.advice.startswith("Pin the host memory")
+    assert found(copied(16.0, name), "slow_copies") is None
+    for other in ("CopyDeviceToDevice", "Memcpy PtoP (Device -> Device)", "Memcpy D2D (Device -> Device)"):
+        assert found(copied(12.0, other), "slow_copies") is None
+
+
+def test_a_copy_within_the_device_is_none_of_the_host(tmp_path: Path) -> None:
+    for name, host in (("Memcpy D2D (Device -> Device)", False), ("Memcpy M2D (Memory -> Device)", True)):
+        copy = memcpy(100, 1000, 1) | {"name": name}
+        trace = trace_of(tmp_path, launch(95, 1, name="urEnqueueUSMMemcpy"), copy, *run(1200, 100, 2))
+        assert (found(trace, "exposed_copies") is not None) is host
 
 
 def test_what_stands_first(tmp_path: Path) -> None:
@@ -773,3 +829,41 @@ def test_layout_conversions(tmp_path: Path, length: float, fires: bool) -> None:
     finding = found(trace_of(tmp_path, *events), "layout_conversions")
     assert (finding is not None) is fires
     assert found(trace_of(tmp_path, *events[2:]), "layout_conversions") is None  # no convolution
+
+
+# Work of before the recording: kernels without a launch, before the first of their stream that has one.
+
+
+def earlier(length: float, own: float) -> list[Event]:
+    """Of two events launched before the recording, the second follows its predecessor at once."""
+    queued = [kernel(10, length - 1, 900), kernel(10 + length - 1, 1, 901)]
+    return [cpu("aten::mm", 0, 20), *queued, launch(5, 1), kernel(10 + length, own, 1)]
+
+
+@pytest.mark.parametrize(
+    ("length", "own", "fires", "said"),
+    [(49, 151, False, False), (51, 149, True, False), (99, 101, True, False), (101, 99, True, True)],
+)
+def test_work_in_flight_at_start(tmp_path: Path, length: float, own: float, fires: bool, said: bool) -> None:
+    trace = trace_of(tmp_path, *earlier(length, own))
+    finding, verdict = found(trace, "work_in_flight_at_start"), Results(trace).verdict()
+    assert verdict.earlier_share == pytest.approx(length / 200)
+    assert (finding is not None) is fires
+    assert ("work that was launched before the recording." in verdict.reason) is said
+    if finding:
+        assert finding.severity == "info"
+        assert finding.title.startswith(
+            f"{share(length / 200)} of the busy time is work that was launched bef"
+        )
+        assert "to 2 kernels, copies and memsets that came first in their streams" in finding.text
+        assert f"runs until {10 + length:.3f} µs" in finding.text
+        assert evidence(trace, finding) == ["k900", "k901"]
+
+
+def test_work_without_a_launch_later_on_is_not_of_before_the_recording(tmp_path: Path) -> None:
+    # One kernel of a graph whose node has no correlation, after the stream's first launch.
+    late = [launch(5, 1), kernel(10, 10, 1), kernel(20, 90, 900)]
+    trace = trace_of(tmp_path, cpu("aten::mm", 0, 20), *late)
+    assert not found(trace, "work_in_flight_at_start")
+    # Nor does anything say so where no launch was recorded at all.
+    assert not found(trace_of(tmp_path, kernel(10, 10, 1), kernel(20, 90, 2)), "work_in_flight_at_start")

@@ -249,6 +249,41 @@ def test_a_pause_sets_repetitions_apart(tmp_path: Path) -> None:
     assert spans(found(tmp_path, *events))[:2] == [(0, 200), (200, 400)]
 
 
+def replays(count: int, *, copied: int = 99, call: str = "cudaGraphLaunch") -> list[Event]:
+    """Rounds of 100 us: a graph of three kernels, and, in the first `copied`, a copy to the host."""
+    events = []
+    for i in range(count):
+        events += [launch(100 * i, i + 1, name=call)]
+        events += [kernel(100 * i + 5 + 10 * j, 9, i + 1, name="abc"[j]) for j in range(3)]
+        if i < copied:
+            events += [launch(100 * i + 50, 500 + i, name="cudaMemcpyAsync")]
+            events += [memcpy(100 * i + 60, 2, 500 + i, "DtoH (Device -> Pageable)")]
+    return events
+
+
+@pytest.mark.parametrize(
+    ("events", "steps"),
+    [
+        (replays(4), 4),
+        (replays(3), 3),
+        (replays(2), 0),  # two rounds are no loop
+        (replays(4, copied=2), 0),  # the layers of a model may be graphs of one kind
+        (replays(4, copied=0), 0),
+        (replays(4, call="cudaLaunchKernel"), 0),
+        ([*replays(4), launch(380, 900), kernel(385, 5, 900, name="other")], 0),
+    ],
+)
+def test_replays_of_one_graph(tmp_path: Path, events: list[Event], steps: int) -> None:
+    table = found(tmp_path, *events)
+    assert len(table) == steps
+    if steps:
+        assert table.source == "repeats"
+        assert spans(table) == [
+            *((100 * i, 100 * i + 100) for i in range(steps - 1)),
+            (100 * steps - 100, 100 * steps - 96),
+        ]
+
+
 def test_ops_repeat_on_the_cpu(tmp_path: Path) -> None:
     names = ("embedding", "mm", "add", "relu", "mm") * 4
     ops = [cpu(f"aten::{name}", 10 * i, 8) for i, name in enumerate(names)]

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tracetui.analysis import kinds
 from tracetui.analysis.gaps import find_gaps
-from tracetui.analysis.kinds import is_communication
+from tracetui.analysis.kinds import communicates, is_communication
 from tracetui.analysis.launches import find_launches, short_kernels
 from tracetui.analysis.scope import NO_STEP, find_steps, range_scope, step_of, step_scope
 from tracetui.analysis.steps import Steps, step_windows, summarize_steps
@@ -236,3 +237,27 @@ def test_work_queued_before_the_recording_belongs_to_no_step() -> None:
     assert [row.kernels for row in steps.rows] == [5, 5, 5]
     lengths = [row.compute for row in steps.rows]
     assert max(lengths) < 1.01 * min(lengths)
+
+
+def test_names_of_nested_steps_are_not_asked_whether_they_communicate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count, asked = 2000, []
+    steps = [
+        {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{i}", "pid": 1, "tid": 1, "ts": i,
+         "dur": 2 * (count - i) + 1}
+        for i in range(count)
+    ]  # fmt: skip
+    kernel = {"ph": "X", "cat": "kernel", "name": "ncclAllReduce", "pid": 0, "tid": 7, "ts": count, "dur": 1}
+    path = tmp_path / "nested.json"
+    path.write_text(json.dumps({"traceEvents": [*steps, kernel]}))
+
+    def counted(name: str) -> bool:
+        asked.append(name)
+        return is_communication(name)
+
+    monkeypatch.setattr(kinds, "is_communication", counted)
+    trace = load(path)
+    assert len(summarize_steps(trace).rows) == count
+    assert communicates(trace).sum() == 1
+    assert asked == ["ncclAllReduce"]

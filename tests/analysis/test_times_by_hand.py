@@ -435,7 +435,8 @@ def test_what_a_verdict_says() -> None:
     assert judge(None, 10).verdict == "not known"
     told = judge(split(compute=60, dispatch=30, queued=10, profiler=20), 9_000, "here", split(host=50))
     assert told.reason == (
-        "The device is busy 60.0% here. The largest part is compute, 60.0%; then waiting for the CPU, 30.0%. "
+        "The device is busy 60.0% of the 100 ns here that count. The largest part is compute, 60.0%; then "
+        "waiting for the CPU, 30.0%. "
         "Not counted: 50 ns before the first device event of the first step, 20 ns of the "
         "profiler's own work."
     )

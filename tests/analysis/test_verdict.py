@@ -14,6 +14,7 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope, step_scope
 from tracetui.analysis.steps import summarize_steps
 from tracetui.analysis.verdict import communication_text
+from tracetui.report.gaps import gaps_lines, gaps_markdown
 from tracetui.report.summary import summarize, summary_json, summary_lines
 from tracetui.tables.lines import plain_text
 from tracetui.trace import Trace, load
@@ -184,3 +185,22 @@ def test_against_a_set_of_points(
         alone = sum(len((talk[d] - work[d]) & window) for d in used)
         if busy:
             assert row.verdict.communication_share == pytest.approx(alone / busy)
+
+
+@pytest.mark.parametrize(("categories", "named"), [(1, "c0"), (3, "c0, c1, c2"), (4, "c0, c1, c2, ...")])
+def test_events_of_unknown_categories_on_a_device_are_said(
+    tmp_path: Path, categories: int, named: str
+) -> None:
+    device = {"ph": "M", "name": "process_labels", "pid": 17, "tid": 0, "args": {"labels": "MTIA 17"}}
+    events = [cpu("dma", 10 * n, 5, f"c{n}") | {"pid": 17, "tid": 3774} for n in range(categories)]
+    results = Results(trace_of(tmp_path, device, cpu("aten::add", 0, 100), *events))
+    many = "1 event" if categories == 1 else f"{categories} events"
+    text = results.verdict().reason
+    assert results.verdict().verdict == "not known"
+    assert f"The lanes of devices hold {many} of other categories ({named}): drawn, but not judged." in text
+    assert summary_json(summarize(results))["reason"] == text
+    assert plain_text(gaps_lines(results, 500)).strip() == text
+    assert gaps_markdown(results).strip() == text
+    # A thread's unknown categories are no device's.
+    threads = trace_of(tmp_path, cpu("cudaLaunchKernel", 0, 5, "cuda_runtime"), cpu("x", 10, 5, "c0"))
+    assert Results(threads).verdict().reason == "There are no device events here."

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 from tests.capture.conftest import alive, wait_until
 
-from tracetui.capture import Cancelled, CaptureOptions, Failed, Output, Phase, Progress, start
+from tracetui.capture import Cancelled, CaptureOptions, Done, Failed, Output, Phase, Progress, start
+
+from . import warm
 
 torch = pytest.mark.torch
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up in /proc")
@@ -39,8 +41,7 @@ def sleeper(tmp_path: Path) -> str:
 
 
 def cli(*words: str, cwd: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tracetui", "capture", *words, "--device", "cpu", "--no-open"]
-    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return warm.tracetui("capture", *words, "--device", "cpu", "--no-open", cwd=cwd)
 
 
 def pids_told(lines: list[str]) -> list[int]:
@@ -66,7 +67,7 @@ def test_a_signal_ends_everything(sleeper: str, tmp_path: Path, number: signal.S
     process.send_signal(number)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 128 + number
-    assert err.splitlines()[-1] == "tracetui: the capture was canceled, no file was written"
+    assert err.splitlines()[-1] == "tracetui: capture canceled; no file was written"
     assert out == ""
     assert not any(map(alive, pids))
     assert not (tmp_path / "traces").exists()
@@ -89,6 +90,7 @@ def test_a_killed_parent_takes_everything_along(sleeper: str, tmp_path: Path) ->
     assert wait_until(lambda: not list(tmp_path.glob("traces/*/.capture-*")))
 
 
+@pytest.mark.usefixtures("warm_start")
 @torch
 @linux
 def test_cancel(sleeper: str, options: Make, tmp_path: Path) -> None:
@@ -117,6 +119,7 @@ def test_cancel_at_once(options: Make, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("warm_start")
 @torch
 @linux
 def test_a_killed_child(sleeper: str, options: Make, tmp_path: Path) -> None:
@@ -145,6 +148,7 @@ def test_a_crash(tmp_path: Path, options: Make) -> None:
     assert any("crash.py" in line for line in end.tail)  # where it crashed
 
 
+@pytest.mark.usefixtures("warm_start")
 @torch
 def test_a_forked_process_that_holds_the_pipes(tmp_path: Path, options: Make) -> None:
     """A worker that outlives the child must not keep the parent waiting for the pipes to end."""
@@ -177,10 +181,13 @@ def test_an_exit_status_of_the_script(code: object, words: str, tmp_path: Path, 
     assert end.message == f"{script} ended {words}"
 
 
+@pytest.mark.usefixtures("warm_start")
 @torch
-def test_a_full_disk(options: Make, tmp_path: Path, wrapped_python: Callable[[str], str]) -> None:
+@linux
+def test_a_full_disk(options: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No file may grow beyond 4 KB: the trace breaks off in the middle, which Kineto does not report."""
-    end = start(options("mlp", python=wrapped_python("ulimit -f 8"))).wait()
+    monkeypatch.setenv(warm.LONGEST_FILE, "4096")
+    end = start(options("mlp")).wait()
     assert isinstance(end, Failed)
     assert end.kind == "disk"
     assert "full" in end.message or "cannot write" in end.message
@@ -227,7 +234,8 @@ def test_no_torch(options: Make, tmp_path: Path, wrapped_python: Callable[[str],
 
 
 def test_no_torch_here(options: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.capture.process.find_spec", lambda name: None)
+    monkeypatch.setattr("tracetui.capture.interpreter.find_spec", lambda name: None)
+    monkeypatch.setattr("tracetui.capture.interpreter.active_pythons", lambda: iter(()))
     end = start(options()).wait()
     assert isinstance(end, Failed)
     assert end.kind == "no_torch"
@@ -275,11 +283,9 @@ def test_a_python_that_is_none(python: str, words: str, options: Make) -> None:
 @pytest.mark.usefixtures("warm_start")
 @torch
 def test_no_such_device(options: Make) -> None:
-    import importlib
-
-    if importlib.import_module("torch").cuda.is_available():
-        pytest.skip("there is a GPU")
     end = start(options(device="cuda")).wait()
+    if isinstance(end, Done):
+        pytest.skip("there is a GPU")
     assert isinstance(end, Failed)
     assert end.kind == "no_device"
     assert "sees no CUDA device; try --device cpu" in end.message

@@ -22,19 +22,19 @@ from tracetui.capture.files import make_scratch
         (CaptureOptions("mpl"), "no workload 'mpl': choose from matmul_add"),
         (CaptureOptions("mlp", {"size": 3}), "mlp has no option --size; it has --batch, --seq"),
         (CaptureOptions("mlp", {"batch": 0}), "--batch must be a number above 0"),
-        (CaptureOptions("mlp", {"kernel": "cuda"}), "--kernel of mlp is one of eager, liger"),
+        (CaptureOptions("mlp", {"kernel": "cuda"}), "--kernel of mlp must be one of eager, liger"),
         (CaptureOptions("llm", {"heads": 3}), "--dim 512 is not divisible by --heads 3"),
         (CaptureOptions("llm", {"kv_heads": 3}), "--heads 8 is not divisible by --kv-heads 3"),
         (CaptureOptions("llm", {"dim": 8, "heads": 8}), "rotary positions need an even number"),
         (CaptureOptions("mlp", mode="reduce-overhead"), "--mode reduce-overhead needs --compile"),
         (CaptureOptions("mlp", active=0), "--active must be at least 1"),
         (CaptureOptions("mlp", wait=-1), "cannot be negative"),
-        (CaptureOptions("mlp", device="gpu"), "--device is cuda, cuda:N, cpu or xpu"),
-        (CaptureOptions("mlp", dtype="int8"), "--dtype is one of bf16, fp16, fp32"),
+        (CaptureOptions("mlp", device="gpu"), "--device must be cuda, cuda:N, cpu or xpu"),
+        (CaptureOptions("mlp", dtype="int8"), "--dtype must be one of bf16, fp16, fp32"),
         (CaptureOptions("mlp", script_args=("x",)), "x: only a script.py takes arguments"),
         (CaptureOptions("nothing_here.py"), "no such script: nothing_here.py"),
         (CaptureOptions("x" * 300 + ".py"), "no such script: xxx"),
-        (CaptureOptions(__file__, compile=True), "a script compiles by itself"),
+        (CaptureOptions(__file__, compile=True), "a script calls torch.compile itself"),
         (CaptureOptions("m:f", {"size": 3}), "--size: only the built-in workloads"),
         (CaptureOptions("../x"), "no workload '../x'"),
         (CaptureOptions("m:f/../../x"), "no workload"),
@@ -139,7 +139,7 @@ def test_a_name_that_two_workloads_share_takes_the_words_of_both(monkeypatch: py
     (option,) = cli.workload_options()
     assert list(option.type.choices) == ["x", "y", "z"]  # type: ignore[attr-defined]
     monkeypatch.setattr("tracetui.capture.options.WORKLOADS", both)
-    with pytest.raises(OptionError, match="--kind of b is one of y, z, not 'x'"):
+    with pytest.raises(OptionError, match="--kind of b must be one of y, z; got 'x'"):
         CaptureOptions("b", {"kind": "x"}).check()
 
 

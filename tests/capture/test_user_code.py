@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -13,6 +11,8 @@ from tests.capture.conftest import events_of
 from tests.capture.test_workloads import same_rows
 
 from tracetui.capture import CaptureOptions, Done, Failed, Output, start
+
+from . import warm
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_start")]
 
@@ -68,11 +68,69 @@ def test_a_script_is_stepped_by_its_optimizer(script: Path, options: Make) -> No
     # 3 to warm up, 5 under the schedule; then the script is left, in the middle of its loop.
     lines = printed(capture)
     assert lines[-1] == "iteration 6"
+    assert [note.text for note in end.result.notes][-1] == (
+        "stopped after step 8: the 3 wanted steps are recorded (--run-to-end lets the script finish)"
+    )
     assert not any("net" in line or "Warning" in line for line in lines)
     assert end.result.trace.name == "warm.json"
     assert end.result.trace.parent.name == "train"
     assert end.result.averages is not None
     same_rows(end.result.trace, end.result.averages)
+
+
+@pytest.mark.parametrize(
+    ("ending", "status", "words"),
+    [
+        ("", None, None),
+        ("sys.exit(0)", None, None),
+        ("sys.exit(7)", 7, "ended with exit status 7"),
+        ("sys.exit('no data')", 1, "ended with: no data"),
+        ("raise KeyError('x')", 1, "failed with KeyError"),
+    ],
+)
+def test_a_script_that_runs_to_its_end(
+    ending: str, status: int | None, words: str | None, script: Path, options: Make
+) -> None:
+    script.write_text(f"{TRAINING}\n{ending}\n")
+    capture = start(options(str(script), script_args=("20",), run_to_end=True))
+    end = capture.wait()
+    assert isinstance(end, Done), end
+    steps = [e["name"] for e in events_of(end.result.trace) if "ProfilerStep" in e["name"]]
+    assert steps == ["ProfilerStep#2", "ProfilerStep#3", "ProfilerStep#4"]
+    lines = printed(capture)
+    assert "iteration 19" in lines
+    assert ("KeyError: 'x'" in lines) == ("KeyError" in ending)
+    assert end.result.info.get("exit_status") == status
+    assert "--run-to-end" in end.result.info["command"]
+    told = [note.text for note in end.result.notes if note.kind in ("stopped", "script_failed")]
+    assert told == ([f"{script} {words}, after its steps were recorded"] if words else [])
+
+
+def test_a_script_that_fails_before_its_steps_are_recorded_has_no_trace(script: Path, options: Make) -> None:
+    script.write_text(f"{TRAINING}\nsys.exit(3)\n")
+    end = start(options(str(script), script_args=("7",), run_to_end=True)).wait()
+    assert isinstance(end, Failed)
+    assert end.message.endswith("ended with exit status 3")
+
+
+def test_the_command_ends_like_the_script_that_ran_to_its_end(script: Path, tmp_path: Path) -> None:
+    script.write_text(f"{TRAINING}\nsys.exit(7)\n")
+    words = [
+        "capture",
+        str(script),
+        "--device",
+        "cpu",
+        "--run-to-end",
+        "-o",
+        str(tmp_path / "out"),
+        "--",
+        "9",
+    ]
+    ran = warm.tracetui(*words)
+    out, err = ran.communicate()
+    assert ran.returncode == 7, err
+    assert out.startswith("warm.json ")
+    assert out.splitlines()[-3] == str(tmp_path / "out" / "train" / "warm.json")
 
 
 def test_the_first_step_of_a_script(script: Path, options: Make) -> None:
@@ -93,7 +151,7 @@ def test_a_script_with_too_few_steps(script: Path, options: Make) -> None:
     end = start(options(str(script), script_args=("4",))).wait()
     assert isinstance(end, Failed)
     assert end.kind == "few_steps"
-    assert "4 optimizer steps, and the recording starts after 5" in end.message
+    assert "4 optimizer steps, but recording starts after 5" in end.message
 
 
 def test_a_script_without_optimizer_is_one_step(tmp_path: Path, options: Make) -> None:
@@ -160,13 +218,14 @@ def test_what_fails_in_a_script_is_shown_as_it_ran(tmp_path: Path) -> None:
         )
     )
     command = ["capture", str(script), "--device", "cpu", "--no-open", "--output", str(tmp_path / "out")]
-    ran = subprocess.run([sys.executable, "-m", "tracetui", *command], capture_output=True, text=True)
+    with warm.tracetui(*command) as ran:
+        out, err = ran.communicate(timeout=60)
     assert ran.returncode == 1
-    assert ran.stdout == ""
-    last = ran.stderr.splitlines()[-1]
+    assert out == ""
+    last = err.splitlines()[-1]
     assert last.startswith(f"tracetui: {script} failed: RuntimeError: ")
-    assert ran.stderr.count("in product") == 1  # the traceback comes once, and without our own frames
-    assert "tracetui/capture" not in ran.stderr
+    assert err.count("in product") == 1  # the traceback comes once, and without our own frames
+    assert "tracetui/capture" not in err
     assert not (tmp_path / "out").exists()
 
 

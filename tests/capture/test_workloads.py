@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,8 @@ from tests.capture.conftest import SMALL, events_of
 from tracetui.analysis.averages import averages
 from tracetui.capture import WORKLOADS, CaptureOptions, Done, Failed, Phase, Progress, phase_times, start
 from tracetui.trace import Kind, load
+
+from . import warm
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_start")]
 
@@ -111,21 +112,24 @@ def rows_of(text: str) -> list[str]:
 
 
 def test_the_commands(tmp_path: Path) -> None:
-    """`tracetui table` prints what torch's own table says, and what `tracetui capture` has printed."""
+    """`tracetui capture` prints the summary, and `tracetui table` what torch's own table says."""
     out = tmp_path / "traces"
     sizes = [word for name, value in SMALL["mlp"].items() for word in (f"--{name}", str(value))]
     ran = tracetui("capture", "mlp", *sizes, "--device", "cpu", "--no-open", "--output", str(out))
     files = [out / "mlp" / f"1x4x8x16_bf16_warm_eager{suffix}" for suffix in (".json", ".txt", ".meta.json")]
     assert ran.stderr == "note: capturing on the CPU: the trace has no GPU lane\n"
     assert ran.stdout.splitlines()[-3:] == [str(path) for path in files]
+    assert ran.stdout.startswith(tracetui("summary", str(files[0])).stdout)
+    assert "PyTorch's own table is the .txt" in ran.stdout.splitlines()[-4]
     text = files[1].read_text()
-    assert ran.stdout.startswith(text)
     assert rows_of(tracetui("table", str(files[0])).stdout) == rows_of(text)
 
 
 def tracetui(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tracetui", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=True)
+    with warm.tracetui(*words) as process:
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    return subprocess.CompletedProcess(words, 0, out, err)
 
 
 def test_everything_recorded(options: Make, wrapped_python: Callable[[str], str]) -> None:

@@ -2,7 +2,7 @@
 
 `Forks` starts such a process, which forks itself for each capture; `Popen` is subprocess's, but that the
 child comes from there. The child is this process's own, as it would be: whoever asked becomes the parent of
-processes whose own has ended. Linux only.
+processes whose own has ended. `command_line` is tracetui's, in such a process. Linux only.
 """
 
 from __future__ import annotations
@@ -12,12 +12,16 @@ import ctypes
 import inspect
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 _PR_SET_CHILD_SUBREAPER = 36
+LONGEST_FILE = "TESTS_LONGEST_FILE"
+"""Variable with the bytes that a file of such a process may have, as `ulimit -f` has it."""
 _LOADED = "import torch, torch.profiler, torch._inductor, torch._dynamo"
 
 
@@ -27,17 +31,17 @@ class Forks:
     def __init__(self) -> None:
         self._socket: socket.socket | None = None
 
-    def start(self, path: str, env: dict[str, str], streams: tuple[int, int, int]) -> int:
-        """The process id of a new Python that runs the program at `path` with these standard streams."""
+    def start(self, job: dict[str, Any], streams: list[int]) -> int:
+        """The process id of a new Python that does this job with these standard streams."""
         if self._socket is None:
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
             self._socket, theirs = socket.socketpair()
             with theirs:
                 command = [sys.executable, __file__, str(theirs.fileno())]
                 subprocess.Popen(command, pass_fds=[theirs.fileno()])
-        job = json.dumps({"path": path, "env": env, "cwd": os.getcwd()}).encode()
-        self._socket.sendall(len(job).to_bytes(4, "big"))
-        socket.send_fds(self._socket, [job], list(streams))
+        text = json.dumps(job).encode()
+        self._socket.sendall(len(text).to_bytes(4, "big"))
+        socket.send_fds(self._socket, [text], streams)
         return int.from_bytes(self._socket.recv(4), "big")
 
     def end(self) -> None:
@@ -48,17 +52,50 @@ class Forks:
 FORKS = Forks()
 
 
-class Popen(subprocess.Popen[bytes]):
-    """A child that runs `[python, "-u", PATH]` in a session of its own."""
+class Popen(subprocess.Popen[Any]):
+    """A child that runs `[python, "-u", PATH, *arguments]` in a session of its own. Needs three pipes."""
 
     def _execute_child(self, *args: Any, **more: Any) -> None:
         given = inspect.signature(super()._execute_child).bind(*args, **more).arguments
-        (_, _, path), env = given["args"], given["env"]
+        _, _, *argv = given["args"]
+        env = os.environ if given["env"] is None else given["env"]
+        job = {"argv": argv, "env": dict(env), "cwd": str(given["cwd"] or os.getcwd())}
         names = ("p2cread", "c2pwrite", "errwrite")
-        self.pid = FORKS.start(path, env, tuple(given[name] for name in names))
+        streams = [given[name] for name in names]
+        self.pid = self._start(job, streams, [given[name] for name in ("p2cwrite", "c2pread", "errread")])
         self._child_created = True
-        for name in names:
-            os.close(given[name])
+        for fd in streams:
+            os.close(fd)
+
+    def _start(self, job: dict[str, Any], streams: list[int], ours: list[int]) -> int:
+        return FORKS.start(job, streams)
+
+
+class Fork(Popen):
+    """The same from this process itself, which has PyTorch loaded."""
+
+    def _start(self, job: dict[str, Any], streams: list[int], ours: list[int]) -> int:
+        if (pid := os.fork()) == 0:
+            for fd in ours:
+                os.close(fd)
+            become(job, streams)
+        return pid
+
+
+def tracetui(*words: str, cwd: Path | None = None) -> subprocess.Popen[str]:
+    """The command line in a process of its own, which its captures begin from; text comes out of it."""
+    command = [sys.executable, "-u", __file__, "tracetui", *words]
+    return Popen(command, cwd=cwd, stdin=-1, stdout=-1, stderr=-1, text=True)
+
+
+def command_line() -> None:
+    from types import SimpleNamespace
+
+    from tracetui.capture import process
+    from tracetui.cli import main
+
+    process.subprocess = SimpleNamespace(Popen=Fork, PIPE=subprocess.PIPE)  # type: ignore[assignment]
+    main(sys.argv[2:], prog_name="tracetui")
 
 
 def serve(connection: socket.socket) -> None:
@@ -88,8 +125,13 @@ def serve(connection: socket.socket) -> None:
 
 def become(job: dict[str, Any], streams: list[int]) -> None:
     """Be what the job asks for, and exit with its status."""
+    import resource
     import runpy
 
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        if callable(signal.getsignal(number)):  # of ours: a new program would not have it
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.setsid()
     os.chdir(job["cwd"])
     os.environ.clear()
@@ -97,11 +139,15 @@ def become(job: dict[str, Any], streams: list[int]) -> None:
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
         os.close(fd)
-    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(i, mode, 1) for i, mode in enumerate("rww"))
-    sys.argv, sys.path[0] = [job["path"]], job["path"]
+    streams_of_text = (open(i, mode, 1, closefd=False) for i, mode in enumerate("rww"))  # noqa: SIM115
+    sys.stdin, sys.stdout, sys.stderr = streams_of_text
+    sys.stdout.reconfigure(write_through=True)  # as `-u` has it
+    sys.argv, sys.path[0] = job["argv"], job["argv"][0]
+    if LONGEST_FILE in job["env"]:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(job["env"][LONGEST_FILE]),) * 2)
     status: object = 0
     try:
-        runpy.run_path(job["path"], run_name="__main__")
+        runpy.run_path(job["argv"][0], run_name="__main__")
     except SystemExit as end:
         status = end.code
     except BaseException:
@@ -113,4 +159,7 @@ def become(job: dict[str, Any], streams: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    if sys.argv[1] == "tracetui":
+        command_line()
+    else:
+        serve(socket.socket(fileno=int(sys.argv[1])))

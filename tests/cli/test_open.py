@@ -70,14 +70,14 @@ def test_wrong_usage_is_exit_code_2() -> None:
 def test_how_it_looks_is_no_matter_of_commands_that_print(option: list[str]) -> None:
     result = CliRunner().invoke(main, [*option, "table", str(LLAMA)])
     assert result.exit_code == 2
-    assert f"{option[0]} goes after open or demo" in result.stderr
+    assert f"{option[0]} is only for the viewer" in result.stderr
 
 
 def test_without_a_command_it_can_be_told_how_to_look() -> None:
     terminal = Terminal("--ascii", "--theme", "light")
     terminal.read("q quit")
     assert terminal.screen().isascii()
-    assert "a workload, or your code" in terminal.screen()
+    assert "a workload or your code" in terminal.screen()
     terminal.press("q")
     assert terminal.wait() == 0
 
@@ -116,6 +116,8 @@ def test_demo_lists_its_samples() -> None:
     if not found:
         pytest.skip("this checkout has no samples yet")
     result = CliRunner().invoke(main, ["demo", "--list"])
+    assert "training: forward, backward, fused AdamW" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
     assert result.exit_code == 0
     for name in found:
         assert name in result.stdout

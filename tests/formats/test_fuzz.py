@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,7 @@ class Event:
     """(name, start, duration) of an `X`, in nanoseconds."""
 
 
+@lru_cache
 def find_events(text: bytes) -> list[Event]:
     """The events of a sound trace, by the standard library, one value after the other."""
     chars = text.decode("latin-1")
@@ -149,6 +151,7 @@ def whole_events(
     return slices, phases
 
 
+@lru_cache
 def bases() -> list[bytes]:
     """Small real traces: in Kineto's layout, all on one line, and as a bare array with an event a line."""
     small = gzip.decompress((DATA / "matmul_add_64_cold_eager.json.gz").read_bytes())

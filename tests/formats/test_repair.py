@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tracetui.formats.chrome_json import recover_text
 from tracetui.formats.chrome_json.repair_event import repair_event
 from tracetui.trace import Trace
 
@@ -180,3 +182,61 @@ def test_mends_leave_sound_text_alone() -> None:
         b"{}",
     ):
         assert repair_event(text) == (None, [])
+
+
+def test_many_events_are_repaired_as_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(7)
+    one = b'{"ph":"X","name":"a\\n%d","pid":1,"tid":1,"ts":%d,"dur":1,"args":{"a":[1,2],"b":"\xc3\xa9"}}'
+    pieces = [
+        b"inf",
+        b"\xff",
+        b"\\",
+        b",",
+        b":",
+        b" ",
+        b"\x01",
+        b"\n",
+        b"nan",
+        b"N A",
+        b"\\ud800",
+        b"1,",
+        b"x",
+    ]
+    repaired = 0
+    for _ in range(300):
+        events = [bytearray(one % (i, i)) for i in range(5)]
+        for event in rng.sample(events, 3):
+            at = rng.randrange(9, len(event))  # after the phase, which tells an event
+            event[at : at + rng.choice([0, 0, 1])] = rng.choice(pieces)
+        text = rng.choice([b",", b", \n"]).join(events)
+        for end in ("border", "file"):
+            monkeypatch.setattr(recover_text, "_TOGETHER", 1 << 21)
+            together = recover_text.recover_text(text, end)
+            monkeypatch.setattr(recover_text, "_TOGETHER", -1)
+            alone = recover_text.recover_text(text, end)
+            assert (together.events, together.places) == (alone.events, alone.places)
+            assert sorted(kind for kind, _ in together.notes) == sorted(kind for kind, _ in alone.notes)
+            assert (together.rest, together.cut) == (alone.rest, alone.cut)
+            repaired += together.settled > 0
+    assert repaired > 300
+
+
+@pytest.mark.parametrize("value", [b"inf", b"1,", b'"\\d"', b'"\x01"', b'"\xff"', b"N A", b":1"])
+def test_events_that_are_all_broken_are_not_taken_one_by_one(
+    value: bytes, trace_of: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bytes] = []
+    plain = recover_text._value
+
+    def counted(text: bytes, view: memoryview, begin: int) -> tuple[int, int]:
+        asked.append(text)
+        return plain(text, view, begin)
+
+    monkeypatch.setattr(recover_text, "_value", counted)
+    one = b'{"ph":"X","name":"a","pid":1,"tid":1,"ts":%d,"dur":1,"x":' + value + b"}"
+    sound = b'{"ph":"X","name":"b","pid":1,"tid":1,"ts":1,"dur":1}'
+    trace = trace_of(b'{"traceEvents":[' + b",".join([*(one % i for i in range(3000)), sound]) + b"]}")
+    (notice,) = trace.notices
+    assert notice.count == 3000
+    assert len(trace) == (1 if value == b":1" else 3001)
+    assert len(asked) < 30

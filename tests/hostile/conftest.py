@@ -22,7 +22,7 @@ def trace_file(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, read_once: None) -> None:
     """What the app remembers goes to a folder of the test's own, and Pilot does not sleep."""
     drive(monkeypatch)
     monkeypatch.setenv("TRACETUI_STATE", str(tmp_path_factory.mktemp("state")))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from markdown_it import MarkdownIt
 
+from tracetui.analysis import results
 from tracetui.cli import main
 from tracetui.report import terminal
+from tracetui.trace import Trace
 
 from .texts import KINDS, unsafe, without_colours, write
 
@@ -27,6 +30,20 @@ READING = [
     ("findings",),
     ("efficiency",),
 ]
+
+
+@pytest.fixture(autouse=True)
+def analysed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands share what is found out about a trace: here it matters only how they say it."""
+    monkeypatch.setattr(results, "Results", _results)
+
+
+@lru_cache(maxsize=2)
+def _results(trace: Trace) -> results.Results:
+    return _Results(trace)
+
+
+_Results = results.Results
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
@@ -133,6 +150,8 @@ WRONG = [
     ("summary", "--fail-under", "{}=0.5", "TRACE"),
     ("steps", "--annotation", "{}", "--scope", "step:1", "TRACE"),
     ("demo", "{}"),
+    ("completion", "{}"),
+    ("serve", "/none/{}"),
     ("capture", "{}"),
     ("capture", "mlp", "--device", "{}"),
     ("capture", "mlp", "--dtype", "{}"),

@@ -37,14 +37,15 @@ PILE = 8
 
 def unsafe(text: str, allowed: str = "\n") -> list[str]:
     """The characters of `text` that could move a cursor, hide, or reorder; and piles of marks."""
-    found = [
-        f"U+{ord(c):04X}" for c in text if c not in allowed and unicodedata.category(c) in UNSAFE_CATEGORIES
-    ]
-    run = 0
-    for c in text if not text.isascii() else "":
-        run = run + 1 if unicodedata.category(c) in ("Mn", "Me") else 0
-        if run > PILE:
-            return [*found, f"a pile of U+{ord(c):04X}"]
+    category = {c: unicodedata.category(c) for c in set(text)}
+    bad = {c for c in category if c not in allowed and category[c] in UNSAFE_CATEGORIES}
+    found = [f"U+{ord(c):04X}" for c in text if c in bad] if bad else []
+    if marks := {c for c in category if category[c] in ("Mn", "Me")}:
+        run = 0
+        for c in text:
+            run = run + 1 if c in marks else 0
+            if run > PILE:
+                return [*found, f"a pile of U+{ord(c):04X}"]
     return found
 
 

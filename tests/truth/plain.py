@@ -81,9 +81,10 @@ def read(path: Path) -> Raw:
     text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8", "replace")
     whole = json.loads(text, parse_float=Decimal, strict=False)
     events = whole["traceEvents"] if isinstance(whole, dict) else whole
+    wanted = DEVICE_WORK | CALLS | OPS
     work, starts, calls, ops = defaultdict(list), defaultdict(list), {}, defaultdict(list)
     for event in events:
-        if event.get("ph") != "X" or event.get("cat") not in DEVICE_WORK | CALLS | OPS:
+        if event.get("ph") != "X" or event.get("cat") not in wanted:
             continue
         start = int(Decimal(event["ts"]) * 1000)
         end = start + int(Decimal(event.get("dur", 0)) * 1000)

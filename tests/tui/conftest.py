@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.capture.conftest import warm_start
 from tests.driver import drive, until
 
 from tracetui.trace import Trace, load
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
+from tracetui.tui.screens.sheet import Sheet
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
 
-__all__ = ["until"]
+__all__ = ["until", "warm_start"]
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 
@@ -28,7 +30,7 @@ def loaded(name: str) -> Trace:
 
 
 @pytest.fixture(autouse=True)
-def driven(monkeypatch: pytest.MonkeyPatch) -> None:
+def driven(monkeypatch: pytest.MonkeyPatch, read_once: None) -> None:
     """Pilot does not sleep, and frames are drawn at once, wherever the tests are run from."""
     drive(monkeypatch)
     for name in ("SSH_CONNECTION", "SSH_TTY"):
@@ -66,6 +68,13 @@ def app_of(path: Path | str, pane: str = "ops") -> TracetuiApp:
 def screen_of(app: TracetuiApp) -> TraceScreen:
     assert isinstance(app.screen, TraceScreen)
     return app.screen
+
+
+def sheet_lines(app: TracetuiApp) -> list[str]:
+    """The lines of the sheet that is open, its head first."""
+    assert isinstance(app.screen, Sheet)
+    strips = app.screen._compositor.render_strips()
+    return [strip.text for strip in strips[app.screen.head.region.y :]]
 
 
 def write_trace(path: Path, events: Sequence[dict[str, Any]], **top: Any) -> Path:

@@ -11,10 +11,10 @@ from textual.binding import Binding
 from tracetui.trace import Trace
 from tracetui.tui.bindings import ACTIONS, HINTS, find, footer, groups, key_text, rebound
 from tracetui.tui.panes import PANES
-from tracetui.tui.screens.help import IN_TABLES, KEYS, MOUSE, SIZE, HelpScreen, help_lines, sections
+from tracetui.tui.screens.help import IN_TABLES, KEYS, MOUSE, WIDE, HelpScreen, help_lines, sections
 from tracetui.tui.screens.trace import TraceScreen
 
-from .conftest import DATA, app_of, until
+from .conftest import DATA, app_of, sheet_lines, until
 from .test_app import text as shown
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,22 +50,31 @@ def test_the_footer_cuts_no_word() -> None:
     assert all(find(id) is not None for _, _, id in HINTS if id)
 
 
+def told_keys() -> list[str]:
+    """Every key in the help."""
+    told = [key for _, lines in sections() for keys, _ in lines for key in keys.split(" ")]
+    panes = f"1-{len(PANES)}"
+    assert panes in told
+    return [key for key in told if key != panes] + [str(n) for n in range(1, len(PANES) + 1)]
+
+
 def test_the_help_names_every_key_and_cuts_nothing() -> None:
-    told = {key for _, lines in sections() for keys, _ in lines for key in keys.split(" ")}
+    told = set(told_keys())
     assert {key_text(k) for a in ACTIONS for k in a.keys} <= told
     for _, lines in sections():
         for keys, text in lines:
             assert len(keys) + 3 <= KEYS, keys
-            assert len(text) <= SIZE - KEYS, text
-    for width in (75, 115, 195):
-        lines = ["".join(text for text, _ in line) for line in help_lines(width)]
+            assert len(text) <= WIDE - KEYS, text
+    for width, height in ((75, 20), (116, 32), (196, 46)):
+        lines = ["".join(text for text, _ in line) for line in help_lines(width, height)]
+        assert len(lines) <= height or width < 100, "no need to scroll"
         assert max(len(line) for line in lines) <= width
         text = "\n".join(lines)
         assert all(group in text for group in groups())
 
 
 def test_the_help_has_every_key_once() -> None:
-    told = [key for _, lines in sections() for keys, _ in lines for key in keys.split(" ")]
+    told = told_keys()
     bound = {key_text(k) for a in ACTIONS for k in a.keys}
     # A table of its own says what they do there.
     elsewhere = {key for keys, _ in (*IN_TABLES, *MOUSE) for key in keys.split(" ")}
@@ -88,12 +97,12 @@ async def test_nothing_of_the_help_is_clipped(size: tuple[int, int]) -> None:
         for _, lines in sections():
             for keys, what in lines:
                 assert re.search(rf"{re.escape(keys)} +{re.escape(what)} ", seen), keys
-        assert "…" not in seen
+        assert "…" not in "\n".join(sheet_lines(app))
 
 
-def test_the_readme_has_every_key() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    table = readme.split("## Keys")[1].split("The mouse:")[0]
+def test_the_page_of_keys_has_every_key() -> None:
+    page = (ROOT / "docs" / "keys.md").read_text(encoding="utf-8")
+    table = page.split("The mouse:")[0]
     told = re.findall(r"`([^`]+)`", table)
     assert "with Shift, faster" in table
     missing = (

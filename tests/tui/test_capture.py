@@ -94,7 +94,7 @@ def test_another_target_keeps_the_options_that_it_has() -> None:
 def test_every_option_that_has_a_label_is_in_the_form() -> None:
     labels = [f.label or f.name for f in form_fields(CaptureOptions("linear"))]
     assert ", ".join(labels) == (
-        "workload, batch, in_dim, out_dim, dtype, compile, mode, warm-up, device, wait, throw away, active, "
+        "workload, batch, in_dim, out_dim, dtype, compile, mode, warm-up, device, wait, discard, active, "
         "shapes, memory, stacks, flops, seed, output, gzip, python"
     )
 
@@ -174,7 +174,7 @@ async def test_a_spoilt_list_of_recent_traces_costs_only_what_is_spoilt(spoilt: 
     app = TracetuiApp()
     async with app.run_test(size=(100, 30)) as pilot:
         assert isinstance(app.screen, StartScreen)
-        await until(pilot, lambda: "a workload, or your code" in text(app))
+        await until(pilot, lambda: "a workload or your code" in text(app))
     remember(mlp)
     assert [r.path for r in recent_traces()] == [mlp]
 
@@ -260,6 +260,7 @@ async def test_a_capture_that_fails_says_why_and_leads_back(tmp_path: Path) -> N
 
 
 @pytest.mark.torch
+@pytest.mark.usefixtures("warm_start")
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch")
 async def test_a_capture_on_the_cpu_opens_and_t_goes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

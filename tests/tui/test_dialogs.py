@@ -18,18 +18,18 @@ from tracetui.tui.capture.capture_screen import CaptureScreen
 from tracetui.tui.capture.form_screen import FormScreen
 from tracetui.tui.capture.progress import capture_lines
 from tracetui.tui.command_palette import Palette, ThemePalette, commands, sentence
-from tracetui.tui.footer import Footer
 from tracetui.tui.hint import LINES, fitted
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.screens.explain import ExplainScreen
 from tracetui.tui.screens.help import HelpScreen, sections
 from tracetui.tui.screens.matches import MatchesScreen
+from tracetui.tui.screens.open import LEAST_NAME
 from tracetui.tui.screens.picker import Choice, PickList, fitting
-from tracetui.tui.screens.start import NAME
+from tracetui.tui.screens.sheet import SheetHead
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
 
-from .conftest import DATA, app_of, screen_of, until, write_trace
+from .conftest import DATA, app_of, screen_of, sheet_lines, until, write_trace
 from .test_app import text
 
 MLP = DATA / "mlp_compile.json.gz"
@@ -66,7 +66,7 @@ async def test_the_palette_tells_keys_as_they_are_bound_and_does_what_is_chosen(
         await pilot.press("ctrl+p", *"all keys")
         await pilot.pause()
         assert isinstance(app.screen, Palette)
-        assert "F1" in lines(app)[2] or "f1" in lines(app)[2]
+        assert "f1" in sheet_lines(app)[2]
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
 
@@ -76,7 +76,7 @@ async def test_a_click_on_a_command_does_it_and_esc_does_nothing() -> None:
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("ctrl+p", *"all keys")
         await pilot.pause()
-        await pilot.click(PickList, offset=(5, 1))
+        await pilot.click(PickList, offset=(5, 0))
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         await pilot.press("escape", "ctrl+p", "down", "escape")
         assert isinstance(app.screen, TraceScreen)
@@ -111,10 +111,10 @@ async def test_help_begins_with_the_table_where_the_keys_go_there_and_scrolls_to
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("question_mark")
         await pilot.pause()
-        assert lines(app)[0].split()[0] == "Moving"
+        assert sheet_lines(app)[1].split()[0] == "Moving"
         await pilot.press("end")
         await pilot.pause()
-        assert "select a range" in lines(app)[-2]
+        assert "select a range" in text(app)
         await pilot.press("ctrl+p", *"next gap")
         await pilot.pause()
         assert "Next gap" in text(app)  # the trace's commands, not the help's
@@ -122,7 +122,7 @@ async def test_help_begins_with_the_table_where_the_keys_go_there_and_scrolls_to
         assert isinstance(app.screen, TraceScreen)
         await pilot.press("tab", "question_mark")
         await pilot.pause()
-        assert lines(app)[0].split()[0] == "Panes"
+        assert sheet_lines(app)[1].split()[0] == "Panes"
         before = text(app)
         await pilot.press("pagedown")
         await pilot.pause()
@@ -135,10 +135,10 @@ async def test_matches_show_their_time_on_a_small_screen_and_the_hints_can_be_cl
         await pilot.press("slash", *"aten", "enter", "L")
         await pilot.pause()
         assert isinstance(app.screen, MatchesScreen)
-        assert "matches for “aten”" in lines(app)[0]
-        assert lines(app)[1].split()[:4] == ["▲Start", "Duration", "Category", "Name"]
-        foot = lines(app)[-1]
-        await pilot.click(Footer, offset=(foot.index("Esc"), 0))
+        head, titles = sheet_lines(app)[:2]
+        assert "matches for “aten”" in head
+        assert titles.split()[:4] == ["▲Start", "Duration", "Category", "Name"]
+        await pilot.click(SheetHead, offset=(head.index("Esc"), 0))
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
 
 
@@ -154,7 +154,9 @@ async def test_the_chain_of_an_explanation_is_never_cut_off() -> None:
         await until(pilot, lambda: bool(sheet.lines))
         chain = [line for line in sheet.lines if line.event == kernel]
         assert len(chain) > 1
-        shown = " ".join(" ".join(row[14:].split()) for row in lines(app))
+        await pilot.press("end")
+        await pilot.pause()
+        shown = " ".join(" ".join(row[14:-1].split()) for row in sheet_lines(app))
         assert "after its launch ◀ this event" in shown
 
 
@@ -177,6 +179,7 @@ def test_the_hint_leaves_out_what_does_not_fit() -> None:
         shown = [fitted(parts, width) for parts in LINES]
         assert all(len(line) <= width for line in shown)
         assert "Esc hides this" in shown[-1]
+    assert len(LINES) <= 2
     assert fitted(LINES[0], 40) == " New here?  w s zoom, a d pan"
 
 
@@ -195,9 +198,9 @@ async def test_the_palette_on_a_narrow_screen_cuts_off_nothing() -> None:
     async with app.run_test(size=(56, 14)) as pilot:
         await pilot.press("ctrl+p")
         await pilot.pause()
-        assert not [line for line in lines(app)[1:-1] if "…" in line]
+        assert not [line for line in sheet_lines(app) if "…" in line]
         await pilot.resize_terminal(120, 30)
-        await until(pilot, lambda: "Where" in lines(app)[1])
+        await until(pilot, lambda: "Moving" in sheet_lines(app)[2])
 
 
 async def test_the_palette_keeps_the_groups_of_the_help_together() -> None:
@@ -213,7 +216,7 @@ async def test_the_palette_has_every_action_and_zooms() -> None:
         screen = screen_of(app)
         found = {c.choice.text for c in commands(app, screen)}
         missing = {sentence(a.text) for a in ACTIONS} - found
-        assert missing == {"Everything, by name"}
+        assert missing == {"Find a command"}
         before = screen.walk.view.span_ns
         await pilot.press("ctrl+p", *"zoin", "enter")
         await until(pilot, lambda: screen.walk.view.span_ns < before)
@@ -221,20 +224,21 @@ async def test_the_palette_has_every_action_and_zooms() -> None:
 
 def test_every_sample_says_what_it_is() -> None:
     assert set(samples()) == set(ABOUT)
-    assert max(len(name) for name in ABOUT) <= NAME
+    assert max(len(name) for name in ABOUT) <= LEAST_NAME
+    assert max(len(about) for about in ABOUT.values()) <= 43
 
 
 async def test_the_first_screen_opens_a_file_by_its_path(tmp_path: Path) -> None:
     app = TracetuiApp()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("o", *"/nope", "enter")
-        await until(pilot, lambda: "/nope" in lines(app)[-1] and "⚠ no such file" in lines(app)[-1])
+        await until(pilot, lambda: "/nope" in lines(app)[2] and "⚠ no such file" in lines(app)[2])
         assert not [line for line in lines(app) if "…" in line]
         for odd in ("~nosuchuser/x.json", "x" * 300):
             app.screen.query_one(Input).value = odd
             await pilot.press("enter")
-            await until(pilot, lambda odd=odd: f"{odd[-17:]} " in lines(app)[-1])  # type: ignore[misc]
-            assert "⚠ no such file" in lines(app)[-1]
+            await until(pilot, lambda odd=odd: f"{odd[-17:]} " in lines(app)[2])  # type: ignore[misc]
+            assert "⚠ no such file" in lines(app)[2]
         await pilot.press("escape", "o", *str(MLP), "enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
 
@@ -263,7 +267,8 @@ def test_a_failure_s_log_is_told_in_full() -> None:
 
 
 async def test_ctrl_c_leaves_from_a_dialog() -> None:
-    for keys in (("question_mark",), ("slash", "a"), ("ctrl+p",)):
+    every = ("question_mark", "ctrl+p", "ctrl+o", "T", "l", "e")
+    for keys in (("slash", "a"), ("slash", *"mm", "enter", "L"), *(("right", key) for key in every)):
         app = app_of(MLP)
         async with app.run_test(size=SIZE) as pilot:
             await pilot.press(*keys, "ctrl+c")
@@ -317,7 +322,7 @@ async def test_the_palette_of_the_first_screen() -> None:
     app = TracetuiApp()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("ctrl+p", *"open", "enter")
-        await until(pilot, lambda: "a trace: .json or .json.gz" in lines(app)[-1])
+        await until(pilot, lambda: "a path (.json" in lines(app)[2])
 
 
 async def test_a_click_cancels_the_loading(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from tracetui.tui.screens.marks import EARLIER, MarksScreen, rest_of_note
 from tracetui.tui.screens.note import NoteScreen
 from tracetui.tui.screens.trace import TraceScreen
 
-from .conftest import DATA, app_of, loaded, screen_of, slice_event, until, write_trace
+from .conftest import DATA, app_of, loaded, screen_of, sheet_lines, slice_event, until, write_trace
 from .test_app import text
 
 MLP = DATA / "mlp_eager.json.gz"
@@ -329,7 +329,7 @@ async def test_a_note_is_not_lost_by_one_escape() -> None:
         assert isinstance(app.screen, TraceScreen)  # nothing was typed
         await pilot.press("T", *"precious", "escape")
         assert isinstance(app.screen, NoteScreen)
-        await until(pilot, lambda: "not kept yet" in text(app))
+        await until(pilot, lambda: "not saved" in text(app))
         await pilot.press("y", "escape")
         assert isinstance(app.screen, NoteScreen)  # and more was typed since
         await pilot.press("escape")
@@ -383,7 +383,7 @@ async def test_the_list_goes_to_edits_removes_and_brings_back(state: Path) -> No
             int(trace.start[events[0]]),
             int(trace.start[events[2]]),
         ]
-        assert "u brings it back" in sheet.footer.message
+        assert "u brings it back" in sheet.head.message
         assert len(screen.walk.scene.marks) == 2
         await pilot.press("delete", "u", "u")
         assert [m.label for m in screen.session.marks.marks.here] == ["mark 0", "mark 1", "mark 2"]
@@ -408,7 +408,7 @@ async def test_the_list_has_room_for_every_column(size: tuple[int, int]) -> None
         screen.session.marks.marks.put(mark_on(screen.trace, kernel, 0, "a label", "a note"))
         await pilot.press("l")
         await until(pilot, lambda: "a note" in text(app))
-        head, row = text(app).split("\n")[:2]
+        head, row = sheet_lines(app)[1:3]
         assert all(word in head for word in ("Time", "Label", "On", "Note"))
         assert row.index("a label") == head.index("Label")
         assert row.index("a note") == head.index("Note")
@@ -429,7 +429,7 @@ async def test_marks_are_exported(ending: str, tmp_path: Path, monkeypatch: pyte
         await pilot.press(*["backspace"] * 4, *ending, "enter")
         file = tmp_path / f"mlp_eager-marks{ending}"
         await until(pilot, file.exists)
-        await until(pilot, lambda: "wrote" in listed(app).footer.message)
+        await until(pilot, lambda: "wrote" in listed(app).head.message)
         written = file.read_text()
     name, lane = screen.trace.name_of(0), screen.trace.lanes[0].name
     time = int(screen.trace.start[0])
@@ -465,7 +465,7 @@ async def test_a_trace_written_anew_at_the_path_does_not_show_the_old_marks(tmp_
         await pilot.press("l")
         await until(pilot, lambda: EARLIER in text(app))
         await pilot.press("enter")
-        assert "earlier trace" in listed(app).footer.message
+        assert "earlier trace" in listed(app).head.message
         await pilot.press("d")
         assert screen.session.marks.marks.all == []
 

@@ -29,7 +29,7 @@ from tracetui.tui.screens.trace import TraceScreen
 
 from .conftest import DATA, app_of, screen_of, until
 
-TIMES = 30
+TIMES = 16
 LEFT = 4
 """That may still be alive: the last ones, in a context that asyncio has yet to drop."""
 

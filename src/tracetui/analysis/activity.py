@@ -7,7 +7,8 @@ from functools import cache, partial
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES, Causes, is_op_name
+from tracetui.analysis.causes import CAUSES, Causes
+from tracetui.analysis.cpu_time import is_allocation, is_op_name, is_synchronising
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named
@@ -18,48 +19,76 @@ from tracetui.units import plural
 MOST = ", most in "
 
 
+_OPS_FILL = tuple(map(CAUSES.index, ("dispatch", "launch", "initialisation")))
+"""The causes with which ops may fill most of a gap before the launch."""
+
+
 @dataclass(frozen=True, slots=True)
 class SmallOps:
-    """For each gap filled by ops none of which covers half of it: their number and the largest.
+    """For each gap filled by ops or calls none of which covers half of it: their number and the largest.
 
-    Arrays of one length. Counts outermost ops only.
+    Arrays of one length. Counts outermost ones only.
     """
 
     count: I64
-    """0 where one slice covers half of the gap (`Causes.activity`), or where ops are not the cause."""
+    """0 where one slice covers half of the gap (`Causes.activity`; a `ProfilerStep` does not count), or where
+    nothing of the kind is the cause."""
     name: I64
-    """Index into `Trace.names` of the op name with the most time in the gap; -1 for none."""
+    """Index into `Trace.names` of the name with the most time in the gap; -1 for none."""
+    calls: Bool
+    """What is counted: runtime calls that wait or handle memory, not ops."""
+    slice: I64
+    """What to name instead, -1 for none: `Causes.activity`, a `ProfilerStep` only where no more is known."""
 
 
 def small_ops(trace: Trace, before: I64, causes: Causes) -> SmallOps:
     """The small ops of gaps with these causes; `before`: the slice whose end began each. Shapes (n,)."""
     start, end = trace.start[before] + trace.duration[before], trace.start[causes.event]
-    count, name = np.zeros(len(start), dtype=np.int64), np.full(len(start), -1, dtype=np.int64)
-    wanted = np.flatnonzero((causes.cause == CAUSES.index("dispatch")) & (causes.activity < 0))
-    if not len(wanted):
-        return SmallOps(count, name)
+    step = named(trace, lambda name: name.startswith("ProfilerStep#"))
+    said = (causes.activity >= 0) & ~step[trace.name[np.maximum(causes.activity, 0)]]
+    n = len(start)
+    found = SmallOps(
+        np.zeros(n, np.int64), np.full(n, -1, np.int64), np.zeros(n, np.bool_), causes.activity.copy()
+    )
+    left = ~said & (causes.launch >= 0)
+    for cause, wanted in (("allocation", is_allocation), ("sync", is_synchronising)):
+        mine = np.flatnonzero(left & (causes.cause == CAUSES.index(cause)))
+        found.calls[mine] = True
+        _count(trace, found, causes, start, end, mine, Kind.RUNTIME, named(trace, wanted))
+    mine = np.flatnonzero(left & np.isin(causes.cause, _OPS_FILL))
+    _count(trace, found, causes, start, end, mine, Kind.CPU_OP, named(trace, is_op_name))
+    found.slice[~said & ((found.count > 0) | (causes.cause == CAUSES.index("host")))] = -1
+    return found
+
+
+def _count(
+    trace: Trace, found: SmallOps, causes: Causes, start: I64, end: I64, wanted: I64, kind: Kind, names: Bool
+) -> None:
+    """Fill in what there is of a kind before the launch in the gaps `wanted`."""
     launch = causes.launch[wanted]
     lane = trace.lane[launch]
     low, high = start[wanted], np.minimum(trace.start[launch], end[wanted])
-    is_op = named(trace, is_op_name)
+    dispatch = causes.cause[wanted] == CAUSES.index("dispatch")
     for i in np.unique(lane).tolist():
         mine = np.flatnonzero(lane == i)
-        which, ops, spent = _overlaps(trace, _outermost(trace, i, is_op), low[mine], high[mine])
+        which, ops, spent = _overlaps(trace, _outermost(trace, i, kind, names), low[mine], high[mine])
+        fill = 2 * sum_into(which, spent, len(mine)) > (high - low)[mine]
+        fill |= dispatch[mine] | (kind != Kind.CPU_OP)
+        which, ops, spent = (values[fill[which]] for values in (which, ops, spent))
         at = wanted[mine]
-        count[at] = np.bincount(which, minlength=len(mine))
+        found.count[at] = np.bincount(which, minlength=len(mine))
         # Sum the time of each (gap, name), then take the largest of each gap.
         pairs, back = np.unique(which * len(trace.names) + trace.name[ops], return_inverse=True)
         order = np.lexsort((-sum_into(back, spent, len(pairs)), pairs // len(trace.names)))
         stretch, first = np.unique(pairs[order] // len(trace.names), return_index=True)
-        name[at[stretch]] = pairs[order][first] % len(trace.names)
-    return SmallOps(count, name)
+        found.name[at[stretch]] = pairs[order][first] % len(trace.names)
 
 
-def _outermost(trace: Trace, lane: int, is_op: Bool) -> I64:
-    """A lane's outermost ops, by time."""
+def _outermost(trace: Trace, lane: int, kind: Kind, names: Bool) -> I64:
+    """A lane's outermost slices of a kind with these names, by time."""
     this = trace.lanes[lane]
     at = np.arange(this.first, this.last)
-    at = at[(trace.kind[at] == Kind.CPU_OP) & ~trace.implausible[at] & is_op[trace.name[at]]]
+    at = at[(trace.kind[at] == kind) & ~trace.implausible[at] & names[trace.name[at]]]
     reach = np.maximum.accumulate(trace.start[at] + trace.duration[at])
     outer: Bool = np.ones(len(at), dtype=np.bool_)
     outer[1:] = trace.start[at[1:]] >= reach[:-1]
@@ -79,20 +108,21 @@ def _overlaps(trace: Trace, ops: I64, low: I64, high: I64) -> tuple[I64, I64, I6
 
 def activity_text(trace: Trace, causes: Causes, small: SmallOps, i: int) -> str:
     """What the CPU did in gap i: a slice's short name, `7 ops, most in aten::add`, `outside ops`, or `-`."""
-    at = int(causes.activity[i])
+    at = int(small.slice[i])
     name, category = (int(trace.name[at]), int(trace.category[at])) if at >= 0 else (-1, -1)
     host = CAUSES[int(causes.cause[i])] == "host"
-    return _text(trace, name, category, int(small.count[i]), int(small.name[i]), host)
+    return _text(trace, name, category, int(small.count[i]), int(small.name[i]), bool(small.calls[i]), host)
 
 
 def activity_texts(trace: Trace, causes: Causes, small: SmallOps) -> list[str]:
     """`activity_text` for every gap; each distinct text is built once."""
-    inside, at = causes.activity >= 0, np.maximum(causes.activity, 0)
+    inside, at = small.slice >= 0, np.maximum(small.slice, 0)
     keys = zip(
         np.where(inside, trace.name[at], -1).tolist(),
         np.where(inside, trace.category[at], -1).tolist(),
         small.count.tolist(),
         small.name.tolist(),
+        small.calls.tolist(),
         (causes.cause == CAUSES.index("host")).tolist(),
         strict=True,
     )
@@ -100,9 +130,11 @@ def activity_texts(trace: Trace, causes: Causes, small: SmallOps) -> list[str]:
     return [text(*key) for key in keys]
 
 
-def _text(trace: Trace, name: int, category: int, count: int, most: int, host: bool) -> str:
+def _text(trace: Trace, name: int, category: int, count: int, most: int, calls: bool, host: bool) -> str:
     if name >= 0:
         return short_name(trace.names[name], trace.categories[category])
     if count:
-        return f"{plural(count, 'op')}{MOST}{short_name(trace.names[most], 'cpu_op')}"
+        kind = "cuda_runtime" if calls else "cpu_op"
+        several = f"{plural(count, 'call' if calls else 'op')}{MOST}" if count > 1 else ""
+        return f"{several}{short_name(trace.names[most], kind)}"
     return "outside ops" if host else "-"

@@ -23,21 +23,18 @@ cause is that of its largest piece.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from tracetui.analysis.ancestors import covering, op_around
-from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps, work_of_devices
-from tracetui.analysis.initialisation import first_calls, first_ops, loading, profilers_work, queue_full
+from tracetui.analysis.cpu_time import LONGEST_LATENCY_NS, CpuTime
+from tracetui.analysis.gaps import DeviceGaps, work_of_devices
 from tracetui.analysis.scope import StepTable, find_steps, launch_times, step_of
-from tracetui.analysis.select import named
+from tracetui.analysis.stream_waits import waits_of
 from tracetui.trace import Kind, Trace
-from tracetui.trace.intervals import EMPTY, Union, union
 from tracetui.trace.model import I8, I32, I64, Bool
 
 CAUSES = (
@@ -59,6 +56,26 @@ CAUSE_TEXT = {
     "unlinked": "no launch in the trace",
 }
 """A few words for people on each cause: at most 32 characters."""
+OUTSIDE_BUT_OTHERS = "launching thread outside any op"
+"""Those of `host` where another thread of the process was in ops for `NAMED` of it."""
+NO_OPS = "the CPU was in no recorded call"
+"""Those of `host` in a trace without ops."""
+
+CAUSE_SENTENCES = {
+    "initialisation": "the CPU was in what the first use of the device makes slow (context, loading of code, "
+    "library handles)",
+    "profiler": "the profiler itself was at work",
+    "sync": "the CPU had waited for the device and then had to launch anew",
+    "allocation": "the CPU was allocating or freeing memory",
+    "dispatch": "the CPU was busy inside ops (the framework's own overhead, or work that ops do on the CPU)",
+    "host": "the CPU was outside any op (Python, data loading, logging)",
+    "launch": "the launch was on its way (launch latency)",
+    "queued": "the next work was queued, and nothing that was recorded ran on the device (it waited for "
+    "another stream, device or process, or for work of before the recording)",
+    "back to back": "one kernel followed another",
+    "unlinked": "the trace does not tell what launched the next work",
+}
+"""What was the matter while a device stood idle, as a part of a sentence."""
 
 OF_THE_CPU = ("sync", "allocation", "dispatch", "host", "launch")
 """The causes for which the device waits for the CPU's sake."""
@@ -67,44 +84,10 @@ NOT_THE_PROGRAMS = ("initialisation", "profiler")
 
 BACK_TO_BACK_NS = 5_000
 """So much passes between two kernels of one stream without a reason."""
-LATENCY_NS = 5_000
-"""The latency of a launch where the trace shows none."""
-LONGEST_LATENCY_NS = 20_000
-"""No launch takes longer to arrive after its end: the work is waiting for something else."""
-BLOCKING_NS = 20_000
-"""A copy call that ends after its copy and takes this long has waited for it."""
 NAMED = 0.1
 """From this share of a gap on, a cause is named beside the main one."""
 
-_SYNC = re.compile(
-    r"(cuda|hip)(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize"
-    r"|(cuda|hip)Memcpy(?!.*Async)|cuMemcpy(?!.*Async)|zeEventHostSynchronize|zeCommandQueueSynchronize|urEventWait"
-    r"|synchronize(Stream|Device|Event)?$"
-)
-_ANNOTATION = re.compile(r"enumerate\(DataLoader\)#|Optimizer\.|ProfilerStep#|## ")
-"""Annotations that old traces record as operators."""
-_ALLOCATION = re.compile(
-    r"(cuda|hip)(Malloc(?!.*Async)|Free(?!.*Async)|Host(Alloc|Malloc|Free|Register|Unregister)|ExtMalloc)"
-    r"|cu(MemAlloc(?!.*Async)|MemFree(?!.*Async)|MemHost(Alloc|Register|Unregister)|MemCreate|MemRelease|MemMap"
-    r"|MemUnmap|MemSetAccess|MemAddress(Reserve|Free))|hipMem(Create|Release|Map|Unmap|SetAccess|Address)"
-)
-
 AT = {cause: i for i, cause in enumerate(CAUSES)}
-
-
-def is_synchronising(name: str) -> bool:
-    """Whether a runtime call of this name makes the CPU wait for the device (blocking copies do)."""
-    return _SYNC.match(name) is not None
-
-
-def is_allocation(name: str) -> bool:
-    """Whether a runtime call of this name allocates or frees memory, other than in stream order."""
-    return _ALLOCATION.match(name) is not None
-
-
-def is_op_name(name: str) -> bool:
-    """Whether the name of an event recorded as an operator is an operator's, not an annotation's."""
-    return _ANNOTATION.match(name) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +110,8 @@ class Causes:
     """The innermost slice of the launching thread that covers half of the stretch or more."""
     waited_for: I64
     """What the queued part waited for, where the trace shows it: an event of another stream or device."""
+    others: I64
+    """How much of the `host` piece another thread of the process was in ops, ns."""
 
     def parts(self, i: int) -> list[tuple[str, int]]:
         """The causes of stretch i and their times in ns, largest first: the main one, and those from `NAMED`
@@ -138,6 +123,30 @@ class Causes:
         ]
 
 
+def others_work(causes: Causes, at: I64 | slice = slice(None)) -> int:
+    """For how long another thread was in ops while the CPU counts as outside of ops in the gaps `at`, in ns;
+    0 below `NAMED` of that time."""
+    host, others = (int(of[at].sum()) for of in (causes.pieces[:, AT["host"]], causes.others))
+    return others if others >= NAMED * host else 0
+
+
+def cause_words(trace: Trace, causes: Causes, at: I64 | slice = slice(None)) -> dict[str, str]:
+    """`CAUSE_TEXT` as it is so of the gaps `at` together."""
+    if not bool((trace.kind == Kind.CPU_OP).any()):
+        return CAUSE_TEXT | {"host": NO_OPS}
+    return CAUSE_TEXT | ({"host": OUTSIDE_BUT_OTHERS} if others_work(causes, at) else {})
+
+
+def cause_sentences(trace: Trace, causes: Causes) -> dict[str, str]:
+    """Like `cause_words`, as parts of a sentence."""
+    if not bool((trace.kind == Kind.CPU_OP).any()):
+        return CAUSE_SENTENCES | {"host": "the CPU was in none of these calls (the trace has no ops)"}
+    if not others_work(causes):
+        return CAUSE_SENTENCES
+    beside = "while another thread of the process was in ops for some of it"
+    return CAUSE_SENTENCES | {"host": f"the launching thread was outside any op, {beside}"}
+
+
 @dataclass(frozen=True, slots=True)
 class CauseTotal:
     """The idle time that one cause explains."""
@@ -147,107 +156,6 @@ class CauseTotal:
     """Gaps of which it is the main cause."""
     duration: int
     """Nanoseconds: its pieces of all gaps."""
-
-
-class CpuTime:
-    """What the threads that launch were doing when, for the causes of idle time.
-
-    For a thread there are five unions, each of which contains the one before: initialisation (and
-    full queues); and the profiler; and synchronising calls; and allocation; and ops. Each thread is looked at
-    once.
-    """
-
-    def __init__(self, trace: Trace, gaps: Sequence[DeviceGaps] | None = None) -> None:
-        """`gaps`: those of every device, `find_gaps(trace)` by default."""
-        self.trace = trace
-        calls = first_calls(trace)
-        self.first = np.union1d(calls, first_ops(trace, calls))
-        """The calls and ops that initialise. Slices, sorted."""
-        self.full = busy_union(trace, queue_full(trace))
-        """When a launch waited for a place in its queue."""
-        self._loading = _both(self.full, busy_union(trace, loading(trace)))
-        self._overhead = _both(self._loading, busy_union(trace, profilers_work(trace)))
-        self._names = tuple(named(trace, of) for of in (is_synchronising, is_allocation, is_op_name))
-        self.work = work_of_devices(trace)
-        work = np.concatenate([np.zeros(0, np.int64), *self.work.values()])
-        work = work[trace.launch[work] >= 0]
-        launches = np.zeros(len(trace), dtype=np.bool_)
-        launches[trace.launch[work]] = True
-        self._launches = np.flatnonzero(launches)
-        self.linked = bool(launches.any())
-        """Whether any device work has its launch in the trace."""
-        self._blocking = _blocking_copies(trace, work)
-        self._lanes: dict[int, tuple[tuple[Union, ...], Union]] = {}
-        self.latency = _latency(trace, find_gaps(trace) if gaps is None else gaps)
-        """From a launch's end to the start on an idle device, ns: the median, at most
-        `LONGEST_LATENCY_NS`."""
-
-    def states(self, lane: int) -> tuple[Union, ...]:
-        """The five unions of a lane; -1 for none."""
-        return self._of(lane)[0]
-
-    def waits(self, lane: int) -> Union:
-        """When the lane was in a synchronising call."""
-        return self._of(lane)[1]
-
-    def launched_before(self, launch: I64, lane: int) -> I64:
-        """The launch of the lane before each of `launch`; -1 for none."""
-        at = np.searchsorted(self._launches, launch) - 1
-        before = (
-            np.where(at >= 0, self._launches[at], -1) if len(self._launches) else np.full(len(launch), -1)
-        )
-        return np.where(before >= self.trace.lanes[lane].first, before, -1)
-
-    def _of(self, lane: int) -> tuple[tuple[Union, ...], Union]:
-        if lane not in self._lanes:
-            self._lanes[lane] = self._look_at(lane)
-        return self._lanes[lane]
-
-    def _look_at(self, lane: int) -> tuple[tuple[Union, ...], Union]:
-        if lane < 0:
-            return (self._loading, *(self._overhead,) * 4), EMPTY
-        trace, (synchronising, allocating, op) = self.trace, self._names
-        this = trace.lanes[lane]
-        at = np.arange(this.first, this.last)[~trace.implausible[this.first : this.last]]
-        runtime = at[trace.kind[at] == Kind.RUNTIME]
-        name = trace.name[runtime]
-        low, high = np.searchsorted(self.first, (this.first, this.last))
-        mine = self.first[low:high]
-        low, high = np.searchsorted(self._blocking, (this.first, this.last))
-        sync = busy_union(trace, np.union1d(runtime[synchronising[name]], self._blocking[low:high]))
-        started = _both(self._loading, busy_union(trace, mine))
-        profiled = _both(started, self._overhead)
-        waited = _both(profiled, sync)
-        allocated = _both(waited, busy_union(trace, runtime[allocating[name]]))
-        ops = at[trace.kind[at] == Kind.CPU_OP]
-        worked = _both(allocated, busy_union(trace, ops[op[trace.name[ops]]]))
-        return (started, profiled, waited, allocated, worked), sync
-
-
-def _both(one: Union, other: Union) -> Union:
-    if not len(one) or not len(other):
-        return one if len(one) else other
-    return union(np.concatenate([one.start, other.start]), np.concatenate([one.end, other.end]))
-
-
-def _blocking_copies(trace: Trace, work: I64) -> I64:
-    """Copy calls that end after their copy: with pageable memory even asynchronous ones wait. Slices."""
-    copy = work[trace.kind[work] == Kind.MEMCPY]
-    call = trace.launch[copy].astype(np.int64)
-    over = trace.start[copy] + trace.duration[copy] <= trace.start[call] + trace.duration[call]
-    return np.unique(call[over & (trace.duration[call] >= BLOCKING_NS)])
-
-
-def _latency(trace: Trace, gaps: Sequence[DeviceGaps]) -> int:
-    seen = []
-    for device in gaps:
-        launch = trace.launch[device.after].astype(np.int64)
-        launched = launch >= 0
-        late = launched & (trace.start[launch] >= device.start)
-        end = trace.start[launch] + trace.duration[launch]
-        seen.append(np.maximum(device.end - end, 0)[late])
-    values = np.concatenate([np.zeros(0, np.int64), *seen])
-    return min(int(np.median(values)), LONGEST_LATENCY_NS) if len(values) else LATENCY_NS
 
 
 def gap_causes(
@@ -282,13 +190,14 @@ def first_event(trace: Trace, work: I64) -> int:
 def cause_totals(causes: Causes) -> list[CauseTotal]:
     """The time of each cause and how many gaps it is the main one of, largest first. Adds up to the idle
     time."""
-    return cause_table(np.bincount(causes.cause, minlength=len(CAUSES)), causes.pieces.sum(0))
+    count = np.bincount(causes.cause, minlength=len(CAUSES))
+    return cause_table(count.tolist(), causes.pieces.sum(0).tolist())
 
 
-def cause_table(count: npt.NDArray[np.int64], length: I64) -> list[CauseTotal]:
+def cause_table(count: Sequence[int], length: Sequence[int]) -> list[CauseTotal]:
     """The causes that occur, largest first, from counts and lengths in the order of `CAUSES`."""
-    order = sorted(range(len(CAUSES)), key=lambda i: (-int(length[i]), i))
-    return [CauseTotal(CAUSES[i], int(count[i]), int(length[i])) for i in order if count[i] or length[i]]
+    found = zip(CAUSES, count, length, strict=True)
+    return sorted((CauseTotal(*one) for one in found if one[1] or one[2]), key=lambda total: -total.duration)
 
 
 def explain(
@@ -439,11 +348,26 @@ class IdleTime:
         activity = covering(trace, self.lane[at], start, np.where(launched > start, launched, self.end[at]))
         waited_for = self._waited_for(at[pieces[:, AT["queued"]] > 0])[at]
         cause = pieces.argmax(1).astype(np.int8)
-        return Causes(pieces, cause, event, launch, op, step, activity, waited_for)
+        others = self._others(at, low, high)
+        return Causes(pieces, cause, event, launch, op, step, activity, waited_for, others)
+
+    def _others(self, at: I64, low: I64, high: I64) -> I64:
+        """How much of the `host` piece of [low, high) other threads were in ops, ns. Shape of `at`."""
+        found = np.zeros(len(at), dtype=np.int64)
+        lane = self.lane[at]
+        begin, end = (np.clip(cut[at], low, high) for cut in (self.drained, self.launched))
+        for i in np.unique(lane[lane >= 0]).tolist():
+            of = np.flatnonzero(lane == i)
+            both, own = self.cpu.with_others(i), self.cpu.states(i)[-1]
+            if both is own:
+                continue
+            found[of] = both.within(begin[of], end[of]) - own.within(begin[of], end[of])
+        return found
 
     def _waited_for(self, queued: I64) -> I64:
-        """What ended just before K: the event that began the stretch, if on another stream; or work of
-        another device. -1 where nothing that was recorded did, and for stretches not in `queued`."""
+        """What K's stream was told to wait for (`stream_waits`), if that ran until the stretch began. Else
+        what ended just before K: the event that began the stretch, if on another stream; or work of another
+        device. -1 where nothing that was recorded did, and for stretches not in `queued`."""
         trace, found = self.trace, np.full(len(self.start), -1, dtype=np.int64)
         if not len(queued):
             return found
@@ -451,7 +375,13 @@ class IdleTime:
         other = (before >= 0) & (trace.lane[before] != trace.lane[event])
         short = end - self.start[queued] <= LONGEST_LATENCY_NS
         found[queued] = np.where(other & short, before, -1)
-        left = queued[~(other & short) & (end - self.arrived[queued] > BACK_TO_BACK_NS)]
+        long = end - self.arrived[queued] > BACK_TO_BACK_NS
+        for i, sources in zip(queued[long].tolist(), waits_of(trace, event[long]), strict=True):
+            over = trace.start[sources] + trace.duration[sources]
+            held = sources[(over >= self.start[i]) & (over <= self.end[i])]
+            if len(held):  # else it was done before, and is not why
+                found[i] = held[np.argmax(trace.start[held] + trace.duration[held])]
+        left = queued[(found[queued] < 0) & long]
         mine = trace.lanes[int(trace.lane[event[0]])].device
         elsewhere = [at for device, at in self.cpu.work.items() if device != mine]
         if not len(left) or not elsewhere:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.ancestors import first_marked
-from tracetui.analysis.causes import is_op_name
+from tracetui.analysis.cpu_time import is_op_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, plausible
 from tracetui.analysis.verdict import OF_RECORDING, Verdict

@@ -9,7 +9,7 @@ import numpy as np
 from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.kernels.model import KernelName
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import distinct, named, plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64
 
@@ -22,7 +22,7 @@ def device_work(trace: Trace) -> I64:
 
 def decoded_names(trace: Trace, events: I64) -> dict[int, KernelName]:
     """The decoded name of each distinct name among ``events``, by its index into ``trace.names``."""
-    return {int(i): decode(trace.names[int(i)]) for i in np.unique(trace.name[events])}
+    return {int(i): decode(trace.names[int(i)]) for i in distinct(trace.name[events], len(trace.names))}
 
 
 def op_behind(trace: Trace, events: I64) -> I64:

@@ -6,16 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis import causes, glossary
 from tracetui.analysis.chain import Chain, launch_chain, launched_by
+from tracetui.analysis.compositions import PARTS, rms_norm
+from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.explain_device import Parts, compared, explain_device_event
-from tracetui.analysis.findings.ops import METADATA_OPS
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.gaps import busy_union
-from tracetui.analysis.initialisation import is_profilers, profilers_work, queue_full
-from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.initialisation import profilers_work, queue_full
+from tracetui.analysis.kernel_names import decode, short_name
+from tracetui.analysis.layouts import input_facts
+from tracetui.analysis.meanings import operators, others
+from tracetui.analysis.meanings.runtime import runtime_call
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
+from tracetui.analysis.scope import find_steps
 from tracetui.analysis.select import plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64
@@ -64,25 +68,34 @@ def explain(trace: Trace, i: int, own: I64 | None = None) -> Explanation:
         times = Results(trace).self_time() if own is None else own
         what, why, facts = _cpu(trace, i, kind, int(times[i]))
     else:
-        what, why, facts = _other(trace, i, kind), [], []
+        what, why, facts = [_other(trace, i, kind)], [], []
     return Explanation(i, title, tuple(what), tuple(why), tuple(facts), launch_chain(trace, i))
 
 
 def _runtime(trace: Trace, i: int) -> Parts:
     name = trace.name_of(i)
-    meanings = (text for pattern, text in glossary.RUNTIME if pattern.search(name))
-    what = next(meanings, "A call of the device's runtime.")
+    what = [runtime_call(name) or "A call to the device's runtime or driver that this tool does not know."]
+    if _closes(trace, i):
+        what.append("It is the last call in the recording: torch.profiler waits like this before it stops.")
     facts: list[tuple[str, str]] = []
     why: list[str] = []
     events = np.flatnonzero(trace.launch == i)
     if len(events) > 1:
         facts.append(("launched", f"{len(events):,} device events, {duration(trace.duration[events].sum())}"))
-    if causes.is_synchronising(name):
+    if is_synchronising(name):
         busy = _time_within(trace, i, plausible(trace, *DEVICE_WORK))
         if busy:
             wait = duration(trace.duration[i])
             why.append(f"The device works for {duration(busy)} of the {wait} that the CPU waits.")
-    return [what], why + _waiting_to_launch(trace, i) + compared(trace, i), facts
+    return what, why + _waiting_to_launch(trace, i) + compared(trace, i), facts
+
+
+def _closes(trace: Trace, i: int) -> bool:
+    """Whether call i waits for the device, outside any op and annotation, after all else on the CPU."""
+    if "DeviceSynchronize" not in trace.name_of(i) or trace.parent[i] >= 0:
+        return False
+    cpu = plausible(trace, Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME)
+    return bool(len(cpu)) and int(trace.start[cpu].max()) == int(trace.start[i])
 
 
 def _waiting_to_launch(trace: Trace, i: int) -> list[str]:
@@ -100,9 +113,7 @@ def _time_within(trace: Trace, i: int, at: I64) -> int:
 
 def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
     name = trace.name_of(i)
-    what = [_cpu_meaning(name, kind)]
-    if name in METADATA_OPS:
-        what = ["It makes a new view of the same memory, other sizes and strides: metadata only."]
+    what = [_cpu_meaning(name, kind), *_more(trace, i, name)]
     why: list[str] = []
     facts: list[tuple[str, str]] = []
     events = launched_by(trace, i)
@@ -111,10 +122,12 @@ def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
     if len(events):
         total = duration(trace.duration[events].sum())
         facts.append(("launched", f"{plural(len(events), 'device event')}, {total}"))
-    elif kind == Kind.CPU_OP and trace.is_kind(*DEVICE_WORK).any() and "launches nothing" not in what[0]:
-        what.append("It launches nothing: its time is the CPU's alone.")
+    elif kind == Kind.CPU_OP and trace.is_kind(*DEVICE_WORK).any() and operators.NOTHING not in what[0]:
+        what.append("This call launches nothing: its time is the CPU's alone.")
     if kind == Kind.CPU_OP:
-        work = work_of(name, trace.args(i))
+        args = trace.args(i)
+        facts += input_facts(args)
+        work = work_of(name, args)
         if work is not None:
             facts.append(("M x K x N" if work.kind == "gemm" else "work", work.shape))
             if work.kind != "elementwise":
@@ -139,34 +152,61 @@ def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
 
 
 def _cpu_meaning(name: str, kind: Kind) -> str:
-    if name in glossary.OPS:
-        return glossary.OPS[name]
-    for prefix, text in glossary.OP_PREFIXES:
-        if name.startswith(prefix):
-            return text
-    if glossary.BACKWARD.fullmatch(name):
-        return "The backward of one forward op: it computes the gradients of that op's inputs."
+    known = operators.operator(name) if kind == Kind.CPU_OP else None
+    known = known or others.named_range(name) or operators.compiled(name)
+    if known:
+        return known
     if kind == Kind.ANNOTATION:
-        return "An annotation that the program set with record_function."
+        return others.ANNOTATION
     if kind == Kind.PYTHON:
-        return "A Python function."
-    return "An operator of PyTorch, on the CPU." if name.startswith("aten::") else "An operator, on the CPU."
+        return others.PYTHON
+    return operators.unknown(name)
 
 
-def _other(trace: Trace, i: int, kind: Kind) -> list[str]:
+_BEFORE = (
+    "The recording begins at #{}: as a rule the steps before it were skipped (wait), or run to warm the "
+    "profiler up and thrown away (warmup)."
+)
+
+
+def _more(trace: Trace, i: int, name: str) -> list[str]:
+    """What this one call, or this trace, adds to the meaning of a name."""
+    if name.startswith("ProfilerStep#"):
+        steps = find_steps(trace)
+        first = int(steps.number.min()) if steps.source == "ProfilerStep" else 0
+        return [f"Steps count from 0. {_BEFORE.format(first)}"] if first else []
+    if name == "aten::scaled_dot_product_attention":
+        inner = (operators.backend(trace.name_of(int(child))) for child in trace.children(i))
+        return [f"Here it chose the backend {found}." for found in inner if found][:1]
+    if name in PARTS and len(parts := rms_norm(trace, i)):
+        launched_kinds = [trace.kind[launched_by(trace, int(op))] for op in parts]
+        events = sum(int(np.count_nonzero(kinds == Kind.KERNEL)) for kinds in launched_kinds)
+        names = ", ".join(trace.name_of(int(op)).removeprefix("aten::") for op in parts)
+        launched = f", which launch {plural(events, 'kernel')}" if events else ""
+        return [f"Here it is part of an RMSNorm in single ops: {names}{launched}."]
+    if name == "aten::addmm":
+        return _where_added(trace, i)
+    if operators.operator(name) is None and trace.kind[i] == Kind.ANNOTATION:
+        shadow = trace.is_kind(Kind.GPU_ANNOTATION) & (trace.name == trace.name[i])
+        return [others.SHADOWED] if shadow.any() else []
+    return []
+
+
+def _where_added(trace: Trace, i: int) -> list[str]:
+    """How an addmm added its third input, by what it launched."""
+    names = [decode(trace.name_of(int(event))) for event in launched_by(trace, i)]
+    if any("epilogue" in note for name in names for note in name.notes):
+        return ["Here the epilogue adds it: the name of the kernel says so."]
+    if any(name.kind in ("memcpy", "copy") for name in names):
+        return ["Here it is copied first."]
+    return []
+
+
+def _other(trace: Trace, i: int, kind: Kind) -> str:
     name = trace.name_of(i)
     if kind == Kind.OVERHEAD:
-        known = next((text for key, text in glossary.OVERHEAD.items() if name.startswith(key)), "")
-        own = "The profiler's own time, which the program without a profiler does not spend."
-        if not is_profilers(name):
-            return [known or "CUDA's own cost of a first use."]
-        return [own, known] if known else [own]
-    return [_OTHERS.get(kind, "An event of a kind that this tool does not know.")]
-
-
-_OTHERS = {
-    Kind.GPU_ANNOTATION: "An annotation's shadow on the device: from the first to the last kernel that was "
-    "launched inside it.",
-    Kind.SYNC: "A mark in a stream, or the wait for one.",
-    Kind.SPAN: "The whole recording, from start to stop.",
-}
+        return others.overhead(name)
+    if kind == Kind.SYNC:
+        return others.wait(name)
+    known = {Kind.GPU_ANNOTATION: others.SHADOW, Kind.SPAN: others.SPAN}
+    return known.get(kind, "An event of a kind that this tool does not know.")

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.analysis import causes, glossary
+from tracetui.analysis import causes
+from tracetui.analysis.chain import launched_by
 from tracetui.analysis.device_work import has_tf32, op_behind
 from tracetui.analysis.efficiency import computing_type, peak_of
 from tracetui.analysis.flops import Work, work_of
@@ -19,9 +20,16 @@ from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.kernels.gemm import UNALIGNED
 from tracetui.analysis.kernels.letters import letters
 from tracetui.analysis.kernels.model import KernelName
-from tracetui.trace import Trace
+from tracetui.analysis.meanings.kernels import kernel
+from tracetui.trace import Kind, Trace
 from tracetui.units import duration, plural, rate, share, significant, size
 
+SMALL_SET = 65_536
+"""Bytes. A larger memset is more than counters."""
+CHANGING = (
+    "The trace does not say why: clocks, which heat and power change, what is in the caches and what else "
+    "runs on the device all change the time of a kernel.",
+)
 LONGER = 1.5
 SURPLUS_NS = 5_000
 NEGLIGIBLE_NS = 100
@@ -41,11 +49,10 @@ def explain_device_event(trace: Trace, i: int) -> Parts:
     name = decode(trace.name_of(i))
     args = trace.args(i)
     op = int(op_behind(trace, np.array([i], dtype=np.int64))[0])
-    special = (text for of, word, text in glossary.SPECIAL if of == name.kind and word.search(name.short))
-    kind = next(special, glossary.KERNEL_KINDS.get(name.kind, "A kernel."))
-    what = [kind, glossary.FAMILIES.get(name.family, "")]
-    if name.kind == "memcpy":
-        what = [text for way, text in glossary.COPIES.items() if way in name.short] or what
+    what = list(kernel(name)) or [
+        "A kernel whose name follows no convention that this tool knows. The chain shows which op launched "
+        "it."
+    ]
     if name.ops:
         what.append(f"Its name lists {', '.join(name.ops)}: operators that the compiler fused into it.")
     facts = _name_facts(name)
@@ -64,7 +71,7 @@ def explain_device_event(trace: Trace, i: int) -> Parts:
         why.append(f"It runs on the plain fp32 units: {faster} would use the tensor cores.")
     why += compared(trace, i)
     why += _timing(trace, i)
-    return [text for text in what if text], why, facts
+    return what, why, facts
 
 
 def _name_facts(name: KernelName) -> list[tuple[str, str]]:
@@ -164,13 +171,29 @@ def _copying(
     facts.append(("bytes", f"{size(count)}, {rate(per_second, 'B/s')}"))
     if any("pageable" in note for note in name.notes):
         return ["The host's memory is pageable: the driver copies it in pieces through a pinned buffer."]
-    if name.kind == "memset" and count <= 64:
-        return ["It clears a counter or a flag, as some matrix products need before they start."]
+    if name.kind == "memset":
+        return _set_for(trace, i, count)
     peak, _ = peak_of(trace, int(device_of(trace)[trace.lane[i]]))
     if "DtoD" in name.short and peak:
         part = share(2 * per_second / 1e9 / peak.bandwidth)
         facts.append(("memory", f"read and written: {rate(2 * per_second, 'B/s')}, {part} of the bandwidth"))
     return []
+
+
+def _set_for(trace: Trace, i: int, count: int) -> list[str]:
+    """What a small memset is for: the next kernel that the same op launched."""
+    launch = int(trace.launch[i])
+    if count > SMALL_SET or launch < 0 or (op := int(trace.parent[launch])) < 0:
+        return []
+    after = launched_by(trace, op)
+    after = after[(trace.start[after] > trace.start[i]) & (trace.kind[after] == Kind.KERNEL)]
+    if not len(after):
+        return []
+    kernel_name = decode(trace.name_of(int(after[np.argmin(trace.start[after])])))
+    before = f"The next kernel of the same op is {kernel_name.short}"
+    if kernel_name.family == "aten" and kernel_name.kind == "reduction":
+        return [f"{before}: by these counters its blocks find out which of them is last and adds up."]
+    return [f"{before}. Libraries set counters and flags this way, and do not document what for."]
 
 
 def compared(trace: Trace, i: int) -> list[str]:
@@ -186,7 +209,8 @@ def compared(trace: Trace, i: int) -> list[str]:
         return []
     return [
         f"It takes {significant(mine / max(usual, 1), 2)} times the median of its {len(same):,} calls "
-        f"({duration(usual)})."
+        f"({duration(usual)}).",
+        *(CHANGING if trace.kind[i] == Kind.KERNEL else ()),
     ]
 
 
@@ -221,9 +245,10 @@ def _timing(trace: Trace, i: int) -> list[str]:
         why.append(f"The device stood idle for {duration(idle)} between the {node} before it and this one.")
     elif before is not None and idle >= NEGLIGIBLE_NS:
         gap = np.array([before], dtype=np.int64), trace.start[i : i + 1], np.array([i], dtype=np.int64)
-        parts = causes.explain(trace, *gap, np.array([last], dtype=np.int64)).parts(0)
-        told = [f"for {duration(time)} {glossary.CAUSES[cause]}" for cause, time in parts]
-        told = told if len(parts) > 1 else [glossary.CAUSES[parts[0][0]]]
+        found = causes.explain(trace, *gap, np.array([last], dtype=np.int64))
+        parts, words = found.parts(0), causes.cause_sentences(trace, found)
+        told = [f"for {duration(time)} {words[cause]}" for cause, time in parts]
+        told = told if len(parts) > 1 else [words[parts[0][0]]]
         why.append(f"The device stood idle for {duration(idle)} before it: {'; '.join(told)}.")
     return why
 

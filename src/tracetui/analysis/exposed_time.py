@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 
 from tracetui.analysis.gaps import busy_union, work_of_devices
-from tracetui.analysis.kernels.communication import is_communication
+from tracetui.analysis.kinds import communicates
 from tracetui.analysis.select import named
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64, Bool
+
+_WITHIN = re.compile(r"DtoD|DeviceToDevice|\bD2D\b")
+"""By the names of CUPTI, roctracer and XPUPTI."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +36,18 @@ class Alone:
 def exposed_communication(trace: Trace) -> Alone:
     """Collectives while no other kernel runs on their device."""
     kernel = trace.kind == Kind.KERNEL
-    talk = kernel & named(trace, is_communication)[trace.name]
+    talk = kernel & communicates(trace)[trace.name]
     return _alone(trace, talk, kernel & ~talk)
+
+
+def is_within_device(name: str) -> bool:
+    """Whether a copy of this name is one within the device's memory."""
+    return _WITHIN.search(name) is not None
 
 
 def host_copies(trace: Trace) -> Bool:
     """Mask: copies between the device and elsewhere, not those within the device's memory."""
-    within = named(trace, lambda name: "DtoD" in name or "DeviceToDevice" in name)
+    within = named(trace, is_within_device)
     return np.asarray((trace.kind == Kind.MEMCPY) & ~within[trace.name], dtype=np.bool_)
 
 

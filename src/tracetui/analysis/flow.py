@@ -93,7 +93,7 @@ def unfollow(trace: Trace, i: int) -> tuple[int | None, str]:
             return int(trace.op[i]), "device event → op"
         return None, "this device event has no launch in the trace"
     if int(trace.kind[i]) == Kind.RUNTIME and int(trace.op[i]) >= 0:
-        return int(trace.op[i]), "launch → op"
+        return int(trace.op[i]), f"{'launch' if launches_work(trace, i) else 'call'} → op"
     other = partner(trace, i)
     if other is not None and other[1]:
         return other[0], "backward → forward"

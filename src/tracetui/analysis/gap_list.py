@@ -53,8 +53,8 @@ def _joined(parts: Sequence[object], field: str) -> I64:
 
 def join_causes(parts: Sequence[Causes]) -> Causes:
     """The causes of several devices' gaps, in their order."""
-    fields = ("event", "launch", "op", "activity", "waited_for")
-    event, launch, op, activity, waited_for = (_joined(parts, field) for field in fields)
+    fields = ("event", "launch", "op", "activity", "waited_for", "others")
+    event, launch, op, activity, waited_for, others = (_joined(parts, field) for field in fields)
     cause, step = _joined(parts, "cause").astype(np.int8), _joined(parts, "step").astype(np.int32)
     pieces = np.concatenate([np.zeros((0, len(CAUSES)), np.int64), *(part.pieces for part in parts)])
-    return Causes(pieces, cause, event, launch, op, step, activity, waited_for)
+    return Causes(pieces, cause, event, launch, op, step, activity, waited_for, others)

@@ -10,10 +10,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tracetui.analysis.select import plausible
+from tracetui.analysis.select import distinct, plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import I64
+from tracetui.units import plural
+
+CATEGORIES = 3
+"""So many unknown categories are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +84,25 @@ def device_of(trace: Trace) -> I64:
 def work_of_devices(trace: Trace) -> dict[int, I64]:
     """Each device's plausible kernels, copies and sets (slices), sorted by (lane, start)."""
     at = plausible(trace, *DEVICE_WORK)
-    device = device_of(trace)[trace.lane[at]]
-    return {int(d): at[device == d] for d in np.unique(device)}
+    lane = trace.lane[at]
+    devices = device_of(trace)
+    used = np.unique(devices[distinct(lane, len(devices))]).tolist()
+    return {d: at[(devices == d)[lane]] for d in used} if len(used) > 1 else dict.fromkeys(used, at)
+
+
+def without_work_text(trace: Trace) -> str:
+    """What to say of a trace in which no device ran a kernel, copy or memset."""
+    lanes = device_of(trace) >= 0
+    at = np.flatnonzero((trace.kind == Kind.OTHER) & lanes[trace.lane])
+    if not len(at):
+        return "There are no device events here."
+    names = [trace.categories[i] for i in np.unique(trace.category[at]).tolist()]
+    more = ", ..." if len(names) > CATEGORIES else ""
+    return (
+        "No event here is a kernel, a copy or a memset by its category. The lanes of devices hold "
+        f"{plural(len(at), 'event')} of other categories ({', '.join(names[:CATEGORIES])}{more}): drawn, but "
+        "not judged."
+    )
 
 
 def busy_union(trace: Trace, at: I64) -> Union:

@@ -11,7 +11,7 @@ import re
 import numpy as np
 
 from tracetui.analysis.ancestors import deepest_at, first_marked
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import named, pick, plausible
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
 from tracetui.trace.model import I64, Bool
@@ -56,20 +56,17 @@ def is_profilers(name: str) -> bool:
 
 def loading(trace: Trace) -> I64:
     """The `overhead` events of loading. Slices."""
-    at = plausible(trace, Kind.OVERHEAD)
-    return at[named(trace, is_loading)[trace.name[at]]]
+    return pick(trace, plausible(trace, Kind.OVERHEAD), is_loading)
 
 
 def queue_full(trace: Trace) -> I64:
     """The `overhead` events of launches that wait for a place in the queue. Slices."""
-    at = plausible(trace, Kind.OVERHEAD)
-    return at[named(trace, lambda name: name == _QUEUE_FULL)[trace.name[at]]]
+    return pick(trace, plausible(trace, Kind.OVERHEAD), lambda name: name == _QUEUE_FULL)
 
 
 def profilers_work(trace: Trace) -> I64:
     """The `overhead` events of the profiler. Slices."""
-    at = plausible(trace, Kind.OVERHEAD)
-    return at[named(trace, is_profilers)[trace.name[at]]]
+    return pick(trace, plausible(trace, Kind.OVERHEAD), is_profilers)
 
 
 def first_calls(trace: Trace) -> I64:
@@ -80,7 +77,7 @@ def first_calls(trace: Trace) -> I64:
     """
     call = plausible(trace, Kind.RUNTIME)
     call = call[trace.duration[call] >= LONG_NS]
-    call = call[~named(trace, lambda name: _ORDINARY.match(name) is not None)[trace.name[call]]]
+    call = pick(trace, call, lambda name: _ORDINARY.match(name) is None)
     full = queue_full(trace)
     if len(full):  # what waited for the queue is no first use
         waits = union(trace.start[full], trace.start[full] + trace.duration[full])

@@ -10,10 +10,10 @@ from tracetui.analysis.gaps import work_of_devices
 from tracetui.analysis.kernels.communication import is_communication as is_communication
 from tracetui.analysis.launches import find_launches
 from tracetui.analysis.scope import StepTable, launch_times, step_of
-from tracetui.analysis.select import named
+from tracetui.analysis.select import pick
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
-from tracetui.trace.model import I64
+from tracetui.trace.model import I64, Bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,23 @@ class TimeByKind:
     """Median launch delay, of a graph that of its first node; -1 for none."""
 
 
+def communicates(trace: Trace) -> Bool:
+    """Mask over `trace.names`: the kernels that exchange data with other devices."""
+    if "communicates" not in trace.derived:
+        mask = np.zeros(len(trace.names), dtype=np.bool_)
+        mask[trace.name[pick(trace, np.flatnonzero(trace.kind == Kind.KERNEL), is_communication)]] = True
+        trace.derived["communicates"] = mask
+    known: Bool = trace.derived["communicates"]
+    return known
+
+
 def time_by_kind(trace: Trace, table: StepTable) -> TimeByKind:
     """Device time and counts by the step that launched the work."""
     size = len(table) + 2
     names = ("compute", "communication", "exposed_communication", "copy", "exposed_copy", "set")
     time = {name: np.zeros(size, np.int64) for name in names}
     launched, kernels, copies = (np.zeros(size, np.int64) for _ in range(3))
-    collective = named(trace, is_communication)
+    collective = communicates(trace)
     outside = len(table)
 
     def add(into: I64, step: I64, values: I64) -> None:

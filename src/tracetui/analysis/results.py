@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from tracetui.analysis.causes import Causes, CpuTime
+from tracetui.analysis.causes import Causes
+from tracetui.analysis.cpu_time import CpuTime
 from tracetui.analysis.gap_list import GapList, join_causes, list_gaps
-from tracetui.analysis.gaps import DeviceGaps, clip, find_gaps
-from tracetui.analysis.scope import WHOLE, Scope, StepTable, find_steps, launch_times, members, step_of
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.gaps import DeviceGaps, busy_union, clip, device_of, find_gaps, without_work_text
+from tracetui.analysis.scope import NEVER, WHOLE, Scope, StepTable, find_steps, launch_times, members, step_of
+from tracetui.analysis.select import distinct, named, pick, plausible
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
 
 if TYPE_CHECKING:
@@ -241,8 +243,21 @@ class Results:
         return find_launches(self.trace, self.scope)
 
     @once
+    def launch_calls(self) -> I64:
+        """The calls that launched them, in order (slices)."""
+        return distinct(self.launches().launch, len(self.trace))
+
+    @once
     def verdict(self) -> Verdict:
         """What holds the trace, or the part of it, back."""
+        from tracetui.analysis.verdict import of_earlier_work
+
+        verdict = self._verdict()
+        if verdict.verdict == "not known" and verdict.busy_share is None:
+            return replace(verdict, reason=without_work_text(self.trace))
+        return of_earlier_work(verdict, self.earlier_share())
+
+    def _verdict(self) -> Verdict:
         from tracetui.analysis.verdict import judge
 
         if self.is_whole:
@@ -254,6 +269,24 @@ class Results:
         if not len(time) and (cpu := self.cpu_work()) is not None:
             return cpu.verdict([self.judged_range()], base)
         return judge(time.sum(0) if len(time) else None, delay, base)
+
+    @of_trace
+    def earlier_work(self) -> I64:
+        """The device work that was launched before the recording, by (lane, start) (slices)."""
+        at = plausible(self.trace, *DEVICE_WORK)
+        early = launch_times(self.trace, at) == NEVER
+        return np.asarray(at[early], dtype=np.int64)
+
+    @once
+    def earlier_share(self) -> float:
+        """The share of the busy time, 0 to 1, of what the verdict is about, in which such work runs."""
+        at, low, high = self.earlier_work(), *map(np.array, self.judged_range())
+        if not len(at):
+            return 0.0
+        busy = sum(int(device.blocks.within(low, high)) for device in self.whole.gaps().devices)
+        device = device_of(self.trace)[self.trace.lane[at]]
+        of_each = (busy_union(self.trace, at[device == d]) for d in np.unique(device))
+        return sum(int(one.within(low, high)) for one in of_each) / busy if busy else 0.0
 
     @of_trace
     def cpu_work(self) -> CpuWork | None:
@@ -356,10 +389,8 @@ class Results:
 
     def slices(self, kind: Kind, wanted: Callable[[str], bool]) -> I64:
         """The scope's plausible slices of a kind with a wanted name."""
-        trace = self.trace
-        at = plausible(trace, kind)
-        at = at[self.named(wanted)[trace.name[at]]]
-        return at[members(trace, self.scope, at)]
+        at = pick(self.trace, plausible(self.trace, kind), wanted)
+        return at[members(self.trace, self.scope, at)]
 
     def analysable(self) -> bool:
         """Whether the scope has anything for the rules: ops, annotations, launches, device work."""

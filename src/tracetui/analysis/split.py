@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.causes import AT, CAUSES, CpuTime, IdleTime, first_event
+from tracetui.analysis.causes import AT, CAUSES, IdleTime, first_event
+from tracetui.analysis.cpu_time import CpuTime
 from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps
-from tracetui.analysis.kinds import is_communication
+from tracetui.analysis.kinds import communicates
 from tracetui.analysis.scope import NEVER, launch_times
-from tracetui.analysis.select import named
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
@@ -95,9 +95,9 @@ class Split:
         return np.stack([device.within(low, high) for device in self.devices]) if self.devices else none
 
     def judged(self, time: I64) -> I64:
-        """The time that a verdict is about, from that of all devices (shape (devices, len(COLUMNS))): 0 for
-        devices that hardly take part, such as one that a single copy went to."""
-        return np.where(self._used[:, None], time, 0)
+        """The time that a verdict is about, from that of all devices (shape (devices, ..., len(COLUMNS))): 0
+        for devices that hardly take part, such as one that a single copy went to."""
+        return np.where(self._used.reshape(-1, *[1] * (time.ndim - 1)), time, 0)
 
     def gaps_within(self, low: I64, high: I64) -> I64:
         """The gaps in each range, over all devices, by cause. Shape (len(low), len(CAUSES)), ns."""
@@ -124,7 +124,7 @@ class Split:
 def _device_time(trace: Trace, gaps: DeviceGaps, cpu: CpuTime) -> DeviceTime:
     at = cpu.work[gaps.device]
     kernel = trace.kind[at] == Kind.KERNEL
-    talk = kernel & named(trace, is_communication)[trace.name[at]]
+    talk = kernel & communicates(trace)[trace.name[at]]
     computing = busy_union(trace, at[kernel & ~talk])
     kernels = busy_union(trace, at[kernel]) if talk.any() else computing
     own = busy_union(trace, at[~host_copies(trace)[at]])

@@ -17,6 +17,7 @@ repeats         The launches of the main thread (without a device, its outermost
                 is a step: a copy from or to the host, a wait for the device, a forward and a backward pass,
                 new inputs (an embedding, random numbers, a data loader), or a pause before it. Only where
                 each copies to the host may another phase come first (a prefill before the decoding).
+                Where all launches replay one graph, each that shows as much is a step.
 
 The main thread is the one that launched most device time (if that ran the backward pass, the one that called
 for it); without launches, that with most time in ops. A trace of several processes is judged by its process.
@@ -64,7 +65,8 @@ _NOT_A_STEP = re.compile(
     r"(?i)ProfilerStep#|Optimizer\.|enumerate\(DataLoader\)#|(?:nccl|gloo|mpi|ucc|xccl|hccl):|c10d::|FSDP::|Torch-Compiled"
     r"|.*(?<![a-z])(?:layers?|blocks?|modules?|stages?|micro_?batch(?:es)?|experts?|heads?|epochs?)(?![a-z])"
 )
-_HOST_COPY = re.compile(r"(?i)DtoH|HtoD|DeviceToHost|HostToDevice")
+_HOST_COPY = re.compile(r"(?i)DtoH|HtoD|DeviceToHost|HostToDevice|\b(?:D2M|M2D)\b")
+_TO_HOST = re.compile(r"DtoH|DeviceToHost|\bD2M\b")
 _WAIT = re.compile(r"(?:cuda|hip|cu|mu|ze).*Synchronize|urEventWait")
 _INPUT = re.compile(
     r"aten::(?:embedding|item|_local_scalar_dense|argmax|multinomial|randint|randn|rand|normal_|uniform_|randperm)$"
@@ -285,9 +287,9 @@ def _from_repeats(trace: Trace, work: _Work) -> Found | None:
     if work.main < 0 or not work.leads:
         return None
     at, token = _tokens(trace, work)
-    if len(at) < 2 * TIMES:
-        return None
-    cycle = _cycle(token, trace.start[at], _hands_over(trace, work, at))
+    cycle = _replays(trace, at, token)
+    if cycle is None and len(at) >= 2 * TIMES:
+        cycle = _cycle(token, trace.start[at], _hands_over(trace, work, at))
     if cycle is None:
         return None
     low, high = cycle
@@ -332,7 +334,7 @@ def _tokens(trace: Trace, work: _Work) -> tuple[I64, I64]:
 def _hands_over(trace: Trace, work: _Work, at: I64) -> I64:
     """How many copies to the host the thread had launched before each of its launches `at`."""
     copies = work.event[trace.kind[work.event] == Kind.MEMCPY]
-    copies = copies[named(trace, lambda name: "DtoH" in name or "DeviceToHost" in name)[trace.name[copies]]]
+    copies = copies[named(trace, lambda name: bool(_TO_HOST.search(name)))[trace.name[copies]]]
     launch = trace.launch[copies].astype(np.int64)
     return np.searchsorted(
         np.sort(trace.start[launch[trace.lane[launch] == trace.lane[at[0]]]]), trace.start[at]
@@ -371,7 +373,18 @@ def _are_steps(trace: Trace, work: _Work, at: I64, low: I64, high: I64) -> bool:
     pause = trace.start[outer[1:]] - (trace.start[outer] + trace.duration[outer])[:-1]
     between = np.zeros(len(pause), dtype=np.bool_)
     between[low[1:] - 1] = True
+    if between.all():
+        return False
     return bool(np.median(pause[between]) > PAUSE * max(1.0, float(np.percentile(pause[~between], 99))))
+
+
+def _replays(trace: Trace, at: I64, token: I64) -> tuple[I64, I64] | None:
+    """(first, end) positions where all launches are replays of one graph: each may be a round of a loop."""
+    replay = named(trace, lambda name: "GraphLaunch" in name)
+    if len(at) < TIMES or token.any() or not replay[trace.name[at]].all():
+        return None
+    each = np.arange(len(at))
+    return each, each + 1
 
 
 def _outermost_ops(trace: Trace, at: I64) -> I64:

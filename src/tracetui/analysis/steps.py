@@ -11,6 +11,7 @@ to the nanosecond. Overlapping events of one kind count once, for the step of th
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -146,6 +147,19 @@ def summarize_steps(trace: Trace, annotation: str | None = None, split: Split | 
     kinds = time_by_kind(trace, table)
     unusual = _unusual(table.end - table.start)
 
+    # What lies outside: the whole minus all steps.
+    time = np.insert(time, count, time[:, -1] - time[:, :-1].sum(1), axis=1)
+    idle = np.insert(idle, count, idle[-1] - idle[:-1].sum(0), axis=0)
+    gaps = np.insert(gaps, count, gaps[-1] - gaps[:-1].sum(0), axis=0)
+    left_out = np.zeros_like(time)
+    if count:
+        left_out[:, 0] = lead_in
+    judged = split.judged(time - left_out)
+    of_all, of_judged, out = (times.sum(0).tolist() for times in (time, judged, left_out))
+    idled, counts = idle.tolist(), gaps.tolist()
+    kind = {field: getattr(kinds, field).tolist() for field in (*OF_KINDS, "delay")}
+    any_device = bool(len(time))
+
     def row(
         label: str,
         at: int,
@@ -155,23 +169,15 @@ def summarize_steps(trace: Trace, annotation: str | None = None, split: Split | 
         window: tuple[int, int],
         base: str,
     ) -> StepRow:
-        if at == count:  # outside: the whole minus all steps
-            split_time = time[:, -1] - time[:, :-1].sum(1)
-            idled, counts = (values[-1] - values[:-1].sum(0) for values in (idle, gaps))
-        else:
-            split_time, idled, counts = time[:, min(at, count)], idle[min(at, count)], gaps[min(at, count)]
-        left_out = lead_in if at == 0 and count else np.zeros_like(lead_in)
-        of_all = split_time.sum(0)
-        order = np.argsort(-of_all[IDLE], kind="stable").tolist()
-        delay = int(kinds.delay[at]) if kinds.delay[at] >= 0 else None
-        judged = split.judged(split_time - left_out)
+        spent = list(zip(COLUMNS[IDLE], of_all[at][IDLE], strict=True))
+        delay = kind["delay"][at] if kind["delay"][at] >= 0 else None
         return StepRow(
             label=label, number=number, event=event, start=span[0], duration=span[1], window=window,
-            busy=int(of_all[BUSY].sum()), idle=int(idled.sum()), window_idle=int(of_all[IDLE].sum()),
-            window_causes=tuple((COLUMNS[IDLE][i], int(of_all[IDLE][i])) for i in order if of_all[IDLE][i]),
-            idle_by_cause=tuple(cause_table(counts, idled)),
-            **{field: int(getattr(kinds, field)[at]) for field in OF_KINDS},
-            verdict=_judge(judged, delay, base, left_out), judged=judged,
+            busy=sum(of_all[at][BUSY]), idle=sum(idled[at]), window_idle=sum(of_all[at][IDLE]),
+            window_causes=tuple(sorted(filter(itemgetter(1), spent), key=lambda part: -part[1])),
+            idle_by_cause=tuple(cause_table(counts[at], idled[at])),
+            **{field: kind[field][at] for field in OF_KINDS},
+            verdict=judge(of_judged[at] if any_device else None, delay, base, out[at]), judged=judged[:, at],
             unusual=at < count and bool(unusual[at]),
         )  # fmt: skip
 
@@ -190,9 +196,9 @@ def summarize_steps(trace: Trace, annotation: str | None = None, split: Split | 
     outside = row("outside", count, NO_STEP, -1, (0, 0), (0, 0), "outside of the steps")
     whole = row("whole", count + 1, NO_STEP, -1, (begin, end - begin), (begin, end), OF_RECORDING)
     if any(r.busy for r in rows):  # the verdict on the trace is the one on its steps
-        judged = split.judged(time[:, :-1].sum(1) - lead_in)
-        verdict = _judge(judged, whole.verdict.launch_delay, OF_STEPS, lead_in)
-        whole = replace(whole, verdict=verdict, judged=judged, own_share=whole.busy_share)
+        of_steps = judged[:, :count].sum(1)
+        verdict = judge(of_steps.sum(0).tolist(), whole.verdict.launch_delay, OF_STEPS, out[0])
+        whole = replace(whole, verdict=verdict, judged=of_steps, own_share=whole.busy_share)
     steps = Steps(table, rows, outside, whole)
     return steps if split.devices else _of_the_cpu(trace, steps)
 
@@ -212,10 +218,6 @@ def _of_the_cpu(trace: Trace, steps: Steps) -> Steps:
     outside = replace(steps.outside, verdict=work.verdict(around, "outside of the steps"))
     whole = replace(steps.whole, verdict=work.verdict(windows, OF_STEPS))
     return replace(steps, rows=rows, outside=outside, whole=whole)
-
-
-def _judge(judged: I64, delay: int | None, base: str, lead_in: I64) -> Verdict:
-    return judge(judged.sum(0) if len(judged) else None, delay, base, lead_in.sum(0))
 
 
 def _unusual(length: I64) -> Bool:

@@ -12,11 +12,12 @@ graph: of its first node). A few microseconds mean that nothing is queued.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU
-from tracetui.analysis.split import BUSY, COLUMNS, IN_FLIGHT
+from tracetui.analysis.split import BUSY_PARTS, COLUMNS, IN_FLIGHT
 from tracetui.trace.model import I64
 from tracetui.units import duration, percent
 
@@ -31,6 +32,8 @@ QUEUED_NS = 50_000
 """Several times the latency of a launch. Below this median delay hardly anything is queued."""
 COMMUNICATION_SHARE = 0.1
 """From this share of the busy time on, exposed communication gets a sentence."""
+LEFT_OUT = 0.25
+"""From this share of the time on, a share is said to be of what counts."""
 WORTH_SAYING = 0.01
 """What is left out is said from this share of the time on."""
 
@@ -79,6 +82,8 @@ class Verdict:
     """The idle time in it by `CAUSES`, ns. Initialisation and the profiler have 0."""
     left_out: tuple[tuple[str, int], ...] = ()
     """What was taken out: ("lead-in", "in flight" or a cause, ns)."""
+    earlier_share: float = 0.0
+    """Of the busy time, 0 to 1: while work runs that was launched before the recording."""
     cpu: CpuTime | None = None
     """Of "CPU-only": what the CPU's time went to."""
 
@@ -99,7 +104,7 @@ class Verdict:
     def of(self, judged: int | None = None) -> str:
         """What shares are of, for sentences: `base`, or how much of it where most does not count. `judged`:
         that of one device."""
-        return _share_of(self.base, self.judged if judged is None else judged, self.mostly_left_out)
+        return _share_of(self.base, self.judged if judged is None else judged, self.left_out)
 
     @property
     def idle(self) -> int:
@@ -118,9 +123,10 @@ def communication_text(verdict: Verdict) -> str:
     return f"communication alone {busy_text(part)} of its busy time" if part >= COMMUNICATION_SHARE else ""
 
 
-def _share_of(base: str, judged: int, mostly_left_out: bool) -> str:
-    """`of the steps`; where less than half of that counts, `of the 1.85 ms of the steps that count`."""
-    return f"of the {duration(judged)} {base} that count" if mostly_left_out else base
+def _share_of(base: str, judged: int, left_out: tuple[tuple[str, int], ...]) -> str:
+    """`of the steps`; where a part of that does not count, `of the 1.85 ms of the steps that count`."""
+    rest = sum(time for _, time in left_out)
+    return f"of the {duration(judged)} {base} that count" if rest >= LEFT_OUT * (judged + rest) else base
 
 
 def _mostly(left_out: tuple[tuple[str, int], ...], judged: int) -> bool:
@@ -128,7 +134,10 @@ def _mostly(left_out: tuple[tuple[str, int], ...], judged: int) -> bool:
 
 
 def judge(
-    time: I64 | None, launch_delay: int | None, base: str = OF_RECORDING, lead_in: I64 | None = None
+    time: I64 | Sequence[int] | None,
+    launch_delay: int | None,
+    base: str = OF_RECORDING,
+    lead_in: I64 | Sequence[int] | None = None,
 ) -> Verdict:
     """The verdict on a trace or a part of it.
 
@@ -137,9 +146,11 @@ def judge(
     """
     if time is None:
         return Verdict("not known", None, None, "There are no device events here.", base=base)
-    values = dict(zip(COLUMNS, time.tolist(), strict=True))
-    busy = int(time[BUSY].sum())
-    lead = dict.fromkeys(COLUMNS, 0) if lead_in is None else dict(zip(COLUMNS, lead_in.tolist(), strict=True))
+    values = dict(zip(COLUMNS, map(int, time), strict=True))
+    busy = sum(values[part] for part in BUSY_PARTS)
+    lead = (
+        dict.fromkeys(COLUMNS, 0) if lead_in is None else dict(zip(COLUMNS, map(int, lead_in), strict=True))
+    )
     known = (IN_FLIGHT, *NOT_THE_PROGRAMS)  # of the lead-in, too
     out = [("lead-in", sum(lead.values()) - sum(lead[cause] for cause in known))]
     out += [(cause, values[cause] + lead[cause]) for cause in known]
@@ -170,13 +181,23 @@ def judge(
         word = next((name for part, name in _NAMES.items() if shares[part] >= PART_SHARE), "mixed")
     back_to_back = 2 * values["back to back"] >= parts[PARTS.index("queued")]
     first = _mostly(left_out, judged)
-    of = _share_of(base, judged, first)
+    of = _share_of(base, judged, left_out)
     reason = _reason(word, shares, causes, judged, launch_delay, of, back_to_back)
     if told := _not_counted(left_out, judged):
         most = _MOST.get(base, "Most of this")
         reason = f"{most} is not counted: {told}. {reason}" if first else f"{reason} Not counted: {told}."
     talked = values["communication"] / busy
     return Verdict(word, busy / judged, launch_delay, reason, talked, base, parts, causes, left_out)
+
+
+def of_earlier_work(verdict: Verdict, part: float) -> Verdict:
+    """The verdict where work of before the recording runs for this share (0 to 1) of the busy time."""
+    if not part:
+        return verdict
+    if part < PART_SHARE or not verdict.busy_share:
+        return replace(verdict, earlier_share=part)
+    said = f"Of its busy time {busy_text(part)} is work that was launched before the recording."
+    return replace(verdict, earlier_share=part, reason=f"{verdict.reason} {said}")
 
 
 def _reason(

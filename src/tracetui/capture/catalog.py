@@ -103,7 +103,7 @@ WORKLOADS: Mapping[str, Workload] = {
             "matmul_add",
             "torch.add(torch.matmul(x, w), b): the smallest trace worth reading",
             (
-                Option("batch", None, "a batch axis in front: 3-D tensors, so that bmm runs instead of mm"),
+                Option("batch", None, "adds a batch axis: 3-D tensors, so bmm runs instead of mm"),
                 Option("size", 64, "rows and columns of each matrix"),
             ),
         ),
@@ -112,26 +112,29 @@ WORKLOADS: Mapping[str, Workload] = {
             "nn.Linear with bias, forward",
             (
                 Option("batch", 1024, "rows of the input"),
-                Option("in_dim", 32, "features in"),
-                Option("out_dim", 64, "features out"),
+                Option("in_dim", 32, "input features"),
+                Option("out_dim", 64, "output features"),
             ),
         ),
         Workload(
             "mlp",
-            "a GeGLU MLP: gate, up and down projections around gelu and a product",
+            "a GeGLU MLP: gate, up and down projections around gelu and a multiply",
             (
                 Option("batch", 64, "sequences"),
                 Option("seq", 128, "tokens of each sequence"),
                 Option("dim", 768, "width of the input"),
                 Option("hidden", 3072, "width between the projections"),
                 Option(
-                    "kernel", "eager", "gelu and the product: torch's, or Liger's kernel", ("eager", "liger")
+                    "kernel",
+                    "eager",
+                    "gelu and multiply: PyTorch's kernels, or a Liger kernel",
+                    ("eager", "liger"),
                 ),
             ),
         ),
         Workload(
             "attention",
-            "causal attention, written out or by one of PyTorch's fused kernels",
+            "causal attention, written out or as one of PyTorch's fused kernels",
             (
                 Option(
                     "backend",
@@ -140,7 +143,7 @@ WORKLOADS: Mapping[str, Workload] = {
                     ("naive", "inplace", "sdpa", "flash", "efficient", "math", "cudnn"),
                 ),
                 Option("batch", 8, "sequences"),
-                Option("heads", 16, "heads"),
+                Option("heads", 16, "attention heads"),
                 Option("seq", 1024, "tokens of each sequence"),
                 Option("head_dim", 64, "width of a head"),
             ),
@@ -155,7 +158,7 @@ WORKLOADS: Mapping[str, Workload] = {
         ),
         Workload(
             "train",
-            "that transformer learning: forward, backward, AdamW",
+            "training that transformer: forward, backward, AdamW",
             (
                 Option(
                     "optimizer",

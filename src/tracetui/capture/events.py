@@ -22,6 +22,7 @@ class Phase(str, Enum):
     WARMING_UP = "warming up"  # step k of n
     RUNNING = "running"  # a script, before its first step
     PROFILING = "profiling"  # step k of n; detail: wait, warm-up or active
+    FINISHING = "finishing"  # a script whose steps are recorded, if it is to run to its end
     EXPORTING = "exporting"  # detail: the file
 
     @property
@@ -65,7 +66,8 @@ class Note:
 
     elapsed: float
     kind: str
-    """A stable word: "no_gpu", "no_kernels", "few_steps", "one_step"."""
+    """A stable word: "python", "no_gpu", "no_kernels", "few_steps", "one_step", "stopped", or
+    "script_failed"."""
     text: str
 
 

@@ -51,56 +51,64 @@ class CaptureOptions:
     script_args: tuple[str, ...] = ()
     """`sys.argv[1:]` of a script."""
     dtype: str = option(
-        "bf16", "of the tensors and weights", "dtype", choices=DTYPES, sentence="", targets=("workload",)
+        "bf16", "data type of tensors and weights", "dtype", choices=DTYPES, targets=("workload",)
     )
     compile: bool = option(
         False, "run it through torch.compile", "compile", names=("--compile/--no-compile",), targets=COMPILED
     )
-    mode: str = option("default", "of torch.compile", "mode", choices=MODES, targets=COMPILED)
+    mode: str = option("default", "mode of torch.compile", "mode", choices=MODES, targets=COMPILED)
     warmup: bool = option(
         True,
-        "run steps before the profiler starts; without: a cold trace",
+        "run steps before the profiler starts (off: a cold trace)",
         "warm-up",
-        sentence=f"Run {WARMUP_STEPS} steps before the profiler starts. Without: a cold trace.",
+        sentence=f"Run {WARMUP_STEPS} steps before the profiler starts; --no-warmup gives a cold trace.",
         names=("--warmup/--no-warmup",),
     )
-    wait: int = option(1, "steps that the started profiler skips", "wait", least=0)
+    wait: int = option(1, "steps the profiler skips at first", "wait", least=0)
     schedule_warmup: int = option(
-        1, "steps that it records and throws away", "throw away", "Steps it records and throws away.", least=0
+        1, "steps it then records and discards", "discard", "Steps it then records and discards.", least=0
     )
-    active: int = option(3, "steps that it records", "active", "Steps it records.", least=1)
+    active: int = option(3, "steps it then records", "active", "Steps it then records.", least=1)
     record_shapes: bool = option(False, "record the shapes of the inputs", "shapes")
-    profile_memory: bool = option(False, "record what is allocated and freed", "memory")
+    profile_memory: bool = option(False, "record allocations and frees", "memory")
     with_stack: bool = option(False, "record Python frames", "stacks")
-    with_flops: bool = option(False, "estimate the FLOPs of matrix products", "flops")
+    with_flops: bool = option(False, "estimate the FLOPs of matrix multiplications", "flops")
     device: str = option(
         "auto",
         "auto, cuda, cuda:N, cpu or xpu; ← → go through them",
         "device",
-        "cuda, cuda:N, cpu or xpu.",
+        "auto (a GPU if there is one), cuda, cuda:N, cpu or xpu.",
         choices=("auto", "cuda", "cpu", "xpu"),
         free=True,
     )
     """"auto" is the first GPU, else the CPU with a notice."""
-    seed: int = option(0, "for torch.manual_seed", "seed")
+    seed: int = option(0, "seed for torch.manual_seed", "seed")
     output: str = option(
         "traces",
-        "directory for the files",
+        "folder for the files",
         "output",
-        "Where the files go.",
+        "Folder for the files.",
         free=True,
         names=("--output", "-o"),
         metavar="DIR",
     )
     """The files go into a folder of it, named after the target. Made if its parent exists."""
+    run_to_end: bool = option(
+        False,
+        "let the script finish after its steps are recorded",
+        "run to end",
+        "Let a script.py finish; otherwise it is stopped as soon as its steps are recorded.",
+        targets=("script",),
+    )
     gzip: bool = option(False, "write .json.gz", "gzip")
-    force: bool = option(False, "overwrite a capture of that name. Else a number is added")
+    force: bool = option(False, "overwrite a capture of the same name; otherwise a number is added")
     averages_json: bool = option(False, "also write the table's rows as numbers")
     python: str | None = option(
         None,
-        "a Python with torch to run it in; empty: this one",
+        "a Python that has PyTorch; empty: found automatically",
         "python",
-        "A Python with torch, to run the capture in. Nothing else need be installed there.",
+        "Python to run the capture in; it needs PyTorch, and nothing of tracetui. Default: tracetui's own "
+        "if it has PyTorch, else that of VIRTUAL_ENV, of CONDA_PREFIX, or python3 or python on the PATH.",
         free=True,
         metavar="PATH",
         envvar="TRACETUI_PYTHON",
@@ -138,22 +146,24 @@ class CaptureOptions:
             flags = ", ".join("--" + name.replace("_", "-") for name in self.params)
             raise OptionError(f"{flags}: only the built-in workloads have this option")
         if self.kind == "script" and self.compile:
-            raise OptionError("--compile is for workloads and module:function: a script compiles by itself")
+            raise OptionError("--compile is not for scripts: a script calls torch.compile itself")
         if self.kind == "script" and not os.path.isfile(self.target):
             raise OptionError(f"no such script: {self.target}")
+        if self.run_to_end and self.kind != "script":
+            raise OptionError("--run-to-end is only for a script.py")
         if self.script_args and self.kind != "script":
             raise OptionError(f"{self.script_args[0]}: only a script.py takes arguments")
         for o in OPTIONS:
             value = getattr(self, o.name)
             if o.kind == "choice" and value not in o.choices:
-                raise OptionError(f"{o.flag} is one of {', '.join(o.choices)}, not {value!r}")
+                raise OptionError(f"{o.flag} must be one of {', '.join(o.choices)}; got {value!r}")
             if o.least is not None and value < o.least:
                 wrong = f"must be at least {o.least}" if o.least else "cannot be negative"
                 raise OptionError(f"{o.flag} {wrong}")
         if self.mode != "default" and not self.compile:
             raise OptionError(f"--mode {self.mode} needs --compile")
         if not re.fullmatch(r"auto|cpu|(cuda|xpu)(:\d+)?", self.device):
-            raise OptionError(f"--device is cuda, cuda:N, cpu or xpu, not {self.device!r}")
+            raise OptionError(f"--device must be cuda, cuda:N, cpu or xpu; got {self.device!r}")
 
     def _check_params(self) -> None:
         workload = WORKLOADS[self.target]
@@ -166,11 +176,11 @@ class CaptureOptions:
             if param.choices:
                 if value not in param.choices:
                     choices = ", ".join(param.choices)
-                    raise OptionError(f"{flag} of {self.target} is one of {choices}, not {value!r}")
+                    raise OptionError(f"{flag} of {self.target} must be one of {choices}; got {value!r}")
             elif value is None and param.default is None:
                 continue
             elif not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise OptionError(f"{flag} must be a number above 0, not {value!r}")
+                raise OptionError(f"{flag} must be a number above 0; got {value!r}")
         values = self.values()
         for whole, part in (("dim", "heads"), ("heads", "kv_heads")):
             a, b = values.get(whole), values.get(part)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import uuid
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 
 from tracetui.capture.marked import MARK, kill_marked
@@ -23,27 +21,6 @@ class StartError(Exception):
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.kind = kind
-
-
-def find_python(wanted: str | None) -> str:
-    """The Python for the child. Raises `StartError` if it is missing or has no torch."""
-    if wanted is None:
-        # Find the module without importing it: this process stays without torch.
-        if find_spec("torch") is None:
-            raise StartError(
-                "no_torch",
-                f"PyTorch is not installed. Install it: {sys.executable} -m pip install torch "
-                "(or name a Python that has it: --python PATH)",
-            )
-        return sys.executable
-    path = os.path.expanduser(wanted)
-    if os.path.isdir(path):  # an environment's folder stands for the Python in it
-        inside = Path(path, *(("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python")))
-        path = str(inside)
-    found = shutil.which(path)
-    if found is None:
-        raise StartError("no_python", f"--python: there is no program {wanted}")
-    return found
 
 
 class Child:

@@ -24,8 +24,9 @@ from tracetui.capture.events import (
     phase_times,
 )
 from tracetui.capture.files import Scratch, make_scratch, publish
+from tracetui.capture.interpreter import find_python
 from tracetui.capture.options import WARMUP_STEPS, CaptureOptions
-from tracetui.capture.process import Child, StartError, find_python
+from tracetui.capture.process import Child, StartError
 
 TAIL_LINES = 20
 """Number of last printed lines in a failure."""
@@ -166,7 +167,10 @@ class Capture:
 
     def _follow(self, scratch: Scratch) -> int:
         """Run the child to its end and pass on its events; returns its exit status."""
-        child = Child(find_python(self.options.python))
+        python, said = find_python(self.options.python)
+        if said:
+            self._emit(Note(self._now(), "python", _safe(said)))
+        child = Child(python)
         with self._news:
             self._child = child
             cancelled = self._cancelled

@@ -7,7 +7,7 @@ import queue
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -33,7 +33,18 @@ from tracetui.capture import (
     launched_rank,
     start,
 )
-from tracetui.cli.common import emit, fail
+from tracetui.cli.common import check_exists, did_you_mean, emit, fail, looks
+from tracetui.cli.completion import words_or_files
+from tracetui.safe_text import plain
+
+TITLES = {
+    "batch": "Batch size",
+    "seq": "Tokens per sequence",
+    "dim": "Width of the model",
+    "heads": "Attention heads",
+    "hidden": "Width inside the MLP",
+}
+"""What `--help` says of options that mean something slightly different to each workload."""
 
 
 def _flags(workload: Workload) -> str:
@@ -59,15 +70,17 @@ def workload_options() -> list[click.Parameter]:
     """A click option for each option of any workload; whether the workload has it is checked later."""
     owners: dict[str, list[str]] = {}
     choices: dict[str, list[str]] = {}
+    titles = dict(TITLES)
     for workload in WORKLOADS.values():
         for p in workload.params:
             owners.setdefault(p.name, []).append(workload.name)
             choices.setdefault(p.name, []).extend(p.choices)
+            titles.setdefault(p.name, p.help[:1].upper() + p.help[1:])
     return [
         click.Option(
             ["--" + name.replace("_", "-"), name],
             type=click.Choice(list(dict.fromkeys(choices[name]))) if choices[name] else int,
-            help=f"Of {', '.join(names)}.",
+            help=f"{titles[name]} ({', '.join(names)}).",
         )
         for name, names in owners.items()
     ]
@@ -75,10 +88,11 @@ def workload_options() -> list[click.Parameter]:
 
 def common_option(o: Option) -> click.Parameter:
     """The click option of an option that every capture has."""
+    text = click.Path() if o.metavar in ("PATH", "DIR") else str
     return click.Option(
         [*(o.names or [o.flag]), o.name],
         # None for a flag: click 8.2.0 inverts flags of type bool.
-        type={"choice": click.Choice(o.choices), "number": int, "text": str}.get(o.kind),
+        type={"choice": click.Choice(o.choices), "number": int, "text": text}.get(o.kind),
         is_flag=o.kind == "flag",
         default=o.default,
         show_default=o.default is not None and o.default is not False,
@@ -89,14 +103,27 @@ def common_option(o: Option) -> click.Parameter:
 
 
 @click.command(cls=CaptureCommand, params=[*workload_options(), *map(common_option, OPTIONS)])
-@click.argument("words", nargs=-1, metavar="TARGET [-- SCRIPT_ARGS]...")
-@click.option("--open/--no-open", "open_app", default=True, help="Open the app afterwards, on a terminal.")
-def capture_command(words: tuple[str, ...], open_app: bool, **given: Any) -> None:
+@click.argument(
+    "words",
+    nargs=-1,
+    metavar="TARGET [-- SCRIPT_ARGS]...",
+    shell_complete=lambda ctx, param, typed: words_or_files(WORKLOADS, typed),
+)
+@click.option("--open/--no-open", "open_app", default=True, help="Open the trace afterwards (on a terminal).")
+@looks
+def capture_command(
+    words: tuple[str, ...], open_app: bool, theme: str | None, ascii: bool, **given: Any
+) -> None:
     """Profile TARGET under torch.profiler, in a process of its own, and open the trace.
 
-    TARGET is a built-in workload (below), module:function, whose calls are the steps, or a script.py,
-    whose steps its optimizer's are; a script without one is a single step. The files are the trace
-    (.json), PyTorch's table (.txt) and what they were made with (.meta.json), in a folder of DIR.
+    TARGET is a built-in workload (below), module:function (each call is one step) or a script.py (each
+    optimizer.step() is one step; a script without an optimizer is a single step).
+
+    A script is stopped as soon as its steps are recorded; --run-to-end lets it finish, and then its exit
+    code is that of this command.
+
+    The files go into a folder of DIR: the trace (.json), PyTorch's table (.txt), and the versions and
+    options used (.meta.json). Without a terminal, a summary of the trace is printed.
 
     Under torchrun (torchrun --nproc-per-node 2 --no-python tracetui capture script.py) every rank captures
     itself, into files that end with its rank.
@@ -105,23 +132,27 @@ def capture_command(words: tuple[str, ...], open_app: bool, **given: Any) -> Non
     params = {name: value for name in names if (value := given.pop(name)) is not None}
     try:
         if not words:
-            raise OptionError(
-                f"what to capture? One of {', '.join(WORKLOADS)}, module:function or a script.py"
-            )
+            raise OptionError(f"name what to capture: {', '.join(WORKLOADS)}, module:function or a script.py")
+        if words[0].endswith(".py"):
+            check_exists(words[0], 2)
         options = CaptureOptions(target=words[0], params=params, script_args=words[1:], **given)
         result = _capture(options)
     except OptionError as error:
-        fail(str(error), 2)
+        unknown = words and words[0] not in WORKLOADS and ":" not in words[0]
+        fail(f"{error}{did_you_mean(words[0], WORKLOADS) if unknown else ''}", 2)
     rank = launched_rank()  # several ranks share one terminal: none may take it over
     app = open_app and rank is None and sys.stdout.isatty() and sys.stdin.isatty()
-    if not app and not rank:
-        emit(_safe_text(result.table.read_text(encoding="utf-8")))
-    for path in result.files:
-        click.echo(str(path), err=app)
-    if app:
-        from tracetui.cli.open import open_trace
+    from tracetui.cli.open import open_trace, print_summary
 
-        open_trace(str(result.trace))
+    if not app and not rank:
+        with suppress(SystemExit):  # the files are there, even if this cannot be read
+            print_summary(str(result.trace), ascii)
+        emit("\nFiles written (PyTorch's own table is the .txt):")
+    for path in result.files:
+        click.echo(plain(str(path)), err=app)
+    if app:
+        open_trace(str(result.trace), theme, ascii)
+    sys.exit(result.info.get("exit_status", 0))
 
 
 def _capture(options: CaptureOptions) -> CaptureResult:
@@ -134,7 +165,7 @@ def _capture(options: CaptureOptions) -> CaptureResult:
         except Stopped as stop:
             capture.cancel()
             capture.wait()
-            fail("the capture was canceled, no file was written", 128 + stop.signal)
+            fail("capture canceled; no file was written", 128 + stop.signal)
     if not isinstance(end, Done):
         _give_up(options, end)
     return end.result
@@ -142,7 +173,7 @@ def _capture(options: CaptureOptions) -> CaptureResult:
 
 def _give_up(options: CaptureOptions, end: Failed | Cancelled) -> NoReturn:
     if isinstance(end, Cancelled):
-        fail("the capture was canceled, no file was written")
+        fail("capture canceled; no file was written")
     if options.kind == "workload":  # the output of user code has been shown already
         for line in end.tail:
             click.echo("  " + line, err=True)
@@ -229,9 +260,3 @@ def _stop_signals() -> Iterator[None]:
     finally:
         for name, handler in before.items():
             signal.signal(getattr(signal, name), handler)
-
-
-def _safe_text(text: str) -> str:
-    from tracetui.safe_text import plain
-
-    return "\n".join(plain(line) for line in text.splitlines())

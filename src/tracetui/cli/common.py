@@ -1,4 +1,4 @@
-"""What the commands share: loading with progress, exit codes, output that cannot crash.
+"""What the commands share: loading with progress, exit codes, safe output.
 
 Exit codes: 1 for a file that cannot be read as a trace, 2 for wrong usage (click's own), 130 for Ctrl+C.
 """
@@ -11,8 +11,9 @@ import functools
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 import click
 
@@ -26,6 +27,9 @@ F = TypeVar("F", bound=Callable[..., object])
 UNREADABLE = 1
 INTERRUPTED = 130
 
+MOST_NAMES = 2000
+"""Names in a folder that are compared with a mistyped one."""
+
 LONGEST_MESSAGE = 1000
 """Characters of a message at most: it may quote a very long argument."""
 
@@ -37,6 +41,26 @@ def fail(message: str, code: int = UNREADABLE) -> NoReturn:
     with contextlib.suppress(OSError, ValueError):
         write(sys.stderr, f"tracetui: {plain(message, LONGEST_MESSAGE)}\n")
     sys.exit(code)
+
+
+def did_you_mean(typed: str, known: Iterable[str], shown: Callable[[str], str] = str) -> str:
+    """`; did you mean X?` with the known word closest to `typed`, written by `shown`; "" if none is close."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(typed[:100], list(known), 1)
+    return f"; did you mean {shown(near[0])}?" if near else ""
+
+
+def check_exists(path: str, code: int = UNREADABLE) -> None:
+    """Exit if there is no such file; the message has the closest name in its folder."""
+    if path == "-" or os.path.lexists(path):
+        return
+    folder, name = os.path.split(path)
+    near = ""
+    with contextlib.suppress(OSError, ValueError), os.scandir(folder or ".") as entries:
+        names = [entry.name for entry in islice(entries, MOST_NAMES)]
+        near = did_you_mean(name, names, functools.partial(os.path.join, folder))
+    fail(f"{path}: no such file or directory{near}", code)
 
 
 @contextlib.contextmanager
@@ -145,6 +169,7 @@ def progress_bar(label: str = "loading") -> Iterator[Callable[[int, int], bool |
 
 def load_or_exit(path: str) -> Trace:
     """Load a trace with a progress bar. Exit codes: 1 if the file cannot be read, 130 for Ctrl+C."""
+    check_exists(path)
     from tracetui.trace import load
 
     with errors_as_exits(), progress_bar() as progress:
@@ -152,11 +177,18 @@ def load_or_exit(path: str) -> Trace:
 
 
 trace_argument = click.argument("trace", metavar="TRACE", type=click.Path(path_type=str, allow_dash=True))
-"""The argument TRACE: a path, or "-" for standard input. The loader checks that it exists (exit code 1)."""
+"""The argument TRACE: a path, or "-" for standard input. `load_or_exit` checks that it exists."""
 
 
 def looks(command: F) -> F:
-    """The options of commands that open the viewer: `theme` and `ascii`."""
+    """The options of the viewer, `theme` and `ascii`. They may stand before the command, too."""
+
+    def here_or_before(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+        return value or (ctx.parent.params.get(param.name or "") if ctx.parent else None) or value
+
     themes = click.Choice(["dark", "light", "high-contrast", "colour-blind"])
-    command = click.option("--ascii", is_flag=True, help="Draw with ASCII characters only.")(command)
-    return click.option("--theme", type=themes, default=None, help="Colours of the viewer.")(command)
+    ascii_only = click.option(
+        "--ascii", is_flag=True, callback=here_or_before, help="Draw with ASCII characters only."
+    )
+    colors = click.option("--theme", type=themes, callback=here_or_before, help="Colors of the viewer.")
+    return colors(ascii_only(command))

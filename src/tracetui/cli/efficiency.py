@@ -11,14 +11,16 @@ from tracetui.cli.tables import formats, write
 
 @click.command("efficiency")
 @trace_argument
-@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows; 0 for all.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows; 0 prints all."
+)
 @scope_option
 @formats
 @command_errors
 def efficiency_command(trace: str, limit: int, scope: str) -> None:
     """Print achieved TFLOP/s and GB/s of operators and kernels, and their share of the device's peak.
 
-    The work comes from the recorded shapes (record_shapes=True), the time from the device events.
+    The work is computed from the recorded shapes (record_shapes=True), the time is that of the GPU events.
     """
     loaded = load_or_exit(trace)
     from tracetui.analysis.results import Results

@@ -4,35 +4,64 @@ from __future__ import annotations
 
 import errno
 import importlib
+import os
 import sys
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from tracetui import __version__
-from tracetui.cli.common import harmless_errors, looks, open_closed_streams, output_failed
+from tracetui.cli.common import did_you_mean, harmless_errors, looks, open_closed_streams, output_failed
 
 COMMANDS = {
     # command: (module, attribute, one line for --help)
     "open": ("tracetui.cli.open", "open_command", "Open a trace in the terminal viewer."),
     "demo": ("tracetui.cli.open", "demo_command", "Open a bundled sample trace."),
-    "capture": ("tracetui.cli.capture", "capture_command", "Profile a workload, then open what came out."),
+    "capture": (
+        "tracetui.cli.capture",
+        "capture_command",
+        "Profile a workload or your code.",
+    ),
+    "serve": ("tracetui.cli.serve", "serve_command", "Show a trace in a browser."),
     "table": ("tracetui.cli.tables", "table_command", "Print the averages table, as PyTorch does."),
-    "gaps": ("tracetui.cli.tables", "gaps_command", "Print the stretches in which a GPU stood idle."),
+    "gaps": ("tracetui.cli.tables", "gaps_command", "Print the gaps: when a GPU was idle, and why."),
     "summary": ("tracetui.cli.tables", "summary_command", "Print what is in a trace and where to look."),
-    "steps": ("tracetui.cli.tables", "steps_command", "Print one row per step of a trace."),
+    "steps": ("tracetui.cli.tables", "steps_command", "Print one row per step."),
     "findings": (
         "tracetui.cli.tables",
         "findings_command",
-        "Print what to notice in a trace, and what to try.",
+        "Print what to notice, and what to try.",
     ),
     "efficiency": (
         "tracetui.cli.efficiency",
         "efficiency_command",
-        "Print achieved TFLOP/s and GB/s, and their share of the peak.",
+        "Print achieved TFLOP/s and GB/s as a share of the peak.",
     ),
-    "check": ("tracetui.cli.check", "check_command", "Say what is wrong with a file; write a clean one."),
+    "check": ("tracetui.cli.check", "check_command", "Report what is wrong with a file; write a clean copy."),
+    "completion": (
+        "tracetui.cli.completion",
+        "completion_command",
+        "Print the script for Tab completion in bash, zsh or fish.",
+    ),
 }
+VIEWERS = ("open", "demo", "capture", "serve")
+"""The commands that open the viewer."""
+
+
+def is_path(word: str) -> bool:
+    """Whether a first word that is no command names a file or folder, which may be missing."""
+    return word == "-" or os.path.lexists(word) or "/" in word or word.endswith((".json", ".gz", ".zst"))
+
+
+def nearest(word: str) -> str:
+    """`; did you mean X?`: a command, `demo SAMPLE` or `capture WORKLOAD`."""
+    from tracetui.capture.catalog import WORKLOADS
+    from tracetui.session.samples import samples
+
+    meant = {w: f"capture {w}" for w in WORKLOADS} | {s: f"demo {s}" for s in samples()}
+    meant |= {command: command for command in COMMANDS}
+    return did_you_mean(word, meant, meant.__getitem__)
 
 
 class LazyGroup(click.Group):
@@ -55,8 +84,31 @@ class LazyGroup(click.Group):
                 raise
             output_failed(error)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command; `open` where a file stands in its place."""
+        word = args[0]
+        if word in COMMANDS:
+            return super().resolve_command(ctx, args)
+        if is_path(word):
+            return "open", self.get_command(ctx, "open"), args
+        if ctx.resilient_parsing:
+            return None, None, args
+        raise click.UsageError(f"no command or file {word!r}{nearest(word)}", ctx)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands and options; also traces, as a word that is no command is a file."""
+        from tracetui.cli.completion import file_item, traces_here
+
+        found = [CompletionItem(name, help=line) for name, (_, _, line) in COMMANDS.items()]
+        found = [item for item in found if item.value.startswith(incomplete)]
+        if incomplete and not incomplete.startswith("-"):
+            return found + traces_here(incomplete) if found else [file_item(incomplete)]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -72,7 +124,10 @@ class LazyGroup(click.Group):
 
 
 @click.group(
-    cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    subcommand_metavar="[COMMAND | TRACE | FOLDER] [ARGS]...",
 )
 @click.version_option(__version__, prog_name="tracetui")
 @looks
@@ -80,14 +135,16 @@ class LazyGroup(click.Group):
 def main(ctx: click.Context, theme: str | None, ascii: bool) -> None:
     """A terminal trace viewer for PyTorch, with live capture.
 
-    Without a command: open a recent trace, capture one, or look at a sample.
+    tracetui TRACE opens a trace, tracetui FOLDER lists the traces in a folder. Without arguments: open a
+    recent trace, capture one, or look at a sample.
     """
     if ctx.invoked_subcommand is None:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            raise click.UsageError("no command; without a terminal there is nothing to choose from", ctx)
+            raise click.UsageError("no command given (without a terminal there is no start screen)", ctx)
         from tracetui.cli.open import start
 
         start(theme, ascii)
-    elif theme is not None or ascii:
+    elif (theme is not None or ascii) and ctx.invoked_subcommand not in VIEWERS:
         option = "--ascii" if ascii else "--theme"
-        raise click.UsageError(f"{option} goes after open or demo, or stands without a command", ctx)
+        only = ", ".join(VIEWERS)
+        raise click.UsageError(f"{option} is only for the viewer ({only}), not {ctx.invoked_subcommand}", ctx)

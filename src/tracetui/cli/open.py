@@ -1,30 +1,36 @@
-"""`tracetui open` and `tracetui demo`: show a trace in the viewer, or its summary without a terminal."""
+"""`tracetui open` and `tracetui demo`: show a trace in the viewer, or its summary without a terminal.
+
+A folder has its traces listed.
+"""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import click
 
-from tracetui.cli.common import fail, looks
+from tracetui.cli.common import check_exists, command_errors, did_you_mean, emit, fail, looks
 
 if TYPE_CHECKING:
+    from tracetui.session.folder import Found
     from tracetui.tui.settings import Settings
 
 
 def check(path: str) -> None:
-    """Exit at once for what is cheap to check: a missing file, a directory, an empty file."""
+    """Exit at once for what is cheap to check: a missing file, an empty file."""
     from tracetui.safe_text import plain
 
     if path == "-":
         return
+    check_exists(path)
     shown = plain(path)
     try:
         if os.path.isdir(path):
-            fail(f"{shown}: is a directory, not a trace")
+            return
         if os.stat(path).st_size == 0 and os.path.isfile(path):
             fail(f"{shown}: is empty")
         with open(path, "rb"):
@@ -52,10 +58,13 @@ def open_trace(path: str, theme: str | None = None, ascii: bool = False) -> None
     `theme` and `ascii` override the user's settings.
     """
     check(path)
-    if not sys.stdout.isatty():
-        if ascii and isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(encoding="ascii")  # other characters get their ASCII fallback
-        print_summary(path)
+    if os.path.isdir(path):
+        _open_folder(path, theme, ascii)
+        return
+    from tracetui.session.state import served
+
+    if not sys.stdout.isatty() and not served():
+        print_summary(path, ascii)
         return
     if path == "-" and sys.stdin.isatty():
         fail("standard input is a terminal: pipe a trace into it, or name a file")
@@ -74,11 +83,40 @@ def open_trace(path: str, theme: str | None = None, ascii: bool = False) -> None
     _leave(app.return_code)
 
 
-def start(theme: str | None = None, ascii: bool = False) -> None:
-    """`tracetui` alone: a recent trace, a capture or a sample."""
+def _open_folder(folder: str, theme: str | None, ascii: bool) -> None:
+    """The start screen with the traces of a folder, or their list if standard output is no terminal."""
+    from tracetui.session.folder import traces_in
+
+    try:
+        found = traces_in(folder)
+    except OSError as error:
+        fail(f"{folder}: {(error.strerror or 'cannot be read').lower()}")
+    if not found:
+        fail(f"{folder}: no traces of torch.profiler in this folder (.json, .json.gz, .json.zst)")
+    if sys.stdout.isatty() and sys.stdin.isatty():
+        start(theme, ascii, folder)
+    else:
+        emit("\n".join(_listing(found)))
+
+
+def _listing(found: list[Found]) -> list[str]:
+    """One line per trace: size, age, path; then how to open one."""
+    import shlex
+
+    from tracetui.safe_text import plain
+    from tracetui.session.recent import ago
+    from tracetui.units import size
+
+    now = time.time()
+    lines = [f"{size(f.bytes):>8}  {ago(now - f.changed):>10}  {plain(str(f.path))}" for f in found]
+    return [*lines, "", f"To open one: tracetui {plain(shlex.quote(str(found[0].path)))}"]
+
+
+def start(theme: str | None = None, ascii: bool = False, folder: str = "") -> None:
+    """`tracetui` alone: a recent trace, a capture or a sample. With `folder`: the traces in it."""
     from tracetui.tui.app import TracetuiApp
 
-    app = TracetuiApp(settings=_settings(theme, ascii))
+    app = TracetuiApp(settings=_settings(theme, ascii), folder=os.path.join(folder, "") if folder else "")
     app.run()
     _leave(app.return_code)
 
@@ -100,45 +138,60 @@ def _keyboard_from_terminal() -> None:
     sys.__stdin__ = os.fdopen(0, "r", closefd=False)  # type: ignore[misc]
 
 
-def print_summary(path: str) -> None:
+def print_summary(path: str, ascii: bool = False) -> None:
     """What `tracetui summary` prints."""
     from tracetui.cli.tables import summary_command
 
+    if ascii and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="ascii")  # other characters get their ASCII fallback
     summary_command.main(args=[path], prog_name="tracetui summary", standalone_mode=False)
 
 
 @click.command("open")
 @click.argument("trace", type=click.Path(allow_dash=True))
 @looks
+@command_errors
 def open_command(trace: str, theme: str | None, ascii: bool) -> None:
     """Open TRACE (.json, .json.gz, .json.zst, or - for standard input) in the viewer.
 
-    Where standard output is no terminal, its summary is printed instead.
+    If TRACE is a folder, the traces in it are listed. If standard output is not a terminal, a summary of
+    the trace is printed instead. "tracetui TRACE" does the same.
     """
     open_trace(trace, theme, ascii)
 
 
+def _complete_sample(ctx: click.Context, param: click.Parameter, typed: str) -> list[str]:
+    from tracetui.session.samples import samples
+
+    return [name for name in samples() if name.startswith(typed)]
+
+
 @click.command("demo")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=_complete_sample)
 @click.option("--list", "listing", is_flag=True, help="List the bundled samples.")
 @looks
 def demo_command(name: str | None, listing: bool, theme: str | None, ascii: bool) -> None:
-    """Open a bundled sample trace."""
-    from tracetui.session.samples import samples
+    """Open a bundled sample trace: train, or the one whose name is or contains NAME."""
+    from tracetui.session.samples import ABOUT, samples
 
     found = samples()
     if not found:
-        fail("no samples are bundled with this installation")
+        fail("this installation has no samples")
     if listing:
+        from tracetui.session.samples import ABOUT
         from tracetui.units import size
 
         width = max(map(len, found)) + 2
-        for key, path in found.items():
-            click.echo(f"{key:<{width}} {size(path.stat().st_size):>8}")
+        emit(
+            "\n".join(
+                f"{key:<{width}} {size(path.stat().st_size):>8}  {ABOUT.get(key, '')}".rstrip()
+                for key, path in found.items()
+            )
+        )
         return
     if name is None:
         name = next((n for n in found if "train" in n), next(iter(found)))
     near = [n for n in found if n == name] or [n for n in found if name in n]
     if not near:
-        fail(f"no sample is called {name!r}: see tracetui demo --list")
+        fail(f"no sample {name[:60]!r}{did_you_mean(name, found)} (tracetui demo --list names all)")
     open_trace(str(found[near[0]]), theme, ascii)

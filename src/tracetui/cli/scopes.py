@@ -21,7 +21,7 @@ def parse_duration(text: str) -> int:
             return int(time)
     except ValueError:
         pass
-    raise ValueError(f"{text[:40]!r} is no time such as 5us, 1.5ms or 2s")
+    raise ValueError(f"expected a time, for example 5us, 1.5ms or 2s; got {text[:40]!r}")
 
 
 def duration_callback(ctx: click.Context, param: click.Parameter, value: str) -> int:
@@ -46,7 +46,7 @@ def _limit(value: str, ctx: click.Context, param: click.Parameter) -> tuple[str,
     except ValueError:
         least = -1.0
     if not found or not 0 <= least <= 1:
-        text = f"{value[:40]!r} is no limit such as busy=0.8 (a share from 0 to 1, or 80%)"
+        text = f"expected METRIC=SHARE, for example busy=0.8 or busy=80%; got {value[:40]!r}"
         raise click.BadParameter(text, ctx, param)
     return metric.strip().lower(), least
 
@@ -56,7 +56,7 @@ scope_option = click.option(
     metavar="SCOPE",
     default="whole",
     show_default=True,
-    help="whole, step:N, or range:FROM..TO (times from the trace's start, e.g. range:10us..2ms).",
+    help="Part of the trace: whole, step:N, or range:FROM..TO (times from its start, e.g. range:10us..2ms).",
 )
 
 
@@ -75,4 +75,5 @@ def parse_scope(trace: Trace, text: str, annotation: str | None = None) -> Scope
             return range_scope(parse_duration(low), parse_duration(high))
     except (LookupError, ValueError) as error:
         raise click.BadParameter(str(error.args[0]), param_hint="--scope") from None
-    raise click.BadParameter(f"{text[:60]!r} is none of whole, step:N, range:FROM..TO", param_hint="--scope")
+    expected = "expected whole, step:N or range:FROM..TO"
+    raise click.BadParameter(f"{expected}; got {text[:60]!r}", param_hint="--scope")

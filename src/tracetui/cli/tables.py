@@ -10,6 +10,7 @@ import click
 
 from tracetui.cli.common import command_errors, emit, load_or_exit, trace_argument
 from tracetui.cli.scopes import duration_callback, limits_callback, parse_scope, scope_option
+from tracetui.units import plural
 
 if TYPE_CHECKING:
     from tracetui.tables.lines import Line
@@ -46,7 +47,7 @@ def formats(function: Callable[..., None]) -> Callable[..., None]:
 
     def choose(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         if value and ctx.meta.setdefault("form", param.name) != param.name:
-            raise click.UsageError("--json and --markdown exclude each other", ctx)
+            raise click.UsageError("use either --json or --markdown, not both", ctx)
 
     function = click.option(
         "--markdown",
@@ -87,25 +88,29 @@ def _column(ctx: click.Context, param: click.Parameter, value: str | None) -> st
         return None
     name = ALIASES.get(value.lower(), value.lower()).replace("device", "cuda").replace("xpu", "cuda")
     if name not in SORT_CHOICES:
-        raise click.BadParameter(f"{value!r} is none of {', '.join(SORT_CHOICES)}", ctx, param)
+        raise click.BadParameter(f"expected one of {', '.join(SORT_CHOICES)}; got {value!r}", ctx, param)
     return name
 
 
 @click.command("table")
 @trace_argument
 @click.option("--sort", metavar="COLUMN", callback=_column, help=f"One of {', '.join(SORT_CHOICES)}.")
-@click.option("--limit", type=click.IntRange(min=0), default=0, help="At most so many rows; 0 for all.")
+@click.option("--limit", type=click.IntRange(min=0), default=0, help="Rows to print; 0 prints all.")
 @scope_option
 @click.option(
     "--group",
     type=click.Choice(GROUP_CHOICES),
     default="name",
     show_default=True,
-    help="Group rows also by input shape, by the annotation above or by module; or kernels alone, or with "
-    "their op.",
+    help="One row per name; or per name and input shapes, enclosing annotation or module; or per kernel, or "
+    "kernel and op.",
 )
-@click.option("--python-functions", is_flag=True, help="Count Python functions too, as PyTorch 2.13 does.")
-@click.option("--name-width", type=click.IntRange(min=8), help="Widest name column; PyTorch's default is 55.")
+@click.option("--python-functions", is_flag=True, help="Include Python functions, as PyTorch 2.13 does.")
+@click.option(
+    "--name-width",
+    type=click.IntRange(min=8),
+    help="Widest name column; PyTorch's default is 55.",
+)
 @formats
 @command_errors
 def table_command(
@@ -117,12 +122,13 @@ def table_command(
     python_functions: bool,
     name_width: int | None,
 ) -> None:
-    """Print the averages: the rows and numbers of PyTorch's key_averages().table(), from the file alone.
+    """Print the averages table: the rows and numbers of PyTorch's key_averages().table().
 
-    As text it has PyTorch's own layout. Sorted by device time without --sort (by CPU time where there is
-    none).
-    PyTorch before 2.15 can count kernels on rows of the profiler's overhead, such as "Activity Buffer
-    Request", that are not theirs; this does not.
+    The text has PyTorch's layout. Rows are sorted by device time, or by CPU time if no device was recorded,
+    unless --sort says otherwise.
+
+    PyTorch before 2.15 can count unrelated kernels on rows of the profiler's own overhead, such as "Activity
+    Buffer Request"; tracetui does not.
     """
     loaded = load_or_exit(trace)
     from tracetui.analysis.pytorch_times import pytorch_times
@@ -151,7 +157,7 @@ def table_command(
     if chosen_format() == "text" and group in UNGROUPED and not any(table.groups):
         click.echo(UNGROUPED[group], err=True)
     if chosen_format() == "text" and table.left_out:
-        click.echo(f"{table.left_out:,} slices with impossible times are left out", err=True)
+        click.echo(f"left out: {plural(table.left_out, 'slice')} with impossible times", err=True)
 
 
 @click.command("gaps")
@@ -162,18 +168,18 @@ def table_command(
     metavar="TIME",
     callback=duration_callback,
     default="0us",
-    help="Only gaps of at least this, e.g. 5us.",
+    help="Only gaps of at least this length, e.g. 5us.",
 )
 @click.option(
-    "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Gaps to list as text."
+    "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Gaps to print as text."
 )
 @scope_option
 @formats
 @command_errors
 def gaps_command(trace: str, minimum: int, limit: int, scope: str) -> None:
-    """Print the stretches in which a GPU ran nothing on any stream, and why.
+    """Print the gaps: when a GPU ran nothing on any stream, and why.
 
-    Totals are over all gaps, whatever the minimum. --json lists every gap, in order of time.
+    Totals count every gap, whatever --min says. --json lists every gap in time order.
     """
     loaded = load_or_exit(trace)
     from tracetui.analysis.results import Results
@@ -189,17 +195,15 @@ def gaps_command(trace: str, minimum: int, limit: int, scope: str) -> None:
 
 @click.command("steps")
 @trace_argument
-@click.option("--annotation", metavar="NAME", help="Take the calls of this annotation as steps.")
-@click.option(
-    "--limit", type=click.IntRange(min=0), default=0, help="At most so many steps as text; 0 for all."
-)
+@click.option("--annotation", metavar="NAME", help="Treat each call of this annotation as a step.")
+@click.option("--limit", type=click.IntRange(min=0), default=0, help="Steps to print as text; 0 prints all.")
 @scope_option
 @formats
 @command_errors
 def steps_command(trace: str, annotation: str | None, limit: int, scope: str) -> None:
-    """Print one row per step: what it took, launched, and left idle.
+    """Print one row per step: how long it took, what it launched, and how long the GPU was idle.
 
-    The device work of a step is what was launched in it, even where it runs after the step's end on the CPU.
+    GPU work belongs to the step that launched it, even if it runs after that step has ended on the CPU.
     """
     loaded = load_or_exit(trace)
     from tracetui.analysis.steps import summarize_steps
@@ -223,7 +227,8 @@ def steps_command(trace: str, annotation: str | None, limit: int, scope: str) ->
     metavar="METRIC=SHARE",
     callback=limits_callback,
     multiple=True,
-    help="Exit with code 3 where a metric is lower: busy=0.8, step-busy, device-busy, overlap. Repeatable.",
+    help="Exit with code 3 if a metric is below this share: busy, step-busy, device-busy or overlap, "
+    "e.g. busy=0.8. Repeatable.",
 )
 @scope_option
 @formats
@@ -241,7 +246,9 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
 
     for name, _ in limits:
         if name not in METRICS:
-            raise click.BadParameter(f"{name!r} is none of {', '.join(METRICS)}", param_hint="--fail-under")
+            raise click.BadParameter(
+                f"expected one of {', '.join(METRICS)}; got {name!r}", param_hint="--fail-under"
+            )
     loaded = load_or_exit(trace)
     from tracetui.analysis.results import Results
 
@@ -257,7 +264,7 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
         if value is None or value < least:
             failed = True
             shown = "is not known" if value is None else f"is {value:.3f}"
-            click.echo(f"tracetui: {name} {shown}, under {least:g}", err=True)
+            click.echo(f"tracetui: {name} {shown}, below {least:g}", err=True)
     if failed:
         sys.exit(FAILED_LIMIT)
 
@@ -268,7 +275,7 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
 @formats
 @command_errors
 def findings_command(trace: str, scope: str) -> None:
-    """Print what to notice in a trace, why it matters, what to try, and the events that show it."""
+    """Print the findings: what to notice, why it matters, what to try, and the events that show it."""
     loaded = load_or_exit(trace)
     from tracetui.analysis.results import Results
     from tracetui.report.findings import findings_lines, findings_markdown

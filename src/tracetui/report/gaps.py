@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSE_TEXT, CAUSES, Causes, CauseTotal, cause_totals, lead_in_cause
-from tracetui.analysis.gaps import DeviceGaps
+from tracetui.analysis.activity import activity_text
+from tracetui.analysis.causes import CAUSES, Causes, CauseTotal, cause_totals, cause_words, lead_in_cause
+from tracetui.analysis.cpu_time import LONGEST_LATENCY_NS
+from tracetui.analysis.gaps import DeviceGaps, without_work_text
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import NEVER, launch_times
 from tracetui.cells import wrap
+from tracetui.report.facts import Fact
 from tracetui.safe_text import plain
 from tracetui.tables import markdown
 from tracetui.tables.gaps import JSON, TEXT, gap_columns, gaps_text
@@ -24,13 +28,12 @@ from tracetui.tables.steps import causes_json
 from tracetui.tables.writers import markdown_table, records
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
-from tracetui.units import duration, plural, share
+from tracetui.units import duration, exact, instant, plural, share
 
 NUMBERS_WIDE = 29
 """Cells of a line about a cause, less its words and its bar."""
 NARROWEST = 20
 """With less room, causes are not told in words."""
-NO_DEVICE = "The trace has no device events."
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,10 @@ class GapReport:
 
     gaps: DeviceGaps
     totals: list[CauseTotal]
+    words: Mapping[str, str]
+    """`CAUSE_TEXT` of its gaps."""
     lead_in: Causes | None
+    lead_in_words: Mapping[str, str]
     in_flight: bool
     """Whether its first event was launched before the recording."""
     name: str
@@ -70,7 +76,11 @@ def gap_report(results: Results) -> list[GapReport]:
         in_flight = bool((launch_times(results.trace, first_event) == NEVER).any())
         name = device_name(results.trace, gaps.device)
         rank = results.trace.rank_of(gaps.device)
-        reports.append(GapReport(gaps, cause_totals(causes), lead_in, in_flight, name, first, rank))
+        words, lead_in_words = (
+            cause_words(results.trace, of) if of is not None else {} for of in (causes, lead_in)
+        )
+        totals = cause_totals(causes)
+        reports.append(GapReport(gaps, totals, words, lead_in, lead_in_words, in_flight, name, first, rank))
         first += len(gaps)
     return reports
 
@@ -130,7 +140,7 @@ def lead_in_line(report: GapReport) -> str | None:
     if report.lead_in is None:
         return None
     (cause, _), *others = report.lead_in.parts(0)
-    text = "launched before the recording" if report.in_flight else CAUSE_TEXT[cause]
+    text = "launched before the recording" if report.in_flight else report.lead_in_words[cause]
     why = text if cause in text.split(", ") else f"{cause}: {text}"
     if others:
         why = ", ".join(f"{name} {duration(time)}" for name, time in report.lead_in.parts(0)[:2])
@@ -147,12 +157,12 @@ def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) 
         lines += [[(part, "title")] for part in wrap(headline(report), width)]
         if (lead_in := lead_in_line(report)) is not None:
             lines += [[(f"  {part}", "dim")] for part in wrap(lead_in, width - 2)]
-        lines += [[], [("Idle by cause", "head")], *cause_lines(report.totals, report.gaps.idle, width)]
+        lines += [[], [("Idle by cause", "head")], *cause_lines(report, width)]
         rows, more = report.longest(minimum, limit)
         lines += [[], [(title, "head")], *gaps_text(table, rows, width)]
         if more:
             lines.append([(f"  and {plural(more, 'more gap')} (--limit 0 lists all)", "dim")])
-    return lines or [[(NO_DEVICE, "")]]
+    return lines or [[(part, "")] for part in wrap(without_work_text(results.trace), width)]
 
 
 def gaps_markdown(results: Results, minimum: int = 0, limit: int = 20) -> str:
@@ -162,9 +172,9 @@ def gaps_markdown(results: Results, minimum: int = 0, limit: int = 20) -> str:
     for report in gap_report(results):
         lead_in = lead_in_line(report)
         text += markdown.heading(headline(report)) + (f"\n{markdown.cell(lead_in)}\n" if lead_in else "")
-        text += "\n" + causes_markdown(report.totals, report.gaps.idle)
+        text += "\n" + causes_markdown(report)
         text += "\n" + markdown_table(shown, report.longest(minimum, limit)[0]) + "\n"
-    return text or f"{NO_DEVICE}\n"
+    return text or f"{markdown.cell(without_work_text(results.trace))}\n"
 
 
 def cause_text(results: Results, gap: int) -> str:
@@ -172,25 +182,70 @@ def cause_text(results: Results, gap: int) -> str:
     tenth of it on."""
     causes = results.causes()
     (cause, _), *others = causes.parts(gap)
-    text = CAUSE_TEXT[cause]
+    text = cause_words(results.trace, causes, slice(gap, gap + 1))[cause]
     waited_for = int(causes.waited_for[gap])
     if cause == "queued":
         text = "queued; nothing recorded ran on this device"
     if cause == "queued" and waited_for >= 0:
-        text = f"queued until {short_of(results.trace, waited_for)} was done"
+        text = _waited(results.trace, waited_for, int(causes.event[gap]))
     in_flight = launch_times(results.trace, causes.event[gap : gap + 1])[0] == NEVER
     text = "launched before the recording" if cause == "unlinked" and in_flight else text
     return f"{cause}: {text}" + "".join(f"; {other} {duration(time)}" for other, time in others)
 
 
+def _waited(trace: Trace, waited_for: int, event: int) -> str:
+    name = short_of(trace, waited_for)
+    after = int(trace.start[event] - trace.start[waited_for] - trace.duration[waited_for])
+    if after > LONGEST_LATENCY_NS:
+        return f"queued; it had to wait for {name}, which was done {duration(after)} before"
+    return f"queued until {name} was done"
+
+
+def gap_facts(results: Results, gap: int) -> list[Fact]:
+    """Why a gap is there, in full: its pieces by cause, what the CPU was in, what the device waited for, and
+    the events around it. `gap`: index in `Results.gaps`."""
+    trace, gaps, causes = results.trace, results.gaps(), results.causes()
+    start, length, step = int(gaps.start[gap]), int(gaps.duration[gap]), int(causes.step[gap])
+    facts = [
+        Fact("idle", f"GPU {int(gaps.device[gap])} ran nothing for {exact(length)}, from {instant(start)}")
+    ]
+    row, words = causes.pieces[gap], cause_words(trace, causes)
+    order = [at for at in np.argsort(-row, kind="stable").tolist() if row[at]]
+    wide = max((len(CAUSES[at]) for at in order), default=0)
+    for n, at in enumerate(order):
+        time, part = exact(int(row[at])), share(int(row[at]) / length)
+        text = f"{CAUSES[at]:<{wide}}  {time:>12}  {part:>5}   {words[CAUSES[at]]}"
+        facts.append(Fact("" if n else "by cause", text))
+    activity = activity_text(trace, causes, results.small_ops(), gap)
+    if activity != "-":
+        facts.append(Fact("the CPU in", activity, int(causes.activity[gap])))
+
+    def event(label: str, i: int) -> list[Fact]:
+        return [Fact(label, short_of(trace, i), i)] if i >= 0 else []
+
+    facts += event("waited for", int(causes.waited_for[gap]))
+    facts += event("launched by", int(causes.launch[gap])) + event("in the op", int(causes.op[gap]))
+    facts += event("in step", int(results.step_table().event[step]) if step >= 0 else -1)
+    facts += event("before it", int(gaps.before[gap])) + event("ended by", int(gaps.after[gap]))
+    return facts
+
+
+def cpu_doing(results: Results, gap: int) -> str | None:
+    """What the launching thread did in a gap, `CPU in aten::add`; None where its cause says that already, or
+    where nothing is known."""
+    activity = activity_text(results.trace, results.causes(), results.small_ops(), gap)
+    return None if activity in ("-", "outside ops") else f"CPU in {activity}"
+
+
 # Idle time by cause
 
 
-def cause_lines(totals: list[CauseTotal], idle: int, width: int) -> list[Line]:
+def cause_lines(report: GapReport, width: int) -> list[Line]:
     """Idle time by cause, with bars. The last column takes the remaining width, and as many lines as it
     needs."""
+    totals, idle = report.totals, report.gaps.idle
     words = max((len(t.cause) for t in totals), default=0)
-    words += max((len(CAUSE_TEXT[t.cause]) for t in totals), default=0)
+    words += max((len(report.words[t.cause]) for t in totals), default=0)
     wide = max(4, min(20, max(8, width - 72), width - words - NUMBERS_WIDE))
     rows: list[list[str | Span]] = [
         [
@@ -206,16 +261,17 @@ def cause_lines(totals: list[CauseTotal], idle: int, width: int) -> list[Line]:
     told: list[Line] = []
     for line, total in zip(lines, totals, strict=True):
         used = sum(len(text) for text, _ in line) + 2
-        first, *more = wrap(CAUSE_TEXT[total.cause], width - used) if width - used >= NARROWEST else [""]
+        first, *more = wrap(report.words[total.cause], width - used) if width - used >= NARROWEST else [""]
         told += [[*line, (f"  {first}", "dim")], *([(" " * used + part, "dim")] for part in more)]
     return told
 
 
-def causes_markdown(totals: list[CauseTotal], idle: int) -> str:
+def causes_markdown(report: GapReport) -> str:
     """Idle time by cause as a Markdown table."""
+    totals, idle = report.totals, report.gaps.idle
     parts = [share(t.duration / idle) if idle else "" for t in totals]
     rows = [
-        [t.cause, duration(t.duration), part, f"{t.gaps:,}", CAUSE_TEXT[t.cause]]
+        [t.cause, duration(t.duration), part, f"{t.gaps:,}", report.words[t.cause]]
         for t, part in zip(totals, parts, strict=True)
     ]
     return markdown.table(["Cause", "Idle", "Share", "Gaps", ""], rows, "<>>><")

@@ -9,6 +9,7 @@ from itertools import islice
 import numpy as np
 
 from tracetui.analysis.averages import Averages
+from tracetui.analysis.causes import cause_words
 from tracetui.analysis.findings import Finding
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.results import Results
@@ -93,7 +94,8 @@ def overviews(results: Results) -> Iterator[Overview]:
 def _time(results: Results) -> Block:
     verdict, whole = results.verdict(), results.is_whole
     steps = len(results.steps().rows) if whole and verdict.base == "of the steps" else 0
-    parts, each = time_parts(verdict), max(1, steps)
+    words = cause_words(results.trace, results.causes())
+    parts, each = time_parts(verdict, words), max(1, steps)
     total = verdict.cpu.span if verdict.cpu is not None else verdict.judged
     entries = tuple(
         Entry(
@@ -219,16 +221,15 @@ def _kernels(results: Results) -> Block:
 
 
 def _with_peaks(results: Results, kernels: Block) -> Block:
-    """With the share of the device's peak that each kernel reaches, where that is known."""
+    """With the share that each kernel reaches of the device's peak, of FLOP/s or of bandwidth: whichever is
+    larger, where that is known."""
     reached = {row.name: row for row in results.efficiency().kernels}
     trace, entries = results.trace, []
     for entry in kernels.entries:
         row = reached.get(trace.name_of(entry.target.event)) if entry.target.event is not None else None
-        parts = (
-            [(row.compute_share, "peak FLOP/s"), (row.memory_share, "bandwidth")] if row is not None else []
-        )
-        known = [(part, what) for part, what in parts if part is not None and part <= 1]
-        text = f"{entry.text}  {share(max(known)[0])} of {max(known)[1]}" if known else entry.text
+        shares = (row.compute_share, row.memory_share) if row is not None else ()
+        known = [part for part in shares if part is not None and part <= 1]
+        text = f"{entry.text}  {share(max(known))} peak" if known else entry.text
         entries.append(replace(entry, text=text))
     return replace(kernels, entries=tuple(entries))
 

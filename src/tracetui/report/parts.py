@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,7 +61,8 @@ class TimePart:
     @property
     def brief(self) -> str:
         """The same in fewer words."""
-        return BRIEF.get(self.what, self.text) if self.share is not None else self.text
+        usual = self.text == {**BUSY_TEXT, **CAUSE_TEXT}.get(self.what)
+        return BRIEF[self.what] if usual else self.text
 
     @property
     def idle(self) -> bool:
@@ -68,9 +70,10 @@ class TimePart:
         return self.what in CAUSES
 
 
-def time_parts(verdict: Verdict) -> tuple[TimePart, ...]:
+def time_parts(verdict: Verdict, words: Mapping[str, str] = CAUSE_TEXT) -> tuple[TimePart, ...]:
     """What the device did, then why it did nothing, the longest first, then what does not count. The shares
-    add up to 1. Without device events, what the CPU did; () where nothing is known."""
+    add up to 1. Without device events, what the CPU did; () where nothing is known. `words`: of each cause.
+    """
     if (cpu := verdict.cpu) is not None:
         times = (cpu.ops, cpu.data_loading, cpu.exposed_communication, cpu.outside)
         told = zip(CPU_TEXT.items(), times, strict=True)
@@ -78,7 +81,7 @@ def time_parts(verdict: Verdict) -> tuple[TimePart, ...]:
     busy = zip(PARTS, verdict.parts, strict=False)
     idle = sorted(zip(CAUSES, verdict.causes, strict=False), key=lambda one: -one[1])
     found = [(part, time, BUSY_TEXT[part]) for part, time in busy if part in BUSY_PARTS and time]
-    found += [(cause, time, CAUSE_TEXT[cause]) for cause, time in idle if time]
+    found += [(cause, time, words[cause]) for cause, time in idle if time]
     parts = [TimePart(what, time, time / verdict.judged, text) for what, time, text in found]
     return (*parts, *(TimePart(what, time, None, "not counted") for what, time in verdict.left_out if parts))
 
@@ -102,7 +105,7 @@ class Target:
 def evidence(results: Results, what: str) -> Target:
     """The best example of a part of the time, by `TimePart.what`."""
     if what in CAUSES and (gap := _longest_gap(results, what)) is not None:
-        return Target("gaps", gap=gap, said=f"the gap with the most {what}")
+        return Target("gaps", gap=gap, said="the longest such gap")
     if what in (*BUSY_PARTS, "ops", "outside ops"):
         return _longest_event(results, what)
     if what in ("lead-in", IN_FLIGHT, "initialisation"):
@@ -114,11 +117,15 @@ def evidence(results: Results, what: str) -> Target:
 
 
 def _longest_gap(results: Results, cause: str) -> int | None:
-    """The gap of the whole trace, of those that begin in the scope, with the most time of a cause."""
+    """The gap of the whole trace, of those that begin in the scope, with the most time of a cause: one that
+    has it as its main cause, if any does."""
     whole = results.whole
-    gaps, pieces = whole.gaps(), whole.causes().pieces[:, AT[cause]]
+    gaps, causes = whole.gaps(), whole.causes()
+    pieces = causes.pieces[:, AT[cause]]
     low, high = results.judged_range()
-    here = np.flatnonzero((gaps.start >= low) & (gaps.start < high) & (pieces > 0))
+    within = (gaps.start >= low) & (gaps.start < high) & (pieces > 0)
+    mainly = within & (causes.cause == AT[cause])
+    here = np.flatnonzero(mainly if mainly.any() else within)
     return int(here[np.argmax(pieces[here])]) if len(here) else None
 
 

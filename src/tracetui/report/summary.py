@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from tracetui.analysis.averages import Averages
-from tracetui.analysis.causes import CauseTotal, cause_totals
+from tracetui.analysis.causes import CauseTotal, cause_totals, cause_words
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.launches import ShortKernels, short_kernels
 from tracetui.analysis.results import Results
@@ -141,6 +141,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
             {"kind": n.kind, "level": n.level, "count": n.count, "text": n.text} for n in trace.notices
         ],
         **verdict_json(summary.results.verdict()),
+        "earlier_share": json_share(summary.results.earlier_share()),
         "idle_by_cause": causes_json(summary.idle_by_cause),
         "device_list": [
             {
@@ -213,7 +214,7 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
         if (lead_in := lead_in_line(report)) is not None:
             lines += [[(f"  {part}", "dim")] for part in wrap(lead_in, width - 2)]
         if len(summary.gaps) > 1:
-            lines += cause_lines(report.totals, report.gaps.idle, width)
+            lines += cause_lines(report, width)
     if findings := results.findings():
         lines += [[], [("Findings", "head")], *finding_titles(findings, width, FINDINGS_SHOWN)]
     if summary.steps.rows:
@@ -242,8 +243,9 @@ def _time(summary: Summary) -> tuple[str, tuple[TimePart, ...]]:
     verdict = summary.results.verdict()
     together = f" on {plural(len(summary.gaps), 'device')} together" if len(summary.gaps) > 1 else ""
     counts = " that count" if verdict.left_out else ""
+    words = cause_words(summary.results.trace, summary.results.causes())
     title = f"Where the time goes: {duration(verdict.judged)} {verdict.base}{counts}{together}"
-    return title, time_parts(verdict) if verdict.cpu is None else ()
+    return title, time_parts(verdict, words) if verdict.cpu is None else ()
 
 
 def _time_lines(summary: Summary, width: int) -> list[Line]:
@@ -318,7 +320,7 @@ def summary_markdown(summary: Summary) -> str:
         lead_in = lead_in_line(report)
         text += "\n" + markdown.heading(headline(report), 3)
         text += f"\n{markdown.cell(lead_in)}\n" if lead_in else ""
-        text += "\n" + causes_markdown(report.totals, report.gaps.idle)
+        text += "\n" + causes_markdown(report)
     if summary.steps.rows:
         text += "\n" + markdown.heading("Steps", 3) + "\n" + steps_markdown(summary.steps, STEPS_SHOWN)
     table = summary.table

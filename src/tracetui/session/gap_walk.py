@@ -6,10 +6,11 @@ import numpy as np
 
 from tracetui.analysis.gap_list import GapList
 from tracetui.analysis.results import Results
-from tracetui.report.gaps import cause_text
+from tracetui.report.gaps import cause_text, cpu_doing
 from tracetui.session.walk import Walk
+from tracetui.tables.names import short_of
 from tracetui.trace.model import I64
-from tracetui.units import exact
+from tracetui.units import duration, exact
 
 FEW = 20_000
 """Causes of up to this many gaps are found within a frame or two; of more, in the background."""
@@ -51,14 +52,20 @@ class GapWalk:
         self._walk = walk
         self.minimum = minimum
         self.by_size = True
-        self.at: int | None = None
-        """Index of the highlighted gap in `Results.gaps`."""
+        self._shown: dict[tuple[int, int, int], int] = {}
+        """Indices in `Results.gaps` of the gaps that were highlighted, as the scene names them."""
         self._orders: dict[int, I64] = {}
         """`gap_order` of each recording."""
 
     @property
     def _results(self) -> Results:
         return self._walk.recording.results
+
+    @property
+    def at(self) -> int | None:
+        """Index of the highlighted gap in `Results.gaps` of its recording."""
+        marked = self._walk.scene.gap
+        return None if marked is None else self._shown.get(marked)
 
     def toggle_order(self) -> None:
         """Switch between longest first and by time."""
@@ -88,18 +95,37 @@ class GapWalk:
 
     def show(self, gap: int, of: int | None = None) -> str:
         """Highlight a gap of a recording (None: the active one), bring it into view and select the event that
-        ended it. Returns its length and, if known or quickly found, its cause."""
+        ended it. Returns its length, as a message; `told` has the rest."""
         of = self._walk.active if of is None else of
         gaps = self._walk.recordings[of].results.gaps()
-        self.at = gap
+        self._shown[of, int(gaps.device[gap]), int(gaps.index[gap])] = gap
         self._walk.select(int(gaps.after[gap]), of=of, reveal=False)
         self._walk.set_gap(int(gaps.device[gap]), int(gaps.index[gap]))
-        idle = f"idle for {exact(int(gaps.duration[gap]))}"
-        if self._results.ready("causes") or len(gaps) <= FEW:
-            idle += f", {cause_text(self._results, gap)}"
-        return idle
+        return f"idle for {exact(int(gaps.duration[gap]))}; e explains it"
+
+    @property
+    def current(self) -> int | None:
+        """The highlighted gap, as long as the event that ended it is selected."""
+        marked, at = self._walk.scene.gap, self.at
+        if marked is None or at is None or marked[0] != self._walk.active:
+            return None
+        return at if self._walk.selected == int(self._results.gaps().after[at]) else None
+
+    def told(self) -> tuple[str, ...]:
+        """The current gap's length, cause, what the CPU did and what ended it; () where there is no gap.
+        Cause and CPU are left out while they are not known and take too long to find."""
+        gap = self.current
+        if gap is None:
+            return ()
+        results, gaps = self._results, self._results.gaps()
+        parts = [f"idle {duration(int(gaps.duration[gap]))}"]
+        if results.ready("causes") or len(gaps) <= FEW:
+            parts.append(cause_text(results, gap))
+            quick = results.ready("small_ops") or len(gaps) <= FEW
+            doing = cpu_doing(results, gap) if quick else None
+            parts += [doing] if doing is not None else []
+        return (*parts, f"then {short_of(results.trace, int(gaps.after[gap]))}")
 
     def leave(self) -> None:
         """Remove the highlight."""
-        self.at = None
         self._walk.set_gap(None)

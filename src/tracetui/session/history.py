@@ -14,6 +14,12 @@ class History:
         self._past: list[Viewport] = []
         self._future: list[Viewport] = []
 
+    def copy(self) -> History:
+        """These stacks, to be changed on their own."""
+        other = History()
+        other._past, other._future = self._past[:], self._future[:]
+        return other
+
     def leave(self, view: Viewport) -> None:
         """Remember the view before a jump."""
         if not self._past or self._past[-1] != view:

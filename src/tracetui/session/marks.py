@@ -14,7 +14,14 @@ import numpy as np
 
 from tracetui.analysis.kernel_names import short_name
 from tracetui.safe_text import plain
-from tracetui.session.state import readable_state, resolved, set_aside, state_file, write_state
+from tracetui.session.state import (
+    readable_state,
+    resolved,
+    set_aside,
+    state_file,
+    why_not_kept,
+    write_state,
+)
 from tracetui.trace.model import Trace
 from tracetui.units import instant
 
@@ -229,7 +236,7 @@ class Marks:
             aside = set_aside(file)
             self.whole = aside is not None
         self.kept = self.whole and save_marks(self.path, marks, self.folder)
-        problems = [] if self.kept else ["not kept: there is no place to write to"]
+        problems = [] if self.kept else [f"not kept: {why_not_kept()}"]
         if aside is not None:
             problems.append(f"the old file is now marks/{aside.name}")
         self.trouble = "; ".join(problems)

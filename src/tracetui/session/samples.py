@@ -9,24 +9,24 @@ ENDINGS = (".json.gz", ".json")
 
 
 ABOUT: Mapping[str, str] = {
-    "matmul_add_64_cold": "the very first call: all is set up",
-    "matmul_add_64_warm": "two small kernels a step: overhead-bound",
-    "matmul_add_64_20_steps": "the profiler's own work delays a step",
-    "matmul_add_4096_eager": "a large product: the CPU waits",
-    "matmul_add_4096_compile": "the same by torch.compile",
-    "linear": "nn.Linear: one kernel, a free transpose",
-    "mlp_eager": "a GeGLU MLP: five kernels a step",
-    "mlp_compile": "compiled: a Triton kernel fuses two",
-    "mlp_liger": "with a fused kernel written by hand",
-    "mlp_cuda_graph": "as a CUDA graph: one launch a step",
-    "attention_naive": "attention written out, kernel by kernel",
-    "attention_sdpa": "the same as one fused kernel",
-    "llm_decode": "a token a step: a GPU mostly idle",
-    "train": "two steps: forward, backward, AdamW",
-    "train_memory": "one step, with the memory it takes",
-    "train_ddp": "one of two GPUs: NCCL beside backward",
+    "matmul_add_64_cold": "a first call: set-up and lazy loading",
+    "matmul_add_64_warm": "tiny kernels: the GPU waits for the CPU",
+    "matmul_add_64_20_steps": "the profiler itself delays the first launch",
+    "matmul_add_4096_eager": "a large matmul: the CPU waits for the GPU",
+    "matmul_add_4096_compile": "torch.compile: mm and add become one addmm",
+    "linear": "nn.Linear: a transpose that costs nothing",
+    "mlp_eager": "a GeGLU MLP: five kernels per step",
+    "mlp_compile": "compiled: one Triton kernel replaces two",
+    "mlp_liger": "the same fusion as a hand-written kernel",
+    "mlp_cuda_graph": "a CUDA graph: one launch, five kernels",
+    "attention_naive": "attention written out, one kernel per line",
+    "attention_sdpa": "fused attention: 18 times less GPU time",
+    "llm_decode": "one token per step: the GPU is 93% idle",
+    "train": "training: forward, backward, fused AdamW",
+    "train_memory": "a training step and the memory it takes",
+    "train_ddp": "data-parallel: all-reduce beside backward",
 }
-"""What to look at in each, in reading order."""
+"""What each teaches, in reading order; at most 43 cells."""
 
 
 def sample_folder() -> Path | None:

@@ -31,6 +31,17 @@ def state_folder() -> Path:
     return user_state_path("tracetui", appauthor=False)
 
 
+def served() -> bool:
+    """Whether this process draws for a browser (`tracetui serve`), and so perhaps for somebody else: then no
+    other trace is opened, nothing is captured, and nothing is written."""
+    return bool(os.environ.get("TRACETUI_SERVED"))
+
+
+def why_not_kept() -> str:
+    """The reason, where `write_state` wrote nothing."""
+    return "a viewer in a browser leaves nothing behind" if served() else "there is no place to write to"
+
+
 def state_file(kind: str, path: str, folder: Path | None = None) -> Path | None:
     """The state file of a trace; None for standard input and pipes, which cannot be opened again, and for
     a path that cannot be made absolute."""
@@ -83,6 +94,8 @@ def readable_state(file: Path | None) -> dict[str, Any] | None:
 
 def set_aside(file: Path) -> Path | None:
     """Rename a file to a free name ending in .bad: someone may still want it. None if that failed."""
+    if served():
+        return None
     for number in range(1, 100):
         aside = file.with_suffix(".bad" if number == 1 else f".{number}.bad")
         try:
@@ -95,7 +108,7 @@ def set_aside(file: Path) -> Path | None:
 
 def write_state(file: Path | None, data: object) -> bool:
     """Write a state file, completely or not at all. False if that failed."""
-    if file is None:
+    if file is None or served():
         return False
     part = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}.tmp")
     try:
@@ -111,6 +124,6 @@ def write_state(file: Path | None, data: object) -> bool:
 
 def forget_state(file: Path | None) -> None:
     """Delete a state file."""
-    if file is not None:
+    if file is not None and not served():
         with suppress(OSError):
             file.unlink(missing_ok=True)

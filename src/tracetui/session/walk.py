@@ -6,7 +6,7 @@ Every method changes the scene at once and calls the callbacks; nothing here dra
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tracetui.session.history import History
@@ -21,6 +21,15 @@ from tracetui.trace.model import Bool, Trace
 
 def nothing(*_: Any) -> None:
     """The default callback."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """Where one was in the session."""
+
+    scene: Scene
+    moved: bool
+    history: History
 
 
 class Walk:
@@ -160,6 +169,23 @@ class Walk:
         if view is not None:
             self.go(moves.look(self.scene, viewport.resize(view, self.view.width)), jump=False)
         return view is not None
+
+    def place(self) -> Place:
+        """Where one is, for `return_to`."""
+        return Place(self.scene, self.moved, self._history.copy())
+
+    def return_to(self, place: Place) -> None:
+        """Go back to a place: its view, selection and lanes. What was loaded since then stays."""
+        then, before = place.scene, self.scene.event
+        scene = moves.chosen(self.scene, then.selected, then.active)
+        view = viewport.resize(then.view, scene.view.width)
+        scene = replace(scene, view=view, gap=then.gap, instant=then.instant, top=then.top)
+        if len(then.layout.rows) == len(scene.layout.rows):
+            scene = moves.arranged(scene, then.layout, self.height)
+        self.moved, self._history = place.moved, place.history.copy()
+        self.show_scene(scene)
+        if scene.event != before:
+            self.on_select(scene.event)
 
     # Selecting
 

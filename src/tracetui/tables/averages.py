@@ -75,8 +75,11 @@ def format_memory(count: int) -> str:
     return f"{count} B"
 
 
-def average_columns(a: Averages, memory: MemoryUse | None = None, trace: Trace | None = None) -> Columns:
-    """The columns. `memory`: if it was recorded; `trace`: for the short names on the screen."""
+def average_columns(
+    a: Averages, memory: MemoryUse | None = None, trace: Trace | None = None, rows: I64 | None = None
+) -> Columns:
+    """The columns. `memory`: if it was recorded; `trace`: for the short names on the screen; `rows`: those on
+    the screen (None: all)."""
     calls = np.maximum(a.calls, 1)
 
     @cache
@@ -95,14 +98,14 @@ def average_columns(a: Averages, memory: MemoryUse | None = None, trace: Trace |
 
         total = {"self_cpu": a.total_self_cpu, "self_device": a.total_self_device}.get(key, 0)
         return (
-            time_column(key, title, values, drop, total=total)
+            time_column(key, title, values, drop, total=total, rows=rows)
             .said(heading, lambda r: format_time(micros(r)))
             .filed(**{f"{key}_us": each(micros)})
         )
 
     def average(key: str, title: str, values: I64, drop: int) -> Column:
         fields = {f"{key}_us": each(lambda r: us(int(values[r]) / int(calls[r])))}
-        return time_column(key, title, values / calls, drop).filed(**fields)
+        return time_column(key, title, values / calls, drop, rows=rows).filed(**fields)
 
     def share(key: str, title: str, heading: str, values: I64, total: int, drop: int) -> Column:
         def text(row: int) -> str:
@@ -135,7 +138,7 @@ def average_columns(a: Averages, memory: MemoryUse | None = None, trace: Trace |
 
     def filled(key: str, values: I64, drop: int) -> Column:
         """A bar beside the times; the longest is full."""
-        longest = max(1, int(values.max(initial=0)))
+        longest = max(1, int((values if rows is None else values[rows]).max(initial=0)))
         return Column(key, "", lambda r: bar(int(values[r]) / longest, BAR), None, BAR, False, drop)
 
     columns = [
@@ -203,7 +206,8 @@ def averages_table(
 ) -> Table:
     """A part of the averages on the screen. `colour` maps a name's index to its colour in the timeline."""
     a = averages
-    columns = average_columns(a, memory, trace)
+    rows = part_rows(trace, a, part)
+    columns = average_columns(a, memory, trace, rows)
     without = [] if a.device.any() else [*DEVICE.split(), "device_average", "device_bar"]
     if part == "kernels":
         columns = {
@@ -223,7 +227,7 @@ def averages_table(
         searched,
         (lambda r: colour(int(trace.name[a.first[r]])) if a.first[r] >= 0 else None) if colour else None,
         empty=f"no {part} here",
-        only=part_rows(trace, a, part),
+        only=rows,
         foot={"name": "total", **foot} if part != "annotations" and foot else {},
         records=lambda order: records(pick(columns, FILE), order),
     )

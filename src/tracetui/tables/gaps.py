@@ -76,6 +76,7 @@ def _cause_columns(results: Results) -> list[Column]:
     causes, small = results.causes(), results.small_ops()
     places = np.arange(len(causes.cause))
     activity = partial(activity_text, trace, causes, small)
+    beside = (causes.activity < 0) & ~small.calls
 
     def cause(row: int) -> str:
         return CAUSES[causes.cause[row]]
@@ -126,8 +127,8 @@ def _cause_columns(results: Results) -> list[Column]:
         .said("the CPU was in", activity, lambda r: markdown.code(activity(r)))
         .filed(
             cpu=_names(trace, causes.activity),
-            cpu_ops=_numbers(small.count),
-            cpu_most=lambda at: _chosen((*trace.names, None), small.name[at]),
+            cpu_ops=_numbers(np.where(beside, small.count, 0)),
+            cpu_most=lambda at: _chosen((*trace.names, None), np.where(beside[at], small.name[at], -1)),
         ),
     ]
 

@@ -7,18 +7,28 @@ from typing import Any
 import numpy as np
 
 from tracetui.tables.model import Column, Values
+from tracetui.trace.model import I64
 from tracetui.units import column_unit, in_unit
 
 
 def time_column(
-    key: str, title: str, values: Values, drop: int = 0, *, zero: str = "-", total: int = 0, **more: Any
+    key: str,
+    title: str,
+    values: Values,
+    drop: int = 0,
+    *,
+    zero: str = "-",
+    total: int = 0,
+    rows: I64 | None = None,
+    **more: Any,
 ) -> Column:
-    """A column of times in ns. `zero`: the text for 0; `total`: a sum that has to fit, too; `more`: further
-    fields of `Column`.
+    """A column of times in ns. `zero`: the text for 0; `total`: a sum that has to fit, too; `rows`: those
+    that are shown (None: all); `more`: further fields of `Column`.
 
     It is as wide as its longest number or its title.
     """
     every = np.asarray(values, dtype=np.float64)
+    every = every if rows is None else every[rows]
     longest = float(np.abs(every).max(initial=0.0))
     unit = column_unit(longest)
     heading = f"{title} {unit}"

@@ -184,7 +184,8 @@ class Trace:
     clipped: frozenset[int] = frozenset()
     """Device work whose duration in the file cannot be: cut where the next of its stream begins."""
     derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
-    """What analyses of the whole trace need again and again, by name: the steps."""
+    """What analyses of the whole trace need again and again, by name: the steps, the span, the names
+    of kernels that communicate."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -202,10 +203,12 @@ class Trace:
     @property
     def span(self) -> tuple[int, int]:
         """First start and last end of all plausible slices; (0, 0) if there are none."""
-        good = ~self.implausible
-        if not good.any():
-            return (0, 0)
-        return (int(self.start[good].min()), int((self.start + self.duration)[good].max()))
+        if "span" not in self.derived:
+            good = ~self.implausible
+            end = (self.start + self.duration)[good]
+            self.derived["span"] = (int(self.start[good].min()), int(end.max())) if len(end) else (0, 0)
+        span: tuple[int, int] = self.derived["span"]
+        return span
 
     def rank_of(self, device: int) -> str:
         """The rank whose device it is, in a file merged from those of several ranks; "" in others."""
@@ -213,9 +216,10 @@ class Trace:
 
     def is_kind(self, *kinds: Kind) -> Bool:
         """Mask of the slices of any of these kinds. Shape (len(self),)."""
-        table = np.zeros(len(Kind), dtype=np.bool_)
-        table[list(kinds)] = True
-        return np.asarray(table[self.kind], dtype=np.bool_)
+        mask = np.zeros(len(self), dtype=np.bool_)
+        for kind in kinds:
+            mask |= self.kind == int(kind)  # an `int` is compared as an int8, a `Kind` as an int64
+        return mask
 
     def name_of(self, i: int) -> str:
         """The name of slice i, safe to show."""

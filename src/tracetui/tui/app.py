@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual.actions import ActionParseResult, parse
+from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.theme import Theme
 from textual.timer import Timer
 
+from tracetui.session.state import served
 from tracetui.tui.bindings import bind, rebound
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.requests import NextTrace, OpenTrace, WantCapture
@@ -17,9 +21,14 @@ from tracetui.tui.textual_private import App, filters, forget_places, mode_of
 from tracetui.tui.themes import NONE, SIXTEEN, THEMES, default_theme, palette_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tracetui.capture import CaptureOptions, CaptureResult
     from tracetui.timeline.themes import Theme as Palette
     from tracetui.tui.screens.trace import TraceScreen
+
+NOT_SERVED = ("open", "open_file", "capture")
+"""The actions that are off while a browser shows the app, which may be somebody else's."""
 
 SETTLED = 0.05
 """Seconds between the last change of the terminal's size and a full repaint."""
@@ -35,8 +44,17 @@ class TracetuiApp(App):
     ALLOW_SELECT: ClassVar[bool] = False
     """A drag selects a stretch of time, never the text of a label."""
 
-    def __init__(self, task: LoadTask | None = None, settings: Settings | None = None) -> None:
+    def __init__(
+        self,
+        task: LoadTask | None = None,
+        settings: Settings | None = None,
+        folder: str = "",
+    ) -> None:
+        """`folder`: without a task, list what is in it."""
+        self._themed = False
         super().__init__()
+        self.folder = folder
+        self.served = served()
         self.traces: list[TraceScreen] = []
         """The traces opened so far, each in its own mode."""
         self.settings = settings or Settings()
@@ -45,9 +63,11 @@ class TracetuiApp(App):
 
             filters(self)[:] = [Colourless()]
         self._settling: Timer | None = None
-        self.actions = rebound(self.settings.keys)
+        every = rebound(self.settings.keys)
+        self.actions = tuple(a for a in every if not (self.served and a.id in NOT_SERVED))
         for theme in THEMES.values():
             self.register_theme(theme)
+        self._themed = True
         self.theme = self.settings.theme or default_theme()
         self.load_task = task
         self.add_mode(self.DEFAULT_MODE, self._first_screen)
@@ -57,8 +77,7 @@ class TracetuiApp(App):
     @property
     def available_themes(self) -> dict[str, Theme]:
         """Only our own themes: Textual's have no colours for the timeline."""
-        every = super().available_themes
-        return {name: theme for name, theme in every.items() if name in THEMES} or every
+        return dict(THEMES) if self._themed else super().available_themes
 
     def on_mount(self) -> None:
         if not self.is_headless:
@@ -94,6 +113,17 @@ class TracetuiApp(App):
 
         open_palette(self, self.actions)
 
+    def action_open(self) -> None:
+        """Choose a trace to open beside those that are open."""
+        from tracetui.tui.screens.open import OpenScreen
+
+        if not isinstance(self.screen, OpenScreen):
+            self.push_screen(OpenScreen(), self._open)
+
+    def _open(self, path: Path | None) -> None:
+        if path is not None:
+            self.post_message(OpenTrace(path))
+
     def search_themes(self) -> None:
         from tracetui.tui.command_palette import ThemePalette
 
@@ -103,7 +133,7 @@ class TracetuiApp(App):
         if self.load_task is None:
             from tracetui.tui.screens.start import StartScreen
 
-            return StartScreen()
+            return StartScreen(self.folder)
         if self.load_task.trace is None:
             return LoadingScreen(self.load_task)
         return self._trace_screen(self.load_task)
@@ -118,6 +148,22 @@ class TracetuiApp(App):
         self.traces[-1].session.gaps.minimum = self.settings.minimum_gap
         self.traces[-1].timeline.pace = Pace(frame_limit(self.settings.frames_per_second))
         return self.traces[-1]
+
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        if self.served and (parse(action) if isinstance(action, str) else action)[1] in NOT_SERVED:
+            self._say_served()
+            return True
+        return await super().run_action(action, default_namespace, namespaces)
+
+    def _say_served(self) -> None:
+        for trace in self.traces:
+            if trace is self.screen:
+                trace.host.say("off in a browser: capturing, and opening other traces")
 
     def take_key(self, key: str) -> bool:
         take = getattr(self.screen, "take_early", None)
@@ -148,6 +194,8 @@ class TracetuiApp(App):
     # Traces
 
     async def on_open_trace(self, message: OpenTrace) -> None:
+        if self.served:
+            return
         await self.push_screen(LoadingScreen(LoadTask(message.path).start()))
 
     async def on_loading_screen_ended(self, message: LoadingScreen.Ended) -> None:
@@ -174,6 +222,8 @@ class TracetuiApp(App):
     # Captures
 
     async def on_want_capture(self, message: WantCapture) -> None:
+        if self.served:
+            return
         from tracetui.capture import WORKLOADS, CaptureOptions
         from tracetui.tui.capture.form import earlier_options
 

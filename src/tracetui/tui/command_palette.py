@@ -36,7 +36,7 @@ def commands(app: App[Any], screen: Screen[Any], actions: Sequence[Action] = ACT
                 run = partial(screen.run_action, action.action)
                 found.append(Command(Choice(sentence(action.text), keys, action.group), run))
     elif isinstance(screen, StartScreen):
-        found.append(Command(Choice("Open a file", "o", "Files"), screen.action_open_file))
+        found.append(Command(Choice("Open a trace", "o", "Files"), screen.action_open_file))
         found.append(Command(Choice("Capture", "c", "Files"), screen.action_capture))
     found.append(Command(Choice("Theme: other colours", "", "The app"), app.action_change_theme))
     found.append(Command(Choice("Quit", "q", "The app"), app.action_quit))
@@ -52,12 +52,11 @@ class Palette(Picker):
     """The commands of the screen below."""
 
     def __init__(self, found: Sequence[Command]) -> None:
-        titles = ("Command", "Key", "Where")
-        super().__init__("do:", "a word of a command: gap, table, export", titles, [c.choice for c in found])
+        super().__init__("Commands", "a word of a command: gap, table, export", [c.choice for c in found])
 
 
 def open_palette(app: App[Any], actions: Sequence[Action]) -> None:
-    """Show the commands of the current screen; the help closes first, so they are those of the trace."""
+    """Show the commands of the current screen. The help closes first: its keys are those of the trace."""
     if any(isinstance(screen, Palette) for screen in app.screen_stack):
         return
     if isinstance(app.screen, HelpScreen):
@@ -66,18 +65,18 @@ def open_palette(app: App[Any], actions: Sequence[Action]) -> None:
     app.push_screen(Palette(found), lambda n: None if n is None else found[n].run())
 
 
+THEME_HINTS = (("Esc", "cancel", "leave"), ("Enter", "keep", "choose"), ("↑↓", "look", ""))
+
+
 class ThemePalette(Picker):
     """The themes. The screen below previews the one under the cursor; Esc restores the old one."""
 
-    DEFAULT_CSS = """
-    ThemePalette { background: transparent; align: left bottom; }
-    ThemePalette > PickList { height: 6; }
-    """
+    NOTHING = "no matching theme"
 
     def __init__(self, names: Sequence[str], now: str) -> None:
         choices = [Choice(name, "", ABOUT.get(name, "")) for name in names]
         at = names.index(now) if now in names else 0
-        super().__init__("theme:", "", ("Theme", "", "Made for"), choices, at)
+        super().__init__("Theme", "", choices, at, THEME_HINTS)
         self.before = now
 
     def moved(self) -> None:

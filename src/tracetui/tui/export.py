@@ -1,4 +1,4 @@
-"""Tables and pictures as files; the name's ending decides the format. Pure, except for `write_new`."""
+"""Tables and pictures as files; the ending of the name decides the format."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import io
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.segment import Segment, Segments
 
+from tracetui.safe_text import plain
 from tracetui.session.paths import typed_path
+from tracetui.session.state import served
 from tracetui.tables import writers
 from tracetui.tables.model import I64, Table
+
+if TYPE_CHECKING:
+    from textual.app import App
 
 PICTURE_ENDINGS = (".svg", ".txt")
 
@@ -50,8 +56,22 @@ def picture_text(lines: Sequence[Iterable[Segment]], ending: str, title: str) ->
     return console.export_svg(title=title)
 
 
+def deliver(app: App[Any], path: str, text: str) -> str:
+    """Write a new file, or send it to the browser that shows the app. Returns what was done, in safe words.
+
+    Raises ExportError.
+    """
+    if served():
+        name = typed_path(path).name
+        app.deliver_text(io.StringIO(text), save_filename=name)
+        return f"downloading {plain(name)}"
+    return f"wrote {plain(str(write_new(path, text)))}"
+
+
 def write_new(path: str, text: str) -> Path:
     """Write a new file, completely or not at all. Raises ExportError, also if the file exists."""
+    if served():
+        raise ExportError("off in a browser")
     target = typed_path(path)
     try:
         with open(target, "x", encoding="utf-8") as file:

@@ -69,6 +69,21 @@ class Footer(Widget):
             self.hints = hints
             self.refresh()
 
+    @property
+    def room(self) -> int:
+        """Cells for the hints."""
+        return self.size.width
+
+    @property
+    def left(self) -> int:
+        """The cell of the first hint."""
+        return 1
+
+    @property
+    def shown(self) -> list[tuple[str, str, str]]:
+        """The hints that fit."""
+        return footer(self.hints, self.room)
+
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         word = self.get_component_rich_style("footer--word")
@@ -77,13 +92,13 @@ class Footer(Widget):
             return Strip([Segment(cell(" " + clauses(self.message, width - 1), width), style)], width)
         key = self.get_component_rich_style("footer--key")
         segments = [Segment(" ", word)]
-        for keys, text, _ in footer(self.hints, width):
+        for keys, text, _ in self.shown:
             segments += [Segment(keys, key), Segment(f" {text}  ", word)]
         return Strip(segments).adjust_cell_length(width, word)
 
     async def on_click(self, event: events.Click) -> None:
-        left = 1
-        for keys, text, action in footer(self.hints, self.size.width):
+        left = self.left
+        for keys, text, action in self.shown:
             right = left + len(keys) + 1 + len(text)
             if left <= event.x < right and action and not self.message:
                 await self.run_hint(action)

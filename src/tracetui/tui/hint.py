@@ -1,4 +1,4 @@
-"""Three lines about the basic keys, shown the first time tracetui opens a trace."""
+"""Two lines about the basic keys, shown the first time tracetui opens a trace."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.cells import cell
-from tracetui.session.state import state_folder
+from tracetui.session.state import served, state_folder
 from tracetui.tui.panes import PANES
 
 LINES = (
-    ("New here?", "w s zoom, a d pan;", "← → ↑ ↓ go from event to event;", "0 shows all."),
-    ("g goes to the longest gap;", "/ searches;", "e explains the selected event."),
-    ("? all keys;", "Esc hides this;", f"1 to {len(PANES)} open tables, Enter there shows the event."),
+    ("New here?", "w s zoom, a d pan;", "arrows select;", "g: the longest gap;", "e explains it;"),
+    ("? all keys;", "Esc hides this;", f"1 to {len(PANES)} show tables, Enter there shows the event."),
 )
 """The lines, in parts: where there is no room, a line loses its last parts."""
 
@@ -52,6 +51,8 @@ def wanted(folder: Path | None = None) -> bool:
 
 def remember_seen(folder: Path | None = None) -> None:
     """Never show the hint again."""
+    if served():
+        return
     with suppress(OSError):
         file = seen_file(folder)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +60,7 @@ def remember_seen(folder: Path | None = None) -> None:
 
 
 class Hint(Widget):
-    """The three lines."""
+    """The two lines."""
 
     DEFAULT_CSS = """
     Hint { height: auto; width: 1fr; background: $panel; }

@@ -124,6 +124,11 @@ class Prompt(Horizontal):
     def on_unmount(self) -> None:
         forget_drawn()
 
+    def set_value(self, value: str) -> None:
+        """Put a text into the line, with the cursor at its end."""
+        self._input.value = value
+        self._input.cursor_position = len(self._input.value)
+
     def set_note(self, text: str, wrong: bool = False) -> None:
         """Show a note beside the line (plain, safe text)."""
         self._noted = text, wrong

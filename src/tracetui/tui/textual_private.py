@@ -5,7 +5,7 @@ exists and does what we rely on: run it first when a new version of Textual brea
 
 - `App`: sends through `SentLines`, offers each key to `take_key` before any binding, ignores bytes typed that
   are no UTF-8, and leaves the terminal as it was when a signal ends it.
-- `filters`, `mode_of`, `lines_of`, `behind`: state of the app that has no public name.
+- `filters`, `mode_of`, `lines_of`, `lines_between`, `behind`: state of the app that has no public name.
 - `forget_drawn`, `forget_places`: clear caches that keep closed widgets alive.
 
 Two parts of the program keep track of what the terminal shows. `SentLines` keeps whole lines of the screen
@@ -171,6 +171,19 @@ def mode_of(app: textual.app.App[Any], screen: Screen[Any]) -> str:
 def lines_of(screen: Screen[Any]) -> list[Strip]:
     """The screen's lines as they are drawn."""
     return screen._compositor.render_strips()
+
+
+def lines_between(screen: Screen[Any], first: int, last: int) -> list[Strip]:
+    """The lines `first` to `last` - 1 of a screen as they are drawn. A line that one widget draws is that
+    widget's own strip, so that a `Board` learns that it was sent."""
+    lines = screen._compositor._render_chops(
+        Region(0, first, screen.size.width, last - first), lambda y: first <= y < last
+    )
+    found = []
+    for line in lines[first:last]:
+        strips = [strip for strip in line.values() if strip is not None]
+        found.append(strips[0] if len(strips) == 1 else Strip.join(strips))
+    return found
 
 
 def behind(app: textual.app.App[Any]) -> bool:

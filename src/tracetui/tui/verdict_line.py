@@ -56,10 +56,12 @@ def bar_cells(parts: tuple[TimePart, ...], width: int) -> list[tuple[int, int, i
     A part of any length keeps its order; one shorter than an eighth of a cell may not show.
     """
     total = sum(part.duration for part in parts)
+    if not total:
+        return []
     ends, at = [], 0
     for part in parts:
         at += part.duration
-        ends.append(round(8 * width * at / total) if total else 0)
+        ends.append(round(8 * width * at / total))
     found = []
     for column in range(width):
         first = next(n for n, end in enumerate(ends) if end > 8 * column)

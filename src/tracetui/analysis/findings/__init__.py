@@ -31,6 +31,7 @@ RULES: dict[str, Rule] = {
     "initialisation": start.initialisation,
     "cold_start": start.cold_start,
     "profiler_overhead": start.profiler_overhead,
+    "work_in_flight_at_start": start.work_in_flight_at_start,
     "before_the_first_op": start.before_the_first_op,
     "data_loading": idle.data_loading,
     "communication": idle.communication,

@@ -10,11 +10,12 @@ import numpy as np
 from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.findings.model import WORK_TIME, Finding, first_of, graded
 from tracetui.analysis.flops import work_of
+from tracetui.analysis.kernels.gemm import UNALIGNED
 from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.results import Results
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
-from tracetui.units import duration, share
+from tracetui.units import duration, plural, share, verb
 
 ATTENTION_SHARE = 0.1
 NEAR = 12
@@ -105,6 +106,19 @@ def unfused_units(results: Results) -> Units:
     return Units(first, softmax, last, sums[end] - sums[begin], inside)
 
 
+def _unaligned(results: Results, inside: I64) -> str:
+    """What `unaligned_products` would say of these."""
+    names = np.unique(results.trace.name[inside]).tolist()
+    slow = [i for i in names if UNALIGNED in results.kernel_names()[i].notes]
+    count = int(np.isin(results.trace.name[inside], slow).sum())
+    return (
+        f" {plural(count, 'product')} {verb(count, 'load')} one element at a time (align1 in the name): some "
+        "dimension is no multiple of 8."
+        if count
+        else ""
+    )
+
+
 def _is_softmax(name: KernelName) -> bool:
     """A softmax, and no log_softmax, which is a loss's."""
     fused = any("softmax" in op and "log_softmax" not in op for op in name.ops)
@@ -120,7 +134,7 @@ def unfused_attention(results: Results) -> Iterator[Finding]:
     """The parts of attention take more than a tenth of the kernel time."""
     trace, units = results.trace, unfused_units(results)
     time = int(trace.duration[units.inside].sum())
-    if not len(units.first) or time < ATTENTION_SHARE * results.work_time:
+    if not _worth_saying(results, units.inside):
         return
     op_of = dict(zip(results.work().tolist(), results.work_op().tolist(), strict=True))
 
@@ -151,7 +165,8 @@ def unfused_attention(results: Results) -> Iterator[Finding]:
         f"Attention runs as separate kernels: {share(part)} of {WORK_TIME}",
         f"{len(units.first):,} times{both} a product, a softmax and another product, with what lies between "
         f"them; one of them: {listed}. Together they take {duration(time)}. {scores}, the matrix of scores, "
-        "goes to memory and back between one kernel and the next.",
+        "goes to memory and back between one kernel and the next."
+        f"{_unaligned(results, units.inside)}",
         _advice(results, [shown(int(i)) for i in units.softmax]),
         first_of(
             shown(int(i)) for i in np.stack([units.first, units.softmax, units.last], axis=1)[longest].ravel()
@@ -176,6 +191,11 @@ def _advice(results: Results, softmax: list[int]) -> str:
 
 
 def outside_attention(results: Results, at: I64) -> I64:
-    """The slices of `at` that are no part of an attention that runs as separate kernels."""
+    """The slices of `at` that `unfused_attention` does not speak of already."""
     inside = unfused_units(results).inside
-    return at[~np.isin(at, inside)] if len(inside) else at
+    return at[~np.isin(at, inside)] if _worth_saying(results, inside) else at
+
+
+def _worth_saying(results: Results, inside: I64) -> bool:
+    time = int(results.trace.duration[inside].sum())
+    return len(inside) > 0 and time >= ATTENTION_SHARE * results.work_time

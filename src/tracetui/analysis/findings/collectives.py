@@ -9,7 +9,7 @@ import numpy as np
 from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.findings.model import Finding, first_of, graded, longest_first
 from tracetui.analysis.gaps import busy_union, work_of_devices
-from tracetui.analysis.kinds import is_communication
+from tracetui.analysis.kinds import communicates
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, members, step_of
 from tracetui.trace import Kind, Trace
@@ -42,7 +42,7 @@ def small_collectives(results: Results) -> Iterator[Finding]:
     """Very many collectives, short or with little to send, that no computation hides."""
     trace = results.trace
     steps = results.step_table()
-    talks = results.named(is_communication)
+    talks = communicates(trace)
     for gaps in results.gaps().devices:
         kernels = work_of_devices(trace)[gaps.device]
         kernels = kernels[trace.kind[kernels] == Kind.KERNEL]

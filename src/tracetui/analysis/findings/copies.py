@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
 from tracetui.analysis.efficiency import peak_of
-from tracetui.analysis.exposed_time import host_copies, host_copies_alone
+from tracetui.analysis.exposed_time import host_copies, host_copies_alone, is_within_device
 from tracetui.analysis.findings.model import Finding, first_of, graded, longest_first
 from tracetui.analysis.peaks import LINKS
 from tracetui.analysis.results import Results
@@ -25,12 +26,23 @@ LARGE = 1_000_000
 """Bytes. Copies of less are over before the link is at its full rate."""
 SLOW_LINK = 0.5
 SLOW_SHARE = 0.02
+_SLOW_ADVICE = (
+    "Bind the process to the device's NUMA node (nvidia-smi topo -m), and look at the link that was "
+    "negotiated (nvidia-smi -q, under PCI)."
+)
+_PIN_ADVICE = (
+    "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(). Where it is pinned, bind the "
+    "process to the device's NUMA node, and look at the link that was negotiated (lspci -vv, LnkSta)."
+)
+_MEMORY = re.compile(r"Pinned|Pageable|Managed|Unified")
+_HOST = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|\b(?:M2D|D2M|H2D|D2H)\b")
+"""Copies between the host and a device by the names of CUPTI, roctracer and XPUPTI."""
 
 
 def copy_before_product(results: Results) -> Iterator[Finding]:
     """One op copies on the device, then multiplies: the bias of addmm is copied into the result first."""
     trace, names = results.trace, results.kernel_names()
-    on_device = results.named(lambda name: name.startswith("Memcpy DtoD") or name == "CopyDeviceToDevice")
+    on_device = results.named(is_within_device)
     role = np.zeros(len(trace.names), dtype=np.int8)
     role[on_device] = 1
     role[[i for i, name in names.items() if name.kind == "copy" and name.family == "aten"]] = 1
@@ -139,10 +151,20 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
 
 
 def slow_copies(results: Results) -> Iterator[Finding]:
-    """Large copies from and to pinned memory at less than half of what the link to the host carries."""
+    """Large copies from and to the host at less than half of what the link carries: from pinned memory, or,
+    where names do not say what memory it is (ROCm, XPU), from any."""
+    for pinned in (True, False):
+        yield from _slow_copies(results, pinned)
+
+
+def _slow_copies(results: Results, pinned: bool) -> Iterator[Finding]:
+    def wanted(name: str) -> bool:
+        told = "Pinned" in name if pinned else not _MEMORY.search(name) and bool(_HOST.search(name))
+        return told and (name.startswith("Memcpy") or not pinned)
+
     trace = results.trace
-    pinned = results.named(lambda name: name.startswith("Memcpy") and "Pinned" in name)
-    at = results.work()[(pinned[trace.name] & host_copies(trace))[results.work()]]
+    named = results.named(wanted)
+    at = results.work()[(named[trace.name] & host_copies(trace))[results.work()]]
     time = int(trace.duration[at].sum())
     span = sum(gaps.span for gaps in results.gaps().devices)
     if time < max(PAGEABLE_NS, SLOW_SHARE * span):
@@ -151,16 +173,22 @@ def slow_copies(results: Results) -> Iterator[Finding]:
     achieved = _rate(trace, longest[:MOST_READ])
     if achieved.link is None or achieved.link >= SLOW_LINK:
         return
+    whose = "Copies of pinned memory" if pinned else "Copies from and to the host"
+    pinned_are = (
+        "Pinned copies of this size usually come near it."
+        if pinned
+        else "The trace does not say whether the host's memory is pinned; if it is not, that is the first "
+        "reason to look at: pinned copies of this size usually come near the link's rate."
+    )
     yield Finding(
         "slow_copies",
         graded(results, time),
-        f"Copies of pinned memory reach {share(achieved.link)} of the link to the host",
+        f"{whose} reach {share(achieved.link)} of the link to the host",
         f"{plural(len(at), 'copy', 'copies')} {verb(len(at), 'take')} {duration(time)}, "
-        f"{'the longest ' if len(at) > MOST_READ else ''}at {achieved.text}. Pinned copies of this size "
-        "usually come near it. Memory of another NUMA node, fewer lanes than the board has, a switch that "
-        "several devices share, and copies in both directions at once slow them down.",
-        "Bind the process to the device's NUMA node (nvidia-smi topo -m), and look at the link that was "
-        "negotiated (nvidia-smi -q, under PCI).",
+        f"{'the longest ' if len(at) > MOST_READ else ''}at {achieved.text}. {pinned_are} Memory of another "
+        "NUMA node, fewer lanes than the board has, a switch that several devices share, and copies in both "
+        "directions at once slow them down.",
+        _SLOW_ADVICE if pinned else _PIN_ADVICE,
         first_of(longest),
         {"copy_ns": float(time), "link_share": achieved.link, "share": time / span if span else 0.0},
     )

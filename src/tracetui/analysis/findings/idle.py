@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.ancestors import op_around
-from tracetui.analysis.causes import CAUSES, is_synchronising
+from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.model import Finding, first_of, longest_first
 from tracetui.analysis.gaps import busy_union
-from tracetui.analysis.kinds import is_communication
+from tracetui.analysis.kinds import communicates
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_of
 from tracetui.analysis.split import BUSY, COLUMNS, DeviceTime
@@ -150,7 +151,7 @@ def _is_loader(name: str) -> bool:
 
 def _launches_within(results: Results, at: I64) -> bool:
     """Whether anything is launched by the threads of these slices while they run."""
-    trace, launch = results.trace, np.unique(results.launches().launch)
+    trace, launch = results.trace, results.launch_calls()
     return any(
         bool(busy_union(trace, at[lane == trace.lane[at]]).touching(start, start + 1).any())
         for lane in np.unique(trace.lane[at])
@@ -195,7 +196,7 @@ def _communication_of(
 ) -> Iterator[Finding]:
     trace, base = results.trace, results.verdict().base
     work = results.cpu_time().work[device.gaps.device]
-    talk = results.named(is_communication)[trace.name[work]] & (trace.kind[work] == Kind.KERNEL)
+    talk = communicates(trace)[trace.name[work]] & (trace.kind[work] == Kind.KERNEL)
     at = work[talk]
     # Cut at the borders of the time, so that the shares add up.
     talked = int(busy_union(trace, at).within(np.array([low]), np.array([high]))[0])

@@ -297,7 +297,7 @@ def unaligned_products(results: Results) -> Iterator[Finding]:
     """Products on tensor cores that have to load their operands piecemeal, as the rows are not aligned."""
     trace = results.trace
     slow = [i for i, name in results.kernel_names().items() if UNALIGNED in name.notes and name.tensor_cores]
-    at = results.work()[np.isin(trace.name[results.work()], slow)]
+    at = outside_attention(results, results.work()[np.isin(trace.name[results.work()], slow)])
     time = int(trace.duration[at].sum())
     if not time or time < UNALIGNED_SHARE * results.work_time:
         return

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.ancestors import op_around
-from tracetui.analysis.causes import is_synchronising
+from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.findings.kernels import BUSY_SHARE
 from tracetui.analysis.findings.model import Finding, first_of, longest_first, longest_of_each
 from tracetui.analysis.kernel_names import short_name
@@ -149,7 +149,7 @@ def metadata_only(results: Results) -> Iterator[Finding]:
 def _launches_inside(results: Results, at: I64) -> Bool:
     """Mask: which of the ops had something launched while they ran, on their own thread."""
     trace = results.trace
-    launch = np.unique(results.launches().launch)
+    launch = results.launch_calls()
     if not len(launch):
         return np.zeros(len(at), dtype=np.bool_)
     # A launch in an op is one of the rows after it, before the first that starts after its end.
@@ -164,7 +164,7 @@ def planned_launches(results: Results) -> Iterator[Finding]:
     """An occupancy query before a launch: the library plans its kernel at run time."""
     trace = results.trace
     at = results.slices(Kind.RUNTIME, lambda name: "Occupancy" in name)
-    launches = np.unique(results.launches().launch)
+    launches = results.launch_calls()
     position = np.searchsorted(launches, at)
     at, position = at[position < len(launches)], position[position < len(launches)]
     after = launches[position]

@@ -10,17 +10,18 @@ import numpy as np
 from tracetui.analysis.ancestors import deepest_at
 from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.findings.compiled import compile_phases
-from tracetui.analysis.findings.model import Finding, first_of
+from tracetui.analysis.findings.model import HIGH, MEDIUM, Finding, first_of, longest_first
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.initialisation import loading, profilers_work, queue_full
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import StepTable, step_of
+from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import F64, I64
-from tracetui.units import duration, plural, share, significant
+from tracetui.units import duration, instant, plural, share, significant
 
 COLD_RATIO = 2.0
 COLD_NS = 20_000
@@ -31,6 +32,8 @@ STRETCH_SHARE = 0.1
 STRETCH_OF_ALL = 0.05
 PROFILER_NS = 20_000
 PROFILER_SHARE = 0.2
+EARLIER_SHARE = 0.25
+"""A device that is never idle runs some steps' work late: of less, nobody wonders where it comes from."""
 INITIALISATION_NS = 500_000
 INITIALISATION_SHARE = 0.01
 FIRST_USE, PROFILER = CAUSES.index("initialisation"), CAUSES.index("profiler")
@@ -41,7 +44,8 @@ def initialisation(results: Results) -> Iterator[Finding]:
     """The device waited for what its first use makes slow."""
     trace = results.trace
     low, high = (np.array([time]) for time in _recorded(results))
-    lost = sum(int(device.idle.within(low, high)[0, FIRST_USE]) for device in results.split().devices)
+    devices = results.split().devices
+    lost = sum(int(device.idle.within(low, high)[0, FIRST_USE]) for device in devices)
     if lost < max(INITIALISATION_NS, INITIALISATION_SHARE * int(high[0] - low[0])):
         return
     at = np.union1d(results.cpu_time().first, loading(trace))
@@ -56,16 +60,18 @@ def initialisation(results: Results) -> Iterator[Finding]:
         f"{short_name(trace.names[int(names[i])], 'cuda_runtime')} ({duration(spent[i])})" for i in order
     )
     first = at[np.lexsort((-trace.duration[at], trace.kind[at] == Kind.CPU_OP))]
+    part = lost / (len(devices) * int(high[0] - low[0]))
+    base = results.verdict().base if not results.is_whole else OF_RECORDING
     yield Finding(
         "initialisation",
-        "info",
-        f"First calls on the device cost {duration(lost)} of idle time",
+        "high" if part >= HIGH else "medium" if part >= MEDIUM else "info",
+        f"First calls on the device cost {duration(lost)} of idle time, {share(part)} {base}",
         f"In that time the CPU is in calls that take long once: {told}. They make the context, load code and "
         "set up libraries, or are the first that the profiler sees. Verdict and advice leave that time out.",
         "Do not count it: it does not come again. Warm up before the recording starts, with "
         "schedule(wait=1, warmup=2, active=3); where the start itself matters, load less or later.",
         first_of(first),
-        {"initialisation_ns": float(lost), "calls": float(len(at))},
+        {"initialisation_ns": float(lost), "calls": float(len(at)), "share": part},
     )
 
 
@@ -148,7 +154,7 @@ def _alike(results: Results) -> StepTable:
     trace, steps = results.trace, results.step_table()
     if not len(steps):
         return steps
-    at = np.unique(results.launches().launch)
+    at = results.launch_calls()
     done = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
     if not done[0]:
         at = results.slices(Kind.CPU_OP, lambda _: True)
@@ -263,6 +269,30 @@ def before_the_first_op(results: Results) -> Iterator[Finding]:
         "Profile with with_stack=True to see the Python functions, or put record_function around the parts.",
         first_of(np.stack([at, inner], axis=1).ravel()),
         {"stretch_ns": float(stretch[0]), "total_ns": float(stretch.sum()), "count": float(len(at))},
+    )
+
+
+def work_in_flight_at_start(results: Results) -> Iterator[Finding]:
+    """Much of what the device is busy with was launched before the recording."""
+    trace, part = results.trace, results.earlier_share()
+    if part < EARLIER_SHARE:
+        return
+    low, high = results.judged_range()
+    at = results.earlier_work()
+    end = trace.start[at] + trace.duration[at]
+    at, end = (values[(trace.start[at] < high) & (end > low)] for values in (at, end))
+    what = plural(len(at), "kernel, copy or memset", "kernels, copies and memsets")
+    yield Finding(
+        "work_in_flight_at_start",
+        "info",
+        f"{share(part)} of the busy time is work that was launched before the recording",
+        f"No launch in the trace belongs to {what} that came first in their streams: what was "
+        f"queued when the recording began, and runs until {instant(int(end.max()))}. It belongs to no op and "
+        "to no step.",
+        "Do not look for what launched it. To record only what the recording itself launches, call "
+        "torch.cuda.synchronize() before it starts; or record more steps, so that this matters less.",
+        first_of(longest_first(trace, at)),
+        {"share": part, "events": float(len(at)), "last_end_ns": float(end.max())},
     )
 
 

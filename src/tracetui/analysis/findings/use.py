@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, is_allocation
+from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, cause_sentences
+from tracetui.analysis.cpu_time import is_allocation
 from tracetui.analysis.findings.idle import LOADING_ADVICE, loader_calls
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.gaps import DeviceGaps, busy_union
-from tracetui.analysis.glossary import CAUSES as WORDS
 from tracetui.analysis.launches import short_kernels
 from tracetui.analysis.results import Results
 from tracetui.analysis.split import BUSY, CAUSED
@@ -180,9 +180,7 @@ def _idle(results: Results) -> Iterator[_Idle]:
 
 
 def _idle_text(results: Results, idle: _Idle) -> str:
-    words = dict(WORDS)
-    if not _has_ops(results):
-        words["host"] = "the CPU was in none of these calls (the trace has no ops)"
+    words = cause_sentences(results.trace, results.causes())
     told = "; ".join(f"for {duration(idle.causes[i])} {words[CAUSES[i]]}" for i in idle.largest)
     verdict = results.verdict()
     counted = " that count" if verdict.left_out else ""

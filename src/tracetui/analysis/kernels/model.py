@@ -12,8 +12,8 @@ class KernelName:
     Attributes:
         name: the full name, as in the trace.
         family: who made the kernel: ``cublas``, ``nvjet``, ``cutlass``, ``triton``, ``aten``, ``flash``,
-            ``cudnn``, ``nccl``, ``ck``, ``rocm``, ``vllm``, ... (`glossary.FAMILIES` has all), ``memcpy``,
-            ``memset`` or ``other``.
+            ``cudnn``, ``nccl``, ``ck``, ``rocm``, ``vllm``, ... (`meanings.kernels.FAMILIES` has all),
+            ``memcpy``, ``memset`` or ``other``.
         short: a readable name for bars and tables, at most 32 characters if possible.
         kind: what it computes: ``gemm``, ``conv``, ``attention``, ``elementwise``, ``reduction``,
             ``softmax``, ``norm``, ``copy``, ``index``, ``sort``, ``optimizer``, ``collective``, ``memcpy``,

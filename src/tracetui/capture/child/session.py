@@ -14,7 +14,7 @@ from . import device as devices
 from .channel import Channel, Failure, flush
 from .export import write_files
 from .recording import Job, record_steps
-from .user_code import ScriptRecorder, load_callable
+from .user_code import ScriptRecorder, how_it_left, load_callable
 
 if TYPE_CHECKING:
     import torch
@@ -61,21 +61,41 @@ def capture(job: Job, channel: Channel) -> tuple[dict[str, Any], dict[str, str]]
     channel.phase("device", name if device.type == "cpu" else f"{device}, {name}")
     torch.manual_seed(job["seed"])
 
+    status = 0
     if job["kind"] == "script":
-        prof = ScriptRecorder(job, device, channel).run()
+        recorder = ScriptRecorder(job, device, channel)
+        prof = recorder.run()
+        if recorder.failure is not None:
+            status = _tell_failure(recorder.failure, job, channel)
     else:
         step = _build(job, device)
         compiled = job["mode"] if job["compile"] else None
         prof = record_steps(job, device, step, channel, compiled)
 
     files = write_files(prof, job, device.type, channel)
-    info = {
+    info: dict[str, Any] = {
         "torch": version,
         "python": sys.version.split()[0],
         "executable": sys.executable,
         "device": devices.describe(device),
     }
+    if status:
+        info["exit_status"] = status
     return info, files
+
+
+def _tell_failure(error: BaseException, job: Job, channel: Channel) -> int:
+    """Tell how a script failed after its steps were recorded; returns its exit status."""
+    status = 1
+    if isinstance(error, SystemExit):
+        how = how_it_left(error)
+        status = error.code if isinstance(error.code, int) else status
+    else:
+        _print_error(error)
+        how = f"failed with {type(error).__name__}"
+    flush()
+    channel.note("script_failed", f"{job['target']} {how}, after its steps were recorded")
+    return status
 
 
 def _build(job: Job, device: torch.device) -> Callable[[], object]:

@@ -45,6 +45,11 @@ class Recorded(BaseException):
     """Unwinds a script whose last wanted step is recorded. The script's `except Exception` lets it pass."""
 
 
+def how_it_left(stop: SystemExit) -> str:
+    """The end of a script that called `sys.exit`, in words."""
+    return f"ended with exit status {stop.code}" if isinstance(stop.code, int) else f"ended with: {stop.code}"
+
+
 class ScriptRecorder:
     """Steps a profiler by the optimizer's steps. Without an optimizer the whole run is one step.
 
@@ -66,6 +71,10 @@ class ScriptRecorder:
         self._optimizer: Any = None
         self._wrapped = False
         self._inside = False
+        self.recorded = False
+        """Whether all wanted steps are recorded."""
+        self.failure: BaseException | None = None
+        """What the script raised after that; a `SystemExit` only if its status is not 0."""
 
     def run(self) -> torch.profiler.profile:
         """Run the script and return the stopped profiler.
@@ -88,11 +97,19 @@ class ScriptRecorder:
         try:
             runpy.run_path(path, run_name="__main__")
         except Recorded:
-            pass
-        except SystemExit as stop:
-            if stop.code not in (None, 0):
-                how = f"with exit status {stop.code}" if isinstance(stop.code, int) else f"with: {stop.code}"
-                raise Failure("workload", f"{path} ended {how}") from None
+            active = self.job["active"]
+            steps = f"the {active} wanted steps are" if active > 1 else "the wanted step is"
+            text = f"stopped after step {self.seen}: {steps} recorded (--run-to-end lets the script finish)"
+            self.channel.note("stopped", text)
+        except (Exception, SystemExit) as error:
+            if isinstance(error, SystemExit) and error.code in (None, 0):
+                pass
+            elif self.recorded:
+                self.failure = error
+            elif isinstance(error, SystemExit):
+                raise Failure("workload", f"{path} {how_it_left(error)}") from None
+            else:
+                raise
         finally:
             hook.remove()
         return self._finish()
@@ -110,7 +127,7 @@ class ScriptRecorder:
         if self.prof is None or self.seen <= first:
             raise Failure(
                 "few_steps",
-                f"the script made {self.seen} optimizer steps, and the recording starts after {first}: "
+                f"the script made {self.seen} optimizer steps, but recording starts after {first}: "
                 "try --no-warmup, a smaller --wait, or more steps",
             )
         recorded = self.seen - first
@@ -151,6 +168,8 @@ class ScriptRecorder:
 
     def _count(self) -> None:
         self.seen += 1
+        if self.recorded and self.job["run_to_end"]:
+            return
         wait, warmup = self.job["wait"], self.job["schedule_warmup"]
         if self.whole is not None:
             self.whole.stop()
@@ -168,6 +187,9 @@ class ScriptRecorder:
             if done >= self.total:
                 self.prof.stop()
                 self.channel.phase("profiling", "active", self.total, self.total)
-                raise Recorded
+                self.recorded = True
+                if not self.job["run_to_end"]:
+                    raise Recorded
+                self.channel.phase("finishing", os.path.basename(self.job["target"]))
             if done != wait + warmup:  # it would be the first thing in the recording
                 self.channel.step("profiling", stage(done, wait, warmup), done, self.total)

@@ -213,16 +213,16 @@ class Reader:
             self.intake.add(chunk, rows, lambda: RAW_EVENTS.decode(bytes(text)))
             return
         try:
-            texts: list[Any] = RAW_EVENTS.decode(bytes(text))
-            objects = [t for t in texts if bytes(t)[:1] == b"{"]
+            texts = list(map(bytes, RAW_EVENTS.decode(bytes(text))))
+            objects = [t for t in texts if t[:1] == b"{"]
             rows = patient_rows(objects, self.intake.store.tables)
         except (msgspec.DecodeError, RecursionError):
             raise Broken from None
-        strange = [bytes(t) for t in texts if bytes(t)[:1] != b"{"]
-        if any(b"{" in t for t in strange):
+        others = [] if len(objects) == len(texts) else [t for t in texts if t[:1] != b"{"]
+        if b"{" in b",".join(others):
             # An extra bracket turns sound events into a nested list.
             raise Broken
-        self.intake.store.diagnostics.note("not_an_event", chunk.offset, len(strange))
+        self.intake.store.diagnostics.note("not_an_event", chunk.offset, len(others))
         self.intake.add(chunk, rows, lambda: objects)
 
     def _rows(self, text: bytes | memoryview) -> Rows | None:
@@ -295,7 +295,7 @@ class Reader:
         else:
             piece, end = window.text(), "more"
         found = recover_text(piece, end)
-        if end == "more" and not (found.events and found.rest):
+        if end == "more" and not (found.rest and (found.events or found.settled)):
             return False
         self._keep(window.offset, found, Chunk(window.offset, len(piece), end))
         window.skip(found.rest)

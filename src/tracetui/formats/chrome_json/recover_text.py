@@ -19,7 +19,8 @@ from typing import Any
 import msgspec
 
 from tracetui.formats.chrome_json.repair_event import repair_event
-from tracetui.formats.chrome_json.schema import RAW_FIELDS
+from tracetui.formats.chrome_json.repair_many import all_decode, repair_many
+from tracetui.formats.chrome_json.schema import ONE, RAW_FIELDS
 
 _SPACES = b" \t\r\n"
 SPACE = re.compile(rb"[ \t\r\n]*")
@@ -29,7 +30,6 @@ _OPENING = re.compile(rb'\{\s*"')
 _AFTER_CLOSING = re.compile(rb'[}\]]\s*(?:,\s*)?(?=\{\s*")')
 _CLOSED = re.compile(rb'\]\s*(?:\}\s*\Z|,\s*"|\Z)')
 _BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
-_RAW = msgspec.json.Decoder(msgspec.Raw)
 _TOKEN = re.compile(rb'[{}\[\]]|"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NESTING = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 _STOPPED = re.compile(r"\(byte (\d+)\)$")
@@ -41,6 +41,8 @@ _TOKENS = 1 << 9
 """Brackets and texts of an event that is repaired where it stands; a longer one is between two sound ones."""
 _REPAIRED = 1 << 24
 """The longest text that is repaired, in bytes."""
+_TOGETHER = 1 << 21
+"""The longest text whose events are repaired together: their parts take fifty times its memory at worst."""
 _SMALL = 1 << 20
 """Top-level values longer than this stay undecoded."""
 
@@ -55,6 +57,7 @@ class _Event(msgspec.Struct):
 
 
 _EVENT = msgspec.json.Decoder(_Event)
+_EVENTS = msgspec.json.Decoder(list[_Event])
 
 
 @dataclass(slots=True)
@@ -73,6 +76,8 @@ class Recovered:
     """At the end of the file: position of the bracket that closes the events, -1 if there is none."""
     cut: int = -1
     """At the end of the file without such a bracket: where the last sound event ends."""
+    settled: int = 0
+    """Up to here nothing that follows the piece can change what was found."""
     budget: int = 0
     """What failed attempts may still cost."""
 
@@ -83,7 +88,11 @@ def is_event(text: bytes | memoryview) -> bool:
         event = _EVENT.decode(text)
     except (ValueError, msgspec.DecodeError, RecursionError):
         return False
-    return len(event.ph) <= 2 and any(map(bytes, (event.ts, event.pid, event.name)))
+    return _is_event(event)
+
+
+def _is_event(event: _Event) -> bool:
+    return len(event.ph) <= 2 and bool(bytes(event.ts) or bytes(event.pid) or bytes(event.name))
 
 
 def recover_text(text: bytes, end: str, bare: bool = False) -> Recovered:
@@ -93,8 +102,8 @@ def recover_text(text: bytes, end: str, bare: bool = False) -> Recovered:
     `bare`), or anywhere, with "more" to come.
     """
     out = Recovered(rest=len(text), budget=_BUDGET * len(text) + (1 << 20))
-    done = 0  # end of the last sound event
-    at = phase = 0
+    done = at = out.settled = _together(text, out, end == "file")  # end of the last sound event
+    phase = 0
     view = memoryview(text)
     while (opening := _OPENING.search(text, at)) is not None:
         begin = opening.start()
@@ -142,12 +151,49 @@ def recover_text(text: bytes, end: str, bare: bool = False) -> Recovered:
     return out
 
 
+def _together(text: bytes, out: Recovered, final: bool) -> int:
+    """Recover the events that begin the text, one after the other, as long as each is sound, can be repaired
+    or can only be dropped; where the last one ends. A broken one
+    counts only where another follows it; `final`: where one follows that is kept, as it may be the end of the
+    file."""
+    found = repair_many(text) if len(text) <= _TOGETHER else None
+    if found is None:
+        return 0
+    events = all_decode(found.pieces, _EVENTS)
+    sound = [_is_event(e) for e in events] if events is not None else [_is_sound(p) for p in found.pieces]
+    done = 0
+    count = next((i for i in range(len(sound), 0, -1) if sound[i - 1]), 0)
+    count = count if final else max(count, len(sound) - 1)
+    for i, ((begin, end), good) in enumerate(zip(found.places[:count], sound[:count], strict=True)):
+        if good:
+            out.events.append(found.pieces[i])
+            out.places.append((begin, end))
+            out.notes += [(kind, begin) for kind in found.notes.get(i, ())]
+        elif _holds_none(text, begin, end):
+            out.notes.append(("broken_event", begin))
+        else:
+            break
+        done = end
+    return done
+
+
+def _is_sound(piece: bytes) -> bool:
+    return decodes(piece) and is_event(piece)
+
+
+def _holds_none(text: bytes, begin: int, end: int) -> bool:
+    """Whether a broken object can hold no event: its only phase is its own."""
+    phase = text.find(b'"ph"', begin, end)
+    inner = text.find(b"{", begin + 1, end)
+    return phase >= 0 and not 0 <= inner < phase and text.find(b'"ph"', phase + 1, end) < 0
+
+
 def _value(text: bytes, view: memoryview, begin: int) -> tuple[int, int]:
     """(end, failed) of the JSON object that opens at `begin`: `end` is -1 if it is not valid; `failed` is
     then the byte where that shows, -1 if it is nested too deep. Makes no objects, and reads no further than
     it has to."""
     try:
-        _RAW.decode(view[begin:])
+        ONE.decode(view[begin:])
         stop = len(text)
     except RecursionError:
         return -1, -1
@@ -156,7 +202,7 @@ def _value(text: bytes, view: memoryview, begin: int) -> tuple[int, int]:
         if place is None:
             return -1, len(text)  # the text ends first
         stop = begin + int(place[1])
-        if "trailing" not in str(error):
+        if "trailing characters" not in str(error):
             return -1, stop
         stop -= 1  # msgspec counts the character that it stopped at
     return text.rfind(b"}", begin, stop) + 1, stop
@@ -165,7 +211,7 @@ def _value(text: bytes, view: memoryview, begin: int) -> tuple[int, int]:
 def is_incomplete(text: bytes) -> bool:
     """Whether `text` is valid JSON that ends inside a value."""
     try:
-        _RAW.decode(text)
+        ONE.decode(text)
     except RecursionError:
         return False
     except (ValueError, msgspec.DecodeError) as error:
@@ -239,7 +285,7 @@ def _sound(text: bytes, begin: int, end: int, out: Recovered) -> None:
 def decodes(piece: bytes) -> bool:
     """Whether `piece` is one strictly valid JSON value in UTF-8."""
     try:
-        _RAW.decode(piece)
+        ONE.decode(piece)
         if not piece.isascii():
             piece.decode()
         elif b"\\ud" in piece or b"\\uD" in piece:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 
-_STRING = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z))', re.DOTALL)
-_CONTROL = re.compile(r"[\x00-\x1f]")
+STRING = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z))', re.DOTALL)
+CONTROL = re.compile(r"[\x00-\x1f]")
 _HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_ESCAPE = re.compile(
+ESCAPE = re.compile(
     rf'((?:\\["\\/bfnrt]|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{{4}}|{_HIGH}{_LOW}){{1,999}})|({_HIGH}|{_LOW})|\\'
 )
 """Sound escapes, half a pair of surrogates, or a lone backslash."""
-_BARE = re.compile(r"(?<=[:\[,\s])[-+]?(?:inf(?:inity)?|nan|n/a)(?=\s*(?:[,}\]]|$))", re.IGNORECASE)
-_TRAILING = re.compile(r",(?=\s*[}\]])|(?<=[{\[])(\s*),|,(?=\s*,)")
-_WORD = re.compile(r"(?<=:)(\s*)(?!(?:true|false|null)\b)([A-Za-z_][^,{}\[\]:\\\n\0]*)")
-_AFTER_VALUE = re.compile(r"\s*[,}]")
+BARE = re.compile(r"(?<=[:\[,\s])[-+]?(?:inf(?:inity)?|nan|n/a)(?=\s*(?:[,}\]]|$))", re.IGNORECASE)
+TRAILING = re.compile(r",(?=\s*[}\]])|(?<=[{\[])(\s*),|,(?=\s*,)")
+WORD = re.compile(r"(?<=:)(\s*)(?!(?:true|false|null)\b)([A-Za-z_][^,{}\[\]:\\\n\0]*)")
+AFTER_VALUE = re.compile(r"\s*[,}]")
 _LETTER = re.compile("[A-Za-z_]")
 
 
@@ -44,12 +44,12 @@ def repair_event(text: bytes) -> tuple[bytes | None, list[str]]:
         return f"\\u{ord(match.group()):04x}"
 
     def word(match: re.Match[str]) -> str:
-        if not _AFTER_VALUE.match(outside, match.end()):
+        if not AFTER_VALUE.match(outside, match.end()):
             return match[0]
         note("unquoted")
         return f'{match[1]}"{match[2].rstrip()}"'
 
-    parts = _STRING.split(chars)  # outside, a string, outside, ...
+    parts = STRING.split(chars)  # outside, a string, outside, ...
     outside = "\0".join(parts[::2])
     if outside.count("\0") != len(parts) // 2:
         return None, []  # a zero outside of strings: nothing is certain
@@ -57,20 +57,20 @@ def repair_event(text: bytes) -> tuple[bytes | None, list[str]]:
         return None, []  # no repair changes brackets
     lettered = _LETTER.search(outside)
     if lettered:
-        outside, count = _BARE.subn("null", outside)
+        outside, count = BARE.subn("null", outside)
         if count:
             note("bare_value")
-    outside, count = _TRAILING.subn(r"\1", outside)
+    outside, count = TRAILING.subn(r"\1", outside)
     if count:
         note("comma")
     if lettered:
-        outside = _WORD.sub(word, outside)
+        outside = WORD.sub(word, outside)
     if "\\" in chars or not chars.isprintable():
         for i in range(1, len(parts), 2):
             if "\\" in parts[i]:
-                parts[i] = _ESCAPE.sub(escape, parts[i])
+                parts[i] = ESCAPE.sub(escape, parts[i])
             if not parts[i].isprintable():
-                parts[i] = _CONTROL.sub(control, parts[i])
+                parts[i] = CONTROL.sub(control, parts[i])
     if not kinds:
         return None, []
     parts[::2] = outside.split("\0")

@@ -70,6 +70,8 @@ def decoder(mode: Mode) -> msgspec.json.Decoder[list[Any]]:
     return msgspec.json.Decoder(list[event])  # type: ignore[valid-type]
 
 
+ONE = msgspec.json.Decoder(msgspec.Raw)
+"""Checks a value without decoding it."""
 RAW_EVENTS = msgspec.json.Decoder(list[msgspec.Raw])
 """Splits a list into the texts of its elements."""
 RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])

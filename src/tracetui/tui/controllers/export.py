@@ -13,7 +13,7 @@ from tracetui.session.paths import trace_stem, typed_path
 from tracetui.tables.writers import as_markdown, row_count
 from tracetui.tui.controllers.host import Host
 from tracetui.tui.controllers.prompts import Prompts, Question
-from tracetui.tui.export import PICTURE_ENDINGS, ExportError, picture_text, table_text, write_new
+from tracetui.tui.export import PICTURE_ENDINGS, ExportError, deliver, picture_text, table_text
 from tracetui.tui.panes import PANES
 from tracetui.tui.textual_private import lines_of
 from tracetui.units import plural
@@ -27,6 +27,7 @@ class ExportKeys:
 
     def __init__(self, host: Host, prompts: Prompts) -> None:
         self.host, self.prompts, self.area = host, prompts, host.area
+        self._done = ""
 
     def action_export(self) -> None:
         stem = trace_stem(self.host.trace.info.path) or "trace"
@@ -37,7 +38,7 @@ class ExportKeys:
         self.prompts.ask(Question("export to:", self._exported, name, keys=kinds, wrong=write))
 
     def _exported(self, path: str) -> None:
-        self.host.say(f"wrote {plain(str(typed_path(path)))}")
+        self.host.say(self._done)
 
     def _export(self, path: str, picture: Sequence[Strip]) -> str:
         """Write the file. Returns the error, or ""."""
@@ -50,7 +51,7 @@ class ExportKeys:
                 raise ExportError(f"{NO_TABLE}; the picture goes into .svg or .txt")
             else:
                 text = table_text(pane.table, pane.order, ending)
-            write_new(path, text)
+            self._done = deliver(self.host.screen.app, path, text)
         except ExportError as error:
             return plain(str(error))
         return ""

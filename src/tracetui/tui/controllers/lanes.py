@@ -6,6 +6,7 @@ from threading import Lock
 
 from textual.timer import Timer
 
+from tracetui.session.state import why_not_kept
 from tracetui.tui.controllers.host import Host
 from tracetui.units import plural
 
@@ -83,7 +84,7 @@ class LaneKeys:
 
         def save() -> None:
             if not self.save():
-                self.host.from_thread(self.host.say, "the lanes are not kept: there is no place to write to")
+                self.host.from_thread(self.host.say, f"the lanes are not kept: {why_not_kept()}")
 
         self.host.in_thread(save, "keep lanes")
 

@@ -25,7 +25,7 @@ class MarkKeys:
         def entered(label: str) -> None:
             self._put(mark._replace(label=label.strip()))
 
-        hint = "a label; none takes the mark away"
+        hint = "a label; empty removes the mark"
         label = f"mark {instant(mark.time)}:"
         self.prompts.ask(Question(label, entered, mark.label, hint, "Enter mark  Esc back"))
 
@@ -41,7 +41,8 @@ class MarkKeys:
     def action_marks(self) -> None:
         from tracetui.tui.screens.marks import MarksScreen
 
-        sheet = MarksScreen(self.host.trace, self.marks.marks, self.marks.draw)
+        marks = self.marks
+        sheet = MarksScreen(self.host.trace, marks.marks, self.host.walk, marks.draw, marks.go_to)
         self.host.screen.app.push_screen(sheet, self._go_to)
 
     def action_next_mark(self) -> None:

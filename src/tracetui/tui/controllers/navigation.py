@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from tracetui.analysis.examples import Example
+from tracetui.analysis.meanings.terms import Term
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.panes.base import JumpToGap
 from tracetui.tui.panes.gaps import GapsPane
+from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.timeline import GapClicked
 
 
@@ -32,12 +37,36 @@ class Navigation:
     def action_explain(self) -> None:
         from tracetui.tui.screens.explain import ExplainScreen
 
-        event = self.host.walk.selected
+        walk, event = self.host.walk, self.host.walk.selected
         if event is None:
             self.host.say("select an event first")
         else:
-            results = self.host.session.active.results
-            self.host.screen.app.push_screen(ExplainScreen(results, event), self.host.jump_if)
+            results, gap = self.host.session.active.results, self.gaps.current
+            sheet = ExplainScreen(results, event, walk, self.action_glossary, gap)
+            self.host.screen.app.push_screen(sheet, self.host.jump_if)
+
+    def action_glossary(self, some: Sequence[Term] = ()) -> None:
+        from tracetui.tui.screens.glossary import GlossaryScreen
+
+        app, results = self.host.screen.app, self.host.session.active.results
+        app.push_screen(GlossaryScreen(results, self.host.walk, self._show_example, some), self._to_example)
+
+    def _show_example(self, found: Example) -> None:
+        if found.gap is not None:
+            self.gaps.show(found.gap)
+        else:
+            self.host.walk.select(found.slice)
+
+    def _to_example(self, found: Example | None) -> None:
+        """Go to the example that was chosen, and close what the glossary was opened from."""
+        if found is not None:
+            below = self.host.screen.app.screen
+            if isinstance(below, LeaveOnce):
+                below.dismiss()
+            if found.gap is not None:
+                self.show(found.gap)
+            else:
+                self.host.jump(found.slice)
 
     # Gaps
 
@@ -59,11 +88,11 @@ class Navigation:
     def action_gap(self, step: int) -> None:
         said = self.gaps.next(step)
         self._update_panes()
-        self.host.say(said or "no gaps: no device ran anything in this trace, or it never paused")
+        self.host.say(said or "no gaps: the GPU ran nothing, or never paused")
 
     def action_gap_order(self) -> None:
         self.gaps.toggle_order()
-        self.host.say(f"g and G walk the gaps {self.gaps.order_text}")
+        self.host.say(f"g and G go through the gaps {self.gaps.order_text}")
 
     def show(self, gap: int, of: int | None = None, said: str = "") -> None:
         """Highlight a gap of a recording (None: the active one), and say its cause, or `said`."""

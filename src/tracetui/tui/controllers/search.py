@@ -91,7 +91,7 @@ class SearchKeys:
         """Go to the next (1) or previous (-1) match in time."""
         search = self.search
         if not search:
-            self.host.say("nothing is searched for yet: press /")
+            self.host.say("no search yet: press /")
         elif (place := search.next(step)) is None:
             self.host.say(f"nothing matches “{search.query}”")
         else:
@@ -102,10 +102,10 @@ class SearchKeys:
         from tracetui.tui.screens.matches import MatchesScreen
 
         if not self.search:
-            self.host.say("nothing is searched for yet: press /")
+            self.host.say("no search yet: press /")
             return
         found = self.search.slice[self.search.recording == self.host.walk.active]
-        sheet = MatchesScreen(self.host.trace, found, self.search.query)
+        sheet = MatchesScreen(self.host.trace, found, self.search.query, self.host.walk)
         self.host.screen.app.push_screen(sheet, self.host.jump_if)
 
     def action_time(self) -> None:

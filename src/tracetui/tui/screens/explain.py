@@ -1,27 +1,37 @@
-"""A sheet about one event: what it is, why it may be slow, and the chain of events that led to it."""
+"""A sheet about one event, or about a gap and the event that ended it: what it is, why it may be slow, and
+the chain of events that led to it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len
 from textual import work
-from textual.app import ComposeResult
+from textual.widget import Widget
 from textual.worker import Worker, WorkerState, get_current_worker
 
 from tracetui.analysis.explain import Explanation, explain
+from tracetui.analysis.glossary import terms_in, terms_of
+from tracetui.analysis.meanings.terms import Term
 from tracetui.analysis.results import Results
 from tracetui.cells import middle, same_place, wrap
+from tracetui.report.facts import Fact
+from tracetui.report.gaps import gap_facts
+from tracetui.session.walk import Walk
 from tracetui.tables.model import Column, Table
 from tracetui.tui.bindings import bind
-from tracetui.tui.footer import Footer
 from tracetui.tui.panes.base import failure
-from tracetui.tui.screens.once import Sheet
+from tracetui.tui.screens.sheet import Rows, WalkingSheet
 from tracetui.tui.tables.view import TableView
-from tracetui.units import exact
+from tracetui.units import duration, exact
 
-HINTS = (("↑↓", "read", ""), ("Esc", "close", "leave"), ("Enter", "jump to a line of the chain", "choose"))
+HINTS = (
+    ("Esc", "close", "leave"),
+    ("Enter", "go to the event", "choose"),
+    ("I", "glossary", "glossary"),
+    ("↑↓", "read", ""),
+)
 
 
 class Line(NamedTuple):
@@ -30,6 +40,15 @@ class Line(NamedTuple):
     label: str
     text: str
     event: int = -1
+
+
+def fact_lines(facts: Sequence[Fact], width: int) -> list[Line]:
+    """Facts as lines of `width` cells."""
+    return [
+        Line(label if m == 0 else "", text, event)
+        for label, value, event in facts
+        for m, text in enumerate(wrap(value, width))
+    ]
 
 
 def explanation_lines(explanation: Explanation, width: int) -> list[Line]:
@@ -70,64 +89,99 @@ def same_line(before: Sequence[Line], row: int, after: Sequence[Line]) -> int:
     return same_place(texts[0], row, texts[1])
 
 
-class ExplainScreen(Sheet[int]):
-    """Explains an event; the result is an event to jump to."""
+class ExplainScreen(WalkingSheet[int]):
+    """Explains an event, or a gap and the event that ended it; the result is an event to jump to."""
 
-    DEFAULT_CSS = "ExplainScreen > TableView { padding: 0; }"
-    BINDINGS = bind("escape,q,e leave")
+    BINDINGS = bind("escape,q,e leave  I glossary")
 
-    def __init__(self, results: Results, event: int) -> None:
-        super().__init__()
-        self.results, self.event = results, event
+    def __init__(
+        self,
+        results: Results,
+        event: int,
+        walk: Walk,
+        glossary: Callable[[Sequence[Term]], object],
+        gap: int | None = None,
+    ) -> None:
+        """`gap`: index of a gap in `Results.gaps` that ends with the event; `glossary` is called to open the
+        glossary on some terms."""
+        super().__init__("Explain", HINTS, walk)
+        self._glossary = glossary
+        self.terms: Sequence[Term] = ()
+        """Those that the sheet uses."""
+        self.results, self.event, self.gap = results, event, gap
         self.explanation: Explanation | None = None
+        self.gap_facts: Sequence[Fact] = ()
         self.lines: list[Line] = []
+        self.list = Rows()
+        self._at: int | None = None
+        """The event that the timeline shows."""
 
-    def compose(self) -> ComposeResult:
-        yield TableView()
-        yield Footer(HINTS)
+    def body(self) -> Iterator[Widget]:
+        yield self.list
 
     def on_mount(self) -> None:
-        self.query_one(TableView).focus()
+        self.list.focus()
         self.read()
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="explain")
     def read(self) -> None:
         """Explain the event, in a thread: its arguments are read from the file."""
+        facts = gap_facts(self.results, self.gap) if self.gap is not None else []
         explanation = explain(self.results.trace, self.event, self.results.self_time())
         if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self.show_explanation, explanation)
+            self.app.call_from_thread(self.show_explanation, explanation, facts)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         event.stop()
         if event.state is WorkerState.ERROR:
-            self.query_one(TableView).fail(failure(event.worker.error))
+            self.list.fail(failure(event.worker.error))
 
-    def show_explanation(self, explanation: Explanation) -> None:
-        self.explanation = explanation
+    def show_explanation(self, explanation: Explanation, facts: Sequence[Fact] = ()) -> None:
+        self.explanation, self.gap_facts = explanation, facts
+        told = (f"{fact.label} {fact.value}" for fact in facts)
+        self.terms = tuple(dict.fromkeys((*terms_in(*told), *terms_of(explanation))))
+        title = explanation.title
+        if self.gap is not None:
+            title = f"idle {duration(int(self.results.gaps().duration[self.gap]))}, then {title}"
+        self.head.set_title(f"Explain: {title}")
         self._wrap()
 
     def on_resize(self) -> None:
-        if self.explanation is not None:
-            self._wrap()
+        self._wrap()
 
     def _wrap(self) -> None:
         explanation = self.explanation
         if explanation is None:
             return
-        labels = max([12, *(min(24, len(label)) for label, _ in explanation.facts)])
-        table, before = self.query_one(TableView), self.lines
-        row = table.row
-        lines = self.lines = explanation_lines(explanation, max(20, min(110, self.size.width - labels - 6)))
-        table.set_table(
+        told = [label for label, _ in explanation.facts] + [fact.label for fact in self.gap_facts]
+        labels = max([12, *(min(24, len(label)) for label in told)])
+        before, row = self.lines, self.list.row
+        width = max(20, min(110, self.size.width - labels - 6))
+        lines = fact_lines(self.gap_facts, width)
+        lines += [Line("", "")] if lines else []
+        lines += explanation_lines(explanation, width)
+        if self.terms:
+            names = ", ".join(term.name for term in self.terms)
+            lines += [Line("", ""), *fact_lines([Fact("words", f"{names} (I: what they mean)")], width)]
+        self.lines = lines
+        self.list.set_table(
             Table(
                 (
-                    Column("label", "Explain", lambda r: lines[r].label, None, labels, False),
-                    Column("text", explanation.title, lambda r: lines[r].text, None, 0, False),
+                    Column("label", "", lambda r: lines[r].label, None, labels, False),
+                    Column("text", "", lambda r: lines[r].text, None, 0, False),
                 ),
                 len(lines),
             ),
             row=None if row is None else same_line(before, row, lines),
         )
+        self.fit(len(lines))
+
+    def on_table_view_highlighted(self, message: TableView.Highlighted) -> None:
+        event = self.lines[message.row].event
+        at = event if event >= 0 else None
+        if at != self._at:
+            self._at = at
+            self.visit(None if at is None else lambda: self.walk.select(at))
 
     def on_table_view_chosen(self, message: TableView.Chosen) -> None:
         event = self.lines[message.row].event
@@ -135,4 +189,7 @@ class ExplainScreen(Sheet[int]):
             self.dismiss(event)
 
     def action_choose(self) -> None:
-        self.query_one(TableView).action_choose()
+        self.list.action_choose()
+
+    def action_glossary(self) -> None:
+        self._glossary(self.terms)

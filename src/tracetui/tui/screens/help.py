@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from rich.segment import Segment
 from textual import events
-from textual.app import ComposeResult
 from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.cells import cell, wrap
 from tracetui.tui.bindings import ACTIONS, PANES, Action, bind, groups, key_text
-from tracetui.tui.footer import Footer
-from tracetui.tui.screens.once import Sheet
+from tracetui.tui.screens.sheet import Sheet
 from tracetui.tui.tables.drawing import scroll_mark
 
-SIZE, KEYS = 56, 17
-"""Least cells of a column, and cells of the keys in it."""
+WIDE, NARROW, KEYS, GAP = 56, 34, 17, 3
+"""Cells of a column whose lines need not be wrapped, of the narrowest one, of the keys in it, between two."""
 
 MOUSE: tuple[tuple[str, str], ...] = (
-    ("click", "select an event; a table's title: sort"),
+    ("click", "select; a title: sort"),
     ("wheel", "scroll the lanes"),
     ("Ctrl+wheel", "zoom at the pointer"),
     ("Shift+wheel", "pan"),
@@ -29,14 +27,15 @@ MOUSE: tuple[tuple[str, str], ...] = (
 )
 TABLE = "In a table"
 IN_TABLES: tuple[tuple[str, str], ...] = (
-    ("↑ ↓ PgUp PgDn", "move the row"),
-    ("Enter", "to the event; again: the next longest"),
+    ("↑ ↓", "move; PgUp, PgDn: by pages"),
+    ("Enter", "its event; again: the next"),
     ("Esc", "back to the timeline"),
 )
 HINTS = (
-    ("↑↓ PgUp PgDn", "scroll", "page"),
     ("Esc", "close", "leave"),
-    ("^p", "everything by name", "palette"),
+    ("↑↓ PgUp PgDn", "scroll", "page"),
+    ("I", "glossary", "glossary"),
+    ("^p", "find a command", "app.command_palette"),
 )
 
 Run = tuple[str, str]
@@ -55,44 +54,71 @@ def sections(
         lines: dict[str, list[str]] = {}
         for action in members:
             lines.setdefault(action.line or action.text, []).extend(key_text(k) for k in action.keys)
-        found.append((group, [(" ".join(keys), text) for text, keys in lines.items()]))
+        found.append((group, [(keys_text(keys), text) for text, keys in lines.items()]))
     at = next((i for i, (group, _) in enumerate(found) if group == PANES), len(found) - 1)
     found.insert(at + 1, (TABLE, list(IN_TABLES)))
     found.append(("Mouse", list(MOUSE)))
     return sorted(found, key=lambda s: s[0] not in (TABLE, PANES)) if in_table else found
 
 
-def help_lines(width: int, actions: Iterable[Action] = ACTIONS, in_table: bool = False) -> list[list[Run]]:
-    """The keys in as many columns as fit, to be read downwards; no line has more than `width` cells."""
-    count = max(1, (width + 2) // (SIZE + 2))
-    size = min(70, (width - 2 * (count - 1)) // count)
-    blocks: list[list[list[Run]]] = []
-    for group, lines in sections(actions, in_table):
-        block = [[(cell(group, size), "group")]]
-        for keys, text in lines:
-            for n, part in enumerate(wrap(text, size - KEYS)):
-                head = cell(f"  {keys}" if n == 0 else "", KEYS)
-                block.append([(head, "key"), (cell(part, size - KEYS), "text")])
-        blocks.append([*block, [(" " * size, "text")]])
+def keys_text(keys: list[str]) -> str:
+    """Keys in a few cells: `w s`, and `1-5` for neighbouring digits."""
+    digits = "".join(keys)
+    if len(keys) > 2 and digits in "123456789":
+        return f"{digits[0]}-{digits[-1]}"
+    return " ".join(keys)
+
+
+def help_lines(
+    width: int, height: int = 0, actions: Iterable[Action] = ACTIONS, in_table: bool = False
+) -> list[list[Run]]:
+    """The keys in columns, to be read downwards; no line has more than `width` cells. The columns are narrow
+    only where `height` lines have no room for wider ones."""
+    groups = sections(actions, in_table)
+    found: list[list[Run]] = []
+    widest, narrowest = (max(1, (width + GAP) // (least + GAP)) for least in (WIDE, NARROW))
+    for count in range(widest, narrowest + 1):
+        size = min(70, (width - GAP * (count - 1)) // count)
+        found = _in_columns([_block(group, lines, size) for group, lines in groups], count, size)
+        if len(found) <= height:
+            break
+    return found
+
+
+def _block(group: str, lines: list[tuple[str, str]], size: int) -> list[list[Run]]:
+    """A group of keys as lines of `size` cells, and an empty one below."""
+    wide = min(KEYS, max(len(keys) for keys, _ in lines) + 4) if size < WIDE else KEYS
+    block: list[list[Run]] = [[(cell(group, size), "group")]]
+    for keys, text in lines:
+        for n, part in enumerate(wrap(text, size - wide)):
+            head = cell(f"  {keys}" if n == 0 else "", wide)
+            block.append([(head, "key"), (cell(part, size - wide), "text")])
+    return [*block, [(" " * size, "text")]]
+
+
+def _in_columns(blocks: list[list[list[Run]]], count: int, size: int) -> list[list[Run]]:
     columns = _columns(blocks, count)
     found = []
     for y in range(max(len(c) for c in columns) - 1):
         line: list[Run] = []
         for n, column in enumerate(columns):
-            line += [("  ", "text")] if n else []
+            line += [(" " * GAP, "text")] if n else []
             line += column[y] if y < len(column) else [(" " * size, "text")]
         found.append(line)
     return found
 
 
 def _columns(blocks: list[list[list[Run]]], count: int) -> list[list[list[Run]]]:
-    """The blocks in at most `count` columns of similar height."""
-    total = sum(len(b) for b in blocks)
-    columns: list[list[list[Run]]] = [[]]
-    for block in blocks:
-        if len(columns) < count and len(columns[-1]) + len(block) / 2 > total / count:
-            columns.append([])
-        columns[-1] += block
+    """The blocks in at most `count` columns, in order, the longest of which is as short as can be."""
+    sizes = [len(b) for b in blocks]
+    for height in range(max(sizes), sum(sizes) + 1):
+        columns: list[list[list[Run]]] = [[]]
+        for block in blocks:
+            if columns[-1] and len(columns[-1]) + len(block) > height:
+                columns.append([])
+            columns[-1] = columns[-1] + block
+        if len(columns) <= count:
+            break
     return columns
 
 
@@ -116,14 +142,12 @@ class HelpView(Widget, can_focus=True):
         super().__init__()
         self.actions, self.in_table = tuple(actions), in_table
         self.top = 0
-        self._cached: tuple[int, list[list[Run]]] = (0, [])
+        self.lines: list[list[Run]] = []
 
-    @property
-    def lines(self) -> list[list[Run]]:
-        width = self.size.width - 4
-        if self._cached[0] != width:
-            self._cached = width, help_lines(width, self.actions, self.in_table)
-        return self._cached[1]
+    def lay_out(self, width: int, height: int) -> int:
+        """Arrange the keys for a view of this size. Returns the number of lines."""
+        self.lines = help_lines(width - 4, height, self.actions, self.in_table)
+        return len(self.lines)
 
     def on_resize(self) -> None:
         self.action_scroll_lines(0)
@@ -160,18 +184,31 @@ class HelpView(Widget, can_focus=True):
 class HelpScreen(Sheet[None]):
     """All keys."""
 
-    BINDINGS = bind("escape,q,question_mark,enter leave")
+    BINDINGS = bind("escape,q,question_mark,enter leave  I glossary")
 
     def __init__(self, actions: Iterable[Action] = ACTIONS, in_table: bool = False) -> None:
-        super().__init__()
+        super().__init__("Keys", HINTS)
         self.view = HelpView(actions, in_table)
 
-    def compose(self) -> ComposeResult:
+    def body(self) -> Iterator[Widget]:
         yield self.view
-        yield Footer(HINTS)
+
+    @property
+    def most(self) -> int:
+        return self.size.height - 3
 
     def on_mount(self) -> None:
         self.view.focus()
+        self.on_resize()
+
+    def on_resize(self) -> None:
+        self.fit(self.view.lay_out(self.size.width, self.most - 1))
 
     def action_page(self) -> None:
         self.view.action_page(1)
+
+    async def action_glossary(self) -> None:
+        below = self._below
+        self.dismiss()
+        if below is not None:
+            await below.run_action("glossary")

@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Static
 
 from tracetui.safe_text import plain
 from tracetui.session.marks import Mark, Marks
 from tracetui.session.paths import trace_stem, typed_path
+from tracetui.session.walk import Walk
 from tracetui.tables.model import Column, Table
 from tracetui.tables.writers import TABLE_ENDINGS
 from tracetui.trace.model import Trace
 from tracetui.tui.bindings import bind
-from tracetui.tui.export import ExportError, table_text, write_new
-from tracetui.tui.footer import Footer
+from tracetui.tui.export import ExportError, deliver, table_text
 from tracetui.tui.prompt import Prompt
-from tracetui.tui.screens.once import LeaveOnce
+from tracetui.tui.screens.sheet import WalkingSheet
 from tracetui.tui.tables.view import TableView
 from tracetui.units import instant, plural
 
 HINTS = (
-    ("Enter", "go there", ""),
-    ("e", "edit", ""),
-    ("d", "remove", ""),
-    ("u", "undo", ""),
-    ("E", "export", ""),
-    ("< >", "sort", ""),
-    ("Esc", "close", ""),
+    ("Esc", "back", "leave"),
+    ("Enter", "stay there", "choose"),
+    ("e", "edit", "edit"),
+    ("d", "remove", "remove"),
+    ("u", "undo", "undo"),
+    ("E", "export", "export"),
+    ("< >", "sort", "sort(1)"),
 )
+LONGEST_NOTE = 6
+"""Lines of a note, at most; the rest is scrolled."""
 EARLIER = "an earlier trace"
 """Shown for a mark made before the file was overwritten: its time means nothing in this trace."""
 
@@ -92,41 +93,43 @@ def export_table(marks: Sequence[Mark]) -> Table:
     )
 
 
-class MarksScreen(ModalScreen[Mark], LeaveOnce[Mark]):
-    """All marks, and the whole note of the one under the cursor; the result is a mark to go to."""
+class MarksScreen(WalkingSheet[Mark]):
+    """All marks, the one under the cursor shown in the timeline, and its whole note; the result is a mark to
+    go to."""
 
     DEFAULT_CSS = """
-    MarksScreen { background: $background; }
-    MarksScreen > TableView { height: 1fr; min-height: 4; }
-    MarksScreen > .title {
-        height: 1; background: $panel; color: $foreground; padding: 0 1; text-style: bold;
-    }
-    MarksScreen > VerticalScroll { height: 35%; min-height: 3; padding: 0 1; }
-    MarksScreen > VerticalScroll > Static { height: auto; color: $foreground; }
+    MarksScreen .title { height: 1; padding: 0 1; text-style: bold; color: $accent; }
+    MarksScreen VerticalScroll { height: 1; padding: 0 1; }
+    MarksScreen VerticalScroll > Static { height: auto; color: $foreground; }
     """
     BINDINGS = bind(
         "escape,q,l leave  e,T edit  d,delete remove  u undo  E export"
         "  greater_than_sign sort(1)  less_than_sign sort(-1)  R reverse"
     )
 
-    def __init__(self, trace: Trace, marks: Marks, changed: Callable[[], None]) -> None:
-        """`changed` is called after each change to the marks."""
-        super().__init__()
-        self.trace, self.marks, self._changed = trace, marks, changed
+    def __init__(
+        self,
+        trace: Trace,
+        marks: Marks,
+        walk: Walk,
+        changed: Callable[[], None],
+        show: Callable[[Mark], object],
+    ) -> None:
+        """`changed` is called after each change to the marks, `show` with a mark to show in the timeline."""
+        super().__init__("Marks", HINTS, walk)
+        self.trace, self.marks, self._changed, self._show = trace, marks, changed, show
         self.rows: list[Mark] = []
         self.removed: list[Mark] = []
         self.prompt: Prompt | None = None
         self.list = TableView()
-        self.title_line = Static(markup=False, classes="title")
+        self.about = Static(markup=False, classes="title")
         self.note = Static(markup=False)
-        self.footer = Footer(HINTS)
+        self.box = VerticalScroll(self.note)
 
-    def compose(self) -> ComposeResult:
+    def body(self) -> Iterator[Widget]:
         yield self.list
-        yield self.title_line
-        with VerticalScroll():
-            yield self.note
-        yield self.footer
+        yield self.about
+        yield self.box
 
     def on_mount(self) -> None:
         self.list.focus()
@@ -147,6 +150,10 @@ class MarksScreen(ModalScreen[Mark], LeaveOnce[Mark]):
         place = self.list.cursor
         self.rows = list(self.marks.all)
         table = marks_table(self.rows, self.size.width - 3, self.marks.is_here)
+        self.head.set_title(plural(len(self.rows), "mark").capitalize() if self.rows else "Marks")
+        note = min(LONGEST_NOTE, max((m.note.count("\n") + 2 for m in self.rows), default=1))
+        self.box.styles.height = note
+        self.fit(max(1, len(self.rows)) + 2 + note)
         self.list.set_table(table, "time", False)
         found = next((r for r, m in enumerate(self.rows) if at is not None and same(m, at)), None)
         if found is None and len(self.list.order):
@@ -159,23 +166,25 @@ class MarksScreen(ModalScreen[Mark], LeaveOnce[Mark]):
         """The note of the mark under the cursor, in full."""
         mark = self.here
         if mark is None:
-            self.title_line.update(Content(plural(len(self.rows), "mark")))
+            self.about.update(Content(""))
             self.note.update(Content(""))
             return
         on = mark.on or "on no event"
         where = "" if self.marks.is_here(mark) else f" of {EARLIER} at this path"
-        self.title_line.update(Content(f"{instant(mark.time)}{where}, {on}"))
+        self.about.update(Content(f"{instant(mark.time)}{where}, {on}"))
         parts = [Content.styled(mark.label, "bold")]
         if mark.note:
             own = mark.note.split("\n")[0].strip() == mark.label
             parts = [Content(mark.note)] if own else [*parts, Content(mark.note)]
         else:
-            parts.append(Content.styled("no note: e writes one", "$text-muted"))
+            parts.append(Content.styled("no note yet: e writes one", "$text-muted"))
         self.note.update(Content("\n").join(parts))
-        self.query_one(VerticalScroll).scroll_home(animate=False)
+        self.box.scroll_home(animate=False)
 
     def on_table_view_highlighted(self, message: TableView.Highlighted) -> None:
         self.show_note()
+        mark = self.rows[message.row]
+        self.visit((lambda: self._show(mark)) if self.marks.is_here(mark) else None)
 
     # Actions
 
@@ -184,7 +193,10 @@ class MarksScreen(ModalScreen[Mark], LeaveOnce[Mark]):
         if self.marks.is_here(mark):
             self.dismiss(mark)
         else:
-            self.footer.say("made on an earlier trace at this path: its time means nothing in this one")
+            self.say("this mark belongs to an earlier trace at this path: its time means nothing here")
+
+    def action_choose(self) -> None:
+        self.list.action_choose()
 
     def action_edit(self) -> None:
         from tracetui.tui.screens.note import NoteScreen
@@ -210,14 +222,14 @@ class MarksScreen(ModalScreen[Mark], LeaveOnce[Mark]):
             self.marks.put(mark)
             self._show_change(mark, f"“{mark.label}” is back")
         else:
-            self.footer.say("nothing was removed")
+            self.say("nothing was removed")
 
     def _show_change(self, at: Mark | None, message: str) -> None:
         if self.marks.trouble and self.marks.trouble != message:
             message = f"{message}; {self.marks.trouble}"
         self._changed()
         self.show_marks(at)
-        self.footer.say(message)
+        self.say(message)
 
     def action_sort(self, step: int) -> None:
         self.list.sort_next(step)
@@ -234,14 +246,12 @@ class MarksScreen(ModalScreen[Mark], LeaveOnce[Mark]):
             stem = trace_stem(self.trace.info.path) or "trace"
             name = plain(f"{stem}-marks.md", 120)
             self.prompt = Prompt("export to:", name, keys=f"Enter write {' '.join(TABLE_ENDINGS)}  Esc back")
-            self.footer.display = False
-            self.mount(self.prompt)
+            self.frame.mount(self.prompt)
 
     def _answered(self) -> None:
         if self.prompt is not None:
             self.prompt.remove()
             self.prompt = None
-        self.footer.display = True
         self.list.focus()
 
     def on_prompt_left(self) -> None:
@@ -253,12 +263,12 @@ class MarksScreen(ModalScreen[Mark], LeaveOnce[Mark]):
         order = np.array([r for r in self.list.order.tolist() if self.marks.is_here(self.rows[r])], int)
         try:
             text = table_text(export_table(self.rows), order, typed_path(message.value).suffix.lower())
-            written = write_new(message.value, text)
+            done = deliver(self.app, message.value, text)
         except ExportError as error:
             self.prompt.set_note(plain(str(error)), wrong=True)
             return
         self._answered()
-        self.footer.say(f"wrote {plain(str(written))}")
+        self.say(done)
 
 
 def same(a: Mark, b: Mark) -> bool:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
-from textual.app import ComposeResult
-from textual.widgets import Static
+from textual.widget import Widget
 
+from tracetui.session.walk import Walk
 from tracetui.tables.model import Column, Table
 from tracetui.tables.names import short_of
 from tracetui.trace.model import I64, Trace
 from tracetui.tui.bindings import bind
-from tracetui.tui.footer import Footer
-from tracetui.tui.screens.once import Sheet
+from tracetui.tui.screens.sheet import WalkingSheet
 from tracetui.tui.tables.view import TableView
 from tracetui.units import fixed, instant, plural
 
 HINTS = (
-    ("↑↓", "choose", ""),
-    ("Enter", "jump", "choose"),
-    ("Esc", "close", "leave"),
+    ("Esc", "back", "leave"),
+    ("Enter", "stay there", "choose"),
+    ("↑↓", "look", ""),
     ("< >", "sort", "sort(1)"),
     ("R", "reverse", "reverse"),
 )
@@ -50,27 +49,32 @@ def matches_table(trace: Trace, found: I64) -> Table:
     return Table(columns, len(found), empty="nothing matches")
 
 
-class MatchesScreen(Sheet[int]):
-    """All matches; the result is an event to jump to."""
+class MatchesScreen(WalkingSheet[int]):
+    """All matches, the one under the cursor shown in the timeline; the result is an event to jump to."""
 
-    DEFAULT_CSS = "MatchesScreen > Static { height: 1; padding: 0 1; color: $accent; text-style: bold; }"
     BINDINGS = bind("escape,q,L leave  greater_than_sign sort(1)  less_than_sign sort(-1)  R reverse")
 
-    def __init__(self, trace: Trace, found: I64, query: str) -> None:
-        super().__init__()
+    def __init__(self, trace: Trace, found: I64, query: str, walk: Walk) -> None:
+        super().__init__(f"{plural(len(found), 'match')} for “{query}”", HINTS, walk)
         self.found = found
         self.table = matches_table(trace, found)
         self.list = TableView()
-        self.title_line = Static(f"{plural(len(found), 'match')} for “{query}”", markup=False)
 
-    def compose(self) -> ComposeResult:
-        yield self.title_line
+    def body(self) -> Iterator[Widget]:
         yield self.list
-        yield Footer(HINTS)
 
     def on_mount(self) -> None:
         self.list.set_table(self.table, "start", False)
         self.list.focus()
+        here = np.flatnonzero(self.found == self.walk.selected)
+        if len(here):
+            self.list.show_row(int(here[0]))
+
+    def on_resize(self) -> None:
+        self.fit(len(self.found) + 1)
+
+    def on_table_view_highlighted(self, message: TableView.Highlighted) -> None:
+        self.visit(lambda: self.walk.select(int(self.found[message.row])))
 
     def on_table_view_chosen(self, message: TableView.Chosen) -> None:
         self.dismiss(int(self.found[message.row]))

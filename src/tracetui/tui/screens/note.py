@@ -1,22 +1,23 @@
-"""A form at the bottom of the screen to write a mark's label and note."""
+"""A sheet to write a mark's label and note."""
 
 from __future__ import annotations
 
-from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
+from collections.abc import Iterator
+
+from textual.containers import Horizontal
+from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 from textual.widgets.text_area import Edit, EditResult
 
-from tracetui.cells import clip
 from tracetui.safe_text import plain
 from tracetui.session.marks import LABEL_LIMIT, NOTE_LIMIT, Mark, cleaned, safe_lines
 from tracetui.tui.bindings import bind
-from tracetui.tui.footer import Footer
-from tracetui.tui.screens.once import LeaveOnce
+from tracetui.tui.screens.sheet import Sheet
 from tracetui.units import instant
 
-HINTS = (("Ctrl+S", "keep", ""), ("Tab", "label, note", ""), ("Esc", "leave", ""))
+HINTS = (("Ctrl+S", "save", "keep"), ("Esc", "discard", "leave"), ("Tab", "label, note", ""))
+LINES = 9
+"""One for the label, the others for the note."""
 
 
 class Label(Input):
@@ -36,22 +37,19 @@ class Note(TextArea):
         return super().edit(edit)
 
 
-class NoteScreen(ModalScreen[Mark], LeaveOnce[Mark]):
+class NoteScreen(Sheet[Mark]):
     """Edits a mark; the result is the new mark, or None for no change."""
 
     DEFAULT_CSS = """
-    NoteScreen { align: left bottom; background: $background 0%; }
-    NoteScreen > Vertical { height: 11; max-height: 100%; background: $panel; }
     NoteScreen Static { height: 1; width: 1fr; padding: 0 1; color: $foreground; }
-    NoteScreen .title { text-style: bold; color: $accent; }
     NoteScreen Horizontal { height: 1; }
     NoteScreen Horizontal.text { height: 1fr; min-height: 1; }
     NoteScreen .word { width: 8; color: $text-muted; }
     NoteScreen Input, NoteScreen Input.-textual-compact {
-        width: 1fr; height: 1; border: none; padding: 0 1; background: $surface; color: $foreground;
+        width: 1fr; height: 1; border: none; padding: 0 1; background: $panel; color: $foreground;
     }
     NoteScreen TextArea {
-        width: 1fr; height: 1fr; border: none; padding: 0 1; background: $surface; color: $foreground;
+        width: 1fr; height: 1fr; border: none; padding: 0 1; background: $panel; color: $foreground;
     }
     NoteScreen Input:focus, NoteScreen TextArea:focus { border: none; background: $surface-lighten-1; }
     NoteScreen TextArea .text-area--cursor-line { background: $surface-lighten-1; }
@@ -59,39 +57,33 @@ class NoteScreen(ModalScreen[Mark], LeaveOnce[Mark]):
     BINDINGS = bind("ctrl+s keep", priority=True) + bind("escape leave")
 
     def __init__(self, mark: Mark) -> None:
-        super().__init__()
+        super().__init__("", HINTS)
         self.mark = mark
         self.label = Label(
             mark.label,
-            "without one, the note's first line",
+            "optional: otherwise the note's first line",
             max_length=LABEL_LIMIT,
             compact=True,
             select_on_focus=False,
         )
         self.note = Note(mark.note, tab_behavior="focus", compact=True, soft_wrap=True)
         self.label.cursor_blink = self.note.cursor_blink = False  # send nothing while nobody types
-        self.footer = Footer(HINTS)
         self._warned = ""
+        on = f" on {mark.on.removesuffix(f', {mark.lane}')}" if mark.on else ""
+        self.head.title = f"Note{on} at {instant(mark.time)}"
 
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Static(markup=False, classes="title")
-            with Horizontal():
-                yield Static("Label", markup=False, classes="word")
-                yield self.label
-            with Horizontal(classes="text"):
-                yield Static("Note", markup=False, classes="word")
-                yield self.note
-            yield self.footer
+    def body(self) -> Iterator[Widget]:
+        with Horizontal():
+            yield Static("Label", markup=False, classes="word")
+            yield self.label
+        with Horizontal(classes="text"):
+            yield Static("Note", markup=False, classes="word")
+            yield self.note
 
     def on_mount(self) -> None:
+        self.fit(LINES)
         self.note.focus()
         self.note.move_cursor(self.note.document.end)
-
-    def on_resize(self) -> None:
-        on = f" on {self.mark.on}" if self.mark.on else ""
-        title = clip(f"Mark at {instant(self.mark.time)}{on}", self.size.width - 2)
-        self.query_one(".title", Static).update(title)
 
     @property
     def written(self) -> Mark:
@@ -112,4 +104,4 @@ class NoteScreen(ModalScreen[Mark], LeaveOnce[Mark]):
             self.dismiss(None)
         else:
             self._warned = typed
-            self.footer.say("not kept yet: Ctrl+S keeps it, Esc again drops it")
+            self.say("not saved: Ctrl+S saves, Esc again discards")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from textual.await_complete import AwaitComplete
-from textual.screen import ModalScreen, Screen, ScreenResultType
+from textual.screen import Screen, ScreenResultType
 
-from tracetui.tui.bindings import bind
 from tracetui.tui.textual_private import forget_drawn
 
 
@@ -24,10 +23,3 @@ class LeaveOnce(Screen[ScreenResultType]):
 
     def action_leave(self) -> None:
         self.dismiss(None)
-
-
-class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
-    """A sheet over the whole screen; its result is None where nothing was chosen."""
-
-    DEFAULT_CSS = "Sheet { background: $background; }"
-    BINDINGS = bind("ctrl+c app.quit")

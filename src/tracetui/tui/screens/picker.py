@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, NamedTuple
 
 from textual import events
-from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.widget import Widget
 
 from tracetui.tables.model import Column, Table
 from tracetui.tui.bindings import bind
-from tracetui.tui.footer import Footer
 from tracetui.tui.prompt import Prompt
-from tracetui.tui.screens.once import Sheet
-from tracetui.tui.tables.view import HEADER, TableView
+from tracetui.tui.screens.sheet import Hints, Rows, Sheet
+from tracetui.tui.tables.view import TableView
 
-HINTS = (("↑↓", "choose", ""), ("Enter", "do it", "choose"), ("Esc", "close", "leave"))
+HINTS = (("Esc", "close", "leave"), ("Enter", "do it", "choose"), ("↑↓", "choose", ""))
 
 
 class Choice(NamedTuple):
@@ -62,7 +61,7 @@ def _begin(letters: str, words: Sequence[str]) -> bool:
     return len(letters) in covered
 
 
-class PickList(TableView, can_focus=False):
+class PickList(Rows, can_focus=False):
     """The choices. The line above keeps the focus, and one click chooses."""
 
     DEFAULT_CSS = """
@@ -73,37 +72,34 @@ class PickList(TableView, can_focus=False):
 
     def on_click(self, event: events.Click) -> None:
         super().on_click(event)
-        if event.y >= HEADER and self.top + event.y - HEADER < len(self.order) and event.chain == 1:
+        if self.top + event.y < len(self.order) and event.chain == 1:
             self.action_choose()
 
 
 class Picker(Sheet[int]):
     """Its result is the number of a choice."""
 
+    SHARE = 0.4
+    NOTHING: ClassVar[str] = "no matching command"
+    """Said where no choice fits what was typed."""
     BINDINGS: ClassVar[list[BindingType]] = [
         *bind("up move(-1)  down move(1)  pageup page(-1)  pagedown page(1)"),
         *bind("shift+tab move(-1)  tab move(1)", priority=True),
     ]
 
     def __init__(
-        self,
-        label: str,
-        placeholder: str,
-        titles: tuple[str, str, str],
-        choices: Sequence[Choice],
-        chosen: int = 0,
+        self, title: str, placeholder: str, choices: Sequence[Choice], chosen: int = 0, hints: Hints = HINTS
     ) -> None:
-        super().__init__()
-        self.choices, self.titles = choices, titles
+        super().__init__(title, hints)
+        self.choices = choices
         self.shown = list(range(len(choices)))
-        self.prompt = Prompt(label, placeholder=placeholder)
+        self.prompt = Prompt(">", placeholder=placeholder)
         self.list = PickList()
         self._first = chosen
 
-    def compose(self) -> ComposeResult:
+    def body(self) -> Iterator[Widget]:
         yield self.prompt
         yield self.list
-        yield Footer(HINTS)
 
     def on_mount(self) -> None:
         self._fill()
@@ -114,7 +110,7 @@ class Picker(Sheet[int]):
 
         def column(part: int, width: int) -> Column:
             texts = [c[part] for c in choices]
-            return Column(self.titles[part], self.titles[part], lambda r: texts[shown[r]], None, width, False)
+            return Column(str(part), "", lambda r: texts[shown[r]], None, width, False)
 
         text, keys, about = (max((len(c[part]) for c in choices), default=0) for part in range(3))
         room = self.size.width - 4  # the cursor's mark, the scroll bar
@@ -123,7 +119,7 @@ class Picker(Sheet[int]):
             columns.append(column(1, keys + 1))
         if room >= text + keys + min(about, 16) + 4:  # else it would be cut off
             columns.append(column(2, 0))
-        self.list.set_table(Table(tuple(columns), len(shown), empty="nothing is called so"))
+        self.list.set_table(Table(tuple(columns), len(shown), empty=self.NOTHING))
 
     @property
     def choice(self) -> int:
@@ -132,6 +128,7 @@ class Picker(Sheet[int]):
         return -1 if row is None else self.shown[row]
 
     def on_resize(self) -> None:
+        self.fit(len(self.choices) + 1)
         at = self.list.row
         self._fill()
         if at is not None:

@@ -15,8 +15,6 @@ from tracetui.tui.bindings import bind
 from tracetui.tui.tables import drawing
 from tracetui.tui.tables.delta_table import DeltaLines
 
-HEADER = 1
-"""Lines above the rows."""
 EMPTY = np.zeros(0, dtype=np.int64)
 
 
@@ -44,6 +42,9 @@ class TableView(DeltaLines, can_focus=True):
     BINDINGS = bind(
         "up move(-1)  down move(1)  pageup page(-1)  pagedown page(1)  home first  end last  enter choose"
     )
+
+    HEADER: ClassVar[int] = 1
+    """Lines above the rows: 1 for the titles, or 0."""
 
     class Highlighted(Message):
         """The user moved the cursor to a row."""
@@ -166,12 +167,12 @@ class TableView(DeltaLines, can_focus=True):
     @property
     def page(self) -> int:
         """How many rows fit on the screen."""
-        return max(0, self.size.height - HEADER - self._foot)
+        return max(0, self.size.height - self.HEADER - self._foot)
 
     @property
     def _foot(self) -> int:
         """Lines below the rows: one for totals, where there are some and room for them."""
-        return int(self.table is not None and bool(self.table.foot) and self.size.height >= HEADER + 3)
+        return int(self.table is not None and bool(self.table.foot) and self.size.height >= self.HEADER + 3)
 
     def _to(self, at: int, tell: bool = True) -> None:
         at = max(0, min(at, len(self.order) - 1))
@@ -216,12 +217,12 @@ class TableView(DeltaLines, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
-        if event.y < HEADER:
+        if event.y < self.HEADER:
             key = self._column_at(event.x)
             if key is not None:
                 self.sort_by(key)
             return
-        at = self.top + event.y - HEADER
+        at = self.top + event.y - self.HEADER
         if at < min(len(self.order), self.top + self.page):
             self._to(at)
             if event.chain > 1:
@@ -274,20 +275,20 @@ class TableView(DeltaLines, can_focus=True):
         width, style = self.size.width, self.get_component_rich_style
         if self.table is None:
             return drawing.message(self.waiting, y, width, style("table--dim")) or self._blank()
-        if y < HEADER:
+        if y < self.HEADER:
             order = (self.sort, self.descending)
             return drawing.header(
                 self._columns(), order, self._chip, width, style("table--header"), style("table--sorted")
             )
         if not len(self.order):
             nothing = f"no row contains “{self.needle}”" if self.needle else self.table.empty
-            return drawing.message(nothing, y - HEADER, width, style("table--dim")) or self._blank()
+            return drawing.message(nothing, y - self.HEADER, width, style("table--dim")) or self._blank()
         if self._foot and y == self.size.height - 1:
             return drawing.foot(self.table, self._columns(), self._chip, width, style("table--header"))
-        at = self.top + y - HEADER
+        at = self.top + y - self.HEADER
         if at >= len(self.order):
             return self._blank()
-        mark = drawing.scroll_mark(y - HEADER, self.top, self.page, len(self.order))
+        mark = drawing.scroll_mark(y - self.HEADER, self.top, self.page, len(self.order))
         bar = Segment(mark, style("table--bar") if mark != " " else self.rich_style)
         row, here = int(self.order[at]), at == self.cursor
         faint = self.table.dim is not None and self.table.dim(row)

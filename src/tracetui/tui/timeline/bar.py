@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rich.cells import cell_len
 from textual.geometry import Region
@@ -10,6 +10,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.analysis.flow import place_of
+from tracetui.cells import clauses
 from tracetui.timeline.canvas import BOLD, Canvas, cut
 from tracetui.timeline.themes import DARK, Theme
 from tracetui.trace.model import Trace
@@ -23,7 +24,8 @@ LEAST_NAME = 24
 
 
 class SelectionBar(Widget):
-    """Name, start, duration, self time and launch delay of the selected event, in one line."""
+    """Name, start, duration, self time and launch delay of the selected event, or why there is the selected
+    gap, in one line."""
 
     DEFAULT_CSS = "SelectionBar { height: 1; }"
     ALLOW_SELECT = False
@@ -105,3 +107,16 @@ def describe(
     if cell_len(name) > room():
         name = brief
     return [(cut(name, max(1, room())), True), *(part for parts in groups.values() for part in parts)]
+
+
+def describe_gap(told: Sequence[str], width: int) -> list[Part]:
+    """The line about a gap, at most `width` cells: its length, its cause, and as many of the other parts as
+    fit."""
+    parts, room = [(told[0], True)], width - 2 - cell_len(told[0])
+    for n, text in enumerate(told[1:]):
+        if cell_len(text) + 2 > room and n:
+            continue
+        text = clauses(text, max(0, room - 2))
+        parts.append((f"  {text}", n == 0))
+        room -= cell_len(text) + 2
+    return parts

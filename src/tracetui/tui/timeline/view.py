@@ -16,7 +16,7 @@ from tracetui.timeline.canvas import Packed
 from tracetui.timeline.frame import paint
 from tracetui.timeline.themes import Theme
 from tracetui.timeline.viewport import Viewport
-from tracetui.tui.timeline.bar import SelectionBar, describe
+from tracetui.tui.timeline.bar import SelectionBar, describe, describe_gap
 from tracetui.tui.timeline.delta_strips import Board, DeltaStrip
 from tracetui.tui.timeline.messages import RangeChanged, SelectionChanged, ViewportChanged
 from tracetui.tui.timeline.mouse import Mouse
@@ -112,7 +112,9 @@ class TimelineView(Widget, can_focus=True):
         bar, scene = self.bar, self.walk.scene
         if bar is None or not bar.is_mounted:
             return None
-        if scene.selected >= 0:
+        if gap := self.session.gaps.told():
+            parts = describe_gap(gap, bar.size.width)
+        elif scene.selected >= 0:
             source, width = scene.source, bar.size.width
             results = self.walk.recording.results
             # Of a large trace it is known when a pane has asked for it: it takes too long for a key press.

@@ -1,0 +1,171 @@
+"""What the threads that launch were doing when: waiting, handling memory, in ops, or in a first use.
+
+`CpuTime` looks at each thread once; `causes` cuts the idle time of the devices by it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps, work_of_devices
+from tracetui.analysis.initialisation import first_calls, first_ops, loading, profilers_work, queue_full
+from tracetui.analysis.select import named, plausible
+from tracetui.trace import Kind, Trace
+from tracetui.trace.intervals import EMPTY, Union, union
+from tracetui.trace.model import I64
+
+LATENCY_NS = 5_000
+"""The latency of a launch where the trace shows none."""
+LONGEST_LATENCY_NS = 20_000
+"""No launch takes longer to arrive after its end: the work is waiting for something else."""
+BLOCKING_NS = 20_000
+"""A copy call that ends after its copy and takes this long has waited for it."""
+
+_SYNC = re.compile(
+    r"(cuda|hip)(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize"
+    r"|(cuda|hip)Memcpy(?!.*Async)|cuMemcpy(?!.*Async)|zeEventHostSynchronize|zeCommandQueueSynchronize|urEventWait"
+    r"|synchronize(Stream|Device|Event)?$"
+)
+_ANNOTATION = re.compile(r"enumerate\(DataLoader\)#|Optimizer\.|ProfilerStep#|## ")
+"""Annotations that old traces record as operators."""
+_ALLOCATION = re.compile(
+    r"(cuda|hip)(Malloc(?!.*Async)|Free(?!.*Async)|Host(Alloc|Malloc|Free|Register|Unregister)|ExtMalloc)"
+    r"|cu(MemAlloc(?!.*Async)|MemFree(?!.*Async)|MemHost(Alloc|Register|Unregister)|MemCreate|MemRelease|MemMap"
+    r"|MemUnmap|MemSetAccess|MemAddress(Reserve|Free))|hipMem(Create|Release|Map|Unmap|SetAccess|Address)"
+)
+
+
+def is_synchronising(name: str) -> bool:
+    """Whether a runtime call of this name makes the CPU wait for the device (blocking copies do)."""
+    return _SYNC.match(name) is not None
+
+
+def is_allocation(name: str) -> bool:
+    """Whether a runtime call of this name allocates or frees memory, other than in stream order."""
+    return _ALLOCATION.match(name) is not None
+
+
+def is_op_name(name: str) -> bool:
+    """Whether the name of an event recorded as an operator is an operator's, not an annotation's."""
+    return _ANNOTATION.match(name) is None
+
+
+class CpuTime:
+    """What the threads that launch were doing when, for the causes of idle time.
+
+    For a thread there are five unions, each of which contains the one before: initialisation (and
+    full queues); and the profiler; and synchronising calls; and allocation; and ops. Each thread is looked at
+    once.
+    """
+
+    def __init__(self, trace: Trace, gaps: Sequence[DeviceGaps] | None = None) -> None:
+        """`gaps`: those of every device, `find_gaps(trace)` by default."""
+        self.trace = trace
+        calls = first_calls(trace)
+        self.first = np.union1d(calls, first_ops(trace, calls))
+        """The calls and ops that initialise. Slices, sorted."""
+        self.full = busy_union(trace, queue_full(trace))
+        """When a launch waited for a place in its queue."""
+        self._loading = _both(self.full, busy_union(trace, loading(trace)))
+        self._overhead = _both(self._loading, busy_union(trace, profilers_work(trace)))
+        self._names = tuple(named(trace, of) for of in (is_synchronising, is_allocation, is_op_name))
+        self.work = work_of_devices(trace)
+        work = np.concatenate([np.zeros(0, np.int64), *self.work.values()])
+        work = work[trace.launch[work] >= 0]
+        launches = np.zeros(len(trace), dtype=np.bool_)
+        launches[trace.launch[work]] = True
+        self._launches = np.flatnonzero(launches)
+        self.linked = bool(launches.any())
+        """Whether any device work has its launch in the trace."""
+        self._blocking = _blocking_copies(trace, work)
+        self._lanes: dict[int, tuple[tuple[Union, ...], Union]] = {}
+        self._with_others: dict[int, Union] = {}
+        self._ops: dict[int, I64] = {}
+        """The ops of each process."""
+        self.latency = _latency(trace, find_gaps(trace) if gaps is None else gaps)
+        """From a launch's end to the start on an idle device, ns: the median, at most
+        `LONGEST_LATENCY_NS`."""
+
+    def states(self, lane: int) -> tuple[Union, ...]:
+        """The five unions of a lane; -1 for none."""
+        return self._of(lane)[0]
+
+    def waits(self, lane: int) -> Union:
+        """When the lane was in a synchronising call."""
+        return self._of(lane)[1]
+
+    def with_others(self, lane: int) -> Union:
+        """The last of `states`, and when other threads of the lane's process were in ops."""
+        if lane not in self._with_others:
+            own, process = self.states(lane)[-1], self.trace.lanes[lane].process
+            if process not in self._ops:
+                here = [i for i, one in enumerate(self.trace.lanes) if one.process == process]
+                ops = plausible(self.trace, Kind.CPU_OP)
+                ops = ops[np.isin(self.trace.lane[ops], here) & self._names[2][self.trace.name[ops]]]
+                self._ops[process] = ops
+            ops = self._ops[process]
+            alone = not bool(np.any(self.trace.lane[ops] != lane))
+            self._with_others[lane] = own if alone else _both(own, busy_union(self.trace, ops))
+        return self._with_others[lane]
+
+    def launched_before(self, launch: I64, lane: int) -> I64:
+        """The launch of the lane before each of `launch`; -1 for none."""
+        at = np.searchsorted(self._launches, launch) - 1
+        before = (
+            np.where(at >= 0, self._launches[at], -1) if len(self._launches) else np.full(len(launch), -1)
+        )
+        return np.where(before >= self.trace.lanes[lane].first, before, -1)
+
+    def _of(self, lane: int) -> tuple[tuple[Union, ...], Union]:
+        if lane not in self._lanes:
+            self._lanes[lane] = self._look_at(lane)
+        return self._lanes[lane]
+
+    def _look_at(self, lane: int) -> tuple[tuple[Union, ...], Union]:
+        if lane < 0:
+            return (self._loading, *(self._overhead,) * 4), EMPTY
+        trace, (synchronising, allocating, op) = self.trace, self._names
+        this = trace.lanes[lane]
+        at = np.arange(this.first, this.last)[~trace.implausible[this.first : this.last]]
+        runtime = at[trace.kind[at] == Kind.RUNTIME]
+        name = trace.name[runtime]
+        low, high = np.searchsorted(self.first, (this.first, this.last))
+        mine = self.first[low:high]
+        low, high = np.searchsorted(self._blocking, (this.first, this.last))
+        sync = busy_union(trace, np.union1d(runtime[synchronising[name]], self._blocking[low:high]))
+        started = _both(self._loading, busy_union(trace, mine))
+        profiled = _both(started, self._overhead)
+        waited = _both(profiled, sync)
+        allocated = _both(waited, busy_union(trace, runtime[allocating[name]]))
+        ops = at[trace.kind[at] == Kind.CPU_OP]
+        worked = _both(allocated, busy_union(trace, ops[op[trace.name[ops]]]))
+        return (started, profiled, waited, allocated, worked), sync
+
+
+def _both(one: Union, other: Union) -> Union:
+    if not len(one) or not len(other):
+        return one if len(one) else other
+    return union(np.concatenate([one.start, other.start]), np.concatenate([one.end, other.end]))
+
+
+def _blocking_copies(trace: Trace, work: I64) -> I64:
+    """Copy calls that end after their copy: with pageable memory even asynchronous ones wait. Slices."""
+    copy = work[trace.kind[work] == Kind.MEMCPY]
+    call = trace.launch[copy].astype(np.int64)
+    over = trace.start[copy] + trace.duration[copy] <= trace.start[call] + trace.duration[call]
+    return np.unique(call[over & (trace.duration[call] >= BLOCKING_NS)])
+
+
+def _latency(trace: Trace, gaps: Sequence[DeviceGaps]) -> int:
+    seen = []
+    for device in gaps:
+        launch = trace.launch[device.after].astype(np.int64)
+        launched = launch >= 0
+        late = launched & (trace.start[launch] >= device.start)
+        end = trace.start[launch] + trace.duration[launch]
+        seen.append(np.maximum(device.end - end, 0)[late])
+    values = np.concatenate([np.zeros(0, np.int64), *seen])
+    return min(int(np.median(values)), LONGEST_LATENCY_NS) if len(values) else LATENCY_NS

@@ -1,0 +1,146 @@
+"""Finding an example of something in a trace, to jump to: the longest one, as a rule.
+
+A finder takes the results of a trace and gives an `Example`, or None where the trace has none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracetui.analysis.causes import AT
+from tracetui.analysis.exposed_time import exposed_communication
+from tracetui.analysis.kernels.communication import is_communication
+from tracetui.analysis.select import named, plausible
+from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace.model import I64
+
+if TYPE_CHECKING:
+    from tracetui.analysis.kernels.model import KernelName
+    from tracetui.analysis.results import Results
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Where to jump. `slice`: the event to select. `gap`: for a stretch of idle time its position in
+    `Results.gaps()` of the whole trace; the event is the one that ends it."""
+
+    slice: int
+    gap: int | None = None
+
+
+Find = Callable[["Results"], "Example | None"]
+
+
+def longest(*kinds: Kind, name: str = "") -> Find:
+    """The longest plausible slice of these kinds whose name has a match of the regular expression."""
+    return lambda results: _longest(results.trace, _of(results.trace, kinds, name))
+
+
+def first(*kinds: Kind, name: str = "") -> Find:
+    """The first such slice."""
+
+    def find(results: Results) -> Example | None:
+        at = _of(results.trace, kinds, name)
+        return Example(int(at[np.argmin(results.trace.start[at])])) if len(at) else None
+
+    return find
+
+
+def launch(*kinds: Kind, name: str = "") -> Find:
+    """The call that launched the longest such slice."""
+
+    def find(results: Results) -> Example | None:
+        trace = results.trace
+        at = _of(trace, kinds, name)
+        found = _longest(trace, at[trace.launch[at] >= 0])
+        return found and Example(int(trace.launch[found.slice]))
+
+    return find
+
+
+def decoded(wanted: Callable[[KernelName], object]) -> Find:
+    """The longest piece of device work whose decoded name is wanted."""
+
+    def find(results: Results) -> Example | None:
+        results = results.whole
+        mask = np.zeros(len(results.trace.names), dtype=np.bool_)
+        mask[[i for i, name in results.kernel_names().items() if wanted(name)]] = True
+        at = results.work()
+        return _longest(results.trace, at[mask[results.trace.name[at]] & ~results.trace.implausible[at]])
+
+    return find
+
+
+def gap(cause: str = "") -> Find:
+    """The longest stretch of idle time, or the one with most time of this cause."""
+
+    def find(results: Results) -> Example | None:
+        gaps = results.whole.gaps()
+        time = results.whole.causes().pieces[:, AT[cause]] if cause else gaps.duration
+        most = int(np.argmax(time)) if len(time) else -1
+        return Example(int(gaps.after[most]), most) if most >= 0 and time[most] > 0 else None
+
+    return find
+
+
+def judged(verdict: str) -> Find:
+    """The first step with this verdict."""
+
+    def find(results: Results) -> Example | None:
+        rows = (row for row in results.whole.steps().rows if row.verdict.verdict == verdict)
+        return next((Example(row.event) for row in rows if row.event >= 0), None)
+
+    return find
+
+
+def most_delayed(results: Results) -> Example | None:
+    """The device event with the longest time from its launch to its start."""
+    launches = results.whole.launches()
+    at = np.flatnonzero(launches.first)
+    return Example(int(launches.event[at[np.argmax(launches.delay[at])]])) if len(at) else None
+
+
+def first_on_device(results: Results) -> Example | None:
+    """The first device event."""
+    return first(*DEVICE_WORK)(results)
+
+
+def exposed(results: Results) -> Example | None:
+    """The collective that runs longest while no other kernel does."""
+    trace = results.trace
+    at = plausible(trace, Kind.KERNEL)
+    at = at[named(trace, is_communication)[trace.name[at]]]
+    alone = exposed_communication(trace).within(trace.start[at], trace.start[at] + trace.duration[at])
+    return Example(int(at[np.argmax(alone)])) if len(at) and alone.any() else None
+
+
+def collective(results: Results) -> Example | None:
+    """The longest collective."""
+    trace = results.trace
+    at = plausible(trace, Kind.KERNEL)
+    return _longest(trace, at[named(trace, is_communication)[trace.name[at]]])
+
+
+def parent(results: Results) -> Example | None:
+    """The op whose children take most."""
+    trace = results.trace
+    at = plausible(trace, Kind.CPU_OP)
+    inner = trace.duration[at] - results.whole.self_time()[at]
+    return Example(int(at[np.argmax(inner)])) if len(at) and inner.max() > 0 else None
+
+
+def _of(trace: Trace, kinds: tuple[Kind, ...], name: str) -> I64:
+    at = plausible(trace, *kinds)
+    if not name:
+        return at
+    pattern = re.compile(name)
+    return at[named(trace, lambda text: pattern.search(text[:300]) is not None)[trace.name[at]]]
+
+
+def _longest(trace: Trace, at: I64) -> Example | None:
+    return Example(int(at[np.argmax(trace.duration[at])])) if len(at) else None

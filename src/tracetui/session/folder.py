@@ -1,0 +1,65 @@
+"""The traces in a folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from heapq import nlargest
+from pathlib import Path
+from typing import NamedTuple
+
+from tracetui.formats.errors import TraceError
+from tracetui.formats.source import open_source
+from tracetui.session.paths import may_be_trace
+
+LEVELS = 3
+"""The folder itself, and two levels below it."""
+MOST = 500
+"""Files that are looked into, the newest first."""
+MARKS = (b'"traceEvents"', b'"deviceProperties"', b'"ph"')
+"""What the beginning of a trace has, and hardly any other JSON file."""
+HEAD = 1 << 16
+"""Bytes of text that are looked at."""
+
+
+class Found(NamedTuple):
+    """A trace in a folder."""
+
+    path: Path
+    bytes: int
+    changed: float
+    """Seconds since the epoch."""
+
+
+def traces_in(folder: str | Path) -> list[Found]:
+    """The traces in a folder and two levels below it, newest first. Raises OSError if it cannot be read.
+
+    Of more than `MOST` JSON files only the newest are looked into.
+    """
+    os.scandir(folder).close()
+    newest = nlargest(MOST, _json_files(folder), key=lambda found: found.changed)
+    return [found for found in newest if _is_trace(found.path)]
+
+
+def _json_files(folder: str | Path) -> Iterator[Found]:
+    top = len(Path(folder).parts)
+    for here, folders, names in os.walk(folder):
+        folders[:] = [f for f in folders if f[0] != "."] if len(Path(here).parts) - top < LEVELS - 1 else []
+        for name in names:
+            if may_be_trace(name):
+                with suppress(OSError):
+                    status = os.stat(path := Path(here, name))
+                    if stat.S_ISREG(status.st_mode):
+                        yield Found(path, status.st_size, status.st_mtime)
+
+
+def _is_trace(path: Path) -> bool:
+    try:
+        source = open_source(path)
+        with source.file:
+            head = source.parts().read(0, HEAD)
+    except (TraceError, OSError):
+        return False
+    return any(mark in head for mark in MARKS)

@@ -1,0 +1,102 @@
+"""What can be opened: recent traces, the bundled samples, and the files of a folder as one types its path."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from tracetui.safe_text import plain
+from tracetui.session.paths import may_be_trace, typed_path
+from tracetui.session.recent import Recent, ago
+from tracetui.session.samples import ABOUT
+from tracetui.units import plural, size
+
+SCANNED = 20_000
+"""Entries of a folder that are looked at."""
+
+
+class Choice(NamedTuple):
+    """A line of the list, in plain, safe text."""
+
+    kind: str
+    """capture, folder, file, recent, sample, or more: the rest of the recent traces."""
+    name: str
+    about: str
+    path: Path | None = None
+
+
+def folder_choices(typed: str, now: float) -> list[Choice]:
+    """The folders and traces whose path begins with what was typed, folders first, then by name."""
+    whole = str(typed_path(typed)) + ("/" if typed.endswith("/") else "")
+    folder, start = os.path.split(whole)
+    folders, files = [], []
+    try:
+        with os.scandir(folder or ".") as entries:
+            for entry in islice(entries, SCANNED):
+                if not entry.name.casefold().startswith(start.casefold()):
+                    continue
+                if entry.name.startswith(".") and not start:
+                    continue
+                if entry.is_dir():
+                    if plain(entry.name) == entry.name:  # else its name cannot be typed
+                        folders.append(Choice("folder", f"{entry.name}/", "", Path(folder, entry.name)))
+                elif may_be_trace(entry.name) and entry.is_file():
+                    stat = entry.stat()
+                    about = f"{size(stat.st_size)}, {ago(now - stat.st_mtime)}"
+                    files.append(Choice("file", plain(entry.name, 200), about, Path(folder, entry.name)))
+    except (OSError, ValueError):
+        return []
+    return sorted(folders, key=lambda c: c.name) + sorted(files, key=lambda c: c.name)
+
+
+def completed(typed: str, found: Sequence[Choice]) -> str:
+    """What was typed, completed as far as all folders and files found agree."""
+    names = [choice.name for choice in found if choice.kind in ("folder", "file")]
+    head, start = typed[: typed.rfind("/") + 1], typed[typed.rfind("/") + 1 :]
+    common = ""
+    for letters in zip(*names, strict=False):
+        if len(set(letters)) > 1:
+            break
+        common += letters[0]
+    return head + common if len(common) > len(start) else typed
+
+
+def choices(
+    typed: str,
+    recent: Sequence[Recent],
+    bundled: Mapping[str, Path],
+    few: int = 5,
+    capture: bool = False,
+    now: float | None = None,
+) -> list[Choice]:
+    """What can be opened, by group. With a path typed, what is there; with words, what has all of them.
+
+    `few`: how many of the recent traces to list while nothing is typed; `capture`: begin with capturing.
+    """
+    now = time.time() if now is None else now
+    if "/" in typed or typed.startswith("~"):
+        return folder_choices(typed, now)
+    words = typed.casefold().split()
+
+    def fits(choice: Choice) -> bool:
+        text = f"{choice.kind} {choice.name} {choice.about}".casefold()
+        return all(word in text for word in words)
+
+    lately = []
+    for r in recent:
+        about = f"{ago(now - r.opened)}  {plain(str(r.path.parent), 200)}"
+        lately.append(Choice("recent", plain(r.path.name, 100), about, r.path))
+    if not words and len(lately) > few + 1:
+        rest = plural(len(lately) - few, "more recent trace")
+        lately = [*lately[:few], Choice("more", rest, "")]
+    found = [Choice("capture", "a workload or your code", "under torch.profiler")] if capture else []
+    found += lately
+    for name, path in bundled.items():
+        about = ABOUT.get(name) or size(path.stat().st_size)
+        found.append(Choice("sample", plain(name, 100), about, path))
+    here = folder_choices(typed, now) if words else []
+    return here + [choice for choice in found if fits(choice)]

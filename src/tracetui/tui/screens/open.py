@@ -1,0 +1,206 @@
+"""The list of what can be opened, with a line to type a path or a word; and the sheet that has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widget import Widget
+
+from tracetui.cells import middle
+from tracetui.session.paths import typed_path
+from tracetui.session.recent import recent_traces
+from tracetui.session.samples import samples
+from tracetui.session.trace_list import Choice, choices, completed
+from tracetui.tables.model import Column, Table
+from tracetui.tui.bindings import bind
+from tracetui.tui.prompt import Prompt
+from tracetui.tui.screens.picker import PickList
+from tracetui.tui.screens.sheet import Sheet
+from tracetui.tui.tables.view import TableView
+
+HINTS = (
+    ("Esc", "close", "leave"),
+    ("Enter", "open", "choose"),
+    ("Tab", "complete", "complete"),
+    ("↑↓", "choose", ""),
+)
+KIND = 7
+"""Cells of a choice's kind."""
+LEAST_NAME = 23
+"""Cells of a name; of longer ones up to half of the line."""
+MANY = 10_000
+
+
+class TraceList(Vertical):
+    """Recent traces, samples, and what is in a folder while its path is typed."""
+
+    DEFAULT_CSS = "TraceList { height: 1fr; }"
+
+    class Opened(Message):
+        """A trace was chosen; None: capturing."""
+
+        def __init__(self, path: Path | None) -> None:
+            super().__init__()
+            self.path = path
+
+    def __init__(self, capture: bool = False) -> None:
+        """`capture`: capturing is a choice, too."""
+        super().__init__()
+        self.capture = capture
+        self.typed = ""
+        self.every = False
+        """Whether all recent traces are listed."""
+        self.recent, self.samples = recent_traces(), samples()
+        self.choices: list[Choice] = []
+        self.list = PickList()
+        self.prompt: Prompt | None = None
+
+    def compose(self) -> ComposeResult:
+        yield self.list
+
+    def ask(self, typed: str = "") -> None:
+        """Show the line to type into."""
+        if self.prompt is None:
+            self.prompt = Prompt("open:", typed, "a path (.json, .json.gz, .json.zst), or a word to find")
+            self.mount(self.prompt, before=self.list)
+            self.show(typed)
+
+    def stop_asking(self) -> None:
+        """Remove the line."""
+        if self.prompt is not None:
+            self.prompt.remove()
+            self.prompt = None
+            self.show("")
+
+    def on_resize(self) -> None:
+        row = self.list.row
+        self.show(self.typed)
+        if row is not None:
+            self.list.show_row(row)
+
+    def show(self, typed: str) -> None:
+        """List what fits what was typed."""
+        self.typed = typed
+        room = self.size.height - (self.prompt is not None)
+        few = MANY if self.every else max(3, min(5, room - len(self.samples) - 2))
+        found = self.choices = choices(typed, self.recent, self.samples, few, self.capture)
+        first = {kind: n for n, kind in reversed(list(enumerate(c.kind for c in found)))}
+        longest = max((len(c.name) for c in found), default=0)
+        name = max(LEAST_NAME, min(longest, (self.size.width - KIND - 6) // 2))
+
+        def kind(row: int) -> str:
+            here = found[row].kind
+            return here if first[here] == row and here != "more" else ""
+
+        columns = (
+            Column("kind", "", kind, None, KIND, False),
+            Column("name", "", lambda r: middle(found[r].name, name), None, name, False),
+            Column("about", "", lambda r: found[r].about, None, 0, False),
+        )
+        self.list.set_table(Table(columns, len(found), empty="nothing like that here"))
+
+    # The line
+
+    def on_prompt_typed(self, message: Prompt.Typed) -> None:
+        message.stop()
+        self.show(message.value)
+        if self.prompt is not None:
+            self.prompt.set_note("")
+
+    def on_prompt_entered(self, message: Prompt.Entered) -> None:
+        message.stop()
+        self.choose()
+
+    def complete(self) -> None:
+        """Complete what was typed: as far as the names agree, else to the one under the cursor."""
+        row = self.list.row
+        if self.prompt is None or row is None:
+            return
+        longer = completed(self.typed, self.choices)
+        here = self.choices[row]
+        if longer == self.typed and here.kind in ("folder", "file"):
+            longer = self.typed[: self.typed.rfind("/") + 1] + here.name
+        self.prompt.set_value(longer)
+
+    # Choosing
+
+    def on_table_view_chosen(self, message: TableView.Chosen) -> None:
+        message.stop()
+        self.choose()
+
+    def choose(self) -> None:
+        """Open what is under the cursor: a trace, a folder, the rest of the recent traces."""
+        row = self.list.row
+        here = self.choices[row] if row is not None else None
+        if here is None:
+            path = typed_path(self.typed)
+            if self.typed.strip() and _is_file(path):
+                self.post_message(self.Opened(path))
+            elif self.prompt is not None:
+                self.prompt.set_note("no such file", wrong=True)
+        elif here.kind == "more":
+            self.every = True
+            self.show(self.typed)
+            self.list.show_row(row or 0)
+        elif here.kind == "folder" and self.prompt is not None:
+            self.prompt.set_value(self.typed[: self.typed.rfind("/") + 1] + here.name)
+        else:
+            self.post_message(self.Opened(here.path))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+MOVES: Sequence[BindingType] = (
+    *bind("up move(-1)  down move(1)  pageup page(-1)  pagedown page(1)"),
+    *bind("tab complete", priority=True),
+)
+
+
+class OpenScreen(Sheet[Path]):
+    """Chooses a trace; the result is its path."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*MOVES, *bind("escape leave")]
+
+    def __init__(self, folder: str = "") -> None:
+        """`folder`: begin with what is in it."""
+        super().__init__("Open a trace", HINTS)
+        self.traces = TraceList()
+        self.folder = folder
+
+    def body(self) -> Iterator[Widget]:
+        yield self.traces
+
+    def on_mount(self) -> None:
+        self.traces.ask(self.folder)
+
+    def on_resize(self) -> None:
+        self.fit(len(self.traces.recent) + len(self.traces.samples) + 1)
+
+    def on_trace_list_opened(self, message: TraceList.Opened) -> None:
+        self.dismiss(message.path)
+
+    def on_prompt_left(self, message: Prompt.Left) -> None:
+        self.action_leave()
+
+    def action_move(self, step: int) -> None:
+        self.traces.list.action_move(step)
+
+    def action_page(self, pages: int) -> None:
+        self.traces.list.action_page(pages)
+
+    def action_complete(self) -> None:
+        self.traces.complete()
+
+    def action_choose(self) -> None:
+        self.traces.choose()

@@ -1,0 +1,200 @@
+"""The frame of every sheet: docked at the foot of the screen, under what the screen below goes on showing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
+from textual.containers import Vertical
+from textual.geometry import Region
+from textual.screen import ModalScreen, Screen, ScreenResultType
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tracetui.cells import clauses, middle
+from tracetui.session.walk import Walk
+from tracetui.tui.bindings import bind
+from tracetui.tui.footer import Footer
+from tracetui.tui.screens.once import LeaveOnce
+from tracetui.tui.tables.view import TableView
+from tracetui.tui.textual_private import lines_between
+
+LEAST_PICTURE = 6
+"""Lines that a sheet leaves to the timeline, at least."""
+
+Hints = Sequence[tuple[str, str, str]]
+
+
+class SheetHead(Footer):
+    """The sheet's first line: its title, and on the right the keys, or for a few seconds a message."""
+
+    DEFAULT_CSS = """
+    SheetHead { height: 1; width: 1fr; background: $panel; }
+    SheetHead > .footer--rule { color: $text-muted; background: $panel; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"footer--rule"}
+
+    def __init__(self, title: str, hints: Hints) -> None:
+        """`title`: plain, safe text."""
+        super().__init__(tuple(hints))
+        self.title = title
+
+    def set_title(self, title: str) -> None:
+        if title != self.title:
+            self.title = title
+            self.refresh()
+
+    @property
+    def room(self) -> int:
+        """Cells for the keys: the title gives way to the first two only."""
+        need = sum(len(keys) + len(text) + 3 for keys, text, _ in self.hints[:2])
+        return max(need, self.size.width - 5 - cell_len(self.title))
+
+    @property
+    def left(self) -> int:
+        return self.size.width - 2 - sum(len(keys) + len(text) + 3 for keys, text, _ in self.shown) + 2
+
+    def render_line(self, y: int) -> Strip:
+        style, width = self.get_component_rich_style, self.size.width
+        rule, word, key = (style(f"footer--{role}") for role in ("rule", "word", "key"))
+        if self.message:
+            room = max(self.room, self.size.width * 2 // 3)
+            right = [Segment(clauses(self.message, room), style("footer--message"))]
+        else:
+            right = []
+            for keys, text, _ in self.shown:
+                right += [Segment("  ", word)] if right else []
+                right += [Segment(keys, key), Segment(f" {text}", word)]
+        used = sum(segment.cell_length for segment in right)
+        title = middle(self.title, width - used - 6)
+        line = "─" * max(0, width - used - cell_len(title) - 6)
+        head = [Segment("─ ", rule), Segment(title, key), Segment(f" {line} ", rule)]
+        return Strip([*head, *right, Segment(" ─", rule)]).adjust_cell_length(width, rule)
+
+
+class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
+    """A sheet over the foot of the screen; its result is None where nothing was chosen.
+
+    It is as high as its content needs, up to `SHARE` of the screen. A timeline below it shrinks to what stays
+    in view.
+    """
+
+    SHARE: ClassVar[float] = 0.6
+    DEFAULT_CSS = """
+    Sheet { background: transparent; align: left bottom; }
+    Sheet > .sheet { width: 100%; height: 4; background: $surface; }
+    """
+    BINDINGS = bind("ctrl+c app.quit", priority=True)
+
+    def __init__(self, title: str, hints: Hints) -> None:
+        super().__init__()
+        self.head = SheetHead(title, hints)
+        self.frame = Vertical(classes="sheet")
+        self.needed: int | None = None
+        """Lines that the content wants below the head."""
+        self._below: Screen[object] | None = None
+        """The screen with the timeline, if there is one below."""
+
+    def body(self) -> Iterator[Widget]:
+        """The widgets below the head."""
+        raise NotImplementedError
+
+    def compose(self) -> ComposeResult:
+        with self.frame:
+            yield self.head
+            yield from self.body()
+
+    @property
+    def most(self) -> int:
+        """The most lines that the sheet may have on this screen."""
+        return max(8, round(self.SHARE * self.size.height))
+
+    @property
+    def tall(self) -> int:
+        """Lines of the sheet, with its head."""
+        return min((self.needed or 3) + 1, self.most)
+
+    def fit(self, lines: int) -> None:
+        """Take `lines` lines below the head, as far as the screen has them."""
+        self.needed = lines
+        self.frame.styles.height = self.tall
+        if self._below is not None:
+            self._below.refresh(layout=True)
+
+    def say(self, message: str) -> None:
+        """Show a message in the head for a few seconds."""
+        self.head.say(message)
+
+    # What is below
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines of the screen below, down to the sheet: Textual would draw that screen as a whole."""
+        stack = self.app.screen_stack
+        at = stack.index(self) if self in stack else 0
+        width, top = self.size.width, self.frame.region.y
+        end = max(crop.y, min(crop.bottom, top))
+        lines = lines_between(stack[at - 1], crop.y, end) if at and end > crop.y else []
+        if crop.x or crop.right < width:
+            lines = [line.crop(crop.x, crop.right) for line in lines]
+        return lines + [Strip.blank(crop.width, self.rich_style)] * (crop.height - len(lines))
+
+    def on_mount(self) -> None:
+        below = next((s for s in reversed(self.app.screen_stack) if not isinstance(s, Sheet)), None)
+        if below is not None and below.query("#picture"):
+            self._below = below
+            below.screen_layout_refresh_signal.subscribe(self, lambda _: self._make_room())
+
+    def on_resize(self) -> None:
+        if self.needed is not None:
+            self.fit(self.needed)
+
+    def _make_room(self) -> None:
+        """The screen below was laid out: let its timeline end where the sheets begin."""
+        if self._below is None or self.app.screen is not self:
+            return
+        picture, height = self._below.query_one("#picture"), self._below.size.height
+        heights = (s.tall for s in self.app.screen_stack if isinstance(s, Sheet))
+        margin = picture.styles.margin.bottom
+        covered = picture.region.bottom + margin - (height - max(heights))
+        wanted = max(0, min(covered, picture.region.height + margin - LEAST_PICTURE))
+        if wanted != margin:
+            picture.styles.margin = (0, 0, wanted, 0)
+
+    def on_unmount(self) -> None:
+        if self._below is not None and self._below.is_attached:
+            if not any(isinstance(s, Sheet) for s in self.app.screen_stack):
+                self._below.query_one("#picture").styles.margin = 0
+            self._below.refresh(layout=True)
+
+
+class WalkingSheet(Sheet[ScreenResultType]):
+    """A sheet whose rows are places in the timeline, which shows the one under the cursor. When it closes,
+    one is back where one was: what was chosen is gone to from there."""
+
+    def __init__(self, title: str, hints: Hints, walk: Walk) -> None:
+        super().__init__(title, hints)
+        self.walk = walk
+        self._place = walk.place()
+
+    def visit(self, go: Callable[[], object] | None) -> None:
+        """Show another place: what `go` goes to from where one was; None: where one was."""
+        self.walk.return_to(self._place)
+        if go is not None:
+            go()
+        elif self.walk.selected is not None and self.walk.scene.gap is None:
+            self.walk.reveal(self.walk.selected, closer=False)  # there are fewer lines now
+
+    def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
+        if self in self.app.screen_stack:
+            self.walk.return_to(self._place)
+        return super().dismiss(result)
+
+
+class Rows(TableView):
+    """A table without titles."""
+
+    HEADER = 0

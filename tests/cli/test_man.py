@@ -1,0 +1,53 @@
+"""The man page has every command and option, and is what docs/man.py writes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import click
+import pytest
+
+from tracetui.cli.main import COMMANDS, main
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+@pytest.fixture
+def man() -> ModuleType:
+    spec = spec_from_file_location("man", DOCS / "man.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_command_and_option_is_in_it(man: ModuleType) -> None:
+    """Other versions of click write some of the help differently, so the file is compared by its words."""
+    kept = (DOCS / "tracetui.1").read_text(encoding="utf-8")
+    for page in (kept, man.page()):
+        for name in COMMANDS:
+            assert f".SS tracetui {name} " in page, "run: python docs/man.py"
+            command = main.get_command(click.Context(main), name)
+            assert command is not None
+            for option in command.params:
+                if isinstance(option, click.Option):
+                    assert man.plain(option.opts[-1]) in page, "run: python docs/man.py"
+            for line in (command.help or "").splitlines():
+                assert man.plain(line.strip("\b ")) in page, "run: python docs/man.py"
+
+
+def test_nothing_in_it_is_taken_for_a_request(man: ModuleType) -> None:
+    assert man.plain(".json\n'a'\na\\b -x") == "\\&.json\n\\&'a'\na\\eb \\-x"
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="there is no groff")
+def test_roff_reads_it_without_a_warning() -> None:
+    words = ["groff", "-man", "-Tutf8", "-ww", str(DOCS / "tracetui.1")]
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert ran.stderr == ""
+    assert "--run-to-end" in ran.stdout.replace("‐", "-").replace("−", "-")

@@ -1,0 +1,81 @@
+"""How many processes read a file, and how much memory its events may take."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tracetui.formats.chrome_json import stretches
+from tracetui.formats.chrome_json.stretches import memory_for_events, usable_cores, worth
+
+MEGABYTE = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({}, None),
+        ({"cpu.max": "max 100000"}, None),
+        ({"cpu.max": "250000 100000"}, 2.5),
+        ({"cpu.max": "50000 100000 more"}, 0.5),
+        ({"cpu.max": "nonsense"}, None),
+        ({"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "100000"}, 3.0),
+        ({"cpu/cpu.cfs_quota_us": "1", "cpu/cpu.cfs_period_us": "2"}, 0.5),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
+        ({"cpu/cpu.cfs_quota_us": "0", "cpu/cpu.cfs_period_us": "100000"}, None),
+        ({"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "0"}, None),
+    ],
+)
+def test_the_quota_of_a_control_group(files: dict[str, str], cores: float | None, tmp_path: Path) -> None:
+    (tmp_path / "cpu").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert stretches._quota(tmp_path) == cores
+
+
+@pytest.mark.parametrize(("quota", "cores"), [(None, 6), (2.5, 3), (0.5, 1), (0.0, 1), (64.0, 6)])
+def test_the_cores_that_may_be_used(quota: float | None, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stretches, "_quota", lambda folder: quota)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(6 if pid == 0 else 9)), raising=False)
+    assert usable_cores() == cores
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    assert usable_cores() == cores
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert usable_cores() == 1
+
+
+def test_a_process_more_for_every_fifty_megabytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [0, 95 * MEGABYTE, 96 * MEGABYTE, 143 * MEGABYTE, 144 * MEGABYTE, 480 * MEGABYTE, 1 << 40]
+    for cores, expected in ((64, [1, 1, 3, 3, 4, 11, 16]), (4, [1, 1, 3, 3, 4, 4, 4]), (1, [1] * 7)):
+        monkeypatch.setattr(stretches, "usable_cores", lambda cores=cores: cores)
+        assert [worth(size) for size in sizes] == expected
+
+
+def test_events_may_take_half_of_the_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pages = {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr(os, "sysconf", pages.__getitem__, raising=False)
+    read = Path.read_text
+    limits: dict[str, str] = {}
+
+    def text(path: Path, *args: str, **more: str) -> str:
+        if path.is_relative_to("/sys/fs/cgroup"):
+            try:
+                return limits[path.relative_to("/sys/fs/cgroup").as_posix()]
+            except KeyError:
+                raise FileNotFoundError from None
+        return read(path, *args, **more)
+
+    monkeypatch.setattr(Path, "read_text", text)
+    assert memory_for_events() == 2_048_000
+    limits["memory.max"] = "max"
+    assert memory_for_events() == 2_048_000
+    limits["memory.max"] = "1000000"
+    assert memory_for_events() == 500_000
+    limits["memory/memory.limit_in_bytes"] = "600000"
+    assert memory_for_events() == 300_000
+    limits.clear()
+    limits["memory/memory.limit_in_bytes"] = "9999999999"
+    assert memory_for_events() == 2_048_000

@@ -1,0 +1,89 @@
+"""Tables as the screen has them: which columns a width leaves, their cells and orders, what a file gets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+from tests.golden.made import made_events, write_made
+from tests.kineto import trace_of
+
+from tracetui.analysis.results import Results
+from tracetui.tables.averages import averages_table
+from tracetui.tables.gaps import gaps_table
+from tracetui.tables.model import Table, arrange, fit
+from tracetui.tables.steps import steps_table
+from tracetui.tables.writers import row_count, table_text
+from tracetui.trace import load
+
+SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
+ROWS = 6
+
+
+@cache
+def sample(name: str) -> Results:
+    return Results(load(SAMPLES / f"{name}.json.gz"))
+
+
+def made(tmp_path: Path) -> Results:
+    return Results(load(write_made(tmp_path)))
+
+
+def of_the_cpu(tmp_path: Path) -> Results:
+    return Results(
+        trace_of(tmp_path, *(e for e in made_events() if e.get("cat") in ("cpu_op", "user_annotation")))
+    )
+
+
+def tables(results: Results) -> dict[str, Table]:
+    trace = results.trace
+    return {
+        "averages": averages_table(trace, results.averages("name"), memory=results.memory_use("name")),
+        "averages by op": averages_table(trace, results.averages("op")),
+        "gaps": gaps_table(results),
+        "gaps without causes": gaps_table(results, False),
+        "steps": steps_table(results.steps()),
+    }
+
+
+def told(table: Table) -> str:
+    """Columns by width, cells of the first rows, and the first row of each order; digests of files."""
+    lines = [f"{table.rows} rows; {table.empty}"]
+    before = ""
+    for width in range(24, 200, 4):
+        shown = fit(table.columns, width)
+        keys = " ".join(column.key if column.width else f"{column.key}~" for column, _ in shown)
+        if keys != before:
+            lines.append(f"{width:3} {keys} {shown[0][1]}")
+        before = keys
+    for column in table.columns:
+        side = ">" if column.right else "<"
+        cells = " | ".join(column.text(row).strip() for row in range(min(ROWS, table.rows)))
+        lines.append(f"{column.title or column.key} {side}{column.width}: {cells}")
+        if column.values is not None:
+            order = [arrange(table, column.key, down)[:ROWS].tolist() for down in (True, False)]
+            lines.append(f"  by it {order}")
+    if table.dim is not None:
+        lines.append(f"dim: {[row for row in range(table.rows) if table.dim(row)][:9]}")
+    lines += [f"with {text!r}: {len(arrange(table, None, False, text))}" for text in ("a", "cpu", "add")]
+    whole = arrange(table, None, False)
+    for ending in (".csv", ".json", ".md"):
+        text = table_text(table, whole, ending)
+        lines.append(f"{ending}: {row_count(table, whole)}, {hashlib.sha1(text.encode()).hexdigest()[:8]}")
+    if table.rows:
+        lines.append(json.dumps(json.loads(table_text(table, whole[:1], ".json")), ensure_ascii=False)[:3000])
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    "trace", ["made", "made, of the CPU", "train_memory", "train_ddp", "matmul_add_64_cold"]
+)
+def test_tables_of_the_screen(trace: str, tmp_path: Path, golden: Callable[[str, str, str], None]) -> None:
+    makers = {"made": made, "made, of the CPU": of_the_cpu}
+    results = makers[trace](tmp_path) if trace in makers else sample(trace)
+    for name, table in tables(results).items():
+        golden("screens", f"{name} of {trace}", told(table))

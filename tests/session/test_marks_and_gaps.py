@@ -1,0 +1,271 @@
+"""Marks and gaps of a session, recent traces, samples: small cases with the exact answer."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.kineto import Event, cpu, run
+
+from tracetui.session import recent, samples
+from tracetui.session.gap_walk import gap_order, next_gap
+from tracetui.session.history import LONGEST, History
+from tracetui.session.mark_walk import MarkWalk
+from tracetui.session.query import matches
+from tracetui.session.recording import Recording
+from tracetui.session.session import Session
+from tracetui.session.state import read_state, readable_state, resolved, set_aside, state_file, write_state
+from tracetui.timeline.viewport import Viewport
+from tracetui.trace import load
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRACETUI_STATE", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def write(path: Path, *events: Event) -> Path:
+    path.write_text(json.dumps({"traceEvents": list(events)}))
+    return path
+
+
+def session_of(tmp_path: Path, *events: Event) -> Session:
+    session = Session.open(write(tmp_path / "t.json", *events))
+    session.lanes.resize(100, 30)
+    return session
+
+
+EVENTS = [cpu("whole", 0, 1000), cpu("long", 100, 400), cpu("tiny", 600, 0.001), cpu("other", 700, 100)]
+
+
+def test_a_mark_is_on_the_selected_event_or_in_the_middle(tmp_path: Path) -> None:
+    session = session_of(tmp_path, *EVENTS)
+    session.walk.show(0, 1_000_000)
+    middle = session.marks.here()
+    assert (middle.time, middle.name) == (session.walk.middle, "")
+    session.walk.select(1)
+    on = session.marks.here()
+    assert (on.time, on.name, on.duration) == (100_000, "long", 400_000)
+    assert session.marks.put(on._replace(label="look")).startswith("marked at ")
+    assert session.marks.here().label == "look"
+    assert [(time, label) for time, label in session.walk.scene.marks] == [(100_000, "look")]
+    noted = on._replace(label="", note="a note")
+    assert session.marks.put(noted).startswith("its note keeps the mark")
+    assert session.marks.put(on._replace(label="", note="")).startswith("no mark at ")
+    assert session.walk.scene.marks == ()
+
+
+def test_a_mark_without_an_event_gets_one_and_keeps_its_words(tmp_path: Path) -> None:
+    session = session_of(tmp_path, *EVENTS)
+    trace = session.active.trace
+    plain = session.marks.here()._replace(time=100_000, label="words", note="more", name="")
+    session.marks.put(plain)
+    session.walk.select(int(np.flatnonzero(trace.start == 100_000)[0]))
+    here = session.marks.here()
+    assert (here.label, here.note, here.name) == ("words", "more", "long")
+    session.marks.put(here._replace(label="again"))
+    assert session.marks.here() == session.marks.marks.at(100_000)
+
+
+def test_going_to_a_mark_selects_its_event_but_does_not_come_closer(tmp_path: Path) -> None:
+    session = session_of(tmp_path, *EVENTS)
+    walk = session.walk
+    at = {walk.trace.name_of(i): i for i in range(4)}
+    walk.select(at["tiny"])
+    session.marks.put(session.marks.here()._replace(label="there"))
+    walk.select(None)
+    walk.show(0, 1_000_000)
+    cell = walk.view.cell
+    (mark,) = session.marks.marks.here
+    assert session.marks.go_to(mark) == "there, at 600.000 µs"
+    assert walk.selected == at["tiny"]
+    assert walk.view.cell == cell
+    assert abs(walk.middle - 600_000) <= cell
+    walk.select(None)
+    session.marks.go_to(mark._replace(name=""))  # it has no event
+    assert walk.selected is None
+
+
+def test_marks_one_after_the_other(tmp_path: Path) -> None:
+    session = session_of(tmp_path, *EVENTS)
+    assert session.marks.next() is None
+    session.walk.show(0, 1_000_000)
+    for time in (200_000, 200_001, 200_002, 900_000):
+        session.marks.put(session.marks.here()._replace(time=time, label=str(time)))
+    session.walk.centre_on(100_000)
+    seen = []
+    for _ in range(5):
+        mark = session.marks.next()
+        assert mark is not None
+        seen.append(mark.time)
+        session.marks.go_to(mark)
+    assert seen == [200_000, 200_001, 200_002, 900_000, 200_000]
+    session.walk.centre_on(500_000)  # away from the last one
+    following = session.marks.next()
+    assert following is not None
+    assert following.time == 900_000
+
+
+def test_marks_of_two_recordings_stand_on_one_clock(tmp_path: Path) -> None:
+    session = session_of(tmp_path, *EVENTS)
+    session.walk.show(0, 1_000_000)
+    session.marks.put(session.marks.here()._replace(time=300_000, label="first"))
+    session.add(Recording(load(write(tmp_path / "u.json", *EVENTS))), -50_000)
+    session.walk.select(1, of=1)
+    session.marks.put(session.marks.here()._replace(label="second"))
+    assert session.walk.scene.marks == ((50_000, "second"), (300_000, "first"))
+    session.walk.select(None, of=1)
+    session.walk.centre_on(400_000)
+    assert session.marks.here().time == session.walk.middle + 50_000
+    (mark,) = session.walk.recordings[1].marks.here
+    session.marks.go_to(mark)
+    assert abs(session.walk.middle - 50_000) <= session.walk.view.cell
+    assert (session.walk.active, session.walk.selected) == (1, 1)
+
+
+def test_saved_marks_are_drawn_and_those_of_an_earlier_trace_named(tmp_path: Path) -> None:
+    session = session_of(tmp_path, *EVENTS)
+    session.marks.put(session.marks.here()._replace(time=300_000, label="kept"))
+    again = session_of(tmp_path, *EVENTS)
+    assert again.marks.restore() == ""
+    assert again.walk.scene.marks == ((300_000, "kept"),)
+    later = session_of(tmp_path, *({**e, "ts": e["ts"] + 5e6} for e in EVENTS))
+    assert later.marks.restore() == "1 mark of an earlier trace at this path: l lists them"
+    assert later.walk.scene.marks == ()
+    file = state_file("marks", str(tmp_path / "t.json"))
+    assert file is not None
+    file.write_text("{")
+    assert "can be read; their file" in MarkWalk(session_of(tmp_path, *EVENTS).walk).restore()
+
+
+def test_gaps_in_their_two_orders(tmp_path: Path) -> None:
+    lengths = (30, 10, 50, 20)
+    ends = np.cumsum([10 + length for length in lengths])
+    events = [e for n, at in enumerate([0, *ends.tolist()]) for e in run(100 + at, 10, n + 1)]
+    gaps = session_of(tmp_path, *events).active.results.gaps()
+    assert gaps.duration.tolist() == [1000 * length for length in lengths]
+    assert gap_order(gaps, True).tolist() == [2, 0, 3, 1]
+    assert gap_order(gaps, False).tolist() == [0, 1, 2, 3]
+    assert gap_order(gaps, True, 20_000).tolist() == [2, 0, 3]
+    by_size, by_time = gap_order(gaps, True), gap_order(gaps, False)
+    assert next_gap(gaps, by_size, None, 0, 1, True) == (2, 1)
+    assert next_gap(gaps, by_size, None, 0, -1, True) == (1, 4)
+    assert next_gap(gaps, by_size, 1, 0, 1, True) == (2, 1)
+    assert next_gap(gaps, by_size, 2, 0, -1, True) == (1, 4)
+    assert next_gap(gaps, by_size, 0, 0, 1, True) == (3, 3)
+    start = gaps.start.tolist()
+    assert next_gap(gaps, by_time, None, start[1], 1, False) == (1, 2)
+    assert next_gap(gaps, by_time, None, start[1], -1, False) == (0, 1)
+    assert next_gap(gaps, by_time, None, start[1] + 1, 1, False) == (2, 3)
+    assert next_gap(gaps, by_time, None, start[3] + 1, 1, False) == (0, 1)
+    assert next_gap(gaps, by_time[:0], None, 0, 1, False) is None
+    assert next_gap(gaps, by_size[:2], 1, 0, 1, True) == (2, 1)  # the one shown is not among them
+
+
+def test_a_gap_is_told_with_its_place_length_and_cause(tmp_path: Path) -> None:
+    session = session_of(tmp_path, *run(100, 10, 1), *run(150, 10, 2), *run(180, 10, 3))
+    assert session.gaps.next(1) is not None
+    assert session.gaps.at == 0
+    session.gaps.leave()
+    session.gaps.toggle_order()
+    assert session.gaps.order_text == "by time"
+    session.walk.show(20_000, 60_000)
+    said = session.gaps.next(-1)
+    assert said is not None
+    assert said.startswith("gap 1 of 2, by time: idle for 40.000 µs, ")
+    session.gaps.minimum = 30_000
+    session.gaps.toggle_order()
+    said = session.gaps.next(1)
+    assert said is not None
+    assert said.startswith("gap 1 of 1, longest first: idle for 40.000 µs")
+    bare = session_of(tmp_path, *EVENTS)
+    assert bare.gaps.next(1) is None
+
+
+def test_a_name_that_looks_like_a_field_is_a_name(tmp_path: Path) -> None:
+    trace = load(write(tmp_path / "q.json", cpu("cat::mm", 0, 5), cpu("mm", 10, 5), cpu("cat", 20, 5)))
+    assert matches(trace, "cat::mm").tolist() == [True, False, False]
+    assert matches(trace, "name:mm").tolist() == [True, True, False]
+    assert matches(trace, "cat").tolist() == [True, False, True]
+
+
+def test_the_history_forgets_the_oldest() -> None:
+    history, views = History(), [Viewport(float(n), 1.0, 10) for n in range(LONGEST + 10)]
+    for view in views:
+        history.leave(view)
+        history.leave(view)
+    now = Viewport(-1.0, 1.0, 10)
+    back = list(iter(lambda: history.back(now), None))
+    assert back == views[: -LONGEST - 2 : -1]
+    assert history.forward(now) == now
+
+
+def test_recent_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: Path) -> None:
+    paths = [tmp_path / f"{n}.json" for n in range(recent.KEPT + 3)]
+    for n, path in enumerate(paths):
+        path.write_text("x")
+        monkeypatch.setattr("time.time", lambda n=n: float(n))
+        recent.remember(path)
+    recent.remember("-")
+    assert [r.path.name for r in recent.recent_traces()] == [p.name for p in paths[: -recent.KEPT - 1 : -1]]
+    recent.remember(paths[5])
+    first, second = recent.recent_traces()[:2]
+    assert (first.path, second.path) == (paths[5], paths[-1])
+    paths[-1].unlink()
+    assert recent.recent_traces()[1].path == paths[-2]
+    odd = [{"path": 1, "opened": 1}, {"path": str(paths[7])}, {"path": str(paths[8]), "opened": 1e13}, 5]
+    write_state(recent.recent_file(), {"traces": [*odd, {"path": str(paths[9]), "opened": 3}]})
+    assert [(r.path, r.opened) for r in recent.recent_traces()] == [(paths[9], 3.0)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "just now"), (59.9, "just now"), (60, "1 min ago"), (3599, "59 min ago"), (3600, "1 h ago"),
+     (86399, "23 h ago"), (86400, "1 d ago"), (864000, "10 d ago")],
+)  # fmt: skip
+def test_how_long_ago(seconds: float, text: str) -> None:
+    assert recent.ago(seconds) == text
+
+
+def test_the_samples_in_the_order_of_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(samples.samples())[: len(samples.ABOUT)] == [
+        n for n in samples.ABOUT if n in samples.samples()
+    ]
+    folder = tmp_path / "samples"
+    (folder / "deep").mkdir(parents=True)
+    for name in ("linear.json.gz", "deep/x.json", "a.json", "a.meta.json", "b.averages.json", "c.json.bad"):
+        (folder / name).write_text("")
+    monkeypatch.setattr(samples, "sample_folder", lambda: folder)
+    assert samples.samples() == {
+        "linear": folder / "linear.json.gz", "a": folder / "a.json", "deep/x": folder / "deep/x.json"
+    }  # fmt: skip
+    monkeypatch.setattr(samples, "sample_folder", lambda: None)
+    assert samples.samples() == {}
+
+
+def test_state_files(tmp_path: Path) -> None:
+    file = tmp_path / "kind" / "x.json"
+    assert readable_state(None) == {}
+    assert readable_state(file) == {}
+    assert write_state(file, {"a": 1})
+    assert readable_state(file) == {"a": 1}
+    file.write_text("[1]")
+    assert readable_state(file) is None
+    assert read_state(file) == {}
+    assert not write_state(None, {})
+    assert not write_state(file / "below a file.json", {})
+    first = set_aside(file)
+    assert first is not None
+    assert first.name == "x.bad"
+    for name in ("x.2.bad", "x.3.bad"):
+        write_state(file, {})
+        aside = set_aside(file)
+        assert aside is not None
+        assert aside.name == name
+    assert set_aside(file) is None
+    assert resolved("-") == "-"
+    assert os.path.isabs(resolved("x"))

@@ -1,0 +1,10 @@
+"""Each trace is read once for all that is asked of it."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def reading(read_once: None) -> None:
+    pass

@@ -1,0 +1,284 @@
+"""What a newcomer asks is answered on the first screen; the verdict line and the overview, walked."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.results import Results
+from tracetui.analysis.verdict import Verdict
+from tracetui.report.overview import Overview, overviews
+from tracetui.report.overview_lines import TWO_COLUMNS, lay_out
+from tracetui.report.parts import evidence, time_parts
+from tracetui.trace import load
+from tracetui.tui.panes.overview import OverviewPane
+from tracetui.tui.verdict_line import VerdictLine, bar_cells
+
+from .conftest import app_of, screen_of, slice_event, until, write_trace
+from .test_app import text
+
+SAMPLES = Path(__file__).resolve().parent.parent.parent / "sample_traces"
+EVERY = sorted(SAMPLES.glob("*.json.gz"))
+
+
+def results_of(name: str) -> Results:
+    return Results(load(SAMPLES / f"{name}.json.gz"))
+
+
+def whole(results: Results) -> Overview:
+    *_, last = overviews(results)
+    return last
+
+
+def entries_of(overview: Overview) -> int:
+    return sum(len(block.entries) for block in overview.blocks)
+
+
+# The questions
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
+@pytest.mark.parametrize(
+    ("name", "verdict", "idle"),
+    [("llm_decode", "OVERHEAD-BOUND", "dispatch 46%"), ("matmul_add_4096_eager", "COMPUTE-BOUND", "")],
+)
+async def test_is_it_overhead_bound_and_why_is_the_gpu_idle(
+    size: tuple[int, int], name: str, verdict: str, idle: str
+) -> None:
+    app = app_of(SAMPLES / f"{name}.json.gz", "overview")
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: verdict in text(app).split("\n")[1])
+        line = text(app).split("\n")[1]
+        assert "GPU busy" in line
+        assert idle in line
+
+
+async def test_which_op_costs_most() -> None:
+    path = SAMPLES / "llm_decode.json.gz"
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    own = own_times([e for e in events if e.get("ph") == "X" and e.get("cat") in CPU])
+    costliest = max(own, key=lambda name: own[name])
+    app = app_of(path, "overview")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: " × " in text(app))
+        lines = text(app).split("\n")
+        title = next(n for n, line in enumerate(lines) if re.search(r"\bOps  by CPU time", line))
+        assert costliest in lines[title + 1]
+        column = lines[title].index("Ops")
+        found = re.search(r"([\d.]+) (µs|ms)", lines[title + 1][column:])
+        assert found is not None
+        us = float(found[1]) * {"µs": 1, "ms": 1000}[found[2]]
+        assert us == pytest.approx(own[costliest], rel=5e-3)
+
+
+CPU = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver", "overhead")
+
+
+def own_times(events: list[dict[str, Any]]) -> dict[str, float]:
+    """The time of each op without what it calls, µs: a stack, one event after the other."""
+    own: dict[str, float] = defaultdict(float)
+    threads: dict[Any, list[dict[str, Any]]] = defaultdict(list)
+    for event in sorted(events, key=lambda e: (e["ts"], -e["dur"])):
+        stack = threads[event["tid"]]
+        while stack and stack[-1]["ts"] + stack[-1]["dur"] <= event["ts"]:
+            stack.pop()
+        if event["cat"] == "cpu_op":
+            own[event["name"]] += event["dur"]
+        if stack and stack[-1]["cat"] == "cpu_op":
+            own[stack[-1]["name"]] -= event["dur"]
+        stack.append(event)
+    return own
+
+
+# The bar
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
+def test_the_parts_add_up_and_each_has_its_evidence(path: Path) -> None:
+    results = Results(load(path))
+    parts = time_parts(results.verdict())
+    counted = [part.share for part in parts if part.share is not None]
+    assert sum(counted) == pytest.approx(1)
+    total = sum(part.duration for part in parts)
+    for width in (10, 37, 60):
+        cells = bar_cells(parts, width)
+        for at, part in enumerate(parts):
+            eighths = sum(e if first == at else 0 for first, _, e in cells)
+            eighths += sum(8 - e for first, last, e in cells if last == at and first != at)
+            lost = 8 * sum(last - first > 1 for first, last, _ in cells)  # cells of three parts show two
+            assert abs(eighths - 8 * width * part.duration / total) <= 1 + lost
+    for part in parts:
+        target = evidence(results, part.what)
+        if target.gap is not None:
+            pieces = results.causes().pieces[target.gap]
+            assert pieces.max() > 0
+        elif target.event is not None:
+            assert results.trace.duration[target.event] <= results.trace.span[1]
+        else:
+            assert target.pane
+
+
+async def test_a_key_walks_the_parts_and_shows_an_example_of_each() -> None:
+    app = app_of(SAMPLES / "train.json.gz", "overview")
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = screen_of(app)
+        line = screen.query_one(VerdictLine)
+        await until(pilot, lambda: line.verdict is not None)
+        causes = screen.session.active.results.causes()
+        seen = []
+        for part in line.parts:
+            await pilot.press("h")
+            assert line.chosen is not None
+            seen.append(line.parts[line.chosen].what)
+            assert screen.footer.message.startswith(f"{part.what} ")
+            if part.idle:
+                gap = screen.session.gaps.at
+                assert gap is not None
+                pieces = causes.pieces[:, CAUSES.index(part.what)]
+                assert pieces[gap] > 0
+                if (mainly := causes.cause == CAUSES.index(part.what)).any():
+                    assert pieces[gap] == pieces[mainly].max()
+        assert seen == [part.what for part in line.parts]
+        await pilot.press("H")
+        assert line.chosen == len(line.parts) - 2
+        while line.chosen is not None:
+            await pilot.press("escape")
+
+
+async def test_a_click_on_the_bar_picks_that_part() -> None:
+    app = app_of(SAMPLES / "train.json.gz", "overview")
+    async with app.run_test(size=(120, 36)) as pilot:
+        line = screen_of(app).query_one(VerdictLine)
+        await until(pilot, lambda: line.verdict is not None)
+        for first, _, part in list(line._places):
+            await pilot.click(VerdictLine, offset=(first, 0))
+            assert line.chosen == part
+
+
+async def test_a_trace_of_the_cpu_alone_and_one_of_nothing(tmp_path: Path) -> None:
+    ops = [slice_event("aten::mm", 0, 75), slice_event("aten::add", 80, 20)]
+    for events, told in ((ops, "CPU-ONLY"), ([slice_event("x", 0, 5, cat="blink")], "NOT KNOWN")):
+        path = write_trace(tmp_path / f"{told}.json", events)
+        app = app_of(path, "overview")
+        async with app.run_test(size=(100, 30)) as pilot:
+            await until(pilot, lambda app=app, told=told: told in text(app))
+            line = text(app).split("\n")[1]
+            if told == "CPU-ONLY":
+                assert "ops 95%" in line
+                assert "outside ops 5.0%" in line
+            else:
+                await pilot.press("h")
+                assert "no parts" in screen_of(app).footer.message
+
+
+def test_a_verdict_without_a_reason_to_show_still_fits() -> None:
+    nothing = Verdict("not known", None, None, "There are no device events here.")
+    assert time_parts(nothing) == ()
+    assert bar_cells((), 3) == []
+
+
+# The overview
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
+def test_every_line_fits_and_every_entry_is_there_once(path: Path) -> None:
+    overview = whole(Results(load(path)))
+    count = entries_of(overview)
+    assert count > 3
+    for width in (30, 78, TWO_COLUMNS - 1, TWO_COLUMNS, 118, 198):
+        lines = lay_out(overview, width, range(count))
+        shown = []
+        for line in lines:
+            for n, piece in enumerate(line):
+                end = line[n + 1].left if n + 1 < len(line) else width
+                size = sum(cell_len(text) for text, _ in piece.line)
+                assert piece.left + size <= end or width == 30
+                shown.append(piece.entry)
+        assert set(shown) - {-1} == set(range(count))
+    few = lay_out(overview, 118, {0})
+    assert {piece.entry for line in few for piece in line} == {-1, 0}
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_the_overview_is_walked_by_keys_to_every_line(size: tuple[int, int]) -> None:
+    app = app_of(SAMPLES / "train_ddp.json.gz", "overview")
+    async with app.run_test(size=size) as pilot:
+        screen = screen_of(app)
+        pane = screen.area.open
+        assert isinstance(pane, OverviewPane)
+        await until(pilot, lambda: any("peak" in entry.text for entry in pane.entries))
+        await pilot.press("tab")
+        seen = {pane.row}
+        for side in ("right", "left"):
+            await pilot.press(side, *["up"] * 20)
+            seen.add(pane.row)
+            for _ in range(len(pane.entries)):
+                await pilot.press("down")
+                seen.add(pane.row)
+                drawn = [strip.text for strip in pane.render_lines(pane.region.reset_offset)]
+                assert any("▸" in line for line in drawn)
+        assert seen == set(range(len(pane.entries)))
+
+
+async def test_enter_goes_to_what_a_line_speaks_of() -> None:
+    app = app_of(SAMPLES / "train.json.gz", "overview")
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = screen_of(app)
+        pane = screen.area.open
+        assert isinstance(pane, OverviewPane)
+        await until(pilot, lambda: any("peak" in entry.text for entry in pane.entries))
+        await pilot.press("tab")
+        for n, entry in enumerate(pane.entries):
+            pane._go(n)
+            await pilot.press("enter")
+            target = entry.target
+            if target.gap is not None:
+                assert screen.session.gaps.at == target.gap
+            elif target.event is not None:
+                assert screen.walk.selected == target.event
+            elif target.span is not None:
+                view = screen.walk.view
+                assert view.start_ns <= target.span[0] < target.span[1] <= view.end_ns + 1
+            if screen.area.open is not pane:
+                await pilot.press("1")
+
+
+async def test_a_number_shows_a_pane_and_gives_it_the_keys() -> None:
+    app = app_of(SAMPLES / "mlp_eager.json.gz", "overview")
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = screen_of(app)
+        for number, pane in ((1, "overview"), (4, "kernels"), (5, "annotations"), (9, "efficiency")):
+            await pilot.press(str(number))
+            assert screen.area.open is screen.focused
+            assert screen.area.tabs.open == pane
+            await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
+        await pilot.press("tab", "9")
+        assert screen.area.open is screen.focused
+        await pilot.press("9")
+        assert screen.area.open is None
+
+
+async def test_annotations_are_not_among_ops_or_kernels_and_totals_stand_below() -> None:
+    app = app_of(SAMPLES / "train.json.gz", "ops")
+    results = results_of("train")
+    total = results.averages().total_self_device / 1000
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = screen_of(app)
+        for key in ("3", "4"):
+            await pilot.press("escape", key)
+            pane = screen.area.open
+            assert pane is not None
+            await until(pilot, lambda pane=pane: pane.table is not None)
+            names = [pane.table.columns[0].text(row) for row in pane.order.tolist()]  # type: ignore[union-attr]
+            assert not any(name == "forward" or name.startswith("ProfilerStep") for name in names)
+            foot = pane.render_line(pane.size.height - 1).text
+            assert "total" in foot
+            assert f"{total:,.3f}" in foot

@@ -1,0 +1,93 @@
+"""The app while a browser shows it: it opens nothing else, captures nothing and writes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.app import App
+
+from tracetui.session.recent import remember
+from tracetui.session.state import forget_state, read_state, set_aside, write_state
+from tracetui.tui.command_palette import commands
+from tracetui.tui.export import ExportError, write_new
+from tracetui.tui.requests import OpenTrace, WantCapture
+
+from .conftest import DATA, app_of, screen_of, until
+from .test_dialogs import lines
+
+LLAMA = DATA / "llama_train.json.gz"
+OFF = "off in a browser"
+
+
+@pytest.fixture(autouse=True)
+def served(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACETUI_SERVED", "1")
+
+
+async def test_nothing_else_is_opened_or_captured() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=(120, 36)) as pilot:
+        shown = screen_of(app)
+        await pilot.press("c")
+        assert OFF in lines(app)[-1]
+        for action in ("capture", "screen.capture", "app.open", "open_file"):
+            await shown.run_action(action)
+            assert app.screen_stack[-1] is shown, action
+        for message in (OpenTrace(LLAMA), WantCapture()):
+            app.post_message(message)
+            await pilot.pause()
+            assert app.screen_stack[-1] is shown
+        names = [command.choice.text for command in commands(app, shown, app.actions)]
+        assert len(names) > 40
+        assert not [name for name in names if "apture" in name or "Open" in name]
+
+
+async def test_an_export_is_a_download(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    sent: list[tuple[str, Any]] = []
+    monkeypatch.setattr(
+        App, "deliver_text", lambda self, text, save_filename: sent.append((save_filename, text.read()))
+    )
+    app = app_of(LLAMA)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.press("E", *["backspace"] * 40, *"../../x.csv", "enter")
+        assert "downloading x.csv" in lines(app)[-1]
+    ((name, text),) = sent
+    assert name == "x.csv"
+    assert "aten::mm" in text
+    assert not list(tmp_path.rglob("*.csv"))
+
+
+async def test_the_list_of_marks_is_a_download_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    sent: list[str] = []
+    monkeypatch.setattr(App, "deliver_text", lambda self, text, save_filename: sent.append(save_filename))
+    app = app_of(LLAMA)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.press("down", "m", "x", "enter", "l", "E", "enter")
+        await until(pilot, lambda: sent == ["llama_train-marks.md"])
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ExportError):
+        write_new(str(tmp_path / "x.txt"), "text")
+
+
+async def test_marks_are_not_saved(state: Path) -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.press("down", "m", "x", "enter")
+        await until(pilot, lambda: "not kept: a viewer in a browser leaves nothing behind" in lines(app)[-1])
+        assert len(screen_of(app).session.marks.marks.all) == 1
+    assert [path.name for path in state.iterdir()] == ["hint-seen"]
+
+
+def test_the_state_is_read_and_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "a.json"
+    file.write_text('{"a": 1}')
+    assert not write_state(file, {})
+    forget_state(file)
+    assert set_aside(file) is None
+    remember(tmp_path / "trace.json")
+    assert read_state(file) == {"a": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
