@@ -101,7 +101,7 @@ def test_everything_has_a_place_when_it_opens(make: Make) -> None:
     counted = layout.with_counters(2, devices=[0, 0])  # for which there is room
     assert sum(counted.parts(20)) == counted.height + counted.dock.height == 20
     assert lay_out([trace], 12).shown.tolist() == [3, 3, 3]  # half of it at most for the device
-    assert lay_out([trace], 10).shown.tolist() == [3, 3, 2]
+    assert lay_out([trace], 10).shown.tolist() == [2, 2, 2]
     assert lay_out([trace], 100).shown.tolist() == [30, 4, 4]
 
 
