@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tracetui.tui.controllers.host import Escape, Host
+from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.base import JumpToGap
 from tracetui.tui.panes.gaps import GapsPane
 from tracetui.tui.screens.once import LeaveOnce
@@ -40,9 +41,12 @@ class Navigation:
     def action_explain(self) -> None:
         from tracetui.tui.screens.explain import ExplainScreen
 
-        walk, event = self.host.walk, self.host.walk.selected
+        walk, event, pane = self.host.walk, self.host.walk.selected, self.host.area.open
+        if isinstance(pane, AveragesPane) and pane.has_focus and pane.example() is not None:
+            self.host.jump(pane.example() or 0)  # the keys are with the table: its row is meant
+            event = walk.selected
         if event is None:
-            self.host.say("select an event first")
+            self.host.say("select an event first, or a row of a table")
         else:
             results, gap = self.host.session.active.results, self.gaps.current
             sheet = ExplainScreen(results, event, walk, self.action_glossary, gap)
