@@ -229,6 +229,21 @@ def test_a_trace_from_standard_input_leaves_the_keyboard_to_the_app() -> None:
     assert terminal.wait() == 0
 
 
+def test_it_ends_with_its_terminal_where_no_signal_says_so() -> None:
+    """As under a program that starts it in a session without a controlling terminal."""
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 36, 120, 0, 0))
+    command = [sys.executable, "-m", "tracetui", "open", str(LLAMA)]
+    ran = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
+    os.close(slave)
+    written = b""
+    while b"stream 7" not in written:
+        assert select.select([master], [], [], 30)[0]
+        written += os.read(master, 1 << 16)
+    os.close(master)
+    assert ran.wait(15) == 129
+
+
 def test_a_file_that_is_no_trace_on_a_real_terminal(tmp_path: Path) -> None:
     terminal = Terminal("open", str(bad_files(tmp_path)["picture"]))
     terminal.read("Esc  quit")

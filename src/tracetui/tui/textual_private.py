@@ -26,6 +26,7 @@ import select
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from types import FrameType
@@ -146,13 +147,24 @@ class App(textual.app.App[None]):
 
 def _ignore_invalid_input() -> None:
     """A byte that is no UTF-8 (a mouse report of an old terminal, a paste) would end the thread that reads
-    the keys, and with it the app."""
+    the keys, and with it the app.
+
+    At the end of its input that thread would go round and round for ever: the terminal is gone, and not every
+    process is told so by a signal.
+    """
     if sys.platform == "win32":
         return
     from textual.drivers import linux_driver
 
-    def decoder(encoding: str) -> functools.partial[codecs.IncrementalDecoder]:
-        return functools.partial(codecs.getincrementaldecoder(encoding), errors="ignore")
+    class Decoder(codecs.getincrementaldecoder("utf-8")):  # type: ignore[misc]
+        def decode(self, data: bytes, final: bool = False) -> str:
+            if not data and not final:
+                os.kill(os.getpid(), signal.SIGHUP)
+                time.sleep(0.1)
+            return str(super().decode(data, final))
+
+    def decoder(encoding: str) -> functools.partial[Any]:
+        return functools.partial(Decoder, errors="ignore")
 
     linux_driver.getincrementaldecoder = decoder  # type: ignore[assignment,attr-defined]
 
