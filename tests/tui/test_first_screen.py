@@ -282,3 +282,46 @@ async def test_annotations_are_not_among_ops_or_kernels_and_totals_stand_below()
             foot = pane.render_line(pane.size.height - 1).text
             assert "total" in foot
             assert f"{total:,.3f}" in foot
+
+
+async def test_it_says_what_to_try_and_the_footer_fits_whoever_has_the_keys() -> None:
+    app = app_of(SAMPLES / "train.json.gz", "overview")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: "Try: " in text(app))
+        first = next(f for f in results_of("train").findings() if f.severity in ("high", "medium"))
+        assert " ".join(first.advice.split()[:4]) in text(app)
+        assert "wasd move" in text(app).split("\n")[-1]
+        await pilot.press("tab")
+        assert "Enter show it" in text(app).split("\n")[-1]
+        await pilot.press("tab")
+        assert "wasd move" in text(app).split("\n")[-1]
+
+
+async def test_e_explains_the_row_that_has_the_keys() -> None:
+    app = app_of(SAMPLES / "mlp_eager.json.gz", "kernels")
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = screen_of(app)
+        pane = screen.area.open
+        assert pane is not None
+        await until(pilot, lambda: pane.table is not None)
+        await pilot.press("tab", "down", "e")
+        await until(pilot, lambda: "Explain" in text(app))
+        event = screen.walk.selected
+        assert event is not None
+        averages = results_of("mlp_eager").averages()
+        assert int(averages.row_of[event]) == pane.row
+        same = averages.row_of == pane.row
+        assert screen.trace.duration[event] == screen.trace.duration[same].max()
+
+
+async def test_the_overview_follows_the_part_that_is_walked() -> None:
+    app = app_of(SAMPLES / "train.json.gz", "overview")
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = screen_of(app)
+        pane, line = screen.area.open, screen.query_one(VerdictLine)
+        assert isinstance(pane, OverviewPane)
+        await until(pilot, lambda: line.verdict is not None and len(pane.entries) > 8)
+        await pilot.press("h", "h")
+        assert line.chosen is not None
+        assert pane.entries[pane.row or 0].name == line.parts[line.chosen].what
+        assert " a step)" in screen.footer.message

@@ -166,7 +166,7 @@ def _ignore_invalid_input() -> None:
     def decoder(encoding: str) -> functools.partial[Any]:
         return functools.partial(Decoder, errors="ignore")
 
-    linux_driver.getincrementaldecoder = decoder  # type: ignore[assignment,attr-defined]
+    linux_driver.getincrementaldecoder = decoder  # type: ignore[attr-defined]
 
 
 def filters(app: textual.app.App[Any]) -> list[LineFilter]:

@@ -98,7 +98,7 @@ def idle_time(results: Results) -> Iterator[Finding]:
     for idle in _idle(results):
         if LITTLE_USE <= idle.busy_share <= 1 - IDLE_SHARE:
             device, part = capital(results.device_text(idle.gaps)), 1 - idle.busy_share
-            if part * (1 - idle.no_reason / idle.idle) < IDLE_SHARE:  # the rest is the time between kernels
+            if idle.idle - idle.no_reason < IDLE_SHARE * idle.time:  # the rest is the time between kernels
                 continue
             yield Finding(
                 "idle_time",
