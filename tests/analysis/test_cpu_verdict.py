@@ -64,7 +64,7 @@ def test_every_moment_counts_once(tmp_path: Path) -> None:
     assert steps.whole.verdict.reason == (
         "Only the CPU was recorded. 40% of the 200 µs of the steps is in ops (on 2 threads), 18% is "
         "communication while no op runs, 5.0% is data loading while no other op runs, 38% is none of these "
-        "(Python, waiting, what was not recorded). The op with the most time of its own is aten::mm: 50.0 µs "
+        "(Python, waiting, work that was not recorded). The op with the most self time is aten::mm: 50.0 µs "
         "in 1 call."
     )
 

@@ -141,7 +141,7 @@ def test_views_and_waits() -> None:
     assert "launches nothing" in what
     trace = recorded("matmul_add_4096_warm_eager.json.gz")
     wait = explain(trace, find(trace, "cudaDeviceSynchronize"))
-    assert any("The device works for 286 µs of the 298 µs" in text for text in wait.why)
+    assert any("The GPU works for 286 µs of the 298 µs" in text for text in wait.why)
 
 
 def test_a_copy_on_the_device() -> None:

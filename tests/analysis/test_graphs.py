@@ -180,7 +180,7 @@ def test_idle_time_between_two_nodes_is_no_launch(tmp_path: Path) -> None:
     trace = annotated(tmp_path)
     at = {trace.name_of(i): i for i in reversed(range(len(trace)))}
     said = " ".join(explain(trace, at["k2"]).why)
-    assert "The device stood idle for 1.00 µs between the node before it and this one." in said
+    assert "The GPU was idle for 1.00 µs between the previous node and this one." in said
     assert "on its way" not in said
     assert "between the node" not in " ".join(explain(trace, at["k1"]).why)
 

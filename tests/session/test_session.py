@@ -96,7 +96,7 @@ def test_scopes_follow_range_view_and_step() -> None:
     assert not scopes.frozen
     assert (scopes.scope.start, scopes.scope.end) == (walk.view.start_ns, walk.view.end_ns)
     scopes.by = "step"
-    assert scopes.to_step(scopes.find_step()).startswith("the tables speak of step ")
+    assert scopes.to_step(scopes.find_step()).startswith("tables show step ")
     assert scopes.scope.kind == "step"
 
 

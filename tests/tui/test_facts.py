@@ -146,10 +146,10 @@ def test_an_annotation_says_what_other_threads_launched_meanwhile(tmp_path: Path
     events[3]["tid"] = 10  # the second launch
     facts = event_facts(trace_of(tmp_path, *events), 0, {})
     told = next(f.value for f in facts if f.label == "on the GPU")
-    assert told == f"1 event, {exact(20_000)} in all; while it lasts other threads launch 1 more"
+    assert told == f"1 event, {exact(20_000)} in all; other threads launch 1 more"
     alone = event_facts(trace_of(tmp_path, events[0], *events[3:]), 0, {})
     told = next(f.value for f in alone if f.label == "on the GPU")
-    assert told == "nothing; while it lasts other threads launch 1 more"
+    assert told == "nothing; other threads launch 1 more"
     quiet = event_facts(trace_of(tmp_path, *events[:3]), 0, {})
     assert next(f.value for f in quiet if f.label == "on the GPU") == f"1 event, {exact(20_000)} in all"
 

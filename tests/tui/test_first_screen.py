@@ -180,7 +180,7 @@ async def test_a_trace_of_the_cpu_alone_and_one_of_nothing(tmp_path: Path) -> No
 
 
 def test_a_verdict_without_a_reason_to_show_still_fits() -> None:
-    nothing = Verdict("not known", None, None, "There are no device events here.")
+    nothing = Verdict("not known", None, None, "There are no GPU events here.")
     assert time_parts(nothing) == ()
     assert bar_cells((), 3) == []
 

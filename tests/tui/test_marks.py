@@ -143,7 +143,7 @@ def test_one_more_than_can_be_kept_is_not_made(tmp_path: Path, monkeypatch: pyte
     for n in range(4):
         assert marks.trouble == ""
         marks.put(Mark(n, f"mark {n}"))
-    assert marks.trouble == "not made: there are 3 marks already"
+    assert marks.trouble == "not made; choose from 3 marks already"
     marks.put(Mark(0, "changed"))
     assert marks.trouble == ""
     assert [m.label for m in marks.here] == ["changed", "mark 1", "mark 2"]
@@ -425,7 +425,7 @@ async def test_marks_are_exported(ending: str, tmp_path: Path, monkeypatch: pyte
         screen.session.marks.marks.put(mark_on(screen.trace, None, 77, "bare"))
         screen.session.marks.marks.put(Mark(5, "of another trace", zero=1))
         await pilot.press("l", "E", *["backspace"] * 3, *".xyz", "enter")
-        await until(pilot, lambda: "⚠ a table goes into .csv" in text(app))
+        await until(pilot, lambda: "⚠ a table needs .csv" in text(app))
         await pilot.press(*["backspace"] * 4, *ending, "enter")
         file = tmp_path / f"mlp_eager-marks{ending}"
         await until(pilot, file.exists)

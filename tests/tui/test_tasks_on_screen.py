@@ -448,7 +448,7 @@ async def test_mark_a_moment_and_come_back() -> None:
 async def test_copy_an_events_name(monkeypatch: pytest.MonkeyPatch) -> None:
     async with person("train", an_op) as p:
         await p.press("y")
-        await p.reads("the event's details are in the clipboard")
+        await p.reads("copied the event's details")
         assert "name: aten::linear" in p.app.clipboard
 
 
