@@ -143,7 +143,7 @@ def test_one_more_than_can_be_kept_is_not_made(tmp_path: Path, monkeypatch: pyte
     for n in range(4):
         assert marks.trouble == ""
         marks.put(Mark(n, f"mark {n}"))
-    assert marks.trouble == "not made; choose from 3 marks already"
+    assert marks.trouble == "not made: there are 3 marks already"
     marks.put(Mark(0, "changed"))
     assert marks.trouble == ""
     assert [m.label for m in marks.here] == ["changed", "mark 1", "mark 2"]

@@ -217,7 +217,7 @@ async def test_a_trace_of_nothing_that_pytorch_records_is_not_said_to_be_fine(tm
         await until(pilot, lambda: told in text(app))
         assert "stands out" not in text(app)
         await pilot.press("u")
-        await until(pilot, lambda: "no event in view" in text(app))
+        await until(pilot, lambda: "no PyTorch events in view" in text(app))
         assert isinstance(screen.area.open, FindingsPane)
 
 
