@@ -364,8 +364,8 @@ def test_stretches_before_the_first_op(tmp_path: Path) -> None:
     finding = found(trace_of(tmp_path, *parts), "before_the_first_op")
     assert finding is not None
     assert finding.numbers == {"stretch_ns": 90_000, "total_ns": 220_000, "count": 3}
-    assert "With 2 more such stretches it is 220 µs" in finding.text
-    assert finding.title.startswith("90.0 µs pass in part 1")
+    assert "With 2 more such stretches it adds up to 220 µs" in finding.text
+    assert finding.title.startswith("part 1: 90.0 µs pass")
     assert "of which 90.0 µs (22%) pass" in finding.text
 
 

@@ -164,7 +164,7 @@ def test_what_a_memset_is_for(tmp_path: Path) -> None:
     reduces = (
         "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float>>>()"
     )
-    assert "its blocks find out which of them is last" in why(reduces)
+    assert "its blocks find out which is last" in why(reduces)
     assert "next kernel of the same op is gemm. Libraries set counters" in why("nvjet_k")
     assert "next kernel" not in why(reduces, size=1 << 20)
 

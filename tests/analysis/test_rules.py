@@ -175,7 +175,7 @@ def test_blocking_calls(tmp_path: Path, wait: float, severity: str) -> None:
     assert (finding.severity if finding else "") == severity
     if finding:
         assert finding.text.startswith("1 call such as cudaStreamSynchronize stops the CPU")
-        assert "the GPU is idle because of such waits" in finding.text
+        assert "the GPU is idle because of these waits" in finding.text
         assert finding.numbers["wait_ns"] == wait * 1000
         assert evidence(trace, finding) == ["cudaStreamSynchronize"]
 
@@ -294,7 +294,7 @@ def test_unaligned_products_within_attention_are_advised_once(
     trace = trace_of(tmp_path, *events, cpu("aten::mm", at - 8, 10), *run(at, rest, 9, GEMM))
     attention = found(trace, "unfused_attention")
     assert (
-        attention is not None and "2 products load one element at a time" in attention.text
+        attention is not None and "2 matmuls load one element at a time" in attention.text
     ) is of_attention
     assert (found(trace, "unaligned_products") is None) is of_attention
     # One outside of it is told by itself.
@@ -334,7 +334,7 @@ def test_little_use(tmp_path: Path, busy: float, fires: bool) -> None:
         assert finding.severity == "high"
         assert finding.numbers["busy_share"] == pytest.approx(491 / 1007)
         assert finding.title == "The GPU is busy only 48.8% of the recording"
-        assert "queued, and nothing that was recorded ran on the GPU" in finding.text
+        assert "queued, and nothing recorded ran on the GPU" in finding.text
     assert found(trace, "overhead_bound") is None
 
 
@@ -365,7 +365,7 @@ def test_spread(tmp_path: Path, lengths: tuple[float, ...], fires: bool) -> None
     assert (finding is not None) is fires
     if finding:
         assert "takes 50.0 µs in one step and 90.0 µs in another" in finding.title
-        assert "1 of 2 kernels per step varies by 1.3 times or more" in finding.text
+        assert "1 of 2 kernels per step varies by a factor of 1.3 or more" in finding.text
         assert evidence(trace, finding) == ["scale"] * 3
 
 
@@ -806,7 +806,7 @@ def test_collectives_of_the_cpu(tmp_path: Path) -> None:
     finding = found(trace_of(tmp_path, *events, cpu("gloo:all_reduce", 200, 600, tid=9)), "communication")
     assert finding is not None
     assert finding.title == "Communication alone takes 50% of the steps"
-    assert "under way for 600 µs, 500 µs of it while no thread is in an op" in finding.text
+    assert "run for 600 µs, 500 µs of it while no thread is in an op" in finding.text
     assert (
         found(trace_of(tmp_path, *events, cpu("gloo:all_reduce", 200, 150, tid=9)), "communication") is None
     )

@@ -195,7 +195,7 @@ def test_events_of_unknown_categories_on_a_device_are_said(
     many = "1 event" if categories == 1 else f"{categories} events"
     text = results.verdict().reason
     assert results.verdict().verdict == "not known"
-    assert f"The lanes of devices hold {many} of other categories ({named}): drawn, but not judged." in text
+    assert f"The GPU lanes hold {many} of other categories ({named}): drawn, but not judged." in text
     assert summary_json(summarize(results))["reason"] == text
     assert plain_text(gaps_lines(results, 500)).strip() == text
     assert gaps_markdown(results).strip() == text

@@ -303,7 +303,7 @@ async def test_what_was_entered_wrongly_can_be_put_right(
         await pilot.press("colon", *"abc", "enter")
         await until(pilot, lambda: "⚠ a time looks like" in lines(app)[-1])
         await pilot.press("ctrl+u", *"9s", "enter")
-        await until(pilot, lambda: "⚠ the trace goes from" in lines(app)[-1])
+        await until(pilot, lambda: "⚠ the trace runs from" in lines(app)[-1])
         await pilot.press("ctrl+u", *"100us", "enter")
         await until(pilot, lambda: screen_of(app).prompts.prompt is None)
         view = screen_of(app).timeline.walk.view

@@ -257,7 +257,7 @@ async def test_marks_that_cannot_be_read_are_put_aside_and_that_is_said(state: P
     file.write_text('{"marks": [{"time_ns": 5, "lab')
     app = app_of(MLP)
     async with app.run_test(size=SIZE) as pilot:
-        await until(pilot, lambda: "can be read; their file will be put aside" in text(app))
+        await until(pilot, lambda: "cannot be read; their file will be set aside" in text(app))
         await pilot.press("right", "m", "x", "enter")
         await until(pilot, lambda: f"is now marks/{file.stem}.bad" in text(app))
     assert [m["label"] for m in kept_in(state)["marks"]] == ["x"]
@@ -344,7 +344,7 @@ async def test_a_mark_with_a_note_outlives_its_label() -> None:
         await pilot.press("right")
         screen.session.marks.marks.put(mark_on(screen.trace, screen.walk.selected, 0, "label", "a note"))
         await pilot.press("m", *["backspace"] * 5, "enter")
-        await until(pilot, lambda: "its note keeps the mark" in screen.footer.message)
+        await until(pilot, lambda: "l, then d removes the mark with a note" in screen.footer.message)
         assert [(m.label, m.note) for m in screen.session.marks.marks.here] == [("a note", "a note")]
 
 

@@ -1,4 +1,4 @@
-"""What the tables speak of: the whole trace, a range, what is in view, a step."""
+"""What the tables show: the whole trace, a range, what is in view, a step."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def _rates(trace: Trace, i: int, name: KernelName, work: Work, facts: list[tuple
         unfit = f"this shape ({work.shape}) may be too small, or have the wrong proportions"
         cause = f": {unfit}, to fill the GPU"
         if name.tensor_cores is not False and (older := _made_for(trace, i, name)):
-            cause = f": it was compiled for {older} and uses nothing that this GPU has beyond that"
+            cause = f": it is {older} code, and uses nothing that this GPU has beyond that"
         return [f"It reaches {share(part)} of the peak{'' if UNALIGNED in name.notes else cause}."]
     return []
 

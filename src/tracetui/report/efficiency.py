@@ -11,7 +11,7 @@ from tracetui.tables import markdown
 from tracetui.tables.efficiency import rates_json, rates_markdown, rates_text
 from tracetui.tables.lines import Line
 
-NO_SHAPES = "No shapes were recorded (record_shapes=True), so the amount of work is not known."
+NO_SHAPES = "No shapes were recorded (record_shapes=True), so the work is not known."
 CACHED = "A bandwidth share above 100% means that some of the data was still in a cache."
 SAMPLED = "There are very many operators, so an even sample was read: calls and times are part of the total."
 

@@ -51,7 +51,7 @@ class MarkWalk:
         there = self.marks.at(mark.time)
         done = "marked" if there is not None else "no mark"
         if there is not None and not mark.label:
-            done = "the mark has a note and stays; l, then d removes it:"
+            done = "l, then d removes the mark with a note"
         trouble = f"; {self.marks.trouble}" if self.marks.trouble else ""
         return f"{done} at {instant(mark.time)}{trouble}"
 

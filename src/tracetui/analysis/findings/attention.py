@@ -155,7 +155,7 @@ def unfused_attention(results: Results) -> Iterator[Finding]:
     work = work_of(trace.name_of(product), trace.args(product)) if product != int(units.first[top]) else None
     scores = "The result of the first matmul"
     if work:
-        many = f"{work.batch:,} x {work.m} x {work.k} by {work.k} x {work.n}"
+        many = f"{work.batch:,} times {work.m} x {work.k} by {work.k} x {work.n}"
         scores = f"The first matmul is {many}; its result"
     both = "" if forward.all() else " (forward and backward count separately)"
     part = time / results.work_time
@@ -163,9 +163,9 @@ def unfused_attention(results: Results) -> Iterator[Finding]:
         "unfused_attention",
         graded(results, time),
         f"Attention runs as separate kernels: {share(part)} of {WORK_TIME}",
-        f"{len(units.first):,} times{both}: a matmul, a softmax and another matmul, with what lies between "
-        f"them; for example {listed}. Together they take {duration(time)}. {scores}, the matrix of scores, "
-        "goes to memory and back between one kernel and the next."
+        f"{plural(len(units.first), 'time')}{both}: a matmul, a softmax and another matmul, with what lies "
+        f"between them; for example {listed}. Together they take {duration(time)}. {scores}, the matrix of "
+        "scores, goes to memory and back between one kernel and the next."
         f"{_unaligned(results, units.inside)}",
         _advice(results, [shown(int(i)) for i in units.softmax]),
         first_of(

@@ -135,7 +135,7 @@ def metadata_only(results: Results) -> Iterator[Finding]:
     yield Finding(
         "metadata_only",
         "info",
-        f"{plural(len(at), 'call')} of view ops {verb(len(at), 'launch')} no kernel",
+        f"{plural(len(at), 'call')} of view ops {verb(len(at), 'start')} no kernel",
         f"{most}: they only make a new view of the same memory, with different sizes and strides, and "
         f"move no data. They cost the CPU {duration(own.sum())}, {share(part)} of the self time of all ops, "
         "and the GPU nothing.",

@@ -144,9 +144,7 @@ class TraceScreen(Screen[None]):
     def key_enter(self) -> None:
         """Enter is for tables: in the timeline it does nothing, and says so."""
         if self.focused is self.timeline:
-            self.host.say(
-                "Enter is for tables (Tab goes there); f centers the selection, e explains it"
-            )
+            self.host.say("Enter is for tables (Tab goes there); f centers the selection, e explains it")
 
     def take_early(self, key: str) -> bool:
         """Whether the prompt takes a key that was typed for it before it had the focus."""
