@@ -383,7 +383,7 @@ async def test_the_list_goes_to_edits_removes_and_brings_back(state: Path) -> No
             int(trace.start[events[0]]),
             int(trace.start[events[2]]),
         ]
-        assert "u brings it back" in sheet.head.message
+        assert "u undoes it" in sheet.head.message
         assert len(screen.walk.scene.marks) == 2
         await pilot.press("delete", "u", "u")
         assert [m.label for m in screen.session.marks.marks.here] == ["mark 0", "mark 1", "mark 2"]

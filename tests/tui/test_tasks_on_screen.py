@@ -487,7 +487,7 @@ async def test_how_busy_the_gpu_was() -> None:
             busy += max(0.0, ends(event) - max(event["ts"], reached))
             reached = max(reached, ends(event))
         share = busy / (reached - p.file.work[0]["ts"])
-        found = await p.reads(r"GPU (\d+)% busy")
+        found = await p.reads(r"GPU (\d+)% overall")
         assert int(found[1]) == pytest.approx(100 * share, abs=1)
 
 

@@ -28,7 +28,7 @@ MOUSE: tuple[tuple[str, str], ...] = (
 TABLE = "In a table"
 IN_TABLES: tuple[tuple[str, str], ...] = (
     ("↑ ↓", "move; PgUp, PgDn: by pages"),
-    ("Enter", "show its event; again: the next"),
+    ("Enter", "its event; again: the next"),
     ("Esc", "back to the timeline"),
 )
 HINTS = (
