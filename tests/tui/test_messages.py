@@ -87,7 +87,7 @@ async def test_a_time_that_was_gone_to_has_a_line_until_escape() -> None:
             await pilot.press("colon")
             await until(pilot, lambda: screen.prompts.prompt is not None)
             await pilot.press(*time, "enter")
-            await until(pilot, lambda: "the line is at" in screen.footer.message)
+            await until(pilot, lambda: "line at" in screen.footer.message)
             await pilot.pause()
 
         await pilot.press("W", "W")

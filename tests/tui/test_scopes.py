@@ -63,7 +63,7 @@ async def test_the_averages_follow_the_view(llama: Trace) -> None:
         assert isinstance(pane, AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
         await pilot.press("W", "u")
-        assert "in view" in screen.footer.message
+        assert "tables follow the view" in screen.footer.message
         await until(pilot, lambda: same(pane.averages, averages(llama, in_view(screen))))
         await pilot.press("d", "d", "d", "w")
         expected = averages(llama, in_view(screen))
