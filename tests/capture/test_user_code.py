@@ -126,10 +126,11 @@ def test_the_command_ends_like_the_script_that_ran_to_its_end(script: Path, tmp_
         "--",
         "9",
     ]
-    ran = subprocess.run([sys.executable, "-m", "tracetui", *words], capture_output=True, text=True)
-    assert ran.returncode == 7, ran.stderr
-    assert ran.stdout.startswith("warm.json ")
-    assert ran.stdout.splitlines()[-3] == str(tmp_path / "out" / "train" / "warm.json")
+    ran = warm.tracetui(*words)
+    out, err = ran.communicate()
+    assert ran.returncode == 7, err
+    assert out.startswith("warm.json ")
+    assert out.splitlines()[-3] == str(tmp_path / "out" / "train" / "warm.json")
 
 
 def test_the_first_step_of_a_script(script: Path, options: Make) -> None:

@@ -231,7 +231,9 @@ def test_more_events_than_memory(monkeypatch: pytest.MonkeyPatch, trace_of: Call
     assert len(trace_of(text)) == 50_000
     reading = sys.modules["tracetui.formats.chrome_json.read"]  # the package's `read` is the function
     monkeypatch.setattr(reading, "memory_for_events", lambda: 1 << 20)
-    with pytest.raises(TraceError, match=r"has more events than fit in memory: one trace may use 0\.00105 GB"):
+    with pytest.raises(
+        TraceError, match=r"has more events than fit in memory: one trace may use 0\.00105 GB"
+    ):
         trace_of(text)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rich.cells import cell_len
+from textual.widgets import Input
 
 from tracetui.safe_text import plain
 from tracetui.tui.app import TracetuiApp
@@ -81,6 +82,21 @@ async def test_every_pane_shows_it_harmlessly(kind: str, trace_file: Path) -> No
         await press("searching", "slash", *("a", "left_square_bracket", "b"))
         await press("searched", "enter")
         await press("help", "question_mark")
+        await press("", "escape")
+        await press("gap explained", "g", "e")
+        await press("glossary", "I")
+        await press("", "escape", "escape")
+        await press("commands", "ctrl+p")
+        await press("", "escape", "slash", *plain(text)[:1], "enter")
+        await press("matches", "L")
+        await press("matches walked", "down", "end")
+        await press("", "escape", "right")
+        await press("note", "T", "a", "ctrl+s")
+        await press("marks", "l")
+        await press("", "escape")
+        await press("what can be opened", "ctrl+o")
+        screen.app.screen.query_one(Input).value = f"{trace_file.parent}/"
+        await press("a folder")
         await press("", "escape")
         if kind == "markup":
             assert "[bold]b[/bold]" in seen["ops"] + seen["details"]

@@ -214,10 +214,10 @@ def test_the_painter_agrees_with_one_that_paints_cell_by_cell(
     local = scene.having(**lit).local(0)
     papers = [theme.band if 5 <= x < 12 else theme.paper for x in range(view.width)]
     lines = [Line(track, 0, Of.LANE, track, depth, 0) for track, depth in ((0, 0), (0, 1), (1, 0))]
-    cells, shares = paint_rows(local, lines, np.array(papers, np.int16))
+    cells, shares = paint_rows(local, lines, lambda line, busy: np.array(papers, np.int16))
     if theme.plain:
         tell_bars_apart(local, shares, cells)
-    paint_names(local, shares, cells)
+    paint_names(local, lines, shares, cells)
     for y, line in enumerate(lines):
         expected = Slow(local, line.ref, line.depth, papers).row()
         found = list(

@@ -30,7 +30,7 @@ SLICES = [
 @pytest.fixture
 def scene(make: Make, make_scene: MakeScene) -> Scene:
     """Ten nanoseconds a cell, 20 cells, on a screen of twelve lines: ten of lanes. The stream has one."""
-    made = make_scene(make(SLICES, streams=[2]), Viewport(400.0, 10.0, 20), height=10)
+    made = make_scene(make(SLICES, streams=[2]), Viewport(400.0, 10.0, 20), height=14)
     return replace(made, layout=made.layout.with_shown(2, 1, chosen=False))
 
 

@@ -256,7 +256,7 @@ def test_each_has_its_heading_and_its_counters() -> None:
     tracks = [Of(of) for of in scene.layout.of.tolist()]
     assert tracks == [Of.RECORDING, Of.LANE, Of.LANE, Of.COUNTER] * 2
     assert scene.layout.source.tolist() == [0] * 4 + [1] * 4
-    assert values_at(scene.sources[1], 0, 9_999) == ("most 5", "", "")
+    assert values_at(scene.sources[1], 0, 9_999) == ("most 5", "most 5", "")
     assert values_at(scene.sources[1], 0, 10_000)[2] == "5"
     chosen = moves.chosen(scene, 3, of=0)
     assert (chosen.cursor, values_at(scene.sources[0], 0, chosen.cursor)[0]) == (4500, "2 of 2")

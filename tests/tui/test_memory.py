@@ -129,6 +129,8 @@ def test_what_is_remembered_has_a_bound() -> None:
     assert len(found) > 8
     few = {
         "tracetui.analysis.peaks.known_peaks",
+        "tracetui.analysis.glossary._by_name",
+        "tracetui.analysis.glossary._spellings",
         "tracetui.formats.chrome_json.schema.decoder",
     }  # one, and six, at most
     for name, cache in found.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from textual._compositor import CompositorUpdate
 from textual.pilot import Pilot
 
 from tracetui.analysis.causes import CAUSES
+from tracetui.session.folder import traces_in
 from tracetui.session.marks import mark_on
 from tracetui.session.recent import remember
 from tracetui.session.samples import samples
@@ -88,6 +90,33 @@ async def test_a_sheet_lies_at_the_foot_and_leaves_no_trace(name: str, size: tup
 def screen_of_app(app: TracetuiApp) -> TraceScreen:
     """The trace's screen below the sheets."""
     return next(s for s in app.screen_stack if isinstance(s, TraceScreen))
+
+
+async def test_lanes_that_were_unfolded_and_scrolled_are_so_again() -> None:
+    app = app_of(samples()["train"])
+    async with app.run_test(size=SMALL) as pilot:
+        await pilot.press("slash", *"aten::mm", "enter")
+        await app.workers.wait_for_complete()
+        await pilot.press("n", "n", "f", "f", "down", "down", "right", "colon", "escape")
+        await pilot.pause()
+        before = text(app)
+        for keys in (("L", "down", "down"), ("question_mark",), ("e", "end"), ("ctrl+p",), ("ctrl+o",)):
+            await pilot.press(*keys)
+            await app.workers.wait_for_complete()
+            await pilot.press("escape")
+            await pilot.pause()
+            assert text(app) == before, keys
+
+
+async def test_a_click_above_a_sheet_closes_it() -> None:
+    app = app_of(MLP)
+    async with app.run_test(size=USUAL) as pilot:
+        await pilot.press("I")
+        await pilot.pause()
+        await pilot.click(offset=(40, 25))
+        assert isinstance(app.screen, GlossaryScreen)
+        await pilot.click(offset=(40, 4))
+        assert isinstance(app.screen, TraceScreen)
 
 
 async def test_a_sheet_is_no_higher_than_what_it_says() -> None:
@@ -353,13 +382,18 @@ async def test_the_samples_are_in_view_on_the_first_screen_however_many_traces_w
 
 
 async def test_the_first_screen_begins_with_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "one.json").write_text("{}")
-    app = TracetuiApp(folder=f"{tmp_path}/")
-    async with app.run_test(size=SMALL) as pilot:
-        await until(pilot, lambda: "one.json" in text(app))
-        assert "matmul_add" not in text(app)
-        await pilot.press("escape")
-        await until(pilot, lambda: "matmul_add" in text(app))
+    inner = tmp_path / "monday"
+    inner.mkdir()
+    (inner / "one.json.gz").write_bytes(MLP.read_bytes())
+    (tmp_path / "two.json.gz").write_bytes(MLP.read_bytes())
+    os.utime(tmp_path / "two.json.gz", (1e9, 1e9))
+    app = TracetuiApp(found=traces_in(tmp_path))
+    async with app.run_test(size=(200, 50)) as pilot:
+        await pilot.pause()
+        first = text(app).split("\n")[2]
+        assert first.split()[:2] == ["▸trace", "monday/one.json.gz"]
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen))
 
 
 # The glossary

@@ -33,7 +33,16 @@ from textual.widgets import Static
 
 import tracetui.tui
 from tracetui.tui import textual_private
-from tracetui.tui.textual_private import App, behind, filters, forget_drawn, forget_places, lines_of, mode_of
+from tracetui.tui.textual_private import (
+    App,
+    behind,
+    filters,
+    forget_drawn,
+    forget_places,
+    lines_between,
+    lines_of,
+    mode_of,
+)
 
 
 class Small(App):
@@ -211,3 +220,30 @@ def test_no_class_of_ours_uses_a_private_name_of_its_base() -> None:
             checked += bool(theirs)
             assert not private_names(cls) & frozenset[str]().union(*theirs), f"{found.name}.{cls.__name__}"
     assert checked > 20
+
+
+class Own(Strip):
+    """A widget's own kind of strip."""
+
+
+class Drawing(Static):
+    def render_lines(self, crop: Region) -> list[Strip]:
+        return [
+            Own([Segment(f"{y:<{self.size.width}}")], self.size.width) for y in range(crop.y, crop.bottom)
+        ]
+
+
+async def test_lines_that_one_widget_draws_are_its_own_strips() -> None:
+    class Two(App):
+        CSS = "Static { height: 1; } Drawing { width: 100%; height: 4; }"
+
+        def compose(self) -> ComposeResult:
+            yield Static("above")
+            yield Drawing()
+
+    app = Two()
+    async with app.run_test(size=(20, 6)):
+        lines = lines_between(app.screen, 0, 3)
+        assert [line.text.split() for line in lines] == [["above"], ["0"], ["1"]]
+        assert [type(line) for line in lines[1:]] == [Own, Own]
+        assert [line.text.split() for line in lines_between(app.screen, 3, 5)] == [["2"], ["3"]]

@@ -346,6 +346,7 @@ async def test_folding(shell: Shell) -> None:
 
 async def test_many_calls_cost_one_frame(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.app.workers.wait_for_complete()  # the counters have a frame of their own
         await pilot.pause()
         frames: list[int] = []
         render = shell.view._render_frame
@@ -365,9 +366,11 @@ async def test_a_selection_step_draws_only_what_changed(shell: Shell) -> None:
         view.walk.change(selected=of_name(view.walk.trace, "kernel0")[5])
         changed = view._render_frame()
         lines = [region.y for region in changed]
-        # The overview points to it, and its own row.
+        # The overview points to it, the ruler and the counters have the cursor there, and its own row.
         at = cell_of(view, of_name(view.walk.trace, "kernel0")[5])[1]
-        assert lines == [0, at, at + 1, at + 2]
+        assert lines[:5] == [0, 1, at, at + 1, at + 2]
+        below = view.walk.scene.lines(view.size.height - TOP)
+        assert {below[y - TOP].of for y in lines[5:]} <= {Of.COUNTER}
 
 
 async def test_resizing_keeps_the_stretch(shell: Shell) -> None:

@@ -16,6 +16,8 @@ import click
 from tracetui.cli.common import check_exists, command_errors, did_you_mean, emit, fail, looks
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tracetui.session.folder import Found
     from tracetui.tui.settings import Settings
 
@@ -94,7 +96,7 @@ def _open_folder(folder: str, theme: str | None, ascii: bool) -> None:
     if not found:
         fail(f"{folder}: no traces of torch.profiler in this folder (.json, .json.gz, .json.zst)")
     if sys.stdout.isatty() and sys.stdin.isatty():
-        start(theme, ascii, folder)
+        start(theme, ascii, found)
     else:
         emit("\n".join(_listing(found)))
 
@@ -112,11 +114,11 @@ def _listing(found: list[Found]) -> list[str]:
     return [*lines, "", f"To open one: tracetui {plain(shlex.quote(str(found[0].path)))}"]
 
 
-def start(theme: str | None = None, ascii: bool = False, folder: str = "") -> None:
-    """`tracetui` alone: a recent trace, a capture or a sample. With `folder`: the traces in it."""
+def start(theme: str | None = None, ascii: bool = False, found: Sequence[Found] = ()) -> None:
+    """`tracetui` alone: a recent trace, a capture or a sample; `found`: the traces of a folder, first."""
     from tracetui.tui.app import TracetuiApp
 
-    app = TracetuiApp(settings=_settings(theme, ascii), folder=os.path.join(folder, "") if folder else "")
+    app = TracetuiApp(settings=_settings(theme, ascii), found=found)
     app.run()
     _leave(app.return_code)
 

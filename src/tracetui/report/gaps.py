@@ -231,10 +231,14 @@ def gap_facts(results: Results, gap: int) -> list[Fact]:
 
 
 def cpu_doing(results: Results, gap: int) -> str | None:
-    """What the launching thread did in a gap, `CPU in aten::add`; None where its cause says that already, or
-    where nothing is known."""
-    activity = activity_text(results.trace, results.causes(), results.small_ops(), gap)
-    return None if activity in ("-", "outside ops") else f"CPU in {activity}"
+    """What the launching thread did in a gap, `CPU in aten::add`, or around it, `within backward`; None where
+    its cause says that already, or where nothing is known."""
+    causes = results.causes()
+    activity = activity_text(results.trace, causes, results.small_ops(), gap)
+    if activity in ("-", "outside ops"):
+        return None
+    # While the CPU was outside any op, what is around that is an annotation, or a function of Python's.
+    return f"{'within' if CAUSES[causes.cause[gap]] == 'host' else 'CPU in'} {activity}"
 
 
 # Idle time by cause

@@ -28,6 +28,10 @@ TOP = 5
 """Most ops, and most kernels."""
 FINDINGS = 12
 NOTICE_STYLE = {"lost": "bad", "odd": "warn", "repaired": "dim"}
+WORTH_TRYING = ("high", "medium")
+"""Findings of these severities may have the advice that comes first."""
+SMALL = 0.01
+"""Parts below this share of the time stand together, if there are several."""
 CPU_FIRST = ("overhead-bound", "CPU-only", "not known")
 """Verdicts under which the ops come before the kernels, by their time on the CPU."""
 
@@ -63,6 +67,8 @@ class Overview:
 
     reason: str
     """Why the verdict is what it is: a sentence or two."""
+    advice: str
+    """What to try first, "" where no finding says so."""
     left: tuple[Block, ...]
     right: tuple[Block, ...]
     """Beside the left ones where there is room, else below."""
@@ -77,14 +83,15 @@ def overviews(results: Results) -> Iterator[Overview]:
     """The overview of a trace, or of a part of it: first what is known soonest, in the end all of it."""
     verdict = results.verdict()
     reason = verdict.reason if results.whole.analysable() else UNKNOWN_EVENTS
-    found = Overview(reason, (_time(results), _notices(results)), (_devices(results), _steps(results)))
+    found = Overview(reason, "", (_time(results), _notices(results)), (_devices(results), _steps(results)))
     yield found
     time, notices = found.left
     ops, kernels = _ops(results), _kernels(results)
     first, second = (ops, kernels) if verdict.verdict in CPU_FIRST else (kernels, ops)
     found = replace(found, right=(first, second, *found.right))
     yield found
-    found = replace(found, left=(time, _findings(results), notices))
+    advice = next((f.advice for f in results.findings() if f.severity in WORTH_TRYING and f.advice), "")
+    found = replace(found, advice=advice, left=(time, _findings(results), notices))
     yield found
     if (kernels_with_peaks := _with_peaks(results, kernels)) != kernels:
         right = tuple(kernels_with_peaks if block is kernels else block for block in found.right)
@@ -97,17 +104,23 @@ def _time(results: Results) -> Block:
     words = cause_words(results.trace, results.causes())
     parts, each = time_parts(verdict, words), max(1, steps)
     total = verdict.cpu.span if verdict.cpu is not None else verdict.judged
-    entries = tuple(
-        Entry(
-            part.what,
-            (duration(part.duration / each), share(part.share) if part.share is not None else "-"),
-            part.share,
-            part.what if part.share is not None else "dim",
-            part.brief,
-            evidence(results, part.what),
-        )
+    small = [part for part in parts if part.share is not None and part.share < SMALL]
+    small = small if len(small) > 1 else []
+
+    def entry(name: str, time: int, part: float | None, style: str, text: str, target: Target) -> Entry:
+        numbers = (duration(time / each), share(part) if part is not None else "-")
+        return Entry(name, numbers, part, style if part is not None else "dim", text, target)
+
+    entries = [
+        entry(part.what, part.duration, part.share, part.what, part.brief, evidence(results, part.what))
         for part in parts
-    )
+        if part not in small
+    ]
+    if small:
+        time, part = sum(one.duration for one in small), sum(one.share or 0.0 for one in small)
+        names = ", ".join(one.what for one in small)
+        at = sum(one.share is not None for one in parts) - len(small)
+        entries.insert(at, entry("other", time, part, small[0].what, names, evidence(results, small[0].what)))
     counts = " that count" if verdict.left_out else ""
     devices = len(results.gaps().devices)
     together = f", {devices} GPUs together" if devices > 1 else ""
@@ -115,7 +128,7 @@ def _time(results: Results) -> Block:
         title, note = "Where a step's time goes", f"{duration(total / steps)}{counts}, mean of {steps:,}"
     else:
         title, note = "Where the time goes", f"{duration(total)} {verdict.base}{counts}"
-    return Block("time", title, note + together, entries)
+    return Block("time", title, note + together, tuple(entries))
 
 
 def _devices(results: Results) -> Block:
@@ -201,7 +214,7 @@ def _ops(results: Results) -> Block:
     rows = rows[np.argsort(-values[rows], kind="stable")][:TOP]
     what = "self CPU time" if of_cpu else "GPU time"
     names = [table.names[row] for row in rows.tolist()]
-    return Block("ops", "Ops", f"by {what}", _top(results, table, rows, values, total, names, "ops"))
+    return Block("ops", "Ops", f"by {what}, in all", _top(results, table, rows, values, total, names, "ops"))
 
 
 def _kernels(results: Results) -> Block:

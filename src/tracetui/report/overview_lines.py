@@ -35,6 +35,9 @@ class Piece:
 def lay_out(overview: Overview, width: int, keep: Collection[int]) -> list[list[Piece]]:
     """The lines, each as its pieces from left to right. `keep`: the entries to show."""
     lines = [[Piece(0, [(text, "")], -1)] for text in wrap(overview.reason, max(1, width)) if text]
+    for n, text in enumerate(wrap(f"Try: {overview.advice}", max(1, width)) if overview.advice else ()):
+        head, rest = (text[:5], text[5:]) if not n else ("", text)
+        lines.append([Piece(0, [(head, "accent"), (rest, "")], -1)])
     number = 0
     sides: list[list[tuple[Block, list[tuple[int, Entry]]]]] = []
     for side in (overview.left, overview.right):

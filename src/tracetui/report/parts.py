@@ -45,6 +45,15 @@ BRIEF = {
 """The same in at most 20 cells."""
 
 
+LONGEST = {
+    "compute": "kernel",
+    "communication": "collective",
+    "copies": "copy",
+    "ops": "op",
+    "outside ops": "op",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class TimePart:
     """One part of the time that a verdict is about."""
@@ -142,7 +151,7 @@ def _longest_event(results: Results, what: str) -> Target:
         at = cpu.ops if cpu is not None else np.zeros(0, np.int64)
         low, high = results.judged_range()
         at = at[(trace.start[at] >= low) & (trace.start[at] < high)]
-    return Target(pane, event=_longest(trace.duration, at), said=f"the longest of {what}")
+    return Target(pane, event=_longest(trace.duration, at), said=f"the longest {LONGEST[what]}")
 
 
 def _longest(duration: I64, at: I64) -> int | None:

@@ -167,6 +167,10 @@ class Lanes:
         walk.height = height
         layout = self.layout if self._arranged else self._opening(walk.scene)
         view = self._view(walk.scene, max(1, width - labels - EDGE))
-        scene = replace(walk.scene, view=view, labels=labels)
-        walk.show_scene(moves.refitted(scene, layout, self._fitted, height))
+        scene, place = replace(walk.scene, view=view, labels=labels), walk.returned
+        if place is not None and place.height == height and len(place.scene.layout.rows) == len(layout.rows):
+            scene = replace(scene, top=place.scene.top)
+            walk.show_scene(moves.arranged(scene, place.scene.layout, height))
+        else:
+            walk.show_scene(moves.refitted(scene, layout, self._fitted, height))
         self._fitted = height

@@ -10,7 +10,7 @@ from tracetui.report.gaps import cause_text, cpu_doing
 from tracetui.session.walk import Walk
 from tracetui.tables.names import short_of
 from tracetui.trace.model import I64
-from tracetui.units import duration, exact
+from tracetui.units import duration, exact, share
 
 FEW = 20_000
 """Causes of up to this many gaps are found within a frame or two; of more, in the background."""
@@ -101,7 +101,9 @@ class GapWalk:
         self._shown[of, int(gaps.device[gap]), int(gaps.index[gap])] = gap
         self._walk.select(int(gaps.after[gap]), of=of, reveal=False)
         self._walk.set_gap(int(gaps.device[gap]), int(gaps.index[gap]))
-        return f"idle for {exact(int(gaps.duration[gap]))}; e explains it"
+        idle = sum(device.idle for device in gaps.devices if device.device == gaps.device[gap])
+        part = share(int(gaps.duration[gap]) / idle)
+        return f"idle for {exact(int(gaps.duration[gap]))}, {part} of the idle time; e explains it"
 
     @property
     def current(self) -> int | None:

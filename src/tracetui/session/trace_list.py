@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tracetui.safe_text import plain
+from tracetui.session.folder import Found
 from tracetui.session.paths import may_be_trace, typed_path
 from tracetui.session.recent import Recent, ago
 from tracetui.session.samples import ABOUT
@@ -23,7 +24,7 @@ class Choice(NamedTuple):
     """A line of the list, in plain, safe text."""
 
     kind: str
-    """capture, folder, file, recent, sample, or more: the rest of the recent traces."""
+    """trace, capture, folder, file, recent, sample, or more: the rest of the recent traces."""
     name: str
     about: str
     path: Path | None = None
@@ -72,10 +73,12 @@ def choices(
     few: int = 5,
     capture: bool = False,
     now: float | None = None,
+    traces: Sequence[Found] = (),
 ) -> list[Choice]:
     """What can be opened, by group. With a path typed, what is there; with words, what has all of them.
 
-    `few`: how many of the recent traces to list while nothing is typed; `capture`: begin with capturing.
+    `few`: how many of the recent traces to list while nothing is typed; `capture`: capturing is one, too;
+    `traces`: those of a folder, which come first.
     """
     now = time.time() if now is None else now
     if "/" in typed or typed.startswith("~"):
@@ -93,7 +96,13 @@ def choices(
     if not words and len(lately) > few + 1:
         rest = plural(len(lately) - few, "more recent trace")
         lately = [*lately[:few], Choice("more", rest, "")]
-    found = [Choice("capture", "a workload or your code", "under torch.profiler")] if capture else []
+    found = []
+    folder = os.path.commonpath([trace.path.parent for trace in traces]) if traces else ""
+    for trace in traces:
+        about = f"{size(trace.bytes)}, {ago(now - trace.changed)}"
+        name = plain(str(trace.path.relative_to(folder)), 200)
+        found.append(Choice("trace", name, about, trace.path))
+    found += [Choice("capture", "a workload or your code", "under torch.profiler")] if capture else []
     found += lately
     for name, path in bundled.items():
         about = ABOUT.get(name) or size(path.stat().st_size)

@@ -28,6 +28,7 @@ class Place:
     """Where one was in the session."""
 
     scene: Scene
+    height: int
     moved: bool
     history: History
 
@@ -46,6 +47,8 @@ class Walk:
         """Height of the screen in lines."""
         self.moved = False
         """Whether the view has moved since the start, other than by resizing."""
+        self.returned: Place | None = None
+        """Where one has gone back to, until the next move: its lanes come back with its height."""
         self._history = History()
         self.on_change: Callable[[], object] = nothing
         """Called after every change of the scene."""
@@ -98,7 +101,7 @@ class Walk:
 
     def go(self, scene: Scene, *, jump: bool | None = None) -> None:
         """Show another scene. `jump`: add the old view to the history (None: if the move is far)."""
-        before = self.scene.view
+        before, self.returned = self.scene.view, None
         if scene.view != before:
             self.moved = True
             if jump or (jump is None and moves.is_jump(before, scene.view)):
@@ -172,7 +175,7 @@ class Walk:
 
     def place(self) -> Place:
         """Where one is, for `return_to`."""
-        return Place(self.scene, self.moved, self._history.copy())
+        return Place(self.scene, self.height, self.moved, self._history.copy())
 
     def return_to(self, place: Place) -> None:
         """Go back to a place: its view, selection and lanes. What was loaded since then stays."""
@@ -184,6 +187,7 @@ class Walk:
             scene = moves.arranged(scene, then.layout, self.height)
         self.moved, self._history = place.moved, place.history.copy()
         self.show_scene(scene)
+        self.returned = place
         if scene.event != before:
             self.on_select(scene.event)
 

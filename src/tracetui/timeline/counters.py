@@ -40,11 +40,11 @@ def most(series: Series) -> str:
 
 def values_at(source: Source, series: int, time_ns: int) -> tuple[str, str, str]:
     """A series' value at a time of the axis, out of its largest one, in full and short; and the value alone.
-    If it has none then: its largest one, and ""."""
+    If it has none then: its largest one, in full and short, and ""."""
     one = source.series[series]
     value = float(one.at(np.array([time_ns - source.offset], dtype=np.int64))[0])
     if value != value:
-        return most(one), "", ""
+        return most(one), f"most {brief_of(one.high, one.unit)}", ""
     now, high = text_of(value, one.unit), text_of(one.high, one.unit)
     number, _, unit = now.partition(" ")
     full = f"{number} of {high}" if unit == high.partition(" ")[2] else f"{now} of {high}"

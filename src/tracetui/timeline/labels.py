@@ -73,7 +73,7 @@ def paint_rules(scene: Scene, canvas: Canvas, lines: list[Line]) -> None:
     for y, line in enumerate(lines, TOP):
         if line.of is Of.RULE:
             canvas.paper[y] = theme.frame
-            canvas.put(y, 0, "─" * canvas.width, ink=theme.line)
+            canvas.put(y, 0, ("-" if theme.ascii else "─") * canvas.width, ink=theme.line)
             text = f" {label_text(scene, line)} "
             canvas.put(y, 2, cut(text, canvas.width - 4), ink=theme.text, attributes=BOLD)
 

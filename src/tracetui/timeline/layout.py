@@ -409,7 +409,8 @@ def fitted(layout: Layout, height: int) -> Layout:
             if int(shown[docked].sum()) + int(whole.sum()) <= room:
                 shown[whole] += 1
         shown[other] = np.minimum(rows[other], _deepest(np.where(other, rows, shown), other, docked, room))
-        height -= replace(layout, shown=shown).parts(height).docked
+        # Counters that come do not push threads off the screen.
+        height -= min(int(shown[docked].sum()), room) + (1 + COUNTERS) * rules
     shown[thread] = np.minimum(shown[thread], _deepest(shown, thread, ~docked, height))
     return replace(layout, shown=shown)
 

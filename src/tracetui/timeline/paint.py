@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -249,13 +250,16 @@ def paint_names(local: Local, lines: list[Line], shares: Raster, cells: Cells) -
         at = begin + offset
         text = cut(short(int(trace.name[slice_index])), end - at) if n == 0 else ""
         if n == 1:
-            text = duration(int(trace.duration[slice_index]))
+            text = _took(int(trace.duration[slice_index]))
             text = text if len(text) <= end - at else ""
         codes = code_points(text)
         glyph[at : at + len(codes)] = codes
         attributes[at : at + len(codes)] = 0
     if local.selected >= 0:
         cells.attributes[(shares.first == local.selected) & inner] |= BOLD
+
+
+_took = lru_cache(maxsize=4096)(duration)
 
 
 def put_cells(cells: Cells, canvas: Canvas, lines: npt.NDArray[np.int64]) -> None:

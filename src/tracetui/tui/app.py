@@ -21,9 +21,11 @@ from tracetui.tui.textual_private import App, filters, forget_places, mode_of
 from tracetui.tui.themes import NONE, SIXTEEN, THEMES, default_theme, palette_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tracetui.capture import CaptureOptions, CaptureResult
+    from tracetui.session.folder import Found
     from tracetui.timeline.themes import Theme as Palette
     from tracetui.tui.screens.trace import TraceScreen
 
@@ -48,12 +50,12 @@ class TracetuiApp(App):
         self,
         task: LoadTask | None = None,
         settings: Settings | None = None,
-        folder: str = "",
+        found: Sequence[Found] = (),
     ) -> None:
-        """`folder`: without a task, list what is in it."""
+        """`found`: without a task, the traces to list first."""
         self._themed = False
         super().__init__()
-        self.folder = folder
+        self.found = found
         self.served = served()
         self.traces: list[TraceScreen] = []
         """The traces opened so far, each in its own mode."""
@@ -133,7 +135,7 @@ class TracetuiApp(App):
         if self.load_task is None:
             from tracetui.tui.screens.start import StartScreen
 
-            return StartScreen(self.folder)
+            return StartScreen(self.found)
         if self.load_task.trace is None:
             return LoadingScreen(self.load_task)
         return self._trace_screen(self.load_task)

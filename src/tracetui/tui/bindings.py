@@ -182,6 +182,23 @@ HINTS: tuple[tuple[str, str, str], ...] = (
 )
 
 
+TABLE_HINTS: tuple[tuple[str, str, str], ...] = (
+    ("↑↓", "row", ""),
+    ("Enter", "show it", ""),
+    ("e", "explain", "explain"),
+    ("Tab", "timeline", "focus"),
+    ("?", "help", "help"),
+    ("q", "quit", "quit"),
+    ("< >", "sort", "sort_next"),
+    ("F", "filter", "filter"),
+    ("b", "group", "group"),
+    ("v", "full screen", "pane_maximise"),
+    ("Y", "copy", "copy_table"),
+    ("E", "export", "export"),
+)
+"""The hints while a table has the keys."""
+
+
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
     """The words of a text, in pairs."""
     words = text.split()

@@ -60,7 +60,7 @@ def open_palette(app: App[Any], actions: Sequence[Action]) -> None:
     if any(isinstance(screen, Palette) for screen in app.screen_stack):
         return
     if isinstance(app.screen, HelpScreen):
-        app.pop_screen()
+        app.screen.dismiss()
     found = commands(app, app.screen, actions)
     app.push_screen(Palette(found), lambda n: None if n is None else found[n].run())
 

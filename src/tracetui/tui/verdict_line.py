@@ -40,13 +40,12 @@ def shares_text(verdict: Verdict, parts: tuple[TimePart, ...]) -> list[Span]:
     if verdict.mostly_left_out:
         most = max((part for part in parts if part.share is None), key=lambda part: part.duration)
         found.append((f"not counted: {most.what} {duration(most.duration)}; of the rest:", "warn"))
-    found.append((f"GPU busy {busy_text(verdict.busy_share)}", "text"))
-    alone = [part for part in counted if part.what in ("communication", "copies")]
-    idle = [part for part in counted if part.idle]
-    told = [part for part in (*alone, *idle) if (part.share or 0) >= LEAST_SHARE]
-    for part in told:
-        lead = "idle: " if part is idle[0] else ""
-        found.append((f"{lead}{part.what} {share(part.share or 0)}", part.what))
+    found.append((f"GPU busy {busy_text(verdict.busy_share)} {verdict.base}", "text"))
+    told = [part for part in counted if part.what != "compute" and (part.share or 0) >= LEAST_SHARE]
+    found += [
+        (f"{part.what} {share(part.share or 0)}", part.what)
+        for part in sorted(told, key=lambda part: -(part.share or 0))
+    ]
     return found
 
 

@@ -1,16 +1,20 @@
-"""Keys that follow flows and go from gap to gap; and the sheet that explains an event."""
+"""Keys that follow flows and go from gap to gap; the sheets that explain an event, and what words mean."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from tracetui.analysis.examples import Example
-from tracetui.analysis.meanings.terms import Term
 from tracetui.tui.controllers.host import Escape, Host
+from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.base import JumpToGap
 from tracetui.tui.panes.gaps import GapsPane
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.timeline import GapClicked
+
+if TYPE_CHECKING:
+    from tracetui.analysis.examples import Example
+    from tracetui.analysis.meanings.terms import Term
 
 
 class Navigation:
@@ -37,9 +41,12 @@ class Navigation:
     def action_explain(self) -> None:
         from tracetui.tui.screens.explain import ExplainScreen
 
-        walk, event = self.host.walk, self.host.walk.selected
+        walk, event, pane = self.host.walk, self.host.walk.selected, self.host.area.open
+        if isinstance(pane, AveragesPane) and pane.has_focus and pane.example() is not None:
+            self.host.jump(pane.example() or 0)  # the keys are with the table: its row is meant
+            event = walk.selected
         if event is None:
-            self.host.say("select an event first")
+            self.host.say("select an event first, or a row of a table")
         else:
             results, gap = self.host.session.active.results, self.gaps.current
             sheet = ExplainScreen(results, event, walk, self.action_glossary, gap)

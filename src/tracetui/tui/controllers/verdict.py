@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from tracetui.analysis.verdict import OF_STEPS
 from tracetui.report.parts import Target, evidence
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.navigation import Navigation
 from tracetui.tui.controllers.panes import PaneKeys
 from tracetui.tui.panes.base import Jump, ShowSpan
+from tracetui.tui.panes.overview import OverviewPane
 from tracetui.tui.topline import TopLine
 from tracetui.tui.verdict_line import VerdictLine
 from tracetui.units import duration, share
@@ -22,6 +24,8 @@ class VerdictKeys:
     ) -> None:
         self.host, self.line, self.top = host, line, top
         self.navigation, self.panes = navigation, panes
+        self.steps = 1
+        """How many steps the verdict is about."""
         host.escapes.append(Escape(lambda: line.chosen is not None, lambda: line.choose(None)))
 
     def judge(self) -> None:
@@ -31,6 +35,7 @@ class VerdictKeys:
         def find() -> None:
             verdict, steps = results.verdict(), results.steps().rows
             lengths = [row.window_length for row in steps]
+            self.steps = len(steps) if verdict.base == OF_STEPS else 1
             self.host.from_thread(partial(self.line.show, verdict))
             self.host.from_thread(partial(self.top.set_steps, lengths))
 
@@ -53,7 +58,12 @@ class VerdictKeys:
         of = f"{share(what.share)} " if what.share is not None else ""
         target = evidence(self.host.session.active.results, what.what)
         shown = f"; here {target.said}" if target.said else ""
-        self._go(target, f"{what.what} {of}({duration(what.duration)}): {what.text}{shown}")
+        steps = max(1, self.steps)
+        long = f"{duration(what.duration / steps)}{' a step' if steps > 1 else ''}"
+        self._go(target, f"{what.what} {of}({long}): {what.text}{shown}")
+        pane = self.panes.area.open
+        if isinstance(pane, OverviewPane):
+            pane.show_entry(what.what)
 
     def follow(self, target: Target) -> None:
         """Go to what a line of a pane speaks of: an event, a gap, a stretch of time, or a pane."""

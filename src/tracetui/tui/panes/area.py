@@ -110,6 +110,13 @@ class PaneTabs(Widget):
 class PaneArea(Vertical):
     """Tabs and the open pane."""
 
+    class HasKeys(Message):
+        """The open pane has got the keys, or lost them."""
+
+        def __init__(self, has: bool) -> None:
+            super().__init__()
+            self.has = has
+
     DEFAULT_CSS = """
     PaneArea { height: 40%; min-height: 6; max-height: 20; }
     PaneArea.closed { height: 1; min-height: 1; }
@@ -139,9 +146,11 @@ class PaneArea(Vertical):
 
     def on_descendant_focus(self) -> None:
         self.tabs.set_keys(True)
+        self.post_message(self.HasKeys(True))
 
     def on_descendant_blur(self) -> None:
         self.tabs.set_keys(False)
+        self.post_message(self.HasKeys(False))
 
     def grow(self, by: int) -> None:
         """Make the area larger by some lines, or if it is beside, by twice as many cells."""

@@ -94,6 +94,15 @@ class AveragesPane(ScopedPane):
             if row >= 0:
                 self.show_row(row)
 
+    def example(self) -> int | None:
+        """The longest instance of the row under the cursor, or the selection if that is one of them."""
+        if self.averages is None or self.row is None:
+            return None
+        found, selected = instances(self.results.trace, self.averages, self.row), self.session.walk.selected
+        if selected is not None and selected in found:
+            return selected
+        return int(found[0]) if len(found) else None
+
     def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
         if self.averages is None:
             return

@@ -147,6 +147,12 @@ class OverviewPane(ScopedPane):
         if beside:
             self._go(min(beside)[1])
 
+    def show_entry(self, name: str) -> None:
+        """Put the cursor on the first line of this name, if there is one."""
+        found = next((n for n, entry in enumerate(self.entries) if entry.name == name), None)
+        if found is not None:
+            self._go(found)
+
     def _go(self, entry: int) -> None:
         found = np.flatnonzero(self.order == entry)
         if len(found):

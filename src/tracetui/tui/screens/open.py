@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tracetui.cells import middle
+from tracetui.session.folder import Found
 from tracetui.session.paths import typed_path
 from tracetui.session.recent import recent_traces
 from tracetui.session.samples import samples
@@ -49,10 +50,10 @@ class TraceList(Vertical):
             super().__init__()
             self.path = path
 
-    def __init__(self, capture: bool = False) -> None:
-        """`capture`: capturing is a choice, too."""
+    def __init__(self, capture: bool = False, traces: Sequence[Found] = ()) -> None:
+        """`capture`: capturing is a choice, too; `traces`: those of a folder, which come first."""
         super().__init__()
-        self.capture = capture
+        self.capture, self.traces = capture, traces
         self.typed = ""
         self.every = False
         """Whether all recent traces are listed."""
@@ -89,7 +90,9 @@ class TraceList(Vertical):
         self.typed = typed
         room = self.size.height - (self.prompt is not None)
         few = MANY if self.every else max(3, min(5, room - len(self.samples) - 2))
-        found = self.choices = choices(typed, self.recent, self.samples, few, self.capture)
+        found = self.choices = choices(
+            typed, self.recent, self.samples, few, self.capture, traces=self.traces
+        )
         first = {kind: n for n, kind in reversed(list(enumerate(c.kind for c in found)))}
         longest = max((len(c.name) for c in found), default=0)
         name = max(LEAST_NAME, min(longest, (self.size.width - KIND - 6) // 2))
@@ -172,17 +175,15 @@ class OpenScreen(Sheet[Path]):
 
     BINDINGS: ClassVar[list[BindingType]] = [*MOVES, *bind("escape leave")]
 
-    def __init__(self, folder: str = "") -> None:
-        """`folder`: begin with what is in it."""
+    def __init__(self) -> None:
         super().__init__("Open a trace", HINTS)
         self.traces = TraceList()
-        self.folder = folder
 
     def body(self) -> Iterator[Widget]:
         yield self.traces
 
     def on_mount(self) -> None:
-        self.traces.ask(self.folder)
+        self.traces.ask()
 
     def on_resize(self) -> None:
         self.fit(len(self.traces.recent) + len(self.traces.samples) + 1)

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
+from textual import events
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.containers import Vertical
 from textual.geometry import Region
-from textual.screen import ModalScreen, Screen, ScreenResultType
+from textual.screen import ModalScreen, ScreenResultType
 from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.cells import clauses, middle
-from tracetui.session.walk import Walk
+from tracetui.session.walk import Place, Walk, nothing
 from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.view import TableView
 from tracetui.tui.textual_private import lines_between
 
+if TYPE_CHECKING:
+    from tracetui.tui.screens.trace import TraceScreen
+
 LEAST_PICTURE = 6
-"""Lines that a sheet leaves to the timeline, at least."""
+"""Lines of the timeline and the line below it; with fewer, it is just covered."""
 
 Hints = Sequence[tuple[str, str, str]]
 
@@ -96,8 +100,10 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
         self.frame = Vertical(classes="sheet")
         self.needed: int | None = None
         """Lines that the content wants below the head."""
-        self._below: Screen[object] | None = None
+        self._below: TraceScreen | None = None
         """The screen with the timeline, if there is one below."""
+        self._place: Place | None = None
+        """Where one was in the timeline. It shrinks for the sheet, and so may scroll."""
 
     def body(self) -> Iterator[Widget]:
         """The widgets below the head."""
@@ -143,9 +149,11 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
         return lines + [Strip.blank(crop.width, self.rich_style)] * (crop.height - len(lines))
 
     def on_mount(self) -> None:
-        below = next((s for s in reversed(self.app.screen_stack) if not isinstance(s, Sheet)), None)
-        if below is not None and below.query("#picture"):
-            self._below = below
+        from tracetui.tui.screens.trace import TraceScreen
+
+        below = next((s for s in self.app.screen_stack if isinstance(s, TraceScreen)), None)
+        if below is not None:
+            self._below, self._place = below, self._place or below.walk.place()
             below.screen_layout_refresh_signal.subscribe(self, lambda _: self._make_room())
 
     def on_resize(self) -> None:
@@ -160,11 +168,25 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
         heights = (s.tall for s in self.app.screen_stack if isinstance(s, Sheet))
         margin = picture.styles.margin.bottom
         covered = picture.region.bottom + margin - (height - max(heights))
-        wanted = max(0, min(covered, picture.region.height + margin - LEAST_PICTURE))
+        left = picture.region.height + margin - covered
+        wanted = max(0, covered) if left >= LEAST_PICTURE else 0
         if wanted != margin:
             picture.styles.margin = (0, 0, wanted, 0)
 
+    def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
+        """Close; before what was chosen is done, one is back where one was."""
+        if self in self.app.screen_stack and self._below is not None and self._place is not None:
+            self._below.walk.return_to(self._place)
+        return super().dismiss(result)
+
+    def on_click(self, event: events.Click) -> None:
+        """A click on what is above the sheet closes it."""
+        if event.screen_y < self.frame.region.y:
+            self.action_leave()
+
     def on_unmount(self) -> None:
+        if self._below is not None:
+            self._below.screen_layout_refresh_signal.unsubscribe(self)
         if self._below is not None and self._below.is_attached:
             if not any(isinstance(s, Sheet) for s in self.app.screen_stack):
                 self._below.query_one("#picture").styles.margin = 0
@@ -181,17 +203,19 @@ class WalkingSheet(Sheet[ScreenResultType]):
         self._place = walk.place()
 
     def visit(self, go: Callable[[], object] | None) -> None:
-        """Show another place: what `go` goes to from where one was; None: where one was."""
-        self.walk.return_to(self._place)
-        if go is not None:
-            go()
-        elif self.walk.selected is not None and self.walk.scene.gap is None:
-            self.walk.reveal(self.walk.selected, closer=False)  # there are fewer lines now
-
-    def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
-        if self in self.app.screen_stack:
-            self.walk.return_to(self._place)
-        return super().dismiss(result)
+        """Show another place: what `go` goes to from where one was; None: where one was. The panes do not
+        follow."""
+        walk = self.walk
+        told, walk.on_select = walk.on_select, nothing
+        try:
+            if self._place is not None:
+                walk.return_to(self._place)
+            if go is not None:
+                go()
+            elif walk.selected is not None and walk.scene.gap is None:
+                walk.reveal(walk.selected, closer=False)  # there are fewer lines now
+        finally:
+            walk.on_select = told
 
 
 class Rows(TableView):

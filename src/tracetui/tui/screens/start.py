@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -13,6 +14,7 @@ from textual.widget import Widget
 
 from tracetui import __version__
 from tracetui.cells import cell
+from tracetui.session.folder import Found
 from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Footer
 from tracetui.tui.prompt import Prompt
@@ -57,11 +59,10 @@ class StartScreen(Screen[None]):
         *bind("enter choose  o,slash,ctrl+o open_file  c capture  q,ctrl+c app.quit"),
     ]
 
-    def __init__(self, folder: str = "") -> None:
-        """`folder`: begin with what is in it."""
+    def __init__(self, traces: Sequence[Found] = ()) -> None:
+        """`traces`: those of a folder, which come first."""
         super().__init__()
-        self.folder = folder
-        self.traces = TraceList(capture=True)
+        self.traces = TraceList(capture=True, traces=traces)
         self.list = self.traces.list
         self.footer = Footer(HINTS)
 
@@ -72,10 +73,8 @@ class StartScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.traces.show("")
-        if len(self.traces.choices) > 1:
+        if len(self.traces.choices) > 1 and not self.traces.traces:
             self.list.show_row(1)
-        if self.folder:
-            self.action_open_file(self.folder)
 
     def on_trace_list_opened(self, message: TraceList.Opened) -> None:
         if message.path is None:
@@ -95,9 +94,9 @@ class StartScreen(Screen[None]):
     def action_complete(self) -> None:
         self.traces.complete()
 
-    def action_open_file(self, typed: str = "") -> None:
+    def action_open_file(self) -> None:
         """Ask for a path, or for a word to search for."""
-        self.traces.ask(typed)
+        self.traces.ask()
         self.footer.set_hints(TYPING)
 
     def action_close_prompt(self) -> None:

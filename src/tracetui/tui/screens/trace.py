@@ -17,7 +17,7 @@ from tracetui.session.session import Session
 from tracetui.session.walk import Walk
 from tracetui.timeline.themes import DARK, Theme
 from tracetui.trace.model import Trace
-from tracetui.tui.bindings import ACTIONS
+from tracetui.tui.bindings import ACTIONS, HINTS, TABLE_HINTS
 from tracetui.tui.controllers.export import ExportKeys
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.lanes import LaneKeys
@@ -174,6 +174,9 @@ class TraceScreen(Screen[None]):
 
     def on_show_span(self, message: ShowSpan) -> None:
         self.panes.show_span(message)
+
+    def on_pane_area_has_keys(self, message: PaneArea.HasKeys) -> None:
+        self.footer.set_hints(TABLE_HINTS if message.has else HINTS)
 
     def on_follow(self, message: Follow) -> None:
         self.verdict.follow(message.target)
