@@ -176,7 +176,7 @@ def test_a_gap_is_told_with_its_place_length_and_cause(tmp_path: Path) -> None:
     session.walk.show(20_000, 60_000)
     said = session.gaps.next(-1)
     assert said is not None
-    assert said.startswith("gap 1 of 2, by time: idle for 40.000 µs; ")
+    assert said.startswith("gap 1 of 2, by time: idle for 40.000 µs, ")
     length, cause, *_, ended = session.gaps.told()
     assert (length, cause.split(":")[0]) == ("idle 40.0 µs", "host")
     assert ended.startswith("then ")
