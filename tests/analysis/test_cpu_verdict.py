@@ -64,7 +64,7 @@ def test_every_moment_counts_once(tmp_path: Path) -> None:
     assert steps.whole.verdict.reason == (
         "Only the CPU was recorded. 40% of the 200 µs of the steps is in ops (on 2 threads), 18% is "
         "communication while no op runs, 5.0% is data loading while no other op runs, 38% is none of these "
-        "(Python, waiting, what was not recorded). The op with the most time of its own is aten::mm: 50.0 µs "
+        "(Python, waiting, work that was not recorded). The op with the most self time is aten::mm: 50.0 µs "
         "in 1 call."
     )
 
@@ -72,14 +72,14 @@ def test_every_moment_counts_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("length", "named"), [(10, True), (9.9, False)])
 def test_an_op_is_named_from_a_tenth_of_the_time_on(tmp_path: Path, length: float, named: bool) -> None:
     trace = trace_of(tmp_path, step(0, 0, 100), cpu("aten::mm", 20, length))
-    assert ("most time of its own is aten::mm" in Results(trace).verdict().reason) == named
+    assert ("most self time is aten::mm" in Results(trace).verdict().reason) == named
 
 
 def test_without_steps_the_recording(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 30), cpu("aten::add", 90, 10))
     verdict = Results(trace).verdict()
     assert (verdict.verdict, parts(verdict.cpu)) == ("CPU-only", (40, 0, 0, 60))
-    assert "40% of the 100 µs of the recording is in ops, 60% is outside of ops" in verdict.reason
+    assert "40% of the 100 µs of the recording is in ops, 60% is outside ops" in verdict.reason
     part = Results(trace).within(range_scope(20_000, 60_000)).verdict()
     assert (part.verdict, parts(part.cpu)) == ("CPU-only", (10, 0, 0, 30))
 

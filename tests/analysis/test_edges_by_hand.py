@@ -266,18 +266,18 @@ def test_links_from_an_op_and_back(tmp_path: Path) -> None:
         return trace.name_of(where) if where is not None else "-", why
 
     assert step_to(follow, "aten::mm") == ("cudaLaunchKernel", "op → launch, the first of 2")
-    assert step_to(follow, "cudaLaunchKernel") == ("k1", "launch → device event")
-    assert step_to(follow, "cudaGraphLaunch") == ("first", "launch → device event, the first of 2")
-    assert step_to(follow, "first") == ("second", "device event 2 of 2 of the same launch")
+    assert step_to(follow, "cudaLaunchKernel") == ("k1", "launch → GPU event")
+    assert step_to(follow, "cudaGraphLaunch") == ("first", "launch → GPU event, the first of 2")
+    assert step_to(follow, "first") == ("second", "GPU event 2 of 2 from the same launch")
     assert step_to(follow, "second") == ("-", "the flow ends here; [ goes back to the launch")
-    assert step_to(follow, "lost") == ("-", "this device event has no launch in the trace")
+    assert step_to(follow, "lost") == ("-", "this GPU event has no launch in the trace")
     assert step_to(follow, "cudaEventQuery") == ("-", "this call launched nothing")
-    assert step_to(follow, "aten::view") == ("-", "nothing was launched within this event")
-    assert step_to(unfollow, "second") == ("cudaGraphLaunch", "device event → launch")
+    assert step_to(follow, "aten::view") == ("-", "nothing was launched inside this event")
+    assert step_to(unfollow, "second") == ("cudaGraphLaunch", "GPU event → launch")
     assert step_to(unfollow, "cudaLaunchKernel") == ("aten::mm", "launch → op")
     assert step_to(unfollow, "cudaGraphLaunch") == ("aten::mm", "to the parent")
-    assert step_to(unfollow, "aten::mm") == ("-", "nothing leads here")
-    assert step_to(unfollow, "lost") == ("-", "this device event has no launch in the trace")
+    assert step_to(unfollow, "aten::mm") == ("-", "no link leads here")
+    assert step_to(unfollow, "lost") == ("-", "this GPU event has no launch in the trace")
     assert partner(trace, at["aten::mm"]) is None
 
 
@@ -299,7 +299,7 @@ def test_a_call_that_launches_nothing_is_no_launch(tmp_path: Path) -> None:
     at = next(i for i in range(len(trace)) if trace.name_of(i) == "Context Sync")
     assert [fact.label for fact in event_facts(trace, at, {}) if "cudaDevice" in fact.value] == ["call"]
     assert follow(trace, next(i for i in roles if roles[i] == "call" and "Sync" in trace.name_of(i)))[1] == (
-        "call → device event"
+        "call → GPU event"
     )
 
 
@@ -364,8 +364,8 @@ def test_stretches_before_the_first_op(tmp_path: Path) -> None:
     finding = found(trace_of(tmp_path, *parts), "before_the_first_op")
     assert finding is not None
     assert finding.numbers == {"stretch_ns": 90_000, "total_ns": 220_000, "count": 3}
-    assert "With 2 more such stretches it is 220 µs" in finding.text
-    assert finding.title.startswith("90.0 µs pass in part 1")
+    assert "With 2 more such stretches it adds up to 220 µs" in finding.text
+    assert finding.title.startswith("part 1: 90.0 µs pass")
     assert "of which 90.0 µs (22%) pass" in finding.text
 
 
@@ -408,7 +408,7 @@ def test_pageable_copies(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("lengths", "advice"),
-    [((2, 2, 20), "Give the device more work"), ((2, 40, 40), "Look at what Python does")],
+    [((2, 2, 20), "Give the GPU more work"), ((2, 40, 40), "Look at what Python does")],
 )
 def test_the_advice_where_the_cpu_sets_the_pace(
     tmp_path: Path, lengths: tuple[float, ...], advice: str

@@ -141,7 +141,7 @@ def test_views_and_waits() -> None:
     assert "launches nothing" in what
     trace = recorded("matmul_add_4096_warm_eager.json.gz")
     wait = explain(trace, find(trace, "cudaDeviceSynchronize"))
-    assert any("The device works for 286 µs of the 298 µs" in text for text in wait.why)
+    assert any("The GPU works for 286 µs of the 298 µs" in text for text in wait.why)
 
 
 def test_a_copy_on_the_device() -> None:
@@ -299,7 +299,7 @@ def test_the_largest_part_is_that_of_all_calls_of_a_name(tmp_path: Path) -> None
 def test_a_meaning_is_not_said_twice(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, cpu("aten::empty", 0, 10), *run(30, 10, 1))
     assert [text for text in explain(trace, 0).what if "launches nothing" in text] == [
-        "Takes memory for a tensor, on a GPU from PyTorch's caching allocator, and does not fill it. "
+        "Allocates a tensor, on a GPU from PyTorch's caching allocator, and does not fill it. "
         "It launches nothing."
     ]
 
@@ -316,4 +316,4 @@ def test_the_pace_of_the_device_is_no_gap(tmp_path: Path) -> None:
     for pause, told in ((0.05, False), (0.1, True)):
         trace = trace_of(tmp_path, *run(30, 10, 1), *run(40 + pause, 10, 2))
         last = int(np.flatnonzero(trace.kind == Kind.KERNEL)[-1])
-        assert ("stood idle" in " ".join(explain(trace, last).why)) is told
+        assert ("was idle" in " ".join(explain(trace, last).why)) is told

@@ -1,4 +1,4 @@
-"""The first use of a device, marks of synchronisation, and steps that show little: what is said of them."""
+"""The first use of a GPU, marks of synchronisation, and steps that show little: what is said of them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_long_first_launch_is_initialisation(tmp_path: Path) -> None:
     assert trace.duration[first_calls(trace)].tolist() == [600_000_000]
     assert pieces(trace)["initialisation"] == 600_000
     (finding,) = found(trace, "initialisation")
-    assert finding.title == "First calls on the device cost 600 ms of idle time, 86% of the recording"
+    assert finding.title == "First calls on the GPU cost 600 ms of idle time, 86% of the recording"
     assert "cudaLaunchKernel (600 ms)" in finding.text
     assert not found(trace, "short_calls")
     verdict = Results(trace).verdict()
@@ -171,7 +171,7 @@ def test_the_ends_of_a_step_count(tmp_path: Path) -> None:
     for name in ("busy", "step-busy", "device-busy"):
         assert metric(summary, name) == pytest.approx(11 / 33_700)
     (finding,) = found(trace, "overhead_bound")
-    assert finding.title == "Overhead-bound: the device is busy <0.1% of the step" + "s"
+    assert finding.title == "Overhead-bound: the GPU is busy <0.1% of the step" + "s"
 
 
 def test_the_lead_in_counts_where_every_step_has_it(tmp_path: Path) -> None:

@@ -271,21 +271,31 @@ def waiting(mark: bool, after: float, **args: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("mark", "after", "args", "text"),
     [
-        (True, 142, {}, "queued; it had to wait for memcpy DtoH pinned, which was done 142 µs before"),
-        (False, 142, {}, "queued; nothing recorded ran on this device"),
+        (True, 142, {}, "queued; it had to wait for memcpy DtoH pinned, which was done 142 µs earlier"),
+        (False, 142, {}, "queued, but nothing recorded ran on this GPU"),
         (True, 15, {}, "queued until memcpy DtoH pinned was done"),
-        (True, 142, {"stream": 9}, "queued; nothing recorded ran on this device"),
-        (True, 142, {"wait_on_stream": 15}, "queued; nothing recorded ran on this device"),
+        (True, 142, {"stream": 9}, "queued, but nothing recorded ran on this GPU"),
+        (True, 142, {"wait_on_stream": 15}, "queued, but nothing recorded ran on this GPU"),
         # The first copy was done before: not what it waited for.
-        (True, 142, {"wait_on_cuda_event_record_corr_id": 50}, "queued; nothing recorded ran on this device"),
-        (True, 142, {"wait_on_cuda_event_record_corr_id": -1}, "queued; nothing recorded ran on this device"),
+        (
+            True,
+            142,
+            {"wait_on_cuda_event_record_corr_id": 50},
+            "queued, but nothing recorded ran on this GPU",
+        ),
+        (
+            True,
+            142,
+            {"wait_on_cuda_event_record_corr_id": -1},
+            "queued, but nothing recorded ran on this GPU",
+        ),
         (
             True,
             142,
             {"wait_on_cuda_event_record_corr_id": "x"},
-            "queued; nothing recorded ran on this device",
+            "queued, but nothing recorded ran on this GPU",
         ),
-        (True, 142, {"correlation": 99}, "queued; nothing recorded ran on this device"),
+        (True, 142, {"correlation": 99}, "queued, but nothing recorded ran on this GPU"),
     ],
 )
 def test_what_a_stream_was_told_to_wait_for(

@@ -167,20 +167,20 @@ def test_a_lane_of_modules_changes_nothing_else(tmp_path: Path) -> None:
 
 
 def test_the_finding_on_graphs_knows_whether_they_are_annotated(tmp_path: Path) -> None:
-    by_module = "the averages by module divide its time"
+    by_module = "the averages by module split its time"
     found = {finding.rule: finding for finding in Results(annotated(tmp_path)).findings()}
     assert by_module in found["cuda_graphs"].advice
     sample = Results(load(SAMPLES / "mlp_cuda_graph.json.gz")).findings()
     advice = next(finding.advice for finding in sample if finding.rule == "cuda_graphs")
     assert by_module not in advice
-    assert "Per-op tables cannot divide a graph's time" in advice
+    assert "Per-op tables cannot split a graph's time" in advice
 
 
 def test_idle_time_between_two_nodes_is_no_launch(tmp_path: Path) -> None:
     trace = annotated(tmp_path)
     at = {trace.name_of(i): i for i in reversed(range(len(trace)))}
     said = " ".join(explain(trace, at["k2"]).why)
-    assert "The device stood idle for 1.00 µs between the node before it and this one." in said
+    assert "The GPU was idle for 1.00 µs between the previous node and this one." in said
     assert "on its way" not in said
     assert "between the node" not in " ".join(explain(trace, at["k1"]).why)
 

@@ -1,4 +1,4 @@
-"""What the queue waited for, and the first use of a device, at the limits of their rules."""
+"""What the queue waited for, and the first use of a GPU, at the limits of their rules."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def test_what_a_memset_is_for(tmp_path: Path) -> None:
     reduces = (
         "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float>>>()"
     )
-    assert "its blocks find out which of them is last" in why(reduces)
+    assert "its blocks find out which is last" in why(reduces)
     assert "next kernel of the same op is gemm. Libraries set counters" in why("nvjet_k")
     assert "next kernel" not in why(reduces, size=1 << 20)
 
@@ -183,10 +183,10 @@ def test_why_a_kernel_took_longer_is_not_known(tmp_path: Path) -> None:
         ((64, 128), [128, 1], ", strides 128, 1: in order"),
         ((32, 64), [1, 32], ", strides 1, 32: a transposed view"),
         ((8, 64, 32), [2048, 1, 64], ", strides 2048, 1, 64: a transposed view"),
-        ((4, 8, 16), [16, 64, 1], ", strides 16, 64, 1: a view with its dimensions in another order"),
+        ((4, 8, 16), [16, 64, 1], ", strides 16, 64, 1: a view with its dimensions in a different order"),
         ((2, 3, 4, 5), [60, 1, 15, 3], ", strides 60, 1, 15, 3: channels last"),
-        ((64, 128), [0, 1], ", strides 0, 1: expanded, the same elements are read again"),
-        ((64, 100), [128, 1], ", strides 128, 1: a view of a part of a larger tensor"),
+        ((64, 128), [0, 1], ", strides 0, 1: expanded: the same elements are read again"),
+        ((64, 100), [128, 1], ", strides 128, 1: a view of part of a larger tensor"),
         ((1, 128), [7, 1], ", strides 7, 1: in order"),
         ((0, 4), [9, 9], ", strides 9, 9: in order"),
         ((64, 128), [128], ""),

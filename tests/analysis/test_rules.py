@@ -133,7 +133,7 @@ def test_data_loading(tmp_path: Path, wait: float, severity: str) -> None:
         assert finding.text.startswith(
             f"2 calls of {NEXT} take {2 * wait} µs, the longest {wait:.1f} µs."[:70]
         )
-        assert finding.text.endswith("The loop launches nothing while it waits for its batch.")
+        assert finding.text.endswith("The loop launches nothing while it waits for the batch.")
         assert finding.numbers["share"] == pytest.approx(wait / 1000)
         assert evidence(trace, finding) == [NEXT, NEXT]
 
@@ -144,7 +144,7 @@ def test_one_wait_is_not_its_own_longest_and_a_launch_within_is_not_denied(tmp_p
     assert finding is not None
     assert (
         finding.text
-        == f"1 call of {NEXT} takes 200 µs. The loop launches nothing while it waits for its batch."
+        == f"1 call of {NEXT} takes 200 µs. The loop launches nothing while it waits for the batch."
     )
     old = [e | {"cat": "Operator"} if e["name"] == NEXT else e for e in loop(200)]
     finding = found(trace_of(tmp_path, *old), "data_loading")
@@ -175,7 +175,7 @@ def test_blocking_calls(tmp_path: Path, wait: float, severity: str) -> None:
     assert (finding.severity if finding else "") == severity
     if finding:
         assert finding.text.startswith("1 call such as cudaStreamSynchronize stops the CPU")
-        assert "the device is idle because of such waits" in finding.text
+        assert "the GPU is idle because of these waits" in finding.text
         assert finding.numbers["wait_ns"] == wait * 1000
         assert evidence(trace, finding) == ["cudaStreamSynchronize"]
 
@@ -294,7 +294,7 @@ def test_unaligned_products_within_attention_are_advised_once(
     trace = trace_of(tmp_path, *events, cpu("aten::mm", at - 8, 10), *run(at, rest, 9, GEMM))
     attention = found(trace, "unfused_attention")
     assert (
-        attention is not None and "2 products load one element at a time" in attention.text
+        attention is not None and "2 matmuls load one element at a time" in attention.text
     ) is of_attention
     assert (found(trace, "unaligned_products") is None) is of_attention
     # One outside of it is told by itself.
@@ -333,8 +333,8 @@ def test_little_use(tmp_path: Path, busy: float, fires: bool) -> None:
     if finding:
         assert finding.severity == "high"
         assert finding.numbers["busy_share"] == pytest.approx(491 / 1007)
-        assert finding.title == "The device is busy only 48.8% of the recording"
-        assert "queued, and nothing that was recorded ran on the device" in finding.text
+        assert finding.title == "The GPU is busy only 48.8% of the recording"
+        assert "queued, and nothing recorded ran on the GPU" in finding.text
     assert found(trace, "overhead_bound") is None
 
 
@@ -365,7 +365,7 @@ def test_spread(tmp_path: Path, lengths: tuple[float, ...], fires: bool) -> None
     assert (finding is not None) is fires
     if finding:
         assert "takes 50.0 µs in one step and 90.0 µs in another" in finding.title
-        assert "1 of 2 kernels per step varies by 1.3 times or more" in finding.text
+        assert "1 of 2 kernels per step varies by a factor of 1.3 or more" in finding.text
         assert evidence(trace, finding) == ["scale"] * 3
 
 
@@ -469,7 +469,7 @@ def test_a_first_step_is_compared_with_those_that_do_as_much(tmp_path: Path) -> 
     events[2] = step(2, 1200, 110)
     finding = found(trace_of(tmp_path, *events), "cold_start")
     assert finding is not None
-    assert "the 2 other steps that do as much take 95.0 µs in the median" in finding.text
+    assert "the 2 other steps that do as much take 95.0 µs (median)" in finding.text
     assert "Step 0 is recorded: the profiler's schedule has no warm-up." in finding.text
 
 
@@ -588,7 +588,7 @@ def test_small_collectives(
     assert (finding is not None) is fires
     if finding:
         assert f"{count} collectives" in finding.text
-        assert (" for 256 B in the median" in finding.text) is (elements is not None)
+        assert (" for 256 B (median)" in finding.text) is (elements is not None)
         assert finding.numbers["exposed_ns"] == count * length * 1000
         assert finding.numbers["cpu_ns"] == count * 3000
         assert evidence(trace, finding) == [NCCL] * 20
@@ -640,7 +640,7 @@ def test_a_recording_that_costs(tmp_path: Path, stacks: bool, shapes: bool, busy
     finding = found(trace := trace_of(tmp_path, *events), "recording_cost")
     assert (finding is not None) is fires
     if finding:
-        assert "stacks and shapes were recorded at once" in finding.title
+        assert "stacks and shapes were recorded together" in finding.title
         assert evidence(trace, finding) == ["a.py(1): main", "a.py(9): f"]
 
 
@@ -806,7 +806,7 @@ def test_collectives_of_the_cpu(tmp_path: Path) -> None:
     finding = found(trace_of(tmp_path, *events, cpu("gloo:all_reduce", 200, 600, tid=9)), "communication")
     assert finding is not None
     assert finding.title == "Communication alone takes 50% of the steps"
-    assert "under way for 600 µs, 500 µs of it while no thread is in an op" in finding.text
+    assert "run for 600 µs, 500 µs of it while no thread is in an op" in finding.text
     assert (
         found(trace_of(tmp_path, *events, cpu("gloo:all_reduce", 200, 150, tid=9)), "communication") is None
     )
@@ -820,7 +820,7 @@ def test_convolutions_on_plain_units_of_a_device_without_a_name(tmp_path: Path) 
     finding = found(trace_of(tmp_path, *run(10, 300, 1, WGRAD), *run(310, 300, 2, FP32)), "fp32_products")
     assert finding is not None
     assert finding.numbers["share"] == 1.0
-    assert finding.advice.startswith("If the device has tensor cores")
+    assert finding.advice.startswith("If the GPU has tensor cores")
 
 
 @pytest.mark.parametrize(("length", "fires"), [(10, False), (20, True)])

@@ -435,9 +435,9 @@ def test_what_a_verdict_says() -> None:
     assert judge(None, 10).verdict == "not known"
     told = judge(split(compute=60, dispatch=30, queued=10, profiler=20), 9_000, "here", split(host=50))
     assert told.reason == (
-        "The device is busy 60.0% of the 100 ns here that count. The largest part is compute, 60.0%; then "
+        "The GPU is busy 60.0% of the 100 ns here that count. The largest part is compute, 60.0%; then "
         "waiting for the CPU, 30.0%. "
-        "Not counted: 50 ns before the first device event of the first step, 20 ns of the "
+        "Not counted: 50 ns before the first GPU event of the first step, 20 ns of the "
         "profiler's own work."
     )
     assert told.left_out == (("lead-in", 50), ("profiler", 20))
@@ -448,8 +448,8 @@ def test_what_a_verdict_says() -> None:
     )  # fmt: skip
     assert told.left_out == (("lead-in", 50), ("in flight", 6), ("initialisation", 970))
     assert told.reason == (
-        "Most of the steps is not counted: 970 ns of initialisation, 50 ns before the first device event of "
-        "the first step, 6 ns at the beginning, with work queued and nothing recorded running. The device is "
+        "Most of the steps is not counted: 970 ns of initialisation, 50 ns before the first GPU event of "
+        "the first step, 6 ns at the beginning, with work queued and nothing recorded running. The GPU is "
         "busy 60.0% of the 100 ns of the steps that count. The largest part is compute, 60.0%; then waiting "
         "for the CPU, 30.0%."
     )
@@ -457,7 +457,7 @@ def test_what_a_verdict_says() -> None:
     assert "idle time with work queued, 80.0%" in judge(split(compute=20, queued=80), 1).reason
     waiting = {"compute": 10, "dispatch": 60, "host": 30}
     assert judge(split(**waiting), 49_999).reason == (
-        "The device is busy 10.0% of the recording; for 90.0% it waits for the CPU, and nothing is queued "
+        "The GPU is busy 10.0% of the recording; for 90.0% it waits for the CPU, and nothing is queued "
         "(launch to start 50.0 µs): dispatch 60.0%, host 30.0%."
     )
     assert "nothing is queued" not in judge(split(**waiting), 50_000).reason

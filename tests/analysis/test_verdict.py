@@ -87,13 +87,11 @@ def test_the_headline_and_what_explains_it_share_one_base(tmp_path: Path) -> Non
     # The second step begins when the first one's time is over, at 11,000 us.
     assert [row.window_length for row in steps.rows] == [11_000_000, 1_000_000]
     (finding,) = [f for f in Results(trace).findings() if f.rule == "overhead_bound"]
-    assert finding.title == "Overhead-bound: the device is busy 1.7% of the steps"
+    assert finding.title == "Overhead-bound: the GPU is busy 1.7% of the steps"
     reason = steps.whole.verdict.reason
-    assert reason.startswith(
-        "The device is busy 1.7% of the steps; for 98.3% it waits for the CPU, and nothing"
-    )
+    assert reason.startswith("The GPU is busy 1.7% of the steps; for 98.3% it waits for the CPU, and nothing")
     assert finding.text.startswith(
-        "Of 12.0 ms of the steps the device is busy for 200 µs. Of its idle time, for 10.0 ms the CPU was"
+        "Of 12.0 ms of the steps the GPU is busy for 200 µs. Of its idle time, for 10.0 ms the CPU was"
     )
     (gaps,) = find_gaps(trace)
     assert finding.numbers["busy_share"] == pytest.approx(0.2 / 12)
@@ -113,7 +111,7 @@ def test_of_a_step_and_of_a_range_the_base_is_said_too(tmp_path: Path) -> None:
         assert f"% {base}; for " in results.verdict().reason
         (finding,) = [f for f in results.findings() if f.rule == "overhead_bound"]
         assert finding.title.endswith(base)
-        assert f" {base} the device is busy for 100 µs." in finding.text
+        assert f" {base} the GPU is busy for 100 µs." in finding.text
     plain = trace_of(tmp_path, launch(100, 1), kernel(100, 300, 1))
     assert "100.0% of the recording: it sets the pace" in summarize_steps(plain).whole.verdict.reason
 
@@ -123,7 +121,7 @@ def test_where_the_device_ran_nothing_the_verdict_is_not_known(tmp_path: Path) -
     steps = summarize_steps(trace)
     for row in steps.rows:
         assert (row.busy, row.window_idle, row.verdict.verdict) == (0, 100_000, "not known")
-        assert row.verdict.reason == "The device runs nothing here."
+        assert row.verdict.reason == "The GPU runs nothing here."
         assert row.verdict.busy_share == 0.0  # as in the table
     assert steps.whole.verdict.base == "of the recording"
     between = Results(trace).within(range_scope(200_000, 500_000)).verdict()
@@ -197,10 +195,10 @@ def test_events_of_unknown_categories_on_a_device_are_said(
     many = "1 event" if categories == 1 else f"{categories} events"
     text = results.verdict().reason
     assert results.verdict().verdict == "not known"
-    assert f"The lanes of devices hold {many} of other categories ({named}): drawn, but not judged." in text
+    assert f"The GPU lanes hold {many} of other categories ({named}): drawn, but not judged." in text
     assert summary_json(summarize(results))["reason"] == text
     assert plain_text(gaps_lines(results, 500)).strip() == text
     assert gaps_markdown(results).strip() == text
     # A thread's unknown categories are no device's.
     threads = trace_of(tmp_path, cpu("cudaLaunchKernel", 0, 5, "cuda_runtime"), cpu("x", 10, 5, "c0"))
-    assert Results(threads).verdict().reason == "There are no device events here."
+    assert Results(threads).verdict().reason == "There are no GPU events here."

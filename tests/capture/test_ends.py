@@ -270,7 +270,7 @@ def test_a_torch_that_does_not_load(
 @pytest.mark.parametrize(
     ("python", "words"),
     [
-        ("/no/such/python", "--python: there is no program /no/such/python"),
+        ("/no/such/python", "--python: no such program: /no/such/python"),
         ("/bin/true", "/bin/true did not run the capture (exit status 0)"),
     ],
 )

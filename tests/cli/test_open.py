@@ -210,7 +210,7 @@ def test_a_trace_on_a_real_terminal() -> None:
     assert "llama_train.json.gz" in lines[0]
     assert "OVERHEAD-BOUND" in lines[1]
     assert "GPU busy 34" in lines[1]
-    assert "GPU 35% busy" in lines[2]
+    assert "GPU 35% overall" in lines[2]
     assert any("ProfilerStep#2" in line for line in lines[4:9])
     assert any("stream 7" in line for line in lines)
     assert "wasd move" in lines[-1]

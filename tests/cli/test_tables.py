@@ -118,7 +118,7 @@ def test_table_groups(group: str) -> None:
 
 
 def test_a_trace_without_modules_says_so() -> None:
-    assert "no modules: record it with with_stack=True" in run("table", EAGER, "--group", "module").stderr
+    assert "no modules: record with with_stack=True" in run("table", EAGER, "--group", "module").stderr
     assert run("table", EAGER, "--group", "op").stderr == ""
 
 

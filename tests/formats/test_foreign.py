@@ -84,9 +84,9 @@ FILES = {
     "a Perfetto protobuf trace": perfetto(),
     "a PyTorch memory snapshot": snapshot(),
     "an SQLite database": b"",  # made where there is a folder for it
-    "compressed by xz": lzma.compress(b"[]"),
-    "compressed by bzip2": bz2.compress(b"[]"),
-    "compressed by lz4": b"\x04\x22\x4d\x18\x64\x40\xa7" + bytes(9),
+    "compressed with xz": lzma.compress(b"[]"),
+    "compressed with bzip2": bz2.compress(b"[]"),
+    "compressed with lz4": b"\x04\x22\x4d\x18\x64\x40\xa7" + bytes(9),
     "a 7z archive": b"7z\xbc\xaf\x27\x1c\x00\x04" + bytes(24),
     "a zip archive": archive("zip"),
     "a tar archive": archive("tar"),

@@ -422,7 +422,7 @@ def test_notices_keep_the_first_place_and_the_first_detail() -> None:
     diagnostics.absorb(other)
     found = [(n.kind, n.count, n.offset) for n in diagnostics.notices()]
     assert found == [("truncated", 1, 5), ("stray", 2, 7), ("comma", 9, 10)]
-    assert diagnostics.notices()[2].text == "a comma too many (one)"
+    assert diagnostics.notices()[2].text == "an extra comma (one)"
     assert diagnostics.lost == 1
 
 

@@ -29,7 +29,7 @@ def test_no_time_of_its_own(tmp_path: Path) -> None:
     assert told(number(trace, "core")) == []
     trace = trace_of(tmp_path, cpu("same", 0, 50), cpu("same", 1, 48), cpu("core", 5, 10))
     inner = int(np.flatnonzero(trace.duration == 48_000)[0])
-    assert told(inner) == ["counted with the one of the same name around it, as PyTorch does"]
+    assert told(inner) == ["counted in the call of the same name around it, as PyTorch does"]
     assert told(int(trace.parent[inner])) == ["40.000 µs, 80.00% of it"]
 
 
@@ -42,7 +42,7 @@ def test_kernels_without_a_launch_have_none_in_common(tmp_path: Path) -> None:
         tmp_path, launch(0, 1, name="cudaGraphLaunch"), kernel(10, 9, 1, name="a"), kernel(22, 9, 1, name="b")
     )
     (said,) = [line for line in explain(trace, number(trace, "b")).why if gap in line]
-    assert said == "The device stood idle for 3.00 µs between the node before it and this one."
+    assert said == "The GPU was idle for 3.00 µs between the previous node and this one."
 
 
 def test_back_from_a_kernel_whose_launch_is_not_there(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_back_from_a_kernel_whose_launch_is_not_there(tmp_path: Path) -> None:
     there["args"] |= {"External id": 3}
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 50, **{"External id": 3}), there)
     assert trace.op.tolist() == [-1, 0]
-    assert flow.unfollow(trace, 1) == (0, "device event → op")
+    assert flow.unfollow(trace, 1) == (0, "GPU event → op")
 
 
 def test_an_expression_that_is_not_finished_is_searched_as_it_is(tmp_path: Path) -> None:

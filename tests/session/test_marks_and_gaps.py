@@ -54,7 +54,7 @@ def test_a_mark_is_on_the_selected_event_or_in_the_middle(tmp_path: Path) -> Non
     assert session.marks.here().label == "look"
     assert [(time, label) for time, label in session.walk.scene.marks] == [(100_000, "look")]
     noted = on._replace(label="", note="a note")
-    assert session.marks.put(noted).startswith("its note keeps the mark")
+    assert session.marks.put(noted).startswith("l, then d removes the mark with a note")
     assert session.marks.put(on._replace(label="", note="")).startswith("no mark at ")
     assert session.walk.scene.marks == ()
 
@@ -139,7 +139,7 @@ def test_saved_marks_are_drawn_and_those_of_an_earlier_trace_named(tmp_path: Pat
     file = state_file("marks", str(tmp_path / "t.json"))
     assert file is not None
     file.write_text("{")
-    assert "can be read; their file" in MarkWalk(session_of(tmp_path, *EVENTS).walk).restore()
+    assert "cannot be read; their file" in MarkWalk(session_of(tmp_path, *EVENTS).walk).restore()
 
 
 def test_gaps_in_their_two_orders(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_gap_is_told_with_its_place_length_and_cause(tmp_path: Path) -> None:
     session.walk.show(20_000, 60_000)
     said = session.gaps.next(-1)
     assert said is not None
-    assert said.startswith("gap 1 of 2, by time: idle for 40.000 µs; ")
+    assert said.startswith("gap 1 of 2, by time: idle for 40.000 µs, ")
     length, cause, *_, ended = session.gaps.told()
     assert (length, cause.split(":")[0]) == ("idle 40.0 µs", "host")
     assert ended.startswith("then ")

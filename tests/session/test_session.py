@@ -82,7 +82,7 @@ def test_scopes_follow_range_view_and_step() -> None:
     assert not session.select_range()
     walk.select(event)
     assert session.select_range()
-    assert "range of" in scopes.to_range()
+    assert "tables show the range (" in scopes.to_range()
     assert scopes.scope is not None
     assert scopes.scope.start == int(walk.trace.start[event])
     scopes.to_view()
@@ -96,7 +96,7 @@ def test_scopes_follow_range_view_and_step() -> None:
     assert not scopes.frozen
     assert (scopes.scope.start, scopes.scope.end) == (walk.view.start_ns, walk.view.end_ns)
     scopes.by = "step"
-    assert scopes.to_step(scopes.find_step()).startswith("the tables speak of step ")
+    assert scopes.to_step(scopes.find_step()).startswith("tables show step ")
     assert scopes.scope.kind == "step"
 
 
@@ -104,7 +104,7 @@ def test_times_are_gone_to_as_they_are_typed() -> None:
     session = Session.open(EAGER)
     low, high = session.walk.scene.span
     assert session.wrong_time("nonsense")
-    assert "the trace goes from" in session.wrong_time(f"{high // 1000 + 10}us")
+    assert "the trace runs from" in session.wrong_time(f"{high // 1000 + 10}us")
     assert session.wrong_time("150us") == ""
     assert "150 µs" in session.go_to_time("150us")
     assert session.walk.scene.instant == 150_000

@@ -51,7 +51,7 @@ def test_a_visit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert trace.kind[kernel] == Kind.KERNEL
     assert int(trace.op[kernel]) == op.slice
 
-    # The step around it becomes the range; the tables speak of what starts in it.
+    # The step around it becomes the range; the tables show what starts in it.
     step = session.scopes.find_step()
     assert step is not None
     walk.set_range(step.start, step.end)

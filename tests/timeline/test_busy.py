@@ -22,7 +22,7 @@ def test_a_kernel_without_length_ends_a_gap(
     assert (gaps.busy, gaps.last - gaps.first) == (100_000, 1_000_000)
     scene = make_scene(trace)
     assert overall(scene.source.devices.values()) == 0.1
-    assert "GPU 10%" in paint(scene, 10).text(0)
+    assert "10% overall" in paint(scene, 10).text(0)
 
 
 def test_without_a_device_the_time_in_ops(tmp_path: Path) -> None:

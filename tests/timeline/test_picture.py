@@ -456,7 +456,8 @@ def test_gaps_at_the_ends_of_time(make: Make, make_scene: MakeScene) -> None:
 def test_the_busy_share_in_the_corner_is_never_cut_nor_rounded_to_all_or_nothing(
     make: Callable[..., Trace], make_scene: Callable[..., Scene]
 ) -> None:
-    for busy, told in ((5_000, "GPU 50% busy"), (4, "GPU <0.1%"), (9_999, "GPU 99.9%"), (10_000, "GPU 100%")):
+    shares = ((5_000, "50% overall"), (4, "GPU <0.1%"), (9_999, "GPU 99.9%"), (10_000, "100% overall"))
+    for busy, told in shares:
         trace = make([(0, 0, busy, "k"), (0, 10_000, 0, "k")], streams=[0])
         scene = make_scene(trace)
         assert paint(scene, 10).text(0)[: scene.labels].strip() == told

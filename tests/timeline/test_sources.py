@@ -176,7 +176,7 @@ def test_matches_are_those_of_each_recording() -> None:
 def test_the_overview_shows_the_mean_over_all_devices() -> None:
     scene = pair()
     line = paint(scene, 20).text(0)
-    assert "GPU 50%" in line  # 2 of 4 µs, and 1.5 of 3
+    assert "50% overall" in line  # 2 of 4 µs, and 1.5 of 3
     # Of 14 µs the second device's events lie in 11.0 to 14: what is drawn there is half of two devices.
     assert line[scene.labels + 6] == "▄"
     assert line[scene.labels + 10] == " "

@@ -58,7 +58,7 @@ def test_a_kernel_that_outlasts_the_trace(
         others = trace.is_kind(*DEVICE_WORK) & (trace.lane == trace.lane[i]) & (trace.start > trace.start[i])
         assert int(trace.start[i] + trace.duration[i]) == int(trace.start[others].min())
         facts = [fact.value for fact in event_facts(trace, i, {}) if fact.label == "odd"]
-        assert facts == ["far longer in the file: cut where the next on its stream begins"]
+        assert facts == ["far longer in the file: cut where the next one on its stream begins"]
 
 
 def test_the_last_kernel_of_a_stream_has_no_next_one(

@@ -436,6 +436,6 @@ async def test_a_failed_analysis_costs_its_pane_and_not_the_app() -> None:
 
         screen.session.active.results.findings = broken  # type: ignore[method-assign, assignment]
         await pilot.press("8")
-        await until(pilot, lambda: "could not be worked out (ValueError: [bold]no␛[2J)" in text(app))
+        await until(pilot, lambda: "could not be computed (ValueError: [bold]no␛[2J)" in text(app))
         await pilot.press("3")
         await until(pilot, lambda: "aten::mm" in text(app))

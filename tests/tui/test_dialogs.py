@@ -278,7 +278,7 @@ async def test_ctrl_c_leaves_from_a_dialog() -> None:
 async def test_a_file_without_events_says_so(tmp_path: Path) -> None:
     app = app_of(write_trace(tmp_path / "none.json", []))
     async with app.run_test(size=SIZE) as pilot:
-        await until(pilot, lambda: "there is no event in this file" in lines(app)[0])
+        await until(pilot, lambda: "this file has no events" in lines(app)[0])
 
 
 async def test_a_file_that_is_no_trace_tells_where_more_is_said(tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ async def test_what_was_entered_wrongly_can_be_put_right(
         await pilot.press("colon", *"abc", "enter")
         await until(pilot, lambda: "⚠ a time looks like" in lines(app)[-1])
         await pilot.press("ctrl+u", *"9s", "enter")
-        await until(pilot, lambda: "⚠ the trace goes from" in lines(app)[-1])
+        await until(pilot, lambda: "⚠ the trace runs from" in lines(app)[-1])
         await pilot.press("ctrl+u", *"100us", "enter")
         await until(pilot, lambda: screen_of(app).prompts.prompt is None)
         view = screen_of(app).timeline.walk.view

@@ -43,7 +43,7 @@ def test_tables_export_whole_numbers_and_escape_what_needs_it() -> None:
 def test_a_file_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
     target = tmp_path / "t.csv"
     assert write_new(str(target), "x") == target
-    with pytest.raises(ExportError, match="there already"):
+    with pytest.raises(ExportError, match="already exists"):
         write_new(str(target), "y")
     assert target.read_text() == "x"
     with pytest.raises(ExportError):
@@ -62,7 +62,7 @@ async def test_export_and_copy_by_keys(tmp_path: Path, monkeypatch: pytest.Monke
         table = list(csv.DictReader(written.read_text().splitlines()))
         assert any(row["name"] == "aten::mm" for row in table)
         await pilot.press("E", "enter")
-        await until(pilot, lambda: "mlp_eager-ops.csv is there already" in text(app))
+        await until(pilot, lambda: "mlp_eager-ops.csv already exists" in text(app))
         await pilot.press("escape")
         before = text(app)
         for name in ("picture.svg", "picture.txt"):

@@ -131,7 +131,7 @@ def test_a_step_counts_what_any_thread_launched_in_it_as_the_table_of_steps_does
         facts = event_facts(llama, row.event, None)
         at = next(n for n, f in enumerate(facts) if f.label == "on the GPU")
         told = facts[at].value
-        assert told.startswith(f"{row.kernels:,} kernels, {row.copies:,} copies and sets, ")
+        assert told.startswith(f"{row.kernels:,} kernels, {row.copies:,} copies and memsets, ")
         work = np.flatnonzero(llama.is_kind(*DEVICE_WORK))
         mine = work[members(llama, step_scope(llama, row.number), work)]
         assert len(mine) == row.kernels + row.copies
@@ -146,10 +146,10 @@ def test_an_annotation_says_what_other_threads_launched_meanwhile(tmp_path: Path
     events[3]["tid"] = 10  # the second launch
     facts = event_facts(trace_of(tmp_path, *events), 0, {})
     told = next(f.value for f in facts if f.label == "on the GPU")
-    assert told == f"1 event, {exact(20_000)} in all; while it lasts other threads launch 1 more"
+    assert told == f"1 event, {exact(20_000)} in all; other threads launch 1 more meanwhile"
     alone = event_facts(trace_of(tmp_path, events[0], *events[3:]), 0, {})
     told = next(f.value for f in alone if f.label == "on the GPU")
-    assert told == "nothing; while it lasts other threads launch 1 more"
+    assert told == "nothing; other threads launch 1 more meanwhile"
     quiet = event_facts(trace_of(tmp_path, *events[:3]), 0, {})
     assert next(f.value for f in quiet if f.label == "on the GPU") == f"1 event, {exact(20_000)} in all"
 
@@ -262,7 +262,7 @@ def test_histogram_hides_nothing() -> None:
     assert len(bars) == 24
     assert bars[0] == "█"
     assert sum(c != "·" for c in bars) == 3
-    assert histogram(np.array([2.0, 2.0])) == "all alike"
+    assert histogram(np.array([2.0, 2.0])) == "all the same"
 
 
 def test_memory_at_an_events_start_and_what_it_changes(tmp_path: Path) -> None:
@@ -304,5 +304,5 @@ def test_arguments_of_a_file_that_was_overwritten(tmp_path: Path) -> None:
     again = load(path)
     path.write_text("{}")
     told = args_of(again, 1)
-    assert "not readable any more" in told["arguments"]
+    assert "no longer readable" in told["arguments"]
     assert memory_records(again) is None

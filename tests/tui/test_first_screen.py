@@ -70,7 +70,7 @@ async def test_which_op_costs_most() -> None:
     async with app.run_test(size=(120, 36)) as pilot:
         await until(pilot, lambda: " × " in text(app))
         lines = text(app).split("\n")
-        title = next(n for n, line in enumerate(lines) if re.search(r"\bOps  by CPU time", line))
+        title = next(n for n, line in enumerate(lines) if re.search(r"\bOps  by self CPU time", line))
         assert costliest in lines[title + 1]
         column = lines[title].index("Ops")
         found = re.search(r"([\d.]+) (µs|ms)", lines[title + 1][column:])
@@ -180,7 +180,7 @@ async def test_a_trace_of_the_cpu_alone_and_one_of_nothing(tmp_path: Path) -> No
 
 
 def test_a_verdict_without_a_reason_to_show_still_fits() -> None:
-    nothing = Verdict("not known", None, None, "There are no device events here.")
+    nothing = Verdict("not known", None, None, "There are no GPU events here.")
     assert time_parts(nothing) == ()
     assert bar_cells((), 3) == []
 

@@ -155,7 +155,7 @@ async def test_where_nothing_can_be_written_one_is_told(
     app = app_of(threads(tmp_path / "t.json", 2))
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("right", "J")
-        await until(pilot, lambda: "the lanes are not kept" in screen_of(app).footer.message)
+        await until(pilot, lambda: "the lanes are not saved" in screen_of(app).footer.message)
 
 
 async def test_looking_alone_writes_nothing(tmp_path: Path, state: Path) -> None:

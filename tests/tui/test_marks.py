@@ -257,7 +257,7 @@ async def test_marks_that_cannot_be_read_are_put_aside_and_that_is_said(state: P
     file.write_text('{"marks": [{"time_ns": 5, "lab')
     app = app_of(MLP)
     async with app.run_test(size=SIZE) as pilot:
-        await until(pilot, lambda: "can be read; their file will be put aside" in text(app))
+        await until(pilot, lambda: "cannot be read; their file will be set aside" in text(app))
         await pilot.press("right", "m", "x", "enter")
         await until(pilot, lambda: f"is now marks/{file.stem}.bad" in text(app))
     assert [m["label"] for m in kept_in(state)["marks"]] == ["x"]
@@ -344,7 +344,7 @@ async def test_a_mark_with_a_note_outlives_its_label() -> None:
         await pilot.press("right")
         screen.session.marks.marks.put(mark_on(screen.trace, screen.walk.selected, 0, "label", "a note"))
         await pilot.press("m", *["backspace"] * 5, "enter")
-        await until(pilot, lambda: "its note keeps the mark" in screen.footer.message)
+        await until(pilot, lambda: "l, then d removes the mark with a note" in screen.footer.message)
         assert [(m.label, m.note) for m in screen.session.marks.marks.here] == [("a note", "a note")]
 
 
@@ -383,7 +383,7 @@ async def test_the_list_goes_to_edits_removes_and_brings_back(state: Path) -> No
             int(trace.start[events[0]]),
             int(trace.start[events[2]]),
         ]
-        assert "u brings it back" in sheet.head.message
+        assert "u undoes it" in sheet.head.message
         assert len(screen.walk.scene.marks) == 2
         await pilot.press("delete", "u", "u")
         assert [m.label for m in screen.session.marks.marks.here] == ["mark 0", "mark 1", "mark 2"]
@@ -425,7 +425,7 @@ async def test_marks_are_exported(ending: str, tmp_path: Path, monkeypatch: pyte
         screen.session.marks.marks.put(mark_on(screen.trace, None, 77, "bare"))
         screen.session.marks.marks.put(Mark(5, "of another trace", zero=1))
         await pilot.press("l", "E", *["backspace"] * 3, *".xyz", "enter")
-        await until(pilot, lambda: "⚠ a table goes into .csv" in text(app))
+        await until(pilot, lambda: "⚠ a table needs .csv" in text(app))
         await pilot.press(*["backspace"] * 4, *ending, "enter")
         file = tmp_path / f"mlp_eager-marks{ending}"
         await until(pilot, file.exists)

@@ -72,7 +72,7 @@ async def test_rows_below_the_screen_are_told_and_reached_by_the_down_key() -> N
             await pilot.press("down")
         assert lines_below(timeline.walk.scene, timeline.size.height)[1] == 0
         assert "↓" not in last()
-        assert screen_of(app).footer.message.startswith("nothing below")
+        assert screen_of(app).footer.message.startswith("only hidden lanes below")
 
 
 async def test_a_time_that_was_gone_to_has_a_line_until_escape() -> None:
@@ -85,7 +85,7 @@ async def test_a_time_that_was_gone_to_has_a_line_until_escape() -> None:
             await pilot.press("colon")
             await until(pilot, lambda: screen.prompts.prompt is not None)
             await pilot.press(*time, "enter")
-            await until(pilot, lambda: "the line is at" in screen.footer.message)
+            await until(pilot, lambda: "line at" in screen.footer.message)
             await pilot.pause()
 
         await pilot.press("W", "W")

@@ -1,4 +1,4 @@
-"""What the tables speak of: the whole trace, a range, what is in view, a step."""
+"""What the tables show: the whole trace, a range, what is in view, a step."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_the_averages_follow_the_view(llama: Trace) -> None:
         assert isinstance(pane, AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
         await pilot.press("W", "u")
-        assert "in view" in screen.footer.message
+        assert "tables follow the view" in screen.footer.message
         await until(pilot, lambda: same(pane.averages, averages(llama, in_view(screen))))
         await pilot.press("d", "d", "d", "w")
         expected = averages(llama, in_view(screen))
@@ -85,7 +85,7 @@ async def test_a_step_is_that_of_the_selection_and_the_third_press_is_the_whole_
         screen.walk.select(kernel_of_step(llama, 3))
         await pilot.press("u", "u")
         await until(pilot, lambda: same(pane.averages, averages(llama, step_scope(llama, 3))))
-        await until(pilot, lambda: "the tables speak of step 3" in text(app))
+        await until(pilot, lambda: "tables show step 3" in text(app))
         row = next(r for r in summarize_steps(llama).rows if r.number == 3)
         length = exact(row.window[1] - row.window[0])
         assert row.busy_share is not None
@@ -213,11 +213,11 @@ async def test_a_trace_of_nothing_that_pytorch_records_is_not_said_to_be_fine(tm
         screen = screen_of(app)
         await until(pilot, lambda: "no ops here" in text(app))
         await pilot.press("8")
-        told = "nothing could be analysed: no event in this trace is of a kind that PyTorch records"
+        told = "no PyTorch events in this trace"
         await until(pilot, lambda: told in text(app))
         assert "stands out" not in text(app)
         await pilot.press("u")
-        await until(pilot, lambda: "no event in view is of a kind that PyTorch records" in text(app))
+        await until(pilot, lambda: "no PyTorch events in view" in text(app))
         assert isinstance(screen.area.open, FindingsPane)
 
 

@@ -448,7 +448,7 @@ async def test_mark_a_moment_and_come_back() -> None:
 async def test_copy_an_events_name(monkeypatch: pytest.MonkeyPatch) -> None:
     async with person("train", an_op) as p:
         await p.press("y")
-        await p.reads("the event's details are in the clipboard")
+        await p.reads("copied the event's details")
         assert "name: aten::linear" in p.app.clipboard
 
 
@@ -487,7 +487,7 @@ async def test_how_busy_the_gpu_was() -> None:
             busy += max(0.0, ends(event) - max(event["ts"], reached))
             reached = max(reached, ends(event))
         share = busy / (reached - p.file.work[0]["ts"])
-        found = await p.reads(r"GPU (\d+)% busy")
+        found = await p.reads(r"GPU (\d+)% overall")
         assert int(found[1]) == pytest.approx(100 * share, abs=1)
 
 

@@ -2,7 +2,7 @@
 
 Let K be the event that ends a gap [g0, g1), L its launch, and T the thread of L. The pieces are
 
-initialisation  until L's end, while T was in a call that the first use of the device makes long, or in the op
+initialisation  until L's end, while T was in a call that the first use of the GPU makes long, or in the op
                 around it; what CUPTI calls loading
 profiler        until L's end, while the profiler's own work ran
 sync            until L, while T was in a synchronising call. And from g0 on for as long as T had waited in
@@ -47,11 +47,11 @@ CAUSE_TEXT = {
     "initialisation": "first use: loading, set-up",
     "profiler": "the profiler itself was at work",
     "sync": "the CPU had waited for the GPU",
-    "allocation": "the CPU handled memory",
+    "allocation": "allocating or freeing memory",
     "dispatch": "the CPU was in PyTorch ops",
     "host": "the CPU was outside any op",
     "launch": "the launch was on its way",
-    "queued": "queued, and did not start",
+    "queued": "queued, but did not start",
     "back to back": "from one kernel to the next",
     "unlinked": "no launch in the trace",
 }
@@ -62,18 +62,18 @@ NO_OPS = "the CPU was in no recorded call"
 """Those of `host` in a trace without ops."""
 
 CAUSE_SENTENCES = {
-    "initialisation": "the CPU was in what the first use of the device makes slow (context, loading of code, "
-    "library handles)",
+    "initialisation": "the CPU was in something that the first use of the GPU makes slow (creating the "
+    "context, loading code, library handles)",
     "profiler": "the profiler itself was at work",
-    "sync": "the CPU had waited for the device and then had to launch anew",
+    "sync": "the CPU had waited for the GPU and then had to launch again",
     "allocation": "the CPU was allocating or freeing memory",
-    "dispatch": "the CPU was busy inside ops (the framework's own overhead, or work that ops do on the CPU)",
+    "dispatch": "the CPU was busy inside ops (PyTorch's own overhead, or work that ops do on the CPU)",
     "host": "the CPU was outside any op (Python, data loading, logging)",
     "launch": "the launch was on its way (launch latency)",
-    "queued": "the next work was queued, and nothing that was recorded ran on the device (it waited for "
-    "another stream, device or process, or for work of before the recording)",
+    "queued": "the next work was queued, and nothing recorded ran on the GPU (it waited for another "
+    "stream, device or process, or for work from before the recording)",
     "back to back": "one kernel followed another",
-    "unlinked": "the trace does not tell what launched the next work",
+    "unlinked": "the trace does not say what launched the next work",
 }
 """What was the matter while a device stood idle, as a part of a sentence."""
 

@@ -134,7 +134,7 @@ class CpuWork:
         borders = np.array(windows, dtype=np.int64).reshape(-1, 2)
         time = self.times(borders[:, 0], borders[:, 1])
         if not time.span:
-            return Verdict("not known", None, None, "There are no device events here.", base=base)
+            return Verdict("not known", None, None, "There are no GPU events here.", base=base)
         return Verdict(CPU_ONLY, None, None, _reason(time, base), base=base, cpu=time)
 
 
@@ -160,10 +160,10 @@ def _reason(time: CpuTime, base: str) -> str:
     parts = sorted((p for p in parts if p[0] or p[1].startswith("is in ops")), key=lambda p: -p[0])
     said = [f"{part(length)} {what}" for length, what in parts]
     said[0] = f"{part(parts[0][0])} of the {duration(time.span)} {base} {parts[0][1]}"
-    rest = "outside of ops" if len(parts) == 1 else "none of these"
-    said.append(f"{part(time.outside)} is {rest} (Python, waiting, what was not recorded)")
+    rest = "outside ops" if len(parts) == 1 else "none of these"
+    said.append(f"{part(time.outside)} is {rest} (Python, waiting, work that was not recorded)")
     text = f"Only the CPU was recorded. {', '.join(said)}."
     if time.top and time.top_self >= WORTH_NAMING * time.span:
         calls, took = plural(time.top_calls, "call"), duration(time.top_self)
-        text += f" The op with the most time of its own is {time.top}: {took} in {calls}."
+        text += f" The op with the most self time is {time.top}: {took} in {calls}."
     return text

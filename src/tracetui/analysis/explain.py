@@ -74,19 +74,19 @@ def explain(trace: Trace, i: int, own: I64 | None = None) -> Explanation:
 
 def _runtime(trace: Trace, i: int) -> Parts:
     name = trace.name_of(i)
-    what = [runtime_call(name) or "A call to the device's runtime or driver that this tool does not know."]
+    what = [runtime_call(name) or "A call to the GPU's runtime or driver that tracetui does not know."]
     if _closes(trace, i):
         what.append("It is the last call in the recording: torch.profiler waits like this before it stops.")
     facts: list[tuple[str, str]] = []
     why: list[str] = []
     events = np.flatnonzero(trace.launch == i)
     if len(events) > 1:
-        facts.append(("launched", f"{len(events):,} device events, {duration(trace.duration[events].sum())}"))
+        facts.append(("launched", f"{len(events):,} GPU events, {duration(trace.duration[events].sum())}"))
     if is_synchronising(name):
         busy = _time_within(trace, i, plausible(trace, *DEVICE_WORK))
         if busy:
             wait = duration(trace.duration[i])
-            why.append(f"The device works for {duration(busy)} of the {wait} that the CPU waits.")
+            why.append(f"The GPU works for {duration(busy)} of the {wait} that the CPU waits.")
     return what, why + _waiting_to_launch(trace, i) + compared(trace, i), facts
 
 
@@ -102,7 +102,7 @@ def _waiting_to_launch(trace: Trace, i: int) -> list[str]:
     waited = _time_within(trace, i, queue_full(trace))
     if waited < NOTABLE * trace.duration[i] or not waited:
         return []
-    return [f"For {duration(waited)} of it a launch waits: the device's queue is full."]
+    return [f"For {duration(waited)} of it, a launch waits: the GPU's queue is full."]
 
 
 def _time_within(trace: Trace, i: int, at: I64) -> int:
@@ -121,9 +121,9 @@ def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
     facts.append(("self", f"{duration(own)} of {duration(trace.duration[i])}"))
     if len(events):
         total = duration(trace.duration[events].sum())
-        facts.append(("launched", f"{plural(len(events), 'device event')}, {total}"))
+        facts.append(("launched", f"{plural(len(events), 'GPU event')}, {total}"))
     elif kind == Kind.CPU_OP and trace.is_kind(*DEVICE_WORK).any() and operators.NOTHING not in what[0]:
-        what.append("This call launches nothing: its time is the CPU's alone.")
+        what.append("This call launches nothing: its time is CPU time only.")
     if kind == Kind.CPU_OP:
         args = trace.args(i)
         facts += input_facts(args)
@@ -145,9 +145,9 @@ def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
         spent = duration(time[most]) if calls == 1 else f"{plural(calls, 'call')}, {duration(time[most])}"
         callee = short_name(trace.names[int(names[most])], "cpu_op")
         if time[most] >= 0.5 * trace.duration[i]:
-            why.append(f"Hardly any of its time is its own: most of it goes to {callee} ({spent}).")
+            why.append(f"Little of its time is its own: most of it goes to {callee} ({spent}).")
         else:
-            why.append(f"Hardly any of its time is its own. Of what it calls, {callee} takes most ({spent}).")
+            why.append(f"Little of its time is its own. Of what it calls, {callee} takes the most ({spent}).")
     return what, why + compared(trace, i), facts
 
 
@@ -164,8 +164,8 @@ def _cpu_meaning(name: str, kind: Kind) -> str:
 
 
 _BEFORE = (
-    "The recording begins at #{}: as a rule the steps before it were skipped (wait), or run to warm the "
-    "profiler up and thrown away (warmup)."
+    "The recording begins at #{}: the steps before it were usually skipped (wait), or run to warm up the "
+    "profiler and discarded (warmup)."
 )
 
 
@@ -196,7 +196,7 @@ def _where_added(trace: Trace, i: int) -> list[str]:
     """How an addmm added its third input, by what it launched."""
     names = [decode(trace.name_of(int(event))) for event in launched_by(trace, i)]
     if any("epilogue" in note for name in names for note in name.notes):
-        return ["Here the epilogue adds it: the name of the kernel says so."]
+        return ["Here the epilogue adds it: the kernel's name says so."]
     if any(name.kind in ("memcpy", "copy") for name in names):
         return ["Here it is copied first."]
     return []
@@ -209,4 +209,4 @@ def _other(trace: Trace, i: int, kind: Kind) -> str:
     if kind == Kind.SYNC:
         return others.wait(name)
     known = {Kind.GPU_ANNOTATION: others.SHADOW, Kind.SPAN: others.SPAN}
-    return known.get(kind, "An event of a kind that this tool does not know.")
+    return known.get(kind, "An event of a kind that tracetui does not know.")

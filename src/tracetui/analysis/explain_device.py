@@ -1,4 +1,4 @@
-"""Explaining a device event: what its name says, its work and rates, its launch, the gap before it."""
+"""Explaining a GPU event: what its name says, its work and rates, its launch, the gap before it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tracetui.units import duration, plural, rate, share, significant, size
 SMALL_SET = 65_536
 """Bytes. A larger memset is more than counters."""
 CHANGING = (
-    "The trace does not say why: clocks, which heat and power change, what is in the caches and what else "
-    "runs on the device all change the time of a kernel.",
+    "The trace does not say why. Clocks (which follow heat and power), what is in the caches and what else "
+    "runs on the GPU all change a kernel's time.",
 )
 LONGER = 1.5
 SURPLUS_NS = 5_000
@@ -41,7 +41,7 @@ _GENERATIONS = {"maxwell": 5, "pascal": 6, "volta": 7, "turing": 7, "ampere": 8}
 """Compute capabilities of the architectures that names spell out."""
 
 Parts = tuple[list[str], list[str], list[tuple[str, str]]]
-"""(what it is, why it takes its time, labelled figures)."""
+"""(what it is, why it takes its time, labeled figures)."""
 
 
 def explain_device_event(trace: Trace, i: int) -> Parts:
@@ -50,8 +50,7 @@ def explain_device_event(trace: Trace, i: int) -> Parts:
     args = trace.args(i)
     op = int(op_behind(trace, np.array([i], dtype=np.int64))[0])
     what = list(kernel(name)) or [
-        "A kernel whose name follows no convention that this tool knows. The chain shows which op launched "
-        "it."
+        "tracetui does not know how to read this kernel's name. The chain shows which op launched it."
     ]
     if name.ops:
         what.append(f"Its name lists {', '.join(name.ops)}: operators that the compiler fused into it.")
@@ -62,8 +61,8 @@ def explain_device_event(trace: Trace, i: int) -> Parts:
         why += _rates(trace, i, name, work, facts)
     if UNALIGNED in name.notes:
         why.append(
-            "Its operands' rows are not aligned: a dimension is no multiple of 8 elements, so that it "
-            "cannot load 16 bytes at a time. Padding that dimension lets a faster kernel run."
+            "Its operands' rows are not aligned: a dimension is not a multiple of 8 elements, so it cannot "
+            "load 16 bytes at a time. Pad that dimension, and a faster kernel can run."
         )
     why += _filling(trace, i, args, name)
     if name.tensor_cores is False and name.dtype == "fp32":
@@ -86,7 +85,7 @@ def _name_facts(name: KernelName) -> list[tuple[str, str]]:
     }  # fmt: skip
     said = ("tile", "stages", "cluster", "layout") if spelled else ()
     facts = [(label, value) for label, value in fields.items() if value and label not in said]
-    notes = [("name says", note) for note in name.notes if not spelled or note == UNALIGNED]
+    notes = [("decoded name", note) for note in name.notes if not spelled or note == UNALIGNED]
     return [*facts, *spelled, *notes]
 
 
@@ -124,14 +123,14 @@ def _rates(trace: Trace, i: int, name: KernelName, work: Work, facts: list[tuple
         facts.append(("memory", f"{size(work.bytes)} at least, {rate(moved, 'B/s')}{memory}"))
         if used >= 0.6:
             return [
-                "It is bound by memory: only moving less data, by fusing it with its neighbours, makes it "
-                "faster."
+                "It is bound by memory: only moving less data makes it faster, for example by fusing it "
+                "with its neighbors."
             ]
     if part is not None and part < 0.3:
-        unfit = f"this shape ({work.shape}) may hold too little work, or have the wrong proportions"
-        cause = f": {unfit}, to fill the device"
+        unfit = f"this shape ({work.shape}) may be too small, or have the wrong proportions"
+        cause = f": {unfit}, to fill the GPU"
         if name.tensor_cores is not False and (older := _made_for(trace, i, name)):
-            cause = f": it is code for {older}, and does without what this device has on top of that"
+            cause = f": it is {older} code, and uses nothing that this GPU has beyond that"
         return [f"It reaches {share(part)} of the peak{'' if UNALIGNED in name.notes else cause}."]
     return []
 
@@ -157,7 +156,7 @@ def _filling(trace: Trace, i: int, args: Mapping[str, Any], name: KernelName) ->
     blocks = math.prod(grid[:3])
     if blocks > 0.9 * sms:
         return []
-    idle = "most of the device has" if blocks < 0.5 * sms else f"at least {sms - blocks} of them have"
+    idle = "most of the GPU has" if blocks < 0.5 * sms else f"at least {sms - blocks} of them have"
     return [f"It has {plural(blocks, 'block')} for {sms} multiprocessors: {idle} nothing to do."]
 
 
@@ -192,8 +191,8 @@ def _set_for(trace: Trace, i: int, count: int) -> list[str]:
     kernel_name = decode(trace.name_of(int(after[np.argmin(trace.start[after])])))
     before = f"The next kernel of the same op is {kernel_name.short}"
     if kernel_name.family == "aten" and kernel_name.kind == "reduction":
-        return [f"{before}: by these counters its blocks find out which of them is last and adds up."]
-    return [f"{before}. Libraries set counters and flags this way, and do not document what for."]
+        return [f"{before}: with these counters its blocks find out which is last and adds up the parts."]
+    return [f"{before}. Libraries set counters and flags this way, but do not document why."]
 
 
 def compared(trace: Trace, i: int) -> list[str]:
@@ -238,18 +237,18 @@ def _timing(trace: Trace, i: int) -> list[str]:
         elif before is not None and before > launched:
             why.append(f"It was queued behind other work: it {starts}.")
         else:
-            why.append(f"It {starts}: nothing was queued, the device waited for it.")
+            why.append(f"It {starts}: nothing was queued, the GPU waited for it.")
     idle = start - before if before is not None else 0
     if launch >= 0 and trace.launch[last] == launch and NEGLIGIBLE_NS <= idle <= causes.BACK_TO_BACK_NS:
         node = "node" if "Graph" in trace.name_of(launch) else "event"
-        why.append(f"The device stood idle for {duration(idle)} between the {node} before it and this one.")
+        why.append(f"The GPU was idle for {duration(idle)} between the previous {node} and this one.")
     elif before is not None and idle >= NEGLIGIBLE_NS:
         gap = np.array([before], dtype=np.int64), trace.start[i : i + 1], np.array([i], dtype=np.int64)
         found = causes.explain(trace, *gap, np.array([last], dtype=np.int64))
         parts, words = found.parts(0), causes.cause_sentences(trace, found)
         told = [f"for {duration(time)} {words[cause]}" for cause, time in parts]
         told = told if len(parts) > 1 else [words[parts[0][0]]]
-        why.append(f"The device stood idle for {duration(idle)} before it: {'; '.join(told)}.")
+        why.append(f"The GPU was idle for {duration(idle)} before it: {'; '.join(told)}.")
     return why
 
 

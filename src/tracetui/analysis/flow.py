@@ -1,4 +1,4 @@
-"""Walking the links of a trace: op → launch → device event and back, forward ↔ backward. Pure functions."""
+"""Walking the links of a trace: op → launch → GPU event and back, forward ↔ backward. Pure functions."""
 
 from __future__ import annotations
 
@@ -62,16 +62,16 @@ def follow(trace: Trace, i: int) -> tuple[int | None, str]:
     if is_device(trace, i):
         place = place_of(trace, i)
         if place is None:
-            return None, "this device event has no launch in the trace"
+            return None, "this GPU event has no launch in the trace"
         if place.number < place.of:
             following = device_events(trace, int(trace.launch[i]))[place.number]
-            return following, f"device event {place.number + 1} of {place.of} of the same launch"
+            return following, f"GPU event {place.number + 1} of {place.of} from the same launch"
         return None, "the flow ends here; [ goes back to the launch"
     if int(trace.kind[i]) == Kind.RUNTIME:
         launched = device_events(trace, i)
         if launched:
             more = f", the first of {len(launched)}" if len(launched) > 1 else ""
-            return launched[0], f"{'launch' if launches_work(trace, i) else 'call'} → device event{more}"
+            return launched[0], f"{'launch' if launches_work(trace, i) else 'call'} → GPU event{more}"
         return None, "this call launched nothing"
     inside = launches_within(trace, i)
     if inside:
@@ -80,7 +80,7 @@ def follow(trace: Trace, i: int) -> tuple[int | None, str]:
     other = partner(trace, i)
     if other is not None:
         return other[0], "forward ↔ backward"
-    return None, "nothing was launched within this event"
+    return None, "nothing was launched inside this event"
 
 
 def unfollow(trace: Trace, i: int) -> tuple[int | None, str]:
@@ -88,17 +88,17 @@ def unfollow(trace: Trace, i: int) -> tuple[int | None, str]:
     if is_device(trace, i):
         launch = int(trace.launch[i])
         if launch >= 0:
-            return launch, f"device event → {'launch' if launches_work(trace, launch) else 'call'}"
+            return launch, f"GPU event → {'launch' if launches_work(trace, launch) else 'call'}"
         if trace.op[i] >= 0:
-            return int(trace.op[i]), "device event → op"
-        return None, "this device event has no launch in the trace"
+            return int(trace.op[i]), "GPU event → op"
+        return None, "this GPU event has no launch in the trace"
     if int(trace.kind[i]) == Kind.RUNTIME and int(trace.op[i]) >= 0:
         return int(trace.op[i]), f"{'launch' if launches_work(trace, i) else 'call'} → op"
     other = partner(trace, i)
     if other is not None and other[1]:
         return other[0], "backward → forward"
     parent = int(trace.parent[i])
-    return (parent, "to the parent") if parent >= 0 else (None, "nothing leads here")
+    return (parent, "to the parent") if parent >= 0 else (None, "no link leads here")
 
 
 def launches_work(trace: Trace, i: int) -> bool:

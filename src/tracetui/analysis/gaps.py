@@ -95,11 +95,11 @@ def without_work_text(trace: Trace) -> str:
     lanes = device_of(trace) >= 0
     at = np.flatnonzero((trace.kind == Kind.OTHER) & lanes[trace.lane])
     if not len(at):
-        return "There are no device events here."
+        return "There are no GPU events here."
     names = [trace.categories[i] for i in np.unique(trace.category[at]).tolist()]
     more = ", ..." if len(names) > CATEGORIES else ""
     return (
-        "No event here is a kernel, a copy or a memset by its category. The lanes of devices hold "
+        "No event here has the category of a kernel, a copy or a memset. The GPU lanes hold "
         f"{plural(len(at), 'event')} of other categories ({', '.join(names[:CATEGORIES])}{more}): drawn, but "
         "not judged."
     )

@@ -74,10 +74,10 @@ def is_annotated(trace: Trace, events: I64) -> bool:
 def by_module(trace: Trace, events: I64) -> str:
     """How the time of a graph, whose kernels are `events`, can be divided by module."""
     if is_annotated(trace, events):
-        return "Its kernels are annotated: the averages by module divide its time."
+        return "Its kernels are annotated: the averages by module split its time."
     return (
-        "Per-op tables cannot divide a graph's time. From PyTorch 2.12 on torch.cuda.graph can note which "
-        "module each kernel belongs to (enable_annotations=True), and the averages by module divide it."
+        "Per-op tables cannot split a graph's time. Since PyTorch 2.12, torch.cuda.graph can note which "
+        "module each kernel belongs to (enable_annotations=True); the averages by module then split it."
     )
 
 

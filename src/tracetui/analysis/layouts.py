@@ -46,13 +46,13 @@ def _how(shape: Shape, strides: list[int]) -> str:
     if 0 in shape or _in_order(sizes):
         return "in order"
     if any(step == 0 for _, step in sizes):
-        return "expanded, the same elements are read again"
+        return "expanded: the same elements are read again"
     if _in_order(sorted(sizes, key=lambda one: -one[1])):
         if len(shape) == 4 and _in_order([(shape[d], strides[d]) for d in (0, 2, 3, 1) if shape[d] != 1]):
             return "channels last"
         last_two = len(sizes) == 2 or _in_order([*sizes[:-2], sizes[-1], sizes[-2]])
-        return "a transposed view" if last_two else "a view with its dimensions in another order"
-    return "a view of a part of a larger tensor"
+        return "a transposed view" if last_two else "a view with its dimensions in a different order"
+    return "a view of part of a larger tensor"
 
 
 def _in_order(sizes: list[tuple[int, int]]) -> bool:

@@ -145,7 +145,7 @@ def judge(
     the shares are shares of. `lead_in`: the lead-in likewise, to be said.
     """
     if time is None:
-        return Verdict("not known", None, None, "There are no device events here.", base=base)
+        return Verdict("not known", None, None, "There are no GPU events here.", base=base)
     values = dict(zip(COLUMNS, map(int, time), strict=True))
     busy = sum(values[part] for part in BUSY_PARTS)
     lead = (
@@ -167,7 +167,7 @@ def judge(
             "not known",
             0.0,
             launch_delay,
-            "The device runs nothing here.",
+            "The GPU runs nothing here.",
             None,
             base,
             parts,
@@ -196,7 +196,7 @@ def of_earlier_work(verdict: Verdict, part: float) -> Verdict:
         return verdict
     if part < PART_SHARE or not verdict.busy_share:
         return replace(verdict, earlier_share=part)
-    said = f"Of its busy time {busy_text(part)} is work that was launched before the recording."
+    said = f"{busy_text(part)} of its busy time is work that was launched before the recording."
     return replace(verdict, earlier_share=part, reason=f"{verdict.reason} {said}")
 
 
@@ -205,7 +205,7 @@ def _reason(
     back_to_back: bool,
 ) -> str:  # fmt: skip
     busy = sum(shares[part] for part in ("compute", "communication", "copies"))
-    reason = f"The device is busy {busy_text(busy)} {of}"
+    reason = f"The GPU is busy {busy_text(busy)} {of}"
     words = PART_WORDS | ({"queued": "from one kernel to the next"} if back_to_back else {})
     if word == "compute-bound":
         reason += ": it sets the pace, not the CPU."
@@ -229,7 +229,7 @@ def _reason(
         reason += f"; then {words[second]}, {busy_text(shares[second])}" if shares[second] else ""
         reason += "."
         if "communication" in (first, second) and shares["communication"]:
-            return f"{reason} Communication is told by name, and includes waiting for other ranks."
+            return f"{reason} Communication is recognized by name, and includes waiting for other ranks."
     if shares["communication"] >= COMMUNICATION_SHARE * busy:
         reason += (
             f" {busy_text(shares['communication'] / busy)} of its busy time is communication (by name) while "
@@ -247,7 +247,7 @@ def _largest(causes: tuple[int, ...], judged: int) -> str:
 
 _MOST = {OF_STEPS: "Most of the steps", OF_STEP: "Most of the step", OF_RECORDING: "Most of the recording"}
 _LEFT_OUT = {
-    "lead-in": "before the first device event of the first step",
+    "lead-in": "before the first GPU event of the first step",
     IN_FLIGHT: "at the beginning, with work queued and nothing recorded running",
     "initialisation": "of initialisation",
     "profiler": "of the profiler's own work",

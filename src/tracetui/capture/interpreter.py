@@ -90,7 +90,7 @@ def _named(wanted: str) -> str:
         path = _inside(path)
     found = shutil.which(path)
     if found is None:
-        raise StartError("no_python", f"--python: there is no program {wanted}")
+        raise StartError("no_python", f"--python: no such program: {wanted}")
     return found
 
 

@@ -75,7 +75,7 @@ class CaptureOptions:
     with_flops: bool = option(False, "estimate the FLOPs of matrix multiplications", "flops")
     device: str = option(
         "auto",
-        "auto, cuda, cuda:N, cpu or xpu; ← → go through them",
+        "auto, cuda, cuda:N, cpu or xpu; ← → change it",
         "device",
         "auto (a GPU if there is one), cuda, cuda:N, cpu or xpu.",
         choices=("auto", "cuda", "cpu", "xpu"),
@@ -107,7 +107,7 @@ class CaptureOptions:
         None,
         "a Python that has PyTorch; empty: found automatically",
         "python",
-        "Python to run the capture in; it needs PyTorch, and nothing of tracetui. Default: tracetui's own "
+        "Python to run the capture in; it needs PyTorch, but not tracetui. Default: tracetui's own "
         "if it has PyTorch, else that of VIRTUAL_ENV, of CONDA_PREFIX, or python3 or python on the PATH.",
         free=True,
         metavar="PATH",

@@ -19,7 +19,7 @@ LOST = 1
     "out",
     metavar="OUT.json.gz",
     type=click.Path(path_type=str, dir_okay=False),
-    help="Write a clean copy: every event that could be read, in JSON that other viewers open.",
+    help="Write a clean copy: every event that could be read, as JSON that other viewers can open.",
 )
 @command_errors
 def check_command(trace: str, out: str | None) -> None:

@@ -140,7 +140,7 @@ def main(ctx: click.Context, theme: str | None, ascii: bool) -> None:
     """
     if ctx.invoked_subcommand is None:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            raise click.UsageError("no command given (without a terminal there is no start screen)", ctx)
+            raise click.UsageError("no command given (there is no start screen without a terminal)", ctx)
         from tracetui.cli.open import start
 
         start(theme, ascii)

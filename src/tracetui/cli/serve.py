@@ -61,7 +61,7 @@ def serve_command(trace: str, host: str, port: int, theme: str | None, ascii: bo
     from tracetui.safe_text import plain
 
     if trace == "-" or os.path.isdir(trace):
-        fail("serve shows one file, which it opens anew for each viewer: name a trace", 2)
+        fail("serve shows one file, opened again for each viewer: name a trace", 2)
     check(trace)
     if find_spec("textual_serve") is None:
         fail(f"serve needs textual-serve. Install it: {sys.executable} -m pip install textual-serve")

@@ -20,9 +20,9 @@ FAILED_LIMIT = 3
 
 GROUP_CHOICES = ("name", "shape", "annotation", "module", "kernel", "op")
 UNGROUPED = {
-    "shape": "the trace has no shapes: record it with record_shapes=True",
-    "annotation": "the trace has no annotations: set them with torch.profiler.record_function",
-    "module": "the trace has no modules: record it with with_stack=True",
+    "shape": "the trace has no shapes: record with record_shapes=True",
+    "annotation": "the trace has no annotations: add them with torch.profiler.record_function",
+    "module": "the trace has no modules: record with with_stack=True",
 }
 """What is said where no row has anything to be grouped by."""
 SORT_CHOICES = (
@@ -153,7 +153,7 @@ def table_command(
 
     write(lambda: averages_json(table, order, memory), lambda: averages_markdown(table, order, memory), text)
     if chosen_format() == "text" and not len(table):
-        click.echo("the trace has no events that PyTorch's table counts", err=True)
+        click.echo("no PyTorch events in this trace", err=True)
     if chosen_format() == "text" and group in UNGROUPED and not any(table.groups):
         click.echo(UNGROUPED[group], err=True)
     if chosen_format() == "text" and table.left_out:

@@ -89,9 +89,9 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 FOREIGN = (
-    Foreign(_starts(b"\xfd7zXZ\x00"), "is compressed by xz: run xz -d on it first", True),
-    Foreign(_is_bzip2, "is compressed by bzip2: run bzip2 -d on it first", True),
-    Foreign(_starts(b"\x04\x22\x4d\x18"), "is compressed by lz4: run lz4 -d on it first", True),
+    Foreign(_starts(b"\xfd7zXZ\x00"), "is compressed with xz: run xz -d on it first", True),
+    Foreign(_is_bzip2, "is compressed with bzip2: run bzip2 -d on it first", True),
+    Foreign(_starts(b"\x04\x22\x4d\x18"), "is compressed with lz4: run lz4 -d on it first", True),
     Foreign(
         _starts(b"7z\xbc\xaf\x27\x1c"),
         "is a 7z archive: unpack it first (7z x), then open the trace inside",

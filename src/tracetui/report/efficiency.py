@@ -11,9 +11,9 @@ from tracetui.tables import markdown
 from tracetui.tables.efficiency import rates_json, rates_markdown, rates_text
 from tracetui.tables.lines import Line
 
-NO_SHAPES = "No shapes were recorded (record_shapes=True), so the work done is not known."
-CACHED = "A share of the bandwidth above 100%: some of the data was still in a cache."
-SAMPLED = "Of very many operators, evenly spread ones were read: calls and times are a part of all."
+NO_SHAPES = "No shapes were recorded (record_shapes=True), so the work is not known."
+CACHED = "A bandwidth share above 100% means that some of the data was still in a cache."
+SAMPLED = "There are very many operators, so an even sample was read: calls and times are part of the total."
 
 
 def efficiency_json(table: EfficiencyTable) -> dict[str, Any]:

@@ -72,21 +72,21 @@ def _properties(trace: Trace, i: int) -> Mapping[str, Any] | None:
 
 def _itself(trace: Trace, i: int, own_time: I64 | None) -> list[Fact]:
     begin, length = int(trace.start[i]), int(trace.duration[i])
-    facts = [Fact("duration", f"{exact(length)}, from {instant(begin)} on")]
+    facts = [Fact("duration", f"{exact(length)}, starts at {instant(begin)}")]
     if len(trace.children(i)):
         times = Results(trace).self_time() if own_time is None else own_time
         own = int(times[i])
         around = int(trace.parent[i])
         if not own and length and around >= 0 and trace.name[around] == trace.name[i]:
             facts.append(
-                Fact("self time", "counted with the one of the same name around it, as PyTorch does", around)
+                Fact("self time", "counted in the call of the same name around it, as PyTorch does", around)
             )
         else:
             facts.append(Fact("self time", f"{exact(own)}, {share_of(own, length)} of it"))
     if bool(trace.implausible[i]):
-        facts.append(Fact("odd", "cannot be as the file says; left out of the averages"))
+        facts.append(Fact("odd", "impossible value in the file; left out of the averages"))
     if i in trace.clipped:
-        facts.append(Fact("odd", "far longer in the file: cut where the next on its stream begins"))
+        facts.append(Fact("odd", "far longer in the file: cut where the next one on its stream begins"))
     return facts
 
 
@@ -171,7 +171,7 @@ def _launched(trace: Trace, i: int) -> list[Fact]:
         copies = len(work) - kernels
         what = [
             plural(n, *word)
-            for n, *word in ((kernels, "kernel"), (copies, "copy or set", "copies and sets"))
+            for n, *word in ((kernels, "kernel"), (copies, "copy or memset", "copies and memsets"))
             if n
         ]
     else:
@@ -181,7 +181,7 @@ def _launched(trace: Trace, i: int) -> list[Fact]:
         what = [plural(len(work), "event")]
         if int(trace.kind[i]) == Kind.ANNOTATION:
             others = _launched_by_others(trace, i, trace.launch[on_devices])
-    meanwhile = f"; while it lasts other threads launch {others:,} more" if others else ""
+    meanwhile = f"; other threads launch {others:,} more meanwhile" if others else ""
     if not len(work):
         return [Fact("on the GPU", f"nothing{meanwhile}")] if others else []
     work = work[np.argsort(trace.start[work], kind="stable")]
@@ -224,7 +224,7 @@ def histogram(values: Any, bins: int = 24) -> str:
     """The distribution of sorted durations as a row of bars, shortest left. An empty bin is a dot."""
     low, high = float(values[0]), float(values[-1])
     if high <= low:
-        return "all alike"
+        return "all the same"
     counts, _ = np.histogram(values, bins=bins, range=(low, high))
     top = int(counts.max())
     # Round up: a bin that holds something must not look empty.
@@ -248,7 +248,7 @@ def trace_facts(trace: Trace) -> list[Fact]:
     facts = [
         Fact("file", "standard input" if info.path == "-" else plain(info.path, 400)),
         Fact("size", f"{size(info.size)} on disk, {size(info.text_size)} of JSON"),
-        Fact("events", f"{trace.events:,}, of which {plural(len(trace), 'slice')}"),
+        Fact("events", f"{trace.events:,}, {plural(len(trace), 'slice')} among them"),
         Fact("span", exact(last - first)),
     ]
     for notice in trace.notices:

@@ -16,17 +16,14 @@ from tracetui.trace import Trace
 from tracetui.units import duration, instant
 
 SEVERITY_STYLE = {"high": "bad", "medium": "warn", "low": "accent", "info": "dim"}
-UNKNOWN_EVENTS = (
-    "Nothing could be analysed: no event is of a kind that PyTorch records (ops, annotations, launches, "
-    "GPU work)."
-)
+UNKNOWN_EVENTS = "No PyTorch events (ops, annotations, launches, GPU work), so there is nothing to analyze."
 SHOWN = 3
 """Pieces of evidence shown in text; JSON has all of them."""
 
 
 def _nothing(results: Results) -> str:
     known = results.whole.analysable()
-    return "No rule has anything to say about this trace." if known else UNKNOWN_EVENTS
+    return "No findings in this trace." if known else UNKNOWN_EVENTS
 
 
 def _evidence(trace: Trace, finding: Finding, width: int = 200) -> list[str]:

@@ -185,7 +185,7 @@ def cause_text(results: Results, gap: int) -> str:
     text = cause_words(results.trace, causes, slice(gap, gap + 1))[cause]
     waited_for = int(causes.waited_for[gap])
     if cause == "queued":
-        text = "queued; nothing recorded ran on this device"
+        text = "queued, but nothing recorded ran on this GPU"
     if cause == "queued" and waited_for >= 0:
         text = _waited(results.trace, waited_for, int(causes.event[gap]))
     in_flight = launch_times(results.trace, causes.event[gap : gap + 1])[0] == NEVER
@@ -197,7 +197,7 @@ def _waited(trace: Trace, waited_for: int, event: int) -> str:
     name = short_of(trace, waited_for)
     after = int(trace.start[event] - trace.start[waited_for] - trace.duration[waited_for])
     if after > LONGEST_LATENCY_NS:
-        return f"queued; it had to wait for {name}, which was done {duration(after)} before"
+        return f"queued; it had to wait for {name}, which was done {duration(after)} earlier"
     return f"queued until {name} was done"
 
 
@@ -224,7 +224,7 @@ def gap_facts(results: Results, gap: int) -> list[Fact]:
         return [Fact(label, short_of(trace, i), i)] if i >= 0 else []
 
     facts += event("waited for", int(causes.waited_for[gap]))
-    facts += event("launched by", int(causes.launch[gap])) + event("in the op", int(causes.op[gap]))
+    facts += event("launched by", int(causes.launch[gap])) + event("in op", int(causes.op[gap]))
     facts += event("in step", int(results.step_table().event[step]) if step >= 0 else -1)
     facts += event("before it", int(gaps.before[gap])) + event("ended by", int(gaps.after[gap]))
     return facts

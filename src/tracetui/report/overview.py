@@ -146,9 +146,7 @@ def _devices(results: Results) -> Block:
         )
         for device, part in busy
     )
-    return Block(
-        "devices", "GPUs", "busy, of the time between first and last work", entries * (len(busy) > 1)
-    )
+    return Block("devices", "GPUs", "busy between its first and last work", entries * (len(busy) > 1))
 
 
 def _steps(results: Results) -> Block:
@@ -214,7 +212,7 @@ def _ops(results: Results) -> Block:
     rows = np.flatnonzero((values > 0) & (table.first >= 0))
     rows = rows[results.trace.kind[table.first[rows]] == Kind.CPU_OP]
     rows = rows[np.argsort(-values[rows], kind="stable")][:TOP]
-    what = "CPU time of their own" if of_cpu else "GPU time"
+    what = "self CPU time" if of_cpu else "GPU time"
     names = [table.names[row] for row in rows.tolist()]
     return Block("ops", "Ops", f"by {what}, in all", _top(results, table, rows, values, total, names, "ops"))
 

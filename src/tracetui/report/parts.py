@@ -34,7 +34,7 @@ BRIEF = {
     "initialisation": "first use of the GPU",
     "profiler": "the profiler's work",
     "sync": "CPU waited for GPU",
-    "allocation": "CPU handled memory",
+    "allocation": "CPU managed memory",
     "dispatch": "CPU in PyTorch ops",
     "host": "CPU outside any op",
     "launch": "launch on its way",
@@ -121,7 +121,7 @@ def evidence(results: Results, what: str) -> Target:
         low, _ = results.judged_range()
         firsts = [device.first for device in results.gaps().devices if device.first > low]
         if firsts:
-            return Target("steps", span=(low, min(firsts)), said="until the first work of the device")
+            return Target("steps", span=(low, min(firsts)), said="until the first work of the GPU")
     return Target("gaps" if what in CAUSES else "steps")
 
 

@@ -281,7 +281,7 @@ def _top_lines(summary: Summary, width: int) -> list[Line]:
         calls = f"{int(table.calls[i]):,} x"
         took = duration(int(values[i]))
         rows.append([share(part), (bar(part, 10), "accent"), took, calls, fit(name, width - 42)])
-    what = "Kernels and copies" if device else "CPU time, without children"
+    what = "Kernels and copies" if device else "self CPU time"
     more = len(summary.top) - TOP
     head: Line = [(f"{what}, {duration(total)} in all", "head")]
     if more > 0:

@@ -32,7 +32,7 @@ class MarkWalk:
         if marks.here:
             self.draw()
         if not marks.whole:
-            return "not all marks of this trace can be read; their file will be put aside"
+            return "some marks of this trace cannot be read; their file will be set aside"
         earlier = len(marks.all) - len(marks.here)
         return f"{plural(earlier, 'mark')} of an earlier trace at this path: l lists them" if earlier else ""
 
@@ -51,7 +51,7 @@ class MarkWalk:
         there = self.marks.at(mark.time)
         done = "marked" if there is not None else "no mark"
         if there is not None and not mark.label:
-            done = "its note keeps the mark; l, then d removes it:"
+            done = "l, then d removes the mark with a note"
         trouble = f"; {self.marks.trouble}" if self.marks.trouble else ""
         return f"{done} at {instant(mark.time)}{trouble}"
 

@@ -109,7 +109,7 @@ def _compiled(pattern: str) -> Callable[[str], object]:
     try:
         import re2
     except ImportError:  # a platform without a wheel
-        raise QueryError("regular expressions need the package google-re2") from None
+        raise QueryError("regular expressions need the google-re2 package") from None
     options = re2.Options()
     options.case_sensitive = options.log_errors = False
     try:

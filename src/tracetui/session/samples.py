@@ -9,7 +9,7 @@ ENDINGS = (".json.gz", ".json")
 
 
 ABOUT: Mapping[str, str] = {
-    "matmul_add_64_cold": "a first call: set-up and lazy loading",
+    "matmul_add_64_cold": "a first call: setup and lazy loading",
     "matmul_add_64_warm": "tiny kernels: the GPU waits for the CPU",
     "matmul_add_64_20_steps": "the profiler itself delays the first launch",
     "matmul_add_4096_eager": "a large matmul: the CPU waits for the GPU",

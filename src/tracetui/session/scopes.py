@@ -34,15 +34,15 @@ class Scopes:
         self.scope = self._within(band[0], band[1]) if band is not None and band[1] > band[0] else None
         if self.scope is not None:
             length = exact(self.scope.end - self.scope.start)
-            return f"range of {length}: the tables speak of it; Esc clears it"
-        return "the tables speak of the whole trace" if widened else ""
+            return f"tables show the range ({length}); Esc clears it"
+        return "tables show the whole trace" if widened else ""
 
     def to_view(self) -> str:
         """Use the view, and follow it. Returns a message."""
         self.by, self.jump_view = "viewport", None
         self.follow_view()
         view = self._walk.view
-        return f"the tables speak of what is in view, {exact(view.end_ns - view.start_ns)}, and follow it"
+        return f"tables follow the view ({exact(view.end_ns - view.start_ns)})"
 
     def follow_view(self) -> None:
         """Update the scope after the view came to rest, unless a table jumped there itself."""
@@ -64,10 +64,10 @@ class Scopes:
         """Use a step; None: there is none here, so use the range. Returns a message."""
         if step is None:
             self.to_range()
-            what = "the tables speak of the range" if self.scope else "the whole trace"
+            what = "tables show the range" if self.scope else "tables show the whole trace"
             return f"no step here: {what}"
         self.by, self.scope, self.frozen = "step", step, False
-        return f"the tables speak of {step.label}"
+        return f"tables show {step.label}"
 
     def _within(self, start: int, end: int, kind: str = "range") -> Scope:
         """Session times (ns) as a scope of the active recording."""

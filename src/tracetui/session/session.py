@@ -74,7 +74,7 @@ class Session:
         def link(trace: Trace, event: int) -> tuple[int | None, str]:
             found = flow.partner(trace, event)
             if found is None:
-                return None, "no forward or backward op belongs to this"
+                return None, "this has no forward or backward op"
             return found[0], "forward ↔ backward"
 
         return self._along(link)
@@ -92,13 +92,13 @@ class Session:
         except ValueError as error:
             return str(error)
         low, high = self.walk.scene.span
-        return "" if low <= time <= high else f"the trace goes from {instant(low)} to {instant(high)}"
+        return "" if low <= time <= high else f"the trace runs from {instant(low)} to {instant(high)}"
 
     def go_to_time(self, text: str) -> str:
         """Go to a typed time. Returns a message. Raises ValueError if it is not a time."""
         time = round(parse_time(text))
         self.walk.go_to(time)
-        return f"the line is at {as_typed(time)}; Esc takes it away"
+        return f"line at {as_typed(time)}; Esc removes it"
 
     def select_range(self) -> bool:
         """Make the selected event's time the range. False without a selection."""

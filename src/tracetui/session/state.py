@@ -39,7 +39,7 @@ def served() -> bool:
 
 def why_not_kept() -> str:
     """The reason, where `write_state` wrote nothing."""
-    return "a viewer in a browser leaves nothing behind" if served() else "there is no place to write to"
+    return "a viewer in a browser saves nothing" if served() else "there is no folder to write to"
 
 
 def state_file(kind: str, path: str, folder: Path | None = None) -> Path | None:

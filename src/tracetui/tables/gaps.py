@@ -191,7 +191,7 @@ def gaps_table(results: Results, causes: bool = True) -> Table:
         pick(columns, SCREEN, () if len(gaps.devices) > 1 else ("device",)),
         len(gaps),
         searched,
-        empty="no gaps: no device ran anything here, or it never paused",
+        empty="no gaps: the GPU ran nothing here, or never paused",
         same_text=same_text,
         records=lambda order: records(pick(columns, FILE), order),
     )

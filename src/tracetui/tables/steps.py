@@ -302,12 +302,12 @@ def _notes(text: str, width: int) -> list[Line]:
 def source_text(source: str) -> str:
     """What the steps are, "" where they are the profiler's own."""
     if source == "repeats":
-        return "Steps are what repeats on the main thread: the trace names none."
+        return "The trace names no steps: these are what repeats on the main thread."
     if source == "Optimizer.step":
-        return "Steps from Optimizer.step: each ends where the optimizer's step does."
+        return "Steps from Optimizer.step: each ends with the optimizer's step."
     if source.startswith("ProfilerStep of "):
         rank = source.removeprefix("ProfilerStep of ")
-        return f"Steps are those of {rank}; the work of other ranks counts where it began."
+        return f"Steps are those of {rank}; other ranks' work counts where it began."
     return f"Steps from the {source}." if source.startswith("annotation ") else ""
 
 

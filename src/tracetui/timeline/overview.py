@@ -99,7 +99,7 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
     devices = [device for source in scene.sources for device in source.devices]
     what = "GPU" if any(device >= 0 for device in devices) else "CPU"
     how = " in ops" if what == "CPU" and IN_OPS in devices else " busy"
-    busy = f" {what} {used}{how}"
-    if len(busy) > scene.labels - 1:
-        busy = busy.removesuffix(how)
-    canvas.put(0, 0, cut(busy, scene.labels - 1), theme.text, None, BOLD)
+    # Of the whole recording: the verdict's share is of the steps, the tables' of what is in view.
+    texts = f"{what} {used}{how} overall", f"{what} {used} overall", f"{used} overall", f"{what} {used}"
+    text = next((text for text in texts if len(text) + 1 < scene.labels), texts[-1])
+    canvas.put(0, 0, cut(f" {text}", scene.labels - 1), theme.text, None, BOLD)

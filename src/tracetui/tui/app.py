@@ -165,7 +165,7 @@ class TracetuiApp(App):
     def _say_served(self) -> None:
         for trace in self.traces:
             if trace is self.screen:
-                trace.host.say("off in a browser: capturing, and opening other traces")
+                trace.host.say("capturing and opening other traces are off in a browser")
 
     def take_key(self, key: str) -> bool:
         take = getattr(self.screen, "take_early", None)

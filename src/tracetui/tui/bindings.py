@@ -34,8 +34,8 @@ DITTO = "″"
 _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
     # group: (id, keys, action, text, and sometimes line)
     "Moving": (
-        ("zoom_in", "w", "zoom(1.4)", "zoom in about the cursor", "zoom in, out"),
-        ("zoom_out", "s", "zoom(-1.4)", "zoom out about the cursor", DITTO),
+        ("zoom_in", "w", "zoom(1.4)", "zoom in at the cursor", "zoom in, out"),
+        ("zoom_out", "s", "zoom(-1.4)", "zoom out at the cursor", DITTO),
         ("pan_left", "a", "pan(-0.1)", "pan left", "pan left, right"),
         ("pan_right", "d", "pan(0.1)", "pan right", DITTO),
         ("zoom_in_fast", "W", "zoom(4)", "zoom in, faster", "the same, faster"),
@@ -78,7 +78,7 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
             "part_next",
             "h",
             "part(1)",
-            "next part of a step's time, and an example",
+            "next part of a step's time, with an example",
             "parts of a step's time",
         ),
         ("part_previous", "H", "part(-1)", "previous part of a step's time", DITTO),
@@ -92,7 +92,7 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
         ("search", "slash", "search", "search names and categories"),
         ("match_next", "n", "match(1)", "next match", "next, previous match"),
         ("match_previous", "N", "match(-1)", "previous match", DITTO),
-        ("matches", "L", "matches", "list of all matches"),
+        ("matches", "L", "matches", "list all matches"),
     ),
     "Ranges and marks": (
         ("range", "r", "range", "select the range of the selection, for tables", "range from the selection"),
@@ -100,7 +100,7 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
         ("mark", "m", "mark", "mark the selection, with a label", "mark the selection"),
         ("note", "T", "note", "write a note on the selection"),
         ("next_mark", "M", "next_mark", "to the next mark, and read it"),
-        ("marks", "l", "marks", "list of marks and notes"),
+        ("marks", "l", "marks", "list marks and notes"),
     ),
     PANES: (
         *(
@@ -116,7 +116,7 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
             "sort by another column",
         ),
         ("sort_previous", "less_than_sign", "sort(-1)", "sort by the previous column", DITTO),
-        ("sort_reverse", "R", "sort(0)", "sort the other way round"),
+        ("sort_reverse", "R", "sort(0)", "reverse the sort order"),
         ("pane_taller", "plus", "pane_size(3)", "pane: taller", "pane: taller, lower"),
         ("pane_lower", "minus", "pane_size(-3)", "pane: lower", DITTO),
         ("pane_maximise", "v", "pane_maximise", "pane: full screen, and back"),
@@ -132,12 +132,12 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
         ("pin_lane", "p", "pin_lane", "pin the selection's lane at the top", "pin the lane at the top"),
         ("lane_up", "K", "lane_move(-1)", "move the selection's lane up", "move the lane up, down"),
         ("lane_down", "J", "lane_move(1)", "move the selection's lane down", DITTO),
-        ("lanes_reset", "O", "lanes_reset", "lanes as they were"),
+        ("lanes_reset", "O", "lanes_reset", "reset the lanes"),
     ),
     "Capture and files": (
         ("capture", "c", "capture", "capture again, or something else", "capture again"),
         ("open", "ctrl+o", "app.open", "open another trace"),
-        ("next_trace", "t", "next_trace", "the next open trace"),
+        ("next_trace", "t", "next_trace", "next open trace"),
         ("export", "E", "export", "export the table or the picture", "export table or picture"),
         ("copy", "y", "copy", "copy the event's details"),
         ("copy_table", "Y", "copy_table", "copy the table as Markdown"),

@@ -31,9 +31,9 @@ def table_text(table: Table, order: I64, ending: str) -> str:
     """A table in the format for a file's ending. Raises ExportError."""
     if ending not in writers.TABLE_ENDINGS:
         tables, pictures = (", ".join(endings) for endings in (writers.TABLE_ENDINGS, PICTURE_ENDINGS))
-        raise ExportError(f"a table goes into {tables}, the picture into {pictures}")
+        raise ExportError(f"a table needs {tables}, the picture {pictures}")
     if not len(order):
-        raise ExportError("the table has no row to export")
+        raise ExportError("the table has no rows to export")
     return writers.table_text(table, order, ending)
 
 
@@ -81,7 +81,7 @@ def write_new(path: str, text: str) -> Path:
                 os.unlink(target)
                 raise
     except FileExistsError:
-        raise ExportError(f"{target} is there already: choose another name") from None
+        raise ExportError(f"{target} already exists: choose another name") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise ExportError(f"{target}: {reason or 'cannot be written'}") from None

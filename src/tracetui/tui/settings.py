@@ -3,7 +3,7 @@
 theme = "light"            # dark, light, high-contrast, colour-blind
 ascii = true               # no characters beyond ASCII
 pane = "gaps"              # the pane that is open at the start; "none"
-minimum_gap = "5us"        # shorter gaps are passed over by g
+minimum_gap = "5us"        # g skips shorter gaps
 frames_per_second = 20     # at most; 0 for no limit. By default 20 over SSH, else no limit
 [keys]
 zoom_in = "i"              # by the action's name in `tracetui.tui.bindings`
@@ -80,15 +80,15 @@ def parse(values: Mapping[str, Any]) -> Settings:
     known = {"theme", "ascii", "pane", "minimum_gap", "frames_per_second", "keys"}
     for key in values:
         if key not in known:
-            raise SettingsError(f"no setting {plain(key)!r}: there are {', '.join(sorted(known))}")
+            raise SettingsError(f"no setting {plain(key)!r}; the settings are {', '.join(sorted(known))}")
     theme = _one_of(values, "theme", THEME_NAMES, None)
     pane = _one_of(values, "pane", (*(p.key for p in PANES), "none"), "overview")
     ascii = values.get("ascii", False)
     if not isinstance(ascii, bool):
-        raise SettingsError("ascii is true or false")
+        raise SettingsError("ascii must be true or false")
     frames = values.get("frames_per_second")
     if frames is not None and (isinstance(frames, bool) or not isinstance(frames, int) or frames < 0):
-        raise SettingsError("frames_per_second is a whole number, 0 for no limit")
+        raise SettingsError("frames_per_second must be a whole number, 0 for no limit")
     gap = _gap(values.get("minimum_gap", 0))
     return Settings(theme, ascii, pane or "overview", gap, frames, _keys(values))
 
@@ -96,7 +96,7 @@ def parse(values: Mapping[str, Any]) -> Settings:
 def _one_of(values: Mapping[str, Any], key: str, choices: tuple[str, ...], default: str | None) -> str | None:
     value = values.get(key, default)
     if value is not None and value not in choices:
-        raise SettingsError(f"{key} is one of {', '.join(choices)}, not {plain(repr(value), 60)}")
+        raise SettingsError(f"{key} must be one of {', '.join(choices)}; got {plain(repr(value), 60)}")
     return None if value is None else str(value)
 
 
@@ -112,7 +112,7 @@ def _gap(value: Any) -> int:
 def _keys(values: Mapping[str, Any]) -> dict[str, str]:
     keys = values.get("keys", {})
     if not isinstance(keys, Mapping):
-        raise SettingsError('keys is a table: [keys], then lines such as zoom_in = "i"')
+        raise SettingsError('keys must be a table: [keys], then lines such as zoom_in = "i"')
     ids = {a.id for a in ACTIONS}
     for id, key in keys.items():
         if id not in ids:
@@ -123,6 +123,6 @@ def _keys(values: Mapping[str, Any]) -> dict[str, str]:
     for action in rebound(keys):
         for key in action.keys:
             if key in owners:
-                raise SettingsError(f"keys: {key_text(key)} would be both {owners[key]} and {action.id}")
+                raise SettingsError(f"keys: {key_text(key)} is both {owners[key]} and {action.id}")
             owners[key] = action.id
     return dict(keys)

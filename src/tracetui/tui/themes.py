@@ -93,10 +93,10 @@ NONE: Mapping[str, str] = {
 """Used instead of any theme's colours with NO_COLOR: text on white is sent reversed."""
 
 ABOUT: Mapping[str, str] = {
-    "dark": "a dark terminal",
-    "light": "a light terminal, a projector",
-    "high-contrast": "eyes or screens that need strong contrast",
-    "colour-blind": "eyes that mix up red and green",
+    "dark": "for a dark terminal",
+    "light": "for a light terminal or a projector",
+    "high-contrast": "for eyes or screens that need strong contrast",
+    "colour-blind": "for eyes that confuse red and green",
 }
 """What each theme is made for."""
 

@@ -63,7 +63,7 @@ def warning(trace: Trace) -> str:
         more = f", {len(notices) - 1} more" if len(notices) > 1 else ""
         return f"{first.level}: {first.text}{count}{more}"
     if not len(trace):
-        return "there is no event in this file"
+        return "this file has no events"
     return ""
 
 

@@ -121,7 +121,7 @@ class VerdictLine(Widget):
         width, dim = self.size.width, self._style("dim")
         self._places = []
         if self.verdict is None:
-            return Strip([Segment(" working out what holds this trace back …", dim)]).adjust_cell_length(
+            return Strip([Segment(" finding out what holds this trace back …", dim)]).adjust_cell_length(
                 width, dim
             )
         word = self.verdict.verdict.upper()

@@ -112,8 +112,8 @@ def _unaligned(results: Results, inside: I64) -> str:
     slow = [i for i in names if UNALIGNED in results.kernel_names()[i].notes]
     count = int(np.isin(results.trace.name[inside], slow).sum())
     return (
-        f" {plural(count, 'product')} {verb(count, 'load')} one element at a time (align1 in the name): some "
-        "dimension is no multiple of 8."
+        f" {plural(count, 'matmul')} {verb(count, 'load')} one element at a time (align1 in the name): some "
+        "dimension is not a multiple of 8."
         if count
         else ""
     )
@@ -153,19 +153,19 @@ def unfused_attention(results: Results) -> Iterator[Finding]:
     listed = ", ".join(f"{results.decoded(int(i)).short} ({duration(trace.duration[i])})" for i in parts)
     product = shown(int(units.first[top]))
     work = work_of(trace.name_of(product), trace.args(product)) if product != int(units.first[top]) else None
-    scores = "The first product's result"
+    scores = "The result of the first matmul"
     if work:
         many = f"{work.batch:,} times {work.m} x {work.k} by {work.k} x {work.n}"
-        scores = f"The first product multiplies {many}; its result"
-    both = "" if forward.all() else " (forward and backward counted apart)"
+        scores = f"The first matmul is {many}; its result"
+    both = "" if forward.all() else " (forward and backward count separately)"
     part = time / results.work_time
     yield Finding(
         "unfused_attention",
         graded(results, time),
         f"Attention runs as separate kernels: {share(part)} of {WORK_TIME}",
-        f"{len(units.first):,} times{both} a product, a softmax and another product, with what lies between "
-        f"them; one of them: {listed}. Together they take {duration(time)}. {scores}, the matrix of scores, "
-        "goes to memory and back between one kernel and the next."
+        f"{plural(len(units.first), 'time')}{both}: a matmul, a softmax and another matmul, with what lies "
+        f"between them; for example {listed}. Together they take {duration(time)}. {scores}, the matrix of "
+        "scores, goes to memory and back between one kernel and the next."
         f"{_unaligned(results, units.inside)}",
         _advice(results, [shown(int(i)) for i in units.softmax]),
         first_of(
@@ -181,8 +181,8 @@ def _advice(results: Results, softmax: list[int]) -> str:
     around = first_marked(trace, np.array(softmax, dtype=np.int64), math[trace.name])
     if (around >= 0).any():
         return (
-            "scaled_dot_product_attention ran its math kernels here: under torch.nn.attention."
-            "sdpa_kernel(SDPBackend.FLASH_ATTENTION) it says what about the inputs keeps it from a fused one."
+            "scaled_dot_product_attention ran its math kernels here. Call it under torch.nn.attention."
+            "sdpa_kernel(SDPBackend.FLASH_ATTENTION): it then says what rules out a fused kernel."
         )
     return (
         "torch.nn.functional.scaled_dot_product_attention does it in one kernel and never writes the scores; "

@@ -70,18 +70,18 @@ def small_collectives(results: Results) -> Iterator[Finding]:
         called = int(trace.duration[calls].sum())
         if alone < EXPOSED * talked or max(alone, called) < COST_SHARE * gaps.span:
             continue
-        each = f"{many:,} {'per step' if in_steps else 'of them'}"
+        each = f"{many:,} {'per step' if in_steps else 'in all'}"
         carries = f" for {size(sent)}" if sent is not None else ""
         on_cpu = f" On the CPU the calls take {duration(called)}." if called else ""
         yield Finding(
             "small_collectives",
             graded(results, max(alone, called)),
-            f"Many small collectives, {each}, and hardly any is hidden behind computation",
+            f"Many small collectives, {each}, hardly hidden behind computation",
             f"{len(at):,} collectives such as {results.decoded(int(at[0])).short} of "
-            f"{duration(usual)}{carries} in the median. For {duration(alone)}, "
+            f"{duration(usual)}{carries} (median). For {duration(alone)}, "
             f"{share(alone / max(1, talked))} of their time, no other kernel runs.{on_cpu} Each pays the "
-            "latency of the network and of its launch, however little it sends.",
-            "Send them together: one flat tensor, larger buckets (bucket_cap_mb of DDP), a coalescing "
+            "latency of the network and of its launch, no matter how little it sends.",
+            "Combine them: one flat tensor, larger buckets (bucket_cap_mb in DDP), a coalescing "
             "manager; or send less often.",
             first_of(longest_first(trace, at)),
             {

@@ -51,9 +51,9 @@ def compiling(results: Results) -> Iterator[Finding]:
         f"torch.compile compiles within the recording: {duration(time)}",
         f"That is {share(part)} of the recording, in "
         f"{trace.name_of(int(longest[0])).removesuffix(_COMPILING)} and what it calls. It happens once for "
-        "each graph and each new set of shapes, types and flags, and is no part of what the compiled "
-        "program takes.",
-        "Call the compiled function a few times before recording. If it comes back in later steps, "
+        "each graph and each new set of shapes, types and flags, so it is not part of what the compiled "
+        "program costs.",
+        "Call the compiled function a few times before recording. If it compiles again in later steps, "
         'TORCH_LOGS="recompiles" says why.',
         first_of(longest),
         {"compile_ns": float(time), "share": part},
@@ -74,16 +74,16 @@ def compiled_overhead(results: Results) -> Iterator[Finding]:
     whole = max(1, int(trace.duration[regions].sum()) + guarding)
     each = (guarding + preparing) / len(regions)
     replayed = len(results.slices(Kind.RUNTIME, lambda name: "GraphLaunch" in name))
-    graphs = "" if replayed else ' mode="reduce-overhead" replays what follows as a CUDA graph.'
+    graphs = "" if replayed else ' mode="reduce-overhead" replays the rest as a CUDA graph.'
     yield Finding(
         "compiled_overhead",
         "info",
-        f"A call of a compiled region pays {duration(each)} on average for guards and prologue",
+        f"Each call of a compiled region spends {duration(each)} on average on guards and prologue",
         f"{plural(len(regions), 'call')}: {duration(guarding)} in all to check that the compiled code still "
         f"fits its inputs ({_GUARDS[0]}), {duration(preparing)} to prepare the call. That is "
-        f"{share((guarding + preparing) / whole)} of the time of the compiled calls on the CPU, and does "
+        f"{share((guarding + preparing) / whole)} of the compiled calls' CPU time, and does "
         "not shrink with the work.",
-        f"Compile larger regions, rather than small functions that are called often.{graphs}",
+        f"Compile larger regions instead of small functions that are called often.{graphs}",
         first_of(
             i
             for some, most in ((guards, 3), (prologue, 6), (regions, 3))
@@ -118,8 +118,8 @@ def fused_kernels(results: Results) -> Iterator[Finding]:
         else f"{len(fused)} fused kernels, above all {top.short}",
         f"{lists}. {plural(len(at), 'call')}, {duration(time)}, "
         f"{share(time / max(1, results.work_time))} of {WORK_TIME}. The compiler names a kernel after the "
-        "operators that it stems from; what they hand to one another in it does not go to memory and back.",
-        "Compare with the eager kernels of the same operators. Views in the list move nothing by themselves.",
+        "operators it came from; what they pass to each other inside it does not go to memory and back.",
+        "Compare with the eager kernels of the same operators. Views in the list move no data by themselves.",
         first_of(longest_of_each(trace, at, by_time)),
         {"kernels": float(len(fused)), "calls": float(len(at)), "device_ns": float(time)},
     )
@@ -142,9 +142,9 @@ def cuda_graphs(results: Results) -> Iterator[Finding]:
         "cuda_graphs",
         "info",
         f"{plural(graphs, 'graph launch')} {verb(graphs, 'run')} {many:,} kernels, copies and memsets",
-        f"{name} hands a recorded sequence to the device in one call, up to {launched[most]:,} of "
-        "them. Ops inside a graph do not appear on the CPU: they ran when it was captured.",
-        f"Read the device lanes: the CPU lane does not show what runs. {by_module(trace, inside)}",
+        f"{name} hands a recorded sequence to the GPU in one call, up to {launched[most]:,} of "
+        "them. Ops inside a graph do not appear on the CPU: they ran when the graph was captured.",
+        f"Read the GPU lanes: the CPU lane does not show what runs. {by_module(trace, inside)}",
         first_of([int(at[most]), first]),
         {"launches": float(len(at)), "kernels": float(many)},
     )

@@ -27,12 +27,12 @@ LARGE = 1_000_000
 SLOW_LINK = 0.5
 SLOW_SHARE = 0.02
 _SLOW_ADVICE = (
-    "Bind the process to the device's NUMA node (nvidia-smi topo -m), and look at the link that was "
+    "Bind the process to the GPU's NUMA node (nvidia-smi topo -m), and check the link that was "
     "negotiated (nvidia-smi -q, under PCI)."
 )
 _PIN_ADVICE = (
     "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(). Where it is pinned, bind the "
-    "process to the device's NUMA node, and look at the link that was negotiated (lspci -vv, LnkSta)."
+    "process to the GPU's NUMA node, and check the link that was negotiated (lspci -vv, LnkSta)."
 )
 _MEMORY = re.compile(r"Pinned|Pageable|Managed|Unified")
 _HOST = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|\b(?:M2D|D2M|H2D|D2H)\b")
@@ -68,19 +68,19 @@ def copy_before_product(results: Results) -> Iterator[Finding]:
     yield Finding(
         "copy_before_product",
         "medium" if copied > 0.05 * results.work_time else "low",
-        f"{name} copies on the device before it multiplies",
+        f"{name} copies on the GPU before it multiplies",
         f"{plural(len(copy), 'copy', 'copies')}{moved} {verb(len(copy), 'take')} {duration(copied)} before "
-        f"products that take {duration(multiplied)}: {share(copied / (copied + multiplied))} of the two. "
+        f"matmuls that take {duration(multiplied)}: {share(copied / (copied + multiplied))} of the two. "
         + (
-            "The product writes C = A·B + C, so that what is to be added must lie in the result first. A "
-            "bias of one row would be added by the kernel's epilogue, without a copy."
+            "The matmul computes C = A·B + C, so what it adds has to be in the result first. A one-row bias "
+            "would be added by the kernel's epilogue, without a copy."
             if added
-            else "Both belong to the same op: the copy prepares what the product reads or writes."
+            else "Both belong to the same op: the copy prepares what the matmul reads or writes."
         ),
-        "Where the whole matrix is to be added, compare with mm and add (a separate kernel), or add in "
-        "place (addmm_, or out= of a buffer that already holds it)."
+        "If a whole matrix is added, compare with mm and add (a separate kernel), or add in place "
+        "(addmm_, or out= with a buffer that already holds it)."
         if added
-        else "Look at the layout of the op's inputs: one that the product can read as it lies needs no copy.",
+        else "Check the layout of the op's inputs: one that the matmul can read in place needs no copy.",
         first_of(np.stack([copy[longest], product[longest]], axis=1).ravel()),
         {"copy_ns": float(copied), "product_ns": float(multiplied), "calls": float(len(copy))},
     )
@@ -104,8 +104,8 @@ def pageable_memory(results: Results) -> Iterator[Finding]:
         f"Copies from or to pageable memory take {duration(time)}",
         f"{plural(len(at), 'copy', 'copies')} ({' and '.join(ways)})"
         + (f", {'the longest ' if len(at) > MOST_READ else ''}at {achieved}" if achieved else "")
-        + ". The driver moves pageable memory in pieces through a pinned buffer of its own: slower than the "
-        "bus allows, and the CPU mostly waits for it, non_blocking=True or not.",
+        + ". The driver moves pageable memory in pieces through a pinned buffer of its own. That is slower "
+        "than the bus allows, and the CPU mostly waits for it, even with non_blocking=True.",
         "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(); then copy with "
         "non_blocking=True.",
         first_of(longest),
@@ -140,11 +140,11 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
         "high" if part > 0.5 else "medium" if part > 0.2 else "low",
         f"Copies while nothing computes take {share(part)} {verdict.of()}",
         f"{plural(len(at), 'copy', 'copies')} ({', '.join(ways)}) {verb(len(at), 'run')} for "
-        f"{duration(time)} while no kernel runs on the device, the longest for {duration(spent.max())}. "
-        f"{reached}Copies from and to the host have engines of their own: kernels of another stream can run "
-        "at the same time.",
+        f"{duration(time)} while no kernel runs on the GPU, the longest for {duration(spent.max())}. "
+        f"{reached}The GPU copies from and to the host with separate engines: kernels in another stream can "
+        "run at the same time.",
         "Copy the next batch while this one computes: from pinned memory, with non_blocking=True, on a "
-        "stream of its own. Or copy less: smaller types, or make the data on the device.",
+        "stream of its own. Or copy less: use smaller types, or create the data on the GPU.",
         first_of(longest),
         {"exposed_ns": float(time), "copies": float(len(at)), "share": part},
     )
@@ -175,19 +175,19 @@ def _slow_copies(results: Results, pinned: bool) -> Iterator[Finding]:
         return
     whose = "Copies of pinned memory" if pinned else "Copies from and to the host"
     pinned_are = (
-        "Pinned copies of this size usually come near it."
+        "Pinned copies of this size usually come close to it."
         if pinned
-        else "The trace does not say whether the host's memory is pinned; if it is not, that is the first "
-        "reason to look at: pinned copies of this size usually come near the link's rate."
+        else "The trace does not say whether the host's memory is pinned. Check that first: pinned copies of "
+        "this size usually come close to the link's rate."
     )
     yield Finding(
         "slow_copies",
         graded(results, time),
         f"{whose} reach {share(achieved.link)} of the link to the host",
         f"{plural(len(at), 'copy', 'copies')} {verb(len(at), 'take')} {duration(time)}, "
-        f"{'the longest ' if len(at) > MOST_READ else ''}at {achieved.text}. {pinned_are} Memory of another "
-        "NUMA node, fewer lanes than the board has, a switch that several devices share, and copies in both "
-        "directions at once slow them down.",
+        f"{'the longest ' if len(at) > MOST_READ else ''}at {achieved.text}. {pinned_are} Memory on another "
+        "NUMA node, fewer PCIe lanes than the slot has, a switch shared by several devices, and copies in "
+        "both directions at once slow them down.",
         _SLOW_ADVICE if pinned else _PIN_ADVICE,
         first_of(longest),
         {"copy_ns": float(time), "link_share": achieved.link, "share": time / span if span else 0.0},

@@ -1,4 +1,4 @@
-"""Rules on idle devices: overhead, little use, data loading, communication, waiting for the device."""
+"""Rules on idle devices: overhead, little use, data loading, communication, waiting for the GPU."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def waiting_at_the_end(results: Results) -> Iterator[Finding]:
     yield Finding(
         "waiting_at_the_end",
         "info",
-        f"{trace.name_of(last)} waits {duration(length)} for the device to finish",
-        f"The device is busy for {duration(busy)} of that: it works off what was launched before. The call "
-        "is not slow by itself. Its CPU time is the device's time seen from the other side.",
-        "Do not count it as overhead. It shows how far ahead of the device the CPU was.",
+        f"{trace.name_of(last)} waits {duration(length)} for the GPU to finish",
+        f"The GPU is busy for {duration(busy)} of that: it is working through what was launched before. The "
+        "call itself is not slow: its CPU time is the GPU's time, seen from the other side.",
+        "Do not count it as overhead. It shows how far the CPU was ahead of the GPU.",
         first_of([last, *running[:3].tolist()]),
         {"wait_ns": float(length), "busy_ns": float(busy)},
     )
@@ -82,17 +82,17 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     yield Finding(
         "blocking_calls",
         "medium" if part >= WAIT_MEDIUM else "low" if part >= WAIT_SHARE else "info",
-        f"The CPU waits {duration(total)} for the device inside ops",
+        f"The CPU waits {duration(total)} for the GPU inside ops",
         f"{plural(len(at), 'call')} such as {trace.name_of(int(at[order[0]]))} {verb(len(at), 'stop')} the "
-        "CPU until the device has caught up, under "
+        "CPU until the GPU has caught up, under "
         f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. "
         + (
-            f"Meanwhile nothing is launched: for {duration(cost)}, {share(part)} {verdict.base}, the device "
-            "is idle because of such waits."
+            f"Meanwhile nothing is launched: for {duration(cost)}, {share(part)} {verdict.base}, the GPU "
+            "is idle because of these waits."
             if part >= WAIT_SHARE
-            else "The device has work meanwhile: here the waiting costs little."
+            else "The GPU has work in the meantime, so the waiting costs little here."
         ),
-        "Read values back less often and later: collect losses on the device, copy with non_blocking=True "
+        "Read values back later and less often: keep losses on the GPU, copy with non_blocking=True "
         "to pinned memory, avoid .item(), .tolist() and boolean indexing in the loop.",
         first_of(at[order]),
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost)}
@@ -125,7 +125,7 @@ def data_loading(results: Results) -> Iterator[Finding]:
         return
     order = np.argsort(-trace.duration[at], kind="stable")
     longest = f", the longest {duration(trace.duration[at[order[0]]])}" if len(at) > 1 else ""
-    idle = "" if _launches_within(results, at) else " The loop launches nothing while it waits for its batch."
+    idle = "" if _launches_within(results, at) else " The loop launches nothing while it waits for the batch."
     yield Finding(
         "data_loading",
         "high" if total > 0.3 * whole else "medium",
@@ -181,7 +181,7 @@ def _communication_of_cpu(results: Results) -> Iterator[Finding]:
         "communication",
         "high" if part > 0.3 else "medium",
         f"Communication alone takes {share(part)} {verdict.base}",
-        f"Collectives by name ({', '.join(list(names)[:3])}) are under way for "
+        f"Collectives by name ({', '.join(list(names)[:3])}) run for "
         f"{duration(cpu.communication)}, {duration(alone)} of it while no thread is in an op: {share(part)} "
         f"of the {duration(cpu.span)} {verdict.base}. That includes waiting for the slowest rank.",
         "Compare the ranks: the rank that waits least is the late one. Overlap with computation, or send "
@@ -215,10 +215,10 @@ def _communication_of(
         f"Communication alone takes {share(exposed / judged)} {results.verdict().of(judged)}{where}",
         f"Collectives by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}{where}, "
         f"{duration(exposed)} of it while no other kernel runs: {share(exposed / judged)} of the "
-        f"{duration(judged)} {base}, {share(exposed / busy)} of its busy time. A collective also waits "
-        "in its kernel for the slowest rank: a long one does not have to mean a slow network.",
+        f"{duration(judged)} {base}, {share(exposed / busy)} of its busy time. A collective's "
+        "kernel also waits for the slowest rank, so a long one need not mean a slow network.",
         "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket "
-        "sizes, prefetching of FSDP), or send less.",
+        "sizes, FSDP prefetching), or send less.",
         first_of(at[order]),
         {"exposed_ns": float(exposed), "communication_ns": float(talked), "share": exposed / judged}
         | {"share_of_busy": exposed / busy},

@@ -91,7 +91,7 @@ def hotspot(results: Results) -> Iterator[Finding]:
         "low" if name.kind in ("gemm", "conv", "attention") else "medium",
         f"{name.short} takes {share(part)} of {WORK_TIME}",
         f"{plural(len(at), 'call')} of {duration(mean)} on average, {duration(time[top])} in all. "
-        f"{reached}All other work of the device together takes {duration(results.work_time - time[top])}.",
+        f"{reached}All the GPU's other work together takes {duration(results.work_time - time[top])}.",
         _hotspot_advice(numbers, shapes_recorded(trace)),
         first_of(at),
         numbers,
@@ -101,15 +101,13 @@ def hotspot(results: Results) -> Iterator[Finding]:
 def _hotspot_advice(numbers: dict[str, float], shapes: bool) -> str:
     reached = numbers.get("compute_share")
     if "memory_share" in numbers:
-        return "Memory limits it: larger batches use what it reads more often, a narrower type reads less."
+        return "Memory limits it: larger batches reuse what it reads, a narrower type reads less."
     if reached is None:
-        before = "Compare its rate with the device's peak before you tune it"
-        return f"{before}." if shapes else f"{before}: record_shapes=True tells the work."
+        before = "Compare its rate with the GPU's peak before you tune it"
+        return f"{before}." if shapes else f"{before}: record_shapes=True records how much work it does."
     if reached >= NEAR_PEAK:
-        return "Little is left to gain in the kernel itself: give it less to do, or a narrower type."
-    return (
-        "There is room below the peak: look at the shape of its work (too little, unaligned, or too narrow?)."
-    )
+        return "There is little left to gain in the kernel itself: give it less work, or a narrower type."
+    return "It is well below the peak: check the shape of its work (too small, unaligned, or too narrow?)."
 
 
 def memory_bound(results: Results) -> Iterator[Finding]:
@@ -132,11 +130,11 @@ def memory_bound(results: Results) -> Iterator[Finding]:
     yield Finding(
         "memory_bound",
         "medium",
-        f"{share(time / results.work_time)} of {WORK_TIME} goes to kernels that only pass over memory",
-        f"Elementwise work, copies, norms and reductions, by their names: {listed}. Each reads its inputs "
-        "from the device's memory, writes its result back, and does next to no arithmetic on the way.",
+        f"{share(time / results.work_time)} of {WORK_TIME} goes to kernels that only move memory",
+        f"Elementwise work, copies, norms and reductions (by name): {listed}. Each reads its inputs "
+        "from the GPU's memory, writes its result back, and does almost no arithmetic on the way.",
         "Fuse them: torch.compile for chains of elementwise ops, fused norms and losses. Intermediate "
-        "results then never reach memory.",
+        "results then never go to memory.",
         first_of(longest_of_each(trace, at, names[largest])),
         {"share": time / results.work_time, "device_ns": float(time)},
     )
@@ -168,11 +166,11 @@ def short_calls(results: Results) -> Iterator[Finding]:
         "short_calls",
         "medium",
         f"{short.events:,} of {short.of:,} kernels, copies and memsets take less time than their launch",
-        f"They keep the device busy for {duration(device_time)}; a launch takes the CPU {duration(usual)} "
-        f"in the median. Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} of "
+        f"They keep the GPU busy for {duration(device_time)}; a launch takes the CPU {duration(usual)} "
+        f"(median). Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} of "
         f"{duration(short.device_time[0] / max(1, short.count[0]))} on average.",
         "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every kernel, "
-        "CUDA graphs make the launches cheap; in training, foreach or fused optimizers batch parameters.",
+        "CUDA graphs make launches cheap; in training, foreach or fused optimizers batch the parameters.",
         first_of(at),
         {"short": float(short.events), "of": float(short.of), "launch_ns": float(launch_time)},
     )
@@ -192,11 +190,11 @@ def layout_conversions(results: Results) -> Iterator[Finding]:
     yield Finding(
         "layout_conversions",
         graded(results, time),
-        f"Changes between NCHW and NHWC take {part} of {WORK_TIME}",
+        f"Conversions between NCHW and NHWC take {part} of {WORK_TIME}",
         f"{plural(len(at), 'kernel')} such as {results.decoded(int(longest[0])).short} "
         f"{verb(len(at), 'take')} {duration(time)}. They copy a tensor into the layout that a convolution "
-        "wants, and back: the fast ones mostly take NHWC, PyTorch's tensors are NCHW.",
-        "Keep model and inputs in NHWC: model.to(memory_format=torch.channels_last), the same for the input.",
+        "wants, and back: fast convolutions mostly take NHWC, PyTorch's default is NCHW.",
+        "Keep model and inputs in NHWC: model.to(memory_format=torch.channels_last), and so for the input.",
         first_of(longest),
         {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
     )
@@ -230,12 +228,12 @@ def spread(results: Results) -> Iterator[Finding]:
         "spread",
         "low",
         f"{name.short} takes {duration(low)} in one step and {duration(high)} in another",
-        "It is the same kernel at the same place of the step, so that the work should be the same; "
+        "It is the same kernel at the same place in the step, so the work should be the same; "
         f"{len(wide):,} of {plural(table.shape[1], 'kernel')} per step "
-        f"{'varies' if len(wide) == 1 else 'vary'} by {SPREAD_RATIO:g} times or more. Clocks, "
+        f"{'varies' if len(wide) == 1 else 'vary'} by a factor of {SPREAD_RATIO:g} or more. Clocks, "
         "power limits, kernels that run at the same time (collectives above all), other processes on the "
-        "device, and what lies in the caches can do that.",
-        "Read the trace, not the mean. Look at the clocks (nvidia-smi -q -d CLOCK,POWER), profile more "
+        "GPU, and what is in the caches can all cause this.",
+        "Look at the trace, not the mean. Check the clocks (nvidia-smi -q -d CLOCK,POWER), profile more "
         "steps, and compare medians.",
         first_of(column[order]),
         {"shortest_ns": float(low), "longest_ns": float(high), "kernels": float(len(wide))},
@@ -262,6 +260,7 @@ def fp32_products(results: Results) -> Iterator[Finding]:
     order = np.argsort(-trace.duration[at], kind="stable")
     name = results.decoded(int(at[order[0]]))
     peak, _ = peak_of(trace)
+    products = not np.isin(at, results.work_of_kind("conv")).any()
     text = f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'take')} {duration(time)}, "
     text += f"{share(time / results.work_time)} of {WORK_TIME}, on the plain fp32 units. "
     faster = "tf32" if modern else "fp16"
@@ -275,13 +274,14 @@ def fp32_products(results: Results) -> Iterator[Finding]:
             'torch.set_float32_matmul_precision("high") lets them run as TF32; autocast runs them in bf16.'
         )
     elif trace.info.devices:
-        advice = "Run them under autocast in fp16: this device's tensor cores take no fp32."
+        advice = "Run them in fp16 under autocast: this GPU's tensor cores do not take fp32."
     else:  # a file that names no device
-        advice = "If the device has tensor cores (from Volta on), run them under autocast in fp16."
+        advice = "If the GPU has tensor cores (Volta or newer), run them in fp16 under autocast."
     yield Finding(
         "fp32_products",
         graded(results, time),
-        f"Products in fp32 without tensor cores take {share(time / results.work_time)} of {WORK_TIME}",
+        f"fp32 {'matmuls' if products else 'kernels'} run without tensor cores: "
+        f"{share(time / results.work_time)} of {WORK_TIME}",
         text.strip(),
         advice,
         first_of(at[order]),
@@ -306,16 +306,16 @@ def unaligned_products(results: Results) -> Iterator[Finding]:
     name = results.decoded(longest)
     op = _op_of(results, longest)
     work = work_of(trace.name_of(op), trace.args(op)) if op >= 0 else None
-    shape = f" The longest does {trace.name_of(op)}, {work.shape}." if work else ""
+    shape = f" The longest is {trace.name_of(op)}, {work.shape}." if work else ""
     part = share(time / results.work_time)
     yield Finding(
         "unaligned_products",
         graded(results, time),
-        f"Products of unaligned operands take {part} of {WORK_TIME}",
+        f"Kernels with unaligned operands take {part} of {WORK_TIME}",
         f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'load')} one element at a time "
-        "(align1 in the name), because the rows of an operand do not start at multiples of 16 bytes: some "
-        f"dimension is no multiple of 8.{shape} Kernels for aligned operands load up to eight at a time.",
-        "Pad that dimension to a multiple of 8 (better 64): vocabulary, sequence length, number of classes.",
+        "(align1 in the name), because an operand's rows do not start at multiples of 16 bytes: some "
+        f"dimension is not a multiple of 8.{shape} Kernels for aligned operands load up to eight at a time.",
+        "Pad that dimension to a multiple of 8 (better, 64): vocabulary, sequence length, number of classes.",
         first_of(at[order]),
         {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
     )

@@ -60,7 +60,7 @@ def look_at_the_children(results: Results) -> Iterator[Finding]:
         f"{name} takes {duration(time[first])} in {plural(len(mine), 'call')}, more than any other outermost "
         f"op; {duration(inside)} of it {'is' if len(call) == 1 else 'are'} {below}, "
         f"{plural(levels, 'level')} further down.",
-        "Look there: an op's total counts what it calls, its self time does not.",
+        "Look there: an op's total time includes what it calls, its self time does not.",
         first_of([i for child in longest for i in (int(child), _outermost(results, int(child), mine))]),
         {
             "total_ns": float(time[first]),
@@ -136,11 +136,11 @@ def metadata_only(results: Results) -> Iterator[Finding]:
         "metadata_only",
         "info",
         f"{plural(len(at), 'call')} of view ops {verb(len(at), 'start')} no kernel",
-        f"{most}: they only make a new view of the same memory, with other sizes and strides, and move no "
-        f"data. They cost the CPU {duration(own.sum())}, {share(part)} of the self time of all ops, and the "
-        "device nothing.",
-        "Nothing to gain on the device. Where it waits for the CPU, code compiled by torch.compile and CUDA "
-        "graphs do without them.",
+        f"{most}: they only make a new view of the same memory, with different sizes and strides, and "
+        f"move no data. They cost the CPU {duration(own.sum())}, {share(part)} of the self time of all ops, "
+        "and the GPU nothing.",
+        "Nothing to gain on the GPU. If it waits for the CPU, torch.compile and CUDA graphs avoid these "
+        "calls.",
         first_of(longest_of_each(trace, at, names[order])),
         {"calls": float(len(at)), "self_ns": float(own.sum()), "share": part},
     )
@@ -185,11 +185,11 @@ def planned_launches(results: Results) -> Iterator[Finding]:
     yield Finding(
         "planned_launches",
         "info",
-        f"{plural(len(planned), 'launch is', 'launches are')} planned by asking for the occupancy first",
-        f"Under {ops} the library asks how many blocks of a kernel fit on a multiprocessor before it "
-        f"launches: {plural(len(at), 'query', 'queries')}{such}, {duration(total)} in all. It "
-        "chooses its grid for this device at run time. Elementwise kernels are launched without asking.",
-        "Nothing to change: it explains why such an op takes the CPU longer than an elementwise one.",
+        f"{plural(len(planned), 'launch is', 'launches are')} preceded by an occupancy query",
+        f"In {ops} the library asks how many blocks of a kernel fit on a multiprocessor before it "
+        f"launches it: {plural(len(at), 'query', 'queries')}{such}, {duration(total)} in all. It "
+        "picks the grid for this GPU at run time. Elementwise kernels are launched without asking.",
+        "Nothing to change: it explains why this op takes the CPU longer than an elementwise one.",
         first_of(np.stack([at, after], axis=1).ravel()),
         {"queries": float(len(at)), "launches": float(len(planned)), "query_ns": float(total)},
     )

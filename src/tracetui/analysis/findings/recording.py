@@ -38,9 +38,9 @@ def graph_capture(results: Results) -> Iterator[Finding]:
         "low" if part >= CAPTURE_SHARE else "info",
         f"{plural(len(first), 'CUDA graph is', 'CUDA graphs are')} captured in this recording",
         f"It takes {duration(time)} to capture{instantiated}, {share(part)} of the recording. What is "
-        "launched between the beginning and the end of a capture is written down, not run: those ops have "
-        "no kernel. A program does it once per graph.",
-        "Leave that stretch out when you read the trace, or record after it: only the replays repeat.",
+        "launched between the start and the end of a capture is noted, not run: those ops have no kernel. "
+        "A program does this once per graph.",
+        "Ignore that stretch when you read the trace, or record after it: only the replays repeat.",
         first_of(np.concatenate([first[np.argsort(-length)], last, made])),
         {"captures": float(len(first)), "capture_ns": float(time), "instantiate_ns": float(building)},
     )
@@ -65,12 +65,12 @@ def recording_cost(results: Results) -> Iterator[Finding]:
     yield Finding(
         "recording_cost",
         "low",
-        f"The recording costs CPU time itself: {recorded} were recorded at once",
-        f"{len(stacks):,} Python calls were recorded beside {plural(ops, 'op')}, each with its "
-        f"{' and '.join(also)}. All that is done on the threads that are measured, and the trace does not "
-        "show how long it takes: the CPU is slower here than without, and the device idle for longer.",
-        "Measure times with none of with_stack, record_shapes and profile_memory; switch on one of them to "
-        "answer the question that it answers.",
+        f"The recording itself costs CPU time: {recorded} were recorded together",
+        f"{len(stacks):,} Python calls were recorded along with {plural(ops, 'op')}, each with its "
+        f"{' and '.join(also)}. The measured threads do all of that, and the trace does not show how long it "
+        "takes: without it the CPU would be faster and the GPU idle for less time.",
+        "To measure times, turn with_stack, record_shapes and profile_memory off; turn one on only for the "
+        "question it answers.",
         first_of(stacks[np.argsort(-results.own_time()[stacks], kind="stable")]),
         {"python_calls": float(len(stacks)), "ops": float(ops)},
     )

@@ -65,11 +65,11 @@ def initialisation(results: Results) -> Iterator[Finding]:
     yield Finding(
         "initialisation",
         "high" if part >= HIGH else "medium" if part >= MEDIUM else "info",
-        f"First calls on the device cost {duration(lost)} of idle time, {share(part)} {base}",
-        f"In that time the CPU is in calls that take long once: {told}. They make the context, load code and "
+        f"First calls on the GPU cost {duration(lost)} of idle time, {share(part)} {base}",
+        f"Meanwhile the CPU is in calls that are slow only once: {told}. They create the context, load code, "
         "set up libraries, or are the first that the profiler sees. Verdict and advice leave that time out.",
-        "Do not count it: it does not come again. Warm up before the recording starts, with "
-        "schedule(wait=1, warmup=2, active=3); where the start itself matters, load less or later.",
+        "Do not count it: it happens only once. Warm up before the recording starts, with "
+        "schedule(wait=1, warmup=2, active=3); if the start itself matters, load less or later.",
         first_of(first),
         {"initialisation_ns": float(lost), "calls": float(len(at)), "share": part},
     )
@@ -90,16 +90,16 @@ def cold_start(results: Results) -> Iterator[Finding]:
     others = "others" if len(width) > 2 else "other"
     after = width[1] / max(1.0, float(np.median(width[2:]))) if len(width) > 2 else 0.0
     if after >= STILL_COLD:
-        text += f"The step after it still takes {significant(after, 2)} times as long as those that follow. "
+        text += f"The step after it still takes {significant(after, 2)} times as long as the following ones. "
     missing = "" if number else "Step 0 is recorded: the profiler's schedule has no warm-up. "
     yield Finding(
         "cold_start",
         "low",
         f"Cold start: the first step takes {significant(ratio, 2)} times as long as the {others}",
-        f"{text}{missing}What runs for the first time builds handles, loads kernels, fills caches and asks "
-        "for memory.",
-        f"Leave step {number} out when you read the trace. Let the schedule run warm-up steps before the "
-        "first active one: schedule(wait=1, warmup=2, active=3).",
+        f"{text}{missing}Code that runs for the first time creates handles, loads kernels, fills caches and "
+        "allocates memory.",
+        f"Ignore step {number} when you read the trace. Let the schedule run warm-up steps before the first "
+        "active one: schedule(wait=1, warmup=2, active=3).",
         evidence,
         numbers,
     )
@@ -117,7 +117,7 @@ def wide_first_step(results: Results) -> Iterator[Finding]:
     elif width[1] < STILL_COLD * np.median(width[2:]):
         reason = "The next step is like the others, so the program was most likely warm"
     else:
-        reason = "The next step is longer than the last, too: two are too few to tell whether it was cold"
+        reason = "The next step is also longer than the last: two are too few to tell if the program was cold"
     yield Finding(
         "wide_first_step",
         "info",
@@ -179,13 +179,13 @@ def _first_step(results: Results, width: F64) -> tuple[int, float, str, tuple[in
     whole = float(steps.end[0] - steps.start[0])
     profiler = whole - float(width[0])
     many = len(steps) > 2
-    others = f"{len(steps) - 1:,} other steps take {duration(usual)} in the median"
+    others = f"{len(steps) - 1:,} other steps take {duration(usual)} (median)"
     others = others if many else f"other step takes {duration(usual)}"
     if len(steps) < len(results.step_table()):
         others = others.replace(" take", " that do as much take" if many else " that does as much take", 1)
     text = f"Step {number} takes {duration(whole)} on the CPU, the {others}"
     if profiler:
-        queued = "" if not len(queue_full(results.trace)) else " and waiting for a place in the queue"
+        queued = "" if not len(queue_full(results.trace)) else " and waiting for room in the queue"
         text += f". Of the first, {duration(profiler)} is the profiler's own work{queued}, not counted here"
     text += ". "
     dearer = _dearer(results)
@@ -258,15 +258,15 @@ def before_the_first_op(results: Results) -> Iterator[Finding]:
     others = ""
     if len(at) > 1:
         more = plural(len(at) - 1, "more such stretch", "more such stretches")
-        others = f"With {more} it is {duration(stretch.sum())}. "
+        others = f"With {more} it adds up to {duration(stretch.sum())}. "
     yield Finding(
         "before_the_first_op",
         "low",
-        f"{duration(stretch[0])} pass in {name} before anything in it is recorded",
+        f"{name}: {duration(stretch[0])} pass before anything in it is recorded",
         f"{name} runs for {duration(trace.duration[at[0]])}, of which {duration(stretch[0])} ({part}) pass "
-        f"before {first} begins. {others}In that time the thread is in no op, no launch and no other "
+        f"before {first} begins. {others}In that time the thread is in no op, launch or other "
         "annotation: it runs code that is not recorded, such as Python, or it waits.",
-        "Profile with with_stack=True to see the Python functions, or put record_function around the parts.",
+        "Record with with_stack=True to see the Python functions, or put record_function around the parts.",
         first_of(np.stack([at, inner], axis=1).ravel()),
         {"stretch_ns": float(stretch[0]), "total_ns": float(stretch.sum()), "count": float(len(at))},
     )
@@ -286,11 +286,11 @@ def work_in_flight_at_start(results: Results) -> Iterator[Finding]:
         "work_in_flight_at_start",
         "info",
         f"{share(part)} of the busy time is work that was launched before the recording",
-        f"No launch in the trace belongs to {what} that came first in their streams: what was "
-        f"queued when the recording began, and runs until {instant(int(end.max()))}. It belongs to no op and "
-        "to no step.",
-        "Do not look for what launched it. To record only what the recording itself launches, call "
-        "torch.cuda.synchronize() before it starts; or record more steps, so that this matters less.",
+        f"No launch in the trace belongs to {what} that came first in their streams. All of "
+        f"it was queued when the recording began, and the last runs until {instant(int(end.max()))}. It "
+        "belongs to no op and no step.",
+        "Do not look for what launched it. To record only work launched during the recording, call "
+        "torch.cuda.synchronize() before it starts; or record more steps, so this matters less.",
         first_of(longest_first(trace, at)),
         {"share": part, "events": float(len(at)), "last_end_ns": float(end.max())},
     )
@@ -316,11 +316,11 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
                 "profiler_overhead",
                 "info",
                 f"{name} holds up the first kernel for {duration(in_lead)}",
-                f"The device's first event starts {duration(gaps.lead_in)} after the CPU does; "
-                f"{duration(in_lead)} of that is the profiler's own work ({name}){where[1]}. The program "
-                "without a profiler does not pay it.",
-                "Do not count that stretch, nor the op around it. A schedule with warm-up steps gets it "
-                "over with before the recording starts.",
+                f"The GPU's first event starts {duration(gaps.lead_in)} after the CPU does; "
+                f"{duration(in_lead)} of that is the profiler's own work ({name}){where[1]}. Without "
+                "a profiler the program does not have it.",
+                "Do not count that stretch or the op around it. With warm-up steps in the schedule it is "
+                "over before the recording starts.",
                 first_of([*(int(i) for i in where[2]), first]),
                 {"profiler_ns": float(in_lead), "lead_in_ns": float(gaps.lead_in)},
             )
@@ -331,11 +331,11 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
                 "profiler_overhead",
                 "info",
                 f"The profiler's own work explains {duration(in_gaps.sum())} of idle time",
-                f"{name} holds the device up in {plural(int((in_gaps > 0).sum()), 'gap')}{where[1]}; the "
-                f"longest lasts {duration(gaps.duration[worst])}. The program without a profiler does not "
+                f"{name} holds the GPU up in {plural(int((in_gaps > 0).sum()), 'gap')}{where[1]}; the "
+                f"longest lasts {duration(gaps.duration[worst])}. Without a profiler the program does not "
                 "have them.",
-                "Do not count these gaps. Record fewer steps, or without stacks and memory, to have fewer "
-                "of them.",
+                "Do not count these gaps. To get fewer, record fewer steps, or record without stacks and "
+                "memory.",
                 first_of([*(int(i) for i in where[2]), int(causes.event[worst])]),
                 {"profiler_ns": float(in_gaps.sum()), "gaps": float((in_gaps > 0).sum())},
             )

@@ -29,13 +29,13 @@ LOADING_SHARE = 0.4
 """From this share of the idle time on, the advice is that on data loading."""
 
 _ADVICE = {
-    "dispatch": "Give the device more work per launch: larger batches, torch.compile, CUDA graphs (mode="
-    '"reduce-overhead"); in training also fused optimizers.',
+    "dispatch": "Give the GPU more work per launch: larger batches, torch.compile, CUDA graphs (mode="
+    '"reduce-overhead"); in training, also fused optimizers.',
     "host": "Look at what Python does between the ops: data loading, logging, .item(), printing.",
-    "sync": "Take out what makes the CPU wait in between: .item(), .cpu(), nonzero, printing a tensor.",
+    "sync": "Remove what makes the CPU wait in between: .item(), .cpu(), nonzero, printing a tensor.",
     "allocation": "Let the caching allocator keep its memory: no empty_cache() in the loop, stable shapes.",
     "launch": "Many launches one after another: fuse small kernels, or use CUDA graphs.",
-    "queued": "Look at what the device waits for: another stream, an event, a copy, another process.",
+    "queued": "Look at what the GPU waits for: another stream, an event, a copy, another process.",
     "back to back": "Fuse kernels that follow one another: torch.compile, or fused ops.",
     "unlinked": "The trace lacks the launches: record CPU activity as well.",
 }
@@ -48,7 +48,7 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
         return
     short = short_kernels(results.trace, results.launches())
     # Where it also waits for other ranks, the CPU is not all.
-    text = "A faster device or faster kernels would change little: the CPU sets the pace."
+    text = "A faster GPU or faster kernels would change little: the CPU sets the pace."
     text = "" if verdict.share("communication") >= IDLE_SHARE else text
     # Few of them explain nothing; more of them are a finding of their own.
     if SHORT_SHARE * short.of <= short.events < SHORT_EVENTS and short.events:
@@ -188,7 +188,7 @@ def _idle_text(results: Results, idle: _Idle) -> str:
     loading = ""
     if idle.loading >= 0.1 * idle.idle:
         loading = f" For {duration(idle.loading)} of it the program waited for its DataLoader."
-    return f"Of {time} the device is busy for {duration(idle.busy)}. Of its idle time, {told}.{loading}"
+    return f"Of {time} the GPU is busy for {duration(idle.busy)}. Of its idle time, {told}.{loading}"
 
 
 def _advice(results: Results, idle: _Idle) -> str:
@@ -198,7 +198,7 @@ def _advice(results: Results, idle: _Idle) -> str:
     if main == "host" and not _has_ops(results):
         return "Record CPU activity as well (ProfilerActivity.CPU): the trace does not show what the CPU did."
     if main == "allocation" and not results.named(lambda name: "Free" in name and is_allocation(name)).any():
-        return "Nothing is freed here: these are first requests. Warm up with the largest shapes first."
+        return "Nothing is freed here: these are first requests. Warm up with the largest shapes."
     if main == "launch" and results.named(lambda name: "GraphLaunch" in name).any():
         return "It runs CUDA graphs already: put more work into one graph, or more into one kernel."
     if main == "host":

@@ -19,7 +19,7 @@ Letters = tuple[tuple[str, str], ...]
 
 _SIZES = re.compile(r"(\d{1,4})x(\d{1,4})(?:x(\d{1,4}))?")
 _LAYOUT = re.compile(r"[ntNT]{2,4}")
-_COLUMN = {"n": "as it is", "t": "transposed"}
+_COLUMN = {"n": "as is", "t": "transposed"}
 _MAJOR = {"n": "column-major", "t": "row-major"}
 _NVJET_TYPES = {"t": "bf16", "h": "fp16", "s": "fp32", "d": "fp64"}
 _ACCUMULATES = {"s": "fp32", "h": "fp16", "d": "fp64", "i": "int32"}
@@ -35,19 +35,19 @@ _PLAIN = {
     "cooperative": "two groups of warps share each tile",
     "2cta": "pairs of blocks share an instruction (Blackwell)",
     "tensorop": "on tensor cores",
-    "wmma": "on tensor cores, by the WMMA interface",
+    "wmma": "on tensor cores, through the WMMA interface",
     "simt": "on the plain arithmetic units",
-    "grouped": "many products of different sizes in one kernel",
+    "grouped": "many matmuls of different sizes in one kernel",
     "streamk": "blocks take equal shares of all tiles' work, also parts of a tile",
 }
 _UNDOCUMENTED = "not documented; agrees with the ops"
 _NVJET = {
-    "bz": "not documented; it stands where nothing is added to the product (beta is zero)",
+    "bz": "not documented; appears where nothing is added to the result (beta is zero)",
     "coopa": "not documented (by its name, warps that cooperate)",
     "coopb": "not documented (by its name, warps that cooperate)",
 }  # fmt: skip
 _NCCL = {
-    "RING": "algorithm: data goes round a ring of ranks",
+    "RING": "algorithm: data goes around a ring of ranks",
     "TREE": "algorithm: sums go up a tree of ranks and down again",
     "NVLS": "algorithm: NVLink switches add and multicast",
     "COLLNET": "algorithm: the network's switches add",
@@ -70,7 +70,7 @@ _OFF = ("0", "1")
 _TENSILE_PART = re.compile(r"(GSU|SK|PGR|PLR|WGM|WS|ISA)(n?\d{1,4})")
 _TENSILE_TYPES = {"B": "bf16", "H": "fp16", "S": "fp32", "D": "fp64", "F8": "fp8", "B8": "bf8", "I8": "int8"}
 _TENSILE_INDEX = {
-    "Ailk": "A as it is", "Alik": "A transposed: the summed index l comes first", "Bljk": "B as it is",
+    "Ailk": "A as is", "Alik": "A transposed: the summed index l comes first", "Bljk": "B as is",
     "Bjlk": "B transposed: the summed index l comes second",
 }  # fmt: skip
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-ONE_KERNEL = "On a GPU it is one kernel; memory traffic sets its time, for small tensors the launch."
-VIEW = "It makes a new view of the same memory with other sizes and strides: metadata only."
+ONE_KERNEL = "On a GPU it is one kernel; memory traffic sets its time, or the launch if tensors are small."
+VIEW = "It makes a new view of the same memory with different sizes and strides: metadata only."
 IN_PLACE = (
     "In place: the result overwrites the input, so it takes no new memory; autograd raises an error if "
     "it still needs the old values."
@@ -14,9 +14,9 @@ VIEW_IN_PLACE = "In place: it changes the tensor's own sizes and strides, metada
 CALLS = "It launches nothing itself; the ops it calls do the work."
 PRODUCT = (
     "On a GPU the library (cuBLAS on NVIDIA) picks a kernel by shape, type and layout; arithmetic sets the "
-    "time of a large product, the launch that of a tiny one."
+    "time of a large matmul, the launch that of a tiny one."
 )
-REDUCES = "On a GPU it is one kernel or two; reading memory sets their time."
+REDUCES = "On a GPU it is one or two kernels; reading memory sets their time."
 FUSED = "The whole of it is one op, so its intermediate values are not written to memory."
 NOTHING = "It launches nothing."
 
@@ -47,9 +47,9 @@ gelu The GELU activation.
 gelu_backward The gradient of GELU.
 gt Compares for "greater": one truth value per element.
 index Picks elements with tensors of indices, as x[i] does.
-index_add_ Adds rows at the places that an index gives.
-index_copy_ Writes rows to the places that an index gives, as the update of a KV cache does.
-index_put_ Writes elements to the places that indices give, as x[i] = y does.
+index_add_ Adds rows at the places an index gives.
+index_copy_ Writes rows to the places an index gives, as updating a KV cache does.
+index_put_ Writes elements to the places indices give, as x[i] = y does.
 index_select Picks whole rows by an index, as an embedding does.
 isfinite Tells for each element whether it is finite.
 isinf Tells for each element whether it is infinite.
@@ -59,7 +59,7 @@ le Compares for "less or equal": one truth value per element.
 leaky_relu The leaky ReLU activation.
 lerp_ Moves each element part of the way to another tensor.
 log Takes the logarithm of each element.
-log2 Takes the logarithm to the base of 2 of each element.
+log2 Takes the base-2 logarithm of each element.
 logical_and Combines truth values with "and".
 logical_not Negates truth values.
 logical_or Combines truth values with "or".
@@ -70,7 +70,7 @@ maximum Takes the larger of two elements.
 minimum Takes the smaller of two elements.
 mish The Mish activation.
 mul Multiplies by a tensor or a number, element by element.
-nan_to_num Replaces what is not a finite number.
+nan_to_num Replaces elements that are not finite numbers.
 ne Compares for "not equal": one truth value per element.
 neg Changes the sign of each element.
 pow Raises each element to a power.
@@ -80,8 +80,8 @@ remainder Takes the remainder of a division.
 round Rounds each element.
 rsqrt Takes 1/√x of each element, as RMSNorm and LayerNorm do with the mean square.
 rsub Subtracts from a number.
-scatter_ Writes elements to the places that an index gives.
-scatter_add_ Adds elements at the places that an index gives.
+scatter_ Writes elements to the places an index gives.
+scatter_add_ Adds elements at the places an index gives.
 sigmoid The sigmoid of each element.
 sign Takes the sign of each element.
 silu The SiLU activation, x·sigmoid(x).
@@ -100,56 +100,56 @@ where Picks each element from one of two tensors by a condition.
 """
 _RANDOM = """
 bernoulli_ Fills a tensor with random zeros and ones.
-exponential_ Fills a tensor with random numbers of the exponential distribution.
+exponential_ Fills a tensor with random numbers from the exponential distribution.
 native_dropout Sets random elements to zero, scales the rest, and keeps the mask for the backward pass.
-normal_ Fills a tensor with random numbers of the normal distribution.
+normal_ Fills a tensor with random numbers from the normal distribution.
 random_ Fills a tensor with random integers.
 uniform_ Fills a tensor with random numbers of the uniform distribution.
 """
 _VIEWS = """
-_reshape_alias Gives a tensor other dimensions, for reshape.
-_unsafe_view Gives a fresh result other dimensions, as matmul does at its end.
+_reshape_alias Gives a tensor a new shape, for reshape.
+_unsafe_view Gives a fresh result a new shape, as matmul does at the end.
 alias Makes a second tensor over the same memory.
-as_strided Makes a view with the sizes and strides that it is given; other views are built on it.
-chunk Divides a tensor into equal parts along a dimension.
+as_strided Makes a view with given sizes and strides; other views are built on it.
+chunk Splits a tensor into equal parts along a dimension.
 detach Makes a tensor that autograd does not follow.
 diagonal Takes the diagonal.
-expand Repeats a dimension of size 1 by a stride of 0: nothing is copied.
-expand_as Repeats dimensions of size 1 by a stride of 0, to the size of another tensor.
-lift_fresh Hands on a tensor that was just made from Python data, as torch.tensor does.
+expand Repeats a dimension of size 1 with a stride of 0: nothing is copied.
+expand_as Repeats dimensions of size 1 with a stride of 0, to the size of another tensor.
+lift_fresh Passes on a tensor just made from Python data, as torch.tensor does.
 movedim Moves a dimension to another place.
 narrow Takes a range of a dimension.
 numpy_T Reverses the order of the dimensions (x.T).
 permute Changes the order of the dimensions.
 select Takes one index of a dimension, as x[0] does.
 slice Takes a range of a dimension, as x[1:5] does.
-split Divides a tensor into parts along a dimension.
-split_with_sizes Divides a tensor into parts of given sizes along a dimension.
+split Splits a tensor into parts along a dimension.
+split_with_sizes Splits a tensor into parts of given sizes along a dimension.
 squeeze Removes dimensions of size 1.
 swapaxes Swaps two dimensions.
 t Transposes a matrix by swapping its two strides: no element moves.
 transpose Swaps two dimensions by swapping their strides: no element moves.
-unbind Divides a tensor into its slices along a dimension.
-unflatten Divides a dimension into several.
+unbind Splits a tensor into its slices along a dimension.
+unflatten Splits a dimension into several.
 unflatten_dense_tensors Takes tensors out of one that flatten_dense_tensors made.
 unfold Makes a view of sliding windows.
 unsqueeze Adds a dimension of size 1.
-view Gives a tensor other dimensions; its elements have to lie in order for that.
-view_as Gives a tensor the dimensions of another one.
+view Gives a tensor a new shape; its elements must be in order for that.
+view_as Gives a tensor the shape of another one.
 view_as_complex Reads pairs of numbers as complex ones.
 view_as_real Reads complex numbers as pairs.
 """
 _MAYBE_COPIES = """
-contiguous Makes sure that a tensor's elements lie in order.
+contiguous Makes sure that a tensor's elements are in order.
 flatten Merges dimensions into one.
-reshape Gives a tensor other dimensions.
+reshape Gives a tensor a new shape.
 """
 _CALLS = """
-_safe_softmax A softmax that gives zeros, not NaN, for rows that are masked out completely; attention's math
+_safe_softmax A softmax that gives zeros, not NaN, for rows that are fully masked; attention's math
     backend uses it.
-_scaled_dot_product_attention_math Attention in single ops, the math backend: products, mask and softmax as
-    kernels of their own, and the scores are written to memory.
-_to_copy Makes a copy with another type, device or layout, by empty and copy_.
+_scaled_dot_product_attention_math Attention in single ops, the math backend: matmuls, mask and softmax are
+    separate kernels, and the scores are written to memory.
+_to_copy Makes a copy with a different type, device or layout, by empty and copy_.
 cross_entropy_loss The cross-entropy loss: log_softmax, then nll_loss.
 embedding Looks up rows of a table by index; it calls index_select.
 embedding_backward The gradient of an embedding's table; it calls embedding_dense_backward.
@@ -158,8 +158,8 @@ full_like Makes a tensor like another and sets all of it to one value.
 layer_norm Normalizes rows by mean and variance; it calls native_layer_norm.
 log_softmax The logarithm of a softmax; it calls _log_softmax.
 masked_fill Sets the elements that a mask marks to one value, in a copy: clone, then masked_fill_.
-matmul A matrix product of any dimensions; it chooses mm, bmm or mv, and makes views to fit.
-new_empty Takes memory for a tensor of the same type and device as another.
+matmul A matrix multiplication of any dimensions; it chooses mm, bmm or mv, and makes views to fit.
+new_empty Allocates a tensor of the same type and device as another.
 new_zeros Makes a tensor of zeros of the same type and device as another.
 _batch_norm_impl_index Chooses how a batch norm is computed.
 _convolution Chooses the library that computes a convolution.
@@ -172,7 +172,7 @@ conv1d A convolution of sequences; it calls convolution.
 conv2d A convolution of images; it calls convolution.
 convolution A convolution; it calls _convolution, which chooses a library.
 dropout Sets random elements to zero while training, and scales the rest; in eval mode it returns its input.
-einsum A sum of products in Einstein's notation, by views and bmm.
+einsum A sum of products in Einstein notation, by views and bmm.
 gather_backward The gradient of gather: zeros, and a scatter_add_.
 linalg_norm A norm; it calls linalg_vector_norm or matrix ops.
 flatten_dense_tensors Joins tensors into one of a single dimension, by view and cat.
@@ -187,8 +187,8 @@ rand Makes a tensor of random numbers between 0 and 1, by empty and uniform_.
 randint Makes a tensor of random integers, by empty and random_.
 randn Makes a tensor of normally distributed random numbers, by empty and normal_.
 repeat Copies a tensor several times along its dimensions.
-rms_norm Normalizes rows by their root mean square: one fused op where PyTorch has it, else pow, mean, add,
-    rsqrt and mul, a kernel each.
+rms_norm Normalizes rows by their root mean square: one fused op if PyTorch has it, otherwise pow, mean,
+    add, rsqrt and mul, a kernel each.
 slice_backward The gradient of a slice: zeros of the whole size, with the gradient copied into the slice.
 softmax A softmax; it calls _softmax.
 square Multiplies each element by itself; it calls pow.
@@ -200,17 +200,17 @@ zeros Makes a tensor of zeros, by empty and zero_.
 zeros_like Makes a tensor of zeros like another.
 """
 _PRODUCTS = """
-_int_mm A product of two matrices of int8.
-_scaled_mm A product of two matrices of FP8, with scales.
-baddbmm A batch of matrix products, plus a further input.
-bmm A batch of matrix products: one for each entry of the first dimension.
+_int_mm Multiplies two int8 matrices.
+_scaled_mm Multiplies two FP8 matrices, with scales.
+baddbmm A batch of matrix multiplications, plus a third input.
+bmm A batch of matrix multiplications: one for each entry of the first dimension.
 convolution_backward The gradient of a convolution, of its input and its weight.
 cudnn_batch_norm A batch norm by cuDNN.
 cudnn_batch_norm_backward The gradient of a batch norm by cuDNN.
 cudnn_convolution A convolution by cuDNN, which picks a kernel or several.
 dot The dot product of two vectors.
-mm A product of two matrices: the library picks a kernel for these shapes and launches it.
-mv A product of a matrix and a vector.
+mm Multiplies two matrices: the library picks a kernel for these shapes and launches it.
+mv Multiplies a matrix and a vector.
 """
 _REDUCTIONS = """
 _log_softmax The logarithm of a softmax over rows.
@@ -227,35 +227,34 @@ cumsum Running sums along a dimension.
 linalg_vector_norm The norm of a vector, as gradient clipping needs it.
 max Takes the largest element.
 max_pool2d_with_indices Takes the maximum over areas of an image, and notes where it was.
-mean Takes the mean, of all or along dimensions.
+mean Takes the mean, of all elements or along dimensions.
 min Takes the smallest element.
 native_layer_norm Normalizes rows by mean and variance.
 native_layer_norm_backward The gradient of a layer norm.
 norm The norm of a tensor.
 prod Multiplies elements along a dimension.
 std The standard deviation along dimensions.
-sum Adds elements, of all or along dimensions.
+sum Adds elements, all or along dimensions.
 var The variance along dimensions.
 var_mean Variance and mean in one go.
 """
 _MEMORY = """
-empty Takes memory for a tensor, on a GPU from PyTorch's caching allocator, and does not fill it.
-empty_like Takes memory for a tensor like another, on a GPU from PyTorch's caching allocator, and does not
-    fill it.
-empty_strided Takes memory for a tensor with given strides, on a GPU from PyTorch's caching allocator, and
-    does not fill it.
+empty Allocates a tensor, on a GPU from PyTorch's caching allocator, and does not fill it.
+empty_like Allocates a tensor like another, on a GPU from PyTorch's caching allocator, and does not fill it.
+empty_strided Allocates a tensor with given strides, on a GPU from PyTorch's caching allocator, and does
+    not fill it.
 conj Marks a tensor as conjugated.
 detach_ Cuts a tensor off from autograd, in place.
-is_pinned Asks whether memory of the host is pinned.
-record_stream Tells the caching allocator that another stream uses this memory, so that it is not given out
-    too early.
-resize_ Changes a tensor's size in place; it takes more memory only if the tensor has too little.
+is_pinned Asks whether host memory is pinned.
+record_stream Tells the caching allocator that another stream uses this memory, so it is not reused too
+    early.
+resize_ Changes a tensor's size in place; it allocates only if the tensor has too little memory.
 resize_as_ Gives a tensor the size of another one, in place.
-resolve_conj Works off a pending conjugation, if there is one.
-resolve_neg Works off a pending change of sign, if there is one.
+resolve_conj Applies a pending conjugation, if there is one.
+resolve_neg Applies a pending change of sign, if there is one.
 result_type Works out the type that a result will have.
-set_ Lets a tensor use other memory.
-stride Tells a stride.
+set_ Makes a tensor use different memory.
+stride Reads a stride.
 """
 _ATTENTION = """
 _cudnn_attention_forward Attention by cuDNN: one kernel for scores, mask, softmax and weighted sum.
@@ -265,45 +264,44 @@ _efficient_attention_forward Memory-efficient attention (from xFormers, on CUTLA
 _efficient_attention_backward The gradient of memory-efficient attention.
 _flash_attention_forward Flash attention: one kernel for scores, mask, softmax and weighted sum.
 _flash_attention_backward The gradient of flash attention.
-_scaled_dot_product_cudnn_attention Attention with the backend cuDNN.
-_scaled_dot_product_cudnn_attention_backward The gradient of attention with the backend cuDNN.
+_scaled_dot_product_cudnn_attention Attention with the cuDNN backend.
+_scaled_dot_product_cudnn_attention_backward The gradient of attention with the cuDNN backend.
 _scaled_dot_product_efficient_attention Attention with the memory-efficient backend.
 _scaled_dot_product_efficient_attention_backward The gradient of attention with the memory-efficient backend.
-_scaled_dot_product_flash_attention Attention with the backend flash.
-_scaled_dot_product_flash_attention_backward The gradient of attention with the backend flash.
-_scaled_dot_product_flash_attention_for_cpu Attention on the CPU, fused in the manner of flash attention.
+_scaled_dot_product_flash_attention Attention with the flash backend.
+_scaled_dot_product_flash_attention_backward The gradient of attention with the flash backend.
+_scaled_dot_product_flash_attention_for_cpu Attention on the CPU, fused the way flash attention is.
 """
 _SCORES = "It never writes the matrix of scores to memory, so long sequences cost less traffic."
 
 _OWN = {
-    "item": "Hands the value of a tensor with one element to Python. If the tensor is on the GPU, the CPU "
-    "copies the value and waits until the device has computed it.",
-    "_local_scalar_dense": "Reads the one value of a tensor, for item. From a GPU it copies the value and "
+    "item": "Returns the value of a one-element tensor to Python. If the tensor is on the GPU, the CPU "
+    "copies the value and waits until the GPU has computed it.",
+    "_local_scalar_dense": "Reads a tensor's single value, for item. From a GPU it copies the value and "
     "waits for it.",
     "nonzero": "Finds the indices of the elements that are not zero. Its result's size depends on the data: "
-    "the CPU waits for the device.",
+    "the CPU waits for the GPU.",
     "linear": "y = x·Wᵀ + b. It calls addmm (with a bias) or matmul, after a transposed view of the weight.",
-    "addmm": "A product of two matrices, plus a third input, such as a linear layer's bias. The bias may be "
+    "addmm": "Multiplies two matrices and adds a third input, such as a linear layer's bias. The bias may be "
     "added in the kernel's epilogue; otherwise it is first copied into the result.",
     "copy_": "Copies into an existing tensor: between devices, types or layouts. On one GPU it is a plain "
-    "memcpy where type and layout agree, else a kernel; memory traffic sets its time.",
-    "clone": "Copies a tensor into new memory, by empty_like and copy_. Its time on a GPU is that of reading "
-    "and writing all of it.",
+    "memcpy if type and layout agree, otherwise a kernel; memory traffic sets its time.",
+    "clone": "Copies a tensor into new memory, by empty_like and copy_. On a GPU, reading and writing all "
+    "of it sets its time.",
     "arange": "Makes a tensor of evenly spaced numbers. On a GPU it is one small kernel.",
     "scalar_tensor": "Makes a tensor of one number, by empty and fill_. On a GPU its kernel is tiny: the "
     "launch costs more.",
-    "nll_loss_forward": "Picks the log-probability of each target and averages them, with the sign changed. "
+    "nll_loss_forward": "Picks the log-probability of each target and averages them, with the sign flipped. "
     "On a GPU it is one small kernel.",
     "nll_loss_backward": "The gradient of nll_loss: zeros, and one element of each row set. On a GPU these "
     "are two small kernels.",
-    "pin_memory": "Copies a tensor into pinned memory of the host. Copies from there to a GPU are faster and "
-    "need no wait.",
-    "_pin_memory": "Takes pinned memory of the host and copies a tensor into it. It is work of the CPU "
-    "alone.",
-    "repeat_interleave": "Repeats each element, or each row. By a number it is expand and clone; by a tensor "
-    "of counts without output_size the CPU waits for the device, to know how large the result is.",
+    "pin_memory": "Copies a tensor into pinned host memory. Copies from there to a GPU are faster, and the "
+    "CPU need not wait for them.",
+    "_pin_memory": "Allocates pinned host memory and copies a tensor into it. Only the CPU works on this.",
+    "repeat_interleave": "Repeats each element, or each row. With a number it is expand and clone; with a "
+    "tensor of counts and no output_size the CPU waits for the GPU to know how large the result is.",
     "embedding_dense_backward": "Adds the gradients to the rows of an embedding's table. Few indices take "
-    "one kernel; many are sorted first, so that equal ones are summed together, by several kernels.",
+    "one kernel; many are sorted first, so that equal ones are summed together, in several kernels.",
     "_fused_rms_norm": f"Normalizes rows by their root mean square. {FUSED}",
     "_fused_rms_norm_backward": "The gradient of an RMSNorm, of its input and of its weight. On a GPU these "
     "are two or more kernels; memory traffic sets their time.",
@@ -314,7 +312,7 @@ _OWN = {
     "multinomial": "Draws indices with given probabilities, as sampling a token does. On a GPU it takes "
     "several small kernels.",
     "is_nonzero": "Turns a tensor with one element into a truth value, as `if x:` does. The CPU waits for "
-    "the device.",
+    "the GPU.",
 }  # fmt: skip
 
 
@@ -353,7 +351,7 @@ _OTHERS = {
     "CompiledFunctionBackward": "The backward of a graph that torch.compile compiled, as one node. All of "
     "its kernels are launched in it.",
     "record_param_comms": "torch.distributed's record of a collective: its arguments hold the sizes, the "
-    "type and the group. The launch may lie inside it; the communication itself runs on the device.",
+    "type and the group. The launch may lie inside it; the communication itself runs on the GPU.",
     "torch.distributed.ddp.reducer::copy_bucket_to_grad": "DDP copies the reduced gradients from its bucket "
     "into the gradient of a parameter. It is one small copy for each parameter.",
     "torch::distributed::reducer::mul_out": "DDP puts a gradient into its bucket, divided by the number of "
@@ -403,8 +401,8 @@ _FAMILIES = _families(
     ),
     (
         r"autograd::engine::evaluate_function: ([\w:]{1,100})",
-        "The autograd engine runs one node of the backward pass, {0}. Gradients that meet are added up here, "
-        "too.",
+        "The autograd engine runs one node of the backward pass, {0}. Gradients that meet are also added up "
+        "here.",
     ),
     (
         r"triton_(?:poi|red|per|tem|for|spl)_",
@@ -413,7 +411,7 @@ _FAMILIES = _families(
     ),
     (
         r"triton_",
-        "Launches a Triton kernel. It was written by hand, or by a compiler that names it so.",
+        "Launches a Triton kernel. It was written by hand, or by a compiler that uses such names.",
     ),
     (
         r"torch::autograd::CppNode<",
@@ -432,24 +430,24 @@ _FAMILIES = _families(
     ),
     (
         r"\w{1,80}Function\Z",
-        "The forward of a torch.autograd.Function: Python code with a backward of its own. Outside "
+        "The forward of a torch.autograd.Function: Python code with its own backward. Outside "
         "torch.compile there are no guards to pay for.",
     ),
 )
 
 _BACKWARD = re.compile(r"(\w{1,100}?)Backward\d{0,3}")
 _BACKWARDS = {
-    "AddBackward": "It hands the gradient on to both inputs, and sums it where one was broadcast.",
-    "SubBackward": "It hands the gradient on, to one input with its sign changed.",
-    "MmBackward": "Up to two products: one for the gradient of each input.",
-    "BmmBackward": "Up to two batches of products: one for the gradient of each input.",
-    "AddmmBackward": "Up to two products, one for the gradient of each matrix, and a sum for the bias.",
+    "AddBackward": "It passes the gradient on to both inputs, and sums it if one was broadcast.",
+    "SubBackward": "It passes the gradient on to both inputs, to one with its sign flipped.",
+    "MmBackward": "Up to two matmuls: one for the gradient of each input.",
+    "BmmBackward": "Up to two batches of matmuls: one for the gradient of each input.",
+    "AddmmBackward": "Up to two matmuls, one for the gradient of each matrix, and a sum for the bias.",
     "ToCopyBackward": "It converts the gradient back to the input's type or device.",
-    "CloneBackward": "It hands the gradient on.",
+    "CloneBackward": "It passes the gradient on.",
     "ExpandBackward": "It sums the gradient over the dimensions that were repeated.",
     "MeanBackward": "It divides the gradient by the number of elements and repeats it for each.",
     "SumBackward": "It repeats the gradient for each element: a view.",
-    "CatBackward": "It divides the gradient into the parts that were joined: views.",
+    "CatBackward": "It splits the gradient into the parts that were joined: views.",
     "SliceBackward": "It makes zeros of the whole size and copies the gradient into the slice.",
     "SelectBackward": "It makes zeros of the whole size and copies the gradient into one index.",
     "SplitBackward": "It joins the parts' gradients, by a copy.",
@@ -458,11 +456,11 @@ _BACKWARDS = {
 }
 _BACKWARDS |= dict.fromkeys(
     (f"{name}Backward" for name in "T Transpose Permute Unsqueeze Squeeze Alias Detach".split()),  # noqa: SIM905
-    "It gives the gradient the dimensions of the input: a view, metadata only.",
+    "It gives the gradient the shape of the input: a view, metadata only.",
 )
 _BACKWARDS |= dict.fromkeys(
     ("ViewBackward", "UnsafeViewBackward", "ReshapeAliasBackward"),
-    "It gives the gradient the dimensions of the input: a view, or a copy if its strides do not allow one.",
+    "It gives the gradient the shape of the input: a view, or a copy if its strides do not allow one.",
 )
 
 
@@ -499,17 +497,17 @@ def unknown(name: str) -> str:
     space, colons, _ = name.partition("::")
     if name.startswith("aten::"):
         return (
-            "One of PyTorch's operators; it has the name of the Python function. Its time is the CPU's: what "
-            "it launches runs on the device later."
+            "One of PyTorch's operators; it has the name of the Python function. Its time is CPU time: what "
+            "it launches runs on the GPU later."
         )
     if colons and space.isidentifier():
         return (
-            f"An operator of {space}, a library that registers its own with PyTorch. Its time is the CPU's: "
-            "what it launches runs on the device later."
+            f"An operator of {space}, a library that registers ops with PyTorch. Its time is CPU time: "
+            "what it launches runs on the GPU later."
         )
     return (
-        "An operation that is not in a library of operators, such as the forward of a "
-        "torch.autograd.Function. Its time is the CPU's: what it launches runs on the device later."
+        "An operation from outside the operator libraries, such as the forward of a "
+        "torch.autograd.Function. Its time is CPU time: what it launches runs on the GPU later."
     )
 
 
@@ -539,7 +537,7 @@ def _first(text: str) -> str:
 
 def _backward(forward: str) -> str:
     own = _BACKWARDS.get(f"{forward}Backward")
-    own = own or "It computes the gradients of that op's inputs, by the ops that it calls."
+    own = own or "It computes the gradients of that op's inputs with the ops that it calls."
     if forward.endswith("Function"):
         return f"The backward of {forward}, a torch.autograd.Function. {own}"
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", forward).lower()

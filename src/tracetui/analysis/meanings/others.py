@@ -1,4 +1,4 @@
-"""Annotations, Python functions, the profiler's own events, and waits on the device."""
+"""Annotations, Python functions, the profiler's own events, and waits on the GPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _RANGES = (
     (
         r"ProfilerStep#",
         "One step of the profiler's schedule: from one prof.step() to the next. What the step launched may "
-        "run on the device after it.",
+        "run on the GPU after it.",
     ),
     (
         r"Optimizer\.step#",
@@ -16,71 +16,65 @@ _RANGES = (
     ),
     (
         r"Optimizer\.zero_grad#",
-        "The gradients are cleared. With set_to_none, the default, they are dropped, which launches nothing.",
+        "Clears the gradients. With set_to_none, the default, it drops them, which launches nothing.",
     ),
     (
         r"enumerate\(DataLoader\)#",
-        "The loop takes its next batch from the data loader. Without workers the batch is made here; with "
-        "workers it is the wait for one.",
+        "The loop takes its next batch from the data loader. Without workers the batch is made here; "
+        "with workers this is the wait for one.",
     ),
     (
         r"(?:nccl|gloo|mpi|ucc|xccl|hccl):",
-        "A collective, from its call on. It is asynchronous: the communication itself is a kernel on the "
-        "device with NCCL, and work of other threads with Gloo.",
+        "A collective, as the CPU sees it. It is asynchronous: with NCCL the communication itself is a "
+        "kernel on the GPU, with Gloo it is the work of other threads.",
     ),
     (
         r"DistributedDataParallel\.forward",
-        "The forward of DistributedDataParallel, which is that of the module inside it. It may send buffers "
-        "to the other ranks first.",
+        "The forward of DistributedDataParallel: that of the module inside it. It may first send buffers to "
+        "the other ranks.",
     ),
-    (r"nn\.Module: ", "The call of a module: its forward, with its hooks. It was recorded with with_stack."),
+    (r"nn\.Module: ", "A call of a module: its forward and its hooks. Recorded with with_stack."),
     (
         r"<built-in ",
-        "A function written in C, called from Python. It was recorded with with_stack, which slows Python "
-        "down.",
+        "A function written in C, called from Python. Recorded with with_stack, which slows Python down.",
     ),
 )
 RANGES = tuple((re.compile(pattern), text) for pattern, text in _RANGES)
 
-ANNOTATION = (
-    "An annotation that the program set with record_function. Its length is that of the CPU's work in it."
-)
-SHADOWED = "What that launched is in its shadow, the annotation of the same name on the device's lanes."
-PYTHON = (
-    "A Python function: its file, line and name. It was recorded with with_stack, which slows Python down."
-)
+ANNOTATION = "An annotation that the program set with record_function. Its length is the CPU's work in it."
+SHADOWED = "What it launched is in its shadow, the annotation of the same name on the GPU's lanes."
+PYTHON = "A Python function: its file, line and name. Recorded with with_stack, which slows Python down."
 SHADOW = (
-    "An annotation's shadow on the device: from the first to the last kernel that was launched inside it. "
-    "Pauses between them are part of it, so that it is no busy time."
+    "An annotation's shadow on the GPU: from the first to the last kernel that was launched inside it. "
+    "It includes the pauses between them, so it is not busy time."
 )
-SPAN = "The whole recording, from start to stop. The profiler writes it; it is no work of the program."
+SPAN = "The whole recording, from start to stop. The profiler writes it; the program did not do it."
 
-_PROFILERS = "A program without a profiler does not spend this time."
+_PROFILERS = "Without a profiler the program does not spend this time."
 OVERHEAD = {
-    "Activity Buffer Request": "The profiler asks for memory to record device events into, and the program "
-    f"waits meanwhile. {_PROFILERS}",
-    "Buffer Flush": f"The profiler collects what the device has recorded. {_PROFILERS}",
+    "Activity Buffer Request": "The profiler asks for memory to record GPU events in, while the program "
+    f"waits. {_PROFILERS}",
+    "Buffer Flush": f"The profiler collects what the GPU has recorded. {_PROFILERS}",
     "Instrumentation": f"The profiler prepares code to be recorded. {_PROFILERS}",
     "Resource": f"The profiler takes note of a stream or a context. {_PROFILERS}",
-    "Lazy Function Loading": "CUDA loads a kernel that is used for the first time. It does so without the "
+    "Lazy Function Loading": "CUDA loads a kernel that is used for the first time. That happens without the "
     "profiler, too.",
-    "Runtime Triggered Module Loading": "CUDA loads a module whose code is used for the first time. It "
-    "does so without the profiler, too.",
-    "Driver Compiler": "The driver compiles code for this device. It does so without the profiler, too.",
+    "Runtime Triggered Module Loading": "CUDA loads a module whose code is used for the first time. That "
+    "happens without the profiler, too.",
+    "Driver Compiler": "The driver compiles code for this GPU. That happens without the profiler, too.",
     "Command Buffer "
-    "Full": "The launch waits for a place in the device's queue. It does so without the profiler, too.",
+    "Full": "The launch waits for room in the GPU's queue. That happens without the profiler, too.",
 }
 """The beginnings of the names of `overhead` events."""
 
 _WAITS = (
     (
         r"Stream Wait Event",
-        "A stream waits for a mark in another stream. The CPU does not; work that comes later in this stream "
-        "does.",
+        "A stream waits for a mark in another stream. The CPU does not wait; later work in this stream does.",
     ),
     (
         r"(Event|Stream|Context|Device) Sync",
-        "The CPU waits for the device. The device itself does nothing for it.",
+        "The CPU waits for the GPU. The GPU itself has nothing to do for it.",
     ),
     (r"Event Record", "A mark in a stream. Others can wait for it."),
 )

@@ -1,4 +1,4 @@
-"""The words of this program and of profiling, in two sentences each, for who knows PyTorch.
+"""The words of this program and of profiling, in two sentences each, for readers who know PyTorch.
 
 `TEXT` has a block for each: its name, the two sentences, where it shows, other terms to see, and the ways in
 which a text may write it: those in lower case ignore case, any may have an s at the end, * stands for more.
@@ -122,7 +122,7 @@ grid
 
 occupancy
   How many warps an SM holds, as a share of the most it can; registers, shared memory and the grid limit it.
-  Low is not slow, as fast matrix products show, and the 0 that Kineto writes for kernels with much shared
+  Low is not slow, as fast matmuls show, and the 0 that Kineto writes for kernels with much shared
   memory is not a measurement.
   where: the details of a kernel
   see: warp, registers, shared memory
@@ -159,13 +159,13 @@ HBM
 tensor core
   A unit in each SM that multiplies small matrices in bf16, fp16, TF32, FP8 and similar types. It is many
   times faster than the ordinary units, which fp32 uses unless TF32 is allowed.
-  where: the details of a matrix product
+  where: the details of a matmul kernel
   see: GEMM, peak
   also: tensor core
 
 peak
-  The most a device can do by its data sheet: FLOP/s for a type of number, B/s for memory. Large matrix
-  products often reach 60 to 80 %; no program reaches 100 %.
+  The most a device can do, by its data sheet: FLOP/s for a number type, B/s for memory. Large
+  matmuls often reach 60 to 80%; no program reaches 100%.
   where: shares of the peak in explain and in efficiency
   see: roofline, FLOP
   also: peak
@@ -234,19 +234,19 @@ spread
   see: cold start
   also: median, spread
 
-# matrix products
+# matmuls
 
 GEMM
-  A matrix product, C = α·A·B + β·C. In M x K x N, M is the rows of A, K is what is summed over, N is the
-  columns of B.
+  A matrix multiplication (matmul), C = α·A·B + β·C. In M x K x N, M is the rows of A, K is what is summed
+  over, N is the columns of B.
   where: kernels of linear layers
   see: tile, tensor core, FLOP
-  also: GEMM, gemm, matrix product, M x K x N
+  also: GEMM, gemm, matmul, matrix product, matrix multiplication, M x K x N
 
 tile
   The part of the result that one block computes at a time: 64x8 is 64 x 8 elements. Few or badly fitting
   tiles leave SMs idle.
-  where: names of matrix products
+  where: names of matmul kernels
   see: stages, cluster, SM
   also: tile
 
@@ -260,54 +260,54 @@ tile
 stages
   How many pieces of A and B a kernel keeps in flight: it loads the next while it multiplies. More stages
   hide memory latency and cost shared memory.
-  where: names of matrix products
+  where: names of matmul kernels
   see: tile, shared memory
   also: stage
 
 cluster
   On Hopper and later: a few blocks that are guaranteed to run at the same time on nearby SMs and can read
   each other's shared memory. In a name, 1x2 is a cluster of two blocks.
-  where: names of matrix products
+  where: names of matmul kernels
   see: block, shared memory
   also: cluster
 
 cooperative
-  In a product's name: two groups of warps share one tile (CUTLASS says so; nvjet's coopA and coopB are not
-  documented). In a launch: the kernel's blocks may wait for each other.
-  where: names of matrix products; cudaLaunchCooperativeKernel
+  In a matmul kernel's name: two groups of warps share one tile (CUTLASS says so; nvjet's coopA and coopB are
+  not documented). In a launch: the kernel's blocks may wait for each other.
+  where: names of matmul kernels; cudaLaunchCooperativeKernel
   see: warp, tile
   also: cooperative, coopA, coopB
 
 epilogue
   What a GEMM kernel does to the result before writing it: add a bias, apply an activation, convert the
   type. It saves a separate kernel, which would read and write the whole result again.
-  where: +bias in the name of a product
+  where: +bias in the name of a matmul kernel
   see: fusion, GEMM, HBM
   also: epilogue
 
 split K
   The sum over K is divided among blocks and the parts are added at the end, often by another kernel. It
   fills the device when the result has few tiles and K is long.
-  where: names of matrix products
+  where: names of matmul kernels
   see: tile, GEMM
   also: split K, split-K, splitk
 
 tnt
-  A product's layout: n means the matrix is read as is, t transposed; first A, then B, as BLAS sees them
+  A matmul's layout: n means the matrix is read as is, t transposed; first A, then B, as BLAS sees them
   (column-major). What nvjet's third letter means is not documented.
-  where: names of matrix products
+  where: names of matmul kernels
   see: view and stride, GEMM
   also: TNT, NNT, NTN, TNN, NNN, NTT, TTN, TTT, tnt, nnt, ntn, tnn, nnn, ntt, ttn, ttt, layout
 
 bz
-  Appears in nvjet names where nothing is added to the product (beta is zero); badd appears where C is
+  Appears in nvjet names where nothing is added to the result (beta is zero); badd appears where C is
   added. NVIDIA does not document it, but the ops agree.
   where: names that begin with nvjet
   see: GEMM, epilogue
   also: bz, badd
 
 cuBLAS
-  NVIDIA's library of matrix products; it picks one of many kernels by shape, type and layout. nvjet is its
+  NVIDIA's matmul library; it picks one of many kernels by shape, type and layout. nvjet is its
   kernel family for Hopper and later.
   where: family in explain
   see: GEMM, tile
@@ -432,7 +432,7 @@ graph break
 
 Inductor
   The code generator of torch.compile: Triton kernels for elementwise ops and reductions, library calls for
-  products. TORCH_LOGS=output_code prints the code.
+  matmuls. TORCH_LOGS=output_code prints the code.
   where: ## Call CompiledFxGraph
   see: Triton, fusion
   also: Inductor, CompiledFxGraph
@@ -519,7 +519,7 @@ External id
   also: External id, Ev Idx, Record function id
 
 Activity Buffer Request
-  The profiler asks for memory to record device events into, and the launch that needs it waits. Without a
+  The profiler asks for memory to record GPU events in, and the launch that needs it waits. Without a
   profiler this time is not spent.
   where: overhead on a CPU lane
   see: profiler, warm-up
@@ -546,7 +546,7 @@ gap
   named after the largest part.
   where: the gaps; empty stretches of the GPU's lanes
   see: busy share, overhead-bound
-  also: gap, idle, idle time, stood idle
+  also: gap, idle, idle time, was idle
 
 busy share
   The time in which a device runs anything, as a share of a stated time, such as the step or the recording.
@@ -563,25 +563,25 @@ launch to start
   also: launch to start, launch → start, delay, after its launch
 
 queue depth
-  How many launched kernels, copies and memsets are waiting. 0 means the GPU waits for the CPU; many means
+  How many launched kernels, copies and memsets are waiting. 0 means the GPU waits for the CPU; many mean
   the GPU sets the pace.
   where: the chart queue
   see: launch to start, stream
   also: queue depth, was queued behind, it was queued behind, nothing was queued, nothing is queued
 
 lead-in
-  The time before the first device event: the CPU has started, the GPU has nothing yet. The verdict leaves
+  The time before the first GPU event: the CPU has started, the GPU has nothing yet. The verdict leaves
   it out, unless every step has it.
   where: the reports, and the verdict's reason
   see: Activity Buffer Request, cold start
   also: lead-in
 
 initialisation
-  The CPU was in something that first use of the device makes slow: creating the context, loading code,
+  The CPU was in something that first use of the GPU makes slow: creating the context, loading code,
   creating library handles. It happens once; the verdict leaves it out.
   where: a cause of gaps
   see: cold start, Lazy Function Loading
-  also: initialisation, initialization, first use of the device
+  also: initialisation, initialization, first use of the GPU, the first use of the GPU
 
 profiler
   The profiler itself was at work, for instance asking for a buffer. Without a profiler this time is not
@@ -643,7 +643,7 @@ unlinked
   The trace has no launch for the work that ended the gap. So why the device was idle is not known.
   where: a cause of gaps
   see: correlation and flow
-  also: unlinked, does not tell what launched
+  also: unlinked, does not say what launched
 
 # verdicts
 
@@ -655,7 +655,7 @@ overhead-bound
   also: overhead-bound
 
 compute-bound
-  The GPU computes for at least 80 % of the step: its kernels set the pace. Fewer FLOPs, fewer bytes or
+  The GPU computes for at least 80% of the step: its kernels set the pace. Fewer FLOPs, fewer bytes or
   faster kernels help; a faster CPU does not.
   where: the verdict
   see: roofline, HBM
@@ -676,21 +676,21 @@ copy-bound
   also: copy-bound
 
 mixed
-  No part takes half of the step, and compute takes less than 80 %. The two largest parts are named: start
+  No part takes half of the step, and compute takes less than 80%. The two largest parts are named: start
   with the first.
   where: the verdict
   see: overhead-bound, compute-bound
   also: mixed
 
 CPU-only
-  The trace has no device events, so only the CPU's time can be judged: ops, communication, waiting.
+  The trace has no GPU events, so only the CPU's time can be judged: ops, communication, waiting.
   Recording a GPU needs ProfilerActivity.CUDA.
   where: the verdict
   see: operator, self and total
   also: CPU-only
 
 not known
-  There is nothing to judge by: no device events, or none in this part. The tool says so rather than guess.
+  There is nothing to judge by: no GPU events, or none in this part. The tool says so instead of guessing.
   where: the verdict
   see: CPU-only
   also: not known

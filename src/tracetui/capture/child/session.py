@@ -139,7 +139,7 @@ def explain(error: BaseException, job: Job) -> tuple[str, str]:
         return "out_of_memory", f"{job['target']}: {line.partition(' Including non-PyTorch')[0]}"
     if isinstance(error, UnicodeDecodeError) and _raised_in_profiler(error):
         # torch 2.13 with stacks, about one time in forty: an event's name is not the text it was.
-        return "torch", "PyTorch could not read the names of its own recording (it happens): capture again"
+        return "torch", "PyTorch could not read the names in its own recording (it happens): capture again"
     return "workload", f"{job['target']} failed: {line}"
 
 

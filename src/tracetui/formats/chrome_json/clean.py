@@ -45,7 +45,7 @@ def write_clean(reader: EventReader, events: int, out: str | Path) -> None:
                         count += len(texts)
                 file.write(b"\n]}\n")
             if count != events:
-                raise TraceError(f"{shown(reader.path)}: has changed since it was read")
+                raise TraceError(f"{shown(reader.path)}: changed after it was read")
             if os.name == "posix":  # the permissions of a new file: a temporary one has fewer
                 mask = os.umask(0)
                 os.umask(mask)

@@ -81,7 +81,7 @@ def _verdict(text: bytes) -> str:
         kept = False
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return "is not a trace"
-    return f"is JSON, but {'its traceEvents is no array' if kept else 'has no traceEvents'}"
+    return f"is JSON, but {'its traceEvents is not an array' if kept else 'has no traceEvents'}"
 
 
 def salvage(text: bytes) -> dict[str, Any]:

@@ -46,9 +46,7 @@ def read(
         def advance(offset: int) -> None:
             nonlocal sought
             if intake.store.memory > room:
-                raise TraceError(
-                    f"holds more events than fit in the memory: {room / 1e9:.3g} GB are for one trace"
-                )
+                raise TraceError(f"has more events than fit in memory: one trace may use {room / 1e9:.3g} GB")
             if sought and _elements(intake.store) >= _ENOUGH:
                 sought = False
                 _expect_events(intake.store)
@@ -103,7 +101,7 @@ def _expect_events(store: Store) -> None:
     """Raises TraceError if nothing that was read is an event of a trace."""
     if not any(phase in _KNOWN_PHASES for phase in store.phases()):
         long = "too_long" in store.diagnostics.found
-        raise TraceError(f"is JSON, but holds no events of a trace{' that are shorter than 64 MB' * long}")
+        raise TraceError(f"is JSON, but has no trace events{' shorter than 64 MB' * long}")
 
 
 def _is_small(key: str, value: Any) -> bool:

@@ -21,7 +21,7 @@ from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.drawing import scroll_mark
 
 RUNNING = (("Esc", "cancel", "cancel"),)
-FAILED = (("Enter", "change and try again", "again"), ("Esc", "back", "cancel"), ("↑↓", "read on", ""))
+FAILED = (("Enter", "change and try again", "again"), ("Esc", "back", "cancel"), ("↑↓", "scroll", ""))
 
 
 class CaptureView(Widget):
@@ -138,7 +138,7 @@ class CaptureScreen(LeaveOnce[CaptureResult | CaptureOptions]):
         else:
             self.cancelling = True
             self.capture.cancel()
-            self.footer.say("ending the capture and everything that it started …")
+            self.footer.say("ending the capture and everything it started …")
 
     def action_again(self) -> None:
         """Back to the form, as it was filled in."""

@@ -19,7 +19,7 @@ from tracetui.tui.textual_private import lines_of
 from tracetui.units import plural
 
 COPIED_ROWS = 200
-NO_TABLE = f"no table is open: 1 to {len(PANES)} open one"
+NO_TABLE = f"no table is open: press 1 to {len(PANES)}"
 
 
 class ExportKeys:
@@ -69,7 +69,7 @@ class ExportKeys:
         memory = results.memory() if results.ready("memory") else None
         facts = event_facts(trace, event, trace.args(event), memory, results.self_time())
         text = "\n".join(f"{f.label}: {f.value}" if f.label else f"  {f.value}" for f in facts)
-        self._copy(text, "the event's details are in the clipboard")
+        self._copy(text, "copied the event's details")
 
     def action_copy_table(self) -> None:
         pane = self.area.open
@@ -77,7 +77,7 @@ class ExportKeys:
             self.host.say(NO_TABLE)
             return
         if not len(pane.order):
-            self.host.say("the table has no row to copy")
+            self.host.say("the table has no rows to copy")
             return
         some = pane.order[:COPIED_ROWS]
         rows, of = (row_count(pane.table, order) for order in (some, pane.order))

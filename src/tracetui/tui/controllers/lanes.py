@@ -34,7 +34,7 @@ class LaneKeys:
 
     def action_fold(self) -> None:
         if self._chosen_lane() and not self.lanes.toggle_fold():
-            self.host.say("this lane has one row: there is nothing to fold")
+            self.host.say("this lane has one row: nothing to fold")
 
     def action_fold_all(self) -> None:
         self.lanes.toggle_all()
@@ -42,7 +42,7 @@ class LaneKeys:
     def action_hide_lane(self) -> None:
         if self._chosen_lane():
             self.lanes.hide()
-            self.host.say("lane hidden; X brings hidden lanes back")
+            self.host.say("lane hidden; X shows hidden lanes")
 
     def action_show_lanes(self) -> None:
         back = self.lanes.show_hidden()
@@ -56,13 +56,13 @@ class LaneKeys:
     def action_lane_move(self, by: int) -> None:
         if self._chosen_lane() and not self.lanes.move(by):
             if self.lanes.is_hidden():
-                self.host.say("this lane is hidden: X brings it back")
+                self.host.say("this lane is hidden: X shows it")
             else:
                 self.host.say("no lane below to move past" if by > 0 else "no lane above to move past")
 
     def action_lanes_reset(self) -> None:
         self.lanes.reset()
-        self.host.say("the lanes are as they were before you arranged them")
+        self.host.say("lanes reset")
 
     # Saving
 
@@ -84,7 +84,7 @@ class LaneKeys:
 
         def save() -> None:
             if not self.save():
-                self.host.from_thread(self.host.say, f"the lanes are not kept: {why_not_kept()}")
+                self.host.from_thread(self.host.say, f"the lanes are not saved: {why_not_kept()}")
 
         self.host.in_thread(save, "keep lanes")
 

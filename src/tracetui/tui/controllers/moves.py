@@ -6,8 +6,8 @@ from tracetui.timeline.labels import lines_below
 from tracetui.tui.controllers.host import Escape, Host
 
 ENDS = {
-    "next": "the last event of this row",
-    "previous": "the first event of this row",
+    "next": "this is the last event in the row",
+    "previous": "this is the first event in the row",
     "up": "nothing above",
     "down": "nothing below",
 }
@@ -32,7 +32,7 @@ class Moves:
 
     def action_centre(self) -> None:
         if self.walk.selected is None:
-            self.host.say("nothing is selected: click an event, or use the arrow keys")
+            self.host.say("nothing selected: click an event, or use the arrow keys")
         else:
             self.walk.centre()
 
@@ -53,6 +53,6 @@ class Moves:
         elif direction == "down" and any(below := lines_below(self.walk.scene, self.walk.height)):
             self.walk.scroll_lanes(SCROLL, docked=below[1] > 0)
         elif direction == "down" and not self.walk.scene.layout.shown.all():
-            self.host.say("nothing below but what is hidden: X shows it")
+            self.host.say("only hidden lanes below: X shows them")
         else:
             self.host.say(ENDS[direction])

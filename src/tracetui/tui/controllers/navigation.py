@@ -99,7 +99,7 @@ class Navigation:
 
     def action_gap_order(self) -> None:
         self.gaps.toggle_order()
-        self.host.say(f"g and G go through the gaps {self.gaps.order_text}")
+        self.host.say(f"g and G now go through the gaps {self.gaps.order_text}")
 
     def show(self, gap: int, of: int | None = None, said: str = "") -> None:
         """Highlight a gap of a recording (None: the active one), and say its cause, or `said`."""

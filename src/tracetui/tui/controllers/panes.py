@@ -16,7 +16,7 @@ IDLE = 0.08
 WIDE = 120
 """Columns that the screen needs for panes beside the timeline."""
 
-CLOSED = f"no pane is open: 1 to {len(PANES)} open one"
+CLOSED = f"no pane is open: press 1 to {len(PANES)}"
 
 
 class PaneKeys:
@@ -120,7 +120,7 @@ class PaneKeys:
 
     def action_pane_side(self) -> None:
         if self.host.screen.size.width < WIDE:
-            self.host.say(f"panes stand beside the timeline from {WIDE} columns on")
+            self.host.say(f"panes fit beside the timeline from {WIDE} columns")
         elif self.area.open is None:
             self.host.say(CLOSED)
         else:
@@ -154,4 +154,4 @@ class PaneKeys:
             self.host.say(f"{pane.id} by {pane.next_group()}")
         else:
             numbers = [n for n, spec in enumerate(PANES, 1) if spec.key in ("ops", "kernels")]
-            self.host.say(f"grouping is for ops and kernels: {numbers[0]}, {numbers[1]}")
+            self.host.say(f"only ops and kernels can be grouped: press {numbers[0]} or {numbers[1]}")

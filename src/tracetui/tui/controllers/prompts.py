@@ -86,7 +86,7 @@ class Prompts:
     def action_filter(self) -> None:
         pane = self.host.area.open
         if pane is None or pane.table is None or pane.table.search_text is None:
-            self.host.say("open a table first: the number keys do")
+            self.host.say("open a table first, with a number key")
             return
 
         def focus(_: str) -> None:
@@ -101,7 +101,7 @@ class Prompts:
                 f"filter {pane.id}:",
                 focus,
                 pane.needle,
-                "a part of the name",
+                "part of the name",
                 "Enter keep  Esc all rows",
                 typed=pane.set_filter,
                 left=all_rows,

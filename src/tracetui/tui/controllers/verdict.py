@@ -46,7 +46,7 @@ class VerdictKeys:
         count = len(self.line.parts)
         if not count:
             known = self.line.verdict is not None
-            self.host.say("no parts: nothing is known of this trace's time" if known else "not known yet")
+            self.host.say("no parts: where this trace's time goes is not known" if known else "not known yet")
             return
         at = self.line.chosen
         self.pick((at + step) % count if at is not None else (0 if step > 0 else count - 1))

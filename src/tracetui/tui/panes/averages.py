@@ -108,7 +108,7 @@ class AveragesPane(ScopedPane):
             return
         found = instances(self.results.trace, self.averages, message.row)
         if not len(found):
-            self.post_message(Jump(-1, "this row has no event on a lane"))
+            self.post_message(Jump(-1, "no lane shows an event of this row"))
             return
         at = message.again % len(found)
         event = int(found[at])

@@ -119,4 +119,4 @@ class Pane(TableView):
 
 def failure(error: BaseException | None) -> str:
     """An unexpected error as one safe line."""
-    return plain(f"this could not be worked out ({type(error).__name__}: {error})", 300)
+    return plain(f"this could not be computed ({type(error).__name__}: {error})", 300)

@@ -21,10 +21,10 @@ LABEL = 12
 def args_of(trace: Trace, event: int) -> Mapping[str, Any]:
     """The arguments of a slice, read from the file again; if that fails, one argument that says so."""
     if trace.source[event] < 0:
-        return {"made by": "tracetui, of the annotations of the kernels below it; the file has no such event"}
+        return {"made by": "tracetui, from annotations of the kernels below it; the file has no such event"}
     read = trace.reader.read([int(trace.source[event])])[0]
     if not read:  # even an event without arguments has a name
-        return {"arguments": "not readable any more: the file has changed since it was opened"}
+        return {"arguments": "no longer readable: the file changed after it was opened"}
     args = read.get("args")
     return args if isinstance(args, dict) else {}
 
@@ -99,4 +99,4 @@ class DetailsPane(Pane):
 
     def on_table_view_chosen(self, message: Pane.Chosen) -> None:
         target = self.lines[message.row].event
-        self.post_message(Jump(target, "" if target >= 0 else "this line names no event"))
+        self.post_message(Jump(target, "" if target >= 0 else "this line has no event"))

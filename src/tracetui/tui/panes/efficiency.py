@@ -1,4 +1,4 @@
-"""The efficiency pane: how much of the device's peak ops and kernels reach."""
+"""The efficiency pane: how much of the GPU's peak ops and kernels reach."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ class EfficiencyPane(ScopedPane):
         self.rows = (*found.kernels, *found.ops)
         self.set_table(efficiency_table(found), "duration")
         peak = (
-            f"of the peak of {found.peak.label}"
-            if found.peak is not None
-            else "the device's peak is not known"
+            f"of the peak of {found.peak.label}" if found.peak is not None else "the GPU's peak is not known"
         )
         note = f"{peak}; from a sample of the calls" if found.sampled else peak
         self.set_note(note if self.rows else "", where)

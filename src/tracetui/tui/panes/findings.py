@@ -45,7 +45,7 @@ class FindingsPane(ScopedPane):
             note += f"; {communication}"
         nothing = "nothing stands out {}"
         if not findings and not results.analysable():
-            nothing = "nothing could be analysed: no event {} is of a kind that PyTorch records"
+            nothing = "no PyTorch events {}"
         nothing = nothing.format(where or "in this trace")
         yield partial(self.show_findings, findings, note, where, nothing)
 

@@ -75,7 +75,7 @@ class OverviewPane(ScopedPane):
         )
         search = partial(self._text, entries)
         self.set_table(
-            Table(columns, len(entries), search, empty="nothing to say about this"), row=next(same, None)
+            Table(columns, len(entries), search, empty="nothing to show for this line"), row=next(same, None)
         )
         self.set_note("", place)
 

@@ -16,7 +16,7 @@ from tracetui.units import plural
 def steps_text(steps: Steps, where: str, count: int) -> str:
     """The pane's note; `where`: "" in the whole trace; `count`: the steps of the whole trace."""
     if not count:
-        return "no steps in this trace: the whole of it"
+        return "no steps in this trace: showing all of it"
     of = f"{len(steps.rows):,} of " if where else ""
     counted = f"{of}{plural(count, 'step')}"
     source = steps.table.source

@@ -76,7 +76,7 @@ def explanation_lines(explanation: Explanation, width: int) -> list[Line]:
             indent = " " * max(0, min(len(branch), width - 24))
             lines += [Line("", indent + text, link.slice) for text in wrap(facts, width - len(indent))]
     if explanation.chain.more:
-        lines.append(Line("", f"and {explanation.chain.more:,} more on the device"))
+        lines.append(Line("", f"and {explanation.chain.more:,} more on the GPU"))
     return lines
 
 

@@ -48,12 +48,12 @@ class GlossaryScreen(WalkingSheet[Example]):
     ) -> None:
         """`show` is called with the example to show in the timeline; `some`: the terms to list while nothing
         is typed, () for all."""
-        title = f"Glossary: {plural(len(some), 'term')} of this text" if some else "Glossary"
+        title = f"Glossary: {plural(len(some), 'term')} in this text" if some else "Glossary"
         super().__init__(title, HINTS, walk)
         self.results, self._show, self.some = results, show, tuple(some)
         self.terms = terms()
         self.shown: Sequence[Term] = self.some or self.terms
-        self.prompt = Prompt(">", placeholder="a word to find among all terms")
+        self.prompt = Prompt(">", placeholder="search all terms")
         self.list = PickList()
         self.text = Static(markup=False, classes="text")
         self.found: dict[str, Example | None] = {}

@@ -45,7 +45,7 @@ class Progress(Widget):
         """(text, style) of each line."""
         task = self.load_task
         if task.error is not None:
-            advice = "tracetui check FILE says more, and can repair some files."
+            advice = "tracetui check FILE tells you more, and can repair some files."
             return [
                 *((line, "error") for line in wrap(task.error, width)),
                 ("", "text"),

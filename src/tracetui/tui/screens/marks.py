@@ -64,7 +64,7 @@ def marks_table(marks: Sequence[Mark], width: int, here: Callable[[Mark], bool])
         ),
         len(marks),
         dim=lambda r: not here(marks[r]),
-        empty="no marks yet: m sets one on the selected event, T writes a note on it",
+        empty="no marks yet: m marks the selected event, T writes a note on it",
     )
 
 
@@ -193,7 +193,7 @@ class MarksScreen(WalkingSheet[Mark]):
         if self.marks.is_here(mark):
             self.dismiss(mark)
         else:
-            self.say("this mark belongs to an earlier trace at this path: its time means nothing here")
+            self.say("this mark is from an earlier trace at this path: its time means nothing here")
 
     def action_choose(self) -> None:
         self.list.action_choose()
@@ -214,7 +214,7 @@ class MarksScreen(WalkingSheet[Mark]):
         if mark is not None:
             self.marks.drop(mark)
             self.removed.append(mark)
-            self._show_change(None, f"removed “{mark.label}”; u brings it back")
+            self._show_change(None, f"removed “{mark.label}”; u undoes it")
 
     def action_undo(self) -> None:
         if self.removed:
@@ -222,7 +222,7 @@ class MarksScreen(WalkingSheet[Mark]):
             self.marks.put(mark)
             self._show_change(mark, f"“{mark.label}” is back")
         else:
-            self.say("nothing was removed")
+            self.say("nothing to undo")
 
     def _show_change(self, at: Mark | None, message: str) -> None:
         if self.marks.trouble and self.marks.trouble != message:

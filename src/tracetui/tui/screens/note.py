@@ -61,7 +61,7 @@ class NoteScreen(Sheet[Mark]):
         self.mark = mark
         self.label = Label(
             mark.label,
-            "optional: otherwise the note's first line",
+            "optional; by default the note's first line",
             max_length=LABEL_LIMIT,
             compact=True,
             select_on_focus=False,

@@ -68,7 +68,7 @@ class TraceList(Vertical):
     def ask(self, typed: str = "") -> None:
         """Show the line to type into."""
         if self.prompt is None:
-            self.prompt = Prompt("open:", typed, "a path (.json, .json.gz, .json.zst), or a word to find")
+            self.prompt = Prompt("open:", typed, "a path (.json, .json.gz, .json.zst), or part of a name")
             self.mount(self.prompt, before=self.list)
             self.show(typed)
 
@@ -106,7 +106,7 @@ class TraceList(Vertical):
             Column("name", "", lambda r: middle(found[r].name, name), None, name, False),
             Column("about", "", lambda r: found[r].about, None, 0, False),
         )
-        self.list.set_table(Table(columns, len(found), empty="nothing like that here"))
+        self.list.set_table(Table(columns, len(found), empty="no match"))
 
     # The line
 

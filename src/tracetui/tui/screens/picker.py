@@ -15,7 +15,7 @@ from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.sheet import Hints, Rows, Sheet
 from tracetui.tui.tables.view import TableView
 
-HINTS = (("Esc", "close", "leave"), ("Enter", "do it", "choose"), ("↑↓", "choose", ""))
+HINTS = (("Esc", "close", "leave"), ("Enter", "run", "choose"), ("↑↓", "choose", ""))
 
 
 class Choice(NamedTuple):

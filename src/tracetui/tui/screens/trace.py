@@ -144,7 +144,7 @@ class TraceScreen(Screen[None]):
     def key_enter(self) -> None:
         """Enter is for tables: in the timeline it does nothing, and says so."""
         if self.focused is self.timeline:
-            self.host.say("Enter is for tables, Tab goes there; here f centres the selection, e explains it")
+            self.host.say("Enter is for tables (Tab goes there); f centers the selection, e explains it")
 
     def take_early(self, key: str) -> bool:
         """Whether the prompt takes a key that was typed for it before it had the focus."""
@@ -228,5 +228,5 @@ class TraceScreen(Screen[None]):
         self.host.say(
             f"trace {place} of {count}: {name}"
             if count > 1
-            else "the only trace of this session: c captures another"
+            else "this is the only open trace: c captures another"
         )
