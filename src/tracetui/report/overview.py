@@ -157,7 +157,10 @@ def _steps(results: Results) -> Block:
     entries = [
         Entry(
             f"{row.label}{' !' if row.unusual else ''}",
-            (duration(row.window_length), busy_text(row.busy_share) if row.busy_share is not None else "-"),
+            (
+                duration(row.window_length),
+                *((busy_text(row.busy_share),) if row.busy_share is not None else ()),
+            ),
             row.window_length / longest,
             "accent",
             row.verdict.verdict if row.verdict.verdict != verdict else "",

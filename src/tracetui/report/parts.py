@@ -41,6 +41,9 @@ BRIEF = {
     "queued": "queued, not started",
     "back to back": "between kernels",
     "unlinked": "no launch in trace",
+    "ops": "a thread in an op",
+    "data loading": "only a DataLoader",
+    "outside ops": "Python, waiting",
 }
 """The same in at most 20 cells."""
 
@@ -70,7 +73,7 @@ class TimePart:
     @property
     def brief(self) -> str:
         """The same in fewer words."""
-        usual = self.text == {**BUSY_TEXT, **CAUSE_TEXT}.get(self.what)
+        usual = self.text in [texts.get(self.what) for texts in (BUSY_TEXT, CAUSE_TEXT, CPU_TEXT)]
         return BRIEF[self.what] if usual else self.text
 
     @property

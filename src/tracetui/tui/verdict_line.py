@@ -17,7 +17,7 @@ from tracetui.cells import clip
 from tracetui.report.parts import TimePart, time_parts
 from tracetui.report.summary import VERDICT_STYLE
 from tracetui.tui.part_styles import COMPONENTS, NOT_COUNTED, component_css, css_name, texture
-from tracetui.units import duration, share
+from tracetui.units import share
 
 FROM_LEFT = " ▏▎▍▌▋▊▉"
 LEAST_BAR, LONGEST_BAR = 10, 60
@@ -37,10 +37,14 @@ def shares_text(verdict: Verdict, parts: tuple[TimePart, ...]) -> list[Span]:
     if verdict.busy_share is None or not counted:
         return [(verdict.reason, "text")]
     found: list[Span] = []
+    base = verdict.base
     if verdict.mostly_left_out:
-        most = max((part for part in parts if part.share is None), key=lambda part: part.duration)
-        found.append((f"not counted: {most.what} {duration(most.duration)}; of the rest:", "warn"))
-    found.append((f"GPU busy {busy_text(verdict.busy_share)} {verdict.base}", "text"))
+        out = [part for part in parts if part.share is None]
+        lost = sum(part.duration for part in out)
+        most = max(out, key=lambda part: part.duration)
+        found.append((f"{share(lost / (lost + verdict.judged))} not counted ({most.what})", "warn"))
+        base = "of the rest"
+    found.append((f"GPU busy {busy_text(verdict.busy_share)} {base}", "text"))
     told = [part for part in counted if part.what != "compute" and (part.share or 0) >= LEAST_SHARE]
     found += [
         (f"{part.what} {share(part.share or 0)}", part.what)
