@@ -21,6 +21,7 @@ from tracetui.report.parts import evidence, time_parts
 from tracetui.trace import load
 from tracetui.tui.panes.overview import OverviewPane
 from tracetui.tui.verdict_line import VerdictLine, bar_cells
+from tracetui.units import duration
 
 from .conftest import app_of, screen_of, slice_event, until, write_trace
 from .test_app import text
@@ -325,3 +326,12 @@ async def test_the_overview_follows_the_part_that_is_walked() -> None:
         assert line.chosen is not None
         assert pane.entries[pane.row or 0].name == line.parts[line.chosen].what
         assert " a step)" in screen.footer.message
+
+
+async def test_the_header_and_the_overview_give_a_step_one_length() -> None:
+    app = app_of(SAMPLES / "train_ddp.json.gz", "overview")  # its steps are uneven
+    rows = results_of("train_ddp").steps().rows
+    mean = duration(sum(row.window_length for row in rows) / len(rows))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: f"3 steps, mean {mean}" in text(app).split("\n")[0])
+        await until(pilot, lambda: f"{mean} that count, mean of 3" in text(app))

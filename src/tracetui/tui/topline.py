@@ -39,9 +39,9 @@ def device_names(trace: Trace) -> str:
 
 def facts(trace: Trace, steps: Sequence[int] = ()) -> str:
     """Device, steps and size of the trace. `steps`: their lengths, ns."""
-    each = duration(float(np.median(steps))) if steps else ""
-    about = "of" if len(steps) == 1 else "of about"
-    told = f"{plural(len(steps), 'step')} {about} {each}" if steps else ""
+    # The mean, as in the overview: of uneven steps a median would say something else.
+    each = duration(float(np.mean(steps))) if steps else ""
+    told = f"{plural(len(steps), 'step')}{' of' if len(steps) == 1 else ', mean'} {each}" if steps else ""
     return " · ".join(filter(None, (device_names(trace), told, plural(trace.events, "event"))))
 
 
