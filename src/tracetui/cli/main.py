@@ -33,6 +33,11 @@ COMMANDS = {
         "findings_command",
         "Print what to notice, and what to try.",
     ),
+    "compare": (
+        "tracetui.cli.compare",
+        "compare_command",
+        "Print what one trace does differently from another.",
+    ),
     "efficiency": (
         "tracetui.cli.efficiency",
         "efficiency_command",

@@ -26,7 +26,7 @@ from tracetui.tables.model import Column, Columns, Table, by_key, pick
 from tracetui.tables.names import told_apart
 from tracetui.tables.writers import Record, records
 from tracetui.trace.model import F64, I64, Bool
-from tracetui.units import column_unit, duration, in_unit, percent, significant
+from tracetui.units import capital, column_unit, duration, in_unit, percent, significant
 
 WORDS = {
     "step_ns": "step time",
@@ -81,6 +81,15 @@ def change_text(name: str, change: float | None) -> str:
     return signed(change, lambda v: value_text(name, v))
 
 
+def spread_text(name: str, spread: tuple[float, float] | None) -> str:
+    """The least and the most of a step: `240 .. 337 µs`; "" where all are the same."""
+    if spread is None or spread[0] == spread[1]:
+        return ""
+    low, high = (value_text(name, end) for end in spread)
+    number, _, unit = low.rpartition(" ")
+    return f"{number if number and high.endswith(f' {unit}') else low} .. {high}"
+
+
 def noise_text(metric: Metric) -> str:
     """What a difference is, where it is no effect: no more than steps vary, or the machine's speed."""
     if metric.change is None or not metric.within_noise:
@@ -116,8 +125,7 @@ def numbers(comparison: Comparison) -> list[Number]:
     return found + idle
 
 
-SCREEN = "name a b change ratio noise"
-FILE = f"{SCREEN} spread_a spread_b"
+SCREEN = "name a b change ratio noise spread_a spread_b"
 
 
 def metrics_table(comparison: Comparison) -> Table:
@@ -129,7 +137,7 @@ def metrics_table(comparison: Comparison) -> Table:
         lambda r: rows[r].title,
         dim=lambda r: rows[r].idle or bool(noise_text(rows[r].metric)),
         empty="no numbers: no events that PyTorch records",
-        records=lambda order: records(pick(number_columns(rows), FILE), order),
+        records=lambda order: records(pick(number_columns(rows), SCREEN), order),
     )
 
 
@@ -148,15 +156,24 @@ def number_columns(rows: Sequence[Number]) -> Columns:
         width = max([len(title), *map(len, texts)])
         return (
             Column(key, title, texts.__getitem__, lambda: np.array([of(r) for r in rows]), width, drop=drop)
-            .said(title, texts.__getitem__)
+            .said(title.lower() if len(title) > 3 else title, texts.__getitem__)
             .filed(**{key: each(lambda row: finite(getattr(row.metric, key)))})
         )
 
     def spread(key: str) -> Column:
         """The least and the most of a step."""
-        ends = [getattr(row.metric, key) or (None, None) for row in rows]
-        return Column(key).filed(
-            **{f"{key}_{which}": _each([end[i] for end in ends]) for i, which in enumerate(("min", "max"))}
+        title = f"steps of {key[-1].upper()}"
+        ends = [getattr(row.metric, key) for row in rows]
+        texts = [spread_text(row.name, end) for row, end in zip(rows, ends, strict=True)]
+        width = max([len(title), *map(len, texts)])
+        files = {
+            f"{key}_{which}": _each([end[i] if end else None for end in ends])
+            for i, which in enumerate(("min", "max"))
+        }
+        return (
+            Column(key, capital(title), texts.__getitem__, width=width, drop=3)
+            .said(title, lambda r: (texts[r], "dim"))
+            .filed(**files)
         )
 
     def titles() -> list[str]:
