@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.conftest import SAMPLES
+
 from tracetui.analysis.results import Results
 from tracetui.compare.compare import compare
 from tracetui.compare.model import Comparison

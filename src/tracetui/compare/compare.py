@@ -28,7 +28,11 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     if not (len(a.steps) and len(b.steps)):
         # Steps are not compared with a recording that has none: then the whole is.
         a, b = side_of(a.results, []), side_of(b.results, [])
-    pairs = pair_rounds(a, b)
+    whole = a, b
+    rounds = pair_rounds(a, b)
+    # From here on, the rounds that were paired; the numbers are of all.
+    a, b = a.only([i for i, _ in rounds]), b.only([j for _, j in rounds])
+    pairs = [(i, i) for i in range(len(rounds))]
     words = Vocabulary(a.trace, b.trace)
     work, calls = match_work(a, b, pairs, words), match_calls(a, b, pairs, words)
     trees = call_tree(a), call_tree(b)
@@ -48,14 +52,12 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     )
     on_the_way = _same_path(trees, calls.a, calls.b, pairs)
     device_drift = drift(time_a[~grown], time_b[~grown]) if len(time_a) else 1.0
-    metrics = _metrics(a, b, on_the_way, device_drift, machine)
-    facts = Facts(
-        a, b, tuple(pairs), work, calls, trees, changes, grown, bigger, machine, on_the_way, metrics
-    )
+    metrics = _metrics(*whole, on_the_way, device_drift, machine)
+    facts = Facts(a, b, whole, work, calls, trees, changes, grown, bigger, machine, on_the_way, metrics)
     explanations, answer, same_program = explain(facts)
     return Comparison(
-        a, b, tuple(pairs), work, calls, metrics, _idle(a, b), machine, explanations, answer, same_program,
-        _notes(a, b, pairs),
+        *whole, tuple(rounds), work, calls, metrics, _idle(*whole), machine, explanations, answer,
+        same_program, _notes(*whole, rounds),
     )  # fmt: skip
 
 

@@ -38,7 +38,8 @@ class Facts:
 
     a: Side
     b: Side
-    pairs: tuple[tuple[int, int], ...]
+    """The rounds of either side that were paired, one to one."""
+    whole: tuple[Side, Side]
     work: Matches
     calls: Matches
     trees: tuple[CallTree, CallTree]
@@ -58,8 +59,8 @@ class Facts:
 
     @property
     def count(self) -> int:
-        """Pairs of steps: sums over all of them are divided by it."""
-        return len(self.pairs)
+        """Pairs of rounds: sums over all of them are divided by it."""
+        return self.a.rounds
 
     @property
     def each(self) -> str:
@@ -116,7 +117,7 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], str, bool]:
         *_slower_calls(facts),
         *_more_steps(facts),
     ]
-    device = paced_by_device(facts.a) and paced_by_device(facts.b)
+    device = all(map(paced_by_device, facts.whole))
 
     def weight(one: Explanation) -> tuple[bool, int]:
         # Where the device sets the pace, what the CPU does meanwhile comes second.
@@ -419,15 +420,18 @@ def _slower_calls(facts: Facts) -> Iterator[Explanation]:
 
 
 def _launches_other(facts: Facts) -> Bool:
-    """Which of the calls that are the same launch other work than before."""
+    """Which of the calls that are the same launch other work than before, or make other calls."""
     found = np.zeros(len(facts.calls.a), dtype=np.bool_)
     changes = [one for one in facts.changes if one.kind != "calls"]
-    for side, at, parts in (
-        (facts.a, facts.calls.a, [one.a for one in changes]),
-        (facts.b, facts.calls.b, [one.b for one in changes]),
+    for side, tree, at, parts in (
+        (facts.a, facts.trees[0], facts.calls.a, [one.a for one in changes]),
+        (facts.b, facts.trees[1], facts.calls.b, [one.b for one in changes]),
     ):
         work = np.array([i for part in parts for i in part.events], dtype=np.int64)
-        found |= np.isin(at, op_behind(side.trace, work))
+        other = np.ones(len(tree.at), dtype=np.bool_)
+        other[np.searchsorted(tree.at, at)] = False
+        around = tree.parent[other]
+        found |= np.isin(at, op_behind(side.trace, work)) | np.isin(at, tree.at[around[around >= 0]])
     return found
 
 
@@ -445,6 +449,6 @@ def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanat
 
 
 def _more_steps(facts: Facts) -> Iterator[Explanation]:
-    a, b = facts.a.rounds, facts.b.rounds
+    a, b = (side.rounds for side in facts.whole)
     if a != b and min(a, b) > 1:
         yield Explanation("steps", f"B has {plural(b, 'step')}, A {a}.", 0, "cpu")

@@ -44,6 +44,10 @@ class Side:
         steps = self.results.steps()
         return tuple(steps.rows[int(i)] for i in self.steps) if len(self.steps) else (steps.whole,)
 
+    def only(self, rounds: list[int]) -> Side:
+        """These rounds of it."""
+        return self if rounds == list(range(self.rounds)) else Side(self.results, self.steps[rounds])
+
     def label(self, round_: int) -> str:
         """What a round is called; "the recording" where there are no steps."""
         return self.rows[round_].label if len(self.steps) else "the recording"
