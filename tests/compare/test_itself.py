@@ -115,9 +115,7 @@ def test_one_step_added(pair: Pair):
     far, more = 10_000.0, 1_000_000
 
     def longer(events: Events):
-        steps = [e for e in named(events, "ProfilerStep#", "user_annotation")]
-        last = max(steps,
-                   key=lambda e: float(e["ts"]))  # fmt: skip
+        last = named(events, "ProfilerStep#", "user_annotation")[-1]
         low, high = float(last["ts"]), float(last["ts"]) + float(last["dur"])
         cpu = [e for e in events if e.get("ph") == "X" and low <= float(e["ts"]) < high
                and e.get("cat") in ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver")]  # fmt: skip
