@@ -194,7 +194,13 @@ def _steps(path: str, step: int, against: int | None) -> tuple[Comparison, tuple
     assert places[0] is not None
     found = compare_steps(results, places[0], places[1])
     name = file_names("", path)[1]
-    others = f"step {against}" if against is not None else f"the other {plural(count - 1, 'step')}"
+    others = (
+        f"step {against}"
+        if against is not None
+        else "the other step"
+        if count == 2
+        else f"the other {count - 1} steps"
+    )
     return found, (f"{name}, {others}", f"{name}, step {step}")
 
 

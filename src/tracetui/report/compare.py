@@ -10,6 +10,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from tracetui.cells import fit, wrap
+from tracetui.compare.compare import MACHINE_SHARE
 from tracetui.compare.model import METRICS, Comparison, Explanation, Metric
 from tracetui.compare.sides import Side
 from tracetui.report.limits import Outcome, limits_json, limits_rows, wall_time_note
@@ -19,7 +20,6 @@ from tracetui.tables.compare import (
     average_columns,
     averages_records,
     joined_averages,
-    noise_text,
     number_columns,
     numbers,
     signed,
@@ -39,7 +39,8 @@ EVIDENCE = 10
 WITH_SPREAD = 100
 """Cells from which on the numbers have the least and the most of a step."""
 NOISE = {
-    "within noise": "within noise: but for the machine's speed, no more than the steps of one side differ",
+    "within noise": "within noise: but for the machine's speed, no more than steps vary anyway, or "
+    f"{MACHINE_SHARE:.0%} of a time",
     "the machine": "the machine: explained by how much slower or faster it did what both run",
 }
 
@@ -159,7 +160,7 @@ def _numbers_title(found: Comparison) -> str:
 
 
 def _legend(found: Comparison) -> list[str]:
-    words = {noise_text(row.metric) for row in numbers(found)}
+    words = {row.noise for row in numbers(found)}
     return [text for word, text in NOISE.items() if word in words]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracetui.compare.model import Comparison
-from tracetui.tables.compare import change_text, value_text
+from tracetui.tables.compare import change_text, machine_part, value_text
 from tracetui.tables.lines import Span
 from tracetui.units import percent
 
@@ -77,20 +77,11 @@ def check_limits(
 
 def _check(comparison: Comparison, limit: Limit, strict: bool) -> Outcome:
     metric = comparison.metrics[METRICS[limit.name]]
-    machine = _machine_part(comparison, limit.name)
+    machine = machine_part(comparison, METRICS[limit.name]) if limit.name in WALL_TIME else 0.0
     if metric.a is None or metric.change is None:
         return Outcome(limit, metric.a, metric.b, machine, None, True)
     counted = metric.change if strict else 0.0 if metric.within_noise else metric.change - machine
     return Outcome(limit, metric.a, metric.b, machine, counted, _over(limit, metric.a, counted))
-
-
-def _machine_part(comparison: Comparison, name: str) -> float:
-    if name == "step":
-        return float(sum(one.change_ns for one in comparison.explanations if one.kind == "machine"))
-    if name == "cpu-op":
-        before = comparison.metrics["cpu_op_ns"].a or 0.0
-        return before * ((comparison.machine.cpu_ratio or 1.0) - 1)
-    return 0.0
 
 
 def _over(limit: Limit, a: float, change: float) -> bool:
