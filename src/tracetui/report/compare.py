@@ -36,8 +36,8 @@ SHOWN = 8
 """Explanations in text and Markdown; JSON has all."""
 EVIDENCE = 10
 """Events of an explanation in JSON: the first of each side."""
-WITH_SPREAD = 100
-"""Cells from which on the numbers have the least and the most of a step."""
+SHORTEST_NAME = 16
+"""Cells of a name that is cut."""
 NOISE = {
     "within noise": "within noise: but for the machine's speed, no more than steps vary anyway, or "
     f"{MACHINE_SHARE:.0%} of a time",
@@ -102,7 +102,7 @@ def compare_lines(report: Report, width: int) -> list[Line]:
     if report.averages:
         lines += _average_lines(found, report.averages, width)
     if report.outcomes:
-        lines += [[], [("Limits", "head")], *columns(limits_rows(report.outcomes), "<><<")]
+        lines += [[], [("Limits", "head")], *_limit_lines(report.outcomes, width)]
     for note in _notes(report):
         lines += [[], *([(part, "dim")] for part in wrap(note, width))]
     return lines
@@ -110,13 +110,20 @@ def compare_lines(report: Report, width: int) -> list[Line]:
 
 def _side_lines(report: Report, width: int) -> list[Line]:
     about = [_about(side) for side in (report.comparison.a, report.comparison.b)]
-    room = max(16, width - 5 - max(map(cell_len, about)))
-    names = [fit(name, room) for name in report.names]
-    longest = max(map(cell_len, names))
+    if max(map(cell_len, about)) > width - 5 - SHORTEST_NAME:
+        about = [text.partition(",")[0] for text in about]
+    names = _cut(report.names, width - 5 - max(map(cell_len, about)))
     return [
-        [(f"{letter}  ", "accent"), (name + " " * (longest - cell_len(name)), ""), (f"  {more}", "dim")]
+        [(f"{letter}  ", "accent"), (name, ""), (f"  {more}", "dim")]
         for letter, name, more in zip("AB", names, about, strict=True)
     ]
+
+
+def _cut(names: Sequence[str], room: int) -> list[str]:
+    """The names in at most `room` cells, all of one length."""
+    short = [fit(name, max(SHORTEST_NAME, room)) for name in names]
+    longest = max(map(cell_len, short), default=0)
+    return [name + " " * (longest - cell_len(name)) for name in short]
 
 
 def _explanation_lines(told: Sequence[Explanation], width: int) -> list[Line]:
@@ -140,23 +147,54 @@ def _change(one: Explanation) -> Span:
     return f"{signed(one.change_ns, duration)} {'GPU' if one.on == 'device' else 'CPU'}", style
 
 
-def _numbers(found: Comparison, spread: bool) -> tuple[Column, ...]:
-    without = () if spread and found.per_step else ("spread_a", "spread_b")
+def _fitted(title: str, shown: Sequence[Column], rows: Sequence[int], width: int, less: str) -> list[Line]:
+    """A table with a title above its first column in at most `width` cells. Columns (`less`: their keys) go
+    from the first to the last until it fits, then the texts of the first column are cut."""
+    keys = less.split()
+    for gone in range(len(keys) + 1):
+        left = [column for column in shown if column.key not in keys[:gone]]
+        body = cells(left, rows)
+        others = aligned(left[1:], [row[1:] for row in body])
+        room = width - max(cell_len(line_text(line).rstrip()) for line in others)
+        names = [title, *(f"  {row[0][0]}" for row in body)]
+        if max(map(cell_len, names)) <= room:
+            break
+    styles = ["head", *("" for _ in body)]
+    return [
+        [(name, style), *line] for name, style, line in zip(_cut(names, room), styles, others, strict=True)
+    ]
+
+
+def line_text(line: Line) -> str:
+    return "".join(text for text, _ in line)
+
+
+def _numbers(found: Comparison) -> tuple[Column, ...]:
+    without = () if found.per_step else ("spread_a", "spread_b")
     return pick(number_columns(numbers(found)), "name a b change ratio noise spread_a spread_b", without)
 
 
 def _number_lines(found: Comparison, width: int) -> list[Line]:
-    shown, rows = _numbers(found, width >= WITH_SPREAD), numbers(found)
+    rows = numbers(found)
     if not rows:
         return []
-    lines = [[], *_titled(_numbers_title(found), aligned(shown, cells(shown, range(len(rows)))))]
+    less = "spread_b spread_a ratio noise change"
+    lines = [[], *_fitted(_numbers_title(found), _numbers(found), range(len(rows)), width, less)]
     for text in _legend(found):
         lines += [[(f"  {part}", "dim")] for part in wrap(text, width - 2)]
     return lines
 
 
+def _limit_lines(outcomes: Sequence[Outcome], width: int) -> list[Line]:
+    lines = columns(limits_rows(outcomes), "<><<")
+    for line in lines:
+        text, style = line[-1]
+        line[-1] = fit(text, width - cell_len(line_text(line[:-1]))), style
+    return lines
+
+
 def _numbers_title(found: Comparison) -> str:
-    return "Per step (median)" if found.per_step else "In the whole recordings"
+    return "Per step (median)" if found.per_step else "Whole recording"
 
 
 def _legend(found: Comparison) -> list[str]:
@@ -164,39 +202,29 @@ def _legend(found: Comparison) -> list[str]:
     return [text for word, text in NOISE.items() if word in words]
 
 
-def _titled(title: str, table: list[Line]) -> list[Line]:
-    """A table with a title above its first column."""
-    room = len(table[0][0][0] + table[0][1][0])
-    return [[(f"{title:<{room}}", "head"), *table[0][2:]], *table[1:]]
-
-
-def _averages(found: Comparison, wide: bool) -> tuple[tuple[Column, ...], I64]:
+def _averages(found: Comparison) -> tuple[tuple[Column, ...], I64]:
     """The kernels and copies, of a trace without any the ops: (columns, rows)."""
     joined = joined_averages(found)
     measure, part = ("self_device", "kernels") if joined.any_device else ("self_cpu", "ops")
-    calls = "calls_a calls_b" if wide else ""
-    keys = f"name {measure}_a {measure}_b {measure}_change {measure}_ratio {calls}"
-    return pick(average_columns(joined, found, joined.parts[part]), keys), joined.parts[part]
+    keys = " ".join(f"{measure}_{form}" for form in ("a", "b", "change", "ratio"))
+    columns = average_columns(joined, found, joined.parts[part])
+    return pick(columns, f"name {keys} calls_a calls_b"), joined.parts[part]
 
 
 def _average_lines(found: Comparison, limit: int, width: int) -> list[Line]:
-    shown, rows = _averages(found, width >= WITH_SPREAD)
-    body = cells(shown, rows[:limit].tolist())
-    others = max(len(line_text(line)) for line in aligned(shown[1:], [row[1:] for row in body]))
-    names = [fit(name, max(16, width - others - 2)) for (name, _), *_ in body]
-    longest = max(map(cell_len, [_averages_title(found), *names]))
-    cut = [
-        [(name + " " * (longest - cell_len(name)), ""), *row[1:]]
-        for name, row in zip(names, body, strict=True)
+    shown, rows = _averages(found)
+    less = [
+        "calls_a",
+        "calls_b",
+        *(column.key for column in shown if column.key.endswith(("ratio", "change"))),
     ]
-    lines: list[Line] = [[], *_titled(_averages_title(found), aligned(shown, cut))]
+    lines: list[Line] = [
+        [],
+        *_fitted(_averages_title(found), shown, rows[:limit].tolist(), width, " ".join(less)),
+    ]
     if len(rows) > limit:
         lines.append([(f"  and {plural(len(rows) - limit, 'name')} more: --json has all", "dim")])
     return lines
-
-
-def line_text(line: Line) -> str:
-    return "".join(text for text, _ in line)
 
 
 def _averages_title(found: Comparison) -> str:
@@ -220,11 +248,11 @@ def compare_markdown(report: Report) -> str:
         if len(found.explanations) > SHOWN:
             text += f"- and {len(found.explanations) - SHOWN} more\n"
     if rows := numbers(found):
-        table = markdown_table(_numbers(found, True), range(len(rows)))
+        table = markdown_table(_numbers(found), range(len(rows)))
         text += "\n" + markdown.heading(_numbers_title(found), 3) + "\n" + table
         text += "".join(f"\n{markdown.cell(line)}\n" for line in _legend(found))
     if report.averages:
-        shown, at = _averages(found, True)
+        shown, at = _averages(found)
         table = markdown_table(shown, at[: report.averages].tolist())
         text += "\n" + markdown.heading(_averages_title(found), 3) + "\n" + table
     if report.outcomes:

@@ -123,9 +123,9 @@ def limits_rows(outcomes: Sequence[Outcome]) -> list[list[str | Span]]:
 def _word(one: Outcome) -> Span:
     if one.over:
         adjusted = one.counted is not None and one.counted != one.change
-        more = f", {_grown(one, one.counted or 0.0)} without the machine's part" if adjusted else ""
+        more = f": {_grown(one, one.counted or 0.0)} but for the machine" if adjusted else ""
         return f"over{more}", "bad"
-    return ("not counted: the machine, or noise", "warn") if one.excused else ("within", "good")
+    return ("not counted: the machine, noise", "warn") if one.excused else ("within", "good")
 
 
 def wall_time_note(outcomes: Sequence[Outcome]) -> str:
