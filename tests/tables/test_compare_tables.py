@@ -238,6 +238,7 @@ def test_values_and_changes() -> None:
     assert spread_text("step_ns", (240_159.0, 337_110.0)) == "240 .. 337 µs"
     assert spread_text("step_ns", (999.0, 1_500.0)) == "999 ns .. 1.50 µs"
     assert spread_text("launches", (6.0, 7.0)) == "6 .. 7"
+    assert spread_text("step_ns", (1_062_165.0, 1_063_126.0)) == "1.06 ms"
     assert spread_text("launches", (7.0, 7.0)) == ""
     assert spread_text("busy_share", (0.93, 0.97)) == "93.0% .. 97.0%"
     assert spread_text("busy_share", None) == ""

@@ -27,7 +27,6 @@ from tracetui.tables.compare import (
 from tracetui.tables.jsonable import share as finite
 from tracetui.tables.lines import Line, Span, columns
 from tracetui.tables.model import Column, pick
-from tracetui.tables.names import short_of
 from tracetui.tables.writers import Record, aligned, cells, markdown_table
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural
@@ -147,12 +146,14 @@ def _change(one: Explanation) -> Span:
     return f"{signed(one.change_ns, duration)} {'GPU' if one.on == 'device' else 'CPU'}", style
 
 
-def _fitted(title: str, shown: Sequence[Column], rows: Sequence[int], width: int, less: str) -> list[Line]:
-    """A table with a title above its first column in at most `width` cells. Columns (`less`: their keys) go
-    from the first to the last until it fits, then the texts of the first column are cut."""
-    keys = less.split()
-    for gone in range(len(keys) + 1):
-        left = [column for column in shown if column.key not in keys[:gone]]
+def _fitted(
+    title: str, shown: Sequence[Column], rows: Sequence[int], width: int, less: Sequence[str]
+) -> list[Line]:
+    """A table with a title above its first column in at most `width` cells. Columns (`less`: their keys, those
+    that go together) go from the first to the last until it fits, then the texts of the first column are cut."""
+    for gone in range(len(less) + 1):
+        without = " ".join(less[:gone]).split()
+        left = [column for column in shown if column.key not in without]
         body = cells(left, rows)
         others = aligned(left[1:], [row[1:] for row in body])
         room = width - max(cell_len(line_text(line).rstrip()) for line in others)
@@ -178,7 +179,7 @@ def _number_lines(found: Comparison, width: int) -> list[Line]:
     rows = numbers(found)
     if not rows:
         return []
-    less = "spread_b spread_a ratio noise change"
+    less = ("spread_a spread_b", "ratio", "noise", "change")
     lines = [[], *_fitted(_numbers_title(found), _numbers(found), range(len(rows)), width, less)]
     for text in _legend(found):
         lines += [[(f"  {part}", "dim")] for part in wrap(text, width - 2)]
@@ -213,15 +214,9 @@ def _averages(found: Comparison) -> tuple[tuple[Column, ...], I64]:
 
 def _average_lines(found: Comparison, limit: int, width: int) -> list[Line]:
     shown, rows = _averages(found)
-    less = [
-        "calls_a",
-        "calls_b",
-        *(column.key for column in shown if column.key.endswith(("ratio", "change"))),
-    ]
-    lines: list[Line] = [
-        [],
-        *_fitted(_averages_title(found), shown, rows[:limit].tolist(), width, " ".join(less)),
-    ]
+    less = ["calls_a calls_b", *(c.key for c in shown if c.key.endswith(("ratio", "change")))]
+    table = _fitted(_averages_title(found), shown, rows[:limit].tolist(), width, less)
+    lines: list[Line] = [[], *table]
     if len(rows) > limit:
         lines.append([(f"  and {plural(len(rows) - limit, 'name')} more: --json has all", "dim")])
     return lines
@@ -339,7 +334,8 @@ def _evidence(side: Side, events: I64) -> list[Record]:
     return [
         {
             "slice": i,
-            "name": short_of(trace, i),
+            "name": trace.name_of(i),
+            "lane": trace.lanes[int(trace.lane[i])].name,
             "start_ns": int(trace.start[i]),
             "duration_ns": int(trace.duration[i]),
         }

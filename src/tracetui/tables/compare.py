@@ -84,10 +84,12 @@ def change_text(name: str, change: float | None) -> str:
 
 
 def spread_text(name: str, spread: tuple[float, float] | None) -> str:
-    """The least and the most of a step: `240 .. 337 µs`; "" where all are the same."""
+    """The least and the most of a step: `240 .. 337 µs`, `1.06 ms` if they look alike; "" if equal."""
     if spread is None or spread[0] == spread[1]:
         return ""
     low, high = (value_text(name, end) for end in spread)
+    if low == high:
+        return low
     number, _, unit = low.rpartition(" ")
     return f"{number if number and high.endswith(f' {unit}') else low} .. {high}"
 
