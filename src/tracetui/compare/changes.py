@@ -204,16 +204,26 @@ def _between(
 ) -> Iterator[tuple[Units, Units, tuple[list[int], list[int]] | None]]:
     """(units of a, units of b, the pair that follows) between those with the same word, and after the last.
     An op that launches many more kernels on one side than on the other is not the same work."""
-    words: dict[str, int] = {}
-
-    def numbers(units: Units, of: Launched) -> I64:
-        # One without a word differs from all others.
-        told = [word(of, unit) or f"\0{len(words)}" for unit in units]
-        return np.array([words.setdefault(one, len(words)) for one in told], np.int64)
-
-    at_a, at_b = align(numbers(a, left), numbers(b, right)) if a and b else ((), ())
+    told_a, told_b = [word(left, unit) for unit in a], [word(right, unit) for unit in b]
+    words = {one: n for n, one in enumerate({*told_a} & {*told_b} - {""})}
+    # A word of one side only is none.
+    at_a, at_b = (
+        [i for i, one in enumerate(told_a) if one in words],
+        [j for j, one in enumerate(told_b) if one in words],
+    )
+    pairs = (
+        align(
+            *(
+                np.array([words[told[i]] for i in at], np.int64)
+                for told, at in ((told_a, at_a), (told_b, at_b))
+            )
+        )
+        if words
+        else ((), ())
+    )
     low_a = low_b = 0
-    for i, j in zip(at_a, at_b, strict=True):
+    for x, y in zip(*pairs, strict=True):
+        i, j = at_a[x], at_b[y]
         if max(len(a[i]), len(b[j])) <= 3 * min(len(a[i]), len(b[j])):
             yield a[low_a:i], b[low_b:j], (a[i], b[j])
             low_a, low_b = i + 1, j + 1

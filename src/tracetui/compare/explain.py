@@ -10,7 +10,8 @@ import numpy as np
 
 from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.select import named
+from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.select import distinct, named
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Change, Part
 from tracetui.compare.match import Matches
@@ -90,7 +91,7 @@ class Facts:
     def about(self, a: I64, b: I64) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of events, each once."""
         one, other = (
-            tuple(dict.fromkeys(side.trace.name_of(i) for i in np.sort(at).tolist()))
+            tuple(side.trace.names[i] for i in distinct(side.trace.name[at], len(side.trace.names)).tolist())
             for side, at in zip(self.sides, (a, b), strict=True)
         )
         return one, other
@@ -249,16 +250,22 @@ def _ahead(facts: Facts, change: Change) -> str:
 def _called(side: Side, part: Part) -> str:
     """What a sentence calls events: by the ops that launch nothing else, if those are few; else by their own
     names."""
-    own = list(dict.fromkeys(_short(side.trace, i) for i in part.events))
-    ops = list(dict.fromkeys(_short(side.trace, i) for i in part.tops))
+    own, ops = _shorts(side.trace, part.events), _shorts(side.trace, part.tops)
     few = 0 < len(ops) <= min(NAMED, max(1, len(own)))
     if _moves(side.trace, part.events):
         return f"{listed(own)} ({listed(ops)})" if few else listed(own)
     return listed(ops if few else own)
 
 
+def _shorts(trace: Trace, events: Sequence[int]) -> list[str]:
+    """The short names of events, each once."""
+    at = np.array(events, dtype=np.int64)
+    _, first = np.unique(trace.name[at], return_index=True)
+    return list(dict.fromkeys(_short(trace, events[i]) for i in np.sort(first).tolist()))
+
+
 def _moves(trace: Trace, events: Sequence[int]) -> bool:
-    return all(trace.kind[i] != Kind.KERNEL for i in events)
+    return bool(np.all(trace.kind[np.array(events, dtype=np.int64)] != Kind.KERNEL))
 
 
 def listed(names: Sequence[str]) -> str:
@@ -320,7 +327,9 @@ def _calls_text(facts: Facts, a: I64, b: I64, before: float, after: float) -> st
 def _by_time(side: Side, tree: CallTree, at: I64) -> list[str]:
     """The names of calls, those that take most time first."""
     time: Counter[str] = Counter()
-    for i, ns in zip(at.tolist(), tree.self_time[np.searchsorted(tree.at, at)].tolist(), strict=True):
+    _, first, which = np.unique(side.trace.name[at], return_index=True, return_inverse=True)
+    spent = sum_into(which, tree.self_time[np.searchsorted(tree.at, at)], len(first))
+    for i, ns in zip(at[first].tolist(), spent.tolist(), strict=True):
         time[_short(side.trace, i)] += ns
     return [name for name, _ in time.most_common()]
 

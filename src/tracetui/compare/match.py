@@ -115,7 +115,7 @@ def _match(
         left, right = _moved(a.trace, b.trace, own, loose is None)
         moved_a.append(left)
         moved_b.append(right)
-        regions += _without(own, left, right)
+        regions += _without(own, left, right) if len(left) else own
     a_, b_, left, right = (np.concatenate(one) for one in (found_a, found_b, moved_a, moved_b))
     return Matches(a_, b_, left, right, tuple(regions))
 
