@@ -96,10 +96,11 @@ def _metrics(
             return Metric(None, None, True)
         left, right = float(np.median(one)), float(np.median(other))
         vary = max(_vary(one), _vary(other))
-        rest = abs(right - left - explained(left))
+        machine = explained(left)
+        rest = abs(right - left - machine)
         return Metric(
             left, right, rest <= max(vary, slack * max(left, right)),
-            (float(one.min()), float(one.max())), (float(other.min()), float(other.max())),
+            (float(one.min()), float(one.max())), (float(other.min()), float(other.max())), machine,
         )  # fmt: skip
 
     def rows(field: str) -> Callable[[Side], I64]:
@@ -142,8 +143,9 @@ def _pace(
 
 
 def _vary(values: F64) -> float:
-    """How far values are from their median, as three standard deviations of them would be."""
-    return 3 * 1.4826 * float(np.median(np.abs(values - np.median(values))))
+    """Three standard errors of the median of these values, estimated from their median deviation."""
+    away = float(np.median(np.abs(values - np.median(values))))
+    return 3 * 1.2533 * 1.4826 * away / float(np.sqrt(len(values)))
 
 
 def _op_time(side: Side) -> I64:
@@ -173,6 +175,8 @@ def _notes(a: Side, b: Side, pairs: list[tuple[int, int]]) -> tuple[str, ...]:
     sources = [side.results.step_table().source for side in (a, b)]
     if len(a.steps) and sources[0] != sources[1]:
         found.append(f"the steps of A come from {sources[0]}, those of B from {sources[1]}")
+    if paced_by_device(a) and paced_by_device(b):
+        found.append("the GPU sets the pace: what the CPU does meanwhile makes a step no longer")
     names = [_device(side) for side in (a, b)]
     if all(names) and names[0] != names[1]:
         found.append(f"A was recorded on {names[0]}, B on {names[1]}")

@@ -20,7 +20,7 @@ from tracetui.compare.sides import Side, paced_by_device
 from tracetui.compare.timing import Slower, slower
 from tracetui.safe_text import plain
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
-from tracetui.units import duration, percent, plural, significant
+from tracetui.units import capital, duration, percent, plural, significant
 
 GUARDS = ("TorchDynamo Cache Lookup", "Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
 MACHINE = 0.02
@@ -62,6 +62,11 @@ class Facts:
     def count(self) -> int:
         """Pairs of rounds: sums over all of them are divided by it."""
         return self.a.rounds
+
+    @property
+    def within(self) -> bool:
+        """Whether steps of one recording are compared."""
+        return self.a.trace is self.b.trace
 
     @property
     def each(self) -> str:
@@ -130,29 +135,49 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], str, bool]:
 
 def _answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     step = facts.metrics["step_ns"]
-    what = "A step" if len(facts.a.steps) else "The recording"
     a, b = step.a or 0.0, step.b or 0.0
+    change = b - a
+    if not change:
+        what = "A step" if len(facts.a.steps) else "The recording"
+        return (
+            f"{what} takes {duration(b)}, as before."
+            if found
+            else "No difference: the same work, in the same time."
+        )
+    told = _takes(facts, a, b)
+    if facts.within:
+        return f"{told}."
     machine = next((one for one in found if one.kind == "machine"), None)
-    slower = machine.change_ns if machine is not None and machine.on == "cpu" else 0
-    if a == b and not found:
-        return "No difference: the same work, in the same time."
-    if a == b:
-        return f"{what} takes {duration(b)}, as before."
-    sign = "+" if b > a else "-"
-    part = f" ({sign}{percent(abs(b - a) / a, 1 if abs(b - a) < 0.1 * a else 0)})" if a else ""
-    told = f"{what} takes {duration(b)} instead of {duration(a)}{part}"
-    if same and step.within_noise and machine is not None:
-        return f"{machine.text} {told}."
-    if same and step.within_noise:
-        return f"The same program. {told}: no more than noise."
-    if step.within_noise:
-        mostly = abs(b - a - slower) <= 0.2 * abs(b - a)
+    slower = step.machine if machine is not None else 0.0
+    if step.within_noise and not _known(facts, found, change):
+        if same and machine is not None:
+            return f"{machine.text} {told}."
+        mostly = abs(change - slower) <= 0.2 * abs(change)
         why = "the machine, not the change" if mostly else "no more than steps vary"
-        return f"{told}: {why}.{_device(facts)}"
-    if abs(slower) < MACHINE * a:
+        return f"{'The same program. ' if same else ''}{told}: {why}.{_device(facts)}"
+    if abs(slower) < MACHINE * a or step.within_noise:
         return f"{told}."
     sign = "+" if slower > 0 else "-"
     return f"{told}; {sign}{duration(abs(slower))} is the machine: without it, about {duration(b - slower)}."
+
+
+def _takes(facts: Facts, a: float, b: float) -> str:
+    part = percent(abs(b - a) / a, 1 if abs(b - a) < 0.1 * a else 0) if a else ""
+    part = f" ({'+' if b > a else '-'}{part})" if part else ""
+    if not facts.within:
+        what = "A step" if len(facts.a.steps) else "The recording"
+        return f"{what} takes {duration(b)} instead of {duration(a)}{part}"
+    one, other = facts.whole
+    step = capital(other.label(0)) if other.rounds == 1 else "The median step"
+    against = one.label(0) if one.rounds == 1 else "the median of the others"
+    return f"{step} takes {duration(b)}, {against} {duration(a)}{part}"
+
+
+def _known(facts: Facts, found: Sequence[Explanation], change: float) -> bool:
+    """Whether something explains at least half of a change of the step: then it is no noise."""
+    device = all(map(paced_by_device, facts.whole))
+    mine = [one.change_ns for one in found if one.kind != "machine" and not (device and one.on == "cpu")]
+    return any(ns * change > 0 and 2 * abs(ns) >= abs(change) for ns in mine)
 
 
 def _device(facts: Facts) -> str:
@@ -183,10 +208,13 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     parts = [f"{its} {calls}{both} took {significant(cpu)} times as long on the CPU"] if slow_cpu else []
     if slow_device:
         parts.append(f"{its} {work}{both} took {significant(device)} times as long on the GPU")
-    text = f"The same program: {', '.join(parts)}" if same else ", ".join(parts)
+    text = ", ".join(parts)
+    if not facts.within:
+        text = f"{'The same program: ' if same else ''}{text}"
+        text += f": the machine, not the {'program' if same else 'change'}"
     yield Explanation(
         "machine",
-        f"{text[:1].upper()}{text[1:]}: the machine, not the {'program' if same else 'change'}.",
+        f"{capital(text)}.",
         round(path if slow_cpu else after - before),
         "cpu" if slow_cpu else "device",
     )
@@ -449,7 +477,9 @@ def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanat
     rounds = np.unique(facts.b.round_of(one.b))
     alone = len(facts.b.steps) and len(rounds) == 1 and facts.count > 1
     where = f" in {facts.b.label(int(rounds[0]))}" if alone else ""
+    many = round(len(one.a) / facts.count)
     some = f", {len(one.a):,} of {one.of:,} times" if len(one.a) < one.of else ""
+    some = some or (f", {many:,} times{facts.each}" if many > 1 else "")
     name, place = _short(facts.a.trace, int(one.a[0])), "GPU" if on == "device" else "CPU"
     text = f"{name} takes {duration(after)} instead of {duration(before)} on the {place}{where}{some}."
     return facts.told(

@@ -10,7 +10,7 @@ import numpy as np
 from tracetui.analysis.ancestors import first_marked
 from tracetui.compare.align import align
 from tracetui.compare.sides import Side
-from tracetui.trace.model import I64, Kind, Trace
+from tracetui.trace.model import I64, Trace
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +85,8 @@ def match_calls(a: Side, b: Side, pairs: list[tuple[int, int]], words: Vocabular
 
 
 def _with_parent(trace: Trace, at: I64, numbers: I64) -> I64:
-    calls = trace.is_kind(Kind.CPU_OP, Kind.RUNTIME)
+    calls = np.zeros(len(trace), dtype=np.bool_)
+    calls[at] = True
     above = first_marked(trace, trace.parent[at], calls)
     return (numbers[trace.name[at]] << 32) + np.where(above >= 0, numbers[trace.name[above]] + 1, 0)
 
