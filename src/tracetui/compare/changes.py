@@ -51,8 +51,6 @@ class Change:
     """In how many places it is so."""
     rounds: set[tuple[int, int]] = field(default_factory=set)
     """The pairs of rounds with such a place."""
-    before: int = -1
-    """The event of b that follows in the first place."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +102,7 @@ def find_changes(
     for region in work.regions:
         for kind, a, b in _groups(region, left, right):
             key = kind, *(_key(some, of) for some, of in ((a, left), (b, right)))
-            change = found.setdefault(key, Change(kind, before=region.before[1]))
+            change = found.setdefault(key, Change(kind))
             change.a.events += a
             change.b.events += b
             change.places += 1

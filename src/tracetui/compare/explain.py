@@ -29,6 +29,8 @@ LEAST = 0.02
 """And if that adds this share of the step, or takes it away."""
 CALL_CHANGE = 0.7
 """The logarithm of a ratio: between two recordings of one program, single calls took 0.8 to 1.9 times."""
+NEAR = 4
+"""Events of a stream: what follows at once."""
 NAMED = 3
 """Names in a sentence; the rest are counted."""
 
@@ -76,6 +78,12 @@ class Facts:
     def step(self) -> float:
         """ns of a step of a."""
         return self.metrics["step_ns"].a or 1.0
+
+    def related(self, device: bool) -> bool:
+        """Whether so much of the calls, or of the device work, is the same that its speed says something."""
+        same = self.machine.work if device else self.machine.calls
+        sizes = sorted(len(side.work if device else side.calls) for side in self.sides)
+        return same >= 0.5 * sizes[0] and same >= 0.2 * sizes[1]
 
     def work_time(self, a: I64, b: I64) -> tuple[float, float]:
         """ns a step of these events."""
@@ -155,15 +163,14 @@ def _answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
         mostly = abs(change - slower) <= 0.2 * abs(change)
         why = "the machine, not the change" if mostly else "no more than steps vary"
         return f"{'The same program. ' if same else ''}{told}: {why}.{_device(facts)}"
-    if abs(slower) < MACHINE * a or step.within_noise:
+    if abs(slower) < MACHINE * a or step.within_noise or not 0 < b - slower < 10 * b:
         return f"{told}."
     sign = "+" if slower > 0 else "-"
     return f"{told}; {sign}{duration(abs(slower))} is the machine: without it, about {duration(b - slower)}."
 
 
 def _takes(facts: Facts, a: float, b: float) -> str:
-    part = percent(abs(b - a) / a, 1 if abs(b - a) < 0.1 * a else 0) if a else ""
-    part = f" ({'+' if b > a else '-'}{part})" if part else ""
+    part = f" ({_part(a, b)})" if a else ""
     if not facts.within:
         what = "A step" if len(facts.a.steps) else "The recording"
         return f"{what} takes {duration(b)} instead of {duration(a)}{part}"
@@ -171,6 +178,14 @@ def _takes(facts: Facts, a: float, b: float) -> str:
     step = capital(other.label(0)) if other.rounds == 1 else "The median step"
     against = one.label(0) if one.rounds == 1 else "the median of the others"
     return f"{step} takes {duration(b)}, {against} {duration(a)}{part}"
+
+
+def _part(a: float, b: float) -> str:
+    """`+2.5%`, `-26%`, `12.5 times as long`."""
+    if b >= 5 * a:
+        return f"{significant(b / a)} times as long"
+    away = abs(b - a) / a
+    return f"{'+' if b > a else '-'}{percent(away, 1 if away < 0.0995 else 0)}"
 
 
 def _known(facts: Facts, found: Sequence[Explanation], change: float) -> bool:
@@ -185,9 +200,8 @@ def _device(facts: Facts) -> str:
     work = facts.metrics["device_ns"]
     if work.within_noise or not work.a:
         return ""
-    sign = "+" if (work.change or 0) > 0 else "-"
-    part = percent(abs(work.change or 0) / work.a, 1)
-    return f" The GPU's work took {duration(work.b or 0)} instead of {duration(work.a)} ({sign}{part})."
+    told = f"{duration(work.b or 0)} instead of {duration(work.a)} ({_part(work.a, work.b or 0)})"
+    return f" The GPU's work took {told}."
 
 
 def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
@@ -195,9 +209,10 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     cpu, device = facts.machine.cpu_ratio or 1.0, facts.machine.device_ratio or 1.0
     path = facts.path[1] - facts.path[0]
     before, after = facts.work_time(facts.work.all_a[~facts.grown], facts.work.all_b[~facts.grown])
-    slow_cpu = abs(cpu - 1) >= MACHINE and abs(path) >= LEAST * facts.step
-    slow_device = abs(device - 1) >= MACHINE and abs(after - before) >= LEAST * (
-        facts.metrics["device_ns"].a or 1
+    work_time = facts.metrics["device_ns"].a or 1
+    slow_cpu = facts.related(False) and abs(cpu - 1) >= MACHINE and abs(path) >= LEAST * facts.step
+    slow_device = (
+        facts.related(True) and abs(device - 1) >= MACHINE and abs(after - before) >= LEAST * work_time
     )
     if not slow_cpu and not slow_device:
         return
@@ -265,14 +280,14 @@ def _where(facts: Facts, change: Change) -> str:
 
 
 def _ahead(facts: Facts, change: Change) -> str:
-    """What a new copy or set is right before."""
-    trace, first = facts.b.trace, change.b.events[0]
-    if not _moves(trace, change.b.events):
+    """What a new copy or set is right before: a kernel of the same op."""
+    trace, at = facts.b.trace, change.b.events[0]
+    near = np.arange(at, min(trace.lanes[int(trace.lane[at])].last, at + 1 + NEAR))
+    op = op_behind(trace, near)
+    kernel = near[(trace.kind[near] == Kind.KERNEL) & (op == op[0]) & (op >= 0)]
+    if not _moves(trace, change.b.events) or not len(kernel):
         return ""
-    near = [change.before, *(j for one in facts.changes if one.kind != "calls" for j in one.b.events)]
-    near = [j for j in near if j >= 0 and trace.lane[j] == trace.lane[first] and trace.kind[j] == Kind.KERNEL]
-    near = [j for j in near if trace.start[j] > trace.start[first]]
-    return f" before {_short(trace, min(near, key=lambda j: int(trace.start[j])))}" if near else ""
+    return f" before {_short(trace, int(kernel[0]))}"
 
 
 def _called(side: Side, part: Part) -> str:

@@ -20,8 +20,6 @@ class Region:
     a: I64
     b: I64
     rounds: tuple[int, int]
-    before: tuple[int, int] = (-1, -1)
-    """The matched events (of a, of b) that follow; -1 for none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,11 +160,8 @@ def _more(a: I64, b: I64, i: I64, j: I64) -> tuple[I64, I64]:
 def _regions(a: I64, b: I64, i: I64, j: I64, rounds: tuple[int, int]) -> list[Region]:
     ends_a, ends_b = np.append(i, len(a)), np.append(j, len(b))
     begin_a, begin_b = np.append(0, i + 1), np.append(0, j + 1)
-    found = []
-    for k in np.flatnonzero((ends_a > begin_a) | (ends_b > begin_b)).tolist():
-        after = (int(a[i[k]]), int(b[j[k]])) if k < len(i) else (-1, -1)
-        found.append(Region(a[begin_a[k] : ends_a[k]], b[begin_b[k] : ends_b[k]], rounds, after))
-    return found
+    between = np.flatnonzero((ends_a > begin_a) | (ends_b > begin_b)).tolist()
+    return [Region(a[begin_a[k] : ends_a[k]], b[begin_b[k] : ends_b[k]], rounds) for k in between]
 
 
 def _moved(a: Trace, b: Trace, regions: list[Region], wanted: bool) -> tuple[I64, I64]:
@@ -187,4 +182,4 @@ def _without(regions: list[Region], a: I64, b: I64) -> Iterator[Region]:
     for one in regions:
         left, right = one.a[~np.isin(one.a, a)], one.b[~np.isin(one.b, b)]
         if len(left) or len(right):
-            yield Region(left, right, one.rounds, one.before)
+            yield Region(left, right, one.rounds)
