@@ -15,7 +15,7 @@ from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.select import named
 from tracetui.compare.align import align
 from tracetui.compare.calls import CallTree
-from tracetui.compare.match import Matches, Region
+from tracetui.compare.match import ALIKE, Matches, Region
 from tracetui.compare.sides import Side
 from tracetui.trace.model import I64, Kind
 
@@ -85,6 +85,13 @@ class Launched:
     def moves(self, i: int) -> bool:
         """Whether it moves or sets memory."""
         return bool(self.side.trace.kind[i] != Kind.KERNEL)
+
+    def alike(self, own: Sequence[int], other: Sequence[int], right: Launched) -> bool:
+        """Whether events of the same op, or kind, can be the same work: not if there are many more of them, or
+        if it is no product and takes a very different time."""
+        time, after = (int(of.side.trace.duration[at].sum()) for of, at in ((self, own), (right, other)))
+        many = max(len(own), len(other)) <= 3 * min(len(own), len(other))
+        return many and (bool(self.telling(own)) or max(time, after) <= ALIKE * max(1, min(time, after)))
 
     def adds(self, events: Sequence[int]) -> bool:
         """Whether it does what else follows it, too: a GEMM that adds C, or a bias."""
@@ -176,8 +183,9 @@ def _groups(region: Region, left: Launched, right: Launched) -> list[Group]:
     return [(_became(a, b) if kind == "replaced" else kind, a, b) for kind, a, b in out]
 
 
-def _alone(a: Sequence[int], b: Sequence[int]) -> list[Group]:
-    return [("new", [], [j]) for j in b] + [("gone", [i], []) for i in a]
+def _alone(a: list[int], b: list[int]) -> list[Group]:
+    found: list[Group] = [("new", [], b)] if b else []
+    return [*found, ("gone", a, [])] if a else found
 
 
 def _became(a: Sequence[int], b: Sequence[int]) -> str:
@@ -222,7 +230,7 @@ def _between(
     low_a = low_b = 0
     for x, y in zip(*pairs, strict=True):
         i, j = at_a[x], at_b[y]
-        if max(len(a[i]), len(b[j])) <= 3 * min(len(a[i]), len(b[j])):
+        if left.alike(a[i], b[j], right):
             yield a[low_a:i], b[low_b:j], (a[i], b[j])
             low_a, low_b = i + 1, j + 1
     yield a[low_a:], b[low_b:], None

@@ -301,10 +301,12 @@ def _called(side: Side, part: Part) -> str:
 
 
 def _shorts(trace: Trace, events: Sequence[int]) -> list[str]:
-    """The short names of events, each once."""
+    """The short names of events, each once: in order where they are few, else those that take most time first."""
     at = np.array(events, dtype=np.int64)
-    _, first = np.unique(trace.name[at], return_index=True)
-    return list(dict.fromkeys(_short(trace, events[i]) for i in np.sort(first).tolist()))
+    _, first, which = np.unique(trace.name[at], return_index=True, return_inverse=True)
+    time = sum_into(which, trace.duration[at], len(first))
+    order = np.argsort(-time if len(first) > NAMED else first, kind="stable")
+    return list(dict.fromkeys(_short(trace, events[i]) for i in first[order].tolist()))
 
 
 def _moves(trace: Trace, events: Sequence[int]) -> bool:

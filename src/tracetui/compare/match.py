@@ -10,7 +10,13 @@ import numpy as np
 from tracetui.analysis.ancestors import first_marked
 from tracetui.compare.align import align
 from tracetui.compare.sides import Side
-from tracetui.trace.model import I64, Trace
+from tracetui.trace.model import I64, Bool, Trace
+
+CONTEXT = 4
+"""Tokens that have to be the same in a row, first."""
+ALIKE = 8
+"""The same work does not take so many times as long."""
+_ODD = np.int64(0x5851F42D4C957F2D)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +111,11 @@ def _match(
     for pair in pairs:
         own: list[Region] = []
         for of_a, of_b in _lanes(a, b, at_a, at_b, in_a[pair[0]], in_b[pair[1]]):
-            i, j = align(tokens[0][of_a], tokens[1][of_b])
+            own_a, own_b = tokens[0][of_a], tokens[1][of_b]
+            # First what has the same neighbors: else a new layer is scattered over those around it.
+            i, j = align(_grams(own_a), _grams(own_b))
+            i, j = _more(own_a, own_b, i, j)
+            i, j = _credible(a.trace, b.trace, at_a[of_a], at_b[of_b], i, j) if loose is None else (i, j)
             if loose is not None and (len(i) < len(of_a) and len(j) < len(of_b)):
                 i, j = _more(loose[0][of_a], loose[1][of_b], i, j)
             found_a.append(at_a[of_a[i]])
@@ -145,6 +155,31 @@ def _parts(side: Side, at: I64, of_round: I64) -> list[I64]:
     return [of_round[lane == lanes[k]] for k in order]
 
 
+def _grams(tokens: I64) -> I64:
+    """A number for each token with those that follow it."""
+    found = tokens.copy()
+    for k in range(1, CONTEXT):
+        found *= _ODD
+        found[:-k] += tokens[k:]
+    return found
+
+
+def _credible(a: Trace, b: Trace, at_a: I64, at_b: I64, i: I64, j: I64) -> tuple[I64, I64]:
+    """The matches without those beside what does not match that take a very different time: a kernel of the
+    same name that does something else."""
+    close = _close(a.duration[at_a[i]], b.duration[at_b[j]])
+    beside = np.ones(len(i) + 1, dtype=np.bool_)
+    beside[1:-1] = (np.diff(i) > 1) | (np.diff(j) > 1)
+    beside[[0, -1]] = False
+    sure = close | ~(beside[:-1] | beside[1:])
+    return i[sure], j[sure]
+
+
+def _close(a: I64 | int, b: I64 | int) -> Bool:
+    """Whether times can be those of the same work."""
+    return np.asarray(np.maximum(a, b) <= ALIKE * np.maximum(1, np.minimum(a, b)), dtype=np.bool_)
+
+
 def _more(a: I64, b: I64, i: I64, j: I64) -> tuple[I64, I64]:
     """Matches with those that looser tokens add between them."""
     ends_a, ends_b = np.append(i, len(a)), np.append(j, len(b))
@@ -174,6 +209,7 @@ def _moved(a: Trace, b: Trace, regions: list[Region], wanted: bool) -> tuple[I64
         waiting.setdefault(a.name_of(i), []).append(i)
     there = np.concatenate([one.b for one in regions]).tolist()
     pairs = [(same.pop(0), j) for j in there if (same := waiting.get(b.name_of(j)))]
+    pairs = [(i, j) for i, j in pairs if _close(int(a.duration[i]), int(b.duration[j]))]
     left, right = zip(*pairs, strict=True) if pairs else (none, none)
     return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)
 
