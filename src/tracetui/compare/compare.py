@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.compare.calls import CallTree, call_tree
 from tracetui.compare.changes import find_changes
@@ -20,6 +21,9 @@ from tracetui.units import plural
 
 MACHINE_SHARE = 0.02
 """A median may differ by this share without being a difference, if steps vary at all."""
+
+STRANGE = 0.05
+"""Programs that have less than this in common are not the same one, changed."""
 
 
 def compare(a: Results | Side, b: Results | Side) -> Comparison:
@@ -50,14 +54,14 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         int(np.count_nonzero(~bigger)),
         int(np.count_nonzero(~grown)),
     )
-    on_the_way = _same_path(trees, calls.a, calls.b, pairs)
+    on_the_way = _same_path(trees, calls.a, calls.b, len(rounds))
     device_drift = drift(time_a[~grown], time_b[~grown]) if len(time_a) else 1.0
     metrics = _metrics(*whole, on_the_way, device_drift, machine)
     facts = Facts(a, b, whole, work, calls, trees, changes, grown, bigger, machine, on_the_way, metrics)
     explanations, answer, same_program = explain(facts)
     return Comparison(
         *whole, tuple(rounds), work, calls, metrics, _idle(*whole), machine, explanations, answer,
-        same_program, _notes(*whole, rounds),
+        same_program, _notes(*whole, rounds, machine),
     )  # fmt: skip
 
 
@@ -71,15 +75,13 @@ def compare_steps(results: Results, step: int, against: int | None = None) -> Co
     return compare(side_of(results, others), side_of(results, [step]))
 
 
-def _same_path(
-    trees: tuple[CallTree, CallTree], a: I64, b: I64, pairs: list[tuple[int, int]]
-) -> tuple[float, float]:
-    """What the calls that are the same, but for waiting, add to a round of each side, ns."""
+def _same_path(trees: tuple[CallTree, CallTree], a: I64, b: I64, rounds: int) -> tuple[float, float]:
+    """What the calls that are the same, but for waiting, add to a round of each side: the medians, ns."""
     found = []
     for tree, at in zip(trees, (a, b), strict=True):
         place = np.searchsorted(tree.at, at)
-        counted = place[~tree.waits[place]]
-        found.append(float((tree.own + tree.before)[counted].sum()) / max(1, len(pairs)))
+        place = place[~tree.waits[place]]
+        found.append(float(np.median(sum_into(tree.round[place], (tree.own + tree.before)[place], rounds))))
     return found[0], found[1]
 
 
@@ -96,10 +98,11 @@ def _metrics(
             return Metric(None, None, True)
         left, right = float(np.median(one)), float(np.median(other))
         vary = max(_vary(one), _vary(other))
-        rest = abs(right - left - explained(left))
+        machine = explained(left)
+        rest = abs(right - left - machine)
         return Metric(
             left, right, rest <= max(vary, slack * max(left, right)),
-            (float(one.min()), float(one.max())), (float(other.min()), float(other.max())),
+            (float(one.min()), float(one.max())), (float(other.min()), float(other.max())), machine,
         )  # fmt: skip
 
     def rows(field: str) -> Callable[[Side], I64]:
@@ -142,8 +145,9 @@ def _pace(
 
 
 def _vary(values: F64) -> float:
-    """How far values are from their median, as three standard deviations of them would be."""
-    return 3 * 1.4826 * float(np.median(np.abs(values - np.median(values))))
+    """Three standard errors of the median of these values, estimated from their median deviation."""
+    away = float(np.median(np.abs(values - np.median(values))))
+    return 3 * 1.2533 * 1.4826 * away / float(np.sqrt(len(values)))
 
 
 def _op_time(side: Side) -> I64:
@@ -160,7 +164,7 @@ def _idle(a: Side, b: Side) -> tuple[tuple[str, int, int], ...]:
     return tuple(sorted((one for one in found if one[1] or one[2]), key=lambda one: -max(one[1:])))
 
 
-def _notes(a: Side, b: Side, pairs: list[tuple[int, int]]) -> tuple[str, ...]:
+def _notes(a: Side, b: Side, pairs: list[tuple[int, int]], machine: Machine) -> tuple[str, ...]:
     found = []
     has_a, has_b = len(a.results.step_table()), len(b.results.step_table())
     if not len(a.steps) and (has_a or has_b):
@@ -173,6 +177,10 @@ def _notes(a: Side, b: Side, pairs: list[tuple[int, int]]) -> tuple[str, ...]:
     sources = [side.results.step_table().source for side in (a, b)]
     if len(a.steps) and sources[0] != sources[1]:
         found.append(f"the steps of A come from {sources[0]}, those of B from {sources[1]}")
+    if max(machine.calls, machine.work) < STRANGE * max(len(b.calls), len(b.work)):
+        found.append("hardly anything is the same in both: is this the same program?")
+    if paced_by_device(a) and paced_by_device(b):
+        found.append("the GPU sets the pace: what the CPU does meanwhile makes a step no longer")
     names = [_device(side) for side in (a, b)]
     if all(names) and names[0] != names[1]:
         found.append(f"A was recorded on {names[0]}, B on {names[1]}")

@@ -10,7 +10,8 @@ import numpy as np
 
 from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.select import named
+from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.select import distinct, named
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Change, Part
 from tracetui.compare.match import Matches
@@ -19,7 +20,7 @@ from tracetui.compare.sides import Side, paced_by_device
 from tracetui.compare.timing import Slower, slower
 from tracetui.safe_text import plain
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
-from tracetui.units import duration, percent, plural, significant
+from tracetui.units import capital, duration, percent, plural, significant
 
 GUARDS = ("TorchDynamo Cache Lookup", "Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
 MACHINE = 0.02
@@ -28,6 +29,8 @@ LEAST = 0.02
 """And if that adds this share of the step, or takes it away."""
 CALL_CHANGE = 0.7
 """The logarithm of a ratio: between two recordings of one program, single calls took 0.8 to 1.9 times."""
+NEAR = 4
+"""Events of a stream: what follows at once."""
 NAMED = 3
 """Names in a sentence; the rest are counted."""
 
@@ -63,6 +66,11 @@ class Facts:
         return self.a.rounds
 
     @property
+    def within(self) -> bool:
+        """Whether steps of one recording are compared."""
+        return self.a.trace is self.b.trace
+
+    @property
     def each(self) -> str:
         return " a step" if len(self.a.steps) else ""
 
@@ -70,6 +78,12 @@ class Facts:
     def step(self) -> float:
         """ns of a step of a."""
         return self.metrics["step_ns"].a or 1.0
+
+    def related(self, device: bool) -> bool:
+        """Whether so much of the calls, or of the device work, is the same that its speed says something."""
+        same = self.machine.work if device else self.machine.calls
+        sizes = sorted(len(side.work if device else side.calls) for side in self.sides)
+        return same >= 0.5 * sizes[0] and same >= 0.2 * sizes[1]
 
     def work_time(self, a: I64, b: I64) -> tuple[float, float]:
         """ns a step of these events."""
@@ -90,7 +104,7 @@ class Facts:
     def about(self, a: I64, b: I64) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of events, each once."""
         one, other = (
-            tuple(dict.fromkeys(side.trace.name_of(i) for i in np.sort(at).tolist()))
+            tuple(side.trace.names[i] for i in distinct(side.trace.name[at], len(side.trace.names)).tolist())
             for side, at in zip(self.sides, (a, b), strict=True)
         )
         return one, other
@@ -129,29 +143,56 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], str, bool]:
 
 def _answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     step = facts.metrics["step_ns"]
-    what = "A step" if len(facts.a.steps) else "The recording"
     a, b = step.a or 0.0, step.b or 0.0
+    change = b - a
+    if not change:
+        what = "A step" if len(facts.a.steps) else "The recording"
+        return (
+            f"{what} takes {duration(b)}, as before."
+            if found
+            else "No difference: the same work, in the same time."
+        )
+    told = _takes(facts, a, b)
+    if facts.within:
+        return f"{told}."
     machine = next((one for one in found if one.kind == "machine"), None)
-    slower = machine.change_ns if machine is not None and machine.on == "cpu" else 0
-    if a == b and not found:
-        return "No difference: the same work, in the same time."
-    if a == b:
-        return f"{what} takes {duration(b)}, as before."
-    sign = "+" if b > a else "-"
-    part = f" ({sign}{percent(abs(b - a) / a, 1 if abs(b - a) < 0.1 * a else 0)})" if a else ""
-    told = f"{what} takes {duration(b)} instead of {duration(a)}{part}"
-    if same and step.within_noise and machine is not None:
-        return f"{machine.text} {told}."
-    if same and step.within_noise:
-        return f"The same program. {told}: no more than noise."
-    if step.within_noise:
-        mostly = abs(b - a - slower) <= 0.2 * abs(b - a)
+    slower = step.machine if machine is not None else 0.0
+    if step.within_noise and not _known(facts, found, change):
+        if same and machine is not None:
+            return f"{machine.text} {told}."
+        mostly = abs(change - slower) <= 0.2 * abs(change)
         why = "the machine, not the change" if mostly else "no more than steps vary"
-        return f"{told}: {why}.{_device(facts)}"
-    if abs(slower) < MACHINE * a:
+        return f"{'The same program. ' if same else ''}{told}: {why}.{_device(facts)}"
+    if abs(slower) < MACHINE * a or step.within_noise or not 0 < b - slower < 10 * b:
         return f"{told}."
     sign = "+" if slower > 0 else "-"
     return f"{told}; {sign}{duration(abs(slower))} is the machine: without it, about {duration(b - slower)}."
+
+
+def _takes(facts: Facts, a: float, b: float) -> str:
+    part = f" ({_part(a, b)})" if a else ""
+    if not facts.within:
+        what = "A step" if len(facts.a.steps) else "The recording"
+        return f"{what} takes {duration(b)} instead of {duration(a)}{part}"
+    one, other = facts.whole
+    step = capital(other.label(0)) if other.rounds == 1 else "The median step"
+    against = one.label(0) if one.rounds == 1 else "the median of the others"
+    return f"{step} takes {duration(b)}, {against} {duration(a)}{part}"
+
+
+def _part(a: float, b: float) -> str:
+    """`+2.5%`, `-26%`, `12.5 times as long`."""
+    if b >= 5 * a:
+        return f"{significant(b / a)} times as long"
+    away = abs(b - a) / a
+    return f"{'+' if b > a else '-'}{percent(away, 1 if away < 0.0995 else 0)}"
+
+
+def _known(facts: Facts, found: Sequence[Explanation], change: float) -> bool:
+    """Whether something explains at least half of a change of the step: then it is no noise."""
+    device = all(map(paced_by_device, facts.whole))
+    mine = [one.change_ns for one in found if one.kind != "machine" and not (device and one.on == "cpu")]
+    return any(ns * change > 0 and 2 * abs(ns) >= abs(change) for ns in mine)
 
 
 def _device(facts: Facts) -> str:
@@ -159,9 +200,8 @@ def _device(facts: Facts) -> str:
     work = facts.metrics["device_ns"]
     if work.within_noise or not work.a:
         return ""
-    sign = "+" if (work.change or 0) > 0 else "-"
-    part = percent(abs(work.change or 0) / work.a, 1)
-    return f" The GPU's work took {duration(work.b or 0)} instead of {duration(work.a)} ({sign}{part})."
+    told = f"{duration(work.b or 0)} instead of {duration(work.a)} ({_part(work.a, work.b or 0)})"
+    return f" The GPU's work took {told}."
 
 
 def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
@@ -169,9 +209,10 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     cpu, device = facts.machine.cpu_ratio or 1.0, facts.machine.device_ratio or 1.0
     path = facts.path[1] - facts.path[0]
     before, after = facts.work_time(facts.work.all_a[~facts.grown], facts.work.all_b[~facts.grown])
-    slow_cpu = abs(cpu - 1) >= MACHINE and abs(path) >= LEAST * facts.step
-    slow_device = abs(device - 1) >= MACHINE and abs(after - before) >= LEAST * (
-        facts.metrics["device_ns"].a or 1
+    work_time = facts.metrics["device_ns"].a or 1
+    slow_cpu = facts.related(False) and abs(cpu - 1) >= MACHINE and abs(path) >= LEAST * facts.step
+    slow_device = (
+        facts.related(True) and abs(device - 1) >= MACHINE and abs(after - before) >= LEAST * work_time
     )
     if not slow_cpu and not slow_device:
         return
@@ -182,10 +223,13 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     parts = [f"{its} {calls}{both} took {significant(cpu)} times as long on the CPU"] if slow_cpu else []
     if slow_device:
         parts.append(f"{its} {work}{both} took {significant(device)} times as long on the GPU")
-    text = f"The same program: {', '.join(parts)}" if same else ", ".join(parts)
+    text = ", ".join(parts)
+    if not facts.within:
+        text = f"{'The same program: ' if same else ''}{text}"
+        text += f": the machine, not the {'program' if same else 'change'}"
     yield Explanation(
         "machine",
-        f"{text[:1].upper()}{text[1:]}: the machine, not the {'program' if same else 'change'}.",
+        f"{capital(text)}.",
         round(path if slow_cpu else after - before),
         "cpu" if slow_cpu else "device",
     )
@@ -236,29 +280,37 @@ def _where(facts: Facts, change: Change) -> str:
 
 
 def _ahead(facts: Facts, change: Change) -> str:
-    """What a new copy or set is right before."""
-    trace, first = facts.b.trace, change.b.events[0]
-    if not _moves(trace, change.b.events):
+    """What a new copy or set is right before: a kernel of the same op."""
+    trace, at = facts.b.trace, change.b.events[0]
+    near = np.arange(at, min(trace.lanes[int(trace.lane[at])].last, at + 1 + NEAR))
+    op = op_behind(trace, near)
+    kernel = near[(trace.kind[near] == Kind.KERNEL) & (op == op[0]) & (op >= 0)]
+    if not _moves(trace, change.b.events) or not len(kernel):
         return ""
-    near = [change.before, *(j for one in facts.changes if one.kind != "calls" for j in one.b.events)]
-    near = [j for j in near if j >= 0 and trace.lane[j] == trace.lane[first] and trace.kind[j] == Kind.KERNEL]
-    near = [j for j in near if trace.start[j] > trace.start[first]]
-    return f" before {_short(trace, min(near, key=lambda j: int(trace.start[j])))}" if near else ""
+    return f" before {_short(trace, int(kernel[0]))}"
 
 
 def _called(side: Side, part: Part) -> str:
     """What a sentence calls events: by the ops that launch nothing else, if those are few; else by their own
     names."""
-    own = list(dict.fromkeys(_short(side.trace, i) for i in part.events))
-    ops = list(dict.fromkeys(_short(side.trace, i) for i in part.tops))
+    own, ops = _shorts(side.trace, part.events), _shorts(side.trace, part.tops)
     few = 0 < len(ops) <= min(NAMED, max(1, len(own)))
     if _moves(side.trace, part.events):
         return f"{listed(own)} ({listed(ops)})" if few else listed(own)
     return listed(ops if few else own)
 
 
+def _shorts(trace: Trace, events: Sequence[int]) -> list[str]:
+    """The short names of events, each once: in order where they are few, else those that take most time first."""
+    at = np.array(events, dtype=np.int64)
+    _, first, which = np.unique(trace.name[at], return_index=True, return_inverse=True)
+    time = sum_into(which, trace.duration[at], len(first))
+    order = np.argsort(-time if len(first) > NAMED else first, kind="stable")
+    return list(dict.fromkeys(_short(trace, events[i]) for i in first[order].tolist()))
+
+
 def _moves(trace: Trace, events: Sequence[int]) -> bool:
-    return all(trace.kind[i] != Kind.KERNEL for i in events)
+    return bool(np.all(trace.kind[np.array(events, dtype=np.int64)] != Kind.KERNEL))
 
 
 def listed(names: Sequence[str]) -> str:
@@ -320,7 +372,9 @@ def _calls_text(facts: Facts, a: I64, b: I64, before: float, after: float) -> st
 def _by_time(side: Side, tree: CallTree, at: I64) -> list[str]:
     """The names of calls, those that take most time first."""
     time: Counter[str] = Counter()
-    for i, ns in zip(at.tolist(), tree.self_time[np.searchsorted(tree.at, at)].tolist(), strict=True):
+    _, first, which = np.unique(side.trace.name[at], return_index=True, return_inverse=True)
+    spent = sum_into(which, tree.self_time[np.searchsorted(tree.at, at)], len(first))
+    for i, ns in zip(at[first].tolist(), spent.tolist(), strict=True):
         time[_short(side.trace, i)] += ns
     return [name for name, _ in time.most_common()]
 
@@ -440,7 +494,9 @@ def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanat
     rounds = np.unique(facts.b.round_of(one.b))
     alone = len(facts.b.steps) and len(rounds) == 1 and facts.count > 1
     where = f" in {facts.b.label(int(rounds[0]))}" if alone else ""
+    many = round(len(one.a) / facts.count)
     some = f", {len(one.a):,} of {one.of:,} times" if len(one.a) < one.of else ""
+    some = some or (f", {many:,} times{facts.each}" if many > 1 else "")
     name, place = _short(facts.a.trace, int(one.a[0])), "GPU" if on == "device" else "CPU"
     text = f"{name} takes {duration(after)} instead of {duration(before)} on the {place}{where}{some}."
     return facts.told(

@@ -31,6 +31,8 @@ class Metric:
     spread_a: tuple[float, float] | None = None
     """The least and the most of any step."""
     spread_b: tuple[float, float] | None = None
+    machine: float = 0.0
+    """What of the change comes from how fast the machine did what is the same in both."""
 
     @property
     def change(self) -> float | None:
