@@ -59,7 +59,16 @@ def test_the_fields_of_json() -> None:
     ]  # fmt: skip
     for name in ("step_ns", "device_ns", "busy_share", "launches", "kernels", "cpu_op_ns", "compute_ns"):
         metric = found[name]
-        assert list(metric) == ["a", "b", "change", "ratio", "within_noise", "spread_a", "spread_b"]
+        assert list(metric) == [
+            "a",
+            "b",
+            "change",
+            "ratio",
+            "within_noise",
+            "machine",
+            "spread_a",
+            "spread_b",
+        ]
         assert metric["change"] == pytest.approx(metric["b"] - metric["a"])
         assert metric["ratio"] == pytest.approx(metric["b"] / metric["a"])
         assert metric["spread_a"][0] <= metric["a"] <= metric["spread_a"][1]

@@ -149,8 +149,8 @@ def _change(one: Explanation) -> Span:
 def _fitted(
     title: str, shown: Sequence[Column], rows: Sequence[int], width: int, less: Sequence[str]
 ) -> list[Line]:
-    """A table with a title above its first column in at most `width` cells. Columns (`less`: their keys, those
-    that go together) go from the first to the last until it fits, then the texts of the first column are cut."""
+    """A table with a title above its first column in at most `width` cells. Columns go, in the order of `less`
+    (their keys; some go together), until it fits; then the texts of the first column are cut."""
     for gone in range(len(less) + 1):
         without = " ".join(less[:gone]).split()
         left = [column for column in shown if column.key not in without]
@@ -308,6 +308,7 @@ def _metric_json(metric: Metric) -> Record:
         "change": metric.change,
         "ratio": finite(metric.ratio),
         "within_noise": metric.within_noise,
+        "machine": metric.machine,
         "spread_a": list(metric.spread_a) if metric.spread_a else None,
         "spread_b": list(metric.spread_b) if metric.spread_b else None,
     }

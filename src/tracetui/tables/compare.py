@@ -94,16 +94,6 @@ def spread_text(name: str, spread: tuple[float, float] | None) -> str:
     return f"{number if number and high.endswith(f' {unit}') else low} .. {high}"
 
 
-def machine_part(comparison: Comparison, name: str) -> float:
-    """What of a metric's change the machine's speed explains, ns; 0 of counts and shares."""
-    before, machine = comparison.metrics[name].a or 0.0, comparison.machine
-    if name == "step_ns":
-        return float(sum(one.change_ns for one in comparison.explanations if one.kind == "machine"))
-    if name == "cpu_op_ns":
-        return before * ((machine.cpu_ratio or 1.0) - 1)
-    return before * ((machine.device_ratio or 1.0) - 1) if name.endswith("_ns") else 0.0
-
-
 def _noise(comparison: Comparison, name: str) -> str:
     """What a difference is, where it is no effect: the machine's speed, or no more than steps vary."""
     metric = comparison.metrics[name]
@@ -113,8 +103,9 @@ def _noise(comparison: Comparison, name: str) -> str:
         return ""
     # A share follows from the times.
     name = name if name.endswith("_ns") else "step_ns"
-    change, machine = comparison.metrics[name].change or 0.0, machine_part(comparison, name)
-    return "the machine" if abs(change - machine) < abs(change) / 2 else "within noise"
+    time = comparison.metrics[name]
+    change = time.change or 0.0
+    return "the machine" if abs(change - time.machine) < abs(change) / 2 else "within noise"
 
 
 @dataclass(frozen=True, slots=True)
