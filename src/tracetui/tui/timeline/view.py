@@ -112,22 +112,23 @@ class TimelineView(Widget, can_focus=True):
         bar, scene = self.bar, self.walk.scene
         if bar is None or not bar.is_mounted:
             return None
-        if gap := self.session.gaps.told():
-            parts = describe_gap(gap, bar.size.width)
+        if told := self.session.comparing.told() or self.session.gaps.told():
+            parts = describe_gap(told, bar.size.width)
         elif scene.selected >= 0:
             source, width = scene.source, bar.size.width
             results = self.walk.recording.results
             # Of a large trace it is known when a pane has asked for it: it takes too long for a key press.
             at_hand = results.ready("self_time") or len(source.trace) < LITTLE
             own = int(results.self_time()[scene.selected]) if at_hand else None
-            lane = f"{scene.title(scene.active)} " if len(scene.sources) > 1 else ""
+            beside = self.session.comparing.beside()
             parts = describe(
                 source.trace,
                 scene.selected,
                 width,
                 source.short,
                 offset=source.offset,
-                before_lane=lane,
+                letter=scene.letter(scene.active) if len(scene.sources) > 1 else "",
+                beside=beside or (),
                 own=own,
             )
         else:
