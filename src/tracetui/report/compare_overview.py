@@ -17,12 +17,12 @@ SIDE_BY_SIDE = "averages"
 def compare_overview(comparison: Comparison) -> Overview:
     """The overview of a comparison."""
     rows = numbers(comparison)
-    each = "a step, median" if comparison.per_step else "whole recordings"
+    each = "Per step" if comparison.per_step else "In all"
     why = Block(
         "why", "What explains it", "Enter goes there", tuple(map(_explanation, comparison.explanations))
     )
-    metrics = Block("numbers", f"Numbers ({each})", "", tuple(_number(r) for r in rows if not r.idle), HEADS)
-    idle = Block("idle", "GPU idle because of", "", tuple(_number(r) for r in rows if r.idle), HEADS)
+    metrics = Block("numbers", each, "", tuple(_number(r) for r in rows if not r.idle), HEADS)
+    idle = Block("idle", "GPU idle for", "", tuple(_number(r) for r in rows if r.idle), HEADS)
     notes = tuple(Entry("", (), None, "", note, Target()) for note in comparison.notes)
     more = Entry(SIDE_BY_SIDE, (), None, "accent", "every name of A and B side by side", Target("averages"))
     return Overview(comparison.answer, "", (why, Block("notes", "Also", "", (*notes, more))), (metrics, idle))

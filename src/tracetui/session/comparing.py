@@ -74,13 +74,15 @@ def compared(comparison: Comparison) -> Compared:
         Links(1 - n, partners[n], SIGNS[n], _places(side, alone[n])) for n, side in enumerate((a, b))
     )
     ra, rb = comparison.rounds[0] if comparison.rounds else (0, 0)
-    (low_a, high_a), (low_b, high_b) = a.windows, b.windows
-    return Compared(
-        comparison,
-        (links[0], links[1]),
-        (int(low_a[ra]), int(low_b[rb])),
-        (int(high_a[ra]), int(high_b[rb])),
-    )
+    begin = int(a.windows[0][ra]), int(b.windows[0][rb])
+    return Compared(comparison, (links[0], links[1]), begin, (_end(a, ra), _end(b, rb)))
+
+
+def _end(side: Side, round_: int) -> int:
+    """When a step is over: of the CPU, and of the device work that it launched. ns of the trace."""
+    work = side.work[side.round_of(side.work) == round_]
+    over = int((side.trace.start[work] + side.trace.duration[work]).max(initial=0))
+    return max(over, int(side.windows[1][round_]))
 
 
 def _places(side: Side, at: I64) -> dict[int, tuple[I64, I64]]:
@@ -145,6 +147,7 @@ class Comparing:
                     replace(source, letter=letter, title=title) for source, letter, title in sources
                 ),
             )
+            walk.after_select = self._follow
             low_a, low_b = (source.trace.first_view[0] for source in walk.scene.sources)
             self._shift(low_a - low_b)
 
@@ -214,7 +217,7 @@ class Comparing:
         if pair is None:
             return "nothing here belongs together in both: select another event"
         self._align_at(pair)
-        self._show_partner()
+        self._walk.show_scene(self._walk.scene)
         source = scene.sources[0]
         same = event.slice == pair[event.source]
         what = f"aligned at {short_of(source.trace, pair[0])}"
@@ -271,16 +274,18 @@ class Comparing:
     def go_to(self, event: Event) -> None:
         """Select an event of either recording."""
         self._walk.select(event.slice, of=event.source)
-        self._show_partner()
 
-    def _show_partner(self) -> None:
-        """Bring the row of the selection's partner onto the screen, and then its own again."""
-        walk = self._walk
-        event = walk.scene.event
+    def _follow(self) -> None:
+        """Bring the selection's partner into view: where it is off the screen, B is shifted until the two are
+        aligned."""
+        walk, event = self._walk, self._walk.scene.event
         partner = self.partner_of(event) if event is not None else None
         if event is None or partner is None:
-            walk.show_scene(walk.scene)
             return
+        source, view = walk.scene.sources[1 - event.source], walk.view
+        start = source.start(partner)
+        if start >= view.end_ns or start + int(source.trace.duration[partner]) < view.start_ns:
+            self._align_at((event.slice, partner) if event.source == 0 else (partner, event.slice))
         self._rows_shown([Event(1 - event.source, partner), event])
 
     def _rows_shown(self, events: Sequence[Event]) -> None:

@@ -52,9 +52,10 @@ def paint_alone(scene: Scene, canvas: Canvas, lines: list[tuple[int, Line]]) -> 
         if links is None or line.of not in (Of.RECORDING, Of.RULE):
             continue
         device = scene.layout.device[line.track] if line.of is Of.RULE else THREADS
-        field = canvas.part(y, y + 1, scene.labels, scene.labels + scene.view.width)
+        field = canvas.part(y, y + 1, scene.labels, canvas.width)
         field.glyph[0] = ord(" ")
         here = links.alone_in(int(device), scene.local(line.source).view)
+        field = field.part(0, 1, 0, len(here))
         field.glyph[0, here] = ord(links.sign)
         field.ink[0, here] = scene.theme.text
         field.attributes[0, here] = BOLD

@@ -17,6 +17,7 @@ from tracetui.cells import clauses, clip
 from tracetui.compare.model import Comparison
 from tracetui.report.parts import TimePart, time_parts
 from tracetui.report.summary import VERDICT_STYLE
+from tracetui.tables.compare import noise_text
 from tracetui.tui.part_styles import COMPONENTS, NOT_COUNTED, component_css, css_name, texture
 from tracetui.units import share
 
@@ -63,7 +64,7 @@ def answer_texts(comparison: Comparison) -> tuple[Span, ...]:
     elif step is None or change is None:
         word, role = "A AND B", "accent"
     elif step.within_noise:
-        word, role = "NO EFFECT ON THE STEP", "accent"
+        word, role = noise_text(step).upper(), "accent"
     else:
         word, role = ("B IS SLOWER", "bad") if change > 0 else ("B IS FASTER", "good")
     return (word, role), (comparison.answer, "text")

@@ -12,6 +12,7 @@ from tracetui.tui.requests import EndComparison, WantComparison
 from tracetui.tui.topline import TopLine
 from tracetui.tui.verdict_line import VerdictLine
 
+ONCE_MORE = "nothing to clear; Esc again ends the comparison, as Q does"
 ONE = "only one trace is open: C compares it with another"
 
 
@@ -21,7 +22,6 @@ class CompareKeys:
     def __init__(self, host: Host, panes: PaneKeys, line: VerdictLine, top: TopLine) -> None:
         self.host, self.panes, self.line, self.top = host, panes, line, top
         self.comparing = host.session.comparing
-        host.escapes.insert(0, Escape(lambda: self.comparing, self.end))
         host.escapes.append(Escape(self.comparing.told, self.comparing.leave))
 
     def compare(self) -> None:
@@ -110,6 +110,14 @@ class CompareKeys:
             self.end()
         else:
             self.host.say(ONE)
+
+    def may_end(self) -> bool:
+        """Esc with nothing left to clear: the second one ends the comparison. False if there is none."""
+        if self.comparing and self.host.footer.message == ONCE_MORE:
+            self.end()
+        elif self.comparing:
+            self.host.say(ONCE_MORE)
+        return bool(self.comparing)
 
     def end(self) -> None:
         """Go on with the recording that the selection is in."""

@@ -73,18 +73,17 @@ class PaneTabs(Widget):
 
     def labels(self) -> list[tuple[str, str]]:
         """(pane, text of its tab). If they do not fit beside the needed part of the note, all tabs lose their
-        counts, then all but the open one lose their titles."""
+        counts, then those of one recording their titles, then all but the open one."""
         room = self.size.width - (len(self.needed) + 3 if self.needed else 0)
 
         def label(key: str, n: str, title: bool, count: bool) -> str:
             texts = (n, key if title else "", self.counts.get(key, "") if count else "")
             return f" {' '.join(filter(None, texts))} "
 
-        for titles, counts in ((True, True), (True, False), (False, False)):
-            labels = [
-                (spec.key, label(spec.key, n, titles or spec.key == self.open, counts))
-                for n, spec in self.specs
-            ]
+        pair = {spec.key for _, spec in PAIR_PANES}
+        for least, counts in ((set(), True), (set(), False), (pair, False), ({self.open}, False)):
+            titled = least | {self.open} if least else {spec.key for _, spec in self.specs}
+            labels = [(spec.key, label(spec.key, n, spec.key in titled, counts)) for n, spec in self.specs]
             if sum(len(text) for _, text in labels) <= room:
                 break
         return labels

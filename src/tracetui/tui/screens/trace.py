@@ -231,7 +231,7 @@ class TraceScreen(Screen[None]):
     # The screen itself
 
     def action_clear(self) -> None:
-        if not self.host.escape():
+        if not self.host.escape() and not self.compare_keys.may_end():
             self.host.say("nothing to clear")
 
     def _drop_hint(self) -> None:

@@ -76,9 +76,11 @@ class TimelineView(Widget, can_focus=True):
             self.set_timer(wait, self._draw)
             return
         self._waiting = False
-        for of in range(self._derived, len(self.walk.recordings)):
+        # Beside each other there is no room for counters.
+        counted = 0 if self.session.comparing else len(self.walk.recordings)
+        for of in range(self._derived, counted):
             self.run_worker(partial(self._derive, of), thread=True, group=f"series {of}", exit_on_error=False)
-        self._derived = len(self.walk.recordings)
+        self._derived = counted
         regions = self._render_frame()
         barred = self._update_bar()
         if regions:
@@ -132,7 +134,10 @@ class TimelineView(Widget, can_focus=True):
                 own=own,
             )
         else:
-            parts = [("nothing selected", False), ("  click an event, or press an arrow key", False)]
+            hint = "  click an event, or press an arrow key"
+            if self.session.comparing:
+                hint = "  - only A has it, + only B has it; ) goes from difference to difference"
+            parts = [("nothing selected", False), (hint, False)]
         return bar if bar.show(parts, scene.theme) else None
 
     def render_lines(self, crop: Region) -> list[Strip]:
