@@ -130,9 +130,9 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
             "C",
             "compare",
             "compare with another trace; with two: what differs",
-            "compare; with two: what differs",
+            "compare, averages of both",
         ),
-        ("compare_averages", "P", "pair_pane('averages')", "averages of A and B side by side"),
+        ("compare_averages", "P", "pair_pane('averages')", "averages of A and B side by side", DITTO),
         (
             "difference_next",
             "right_parenthesis",
@@ -146,9 +146,9 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
             "equals_sign",
             "partner",
             "the same event of the other; steps pane: why it differs",
-            "the same in the other; a step: why",
+            "its partner; a step: why",
         ),
-        ("align", "ampersand", "align", "align A and B at the selection", "align both at the selection"),
+        ("align", "ampersand", "align", "align A and B at the selection", "align both there"),
         ("compare_end", "Q", "end_comparison", "only the recording of the selection", "only one of the two"),
     ),
     "Lanes": (
