@@ -200,7 +200,6 @@ class Comparing:
         scene = walk.scene.having(1, offset=offset)
         lows, highs = zip(*(source.span for source in scene.sources), strict=True)
         walk.scene = replace(scene, span=(min(lows), max(highs)))
-        self._search.moved()
         self._marks.draw()
 
     def align(self) -> str:
@@ -211,6 +210,7 @@ class Comparing:
         event, scene = self._walk.scene.event, self._walk.scene
         if event is None:
             self._align(self._found.first)
+            self._search.moved()
             self._walk.go(moves.look(self._walk.scene, self._walk.view))
             return "aligned at the first step that both have"
         pair = self._pair(event) or self._anchor(event)
@@ -223,9 +223,12 @@ class Comparing:
         what = f"aligned at {short_of(source.trace, pair[0])}"
         return what if same else f"only {LETTERS[event.source]} has this: {what}, before it"
 
-    def _align_at(self, pair: Place) -> None:
+    def _align_at(self, pair: Place, walking: bool = False) -> None:
+        """Align two slices. `walking`: from event to event: the order of the search's matches stays."""
         a, b = (int(s.trace.start[at]) for s, at in zip(self._walk.scene.sources, pair, strict=True))
         self._align((a, b))
+        if not walking:
+            self._search.moved()
 
     def _pair(self, event: Event) -> Place | None:
         partner = self.partner_of(event)
@@ -285,7 +288,7 @@ class Comparing:
         source, view = walk.scene.sources[1 - event.source], walk.view
         start = source.start(partner)
         if start >= view.end_ns or start + int(source.trace.duration[partner]) < view.start_ns:
-            self._align_at((event.slice, partner) if event.source == 0 else (partner, event.slice))
+            self._align_at((event.slice, partner) if event.source == 0 else (partner, event.slice), True)
         self._rows_shown([Event(1 - event.source, partner), event])
 
     def _rows_shown(self, events: Sequence[Event]) -> None:

@@ -90,20 +90,15 @@ class TopLine(Widget):
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"top--name", "top--facts", "top--warning"}
 
-    def __init__(self, trace: Trace, other: Trace | None = None) -> None:
-        """`other`: the trace that this one is compared with."""
+    def __init__(self, trace: Trace, other: Trace | None = None, titles: Sequence[str] = ()) -> None:
+        """`other`: the trace that this one is compared with; `titles`: what the two are called."""
         super().__init__()
         self._trace, self._other = trace, other
         self._title, self._facts, self._warning = trace_name(trace), facts(trace), warning(trace)
         if other is not None:
-            self._title = f"A {self._title}   B {trace_name(other)}"
-            self._facts = both_facts(trace, other)
-            told = (
-                f"{letter}: {text}"
-                for letter, one in zip("AB", (trace, other), strict=True)
-                if (text := warning(one))
-            )
-            self._warning = "; ".join(told)
+            self._title, self._facts = "   ".join(titles), both_facts(trace, other)
+            warnings = zip("AB", map(warning, (trace, other)), strict=True)
+            self._warning = "; ".join(f"{letter}: {text}" for letter, text in warnings if text)
 
     def set_steps(self, steps: Sequence[int]) -> None:
         """Show how many steps there are, and how long: their lengths, ns."""
