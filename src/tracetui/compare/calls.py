@@ -13,7 +13,7 @@ from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named
 from tracetui.compare.sides import Side
 from tracetui.trace.intervals import EMPTY, Union, union
-from tracetui.trace.model import I64, Bool
+from tracetui.trace.model import I32, I64, Bool
 
 MOST_THREADS = 32
 
@@ -39,6 +39,12 @@ class CallTree:
     """Whether the call waits for the device."""
     round: I64
 
+    def places(self, slices: int) -> I64:
+        """The position of each of a trace's slices, -1 for what is no call, and for slice -1."""
+        place = np.full(slices + 1, -1, dtype=np.int64)
+        place[self.at] = np.arange(len(self.at))
+        return place
+
     def under(self, tops: I64) -> I64:
         """For each call the position in `tops` of the outermost of them that is it or contains it, or -1.
         `tops`: positions, ascending."""
@@ -59,9 +65,8 @@ def call_tree(side: Side) -> CallTree:
     trace, at = side.trace, side.calls
     mine = np.zeros(len(trace), dtype=np.bool_)
     mine[at] = True
-    place = np.full(len(trace) + 1, -1, dtype=np.int64)
-    place[at] = np.arange(len(at))
-    parent = place[first_marked(trace, trace.parent[at], mine)]
+    above = first_marked(trace, trace.parent[at], mine)
+    parent = np.where(above >= 0, np.searchsorted(at, above), -1)
     start, duration = trace.start[at], trace.duration[at]
     inner = np.flatnonzero(parent >= 0)
 
@@ -101,7 +106,7 @@ def _on_the_way(side: Side) -> list[int]:
     return ([main] if main >= 0 and main not in found else []) + found[:MOST_THREADS]
 
 
-def _ends(lane: I64, start: I64, end: I64) -> I64:
+def _ends(lane: I32, start: I64, end: I64) -> I64:
     """The position after each call's last descendant: the first later one of its lane that starts at its end
     or after it."""
     found = np.zeros(len(lane), dtype=np.int64)

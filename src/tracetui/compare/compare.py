@@ -13,7 +13,7 @@ from tracetui.compare.changes import find_changes
 from tracetui.compare.explain import Facts, explain
 from tracetui.compare.match import Vocabulary, match_calls, match_work
 from tracetui.compare.model import Comparison, Machine, Metric
-from tracetui.compare.sides import Side, pair_rounds, side_of
+from tracetui.compare.sides import Side, paced_by_device, pair_rounds, side_of
 from tracetui.compare.timing import drift, ratio, resized
 from tracetui.trace.model import F64, I64, Kind
 from tracetui.units import plural
@@ -28,7 +28,11 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     if not (len(a.steps) and len(b.steps)):
         # Steps are not compared with a recording that has none: then the whole is.
         a, b = side_of(a.results, []), side_of(b.results, [])
-    pairs = pair_rounds(a, b)
+    whole = a, b
+    rounds = pair_rounds(a, b)
+    # From here on, the rounds that were paired; the numbers are of all.
+    a, b = a.only([i for i, _ in rounds]), b.only([j for _, j in rounds])
+    pairs = [(i, i) for i in range(len(rounds))]
     words = Vocabulary(a.trace, b.trace)
     work, calls = match_work(a, b, pairs, words), match_calls(a, b, pairs, words)
     trees = call_tree(a), call_tree(b)
@@ -46,16 +50,14 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         int(np.count_nonzero(~bigger)),
         int(np.count_nonzero(~grown)),
     )
-    on_the_way = _same_path((a, b), trees, calls.a, calls.b, pairs)
+    on_the_way = _same_path(trees, calls.a, calls.b, pairs)
     device_drift = drift(time_a[~grown], time_b[~grown]) if len(time_a) else 1.0
-    metrics = _metrics(a, b, on_the_way, device_drift, machine)
-    facts = Facts(
-        a, b, tuple(pairs), work, calls, trees, changes, grown, bigger, machine, on_the_way, metrics
-    )
+    metrics = _metrics(*whole, on_the_way, device_drift, machine)
+    facts = Facts(a, b, whole, work, calls, trees, changes, grown, bigger, machine, on_the_way, metrics)
     explanations, answer, same_program = explain(facts)
     return Comparison(
-        a, b, tuple(pairs), work, calls, metrics, _idle(a, b), machine, explanations, answer, same_program,
-        _notes(a, b, pairs),
+        *whole, tuple(rounds), work, calls, metrics, _idle(*whole), machine, explanations, answer,
+        same_program, _notes(*whole, rounds),
     )  # fmt: skip
 
 
@@ -70,15 +72,11 @@ def compare_steps(results: Results, step: int, against: int | None = None) -> Co
 
 
 def _same_path(
-    sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], a: I64, b: I64, pairs: list[tuple[int, int]]
+    trees: tuple[CallTree, CallTree], a: I64, b: I64, pairs: list[tuple[int, int]]
 ) -> tuple[float, float]:
     """What the calls that are the same, but for waiting, add to a round of each side, ns."""
     found = []
-    for (
-        side,
-        tree,
-        at,
-    ) in zip(sides, trees, (a, b), strict=True):
+    for tree, at in zip(trees, (a, b), strict=True):
         place = np.searchsorted(tree.at, at)
         counted = place[~tree.waits[place]]
         found.append(float((tree.own + tree.before)[counted].sum()) / max(1, len(pairs)))
@@ -115,7 +113,7 @@ def _metrics(
     slack = 0.0 if path[0] == path[1] and device_drift == 1 else MACHINE_SHARE
     found = {
         "step_ns": of(lambda side: side.times, lambda left: _pace(a, b, path, left, drifted), slack),
-        "device_ns": of(_work_time, drifted, slack),
+        "device_ns": of(lambda side: side.work_time, drifted, slack),
         "compute_ns": of(rows("compute"), drifted, slack),
         "communication_ns": of(rows("exposed_communication"), drifted, slack),
         "copies_ns": of(rows("exposed_copy"), drifted, slack),
@@ -136,17 +134,11 @@ def _metrics(
 def _pace(
     a: Side, b: Side, path: tuple[float, float], step: float, drifted: Callable[[float], float]
 ) -> float:
-    """How much longer a step takes because the machine was slower: on the CPU, where it sets the pace; else on
-    the device."""
+    """How much longer a step takes because the machine was slower: on the device, if that sets the pace, else
+    on the CPU."""
     if paced_by_device(a) and paced_by_device(b):
         return drifted(step)
     return path[1] - path[0]
-
-
-def paced_by_device(side: Side) -> bool:
-    """Whether the device's work sets the pace of the rounds."""
-    time, work = float(np.sum(side.times)), float(_work_time(side).sum())
-    return bool(time) and work >= 0.8 * time
 
 
 def _vary(values: F64) -> float:
@@ -154,18 +146,9 @@ def _vary(values: F64) -> float:
     return 3 * 1.4826 * float(np.median(np.abs(values - np.median(values))))
 
 
-def _work_time(side: Side) -> I64:
-    """The time of all device work that each round launched, ns; overlap counts twice."""
-    return _by_round(side, side.work, side.trace.duration)
-
-
 def _op_time(side: Side) -> I64:
     ops = side.calls[side.trace.kind[side.calls] == Kind.CPU_OP]
-    return _by_round(side, ops, side.results.self_time())
-
-
-def _by_round(side: Side, at: I64, values: I64) -> I64:
-    return np.bincount(side.round_of(at), weights=values[at], minlength=side.rounds).astype(np.int64)
+    return side.sums(ops, side.results.self_time())
 
 
 def _idle(a: Side, b: Side) -> tuple[tuple[str, int, int], ...]:

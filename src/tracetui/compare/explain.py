@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,17 +12,20 @@ from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.select import named
 from tracetui.compare.calls import CallTree
-from tracetui.compare.changes import Change
+from tracetui.compare.changes import Change, Part
 from tracetui.compare.match import Matches
 from tracetui.compare.model import Explanation, Machine, Metric
-from tracetui.compare.sides import Side
+from tracetui.compare.sides import Side, paced_by_device
 from tracetui.compare.timing import Slower, slower
-from tracetui.trace.model import I64, Bool, Kind, Trace
-from tracetui.units import capital, duration, percent, plural, significant
+from tracetui.safe_text import plain
+from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
+from tracetui.units import duration, percent, plural, significant
 
 GUARDS = ("TorchDynamo Cache Lookup", "Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
 MACHINE = 0.02
 """The machine is mentioned if it was this much faster or slower."""
+LEAST = 0.02
+"""And if that adds this share of the step, or takes it away."""
 CALL_CHANGE = 0.7
 """The logarithm of a ratio: between two recordings of one program, single calls took 0.8 to 1.9 times."""
 NAMED = 3
@@ -35,7 +38,8 @@ class Facts:
 
     a: Side
     b: Side
-    pairs: tuple[tuple[int, int], ...]
+    """The rounds of either side that were paired, one to one."""
+    whole: tuple[Side, Side]
     work: Matches
     calls: Matches
     trees: tuple[CallTree, CallTree]
@@ -50,104 +54,141 @@ class Facts:
     metrics: Mapping[str, Metric]
 
     @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.a, self.b
+
+    @property
     def count(self) -> int:
-        return max(1, len(self.pairs))
+        """Pairs of rounds: sums over all of them are divided by it."""
+        return self.a.rounds
 
     @property
     def each(self) -> str:
         return " a step" if len(self.a.steps) else ""
 
     @property
-    def steps(self) -> float:
-        return max(1.0, self.metrics["step_ns"].a or 1.0)
+    def step(self) -> float:
+        """ns of a step of a."""
+        return self.metrics["step_ns"].a or 1.0
+
+    def work_time(self, a: I64, b: I64) -> tuple[float, float]:
+        """ns a step of these events."""
+        one, other = (
+            int(side.trace.duration[at].sum()) / self.count
+            for side, at in zip(self.sides, (a, b), strict=True)
+        )
+        return one, other
+
+    def call_time(self, a: I64, b: I64) -> tuple[float, float]:
+        """The self time of these calls, ns a step."""
+        one, other = (
+            int(tree.self_time[np.searchsorted(tree.at, at)].sum()) / self.count
+            for tree, at in zip(self.trees, (a, b), strict=True)
+        )
+        return one, other
+
+    def about(self, a: I64, b: I64) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of events, each once."""
+        one, other = (
+            tuple(dict.fromkeys(side.trace.name_of(i) for i in np.sort(at).tolist()))
+            for side, at in zip(self.sides, (a, b), strict=True)
+        )
+        return one, other
+
+    def told(
+        self, kind: str, text: str, change: float, on: str, a: I64, b: I64, cpu_change: float = 0.0
+    ) -> Explanation:
+        return Explanation(
+            kind, text, round(change), on, *self.about(a, b), round(cpu_change), np.sort(a), np.sort(b)
+        )  # fmt: skip
+
+
+NONE = np.zeros(0, dtype=np.int64)
 
 
 def explain(facts: Facts) -> tuple[tuple[Explanation, ...], str, bool]:
     """(the explanations, the largest first; the answer in a sentence; whether both are the same program)."""
-    program = [*_device_changes(facts), *_call_changes(facts), *_graphs(facts), *_shapes(facts)]
-    same = not program and not facts.work.regions and not facts.calls.regions
-    timed = [*_slower_work(facts), *_slower_calls(facts)]
-    found = [*_machine(facts, same), *program, *timed, *_more_steps(facts)]
-    order = sorted(found, key=lambda one: -max(abs(one.change_ns), abs(one.cpu_change_ns)))
+    program = [*_device_changes(facts), *_call_changes(facts), *_graphs(facts), *_sizes(facts)]
+    same = not program
+    found = [
+        *_machine(facts, same),
+        *program,
+        *_slower_work(facts),
+        *_slower_calls(facts),
+        *_more_steps(facts),
+    ]
+    device = all(map(paced_by_device, facts.whole))
+
+    def weight(one: Explanation) -> tuple[bool, int]:
+        # Where the device sets the pace, what the CPU does meanwhile comes second.
+        return device and one.on == "cpu", -max(abs(one.change_ns), 0 if device else abs(one.cpu_change_ns))
+
+    order = sorted(found, key=weight)
     return tuple(order), _answer(facts, order, same), same
 
 
 def _answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     step = facts.metrics["step_ns"]
     what = "A step" if len(facts.a.steps) else "The recording"
-    if not found and (step.change == 0):
+    a, b = step.a or 0.0, step.b or 0.0
+    machine = next((one for one in found if one.kind == "machine"), None)
+    slower = machine.change_ns if machine is not None and machine.on == "cpu" else 0
+    if a == b and not found:
         return "No difference: the same work, in the same time."
-    change = step.change or 0.0
-    if step.within_noise and same and not [one for one in found if one.kind != "machine"]:
-        machine = next((one for one in found if one.kind == "machine"), None)
-        if machine is None:
-            return f"The same program. {what} takes {_from_to(step)}: no more than noise."
-        return f"{machine.text} {what} takes {_from_to(step)}."
-    told = f"{what} takes {_from_to(step)}"
-    slower = next((one.change_ns for one in found if one.kind == "machine"), 0)
-    if step.within_noise:
-        mostly = abs(change - slower) <= 0.2 * abs(change)
-        return f"{told}: {'the machine, not the change' if mostly else 'no more than steps vary'}."
-    if abs(slower) < MACHINE * (step.a or 1):
-        return f"{told}."
-    more = "longer" if slower > 0 else "less"
-    without = duration((step.b or 0.0) - slower)
-    return f"{told}. Of that, {duration(abs(slower))} {more} is the machine; without it, about {without}."
-
-
-def _from_to(metric: Metric) -> str:
-    a, b = metric.a or 0.0, metric.b or 0.0
-    sign = "+" if b >= a else "-"
+    if a == b:
+        return f"{what} takes {duration(b)}, as before."
+    sign = "+" if b > a else "-"
     part = f" ({sign}{percent(abs(b - a) / a, 1 if abs(b - a) < 0.1 * a else 0)})" if a else ""
-    return f"{duration(b)} instead of {duration(a)}{part}"
+    told = f"{what} takes {duration(b)} instead of {duration(a)}{part}"
+    if same and step.within_noise and machine is not None:
+        return f"{machine.text} {told}."
+    if same and step.within_noise:
+        return f"The same program. {told}: no more than noise."
+    if step.within_noise:
+        mostly = abs(b - a - slower) <= 0.2 * abs(b - a)
+        why = "the machine, not the change" if mostly else "no more than steps vary"
+        return f"{told}: {why}.{_device(facts)}"
+    if abs(slower) < MACHINE * a:
+        return f"{told}."
+    sign = "+" if slower > 0 else "-"
+    return f"{told}; {sign}{duration(abs(slower))} is the machine: without it, about {duration(b - slower)}."
 
 
-def times(ratio: float) -> str:
-    """A ratio for a sentence: `1.34 times`."""
-    return f"{significant(ratio)} times"
+def _device(facts: Facts) -> str:
+    """A difference of the device's work that the time of a step does not show."""
+    work = facts.metrics["device_ns"]
+    if work.within_noise or not work.a:
+        return ""
+    sign = "+" if (work.change or 0) > 0 else "-"
+    part = percent(abs(work.change or 0) / work.a, 1)
+    return f" The GPU's work took {duration(work.b or 0)} instead of {duration(work.a)} ({sign}{part})."
 
 
 def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
-    cpu, device = facts.machine.cpu_ratio, facts.machine.device_ratio
+    """The calls and kernels that are the same took longer, or less long."""
+    cpu, device = facts.machine.cpu_ratio or 1.0, facts.machine.device_ratio or 1.0
     path = facts.path[1] - facts.path[0]
-    work_time = (
-        sum(
-            _sum(side.trace, at[~facts.grown]) * sign
-            for side, at, sign in ((facts.a, facts.work.all_a, -1), (facts.b, facts.work.all_b, 1))
-        )
-        / facts.count
+    before, after = facts.work_time(facts.work.all_a[~facts.grown], facts.work.all_b[~facts.grown])
+    slow_cpu = abs(cpu - 1) >= MACHINE and abs(path) >= LEAST * facts.step
+    slow_device = abs(device - 1) >= MACHINE and abs(after - before) >= LEAST * (
+        facts.metrics["device_ns"].a or 1
     )
-    slow_cpu = cpu is not None and abs(cpu - 1) >= MACHINE and abs(path) >= 0.01 * facts.steps
-    slow_device = (
-        device is not None
-        and abs(device - 1) >= MACHINE
-        and abs(work_time) >= 0.01 * (facts.metrics["device_ns"].a or 1)
-    )
-    if not (slow_cpu or slow_device):
+    if not slow_cpu and not slow_device:
         return
-    on_cpu = f"took {times(cpu or 1)} as long on the CPU"
-    on_device = f"took {times(device or 1)} as long on the GPU"
-    who = "The same program: its" if same else "The"
-    calls, work = (
-        f"{facts.machine.calls // facts.count:,} calls{facts.each}",
-        plural(facts.machine.work // facts.count, "kernel") + facts.each,
-    )
+    calls = f"{round(facts.machine.calls / facts.count):,} calls{facts.each}"
+    work = plural(round(facts.machine.work / facts.count), "kernel") + facts.each
     both = "" if same else " that both run"
-    if slow_cpu and slow_device:
-        text = f"{who} {calls}{both} {on_cpu}, {'its' if same else 'the'} {work} {times(device or 1)} as long on the GPU"
-    elif slow_cpu:
-        text = f"{who} {calls}{both} {on_cpu}"
-    else:
-        text = f"{who} {work}{both} {on_device}"
-    change = path if slow_cpu else work_time
+    its = "its" if same else "the"
+    parts = [f"{its} {calls}{both} took {significant(cpu)} times as long on the CPU"] if slow_cpu else []
+    if slow_device:
+        parts.append(f"{its} {work}{both} took {significant(device)} times as long on the GPU")
+    text = f"The same program: {', '.join(parts)}" if same else ", ".join(parts)
     yield Explanation(
-        "machine", f"{text}: the machine, not the {'program' if same else 'change'}.", round(change),
+        "machine",
+        f"{text[:1].upper()}{text[1:]}: the machine, not the {'program' if same else 'change'}.",
+        round(path if slow_cpu else after - before),
         "cpu" if slow_cpu else "device",
-    )  # fmt: skip
-
-
-def _sum(trace: Trace, at: I64) -> int:
-    return int(trace.duration[at].sum())
+    )
 
 
 # What the device does differently
@@ -155,100 +196,84 @@ def _sum(trace: Trace, at: I64) -> int:
 
 def _device_changes(facts: Facts) -> Iterator[Explanation]:
     for change in facts.changes:
-        if change.kind == "calls":
-            continue
-        a, b = (np.array(one, dtype=np.int64) for one in (change.a, change.b))
-        time_a, time_b = _sum(facts.a.trace, a) / facts.count, _sum(facts.b.trace, b) / facts.count
-        cpu_a, cpu_b = change.cpu_a / facts.count, change.cpu_b / facts.count
-        told = Explanation(
-            change.kind, "", round(time_b - time_a), "device",
-            _names(facts.a.trace, a), _names(facts.b.trace, b), round(cpu_b - cpu_a), np.sort(a), np.sort(b),
-        )  # fmt: skip
-        yield replace(told, text=_sentence(facts, change, time_a, time_b, cpu_a, cpu_b))
+        if change.kind != "calls":
+            a, b = (np.array(part.events, dtype=np.int64) for part in (change.a, change.b))
+            before, after = facts.work_time(a, b)
+            cpu = change.a.cpu / facts.count, change.b.cpu / facts.count
+            text = _sentence(facts, change, (before, after), cpu)
+            yield facts.told(change.kind, text, after - before, "device", a, b, cpu[1] - cpu[0])
 
 
-def _sentence(facts: Facts, change: Change, time_a: float, time_b: float, cpu_a: float, cpu_b: float) -> str:
-    left = _called(facts.a, change.a, change.tops_a)
-    right = _called(facts.b, change.b, change.tops_b)
+def _sentence(facts: Facts, change: Change, time: tuple[float, float], cpu: tuple[float, float]) -> str:
+    left, right = _called(facts.a, change.a), _called(facts.b, change.b)
     where = _where(facts, change)
-    cpu = f"; on the CPU {duration(cpu_a)} → {duration(cpu_b)}" if cpu_a or cpu_b else ""
     if change.kind == "order":
         return f"{left} runs in another place{where}."
-    if change.kind == "new":
-        cpu = f", {duration(cpu_b)} on the CPU" if cpu_b else ""
-        waits = change.waits_b / facts.count
-        wait = f", where it waits {duration(waits)} for the GPU" if waits else ""
-        return f"{right} {_is(right)} new{_ahead(facts, change)}{where}: {duration(time_b)} on the GPU{cpu}{wait}{facts.each}."
-    if change.kind == "gone":
-        cpu = f", {duration(cpu_a)} on the CPU" if cpu_a else ""
-        return f"{left} {_is(left)} gone{where}: {duration(time_a)} on the GPU{cpu}{facts.each}."
-    return (
-        f"{left} became {right}{where}: {duration(time_a)} → {duration(time_b)} on the GPU{facts.each}{cpu}."
-    )
-
-
-def _is(names: str) -> str:
-    return "are" if " and " in names or names[:1].isdigit() else "is"
+    if change.kind in ("new", "gone"):
+        new = change.kind == "new"
+        name, part = (right, change.b) if new else (left, change.a)
+        waits = part.waits / facts.count
+        on_cpu = f", {duration(cpu[new])} on the CPU" if cpu[new] else ""
+        if waits:
+            on_cpu += f" ({duration(waits)} of that waiting for the GPU)"
+        if new:
+            where = _ahead(facts, change) + where
+        spent = f"{duration(time[new])} on the GPU{on_cpu}{facts.each}"
+        return f"{name} {_is(name)} {change.kind}{where}: {spent}."
+    on_cpu = f", {duration(cpu[0])} → {duration(cpu[1])} on the CPU" if any(cpu) else ""
+    spent = f"{duration(time[0])} → {duration(time[1])} on the GPU{on_cpu}{facts.each}"
+    return f"{left} became {right}{where}: {spent}."
 
 
 def _where(facts: Facts, change: Change) -> str:
-    """In how many places, or in which step alone."""
-    rounds = {pair[1] for pair in change.rounds}
-    if change.kind == "order":
-        rounds = set(facts.b.round_of(np.array(change.b, dtype=np.int64)).tolist())
+    """In how many places of a step, or in which steps alone."""
+    rounds = sorted({pair[1] for pair in change.rounds})
     if len(facts.b.steps) and len(rounds) < facts.count:
-        which = [facts.b.label(i) for i in sorted(rounds)]
-        return f" in {which[0]}" if len(which) == 1 else f" in {len(which)} of {facts.count} steps"
-    many = len(change.places) / max(1, len(rounds))
-    return f", {many:,.0f} times" if many >= 1.5 and change.kind not in ("order",) else ""
+        one = f" in {facts.b.label(rounds[0])}"
+        return one if len(rounds) == 1 else f" in {len(rounds)} of {facts.count} steps"
+    many = round(change.places / max(1, len(rounds)))
+    return f", {many:,} times" if many > 1 and change.kind != "order" else ""
 
 
 def _ahead(facts: Facts, change: Change) -> str:
-    """What a new copy is in front of."""
-    trace, after = facts.b.trace, change.before[1]
-    if not all(trace.kind[j] != Kind.KERNEL for j in change.b):
+    """What a new copy or set is right before."""
+    trace, first = facts.b.trace, change.b.events[0]
+    if not _moves(trace, change.b.events):
         return ""
-    following = [j for one in facts.changes for j in one.b if one is not change]
-    lane, start = trace.lane[change.b[0]], trace.start[change.b[0]]
-    later = [
-        j
-        for j in [*following, after]
-        if j >= 0 and trace.lane[j] == lane and trace.start[j] > start and trace.kind[j] == Kind.KERNEL
-    ]
-    if not later:
-        return ""
-    next_one = min(later, key=lambda j: int(trace.start[j]))
-    return f" before {_short(trace, next_one)}"
+    near = [change.before, *(j for one in facts.changes if one.kind != "calls" for j in one.b.events)]
+    near = [j for j in near if j >= 0 and trace.lane[j] == trace.lane[first] and trace.kind[j] == Kind.KERNEL]
+    near = [j for j in near if trace.start[j] > trace.start[first]]
+    return f" before {_short(trace, min(near, key=lambda j: int(trace.start[j])))}" if near else ""
 
 
-def _called(side: Side, events: Sequence[int], tops: Sequence[int]) -> str:
-    """What a sentence calls events: by the ops that launch nothing else, or by their own names."""
-    trace = side.trace
-    own = list(dict.fromkeys(_short(trace, i) for i in events))
-    ops = list(dict.fromkeys(_short(trace, i) for i in sorted(tops)))
-    if not own:
-        return _listed(ops)
-    if ops and len(ops) <= NAMED and len(ops) <= max(1, len(own)) and not _copies(trace, events):
-        return _listed(ops)
-    return _listed(own)
+def _called(side: Side, part: Part) -> str:
+    """What a sentence calls events: by the ops that launch nothing else, if those are few; else by their own
+    names."""
+    own = list(dict.fromkeys(_short(side.trace, i) for i in part.events))
+    ops = list(dict.fromkeys(_short(side.trace, i) for i in part.tops))
+    few = 0 < len(ops) <= min(NAMED, max(1, len(own)))
+    if _moves(side.trace, part.events):
+        return f"{listed(own)} ({listed(ops)})" if few else listed(own)
+    return listed(ops if few else own)
 
 
-def _copies(trace: Trace, events: Sequence[int]) -> bool:
+def _moves(trace: Trace, events: Sequence[int]) -> bool:
     return all(trace.kind[i] != Kind.KERNEL for i in events)
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Names for a sentence: `a`, `a and b`, `a, b and 3 others`."""
     if len(names) > NAMED:
-        return f"{', '.join(names[: NAMED - 1])} and {len(names) - NAMED + 1} others"
+        names = [*names[: NAMED - 1], f"{len(names) - NAMED + 1} others"]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _is(names: str) -> str:
+    return "are" if " and " in names.partition(" (")[0] else "is"
 
 
 def _short(trace: Trace, i: int) -> str:
     return short_name(trace.name_of(i), trace.categories[int(trace.category[i])])
-
-
-def _names(trace: Trace, at: I64) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(trace.name_of(int(i)) for i in at.tolist()))
 
 
 # What the CPU does differently
@@ -258,60 +283,46 @@ def _call_changes(facts: Facts) -> Iterator[Explanation]:
     change = next((one for one in facts.changes if one.kind == "calls"), None)
     if change is None:
         return
-    parts = [
-        (side, tree, np.array(at, dtype=np.int64), np.array(tops, dtype=np.int64))
-        for side, tree, at, tops in (
-            (facts.a, facts.trees[0], change.a, change.tops_a), (facts.b, facts.trees[1], change.b, change.tops_b)
-        )
-    ]  # fmt: skip
-    guard = [named(side.trace, GUARDS.__contains__)[side.trace.name[at]] for side, _, at, _ in parts]
-    for which, kind in ((guard, "guards"), ([~one for one in guard], "calls")):
-        spent, events, called, names = [], [], [], []
-        for (side, tree, at, tops), mask in zip(parts, which, strict=True):
-            mine = at[mask]
-            spent.append(int(tree.self_time[np.searchsorted(tree.at, mine)].sum()) / facts.count)
-            events.append(mine)
-            called.append(_most(side, tree, mine))
-            names.append(_names(side.trace, mine))
-        if not len(events[0]) and not len(events[1]):
-            continue
-        yield Explanation(
-            kind, _calls_text(facts, kind, called, spent, events, change), round(spent[1] - spent[0]), "cpu",
-            names[0], names[1], 0, *events,
-        )  # fmt: skip
+    at = [np.array(part.events, dtype=np.int64) for part in (change.a, change.b)]
+    is_guard = [named(side.trace, GUARDS.__contains__) for side in facts.sides]
+    guard = [is_guard[k][side.trace.name[at[k]]] for k, side in enumerate(facts.sides)]
+    for kind, tell in (("guards", _guards_text), ("calls", _calls_text)):
+        a, b = (one[mask if kind == "guards" else ~mask] for one, mask in zip(at, guard, strict=True))
+        if len(a) or len(b):
+            before, after = facts.call_time(a, b)
+            yield facts.told(kind, tell(facts, a, b, before, after), after - before, "cpu", a, b)
 
 
-def _most(side: Side, tree: CallTree, at: I64) -> str:
-    """The calls by the time they take, each name once."""
-    time: Counter[str] = Counter()
-    own = tree.self_time[np.searchsorted(tree.at, at)]
-    for i, ns in zip(at.tolist(), own.tolist(), strict=True):
-        time[_short(side.trace, i)] += ns
-    return _listed([name for name, _ in time.most_common()])
+def _guards_text(facts: Facts, a: I64, b: I64, before: float, after: float) -> str:
+    names = listed(_by_time(facts.b, facts.trees[1], b) or _by_time(facts.a, facts.trees[0], a))
+    time = duration(after) if not len(a) else f"{duration(before)} → {duration(after)}"
+    return f"Guards and the prologue of compiled code cost {time} on the CPU{facts.each} ({names})."
 
 
-def _calls_text(
-    facts: Facts, kind: str, called: list[str], spent: list[float], events: list[I64], change: Change
-) -> str:
-    each = facts.each
-    gone, new = (len(one) / facts.count for one in events)
-    if kind == "guards":
-        if new and not gone:
-            return f"Guards and the prologue of compiled code cost {duration(spent[1])} on the CPU{each} ({called[1]})."
-        return f"Guards and the prologue of compiled code: {duration(spent[0])} → {duration(spent[1])} on the CPU{each}."
-    if gone and new:
+def _calls_text(facts: Facts, a: I64, b: I64, before: float, after: float) -> str:
+    sides = zip(facts.sides, facts.trees, (a, b), (before, after), strict=True)
+    told = [(side, listed(_by_time(side, tree, at)), at, time) for side, tree, at, time in sides]
+    if len(a) and len(b):
+        (_, left, _, _), (_, right, _, _) = told
         return (
-            f"On the CPU, {_count(gone, 'call')}{each} ({called[0]}) became {_count(new)} ({called[1]}): "
-            f"{duration(spent[0])} → {duration(spent[1])}."
+            f"On the CPU, {_count(len(a) / facts.count, 'call')}{facts.each} ({left}) became "
+            f"{_count(len(b) / facts.count)} ({right}): {duration(before)} → {duration(after)}."
         )
-    where = ""
-    if len(facts.a.steps):
-        side, at = (facts.a, events[0]) if gone else (facts.b, events[1])
-        rounds = np.unique(side.round_of(at))
-        where = f" in {side.label(int(rounds[0]))}" if len(rounds) == 1 and facts.count > 1 else ""
-    total, name, time = (gone, called[0], spent[0]) if gone else (new, called[1], spent[1])
-    count = plural(len(events[0 if gone else 1]), "call") if where else f"{_count(total, 'call')}{each}"
-    return f"On the CPU, {name} {_is(name)} {'gone' if gone else 'new'}{where} ({count}, {duration(time)}{each})."
+    side, name, at, time = told[0] if len(a) else told[1]
+    rounds = np.unique(side.round_of(at))
+    only = len(side.steps) and len(rounds) == 1 and facts.count > 1
+    where = f" in {side.label(int(rounds[0]))}" if only else ""
+    count = plural(len(at), "call") if only else f"{_count(len(at) / facts.count, 'call')}{facts.each}"
+    what = "gone" if len(a) else "new"
+    return f"On the CPU, {name} {_is(name)} {what}{where}: {count}, {duration(time)}{facts.each}."
+
+
+def _by_time(side: Side, tree: CallTree, at: I64) -> list[str]:
+    """The names of calls, those that take most time first."""
+    time: Counter[str] = Counter()
+    for i, ns in zip(at.tolist(), tree.self_time[np.searchsorted(tree.at, at)].tolist(), strict=True):
+        time[_short(side.trace, i)] += ns
+    return [name for name, _ in time.most_common()]
 
 
 def _count(number: float, noun: str = "") -> str:
@@ -321,24 +332,19 @@ def _count(number: float, noun: str = "") -> str:
 
 def _graphs(facts: Facts) -> Iterator[Explanation]:
     """The same work, launched by a CUDA graph on one side only."""
-    replayed = [
-        _by_graph(side, at) for side, at in ((facts.a, facts.work.all_a), (facts.b, facts.work.all_b))
-    ]
-    for kind, now, before in (("into", replayed[1], replayed[0]), ("out", replayed[0], replayed[1])):
-        these = now & ~before
-        if not these.any() or np.count_nonzero(these) < 2:
+    at = facts.work.all_a, facts.work.all_b
+    before, after = (_by_graph(side, one) for side, one in zip(facts.sides, at, strict=True))
+    for these, come in ((after & ~before, "come"), (before & ~after, "no longer come")):
+        if np.count_nonzero(these) < 2 * facts.count:
             continue
-        a, b = facts.work.all_a[these], facts.work.all_b[these]
+        a, b = at[0][these], at[1][these]
         launches = [
-            len(np.unique(side.trace.launch[at])) / facts.count for side, at in ((facts.a, a), (facts.b, b))
+            _count(len(np.unique(side.trace.launch[one])) / facts.count)
+            for side, one in zip(facts.sides, (a, b), strict=True)
         ]
-        count = _count(int(np.count_nonzero(these)) / facts.count)
-        how = "come from a CUDA graph" if kind == "into" else "no longer come from a CUDA graph"
-        yield Explanation(
-            "graph",
-            f"The same {count} kernels, copies and sets{facts.each} {how}: {_count(launches[0])} → {_count(launches[1])} launches.",
-            0, "device", _names(facts.a.trace, a), _names(facts.b.trace, b), 0, a, b,
-        )  # fmt: skip
+        same = f"The same {_count(len(a) / facts.count)} kernels, copies and sets{facts.each}"
+        text = f"{same} {come} from a CUDA graph: {launches[0]} → {launches[1]} launches."
+        yield facts.told("graph", text, 0, "device", a, b)
 
 
 def _by_graph(side: Side, at: I64) -> Bool:
@@ -350,112 +356,99 @@ def _by_graph(side: Side, at: I64) -> Bool:
 # The same work, on other sizes or in another time
 
 
-def _shapes(facts: Facts) -> Iterator[Explanation]:
-    a, b = facts.work.all_a[facts.grown], facts.work.all_b[facts.grown]
-    if len(a):
-        time_a, time_b = _sum(facts.a.trace, a) / facts.count, _sum(facts.b.trace, b) / facts.count
-        yield Explanation(
-            "shapes",
-            f"{_count(len(a) / facts.count)} of the kernels and copies{facts.each} work on other sizes ({_sizes(facts, a, b)}): {duration(time_a)} → {duration(time_b)} on the GPU.",
-            round(time_b - time_a), "device", _names(facts.a.trace, a), _names(facts.b.trace, b), 0,
-            np.sort(a), np.sort(b),
-        )  # fmt: skip
-    elif facts.bigger.any():
-        a, b = facts.calls.a[facts.bigger], facts.calls.b[facts.bigger]
-        spent = [
-            int(tree.self_time[np.searchsorted(tree.at, at)].sum()) / facts.count
-            for tree, at in ((facts.trees[0], a), (facts.trees[1], b))
-        ]
-        yield Explanation(
-            "shapes",
-            f"{_count(len(a) / facts.count, 'op')}{facts.each} work on other shapes ({_sizes(facts, a, b)}): {duration(spent[0])} → {duration(spent[1])} on the CPU.",
-            round(spent[1] - spent[0]), "cpu", _names(facts.a.trace, a), _names(facts.b.trace, b), 0,
-            np.sort(a), np.sort(b),
-        )  # fmt: skip
+def _sizes(facts: Facts) -> Iterator[Explanation]:
+    """Work on larger or smaller inputs; of a trace of the CPU alone, ops."""
+    device = bool(facts.grown.any())
+    pairs, mask = (facts.work, facts.grown) if device else (facts.calls, facts.bigger)
+    if not mask.any():
+        return
+    a, b = (pairs.all_a[mask], pairs.all_b[mask]) if device else (pairs.a[mask], pairs.b[mask])
+    before, after = facts.work_time(a, b) if device else facts.call_time(a, b)
+    what = "of the kernels and copies" if device else "of the ops"
+    text = (
+        f"{_count(len(a) / facts.count)} {what}{facts.each} work on other sizes ({_example(facts, a, b)}): "
+        f"{duration(before)} → {duration(after)} on the {'GPU' if device else 'CPU'}."
+    )
+    yield facts.told("sizes", text, after - before, "device" if device else "cpu", a, b)
 
 
-def _sizes(facts: Facts, a: I64, b: I64) -> str:
-    """The sizes of the longest of them."""
-    from tracetui.safe_text import plain
-
+def _example(facts: Facts, a: I64, b: I64) -> str:
+    """The sizes of the longest of them, as far as they differ."""
     longest = int(np.argmax(facts.b.trace.duration[b]))
-    told = []
-    for trace, i in ((facts.a.trace, int(a[longest])), (facts.b.trace, int(b[longest]))):
-        op = (
-            int(op_behind(trace, np.array([i]))[0])
-            if trace.kind[i] in (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
-            else i
-        )
-        args, dims = trace.args(i), trace.args(op).get("Input Dims") if op >= 0 else None
-        shapes = [one for one in dims if one] if isinstance(dims, list) else []
-        told.append(
-            ("shape", shapes[:2])
-            if shapes
-            else ("grid", args.get("grid"))
-            if args.get("grid")
-            else ("bytes", args.get("bytes"))
-        )
-    if told[0] == told[1]:
-        told = [
-            ("grid", facts.a.trace.args(int(a[longest])).get("grid")),
-            ("grid", facts.b.trace.args(int(b[longest])).get("grid")),
-        ]
-    name = _short(facts.b.trace, int(b[longest]))
-    return plain(f"{name}: {told[0][0]} {told[0][1]} → {told[1][1]}", 120)
+    events = (facts.a.trace, int(a[longest])), (facts.b.trace, int(b[longest]))
+    sizes = [{**_shapes(trace, i), **trace.args(i)} for trace, i in events]
+    for key, name in (("shapes", ""), ("bytes", "bytes "), ("grid", "grid "), ("block", "block ")):
+        one, other = (size.get(key) for size in sizes)
+        if one != other and one is not None and other is not None:
+            return plain(f"{_short(*events[1])}: {name}{_by(one)} → {_by(other)}", 120)
+    return _short(*events[1])
+
+
+def _shapes(trace: Trace, i: int) -> dict[str, object]:
+    device = trace.is_kind(*DEVICE_WORK)[i]
+    op = int(op_behind(trace, np.array([i]))[0]) if device else i
+    dims = trace.args(op).get("Input Dims") if op >= 0 else None
+    return {"shapes": [one for one in dims if one][:2]} if isinstance(dims, list) and any(dims) else {}
+
+
+def _by(size: object) -> str:
+    """`64x768 768x3072` for shapes, `2x66x1` for a grid."""
+    if isinstance(size, list) and size and isinstance(size[0], list):
+        return " ".join(map(_by, size))
+    return "x".join(map(str, size)) if isinstance(size, list) else str(size)
 
 
 def _slower_work(facts: Facts) -> Iterator[Explanation]:
-    same = ~facts.grown
-    a, b = facts.work.all_a[same], facts.work.all_b[same]
-    trace = facts.a.trace
+    a, b = facts.work.all_a[~facts.grown], facts.work.all_b[~facts.grown]
+    time = facts.a.trace.duration, facts.b.trace.duration
     whole = (facts.metrics["device_ns"].a or 0.0) * facts.count
-    found = slower(trace.name[a].astype(np.int64), trace.duration[a], facts.b.trace.duration[b], a, b, whole)
-    yield from (_slow(facts, one, trace.duration, facts.b.trace.duration, "device") for one in found)
+    for one in slower(facts.a.trace.name[a].astype(np.int64), time[0][a], time[1][b], a, b, whole):
+        yield _slow(facts, one, time, "device")
 
 
 def _slower_calls(facts: Facts) -> Iterator[Explanation]:
+    """Not of calls that wait for the device: the device decides how long they take."""
     waits = facts.trees[0].waits[np.searchsorted(facts.trees[0].at, facts.calls.a)]
     same = ~facts.bigger & ~waits & ~_launches_other(facts)
     a, b = facts.calls.a[same], facts.calls.b[same]
-    trace = facts.a.trace
-    own = []
-    for side, tree in zip((facts.a, facts.b), facts.trees, strict=True):
-        values = np.zeros(len(side.trace), dtype=np.int64)
-        values[tree.at] = tree.self_time
-        own.append(values)
-    found = slower(
-        trace.name[a].astype(np.int64), own[0][a], own[1][b], a, b, facts.steps * facts.count, CALL_CHANGE
-    )
-    yield from (_slow(facts, one, own[0], own[1], "cpu") for one in found)
+    time = np.zeros(len(facts.a.trace), np.int64), np.zeros(len(facts.b.trace), np.int64)
+    for own, tree in zip(time, facts.trees, strict=True):
+        own[tree.at] = tree.self_time
+    names, whole = facts.a.trace.name[a].astype(np.int64), facts.step * facts.count
+    for one in slower(names, time[0][a], time[1][b], a, b, whole, CALL_CHANGE):
+        yield _slow(facts, one, time, "cpu")
 
 
 def _launches_other(facts: Facts) -> Bool:
-    """Which of the calls that are the same launch other work than before."""
+    """Which of the calls that are the same launch other work than before, or make other calls."""
     found = np.zeros(len(facts.calls.a), dtype=np.bool_)
-    for side, at, which in ((facts.a, facts.calls.a, "a"), (facts.b, facts.calls.b, "b")):
-        work = [i for one in facts.changes if one.kind != "calls" for i in getattr(one, which)]
-        found |= np.isin(at, op_behind(side.trace, np.array(work, dtype=np.int64)))
+    changes = [one for one in facts.changes if one.kind != "calls"]
+    for side, tree, at, parts in (
+        (facts.a, facts.trees[0], facts.calls.a, [one.a for one in changes]),
+        (facts.b, facts.trees[1], facts.calls.b, [one.b for one in changes]),
+    ):
+        work = np.array([i for part in parts for i in part.events], dtype=np.int64)
+        other = np.ones(len(tree.at), dtype=np.bool_)
+        other[np.searchsorted(tree.at, at)] = False
+        around = tree.parent[other]
+        found |= np.isin(at, op_behind(side.trace, work)) | np.isin(at, tree.at[around[around >= 0]])
     return found
 
 
-def _slow(facts: Facts, one: Slower, time_a: I64, time_b: I64, on: str) -> Explanation:
-    name = facts.a.trace.names[one.name]
-    short = _short(facts.a.trace, int(one.a[0]))
-    before, after = (float(np.mean(times[at])) for times, at in ((time_a, one.a), (time_b, one.b)))
+def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanation:
+    before, after = float(np.mean(time[0][one.a])), float(np.mean(time[1][one.b]))
     rounds = np.unique(facts.b.round_of(one.b))
-    where = (
-        f" in {facts.b.label(int(rounds[0]))}"
-        if len(facts.b.steps) and len(rounds) == 1 and facts.count > 1
-        else ""
+    alone = len(facts.b.steps) and len(rounds) == 1 and facts.count > 1
+    where = f" in {facts.b.label(int(rounds[0]))}" if alone else ""
+    some = f", {len(one.a):,} of {one.of:,} times" if len(one.a) < one.of else ""
+    name, place = _short(facts.a.trace, int(one.a[0])), "GPU" if on == "device" else "CPU"
+    text = f"{name} takes {duration(after)} instead of {duration(before)} on the {place}{where}{some}."
+    return facts.told(
+        "slower" if one.change > 0 else "faster", text, one.change / facts.count, on, one.a, one.b
     )
-    count = "" if len(one.a) == one.of else f" ({len(one.a):,} of {one.of:,} times)" if one.of > 1 else ""
-    place = "GPU" if on == "device" else "CPU"
-    kind = "slower" if one.change > 0 else "faster"
-    text = f"{short} takes {duration(after)} instead of {duration(before)} on the {place}{where}{count}."
-    return Explanation(kind, text, round(one.change / facts.count), on, (name,), (name,), 0, one.a, one.b)
 
 
 def _more_steps(facts: Facts) -> Iterator[Explanation]:
-    a, b = facts.a.rounds, facts.b.rounds
+    a, b = (side.rounds for side in facts.whole)
     if a != b and min(a, b) > 1:
         yield Explanation("steps", f"B has {plural(b, 'step')}, A {a}.", 0, "cpu")

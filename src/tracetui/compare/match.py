@@ -63,7 +63,7 @@ class Vocabulary:
         return np.array([self._number(name) for name in trace.names], dtype=np.int64)
 
     def _number(self, name: str) -> int:
-        # The names of sets differ in how they were launched: "Memset (Device)", "Memset (Unknown)" in a graph.
+        # Names of sets differ in how they were launched: "Memset (Device)", in a graph "Memset (Unknown)".
         name = "Memset" if name.startswith("Memset (") else name
         # A number in the name counts calls or iterations: the call is the same.
         head, mark, number = name.rpartition("#")
@@ -116,8 +116,8 @@ def _match(
         moved_a.append(left)
         moved_b.append(right)
         regions += _without(own, left, right)
-    columns = (np.concatenate(one) for one in (found_a, found_b, moved_a, moved_b))
-    return Matches(*columns, tuple(regions))
+    a_, b_, left, right = (np.concatenate(one) for one in (found_a, found_b, moved_a, moved_b))
+    return Matches(a_, b_, left, right, tuple(regions))
 
 
 def _by_round(side: Side, at: I64) -> list[I64]:
@@ -176,13 +176,9 @@ def _moved(a: Trace, b: Trace, regions: list[Region], wanted: bool) -> tuple[I64
     waiting: dict[str, list[int]] = {}
     for i in np.concatenate([one.a for one in regions]).tolist():
         waiting.setdefault(a.name_of(i), []).append(i)
-    pairs = []
-    for j in np.concatenate([one.b for one in regions]).tolist():
-        if same := waiting.get(b.name_of(j)):
-            pairs.append((same.pop(0), j))
-    if not pairs:
-        return none, none
-    left, right = zip(*pairs, strict=True)
+    there = np.concatenate([one.b for one in regions]).tolist()
+    pairs = [(same.pop(0), j) for j in there if (same := waiting.get(b.name_of(j)))]
+    left, right = zip(*pairs, strict=True) if pairs else (none, none)
     return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)
 
 

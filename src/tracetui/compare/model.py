@@ -12,8 +12,8 @@ from tracetui.compare.sides import Side
 from tracetui.trace.model import I64
 
 METRICS = (
-    "step_ns", "device_ns", "busy_share", "compute_ns", "communication_ns", "copies_ns", "launches", "kernels",
-    "cpu_op_ns",
+    "step_ns", "device_ns", "busy_share", "compute_ns", "communication_ns", "copies_ns",
+    "launches", "kernels", "cpu_op_ns",
 )  # fmt: skip
 """What is compared first, per step."""
 
@@ -62,7 +62,7 @@ class Explanation:
     """One thing that makes a difference."""
 
     kind: str
-    """"machine", "fused", "split", "replaced", "new", "gone", "calls", "guards", "graph", "shapes", "slower",
+    """"machine", "fused", "split", "replaced", "new", "gone", "calls", "guards", "graph", "sizes", "slower",
     "faster", "order", "steps"."""
     text: str
     """A sentence with numbers. Safe to show."""

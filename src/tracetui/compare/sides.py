@@ -8,12 +8,16 @@ from functools import cached_property
 
 import numpy as np
 
+from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of
 from tracetui.analysis.select import plausible
 from tracetui.analysis.steps import StepRow
 from tracetui.compare.align import align
 from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
+
+PACE = 0.8
+"""A device that works for this share of the time sets the pace."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,10 @@ class Side:
         """What is known of each round."""
         steps = self.results.steps()
         return tuple(steps.rows[int(i)] for i in self.steps) if len(self.steps) else (steps.whole,)
+
+    def only(self, rounds: list[int]) -> Side:
+        """These rounds of it."""
+        return self if rounds == list(range(self.rounds)) else Side(self.results, self.steps[rounds])
 
     def label(self, round_: int) -> str:
         """What a round is called; "the recording" where there are no steps."""
@@ -93,6 +101,20 @@ class Side:
         done = np.maximum.accumulate(np.maximum(done, np.append(low[1:], high[-1:])))
         began = np.append(low[:1], done[:-1])
         return (done - began)[self.steps]
+
+    @cached_property
+    def work_time(self) -> I64:
+        """The time of all device work that each round launched, ns; overlap counts twice."""
+        return self.sums(self.work, self.trace.duration)
+
+    def sums(self, at: I64, values: I64) -> I64:
+        """The sum of the slices' values by round. `values`: one for each slice of the trace."""
+        return sum_into(self.round_of(at), values[at], self.rounds)
+
+
+def paced_by_device(side: Side) -> bool:
+    """Whether the device's work sets the pace of the rounds."""
+    return bool(np.median(side.work_time) >= PACE * np.median(side.times) > 0)
 
 
 def side_of(results: Results, steps: Sequence[int] | None = None) -> Side:

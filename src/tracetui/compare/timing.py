@@ -18,8 +18,8 @@ LEAST_SHARE = 0.005
 LEAST_CHANGE = 0.05
 SINGLE_SHARE = 0.02
 """The same, of a single event that took longer once."""
-ROUNDED = 2
-"""ns that times in a file may be off by."""
+ROUNDED_NS, ROUNDED = 2, 0.002
+"""Times in a file are rounded; so are the self times made of them, some more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +65,8 @@ def slower(
         return []
     much = drift(time_a, time_b)
     off = time_b - much * time_a
-    exact = float(np.mean(np.abs(off) <= ROUNDED)) >= 0.9
+    odd_ones = np.abs(off) > np.maximum(ROUNDED_NS, ROUNDED * time_b)
+    exact = float(np.mean(odd_ones)) <= 0.1
     """Two copies of one recording: then every difference is one."""
     order = np.argsort(name, kind="stable")
     names, first = np.unique(name[order], return_index=True)
@@ -73,7 +74,7 @@ def slower(
     found: list[Slower] = []
     if exact:
         for number, group in zip(names.tolist(), groups, strict=True):
-            odd = group[np.abs(off[group]) > ROUNDED]
+            odd = group[odd_ones[group]]
             if len(odd):
                 found.append(_told(number, odd, len(group), a, b, off))
         return found

@@ -26,7 +26,7 @@ from tracetui.tables.model import Column, Columns, Table, by_key, pick
 from tracetui.tables.names import told_apart
 from tracetui.tables.writers import Record, records
 from tracetui.trace.model import F64, I64, Bool
-from tracetui.units import column_unit, duration, in_unit, percent, significant
+from tracetui.units import capital, column_unit, duration, in_unit, percent, significant
 
 WORDS = {
     "step_ns": "step time",
@@ -48,10 +48,12 @@ WHOLE = "time"
 
 
 def ratio_text(ratio: float | None) -> str:
-    """b over a for a column: `1.34`, `0.0769`; `-` where it is not known."""
+    """b over a for a column: `1.34`, `0.077`, `12.5`; `-` where it is not known."""
     if ratio is None or not math.isfinite(ratio):
         return "-"
-    return f"{ratio:.3g}" if 0 < ratio < 0.1 else significant(ratio)
+    if ratio >= 0.1:
+        return significant(ratio)
+    return "0" if not ratio else f"{ratio:.3f}" if ratio >= 0.0005 else "<0.001"
 
 
 def signed(value: float, text: Callable[[float], str]) -> str:
@@ -81,15 +83,36 @@ def change_text(name: str, change: float | None) -> str:
     return signed(change, lambda v: value_text(name, v))
 
 
-def noise_text(metric: Metric) -> str:
-    """What a difference is, where it is no effect: no more than steps vary, or the machine's speed."""
-    if metric.change is None or not metric.within_noise:
+def spread_text(name: str, spread: tuple[float, float] | None) -> str:
+    """The least and the most of a step: `240 .. 337 µs`; "" where all are the same."""
+    if spread is None or spread[0] == spread[1]:
         return ""
+    low, high = (value_text(name, end) for end in spread)
+    number, _, unit = low.rpartition(" ")
+    return f"{number if number and high.endswith(f' {unit}') else low} .. {high}"
+
+
+def machine_part(comparison: Comparison, name: str) -> float:
+    """What of a metric's change the machine's speed explains, ns; 0 of counts and shares."""
+    before, machine = comparison.metrics[name].a or 0.0, comparison.machine
+    if name == "step_ns":
+        return float(sum(one.change_ns for one in comparison.explanations if one.kind == "machine"))
+    if name == "cpu_op_ns":
+        return before * ((machine.cpu_ratio or 1.0) - 1)
+    return before * ((machine.device_ratio or 1.0) - 1) if name.endswith("_ns") else 0.0
+
+
+def _noise(comparison: Comparison, name: str) -> str:
+    """What a difference is, where it is no effect: the machine's speed, or no more than steps vary."""
+    metric = comparison.metrics[name]
     if not metric.change:
-        return "same"
-    one, other = metric.spread_a, metric.spread_b
-    apart = one and other and (one[1] < other[0] or other[1] < one[0])
-    return "the machine" if apart else "within noise"
+        return "same" if metric.change == 0 else ""
+    if not metric.within_noise:
+        return ""
+    # A share follows from the times.
+    name = name if name.endswith("_ns") else "step_ns"
+    change, machine = comparison.metrics[name].change or 0.0, machine_part(comparison, name)
+    return "the machine" if abs(change - machine) < abs(change) / 2 else "within noise"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +123,8 @@ class Number:
     """A key of `metrics`, or "idle CAUSE"; ends in "_ns" if it is a time."""
     title: str
     metric: Metric
+    noise: str = ""
+    """What its difference is, where it is no effect: "same", "the machine", "within noise"."""
     idle: bool = False
 
 
@@ -107,17 +132,20 @@ def numbers(comparison: Comparison) -> list[Number]:
     """The metrics that are not 0 in both, then idle time by cause."""
     words = WORDS if comparison.per_step else {**WORDS, "step_ns": WHOLE}
     metrics = comparison.metrics
-    found = [Number(name, words[name], metrics[name]) for name in METRICS if name in metrics]
+    found = [
+        Number(name, words[name], metrics[name], _noise(comparison, name))
+        for name in METRICS
+        if name in metrics
+    ]
     found = [one for one in found if one.metric.a or one.metric.b]
     idle = [
-        Number(f"idle_{field(cause)}", f"idle: {cause}", Metric(a, b, False), True)
+        Number(f"idle_{field(cause)}", f"idle: {cause}", Metric(a, b, False), idle=True)
         for cause, a, b in comparison.idle
     ]
     return found + idle
 
 
-SCREEN = "name a b change ratio noise"
-FILE = f"{SCREEN} spread_a spread_b"
+SCREEN = "name a b change ratio noise spread_a spread_b"
 
 
 def metrics_table(comparison: Comparison) -> Table:
@@ -127,9 +155,9 @@ def metrics_table(comparison: Comparison) -> Table:
         pick(number_columns(rows), SCREEN),
         len(rows),
         lambda r: rows[r].title,
-        dim=lambda r: rows[r].idle or bool(noise_text(rows[r].metric)),
+        dim=lambda r: rows[r].idle or bool(rows[r].noise),
         empty="no numbers: no events that PyTorch records",
-        records=lambda order: records(pick(number_columns(rows), FILE), order),
+        records=lambda order: records(pick(number_columns(rows), SCREEN), order),
     )
 
 
@@ -148,22 +176,31 @@ def number_columns(rows: Sequence[Number]) -> Columns:
         width = max([len(title), *map(len, texts)])
         return (
             Column(key, title, texts.__getitem__, lambda: np.array([of(r) for r in rows]), width, drop=drop)
-            .said(title, texts.__getitem__)
+            .said(title.lower() if len(title) > 3 else title, texts.__getitem__)
             .filed(**{key: each(lambda row: finite(getattr(row.metric, key)))})
         )
 
     def spread(key: str) -> Column:
         """The least and the most of a step."""
-        ends = [getattr(row.metric, key) or (None, None) for row in rows]
-        return Column(key).filed(
-            **{f"{key}_{which}": _each([end[i] for end in ends]) for i, which in enumerate(("min", "max"))}
+        title = f"steps of {key[-1].upper()}"
+        ends = [getattr(row.metric, key) for row in rows]
+        texts = [spread_text(row.name, end) for row, end in zip(rows, ends, strict=True)]
+        width = max([len(title), *map(len, texts)])
+        files = {
+            f"{key}_{which}": _each([end[i] if end else None for end in ends])
+            for i, which in enumerate(("min", "max"))
+        }
+        return (
+            Column(key, capital(title), texts.__getitem__, width=width, drop=3)
+            .said(title, lambda r: (texts[r], "dim"))
+            .filed(**files)
         )
 
     def titles() -> list[str]:
         return [row.title for row in rows]
 
     def noise(row: int) -> Span:
-        return noise_text(rows[row].metric), "dim"
+        return rows[row].noise, "dim"
 
     return by_key(
         Column("name", "Number", lambda r: rows[r].title, titles, right=False, descending=False)
