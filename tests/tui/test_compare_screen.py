@@ -64,7 +64,7 @@ async def test_two_open_with_the_answer_the_reasons_and_the_numbers() -> None:
         assert lines[0].startswith(" A mlp_eager   B mlp_compile  NVIDIA H200 · 3 steps")
         comparison = screen.session.comparing.comparison
         assert comparison is not None
-        assert comparison.answer in lines[1]
+        assert comparison.answer.split(". ")[0] in lines[1]
         assert " A 96% B 92% busy" in lines[2]
         assert any(line.startswith(" A mlp_eager") for line in lines[3:])
         assert any(line.startswith(" B mlp_compile") for line in lines[3:])

@@ -5,7 +5,15 @@ from __future__ import annotations
 from tracetui.compare.model import Comparison, Explanation
 from tracetui.report.overview import Block, Entry, Overview
 from tracetui.report.parts import Target
-from tracetui.tables.compare import Number, change_text, noise_text, numbers, ratio_text, signed, value_text
+from tracetui.tables.compare import (
+    Number,
+    change_text,
+    numbers,
+    ratio_text,
+    signed,
+    spread_text,
+    value_text,
+)
 from tracetui.units import duration
 
 HEADS = ("A", "B", "B - A", "B/A", "")
@@ -37,7 +45,7 @@ def _explanation(one: Explanation) -> Entry:
 
 def _number(row: Number) -> Entry:
     metric = row.metric
-    noise = NOISE.get(noise_text(metric), "") if not row.idle else ""
+    noise = NOISE.get(row.noise, "")
     told = (
         value_text(row.name, metric.a),
         value_text(row.name, metric.b),
@@ -48,12 +56,8 @@ def _number(row: Number) -> Entry:
     return Entry(row.title.removeprefix("idle: "), told, None, "dim" if noise else "", "", Target())
 
 
-def spread_text(row: Number) -> str:
-    """How far the steps of either side are apart, as a message."""
-    name, metric = row.name, row.metric
-
-    def side(letter: str, spread: tuple[float, float] | None) -> str:
-        return f"{letter} {value_text(name, spread[0])} to {value_text(name, spread[1])}" if spread else ""
-
-    told = "; ".join(filter(None, (side("A", metric.spread_a), side("B", metric.spread_b))))
-    return f"{row.title}, the least and the most of a step: {told}" if told else ""
+def spreads_text(row: Number) -> str:
+    """How far the steps of either side are apart, as a message; "" where they are not."""
+    spreads = zip("AB", (row.metric.spread_a, row.metric.spread_b), strict=True)
+    told = [f"{letter} {text}" for letter, spread in spreads if (text := spread_text(row.name, spread))]
+    return f"{row.title}, the least and the most of a step: {'; '.join(told)}" if told else ""

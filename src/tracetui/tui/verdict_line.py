@@ -13,11 +13,11 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.analysis.verdict import Verdict, busy_text
-from tracetui.cells import clauses, clip
+from tracetui.cells import clip
 from tracetui.compare.model import Comparison
 from tracetui.report.parts import TimePart, time_parts
 from tracetui.report.summary import VERDICT_STYLE
-from tracetui.tables.compare import noise_text
+from tracetui.tables.compare import numbers
 from tracetui.tui.part_styles import COMPONENTS, NOT_COUNTED, component_css, css_name, texture
 from tracetui.units import share
 
@@ -55,6 +55,16 @@ def shares_text(verdict: Verdict, parts: tuple[TimePart, ...]) -> list[Span]:
     return found
 
 
+def sentences(text: str, width: int) -> str:
+    """The sentences of a text that fit whole; where the first does not, what fits of it."""
+    every = text.split(". ")
+    for count in range(len(every), 0, -1):
+        found = ". ".join(every[:count]) + ("." if count < len(every) else "")
+        if cell_len(found) <= width:
+            return found
+    return clip(text, width)
+
+
 def answer_texts(comparison: Comparison) -> tuple[Span, ...]:
     """The answer of a comparison: a word or two, then a sentence."""
     step = comparison.metrics.get("step_ns")
@@ -64,7 +74,7 @@ def answer_texts(comparison: Comparison) -> tuple[Span, ...]:
     elif step is None or change is None:
         word, role = "A AND B", "accent"
     elif step.within_noise:
-        word, role = noise_text(step).upper(), "accent"
+        word, role = numbers(comparison)[0].noise.upper() or "WITHIN NOISE", "accent"
     else:
         word, role = ("B IS SLOWER", "bad") if change > 0 else ("B IS FASTER", "good")
     return (word, role), (comparison.answer, "text")
@@ -184,10 +194,10 @@ class VerdictLine(Widget):
         return Strip(segments).adjust_cell_length(width, dim)
 
     def _told_line(self, width: int) -> Strip:
-        """The texts one after the other; the last one loses clauses where there is no room."""
+        """The texts one after the other, as many sentences as fit."""
         segments, used = [], 0
         for text, role in self._told:
-            text = clauses(text, width - used - 2)
+            text = sentences(text, width - used - 2)
             segments.append(Segment(f" {text} ", self._style(role)))
             used += cell_len(text) + 2
         return Strip(segments).adjust_cell_length(width, self._style("dim"))

@@ -9,7 +9,7 @@ from typing import ClassVar
 from textual.message import Message
 
 from tracetui.analysis.scope import Scope
-from tracetui.report.compare_overview import compare_overview, spread_text
+from tracetui.report.compare_overview import compare_overview, spreads_text
 from tracetui.session.session import Session
 from tracetui.tables.compare import JoinedAverages, averages_table, joined_averages, numbers
 from tracetui.timeline.scene import Event
@@ -75,7 +75,7 @@ class ComparePane(OverviewPane):
             super().on_table_view_chosen(message)
         else:
             row = next((r for r in rows if r.title.removeprefix("idle: ") == entry.name), None)
-            said = spread_text(row) if row is not None else ""
+            said = spreads_text(row) if row is not None else ""
             self.post_message(GoToEvent(None, said or "this line leads to no event"))
 
 

@@ -92,7 +92,8 @@ class TraceScreen(Screen[None]):
         self.panes = PaneKeys(host)
         exports = ExportKeys(host, self.prompts)
         titles = [self.walk.scene.title(of) for of in range(len(recordings))]
-        self.top = TopLine(*(recording.trace for recording in recordings), titles=titles)
+        traces = [recording.trace for recording in recordings]
+        self.top = TopLine(traces[0], traces[1] if len(traces) > 1 else None, titles)
         self.verdict_line = VerdictLine()
         self.verdict = VerdictKeys(host, self.verdict_line, self.top, self.navigation, self.panes)
         self.compare_keys = CompareKeys(host, self.panes, self.verdict_line, self.top)
