@@ -80,9 +80,8 @@ def _about(side: Side) -> str:
     return ", ".join(filter(None, (steps, _device(side))))
 
 
-def _notes(report: Report) -> list[str]:
-    notes = [*report.comparison.notes, *filter(None, [wall_time_note(report.outcomes)])]
-    return [f"{note[:1].upper()}{note[1:]}." for note in notes]
+def _sentence(note: str) -> str:
+    return f"{note[:1].upper()}{note[1:]}."
 
 
 # Text
@@ -97,13 +96,15 @@ def compare_lines(report: Report, width: int) -> list[Line]:
     if found.explanations:
         head: Line = [("What explains the difference", "head")]
         lines += [[], head, *_explanation_lines(found.explanations, width)]
+    for note in found.notes:
+        lines += [[], *([(part, "dim")] for part in wrap(_sentence(note), width))]
     lines += _number_lines(found, width)
     if report.averages:
         lines += _average_lines(found, report.averages, width)
     if report.outcomes:
         lines += [[], [("Limits", "head")], *_limit_lines(report.outcomes, width)]
-    for note in _notes(report):
-        lines += [[], *([(part, "dim")] for part in wrap(note, width))]
+        if note := wall_time_note(report.outcomes):
+            lines += [[(f"  {part}", "dim")] for part in wrap(_sentence(note), width - 2)]
     return lines
 
 
@@ -149,8 +150,8 @@ def _change(one: Explanation) -> Span:
 def _fitted(
     title: str, shown: Sequence[Column], rows: Sequence[int], width: int, less: Sequence[str]
 ) -> list[Line]:
-    """A table with a title above its first column in at most `width` cells. Columns go, in the order of `less`
-    (their keys; some go together), until it fits; then the texts of the first column are cut."""
+    """A table with a title above its first column, in at most `width` cells. Columns go, in the order of
+    `less` (their keys; some go together), until it fits; then the texts of the first column are cut."""
     for gone in range(len(less) + 1):
         without = " ".join(less[:gone]).split()
         left = [column for column in shown if column.key not in without]
@@ -242,6 +243,7 @@ def compare_markdown(report: Report) -> str:
             text += f"- {f'{change}: ' if change else ''}{markdown.cell(one.text)}\n"
         if len(found.explanations) > SHOWN:
             text += f"- and {len(found.explanations) - SHOWN} more\n"
+    text += "".join(f"\n{markdown.cell(_sentence(note))}\n" for note in found.notes)
     if rows := numbers(found):
         table = markdown_table(_numbers(found), range(len(rows)))
         text += "\n" + markdown.heading(_numbers_title(found), 3) + "\n" + table
@@ -257,7 +259,9 @@ def compare_markdown(report: Report) -> str:
         ]
         text += "\n" + markdown.heading("Limits", 3) + "\n"
         text += markdown.table(["Metric", "Change", "Limit", ""], body, "<><<")
-    return text + "".join(f"\n{markdown.cell(note)}\n" for note in _notes(report))
+        if note := wall_time_note(report.outcomes):
+            text += f"\n{markdown.cell(_sentence(note))}\n"
+    return text
 
 
 # JSON
