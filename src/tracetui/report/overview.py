@@ -59,6 +59,8 @@ class Block:
     note: str
     """A few words after the title."""
     entries: tuple[Entry, ...]
+    heads: tuple[str, ...] = ()
+    """Titles of the columns of numbers."""
 
 
 @dataclass(frozen=True, slots=True)
