@@ -183,7 +183,7 @@ def _idle_text(results: Results, idle: _Idle) -> str:
     words = cause_sentences(results.trace, results.causes())
     told = "; ".join(f"for {duration(idle.causes[i])} {words[CAUSES[i]]}" for i in idle.largest)
     verdict = results.verdict()
-    counted = " that count" if verdict.left_out else ""
+    counted = " that count" if verdict.noticeably_left_out else ""
     time = f"{duration(idle.time)} {verdict.base}{counted}"
     loading = ""
     if idle.loading >= 0.1 * idle.idle:
