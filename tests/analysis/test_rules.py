@@ -742,7 +742,7 @@ def test_waiting_for_batches_is_named_as_the_reason(tmp_path: Path) -> None:
     loading = [cpu("aten::stack", 1000 * n + 5, 390) for n in range(2)]
     finding = found(trace_of(tmp_path, *loop(400, *loading)), "overhead_bound")
     assert finding is not None
-    assert "For 800 µs of it the program waited for its DataLoader." in finding.text
+    assert "For 800 µs of the idle time the program waited for its DataLoader." in finding.text
     assert finding.advice.startswith("Raise num_workers")
     trace = trace_of(tmp_path, *loop(400, *loading))
     titles = {f.rule: f.title for f in Results(trace).findings()}
@@ -761,11 +761,122 @@ def test_first_requests_for_memory_are_not_put_down_to_freeing(tmp_path: Path) -
     events.append(cpu("cudaMalloc", 110, 570, "cuda_runtime"))
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
-    assert finding.advice.startswith("Nothing is freed here")
-    events.append(cpu("cudaFree", 60, 5, "cuda_runtime"))
+    assert finding.advice.startswith("Next to nothing is freed here")
+    events.append(cpu("cudaFree", 36, 64, "cuda_runtime"))
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
     assert "empty_cache()" in finding.advice
+
+
+def test_where_cpu_and_gpu_take_turns_faster_kernels_would_help(tmp_path: Path) -> None:
+    """A loop that waits for the GPU, then loads: each waits for the other in turn."""
+    events = []
+    for n in range(3):
+        at = 1000 * n
+        events += [step(n, at, 1000), *run(at + 10, 400, n + 1), cpu("aten::item", at + 20, 395)]
+        events.append(cpu("cudaStreamSynchronize", at + 25, 387, "cuda_runtime"))
+    trace = trace_of(tmp_path, *events)
+    finding = found(trace, "overhead_bound")
+    assert finding is not None
+    assert "CPU and GPU take turns: for 1.16 ms the CPU waits for the GPU." in finding.text
+    assert "the CPU sets the pace" not in finding.text
+    # The waits of another thread hold nothing up.
+    elsewhere = [e | {"tid": 8} if e["name"] == "cudaStreamSynchronize" else e for e in events]
+    finding = found(trace_of(tmp_path, *elsewhere), "overhead_bound")
+    assert finding is not None
+    assert "the CPU sets the pace" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("rest", "severity", "said"), [(1600, "info", "costs little here"), (4000, "low", "cannot work ahead")]
+)
+def test_waits_that_leave_the_gpu_busy_cost_what_the_cpu_could_have_done(
+    tmp_path: Path, rest: float, severity: str, said: str
+) -> None:
+    waiting = [
+        *run(10, 1400, 1),
+        cpu("aten::item", 20, 1380),
+        cpu("cudaStreamSynchronize", 30, 1360, "cuda_runtime"),
+    ]
+    more = [*run(1412, 5, 2), *run(rest, 400, 3)]
+    finding = found(trace_of(tmp_path, *waiting, *more), "blocking_calls")
+    assert finding is not None
+    assert finding.severity == severity
+    assert said in finding.text
+
+
+def test_the_advice_on_overhead_knows_what_is_done_already(tmp_path: Path) -> None:
+    def advice(*events: Event) -> str:
+        finding = found(trace_of(tmp_path, *events), "overhead_bound")
+        assert finding is not None
+        return finding.advice
+
+    busy = [cpu("aten::mm", 0, 990), *run(10, 10, 1), *run(900, 10, 2)]
+    assert "torch.compile" in advice(*busy)
+    assert advice(*busy, cpu("Torch-Compiled Region: 0/0", 0, 995)).startswith("It is compiled already")
+    graph = [e | {"name": "cudaGraphLaunch"} if e["name"] == "cudaLaunchKernel" else e for e in busy]
+    assert advice(*graph).startswith("It runs CUDA graphs already")
+
+
+@pytest.mark.parametrize("stream", [7, 8])
+def test_work_that_is_queued_waits_for_what_there_is(tmp_path: Path, stream: int) -> None:
+    """On one stream, with all launches recorded, there is nothing left in the process to wait for."""
+    events = [*run(10, 300, 1), *run(10, 5, 3, stream=stream), launch(20, 2), kernel(700, 300, 2, stream)]
+    finding = found(trace_of(tmp_path, *events), "idle_time")
+    assert finding is not None
+    assert ("one stream, every launch recorded" in finding.text) is (stream == 7)
+    assert ("waited for another stream" in finding.text) is (stream != 7)
+    assert finding.advice.startswith(
+        "Look for other processes" if stream == 7 else "Look at what the GPU waits"
+    )
+
+
+def test_what_can_hide_copies(tmp_path: Path) -> None:
+    def advice(length: float, *, compute: float, stream: int, memory: str = "Pinned") -> str:
+        copy = [
+            launch(95, 1, name="cudaMemcpyAsync"),
+            memcpy(100, length, 1, f"HtoD ({memory} -> Device)", stream),
+        ]
+        finding = found(trace_of(tmp_path, *copy, *run(110 + length, compute, 2)), "exposed_copies")
+        assert finding is not None
+        return finding.advice
+
+    assert advice(500, compute=49, stream=14).startswith("Copy less")
+    assert advice(500, compute=51, stream=14).startswith("Start each copy a batch ahead")
+    assert advice(500, compute=51, stream=7).startswith("Copy the next batch")
+    assert advice(500, compute=51, stream=14, memory="Pageable").startswith("Copy the next batch")
+
+
+def test_a_kernel_of_one_operator_and_views_is_not_fused(tmp_path: Path) -> None:
+    assert (
+        found(trace_of(tmp_path, *run(10, 100, 1, "triton_poi_fused_gelu_view_2")), "fused_kernels") is None
+    )
+    fused = found(trace_of(tmp_path, *run(10, 100, 1, "triton_poi_fused_add_gelu_view_2")), "fused_kernels")
+    assert fused is not None
+
+
+def test_steps_that_are_found_have_no_schedule(tmp_path: Path) -> None:
+    def cold(name: str) -> str:
+        events = [e for n in range(5) for e in run(10_000 + 100 * n, 5, n + 2)]
+        first = cpu(name.format(0), 0, 9_000, "user_annotation")
+        later = [cpu(name.format(n + 1), 9_990 + 100 * n, 90, "user_annotation") for n in range(5)]
+        finding = found(trace_of(tmp_path, first, *run(100, 5, 1), *later, *events), "cold_start")
+        assert finding is not None
+        return finding.text
+
+    assert "the profiler's schedule has no warm-up" in cold("ProfilerStep#{}")
+    assert "schedule" not in cold("iteration {}")
+
+
+@pytest.mark.parametrize(("long", "far"), [(499, False), (501, True)])
+def test_kernels_that_another_process_interrupts(tmp_path: Path, long: float, far: bool) -> None:
+    finding = found(trace_of(tmp_path, *steps((50, 50, long))), "spread")
+    assert finding is not None
+    assert finding.title.startswith("1 kernel takes 10 or more times as long as in other steps") is far
+    if far:
+        assert "Beyond the usual, they add up to 451 µs." in finding.text
+        assert finding.severity == "medium"
+        assert finding.numbers["share"] == pytest.approx(451 / 1501)
 
 
 def test_the_time_between_kernels_is_no_idle_finding(tmp_path: Path) -> None:

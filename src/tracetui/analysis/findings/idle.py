@@ -16,8 +16,9 @@ from tracetui.analysis.kinds import communicates
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_of
 from tracetui.analysis.split import BUSY, COLUMNS, DeviceTime
-from tracetui.analysis.verdict import judge
+from tracetui.analysis.verdict import PARTS, judge
 from tracetui.trace import Kind
+from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb
 
@@ -26,6 +27,8 @@ COMMUNICATION_SHARE = 0.1
 WAIT_NS = 50_000
 WAIT_SHARE = 0.01
 WAIT_MEDIUM = 0.05
+TURNS_SHARE = 0.1
+"""Where the CPU waits for the GPU for this share of the time, and the GPU for the CPU, they take turns."""
 CLOSING_SHARE = 0.1
 """A closing wait of less is not what a reader stops at."""
 BLOCKING_NS = 20_000
@@ -79,25 +82,41 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     verdict = results.verdict()
     cost = min(total, verdict.causes[CAUSES.index("sync")] if verdict.causes else 0)
     part = cost / verdict.judged if verdict.judged else 0.0
+    idle = verdict.parts[PARTS.index("cpu")] if verdict.parts else 0
+    behind = part < WAIT_SHARE and min(total, idle) >= TURNS_SHARE * verdict.judged > 0
+    if part >= WAIT_SHARE:
+        meanwhile = f"Meanwhile nothing is launched: for {duration(cost)}, {share(part)} {verdict.base}, the "
+        meanwhile += "GPU is idle because of these waits."
+    elif behind:
+        meanwhile = "The GPU has work in the meantime, but the CPU cannot work ahead: for "
+        meanwhile += (
+            f"{duration(idle)}, {share(idle / verdict.judged)} {verdict.base}, the GPU then waits for "
+        )
+        meanwhile += "the CPU."
+    else:
+        meanwhile = "The GPU has work in the meantime, so the waiting costs little here."
     yield Finding(
         "blocking_calls",
-        "medium" if part >= WAIT_MEDIUM else "low" if part >= WAIT_SHARE else "info",
+        "medium" if part >= WAIT_MEDIUM else "low" if part >= WAIT_SHARE or behind else "info",
         f"The CPU waits {duration(total)} for the GPU inside ops",
         f"{plural(len(at), 'call')} such as {trace.name_of(int(at[order[0]]))} {verb(len(at), 'stop')} the "
         "CPU until the GPU has caught up, under "
-        f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. "
-        + (
-            f"Meanwhile nothing is launched: for {duration(cost)}, {share(part)} {verdict.base}, the GPU "
-            "is idle because of these waits."
-            if part >= WAIT_SHARE
-            else "The GPU has work in the meantime, so the waiting costs little here."
-        ),
+        f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. {meanwhile}",
         "Read values back later and less often: keep losses on the GPU, copy with non_blocking=True "
         "to pinned memory, avoid .item(), .tolist() and boolean indexing in the loop.",
         first_of(at[order]),
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost)}
         | {"share": total / span if span else 0.0},
     )
+
+
+def waits_for_device(results: Results) -> Union:
+    """While the thread that launches most waits for a device, in or outside of ops."""
+    trace, launch = results.trace, results.launch_calls()
+    at = np.union1d(results.slices(Kind.RUNTIME, is_synchronising), _blocking_copies(results))
+    if len(launch):
+        at = at[trace.lane[at] == np.argmax(np.bincount(trace.lane[launch]))]
+    return busy_union(trace, at)
 
 
 def _blocking_copies(results: Results) -> I64:
