@@ -729,6 +729,15 @@ def test_evidence_is_listed_by_short_names(tmp_path: Path) -> None:
     assert "cutlass" not in text
 
 
+@pytest.mark.parametrize(
+    ("calls", "said"), [(19, "  > and 16 more"), (20, "  > and more"), (25, "  > and more")]
+)
+def test_a_full_list_of_evidence_counts_nothing(tmp_path: Path, calls: int, said: str) -> None:
+    events = [event for n in range(calls) for event in run(10 + 100 * n, 90, n + 1, "big")]
+    trace = trace_of(tmp_path, *events, *run(5000, 10, 99))
+    assert said in plain_text(findings_lines(Results(trace), 100)).splitlines()
+
+
 def test_a_stretch_within_one_kernel_has_no_findings(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *run(100, 1000, 1, "Memcpy DtoD (Device -> Device)", cat="gpu_memcpy"))
     assert Results(trace).within(range_scope(200_000, 300_000)).findings() == ()

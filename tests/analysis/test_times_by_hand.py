@@ -464,8 +464,8 @@ def test_what_a_verdict_says() -> None:
     assert "nothing is queued" not in judge(split(**waiting), 50_000).reason
     assert "nothing is queued" not in judge(split(**waiting), None).reason
     assert judge(split(compute=10, dispatch=60, queued=29, back_to_back=1), 9_000).reason == (
-        "The GPU is busy 10.0% of the recording; for 60.0% it waits for the CPU: dispatch 60.0%. For 29.0% it "
-        "is idle with work queued."
+        "The GPU is busy 10.0% of the recording; for 60.0% it waits for the CPU: dispatch 60.0%. "
+        "For 29.0% it is idle with work queued."
     )
     told = judge(split(compute=40, dispatch=20, queued=36, back_to_back=4), 9_000)
     assert "then idle time with work queued, 36.0%" in told.reason  # the line of that name says the same
