@@ -442,6 +442,14 @@ def test_a_call_that_its_op_does_not_suggest(tmp_path: Path) -> None:
     assert found(trace_of(tmp_path, *wrapped, *wait), "look_at_the_children") is None  # blocking_calls
 
 
+def test_a_first_use_inside_an_op_is_told_once(tmp_path: Path) -> None:
+    for name, fires in (("cudaFuncGetAttributes", True), ("cudaDeviceGetStreamPriorityRange", False)):
+        inner = [cpu(name, 110 + 1000 * n, 700, "cuda_runtime") for n in range(3)]  # one is made once only
+        ops = [cpu("aten::randn", 100 + 1000 * n, 800) for n in range(3)]
+        trace = trace_of(tmp_path, *ops, *inner, *run(5000, 10, 1))
+        assert (found(trace, "look_at_the_children") is not None) is fires
+
+
 def test_queries_that_take_time(tmp_path: Path) -> None:
     query = "cudaOccupancyMaxActiveBlocksPerMultiprocessor"
     for length, fires in ((9, False), (11, True)):
@@ -812,6 +820,7 @@ def test_waits_that_leave_the_gpu_busy_cost_what_the_cpu_could_have_done(
     assert finding is not None
     assert finding.severity == severity
     assert said in finding.text
+    assert finding.advice.startswith("Leave them" if severity == "info" else "Read values back later")
 
 
 def test_the_advice_on_overhead_knows_what_is_done_already(tmp_path: Path) -> None:

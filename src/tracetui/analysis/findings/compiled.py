@@ -16,6 +16,8 @@ from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb
 
 COMPILED_REGION = "Torch-Compiled Region"
+COMPILED_GRAPH = "## Call CompiledFxGraph"
+"""What runs in such a region, and on its own in the backward pass."""
 _GUARDS = ("TorchDynamo Cache Lookup",)
 _COMPILING = " (dynamo_timed)"
 _PROLOGUE = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")

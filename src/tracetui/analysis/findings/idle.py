@@ -95,6 +95,7 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         meanwhile += "the CPU."
     else:
         meanwhile = "The GPU has work in the meantime, so the waiting costs little here."
+    cheap = part < WAIT_SHARE and not behind
     yield Finding(
         "blocking_calls",
         "medium" if part >= WAIT_MEDIUM else "low" if part >= WAIT_SHARE or behind else "info",
@@ -102,7 +103,9 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         f"{plural(len(at), 'call')} such as {trace.name_of(int(at[order[0]]))} {verb(len(at), 'stop')} the "
         "CPU until the GPU has caught up, under "
         f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. {meanwhile}",
-        "Read values back later and less often: keep losses on the GPU, copy with non_blocking=True "
+        "Leave them as they are, as long as the GPU stays busy."
+        if cheap
+        else "Read values back later and less often: keep losses on the GPU, copy with non_blocking=True "
         "to pinned memory, avoid .item(), .tolist() and boolean indexing in the loop.",
         first_of(at[order]),
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost)}

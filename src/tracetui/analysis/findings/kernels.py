@@ -260,8 +260,8 @@ def _far_slower(results: Results, at: I64, lost: int, time: int) -> Finding:
         graded(results, lost),
         f"{what} {FAR_RATIO} or more times as long as in other steps: {share(lost / time)} of kernel time",
         f"The same kernel at the same place in the step usually takes far less; the longest is {name.short}, "
-        f"{longest}. Beyond the usual, they add up to {duration(lost)}. A GPU that is shared with another "
-        "process looks like this: a kernel in which that process gets its turn lasts as long as the turn.",
+        f"{longest}. Beyond the usual, they add up to {duration(lost)}. If their inputs are no larger there, "
+        "another process shares the GPU: a kernel in which that one gets its turn lasts as long as the turn.",
         "Look for other processes on the GPU (nvidia-smi), and record again with it to yourself. Until then, "
         "compare medians, not means.",
         first_of(at),

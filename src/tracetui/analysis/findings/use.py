@@ -9,7 +9,7 @@ import numpy as np
 
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, cause_sentences, waits_for_others
 from tracetui.analysis.cpu_time import is_allocation
-from tracetui.analysis.findings.compiled import COMPILED_REGION
+from tracetui.analysis.findings.compiled import COMPILED_GRAPH, COMPILED_REGION
 from tracetui.analysis.findings.idle import LOADING_ADVICE, TURNS_SHARE, loader_calls, waits_for_device
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import Finding, first_of
@@ -243,7 +243,7 @@ def _replays(results: Results) -> bool:
 def _is_compiled(results: Results) -> bool:
     """Whether most of what is launched is launched by compiled regions."""
     trace, calls = results.trace, results.launch_calls()
-    regions = results.slices(Kind.CPU_OP, lambda name: name.startswith(COMPILED_REGION))
+    regions = results.slices(Kind.CPU_OP, lambda name: name.startswith((COMPILED_REGION, COMPILED_GRAPH)))
     inside = busy_union(trace, regions).touching(trace.start[calls], trace.start[calls] + 1)
     return bool(2 * np.count_nonzero(inside) > len(calls))
 
