@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -86,10 +87,12 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         part = rows[r].busy_share
         return busy_text(part) if part is not None else "-"
 
-    starred = any(row.verdict.noticeably_left_out for row in rows)
+    @cache
+    def starred() -> bool:
+        return any(row.verdict.noticeably_left_out for row in rows)
 
     def busy_said(r: int) -> str:
-        return f"{busy(r)}{'*' if rows[r].verdict.noticeably_left_out else ' '}" if starred else busy(r)
+        return f"{busy(r)}{'*' if rows[r].verdict.noticeably_left_out else ' '}" if starred() else busy(r)
 
     def mostly(r: int) -> str:
         return next((cause for cause, _ in rows[r].window_causes), "-")
