@@ -795,8 +795,13 @@ def test_where_cpu_and_gpu_take_turns_faster_kernels_would_help(tmp_path: Path) 
     trace = trace_of(tmp_path, *events)
     finding = found(trace, "overhead_bound")
     assert finding is not None
-    assert "CPU and GPU take turns: for 1.16 ms the CPU waits for the GPU." in finding.text
+    assert "CPU and GPU take turns: for 770 µs the CPU waits for the GPU." in finding.text
     assert "the CPU sets the pace" not in finding.text
+    # One wait at the end is no turn.
+    once = [*run(10, 10, 1), *run(600, 200, 2), cpu("cudaDeviceSynchronize", 602, 199, "cuda_runtime")]
+    finding = found(trace_of(tmp_path, *once), "overhead_bound")
+    assert finding is not None
+    assert "the CPU sets the pace" in finding.text
     # The waits of another thread hold nothing up.
     elsewhere = [e | {"tid": 8} if e["name"] == "cudaStreamSynchronize" else e for e in events]
     finding = found(trace_of(tmp_path, *elsewhere), "overhead_bound")

@@ -114,11 +114,13 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
 
 
 def waits_for_device(results: Results) -> Union:
-    """While the thread that launches most waits for a device, in or outside of ops."""
+    """While the thread that launches most waits for a device, in or outside of ops, before it goes on."""
     trace, launch = results.trace, results.launch_calls()
     at = np.union1d(results.slices(Kind.RUNTIME, is_synchronising), _blocking_copies(results))
     if len(launch):
-        at = at[trace.lane[at] == np.argmax(np.bincount(trace.lane[launch]))]
+        lane = np.argmax(np.bincount(trace.lane[launch]))
+        last = trace.start[launch[trace.lane[launch] == lane]].max()
+        at = at[(trace.lane[at] == lane) & (trace.start[at] <= last)]
     return busy_union(trace, at)
 
 
