@@ -43,7 +43,7 @@ FLASH = (
 HERE = """
     blocking_calls communication compiling data_loading exposed_copies fp32_products graph_capture little_use
     layout_conversions look_at_the_children memory_bound pageable_memory planned_launches recording_cost
-    slow_copies small_collectives spread unaligned_products work_in_flight_at_start
+    ddp_copies slow_copies small_collectives spread unaligned_products work_in_flight_at_start
 """
 
 
@@ -612,6 +612,46 @@ def test_small_collectives_per_step(tmp_path: Path) -> None:
 
 
 # The recording itself.
+
+
+def ddp(buffers: float, gradients: float, forward: str = "DistributedDataParallel.forward") -> list[Event]:
+    """A step of 1,000 us in which DDP's own copies take so long on the CPU."""
+    return [
+        step(0, 0, 1000),
+        cpu(forward, 1, 400, "user_annotation"),
+        cpu("aten::flatten_dense_tensors", 2, buffers / 2),
+        cpu("aten::unflatten_dense_tensors", 102, buffers / 2),
+        *run(390, 20, 1),
+        cpu("torch.distributed.ddp.reducer::copy_bucket_to_grad", 500, gradients),
+        *run(980, 20, 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("buffers", "gradients", "severity", "said"),
+    [
+        (30, 19, "", ""),
+        (30, 22, "low", "buffers gradients"),
+        (60, 0, "low", "buffers"),
+        (0, 110, "medium", "gradients"),
+    ],
+)
+def test_what_ddp_copies(tmp_path: Path, buffers: float, gradients: float, severity: str, said: str) -> None:
+    trace = trace_of(tmp_path, *ddp(buffers, gradients))
+    finding = found(trace, "ddp_copies")
+    assert (finding.severity if finding else "") == severity
+    if finding:
+        assert finding.numbers["cpu_ns"] == (buffers + gradients) * 1000
+        assert ("broadcast_buffers=False" in finding.advice) is ("buffers" in said)
+        assert ("gradient_as_bucket_view=True" in finding.advice) is ("gradients" in said)
+    # The flat tensors of others are none of DDP's.
+    other = found(trace_of(tmp_path, *ddp(buffers, 0, "forward")), "ddp_copies")
+    assert other is None
+
+
+def test_what_ddp_copies_costs_nothing_where_the_gpu_is_busy(tmp_path: Path) -> None:
+    events = [*ddp(60, 60), *run(6, 990, 3, stream=9)]
+    assert found(trace_of(tmp_path, *events), "ddp_copies") is None
 
 
 def test_a_captured_graph(tmp_path: Path) -> None:
