@@ -113,6 +113,29 @@ def test_the_share_of_a_kernel_is_one_of_kernel_and_copy_time(tmp_path: Path) ->
     assert finding.title == f"big takes {share(600 / 700)} of kernel and copy time"
 
 
+@pytest.mark.parametrize(("wait", "said"), [(150, False), (900, True)])
+@pytest.mark.parametrize("device", [False, True])
+def test_a_step_that_waits_for_the_others_is_named(
+    tmp_path: Path, wait: float, said: bool, device: bool
+) -> None:
+    """Four steps of some 500 us; the third waits longer for the other ranks."""
+    events, at = [], 0.0
+    for n, talk in enumerate((200.0, 200.0, wait, 200.0)):
+        events += [step(n, at, 300 + talk), cpu("aten::mm", at + 10, 280)]
+        if device:
+            events += [*run(at + 20, 270, 2 * n + 1), *run(at + 295, talk, 2 * n + 2, NCCL)]
+        else:
+            events.append(cpu("gloo:all_reduce", at + 295, talk, "user_annotation"))
+        at += 300 + talk
+    finding = found(trace_of(tmp_path, *events), "communication")
+    assert finding is not None
+    assert (
+        "Step 2 takes 2.4 times as long as usual: 700 µs of the 700 µs more are communication."
+        in finding.text
+    ) is said
+    assert ("as long as usual" in finding.text) is said
+
+
 # Data loading: two steps of 1,000 us, with `wait` in each.
 
 
