@@ -33,7 +33,6 @@ from tracetui.analysis.ancestors import covering, op_around
 from tracetui.analysis.cpu_time import LONGEST_LATENCY_NS, CpuTime
 from tracetui.analysis.gaps import DeviceGaps, work_of_devices
 from tracetui.analysis.scope import StepTable, find_steps, launch_times, step_of
-from tracetui.analysis.select import plausible
 from tracetui.analysis.stream_waits import waits_of
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I8, I32, I64, Bool
@@ -156,9 +155,15 @@ def cause_sentences(trace: Trace, causes: Causes) -> dict[str, str]:
 def waits_for_others(trace: Trace) -> bool:
     """Whether the trace leaves anything of this process that queued work can wait for: another stream or
     device, or work from before the recording."""
-    at = plausible(trace, *DEVICE_WORK)
-    lane = trace.lane[at]
-    return not len(at) or bool(lane.min() < lane.max() or (trace.launch[at] < 0).any())
+    working = 0
+    for lane in trace.lanes:
+        if lane.device >= 0 and lane.first < lane.last:
+            rows = slice(lane.first, lane.last)
+            work = np.isin(trace.kind[rows], DEVICE_WORK) & ~trace.implausible[rows]
+            working += bool(work.any())
+            if working > 1 or bool((trace.launch[rows][work] < 0).any()):
+                return True
+    return not working
 
 
 @dataclass(frozen=True, slots=True)
