@@ -17,7 +17,7 @@ from tracetui.compare.align import align
 from tracetui.compare.calls import CallTree
 from tracetui.compare.match import ALIKE, Matches, Region
 from tracetui.compare.sides import Side
-from tracetui.trace.model import I64, Kind
+from tracetui.trace.model import I64, Bool, Kind
 
 TELLING = frozenset(("gemm", "conv", "attention", "collective"))
 """Kinds of kernels that are the same work whatever op launched them."""
@@ -87,8 +87,8 @@ class Launched:
         return bool(self.side.trace.kind[i] != Kind.KERNEL)
 
     def alike(self, own: Sequence[int], other: Sequence[int], right: Launched) -> bool:
-        """Whether events of the same op, or kind, can be the same work: not if there are many more of them, or
-        if it is no product and takes a very different time."""
+        """Whether events of the same op, or kind, can be the same work: not if there are many more of them,
+        nor (but for products) if they take a very different time."""
         time, after = (int(of.side.trace.duration[at].sum()) for of, at in ((self, own), (right, other)))
         many = max(len(own), len(other)) <= 3 * min(len(own), len(other))
         return many and (bool(self.telling(own)) or max(time, after) <= ALIKE * max(1, min(time, after)))
@@ -270,6 +270,41 @@ def _charge(parts: list[Part], rest: Part, of: Launched) -> None:
         total = np.bincount(to, weights=values[of.free], minlength=len(parts) + 1).astype(np.int64)
         for part, value in zip([*parts, rest], total.tolist(), strict=True):
             setattr(part, what, value)
+    _charge_launches(parts, of)
     left = of.free[to == len(parts)]
     rest.events = tree.at[left].tolist()
     rest.tops = tree.at[left[~np.isin(tree.parent[left], left)]].tolist()
+
+
+def _charge_launches(parts: list[Part], of: Launched) -> None:
+    """Give each part also the calls that launched its work, if both sides make them: a copy of pageable
+    memory waits in its launch. Those of graphs launch much else."""
+    tree, trace = of.tree, of.side.trace
+    place = tree.places(len(trace))
+    mine = np.ones(len(tree.at), dtype=np.bool_)
+    mine[of.free] = False
+    mine &= ~named(trace, lambda name: "GraphLaunch" in name)[trace.name[tree.at]]
+    for part in parts:
+        launch = place[np.unique(trace.launch[np.array(part.events, dtype=np.int64)])]
+        launch = launch[launch >= 0]
+        part.cpu += int(tree.self_time[launch[mine[launch]]].sum())
+
+
+def otherwise(
+    sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], calls: Matches, changes: list[Change]
+) -> Bool:
+    """Which of the calls that are the same launch other work than before, or make other calls. Shape of
+    `calls.a`."""
+    found = np.zeros(len(calls.a), dtype=np.bool_)
+    work = [one for one in changes if one.kind != "calls"]
+    parts = [one.a for one in work], [one.b for one in work]
+    for side, tree, at, mine in zip(sides, trees, (calls.a, calls.b), parts, strict=True):
+        events = np.array([i for part in mine for i in part.events], dtype=np.int64)
+        alone = np.ones(len(tree.at), dtype=np.bool_)
+        alone[np.searchsorted(tree.at, at)] = False
+        around = tree.parent[alone]
+        launch = side.trace.launch[events]
+        found |= np.isin(
+            at, np.concatenate([op_behind(side.trace, events), launch, tree.at[around[around >= 0]]])
+        )
+    return found

@@ -10,8 +10,8 @@ from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.compare.calls import CallTree, call_tree
-from tracetui.compare.changes import find_changes
-from tracetui.compare.explain import Facts, explain
+from tracetui.compare.changes import find_changes, otherwise
+from tracetui.compare.explain import OPTIONS, Facts, explain, options
 from tracetui.compare.match import Vocabulary, match_calls, match_work
 from tracetui.compare.model import Comparison, Machine, Metric
 from tracetui.compare.sides import Side, paced_by_device, pair_rounds, side_of
@@ -46,18 +46,21 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     bigger = np.zeros(len(ops), dtype=np.bool_)
     bigger[ops] = resized(a.trace, b.trace, calls.a[ops], calls.b[ops], False)
     own_a, own_b = a.results.self_time(), b.results.self_time()
-    same = ops & ~bigger
+    other = otherwise((a, b), trees, calls, changes)
+    same = ops & ~bigger & ~other
     time_a, time_b = a.trace.duration[work.all_a], b.trace.duration[work.all_b]
     machine = Machine(
         ratio(own_a[calls.a[same]], own_b[calls.b[same]]),
         ratio(time_a[~grown], time_b[~grown]),
-        int(np.count_nonzero(~bigger)),
+        int(np.count_nonzero(~bigger & ~other)),
         int(np.count_nonzero(~grown)),
     )
-    on_the_way = _same_path(trees, calls.a, calls.b, len(rounds))
+    on_the_way = _same_path(trees, calls.a[~other], calls.b[~other], len(rounds))
     device_drift = drift(time_a[~grown], time_b[~grown]) if len(time_a) else 1.0
     metrics = _metrics(*whole, on_the_way, device_drift, machine)
-    facts = Facts(a, b, whole, work, calls, trees, changes, grown, bigger, machine, on_the_way, metrics)
+    facts = Facts(
+        a, b, whole, work, calls, trees, changes, grown, bigger, other, machine, on_the_way, metrics
+    )
     explanations, answer, same_program = explain(facts)
     return Comparison(
         *whole, tuple(rounds), work, calls, metrics, _idle(*whole), machine, explanations, answer,
@@ -184,14 +187,9 @@ def _notes(a: Side, b: Side, pairs: list[tuple[int, int]], machine: Machine) -> 
     names = [_device(side) for side in (a, b)]
     if all(names) and names[0] != names[1]:
         found.append(f"A was recorded on {names[0]}, B on {names[1]}")
-    for key, words in (
-        ("record_shapes", "shapes"),
-        ("with_stack", "Python stacks"),
-        ("profile_memory", "memory"),
-    ):
-        had = [bool(side.trace.info.properties.get(key)) for side in (a, b)]
-        if had[0] != had[1]:
-            found.append(f"only {'A' if had[0] else 'B'} recorded {words}, which costs time on the CPU")
+    for (_, words), had_a, had_b in zip(OPTIONS, options(a), options(b), strict=True):
+        if had_a != had_b:
+            found.append(f"only {'A' if had_a else 'B'} recorded {words}, which costs time on the CPU")
     return tuple(found)
 
 

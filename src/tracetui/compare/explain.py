@@ -23,8 +23,8 @@ from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
 from tracetui.units import capital, duration, percent, plural, significant
 
 GUARDS = ("TorchDynamo Cache Lookup", "Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
-MACHINE = 0.02
-"""The machine is mentioned if it was this much faster or slower."""
+MACHINE, DEVICE = 0.02, 0.03
+"""The machine is mentioned if it was this much faster or slower, on the CPU and on the device."""
 LEAST = 0.02
 """And if that adds this share of the step, or takes it away."""
 CALL_CHANGE = 0.7
@@ -51,6 +51,8 @@ class Facts:
     """Which pairs of `work` have other sizes."""
     bigger: Bool
     """The same of `calls`."""
+    other: Bool
+    """Which of `calls` launch other work than before, or make other calls."""
     machine: Machine
     path: tuple[float, float]
     """What the calls that are the same add to a step of each side, ns."""
@@ -69,6 +71,12 @@ class Facts:
     def within(self) -> bool:
         """Whether steps of one recording are compared."""
         return self.a.trace is self.b.trace
+
+    @property
+    def recorded(self) -> str:
+        """What else makes calls slower: that more was recorded of one side."""
+        one, other = (options(side) for side in self.sides)
+        return "" if one == other else " or what was recorded"
 
     @property
     def each(self) -> str:
@@ -117,7 +125,13 @@ class Facts:
         )  # fmt: skip
 
 
-NONE = np.zeros(0, dtype=np.int64)
+OPTIONS = (("record_shapes", "shapes"), ("with_stack", "Python stacks"), ("profile_memory", "memory"))
+"""What may be recorded besides, and what a sentence calls it."""
+
+
+def options(side: Side) -> tuple[bool, ...]:
+    """Which of `OPTIONS` a recording has."""
+    return tuple(bool(side.trace.info.properties.get(key)) for key, _ in OPTIONS)
 
 
 def explain(facts: Facts) -> tuple[tuple[Explanation, ...], str, bool]:
@@ -158,10 +172,14 @@ def _answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     machine = next((one for one in found if one.kind == "machine"), None)
     slower = step.machine if machine is not None else 0.0
     if step.within_noise and not _known(facts, found, change):
-        if same and machine is not None:
+        if (
+            same
+            and machine is not None
+            and (machine.on == "device" or not all(map(paced_by_device, facts.whole)))
+        ):
             return f"{machine.text} {told}."
-        mostly = abs(change - slower) <= 0.2 * abs(change)
-        why = "the machine, not the change" if mostly else "no more than steps vary"
+        mostly = abs(change - slower) <= 0.2 * abs(change) >= 0.2 * MACHINE * a
+        why = f"the machine{facts.recorded}, not the change" if mostly else "no more than steps vary"
         return f"{'The same program. ' if same else ''}{told}: {why}.{_device(facts)}"
     if abs(slower) < MACHINE * a or step.within_noise or not 0 < b - slower < 10 * b:
         return f"{told}."
@@ -185,6 +203,8 @@ def _part(a: float, b: float) -> str:
     if b >= 5 * a:
         return f"{significant(b / a)} times as long"
     away = abs(b - a) / a
+    if away < 0.001:
+        return "the same"
     return f"{'+' if b > a else '-'}{percent(away, 1 if away < 0.0995 else 0)}"
 
 
@@ -212,7 +232,7 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     work_time = facts.metrics["device_ns"].a or 1
     slow_cpu = facts.related(False) and abs(cpu - 1) >= MACHINE and abs(path) >= LEAST * facts.step
     slow_device = (
-        facts.related(True) and abs(device - 1) >= MACHINE and abs(after - before) >= LEAST * work_time
+        facts.related(True) and abs(device - 1) >= DEVICE and abs(after - before) >= LEAST * work_time
     )
     if not slow_cpu and not slow_device:
         return
@@ -226,13 +246,10 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     text = ", ".join(parts)
     if not facts.within:
         text = f"{'The same program: ' if same else ''}{text}"
-        text += f": the machine, not the {'program' if same else 'change'}"
-    yield Explanation(
-        "machine",
-        f"{capital(text)}.",
-        round(path if slow_cpu else after - before),
-        "cpu" if slow_cpu else "device",
-    )
+        text += f": the machine{facts.recorded}, not the {'program' if same else 'change'}"
+    on_device = slow_device and (not slow_cpu or all(map(paced_by_device, facts.whole)))
+    change, on = (after - before, "device") if on_device else (path, "cpu")
+    yield Explanation("machine", f"{capital(text)}.", round(change), on)
 
 
 # What the device does differently
@@ -301,7 +318,7 @@ def _called(side: Side, part: Part) -> str:
 
 
 def _shorts(trace: Trace, events: Sequence[int]) -> list[str]:
-    """The short names of events, each once: in order where they are few, else those that take most time first."""
+    """The short names of events, each once: in order if they are few, else the longest first."""
     at = np.array(events, dtype=np.int64)
     _, first, which = np.unique(trace.name[at], return_index=True, return_inverse=True)
     time = sum_into(which, trace.duration[at], len(first))
@@ -463,7 +480,7 @@ def _slower_work(facts: Facts) -> Iterator[Explanation]:
 def _slower_calls(facts: Facts) -> Iterator[Explanation]:
     """Not of calls that wait for the device: the device decides how long they take."""
     waits = facts.trees[0].waits[np.searchsorted(facts.trees[0].at, facts.calls.a)]
-    same = ~facts.bigger & ~waits & ~_launches_other(facts)
+    same = ~facts.bigger & ~waits & ~facts.other
     a, b = facts.calls.a[same], facts.calls.b[same]
     time = np.zeros(len(facts.a.trace), np.int64), np.zeros(len(facts.b.trace), np.int64)
     for own, tree in zip(time, facts.trees, strict=True):
@@ -471,22 +488,6 @@ def _slower_calls(facts: Facts) -> Iterator[Explanation]:
     names, whole = facts.a.trace.name[a].astype(np.int64), facts.step * facts.count
     for one in slower(names, time[0][a], time[1][b], a, b, whole, CALL_CHANGE):
         yield _slow(facts, one, time, "cpu")
-
-
-def _launches_other(facts: Facts) -> Bool:
-    """Which of the calls that are the same launch other work than before, or make other calls."""
-    found = np.zeros(len(facts.calls.a), dtype=np.bool_)
-    changes = [one for one in facts.changes if one.kind != "calls"]
-    for side, tree, at, parts in (
-        (facts.a, facts.trees[0], facts.calls.a, [one.a for one in changes]),
-        (facts.b, facts.trees[1], facts.calls.b, [one.b for one in changes]),
-    ):
-        work = np.array([i for part in parts for i in part.events], dtype=np.int64)
-        other = np.ones(len(tree.at), dtype=np.bool_)
-        other[np.searchsorted(tree.at, at)] = False
-        around = tree.parent[other]
-        found |= np.isin(at, op_behind(side.trace, work)) | np.isin(at, tree.at[around[around >= 0]])
-    return found
 
 
 def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanation:
