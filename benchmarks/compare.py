@@ -30,8 +30,12 @@ Event = dict[str, Any]
 
 def repeated(times: int, changed: bool, steps: bool) -> list[Event]:
     """The events of the sample, `times` times one after the other."""
-    events = [e for e in json.loads(gzip.decompress(SAMPLE.read_bytes()))["traceEvents"] if e.get("ph") == "X"]
-    events = [e for e in events if e.get("cat") != "Trace" and e["name"] != "PyTorch Profiler (0)"]
+    events = json.loads(gzip.decompress(SAMPLE.read_bytes()))["traceEvents"]
+    events = [
+        e
+        for e in events
+        if e.get("ph") == "X" and e.get("cat") != "Trace" and e["name"] != "PyTorch Profiler (0)"
+    ]
     first = min(float(e["ts"]) for e in events)
     length = max(float(e["ts"]) + float(e["dur"]) for e in events) - first + 100
     numbers = sorted(int(e["name"][13:]) for e in events if e["name"].startswith("ProfilerStep#"))
@@ -85,10 +89,9 @@ def main() -> None:
                 found = compare(*map(Results, traces))
                 comparing.append(time.perf_counter() - begin)
             matched = len(found.work.a) + len(found.calls.a)
-            print(
-                f"{title:34} {statistics.median(comparing):6.2f} s (loading one: {statistics.median(loading):.2f} s), "
-                f"{matched:,} events matched, {len(found.explanations)} explanations"
-            )
+            took, load_one = statistics.median(comparing), statistics.median(loading)
+            what = f"{matched:,} events matched, {len(found.explanations)} explanations"
+            print(f"{title:34} {took:6.2f} s (loading one: {load_one:.2f} s), {what}")
 
 
 if __name__ == "__main__":

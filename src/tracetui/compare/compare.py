@@ -47,6 +47,9 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     bigger[ops] = resized(a.trace, b.trace, calls.a[ops], calls.b[ops], False)
     own_a, own_b = a.results.self_time(), b.results.self_time()
     other = otherwise((a, b), trees, calls, changes)
+    for side, at in ((a, calls.a), (b, calls.b)):
+        if side.results.gaps().devices:
+            other |= np.isin(at, side.results.cpu_time().first)
     same = ops & ~bigger & ~other
     time_a, time_b = a.trace.duration[work.all_a], b.trace.duration[work.all_b]
     machine = Machine(
@@ -58,12 +61,16 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     on_the_way = _same_path(trees, calls.a[~other], calls.b[~other], len(rounds))
     device_drift = drift(time_a[~grown], time_b[~grown]) if len(time_a) else 1.0
     metrics = _metrics(*whole, on_the_way, device_drift, machine)
+    idle = _idle(*whole)
+    first = next(
+        ((float(one), float(other)) for cause, one, other in idle if cause == "initialisation"), (0.0, 0.0)
+    )
     facts = Facts(
-        a, b, whole, work, calls, trees, changes, grown, bigger, other, machine, on_the_way, metrics
+        a, b, whole, work, calls, trees, changes, grown, bigger, other, first, machine, on_the_way, metrics
     )
     explanations, answer, same_program = explain(facts)
     return Comparison(
-        *whole, tuple(rounds), work, calls, metrics, _idle(*whole), machine, explanations, answer,
+        *whole, tuple(rounds), work, calls, metrics, idle, machine, explanations, answer,
         same_program, _notes(*whole, rounds, machine),
     )  # fmt: skip
 

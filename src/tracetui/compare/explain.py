@@ -52,7 +52,9 @@ class Facts:
     bigger: Bool
     """The same of `calls`."""
     other: Bool
-    """Which of `calls` launch other work than before, or make other calls."""
+    """Which of `calls` launch other work than before, make other calls, or are a first use."""
+    first: tuple[float, float]
+    """How long each side's device stood idle for first uses, ns a step."""
     machine: Machine
     path: tuple[float, float]
     """What the calls that are the same add to a step of each side, ns."""
@@ -140,6 +142,7 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], str, bool]:
     same = not program
     found = [
         *_machine(facts, same),
+        *_first_use(facts),
         *program,
         *_slower_work(facts),
         *_slower_calls(facts),
@@ -222,6 +225,15 @@ def _device(facts: Facts) -> str:
         return ""
     told = f"{duration(work.b or 0)} instead of {duration(work.a)} ({_part(work.a, work.b or 0)})"
     return f" The GPU's work took {told}."
+
+
+def _first_use(facts: Facts) -> Iterator[Explanation]:
+    """The device is used for the first time, or its libraries are, on one side."""
+    before, after = facts.first
+    if abs(after - before) >= LEAST * max(facts.step, facts.metrics["step_ns"].b or 0):
+        told = f"{duration(after)}{facts.each} instead of {duration(before)}"
+        text = f"The first use of the GPU and its libraries takes {told}."
+        yield Explanation("initialisation", text, round(after - before), "cpu")
 
 
 def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
@@ -364,6 +376,9 @@ def _call_changes(facts: Facts) -> Iterator[Explanation]:
 
 def _guards_text(facts: Facts, a: I64, b: I64, before: float, after: float) -> str:
     names = listed(_by_time(facts.b, facts.trees[1], b) or _by_time(facts.a, facts.trees[0], a))
+    if not len(b):
+        spent = f"{duration(before)} on the CPU{facts.each}"
+        return f"Guards and the prologue of compiled code are gone: {spent} ({names})."
     time = duration(after) if not len(a) else f"{duration(before)} → {duration(after)}"
     return f"Guards and the prologue of compiled code cost {time} on the CPU{facts.each} ({names})."
 

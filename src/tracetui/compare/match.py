@@ -14,6 +14,8 @@ from tracetui.trace.model import I64, Bool, Trace
 
 CONTEXT = 4
 """Tokens that have to be the same in a row, first."""
+MOST_SIZED = 1 << 15
+"""Events whose sizes are read from the files."""
 ALIKE = 8
 """The same work does not take so many times as long."""
 _ODD = np.int64(0x5851F42D4C957F2D)
@@ -76,8 +78,24 @@ class Vocabulary:
 
 
 def match_work(a: Side, b: Side, pairs: list[tuple[int, int]], words: Vocabulary) -> Matches:
-    """The device work: by name, stream by stream, in the order in which it ran."""
-    return _match(a, b, pairs, a.work, b.work, (words.a[a.trace.name[a.work]], words.b[b.trace.name[b.work]]))
+    """The device work: by name, stream by stream, in the order in which it ran. Where something differs,
+    sizes decide which of several events of one name it is, as long as there are not too many to read."""
+    names = words.a[a.trace.name[a.work]], words.b[b.trace.name[b.work]]
+    found = _match(a, b, pairs, a.work, b.work, names)
+    if not found.regions or len(a.work) + len(b.work) > MOST_SIZED:
+        return found
+    numbers: dict[str, int] = {}
+    sized = [
+        name * MOST_SIZED
+        + np.array([numbers.setdefault(size, len(numbers)) for size in sizes_of(side.trace, side.work)])
+        for name, side in zip(names, (a, b), strict=True)
+    ]
+    return _match(a, b, pairs, a.work, b.work, names, exact=(sized[0], sized[1]))
+
+
+def sizes_of(trace: Trace, at: I64) -> list[str]:
+    """Grid, block and bytes of device events, as text: equal for equal sizes. NOT safe to show."""
+    return [repr([args.get(key) for key in ("grid", "block", "bytes")]) for args in trace.args_of(at)]
 
 
 def match_calls(a: Side, b: Side, pairs: list[tuple[int, int]], words: Vocabulary) -> Matches:
@@ -103,8 +121,9 @@ def _match(
     at_b: I64,
     tokens: tuple[I64, I64],
     loose: tuple[I64, I64] | None = None,
+    exact: tuple[I64, I64] | None = None,
 ) -> Matches:
-    """`loose`: tokens for what `tokens` leaves unmatched, region by region."""
+    """`loose`: tokens for what `tokens` leaves unmatched, region by region; `exact`: those to try first."""
     found_a, found_b, moved_a, moved_b = ([np.zeros(0, np.int64)] for _ in range(4))
     regions: list[Region] = []
     in_a, in_b = _by_round(a, at_a), _by_round(b, at_b)
@@ -113,7 +132,11 @@ def _match(
         for of_a, of_b in _lanes(a, b, at_a, at_b, in_a[pair[0]], in_b[pair[1]]):
             own_a, own_b = tokens[0][of_a], tokens[1][of_b]
             # First what has the same neighbors: else a new layer is scattered over those around it.
-            i, j = align(_grams(own_a), _grams(own_b))
+            first = exact or tokens
+            i, j = align(_grams(first[0][of_a]), _grams(first[1][of_b]))
+            if exact:
+                i, j = _more(exact[0][of_a], exact[1][of_b], i, j)
+                i, j = _more(_grams(own_a), _grams(own_b), i, j)
             i, j = _more(own_a, own_b, i, j)
             i, j = _credible(a.trace, b.trace, at_a[of_a], at_b[of_b], i, j) if loose is None else (i, j)
             if loose is not None and (len(i) < len(of_a) and len(j) < len(of_b)):

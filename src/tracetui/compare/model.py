@@ -64,8 +64,8 @@ class Explanation:
     """One thing that makes a difference."""
 
     kind: str
-    """"machine", "fused", "split", "replaced", "new", "gone", "calls", "guards", "graph", "sizes", "slower",
-    "faster", "order", "steps"."""
+    """"machine", "initialisation", "fused", "split", "replaced", "new", "gone", "calls",
+    "guards", "graph", "sizes", "slower", "faster", "order", "steps"."""
     text: str
     """A sentence with numbers. Safe to show."""
     change_ns: int
@@ -98,7 +98,7 @@ class Comparison:
     """(cause, ns of a, ns of b) per step, the largest first."""
     machine: Machine
     explanations: tuple[Explanation, ...]
-    """The largest first."""
+    """What matters most first: where the device sets the pace, what it does; then the largest."""
     answer: str
     """The difference in a sentence or two. Safe to show."""
     same_program: bool
