@@ -82,6 +82,12 @@ def _about(side: Side) -> str:
     return ", ".join(filter(None, (steps, _device(side))))
 
 
+def _told(found: Comparison) -> tuple[Explanation, ...]:
+    """The explanations, unless the answer already says the only one."""
+    told = found.explanations
+    return told if len(told) != 1 or told[0].text not in found.answer else ()
+
+
 def _sentence(note: str) -> str:
     return f"{note[:1].upper()}{note[1:]}{'' if note.endswith(('.', '?')) else '.'}"
 
@@ -95,9 +101,8 @@ def compare_lines(report: Report, width: int) -> list[Line]:
     found = report.comparison
     lines: list[Line] = [[(part, "title")] for part in wrap(found.answer, width)]
     lines += [[], *_side_lines(report, width)]
-    if found.explanations:
-        head: Line = [("What explains the difference", "head")]
-        lines += [[], head, *_explanation_lines(found.explanations, width)]
+    if told := _told(found):
+        lines += [[], [("What explains the difference", "head")], *_explanation_lines(told, width)]
     lines += [[]] if found.notes else []
     for note in found.notes:
         lines += [[(part, "dim")] for part in wrap(_sentence(note), width)]
@@ -240,13 +245,13 @@ def compare_markdown(report: Report) -> str:
     text = f"**{markdown.cell(found.answer)}**\n\n"
     for letter, side, name in zip("AB", (found.a, found.b), report.names, strict=True):
         text += f"- {letter}: {markdown.code(name)}, {markdown.cell(_about(side))}\n"
-    if found.explanations:
+    if told := _told(found):
         text += "\n" + markdown.heading("What explains the difference", 3) + "\n"
-        for one in found.explanations[:SHOWN]:
+        for one in told[:SHOWN]:
             change = _change(one)[0]
             text += f"- {f'{change}: ' if change else ''}{markdown.cell(one.text)}\n"
-        if len(found.explanations) > SHOWN:
-            text += f"- and {len(found.explanations) - SHOWN} more\n"
+        if len(told) > SHOWN:
+            text += f"- and {len(told) - SHOWN} more\n"
     text += "".join(f"\n{markdown.cell(_sentence(note))}\n" for note in found.notes)
     if rows := numbers(found):
         table = markdown_table(_numbers(found), range(len(rows)))
