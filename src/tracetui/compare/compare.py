@@ -22,6 +22,8 @@ from tracetui.units import plural
 MACHINE_SHARE = 0.02
 """A median may differ by this share without being a difference, if steps vary at all."""
 
+MOST_READ = 1 << 14
+"""Copies and sets whose sizes are read from the files."""
 STRANGE = 0.05
 """Programs that have less than this in common are not the same one, changed."""
 
@@ -132,6 +134,7 @@ def _metrics(
         "copies_ns": of(rows("exposed_copy"), drifted, slack),
         "launches": of(rows("launches")),
         "kernels": of(rows("kernels")),
+        "copied_bytes": of(_copied),
         "cpu_op_ns": of(_op_time, lambda left: left * (cpu - 1), slack),
     }
     shares = [[row.busy_share for row in side.rows if row.busy_share is not None] for side in (a, b)]
@@ -158,6 +161,17 @@ def _vary(values: F64) -> float:
     """Three standard errors of the median of these values, estimated from their median deviation."""
     away = float(np.median(np.abs(values - np.median(values))))
     return 3 * 1.2533 * 1.4826 * away / float(np.sqrt(len(values)))
+
+
+def _copied(side: Side) -> I64:
+    """The bytes that the copies and sets of each round move; none at all where there are too many to read."""
+    trace = side.trace
+    at = side.work[trace.kind[side.work] != Kind.KERNEL]
+    if len(at) > MOST_READ:
+        return np.zeros(0, dtype=np.int64)
+    sizes = [args.get("bytes") for args in trace.args_of(at)]
+    known = np.array([n if isinstance(n, int) and 0 <= n < 1 << 50 else 0 for n in sizes], dtype=np.int64)
+    return sum_into(side.round_of(at), known, side.rounds)
 
 
 def _op_time(side: Side) -> I64:
