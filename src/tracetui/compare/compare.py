@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.compare.calls import CallTree, call_tree
@@ -54,21 +55,37 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
             other |= np.isin(at, side.results.cpu_time().first)
     same = ops & ~bigger & ~other
     time_a, time_b = a.trace.duration[work.all_a], b.trace.duration[work.all_b]
+    # A collective waits for the other ranks: its time says nothing of the machine.
+    timed = ~grown & ~communicates(a.trace)[a.trace.name[work.all_a]]
     machine = Machine(
         ratio(own_a[calls.a[same]], own_b[calls.b[same]]),
-        ratio(time_a[~grown], time_b[~grown]),
+        ratio(time_a[timed], time_b[timed]),
         int(np.count_nonzero(~bigger & ~other)),
-        int(np.count_nonzero(~grown)),
+        int(np.count_nonzero(timed)),
     )
     on_the_way = _same_path(trees, calls.a[~other], calls.b[~other], len(rounds))
-    device_drift = drift(time_a[~grown], time_b[~grown]) if len(time_a) else 1.0
+    device_drift = drift(time_a[timed], time_b[timed]) if len(time_a) else 1.0
     metrics = _metrics(*whole, on_the_way, device_drift, machine)
     idle = _idle(*whole)
     first = next(
         ((float(one), float(other)) for cause, one, other in idle if cause == "initialisation"), (0.0, 0.0)
     )
     facts = Facts(
-        a, b, whole, work, calls, trees, changes, grown, bigger, other, first, machine, on_the_way, metrics
+        a,
+        b,
+        whole,
+        work,
+        calls,
+        trees,
+        changes,
+        grown,
+        timed,
+        bigger,
+        other,
+        first,
+        machine,
+        on_the_way,
+        metrics,
     )
     explanations, answer, same_program = explain(facts)
     return Comparison(

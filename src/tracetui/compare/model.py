@@ -52,7 +52,7 @@ class Machine:
     cpu_ratio: float | None
     """Of the self time of the ops on the CPU."""
     device_ratio: float | None
-    """Of the time of kernels, copies and sets."""
+    """Of the time of kernels, copies and sets, without collectives, which wait for other ranks."""
     calls: int
     """Ops and runtime calls that are the same."""
     work: int
