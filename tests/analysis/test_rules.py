@@ -156,6 +156,25 @@ def test_one_wait_is_not_its_own_longest_and_a_launch_within_is_not_denied(tmp_p
     assert "launches nothing" not in finding.text
 
 
+def test_the_advice_on_data_loading_is_not_what_the_program_does(tmp_path: Path) -> None:
+    def advice(*more: Event, name: str = NEXT) -> str:
+        events = [e | {"name": name} if e["name"] == NEXT else e for e in loop(200)]
+        finding = found(trace_of(tmp_path, *events, *more), "data_loading")
+        assert finding is not None
+        return finding.advice
+
+    assert advice().startswith("It loads in the main process: try num_workers=4, set pin_memory=True")
+    assert "pin_memory=True" in advice(
+        launch(930, 9, name="cudaMemcpyAsync"), memcpy(940, 20, 9, "HtoD (Pageable -> Device)")
+    )
+    assert "pin_memory" not in advice(launch(930, 9, name="cudaMemcpyAsync"), memcpy(940, 20, 9))
+    assert "pin_memory" not in advice(cpu("aten::pin_memory", 20, 10))
+    several = advice(name=NEXT.replace("SingleProcess", "MultiProcessing"))
+    assert several == (
+        "Raise num_workers, set pin_memory=True, prefetch more (prefetch_factor), or do less per sample."
+    )
+
+
 # Blocking calls: .item() waits `wait` of some 2,000 us.
 
 
@@ -743,7 +762,7 @@ def test_waiting_for_batches_is_named_as_the_reason(tmp_path: Path) -> None:
     finding = found(trace_of(tmp_path, *loop(400, *loading)), "overhead_bound")
     assert finding is not None
     assert "For 800 µs of it the program waited for its DataLoader." in finding.text
-    assert finding.advice.startswith("Raise num_workers")
+    assert finding.advice.startswith("It loads in the main process")
     trace = trace_of(tmp_path, *loop(400, *loading))
     titles = {f.rule: f.title for f in Results(trace).findings()}
     assert titles["data_loading"] == "Data loading takes 40% of the steps"

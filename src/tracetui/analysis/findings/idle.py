@@ -29,9 +29,6 @@ WAIT_MEDIUM = 0.05
 CLOSING_SHARE = 0.1
 """A closing wait of less is not what a reader stops at."""
 BLOCKING_NS = 20_000
-LOADING_ADVICE = (
-    "Raise num_workers, set pin_memory=True and persistent_workers=True, prefetch, or do less per sample."
-)
 
 
 def waiting_at_the_end(results: Results) -> Iterator[Finding]:
@@ -132,10 +129,19 @@ def data_loading(results: Results) -> Iterator[Finding]:
         f"Data loading takes {share(total / whole)} {results.verdict().base}",
         f"{plural(len(at), 'call')} of {trace.name_of(int(at[order[0]]))} {verb(len(at), 'take')} "
         f"{duration(total)}{longest}.{idle}",
-        LOADING_ADVICE,
+        loading_advice(results),
         first_of(at[order]),
         {"loading_ns": float(total), "share": total / whole},
     )
+
+
+def loading_advice(results: Results) -> str:
+    """What to try against waiting for a `DataLoader`: not what the program does already."""
+    pinned = results.named(lambda name: name == "aten::pin_memory" or "HtoD (Pinned" in name).any()
+    pin = "" if pinned else "set pin_memory=True, "
+    if results.named(lambda name: _is_loader(name) and "SingleProcess" in name).any():
+        return f"It loads in the main process: try num_workers=4, {pin}or do less per sample."
+    return f"Raise num_workers, {pin}prefetch more (prefetch_factor), or do less per sample."
 
 
 def loader_calls(results: Results) -> I64:

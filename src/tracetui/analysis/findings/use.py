@@ -9,7 +9,7 @@ import numpy as np
 
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, cause_sentences
 from tracetui.analysis.cpu_time import is_allocation
-from tracetui.analysis.findings.idle import LOADING_ADVICE, loader_calls
+from tracetui.analysis.findings.idle import loader_calls, loading_advice
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.gaps import DeviceGaps, busy_union
@@ -194,7 +194,7 @@ def _idle_text(results: Results, idle: _Idle) -> str:
 def _advice(results: Results, idle: _Idle) -> str:
     main, trace = idle.main, results.trace
     if idle.loading >= LOADING_SHARE * idle.idle:
-        return LOADING_ADVICE
+        return loading_advice(results)
     if main == "host" and not _has_ops(results):
         return "Record CPU activity as well (ProfilerActivity.CPU): the trace does not show what the CPU did."
     if main == "allocation" and not results.named(lambda name: "Free" in name and is_allocation(name)).any():
