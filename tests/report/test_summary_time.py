@@ -35,7 +35,23 @@ def test_what_does_not_count_stands_below(tmp_path: Path) -> None:
     assert [line.split()[0] for line in text.splitlines() if line.endswith("not counted")] == ["lead-in"]
     first = next(line for line in text.splitlines() if line.startswith("  step 0"))
     assert "%*" in first
-    assert "* without lead-in" in text
+    assert text.splitlines().count("  * without the lead-in") == 1
+    whole = next(line for line in text.splitlines() if line.startswith("  whole"))
+    assert "%*" not in whole, "that is of the recording, lead-in and all"
+
+
+def test_what_a_step_launched_may_run_after_it(tmp_path: Path) -> None:
+    """Two steps of 50 us on the CPU, each with 400 us for the GPU."""
+    queued = [
+        (step(n, 50 * n, 50), launch(50 * n + 5, n + 1), kernel(20 + 400 * n, 400, n + 1)) for n in (0, 1)
+    ]
+    trace = trace_of(tmp_path, *(event for events in queued for event in events))
+    note = "compute and kernels: of what the step launched, whenever it ran"
+    assert note in plain_text(summary_lines(summarize(Results(trace)), 80))
+    alone = trace_of(
+        tmp_path, *(e for n in (0, 1) for e in (step(n, 500 * n, 500), *run(500 * n + 9, 400, n + 1)))
+    )
+    assert note not in plain_text(summary_lines(summarize(Results(alone)), 80))
 
 
 @pytest.mark.parametrize("width", [60, 80])
