@@ -99,7 +99,7 @@ def without_work_text(trace: Trace) -> str:
     names = [trace.categories[i] for i in np.unique(trace.category[at]).tolist()]
     more = ", ..." if len(names) > CATEGORIES else ""
     return (
-        "No event here has the category of a kernel, a copy or a memset. The GPU lanes hold "
+        "No event here has the category of a kernel, a copy or a memset. The device's lanes hold "
         f"{plural(len(at), 'event')} of other categories ({', '.join(names[:CATEGORIES])}{more}): drawn, but "
         "not judged."
     )

@@ -14,7 +14,7 @@ from tracetui.analysis.findings import Finding
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import busy_text
-from tracetui.report.findings import SEVERITY_STYLE, UNKNOWN_EVENTS
+from tracetui.report.findings import SEVERITY_STYLE, unknown_events
 from tracetui.report.gaps import device_name
 from tracetui.report.parts import Target, evidence, time_parts
 from tracetui.tables.names import told_apart
@@ -82,7 +82,7 @@ class Overview:
 def overviews(results: Results) -> Iterator[Overview]:
     """The overview of a trace, or of a part of it: first what is known soonest, in the end all of it."""
     verdict = results.verdict()
-    reason = verdict.reason if results.whole.analysable() else UNKNOWN_EVENTS
+    reason = unknown_events(results) or verdict.reason
     found = Overview(reason, "", (_time(results), _notices(results)), (_devices(results), _steps(results)))
     yield found
     time, notices = found.left

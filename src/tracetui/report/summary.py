@@ -14,7 +14,7 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.steps import Steps
 from tracetui.analysis.verdict import busy_text, judge
 from tracetui.cells import fit, wrap
-from tracetui.report.findings import UNKNOWN_EVENTS, finding_titles, findings_markdown
+from tracetui.report.findings import finding_titles, findings_markdown, unknown_events
 from tracetui.report.gaps import GapReport, cause_lines, causes_markdown, gap_report, headline, lead_in_line
 from tracetui.report.parts import TimePart, time_parts
 from tracetui.safe_text import plain
@@ -192,7 +192,7 @@ def _verdict(summary: Summary) -> tuple[str, str, str]:
         numbers.append(f"GPU busy {busy_text(verdict.busy_share)} {verdict.of()}")
     if verdict.launch_delay is not None:
         numbers.append(f"launch to start {duration(verdict.launch_delay)} (median)")
-    reason = verdict.reason if summary.results.whole.analysable() else UNKNOWN_EVENTS
+    reason = unknown_events(summary.results) or verdict.reason
     return verdict.verdict, ", ".join(numbers), reason
 
 
