@@ -8,6 +8,7 @@ import pytest
 from tests.kineto import cpu, kernel, launch, run, step, trace_of
 
 from tracetui.analysis.results import Results
+from tracetui.report.gaps import cause_text, gaps_lines
 from tracetui.report.summary import summarize, summary_lines, summary_markdown
 from tracetui.tables.lines import plain_text
 
@@ -52,6 +53,17 @@ def test_what_a_step_launched_may_run_after_it(tmp_path: Path) -> None:
         tmp_path, *(e for n in (0, 1) for e in (step(n, 500 * n, 500), *run(500 * n + 9, 400, n + 1)))
     )
     assert note not in plain_text(summary_lines(summarize(Results(alone)), 80))
+
+
+def test_compiling_is_not_called_ops(tmp_path: Path) -> None:
+    """First before any kernel, then in a gap; what comes after that gap is an op's own time."""
+    phases = [cpu("bytecode_tracing (dynamo_timed)", at, 480) for at in (0, 1000)]
+    work = [*run(500, 50, 1), *run(600, 50, 2), *run(1500, 50, 3), *run(1900, 50, 4)]
+    results = Results(trace_of(tmp_path, *phases, cpu("aten::mm", 1560, 330), *work))
+    assert "(dispatch: mostly torch.compile compiling)" in plain_text(gaps_lines(results, 100))
+    texts = [cause_text(results, gap) for gap in range(3)]
+    assert "mostly torch.compile compiling" in texts[1]
+    assert "dispatch: the CPU was in PyTorch ops" in texts[2]
 
 
 @pytest.mark.parametrize("width", [60, 80])
