@@ -340,6 +340,17 @@ def test_fp32_products(tmp_path: Path, length: float, fires: bool) -> None:
 # A device that is idle for other reasons than overhead: work is queued, and waits.
 
 
+@pytest.mark.parametrize(("length", "severity"), [(200, "low"), (600, "high")])
+def test_faster_kernels_are_of_little_use_where_the_cpu_sets_the_pace(
+    tmp_path: Path, length: float, severity: str
+) -> None:
+    events = [step(n, 1000 * n, 1000) for n in (0, 1)]
+    events += [e for n in (0, 1) for e in run(1000 * n + 990 - length, length, n + 1, FP32)]
+    finding = found(trace_of(tmp_path, *events), "fp32_products")
+    assert finding is not None
+    assert finding.severity == severity
+
+
 @pytest.mark.parametrize(("busy", "fires"), [(0.51, False), (0.49, True)])
 def test_little_use(tmp_path: Path, busy: float, fires: bool) -> None:
     events = []

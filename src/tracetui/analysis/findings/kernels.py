@@ -16,7 +16,7 @@ from tracetui.analysis.findings.model import (
     WORK_TIME,
     Finding,
     first_of,
-    graded,
+    graded_kernels,
     longest_first,
     longest_of_each,
 )
@@ -189,7 +189,7 @@ def layout_conversions(results: Results) -> Iterator[Finding]:
     longest = longest_first(trace, at)
     yield Finding(
         "layout_conversions",
-        graded(results, time),
+        graded_kernels(results, time),
         f"Conversions between NCHW and NHWC take {part} of {WORK_TIME}",
         f"{plural(len(at), 'kernel')} such as {results.decoded(int(longest[0])).short} "
         f"{verb(len(at), 'take')} {duration(time)}. They copy a tensor into the layout that a convolution "
@@ -279,7 +279,7 @@ def fp32_products(results: Results) -> Iterator[Finding]:
         advice = "If the GPU has tensor cores (Volta or newer), run them in fp16 under autocast."
     yield Finding(
         "fp32_products",
-        graded(results, time),
+        graded_kernels(results, time),
         f"fp32 {'matmuls' if products else 'kernels'} run without tensor cores: "
         f"{share(time / results.work_time)} of {WORK_TIME}",
         text.strip(),
@@ -310,7 +310,7 @@ def unaligned_products(results: Results) -> Iterator[Finding]:
     part = share(time / results.work_time)
     yield Finding(
         "unaligned_products",
-        graded(results, time),
+        graded_kernels(results, time),
         f"Kernels with unaligned operands take {part} of {WORK_TIME}",
         f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'load')} one element at a time "
         "(align1 in the name), because an operand's rows do not start at multiples of 16 bytes: some "
