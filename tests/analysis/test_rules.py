@@ -41,9 +41,10 @@ FLASH = (
 )
 
 HERE = """
-    blocking_calls communication compiling data_loading exposed_copies fp32_products graph_capture little_use
-    layout_conversions look_at_the_children memory_bound pageable_memory planned_launches recording_cost
-    slow_copies small_collectives spread unaligned_products work_in_flight_at_start
+    between_kernels blocking_calls communication compiling data_loading exposed_copies fp32_products
+    graph_capture little_use layout_conversions look_at_the_children memory_bound pageable_memory
+    planned_launches recording_cost slow_copies small_collectives spread unaligned_products
+    work_in_flight_at_start
 """
 
 
@@ -91,7 +92,7 @@ def test_communication(tmp_path: Path, alone: float, severity: str) -> None:
         assert finding.numbers["share_of_busy"] == pytest.approx(alone / 1000)
         assert evidence(trace, finding) == [NCCL]
         told = f"{alone / 10:.0f}% of the 1.00 ms of the recording, "
-        assert f"while no other kernel runs: {told}{alone / 10:.0f}% of its busy time." in finding.text
+        assert f"while no other kernel runs: {told}{alone / 10:.0f}% of the GPU's busy time." in finding.text
 
 
 def test_communication_in_a_range_is_cut_at_its_end(tmp_path: Path) -> None:
@@ -100,7 +101,7 @@ def test_communication_in_a_range_is_cut_at_its_end(tmp_path: Path) -> None:
     part = range_scope(begin - 10_000, begin + 150_000)  # 60 us of computation, 100 us without
     (finding,) = [f for f in Results(trace).within(part).findings() if f.rule == "communication"]
     assert finding.numbers["share"] == pytest.approx(100 / 160)
-    assert "62% of the 160 µs of the range, 62% of its busy time" in finding.text
+    assert "62% of the 160 µs of the range, 62% of the GPU's busy time" in finding.text
 
 
 def test_the_share_of_a_kernel_is_one_of_kernel_and_copy_time(tmp_path: Path) -> None:
@@ -349,6 +350,21 @@ def test_faster_kernels_are_of_little_use_where_the_cpu_sets_the_pace(
     finding = found(trace_of(tmp_path, *events), "fp32_products")
     assert finding is not None
     assert finding.severity == severity
+
+
+@pytest.mark.parametrize(("pause", "fires"), [(0.2, False), (1, True)])
+def test_the_moments_between_short_kernels(tmp_path: Path, pause: float, fires: bool) -> None:
+    """100 queued kernels of 4 us."""
+    work = [kernel(300 + (4 + pause) * n, 4, n + 1) for n in range(100)]
+    trace = trace_of(tmp_path, *(launch(2 * n, n + 1, 1) for n in range(100)), *work)
+    finding = found(trace, "between_kernels")
+    assert (finding is not None) is fires
+    if finding:
+        assert (
+            finding.title == "The moments between kernels take 20% of the 505 µs of the recording that count"
+        )
+        assert "1.00 µs each on average, next to kernels of 4.00 µs" in finding.text
+        assert finding.numbers["idle_ns"] == 99_000
 
 
 @pytest.mark.parametrize(("busy", "fires"), [(0.51, False), (0.49, True)])

@@ -27,6 +27,7 @@ RULES: dict[str, Rule] = {
     "overhead_bound": use.overhead_bound,
     "little_use": use.little_use,
     "idle_time": use.idle_time,
+    "between_kernels": use.between_kernels,
     "compiling": compiled.compiling,
     "initialisation": start.initialisation,
     "cold_start": start.cold_start,

@@ -214,14 +214,15 @@ def _communication_of(
     order = np.argsort(-trace.duration[at], kind="stable")
     shorts = {results.decoded(int(i)).short for i in at[order][:50].tolist()}
     many = len(results.gaps().devices) > 1
-    where = f" on {results.device_text(device.gaps)}" if many else ""
+    device_text = results.device_text(device.gaps)
+    where = f" on {device_text}" if many else ""
     yield Finding(
         "communication",
         "high" if exposed > 0.3 * judged else "medium",
         f"Communication alone takes {share(exposed / judged)} {results.verdict().of(judged)}{where}",
         f"Collectives by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}{where}, "
         f"{duration(exposed)} of it while no other kernel runs: {share(exposed / judged)} of the "
-        f"{duration(judged)} {base}, {share(exposed / busy)} of its busy time. A collective's "
+        f"{duration(judged)} {base}, {share(exposed / busy)} of {device_text}'s busy time. A collective's "
         "kernel also waits for the slowest rank, so a long one need not mean a slow network.",
         "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket "
         "sizes, FSDP prefetching), or send less.",

@@ -111,6 +111,38 @@ def idle_time(results: Results) -> Iterator[Finding]:
             )
 
 
+def between_kernels(results: Results) -> Iterator[Finding]:
+    """Work is queued, but the kernels are so short that the moment between two of them counts."""
+    trace, verdict = results.trace, results.verdict()
+    for idle in _idle(results):
+        if idle.no_reason < IDLE_SHARE * idle.time:
+            continue
+        causes = next(
+            causes
+            for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True)
+            if gaps.device == idle.gaps.device
+        )
+        pause = causes.pieces[:, CAUSES.index(NO_REASON)]
+        order = np.argsort(-pause, kind="stable")
+        order = order[pause[order] > 0]
+        if not len(order):
+            continue
+        kernel = float(trace.duration[causes.event[order]].mean())
+        part = idle.no_reason / idle.time
+        yield Finding(
+            "between_kernels",
+            "medium" if part >= MUCH_IDLE else "low",
+            f"The moments between kernels take {share(part)} {verdict.of(idle.time)}",
+            f"The next kernel is queued, and still {duration(idle.no_reason)} pass between the end of one "
+            f"and the start of another: {duration(float(pause[order].mean()))} each on average, next to kernels "
+            f"of {duration(kernel)}. An earlier launch does not change that.",
+            "Fewer, longer kernels: torch.compile fuses elementwise chains, larger batches lengthen every "
+            "kernel.",
+            first_of(causes.event[order]),
+            {"share": part, "idle_ns": float(idle.no_reason), "kernel_ns": kernel},
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class _Idle:
     """How much a device was used in the time that the verdict is about."""
