@@ -134,8 +134,8 @@ def between_kernels(results: Results) -> Iterator[Finding]:
             "medium" if part >= MUCH_IDLE else "low",
             f"The moments between kernels take {share(part)} {verdict.of(idle.time)}",
             f"The next kernel is queued, and still {duration(idle.no_reason)} pass between the end of one "
-            f"and the start of another: {duration(float(pause[order].mean()))} each on average, next to kernels "
-            f"of {duration(kernel)}. An earlier launch does not change that.",
+            f"and the start of another: {duration(float(pause[order].mean()))} each on average, next to "
+            f"kernels of {duration(kernel)}. An earlier launch does not change that.",
             "Fewer, longer kernels: torch.compile fuses elementwise chains, larger batches lengthen every "
             "kernel.",
             first_of(causes.event[order]),
