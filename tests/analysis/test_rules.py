@@ -139,6 +139,23 @@ def test_data_loading(tmp_path: Path, wait: float, severity: str) -> None:
         assert evidence(trace, finding) == [NEXT, NEXT]
 
 
+def test_of_several_devices_each_is_named(tmp_path: Path) -> None:
+    """Two devices of 2,000 us: one with 100 us of work, one with 200 us."""
+    label = [
+        {"ph": "M", "name": "process_labels", "pid": d, "tid": 0, "args": {"labels": f"GPU {d}"}}
+        for d in (0, 1)
+    ]
+    first = [*run(10, 50, 1), *run(1940, 50, 2)]
+    second = [
+        e | {"pid": 1, "tid": 9} if e["cat"] == "kernel" else e
+        for e in (*run(20, 100, 3), *run(1890, 100, 4))
+    ]
+    texts = [
+        f.text for f in Results(trace_of(tmp_path, *label, *first, *second)).findings() if "busy" in f.title
+    ]
+    assert sorted(text.split(" is busy")[0].split(" recording ")[1] for text in texts) == ["GPU 0", "GPU 1"]
+
+
 def test_one_wait_is_not_its_own_longest_and_a_launch_within_is_not_denied(tmp_path: Path) -> None:
     one = [step(0, 0, 1000), cpu(NEXT, 10, 200, "user_annotation"), *run(600, 300, 1)]
     finding = found(trace_of(tmp_path, *one), "data_loading")
@@ -238,6 +255,7 @@ def test_pageable_memory(tmp_path: Path, length: float, way: str, severity: str)
     assert (finding.severity if finding else "") == severity
     if finding:
         assert f"1 copy ({way[:4]}), at 1.00 GB/s on average." in finding.text
+        assert ("DataLoader" in finding.advice) is way.startswith("HtoD"), "no batch goes to the host"
         assert evidence(trace, finding) == [f"Memcpy {way}"]
 
 
@@ -260,6 +278,7 @@ def test_exposed_copies(tmp_path: Path, length: float, way: str, start: float, s
     if finding:
         assert finding.title == f"Copies while nothing computes take {share(length / 2000)} of the steps"
         assert finding.numbers == {"exposed_ns": length * 1000, "copies": 1, "share": length / 2000}
+        assert ("the next batch" in finding.advice) is way.startswith("HtoD")
         assert evidence(trace, finding) == [f"Memcpy {way}"]
 
 

@@ -202,5 +202,12 @@ def test_events_of_unknown_categories_on_a_device_are_said(
     assert {"no GPU work": text}.items() <= {f.label: f.value for f in trace_facts(results.trace)}.items()
     assert gaps_markdown(results).strip() == text
     # A thread's unknown categories are no device's.
-    threads = trace_of(tmp_path, cpu("cudaLaunchKernel", 0, 5, "cuda_runtime"), cpu("x", 10, 5, "c0"))
+    threads = trace_of(tmp_path, cpu("cudaMalloc", 0, 5, "cuda_runtime"), cpu("x", 10, 5, "c0"))
     assert Results(threads).verdict().reason == "There are no GPU events here."
+
+
+def test_launches_without_kernels_are_no_trace_of_the_cpu_alone(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, cpu("aten::mm", 0, 50), launch(10, 1), launch(30, 2))
+    told = "2 launches, but nothing of what they ran: the profiler got no events from the GPU."
+    assert Results(trace).verdict().reason.startswith(told)
+    assert any(f.value.startswith(told) for f in trace_facts(trace))

@@ -242,7 +242,7 @@ def value_text(value: Any) -> str:
 
 
 def _without_work(trace: Trace) -> Fact:
-    if any(lane.device >= 0 for lane in trace.lanes):
+    if any(lane.device >= 0 for lane in trace.lanes) or bool(trace.is_kind(Kind.RUNTIME).any()):
         return Fact("no GPU work", without_work_text(trace))
     return Fact(
         "no GPU lane",

@@ -34,6 +34,22 @@ _PIN_ADVICE = (
     "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(). Where it is pinned, bind the "
     "process to the GPU's NUMA node, and check the link that was negotiated (lspci -vv, LnkSta)."
 )
+_PIN_TO = (
+    "Copy into pinned memory that is kept: buffer = torch.empty(..., pin_memory=True), then "
+    "buffer.copy_(tensor, non_blocking=True)."
+)
+_PIN_FROM = (
+    "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(); then copy with non_blocking=True."
+)
+_COPY_OUT = (
+    "Copy results out while the next ones are computed: into pinned memory, with non_blocking=True, on a "
+    "stream of its own. Or copy less, and less often."
+)
+_COPY_IN = (
+    "Copy the next batch while this one computes: from pinned memory, with non_blocking=True, on a "
+    "stream of its own. Or copy less: use smaller types, or create the data on the GPU."
+)
+_OUT = ("DtoH", "DeviceToHost", "D2H", "D2M")
 _MEMORY = re.compile(r"Pinned|Pageable|Managed|Unified")
 _HOST = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|\b(?:M2D|D2M|H2D|D2H)\b")
 """Copies between the host and a device by the names of CUPTI, roctracer and XPUPTI."""
@@ -106,8 +122,7 @@ def pageable_memory(results: Results) -> Iterator[Finding]:
         + (f", {'the longest ' if len(at) > MOST_READ else ''}at {achieved}" if achieved else "")
         + ". The driver moves pageable memory in pieces through a pinned buffer of its own. That is slower "
         "than the bus allows, and the CPU mostly waits for it, even with non_blocking=True.",
-        "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(); then copy with "
-        "non_blocking=True.",
+        _PIN_TO if all(way.startswith(_OUT) for way in ways) else _PIN_FROM,
         first_of(longest),
         {"copy_ns": float(time), "copies": float(len(at)), "share": time / span if span else 0.0},
     )
@@ -143,8 +158,7 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
         f"{duration(time)} while no kernel runs on the GPU, the longest for {duration(spent.max())}. "
         f"{reached}The GPU copies from and to the host with separate engines: kernels in another stream can "
         "run at the same time.",
-        "Copy the next batch while this one computes: from pinned memory, with non_blocking=True, on a "
-        "stream of its own. Or copy less: use smaller types, or create the data on the GPU.",
+        _COPY_OUT if all(way.startswith(_OUT) for way in ways) else _COPY_IN,
         first_of(longest),
         {"exposed_ns": float(time), "copies": float(len(at)), "share": part},
     )

@@ -220,7 +220,8 @@ def _idle_text(results: Results, idle: _Idle) -> str:
     loading = ""
     if idle.loading >= 0.1 * idle.idle:
         loading = f" For {duration(idle.loading)} of it the program waited for its DataLoader."
-    return f"Of {time} the GPU is busy for {duration(idle.busy)}. Of its idle time, {told}.{loading}"
+    device = results.device_text(idle.gaps)
+    return f"Of {time} {device} is busy for {duration(idle.busy)}. Of its idle time, {told}.{loading}"
 
 
 def _advice(results: Results, idle: _Idle) -> str:
