@@ -814,6 +814,24 @@ def test_waiting_for_batches_is_named_as_the_reason(tmp_path: Path) -> None:
     assert titles["data_loading"] == "Data loading takes 40% of the steps"
 
 
+def test_a_single_long_gap_is_told_and_what_it_is_in(tmp_path: Path) -> None:
+    """Steps of 1,000 us with five kernels of 140 us; in the second one a checkpoint."""
+
+    def told(save: float) -> Finding | None:
+        starts, lengths = (0, 1000, 2000 + save), (1000, 1000 + save, 1000)
+        events = [step(n, at, lengths[n]) for n, at in enumerate(starts)]
+        for n, at in enumerate(starts):
+            events += [e for i in range(5) for e in run(at + 100 + 170 * i, 140, 5 * n + i + 1)]
+        save_call = cpu("torch.save", 1940, save, "user_annotation")
+        return found(trace_of(tmp_path, *events, save_call), "overhead_bound")
+
+    finding = told(9000)
+    assert finding is not None
+    within = "The CPU was in torch.save for 9.00 ms of it. One gap alone takes 9.18 ms, in step 1."
+    assert finding.text.endswith(within)
+    assert told(1) is None
+
+
 def test_no_ops_no_word_on_python(tmp_path: Path) -> None:
     finding = found(trace_of(tmp_path, *run(10, 10, 1), *run(400, 10, 2)), "overhead_bound")
     assert finding is not None

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, cause_sentences
+from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, Causes, cause_sentences
 from tracetui.analysis.cpu_time import is_allocation
 from tracetui.analysis.findings.idle import loader_calls, loading_advice
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.gaps import DeviceGaps, busy_union
+from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.launches import short_kernels
+from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.split import BUSY, CAUSED
 from tracetui.analysis.verdict import busy_text
@@ -24,6 +26,8 @@ LITTLE_USE = 0.5
 IDLE_SHARE = 0.1
 """From this share of the time on, idle time is worth a finding."""
 MUCH_IDLE = 0.25
+SEVERAL_GAPS = 10
+"""Of fewer, one that takes half of the idle time is nothing special."""
 NO_REASON = "back to back"
 LOADING_SHARE = 0.4
 """From this share of the idle time on, the advice is that on data loading."""
@@ -58,6 +62,7 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
     for idle in _idle(results):
         if idle.busy_share > LITTLE_USE:
             continue
+        pace = "" if idle.one_gap else text  # it says nothing of the rest
         device = results.device_text(idle.gaps)
         numbers = {**idle.numbers, "short_launches": float(short.events)}
         if verdict.launch_delay is not None:
@@ -66,7 +71,7 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
             "overhead_bound",
             "low" if verdict.mostly_left_out else "high",
             f"Overhead-bound: {device} is busy {busy_text(idle.busy_share)} {verdict.of(idle.time)}",
-            f"{_idle_text(results, idle)} {text}".strip(),
+            f"{_idle_text(results, idle)} {pace}".strip(),
             _advice(results, idle),
             idle.evidence,
             numbers,
@@ -155,6 +160,17 @@ class _Idle:
     """The idle time while the program waited for a `DataLoader`, in ns."""
     evidence: tuple[int, ...]
     """The slices that ended the longest stretches, longest first."""
+    longest_start: int
+    longest_length: int
+    """The longest gap, ns."""
+    within: str
+    """The annotation in which the CPU was for most of `host`, as it ran little else; "" for none."""
+    within_time: int
+
+    @property
+    def one_gap(self) -> bool:
+        """Whether most of it is a single gap."""
+        return 2 * self.longest_length > self.idle
 
     @property
     def busy_share(self) -> float:
@@ -193,7 +209,8 @@ def _idle(results: Results) -> Iterator[_Idle]:
     """The devices that ran anything, with why they did not all the time."""
     low, high = results.judged_range()
     loader = busy_union(results.trace, loader_calls(results.whole))
-    for device, time in zip(results.split().devices, results.judged_times(), strict=True):
+    gaps = zip(results.gaps().devices, results.device_causes(), strict=True)
+    for device, time, (gap, why) in zip(results.split().devices, results.judged_times(), gaps, strict=True):
         causes = time[CAUSED].copy()
         causes[[CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]] = 0
         if not time[BUSY].any() or not causes.any():
@@ -208,7 +225,28 @@ def _idle(results: Results) -> Iterator[_Idle]:
         begin, end = np.clip(stretches.start, low, high), np.clip(stretches.end, low, high)
         cpu = sum(int(causes[CAUSES.index(cause)]) for cause in ("host", "dispatch"))
         loading = min(int(loader.within(begin, end).sum()), cpu)
-        yield _Idle(device.gaps, int(time[BUSY].sum()), causes, loading, evidence)
+        counts = (gap.start >= low) & (gap.end <= high)
+        counts &= ~why.pieces[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]].any(1)
+        top = int(np.argmax(np.where(counts, gap.duration, 0))) if counts.sum() >= SEVERAL_GAPS else -1
+        one = (int(gap.start[top]), int(gap.duration[top])) if top >= 0 else (0, 0)
+        yield _Idle(
+            device.gaps, int(time[BUSY].sum()), causes, loading, evidence, *one, *_within(results, gap, why)
+        )
+
+
+def _within(results: Results, gaps: DeviceGaps, causes: Causes) -> tuple[str, int]:
+    """The annotations of one name that are most of `host`, and how long the device was idle in them."""
+    trace, host, at = results.trace, causes.pieces[:, CAUSES.index("host")], causes.activity
+    # Those that are little else: not what is around all of a step.
+    mine = (at >= 0) & (trace.kind[at] == Kind.ANNOTATION) & (2 * host > trace.duration[at])
+    names, which = np.unique(trace.name[at[mine]], return_inverse=True)
+    if not len(names):
+        return "", 0
+    top = int(np.argmax(sum_into(which, host[mine], len(names))))
+    name, of_name = trace.names[int(names[top])], at[mine][which == top]
+    time = int(busy_union(trace, of_name).within(gaps.start, gaps.end).sum())
+    told = 2 * time > int(host.sum()) and not name.startswith("ProfilerStep")
+    return (short_name(name, "user_annotation"), time) if told else ("", 0)
 
 
 def _idle_text(results: Results, idle: _Idle) -> str:
@@ -220,8 +258,18 @@ def _idle_text(results: Results, idle: _Idle) -> str:
     loading = ""
     if idle.loading >= 0.1 * idle.idle:
         loading = f" For {duration(idle.loading)} of it the program waited for its DataLoader."
+    if idle.within and not loading:
+        loading = f" The CPU was in {idle.within} for {duration(idle.within_time)} of it."
+    if idle.one_gap:
+        loading += f" One gap alone takes {duration(idle.longest_length)}{_in_step(results, idle)}."
     device = results.device_text(idle.gaps)
     return f"Of {time} {device} is busy for {duration(idle.busy)}. Of its idle time, {told}.{loading}"
+
+
+def _in_step(results: Results, idle: _Idle) -> str:
+    steps = results.step_table()
+    at = int(np.searchsorted(steps.start, idle.longest_start, side="right")) - 1
+    return f", in step {steps.number[at]}" if results.is_whole and at >= 0 else ""
 
 
 def _advice(results: Results, idle: _Idle) -> str:
