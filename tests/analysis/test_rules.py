@@ -41,10 +41,10 @@ FLASH = (
 )
 
 HERE = """
-    between_kernels blocking_calls communication compiling data_loading exposed_copies fp32_products
-    graph_capture little_use layout_conversions look_at_the_children memory_bound pageable_memory
-    planned_launches recording_cost slow_copies small_collectives spread unaligned_products
-    work_in_flight_at_start
+    between_kernels blocking_calls blocking_launches communication compiling data_loading
+    exposed_copies fp32_products graph_capture little_use layout_conversions look_at_the_children
+    memory_bound pageable_memory planned_launches recording_cost slow_copies small_collectives spread
+    unaligned_products work_in_flight_at_start
 """
 
 
@@ -112,6 +112,22 @@ def test_the_share_of_a_kernel_is_one_of_kernel_and_copy_time(tmp_path: Path) ->
     finding = found(trace, "hotspot")
     assert finding is not None
     assert finding.title == f"big takes {share(600 / 700)} of kernel and copy time"
+
+
+@pytest.mark.parametrize(("call", "length", "fires"), [(60, 50, True), (8, 50, False), (60, 15, False)])
+def test_blocking_launches(tmp_path: Path, call: float, length: float, fires: bool) -> None:
+    """100 kernels, each launched after the one before: calls of 60 us return after them."""
+    events = [
+        e for n in range(100) for e in (launch(100 * n, n + 1, call), kernel(100 * n + 5, length, n + 1))
+    ]
+    trace = trace_of(tmp_path, *events)
+    finding = found(trace, "blocking_launches")
+    assert (finding is not None) is fires
+    if finding:
+        assert finding.text.startswith(
+            "100 of 100 kernels of 20.0 µs and more end before their launch returns."
+        )
+        assert found(trace, "short_calls") is None
 
 
 # Data loading: two steps of 1,000 us, with `wait` in each.
@@ -187,6 +203,11 @@ def test_the_advice_on_data_loading_is_not_what_the_program_does(tmp_path: Path)
     )
     assert "pin_memory" not in advice(launch(930, 9, name="cudaMemcpyAsync"), memcpy(940, 20, 9))
     assert "pin_memory" not in advice(cpu("aten::pin_memory", 20, 10))
+    batch = cpu(NEXT, 0, 300, "user_annotation")
+    on_cpu = found(trace_of(tmp_path, step(0, 0, 1000), batch, cpu("aten::mm", 400, 500)), "data_loading")
+    assert on_cpu is not None
+    assert "pin_memory" not in on_cpu.advice
+    assert "launches" not in on_cpu.text
     several = advice(name=NEXT.replace("SingleProcess", "MultiProcessing"))
     assert several == (
         "Raise num_workers, set pin_memory=True, prefetch more (prefetch_factor), or do less per sample."
@@ -817,19 +838,27 @@ def test_waiting_for_batches_is_named_as_the_reason(tmp_path: Path) -> None:
 def test_a_single_long_gap_is_told_and_what_it_is_in(tmp_path: Path) -> None:
     """Steps of 1,000 us with five kernels of 140 us; in the second one a checkpoint."""
 
-    def told(save: float) -> Finding | None:
+    def told(save: float, steps: bool = True, name: str = "torch.save") -> Finding | None:
         starts, lengths = (0, 1000, 2000 + save), (1000, 1000 + save, 1000)
-        events = [step(n, at, lengths[n]) for n, at in enumerate(starts)]
+        events = [step(n, at, lengths[n]) for n, at in enumerate(starts) if steps]
         for n, at in enumerate(starts):
             events += [e for i in range(5) for e in run(at + 100 + 170 * i, 140, 5 * n + i + 1)]
-        save_call = cpu("torch.save", 1940, save, "user_annotation")
-        return found(trace_of(tmp_path, *events, save_call), "overhead_bound")
+        call = cpu(name, 1940, save, "user_annotation" if name == "torch.save" else "cpu_op")
+        return found(trace_of(tmp_path, *events, call), "overhead_bound")
 
     finding = told(9000)
     assert finding is not None
-    within = "The CPU was in torch.save for 9.00 ms of it. One gap alone takes 9.18 ms, in step 1."
-    assert finding.text.endswith(within)
+    within = "The CPU was in torch.save for 9.00 ms of it."
+    alone = "Step 1 alone has 9.30 ms of it: it takes 10.0 ms, the median step 1.00 ms."
+    assert finding.text.endswith(f"{within} {alone}")
     assert told(1) is None
+    without = told(9000, steps=False)
+    assert without is not None
+    assert without.text.endswith(f"{within} One gap alone takes 9.18 ms.")
+    compiled = told(9000, name="bytecode_tracing (dynamo_timed)")
+    assert compiled is not None
+    assert compiled.text.endswith(f"For 9.00 ms of it torch.compile compiled. {alone}")
+    assert compiled.advice.startswith("Call the compiled function a few times")
 
 
 def test_no_ops_no_word_on_python(tmp_path: Path) -> None:
@@ -837,6 +866,14 @@ def test_no_ops_no_word_on_python(tmp_path: Path) -> None:
     assert finding is not None
     assert "the trace has no ops" in finding.text
     assert finding.advice.startswith("Record CPU activity as well")
+
+
+def test_memory_that_is_given_back_is_advised_on_where_it_is_the_second_cause(tmp_path: Path) -> None:
+    events = [*run(10, 10, 1), *run(2000, 10, 2), cpu("aten::mm", 30, 1900)]
+    finding = found(trace_of(tmp_path, *events, cpu("cudaFree", 50, 600, "cuda_runtime")), "overhead_bound")
+    assert finding is not None
+    assert finding.advice.startswith("Let the caching allocator keep its memory")
+    assert "Give the GPU more work per launch" in finding.advice
 
 
 def test_first_requests_for_memory_are_not_put_down_to_freeing(tmp_path: Path) -> None:

@@ -95,6 +95,12 @@ def _words(results: Results, causes: Causes, start: I64, end: I64, at: slice = s
     return words | ({"dispatch": COMPILING} if mostly else {})
 
 
+def words_of_all(results: Results) -> dict[str, str]:
+    """The causes of the gaps in words."""
+    gaps = results.gaps()
+    return _words(results, results.causes(), gaps.start, gaps.start + gaps.duration)
+
+
 def _words_of(results: Results, gap: int) -> dict[str, str]:
     gaps, at = results.gaps(), slice(gap, gap + 1)
     return _words(results, results.causes(), gaps.start[at], gaps.start[at] + gaps.duration[at], at)

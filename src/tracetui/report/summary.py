@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from tracetui.analysis.averages import Averages
-from tracetui.analysis.causes import CauseTotal, cause_totals, cause_words
+from tracetui.analysis.causes import CauseTotal, cause_totals
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.launches import ShortKernels, short_kernels
 from tracetui.analysis.results import Results
@@ -15,7 +15,15 @@ from tracetui.analysis.steps import Steps
 from tracetui.analysis.verdict import busy_text, judge
 from tracetui.cells import fit, wrap
 from tracetui.report.findings import finding_titles, findings_markdown, unknown_events
-from tracetui.report.gaps import GapReport, cause_lines, causes_markdown, gap_report, headline, lead_in_line
+from tracetui.report.gaps import (
+    GapReport,
+    cause_lines,
+    causes_markdown,
+    gap_report,
+    headline,
+    lead_in_line,
+    words_of_all,
+)
 from tracetui.report.parts import TimePart, time_parts
 from tracetui.safe_text import plain
 from tracetui.tables import markdown
@@ -243,7 +251,7 @@ def _time(summary: Summary) -> tuple[str, tuple[TimePart, ...]]:
     verdict = summary.results.verdict()
     together = f" on {plural(len(summary.gaps), 'device')} together" if len(summary.gaps) > 1 else ""
     counts = " that count" if verdict.left_out else ""
-    words = cause_words(summary.results.trace, summary.results.causes())
+    words = words_of_all(summary.results)
     title = f"Where the time goes: {duration(verdict.judged)} {verdict.base}{counts}{together}"
     return title, time_parts(verdict, words) if verdict.cpu is None else ()
 

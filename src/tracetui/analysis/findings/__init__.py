@@ -37,6 +37,7 @@ RULES: dict[str, Rule] = {
     "data_loading": idle.data_loading,
     "communication": idle.communication,
     "small_collectives": collectives.small_collectives,
+    "blocking_launches": idle.blocking_launches,
     "blocking_calls": idle.blocking_calls,
     "unfused_attention": attention.unfused_attention,
     "hotspot": kernels.hotspot,

@@ -29,6 +29,7 @@ WAIT_MEDIUM = 0.05
 CLOSING_SHARE = 0.1
 """A closing wait of less is not what a reader stops at."""
 BLOCKING_NS = 20_000
+BLOCKED_CALLS, BLOCKED_SHARE = 10, 0.9
 
 
 def waiting_at_the_end(results: Results) -> Iterator[Finding]:
@@ -97,6 +98,30 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     )
 
 
+def blocking_launches(results: Results) -> Iterator[Finding]:
+    """Launches that return only when their kernel is done: CUDA_LAUNCH_BLOCKING=1."""
+    trace, launches = results.trace, results.launches()
+    # A kernel of a few µs may be over before its launch returns.
+    long = (trace.kind[launches.event] == Kind.KERNEL) & (trace.duration[launches.event] >= BLOCKING_NS)
+    event, call = launches.event[long], launches.launch[long]
+    done = trace.start[event] + trace.duration[event] <= trace.start[call] + trace.duration[call]
+    if done.sum() < BLOCKED_CALLS or done.sum() < BLOCKED_SHARE * len(done):
+        return
+    call = np.unique(call[done])
+    yield Finding(
+        "blocking_launches",
+        "high",
+        "Launches wait for their kernels, as with CUDA_LAUNCH_BLOCKING=1",
+        f"{int(done.sum()):,} of {plural(len(done), 'kernel')} of {duration(BLOCKING_NS)} and more end "
+        "before their launch returns. So CPU and GPU never work at the same time, and the time of a launch "
+        "is that of its kernel.",
+        "Unset CUDA_LAUNCH_BLOCKING (on AMD: HIP_LAUNCH_BLOCKING, AMD_SERIALIZE_KERNEL): it is for "
+        "debugging.",
+        first_of(longest_first(trace, call)),
+        {"calls": float(len(call)), "launch_ns": float(trace.duration[call].sum())},
+    )
+
+
 def _blocking_copies(results: Results) -> I64:
     """Copy calls that return only after the copy: with pageable memory even asynchronous ones do."""
     trace, launches = results.trace, results.launches()
@@ -122,7 +147,8 @@ def data_loading(results: Results) -> Iterator[Finding]:
         return
     order = np.argsort(-trace.duration[at], kind="stable")
     longest = f", the longest {duration(trace.duration[at[order[0]]])}" if len(at) > 1 else ""
-    idle = "" if _launches_within(results, at) else " The loop launches nothing while it waits for the batch."
+    quiet = results.verdict().cpu is None and not _launches_within(results, at)
+    idle = "" if not quiet else " The loop launches nothing while it waits for the batch."
     yield Finding(
         "data_loading",
         "high" if total > 0.3 * whole else "medium",
@@ -138,7 +164,7 @@ def data_loading(results: Results) -> Iterator[Finding]:
 def loading_advice(results: Results) -> str:
     """What to try against waiting for a `DataLoader`: not what the program does already."""
     pinned = results.named(lambda name: name == "aten::pin_memory" or "HtoD (Pinned" in name).any()
-    pin = "" if pinned else "set pin_memory=True, "
+    pin = "" if pinned or results.verdict().cpu else "set pin_memory=True, "
     if results.named(lambda name: _is_loader(name) and "SingleProcess" in name).any():
         return f"It loads in the main process: try num_workers=4, {pin}or do less per sample."
     return f"Raise num_workers, {pin}prefetch more (prefetch_factor), or do less per sample."

@@ -12,6 +12,7 @@ from tracetui.analysis.device_work import has_tf32
 from tracetui.analysis.efficiency import efficiency, peak_of, shapes_recorded
 from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.findings.attention import outside_attention
+from tracetui.analysis.findings.idle import blocking_launches
 from tracetui.analysis.findings.model import (
     WORK_TIME,
     Finding,
@@ -154,6 +155,8 @@ def short_calls(results: Results) -> Iterator[Finding]:
         return
     short = short_kernels(trace, launches)
     if short.events < SHORT_EVENTS or short.events < SHORT_SHARE * short.of:
+        return
+    if any(blocking_launches(results)):  # the time of a launch is that of its kernel
         return
     name = short.names[0]
     mask = results.named(lambda other: other == name)

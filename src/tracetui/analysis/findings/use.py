@@ -9,6 +9,7 @@ import numpy as np
 
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, Causes, cause_sentences
 from tracetui.analysis.cpu_time import is_allocation
+from tracetui.analysis.findings.compiled import COMPILING_ADVICE, compile_phases
 from tracetui.analysis.findings.idle import loader_calls, loading_advice
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import Finding, first_of
@@ -18,6 +19,7 @@ from tracetui.analysis.launches import short_kernels
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.split import BUSY, CAUSED
+from tracetui.analysis.steps import StepRow
 from tracetui.analysis.verdict import busy_text
 from tracetui.trace.model import I64, Kind
 from tracetui.units import capital, duration, share, verb
@@ -31,6 +33,7 @@ SEVERAL_GAPS = 10
 NO_REASON = "back to back"
 LOADING_SHARE = 0.4
 """From this share of the idle time on, the advice is that on data loading."""
+NEARLY_ALL = 0.8
 
 _ADVICE = {
     "dispatch": "Give the GPU more work per launch: larger batches, torch.compile, CUDA graphs (mode="
@@ -62,7 +65,9 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
     for idle in _idle(results):
         if idle.busy_share > LITTLE_USE:
             continue
-        pace = "" if idle.one_gap else text  # it says nothing of the rest
+        # One gap or one step says nothing of the rest, nor does compiling.
+        rare = idle.one_gap or bool(_one_step(results, idle)) or 2 * idle.compiling > idle.idle
+        pace = "" if rare else text
         device = results.device_text(idle.gaps)
         numbers = {**idle.numbers, "short_launches": float(short.events)}
         if verdict.launch_delay is not None:
@@ -104,6 +109,8 @@ def idle_time(results: Results) -> Iterator[Finding]:
         if LITTLE_USE <= idle.busy_share <= 1 - IDLE_SHARE:
             device, part = capital(results.device_text(idle.gaps)), 1 - idle.busy_share
             if idle.idle - idle.no_reason < IDLE_SHARE * idle.time:  # the rest is the time between kernels
+                continue
+            if idle.loading >= NEARLY_ALL * idle.idle:  # `data_loading` says it all
                 continue
             yield Finding(
                 "idle_time",
@@ -158,6 +165,8 @@ class _Idle:
     """The idle time of each cause in ns, without what the verdict leaves out."""
     loading: int
     """The idle time while the program waited for a `DataLoader`, in ns."""
+    compiling: int
+    """The idle time while torch.compile compiled, in ns."""
     evidence: tuple[int, ...]
     """The slices that ended the longest stretches, longest first."""
     longest_start: int
@@ -209,6 +218,7 @@ def _idle(results: Results) -> Iterator[_Idle]:
     """The devices that ran anything, with why they did not all the time."""
     low, high = results.judged_range()
     loader = busy_union(results.trace, loader_calls(results.whole))
+    compiler = busy_union(results.trace, compile_phases(results))
     gaps = zip(results.gaps().devices, results.device_causes(), strict=True)
     for device, time, (gap, why) in zip(results.split().devices, results.judged_times(), gaps, strict=True):
         causes = time[CAUSED].copy()
@@ -224,13 +234,20 @@ def _idle(results: Results) -> Iterator[_Idle]:
         evidence = first_of(ended_by if len(ended_by) else last)
         begin, end = np.clip(stretches.start, low, high), np.clip(stretches.end, low, high)
         cpu = sum(int(causes[CAUSES.index(cause)]) for cause in ("host", "dispatch"))
-        loading = min(int(loader.within(begin, end).sum()), cpu)
+        loading, compiling = (min(int(of.within(begin, end).sum()), cpu) for of in (loader, compiler))
         counts = (gap.start >= low) & (gap.end <= high)
         counts &= ~why.pieces[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]].any(1)
         top = int(np.argmax(np.where(counts, gap.duration, 0))) if counts.sum() >= SEVERAL_GAPS else -1
         one = (int(gap.start[top]), int(gap.duration[top])) if top >= 0 else (0, 0)
         yield _Idle(
-            device.gaps, int(time[BUSY].sum()), causes, loading, evidence, *one, *_within(results, gap, why)
+            device.gaps,
+            int(time[BUSY].sum()),
+            causes,
+            loading,
+            compiling,
+            evidence,
+            *one,
+            *_within(results, gap, why),
         )
 
 
@@ -258,28 +275,48 @@ def _idle_text(results: Results, idle: _Idle) -> str:
     loading = ""
     if idle.loading >= 0.1 * idle.idle:
         loading = f" For {duration(idle.loading)} of it the program waited for its DataLoader."
+    if idle.compiling >= 0.1 * idle.idle:
+        loading += f" For {duration(idle.compiling)} of it torch.compile compiled."
     if idle.within and not loading:
         loading = f" The CPU was in {idle.within} for {duration(idle.within_time)} of it."
-    if idle.one_gap:
-        loading += f" One gap alone takes {duration(idle.longest_length)}{_in_step(results, idle)}."
+    if where := _one_step(results, idle):
+        loading += where
+    elif idle.one_gap:
+        loading += f" One gap alone takes {duration(idle.longest_length)}."
     device = results.device_text(idle.gaps)
     return f"Of {time} {device} is busy for {duration(idle.busy)}. Of its idle time, {told}.{loading}"
 
 
-def _in_step(results: Results, idle: _Idle) -> str:
-    steps = results.step_table()
-    at = int(np.searchsorted(steps.start, idle.longest_start, side="right")) - 1
-    return f", in step {steps.number[at]}" if results.is_whole and at >= 0 else ""
+def _one_step(results: Results, idle: _Idle) -> str:
+    """The step that most of it is in, if that is not as the others are."""
+    rows = results.steps().rows if results.is_whole and len(results.gaps().devices) == 1 else ()
+    worst = max(rows, key=_idle_of, default=None)
+    if worst is None or not worst.unusual or 2 * _idle_of(worst) < idle.idle:
+        return ""
+    usual = duration(float(np.median([row.window_length for row in rows])))
+    return (
+        f" {capital(worst.label)} alone has {duration(_idle_of(worst))} of it: it takes "
+        f"{duration(worst.window_length)}, the median step {usual}."
+    )
+
+
+def _idle_of(row: StepRow) -> int:
+    """The idle time that its verdict is about, in ns."""
+    return sum(row.verdict.causes)
 
 
 def _advice(results: Results, idle: _Idle) -> str:
     main, trace = idle.main, results.trace
     if idle.loading >= LOADING_SHARE * idle.idle:
         return loading_advice(results)
+    if idle.compiling >= LOADING_SHARE * idle.idle:
+        return COMPILING_ADVICE
     if main == "host" and not _has_ops(results):
         return "Record CPU activity as well (ProfilerActivity.CPU): the trace does not show what the CPU did."
-    if main == "allocation" and not results.named(lambda name: "Free" in name and is_allocation(name)).any():
-        return "Nothing is freed here: these are first requests. Warm up with the largest shapes."
+    if main == "allocation":
+        return _allocation_advice(results)
+    if "allocation" in (CAUSES[i] for i in idle.largest):
+        return f"{_allocation_advice(results)} {_ADVICE[main]}"
     if main == "launch" and results.named(lambda name: "GraphLaunch" in name).any():
         return "It runs CUDA graphs already: put more work into one graph, or more into one kernel."
     if main == "host":
@@ -289,6 +326,12 @@ def _advice(results: Results, idle: _Idle) -> str:
             both = "" if 2 * time["host"] < idle.idle else f"{_ADVICE['host']} "
             return both + _ADVICE["dispatch"]
     return _ADVICE[main]
+
+
+def _allocation_advice(results: Results) -> str:
+    if results.named(lambda name: "Free" in name and is_allocation(name)).any():
+        return _ADVICE["allocation"]
+    return "Nothing is freed here: these are first requests. Warm up with the largest shapes."
 
 
 def _has_ops(results: Results) -> bool:
