@@ -291,7 +291,8 @@ def _one_step(results: Results, idle: _Idle) -> str:
     """The step that most of it is in, if that is not as the others are."""
     rows = results.steps().rows if results.is_whole and len(results.gaps().devices) == 1 else ()
     worst = max(rows, key=_idle_of, default=None)
-    if worst is None or not worst.unusual or 2 * _idle_of(worst) < idle.idle:
+    # Of one that is mostly left out the length says nothing.
+    if worst is None or not worst.unusual or worst.verdict.mostly_left_out or 2 * _idle_of(worst) < idle.idle:
         return ""
     usual = duration(float(np.median([row.window_length for row in rows])))
     return (
