@@ -861,6 +861,20 @@ def test_a_single_long_gap_is_told_and_what_it_is_in(tmp_path: Path) -> None:
     assert compiled.advice.startswith("Call the compiled function a few times")
 
 
+def test_what_was_compiled_before_what_counts_is_not_in_it(tmp_path: Path) -> None:
+    """The lead-in of the first of three steps, 5,000 us, does not count; it is all compiling."""
+    phase = cpu("bytecode_tracing (dynamo_timed)", 10, 4900)
+    events = [step(0, 0, 6000), *(step(n, 5000 + 1000 * n, 1000) for n in (1, 2)), phase]
+    events += [e for n in range(3) for e in run(5020 + 1000 * n, 100, n + 1)]
+    finding = found(
+        trace_of(tmp_path, *events, *(cpu("aten::mm", 5200 + 1000 * n, 700) for n in range(3))),
+        "overhead_bound",
+    )
+    assert finding is not None
+    assert "compile" not in finding.text
+    assert "Call the compiled function" not in finding.advice
+
+
 def test_no_ops_no_word_on_python(tmp_path: Path) -> None:
     finding = found(trace_of(tmp_path, *run(10, 10, 1), *run(400, 10, 2)), "overhead_bound")
     assert finding is not None

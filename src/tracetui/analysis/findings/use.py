@@ -219,6 +219,7 @@ def _idle(results: Results) -> Iterator[_Idle]:
     low, high = results.judged_range()
     loader = busy_union(results.trace, loader_calls(results.whole))
     compiler = busy_union(results.trace, compile_phases(results))
+    without_lead_in = "lead-in" in dict(results.verdict().left_out)
     gaps = zip(results.gaps().devices, results.device_causes(), strict=True)
     for device, time, (gap, why) in zip(results.split().devices, results.judged_times(), gaps, strict=True):
         causes = time[CAUSED].copy()
@@ -232,7 +233,8 @@ def _idle(results: Results) -> Iterator[_Idle]:
         ended_by = stretches.event[longest[length[longest] > 0]]
         last = results.work()[-1:]  # nothing ran after it
         evidence = first_of(ended_by if len(ended_by) else last)
-        begin, end = np.clip(stretches.start, low, high), np.clip(stretches.end, low, high)
+        counts_from = max(low, device.gaps.first) if without_lead_in else low
+        begin, end = (np.clip(at, counts_from, high) for at in (stretches.start, stretches.end))
         cpu = sum(int(causes[CAUSES.index(cause)]) for cause in ("host", "dispatch"))
         loading, compiling = (min(int(of.within(begin, end).sum()), cpu) for of in (loader, compiler))
         counts = (gap.start >= low) & (gap.end <= high)
