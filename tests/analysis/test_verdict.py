@@ -18,6 +18,7 @@ from tracetui.report.facts import trace_facts
 from tracetui.report.gaps import gaps_lines, gaps_markdown
 from tracetui.report.summary import summarize, summary_json, summary_lines
 from tracetui.tables.lines import plain_text
+from tracetui.tables.steps import steps_json
 from tracetui.trace import Trace, load
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -201,6 +202,8 @@ def test_events_of_unknown_categories_on_a_device_are_said(
     assert plain_text(gaps_lines(results, 500)).strip() == text
     assert {"no GPU work": text}.items() <= {f.label: f.value for f in trace_facts(results.trace)}.items()
     assert gaps_markdown(results).strip() == text
+    steps = results.steps()
+    assert [row["reason"] for row in steps_json([steps.outside, steps.whole])] == [text, text]
     # A thread's unknown categories are no device's.
     threads = trace_of(tmp_path, cpu("cudaMalloc", 0, 5, "cuda_runtime"), cpu("x", 10, 5, "c0"))
     assert Results(threads).verdict().reason == "There are no GPU events here."

@@ -11,6 +11,7 @@ from tracetui.analysis.results import Results
 from tracetui.report.gaps import cause_text, gaps_lines
 from tracetui.report.summary import summarize, summary_lines, summary_markdown
 from tracetui.tables.lines import plain_text
+from tracetui.tables.steps import steps_lines
 
 
 def test_a_single_step_with_an_empty_front(tmp_path: Path) -> None:
@@ -74,3 +75,12 @@ def test_numbers_wrap(tmp_path: Path, width: int) -> None:
     said = " ".join(" ".join(lines).split())
     assert "(median)" in said
     assert max(map(len, lines)) <= width
+
+
+def test_a_star_has_its_footnote(tmp_path: Path) -> None:
+    """Only outside of the steps something does not count: work from before the recording."""
+    events = [cpu("aten::mm", 0, 10), kernel(50, 50, 9), step(0, 200, 800), *run(210, 780, 1)]
+    text = plain_text(steps_lines(Results(trace_of(tmp_path, *events)).steps(), 80))
+    assert "step 0  " in text
+    assert "%*" in text.split("outside")[1].splitlines()[0]
+    assert "* without work in flight" in text

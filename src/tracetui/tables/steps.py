@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -92,10 +93,12 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         part = rows[r].busy_share
         return busy_text(part) if part is not None else "-"
 
-    starred = any(_starred(row) for row in rows)
+    @cache
+    def starred() -> bool:
+        return any(_starred(row) for row in rows)
 
     def busy_said(r: int) -> str:
-        return f"{busy(r)}{'*' if _starred(rows[r]) else ' '}" if starred else busy(r)
+        return f"{busy(r)}{'*' if _starred(rows[r]) else ' '}" if starred() else busy(r)
 
     def mostly(r: int) -> str:
         return next((cause for cause, _ in rows[r].window_causes), "-")
@@ -304,7 +307,9 @@ def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
 def _starred(row: StepRow) -> bool:
     """Whether the busy share is of less than the row's time. (The verdict of the whole is on the steps.)"""
     whole = row.busy + row.window_idle
-    return row.busy_share is not None and whole > 0 and abs(row.busy_share - row.busy / whole) > 1e-9
+    if row.busy_share is None or not row.verdict.noticeably_left_out:
+        return False
+    return whole > 0 and abs(row.busy_share - row.busy / whole) > 1e-9
 
 
 def _what_counts(rows: Sequence[StepRow], shown: Sequence[Column]) -> list[str]:

@@ -38,6 +38,7 @@ RULES: dict[str, Rule] = {
     "communication": idle.communication,
     "small_collectives": collectives.small_collectives,
     "blocking_launches": idle.blocking_launches,
+    "ddp_copies": collectives.ddp_copies,
     "blocking_calls": idle.blocking_calls,
     "unfused_attention": attention.unfused_attention,
     "hotspot": kernels.hotspot,
