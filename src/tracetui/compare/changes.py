@@ -74,8 +74,9 @@ class Launched:
         return self.names[int(self.side.trace.name[i])]
 
     def of_op(self, unit: Sequence[int]) -> str:
-        """The name of the op that launched it; "" for none."""
-        return self.name(self.op[unit[0]]) if self.op[unit[0]] >= 0 else ""
+        """The name of the op that launched it, and whether it moves memory; "" for none."""
+        op = self.op[unit[0]]
+        return f"{self.name(op)} {self.moves(unit[0])}" if op >= 0 else ""
 
     def telling(self, unit: Sequence[int]) -> str:
         """The kind of its kernels, if that says what it is; else ""."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.compare.calls import CallTree, call_tree
@@ -22,6 +23,8 @@ from tracetui.units import plural
 MACHINE_SHARE = 0.02
 """A median may differ by this share without being a difference, if steps vary at all."""
 
+MOST_READ = 1 << 14
+"""Copies and sets whose sizes are read from the files."""
 STRANGE = 0.05
 """Programs that have less than this in common are not the same one, changed."""
 
@@ -52,21 +55,37 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
             other |= np.isin(at, side.results.cpu_time().first)
     same = ops & ~bigger & ~other
     time_a, time_b = a.trace.duration[work.all_a], b.trace.duration[work.all_b]
+    # A collective waits for the other ranks: its time says nothing of the machine.
+    timed = ~grown & ~communicates(a.trace)[a.trace.name[work.all_a]]
     machine = Machine(
         ratio(own_a[calls.a[same]], own_b[calls.b[same]]),
-        ratio(time_a[~grown], time_b[~grown]),
+        ratio(time_a[timed], time_b[timed]),
         int(np.count_nonzero(~bigger & ~other)),
-        int(np.count_nonzero(~grown)),
+        int(np.count_nonzero(timed)),
     )
     on_the_way = _same_path(trees, calls.a[~other], calls.b[~other], len(rounds))
-    device_drift = drift(time_a[~grown], time_b[~grown]) if len(time_a) else 1.0
+    device_drift = drift(time_a[timed], time_b[timed]) if len(time_a) else 1.0
     metrics = _metrics(*whole, on_the_way, device_drift, machine)
     idle = _idle(*whole)
     first = next(
         ((float(one), float(other)) for cause, one, other in idle if cause == "initialisation"), (0.0, 0.0)
     )
     facts = Facts(
-        a, b, whole, work, calls, trees, changes, grown, bigger, other, first, machine, on_the_way, metrics
+        a,
+        b,
+        whole,
+        work,
+        calls,
+        trees,
+        changes,
+        grown,
+        timed,
+        bigger,
+        other,
+        first,
+        machine,
+        on_the_way,
+        metrics,
     )
     explanations, answer, same_program = explain(facts)
     return Comparison(
@@ -132,6 +151,7 @@ def _metrics(
         "copies_ns": of(rows("exposed_copy"), drifted, slack),
         "launches": of(rows("launches")),
         "kernels": of(rows("kernels")),
+        "copied_bytes": of(_copied),
         "cpu_op_ns": of(_op_time, lambda left: left * (cpu - 1), slack),
     }
     shares = [[row.busy_share for row in side.rows if row.busy_share is not None] for side in (a, b)]
@@ -158,6 +178,17 @@ def _vary(values: F64) -> float:
     """Three standard errors of the median of these values, estimated from their median deviation."""
     away = float(np.median(np.abs(values - np.median(values))))
     return 3 * 1.2533 * 1.4826 * away / float(np.sqrt(len(values)))
+
+
+def _copied(side: Side) -> I64:
+    """The bytes that the copies and sets of each round move; none at all where there are too many to read."""
+    trace = side.trace
+    at = side.work[trace.kind[side.work] != Kind.KERNEL]
+    if len(at) > MOST_READ:
+        return np.zeros(0, dtype=np.int64)
+    sizes = [args.get("bytes") for args in trace.args_of(at)]
+    known = np.array([n if isinstance(n, int) and 0 <= n < 1 << 50 else 0 for n in sizes], dtype=np.int64)
+    return sum_into(side.round_of(at), known, side.rounds)
 
 
 def _op_time(side: Side) -> I64:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.kernels.communication import is_communication
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import distinct, named
 from tracetui.compare.calls import CallTree
@@ -49,6 +50,8 @@ class Facts:
     changes: list[Change]
     grown: Bool
     """Which pairs of `work` have other sizes."""
+    timed: Bool
+    """Which have not, and are no collectives."""
     bigger: Bool
     """The same of `calls`."""
     other: Bool
@@ -240,7 +243,7 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     """The calls and kernels that are the same took longer, or less long."""
     cpu, device = facts.machine.cpu_ratio or 1.0, facts.machine.device_ratio or 1.0
     path = facts.path[1] - facts.path[0]
-    before, after = facts.work_time(facts.work.all_a[~facts.grown], facts.work.all_b[~facts.grown])
+    before, after = facts.work_time(facts.work.all_a[facts.timed], facts.work.all_b[facts.timed])
     work_time = facts.metrics["device_ns"].a or 1
     slow_cpu = facts.related(False) and abs(cpu - 1) >= MACHINE and abs(path) >= LEAST * facts.step
     slow_device = (
@@ -280,6 +283,7 @@ def _device_changes(facts: Facts) -> Iterator[Explanation]:
 def _sentence(facts: Facts, change: Change, time: tuple[float, float], cpu: tuple[float, float]) -> str:
     left, right = _called(facts.a, change.a), _called(facts.b, change.b)
     where = _where(facts, change)
+    right = f"another {right}" if left == right else right
     if change.kind == "order":
         return f"{left} runs in another place{where}."
     if change.kind in ("new", "gone"):
@@ -514,6 +518,8 @@ def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanat
     some = f", {len(one.a):,} of {one.of:,} times" if len(one.a) < one.of else ""
     some = some or (f", {many:,} times{facts.each}" if many > 1 else "")
     name, place = _short(facts.a.trace, int(one.a[0])), "GPU" if on == "device" else "CPU"
+    if on == "device" and is_communication(facts.a.trace.name_of(int(one.a[0]))):
+        some += ", with its waiting for other ranks"
     text = f"{name} takes {duration(after)} instead of {duration(before)} on the {place}{where}{some}."
     return facts.told(
         "slower" if one.change > 0 else "faster", text, one.change / facts.count, on, one.a, one.b

@@ -13,14 +13,14 @@ from tracetui.trace.model import I64
 
 METRICS = (
     "step_ns", "device_ns", "busy_share", "compute_ns", "communication_ns", "copies_ns",
-    "launches", "kernels", "cpu_op_ns",
+    "launches", "kernels", "copied_bytes", "cpu_op_ns",
 )  # fmt: skip
-"""What is compared first, per step."""
+"""What is compared first, per step. `copied_bytes`: of copies and sets, as far as the traces say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One number of each side: the median of its steps. ns, a count, or a share of 1."""
+    """One number of each side: the median of its steps. ns, a count, bytes, or a share of 1."""
 
     a: float | None
     """None where it is not known: a busy share without device events."""
@@ -52,7 +52,7 @@ class Machine:
     cpu_ratio: float | None
     """Of the self time of the ops on the CPU."""
     device_ratio: float | None
-    """Of the time of kernels, copies and sets."""
+    """Of the time of kernels, copies and sets, without collectives, which wait for other ranks."""
     calls: int
     """Ops and runtime calls that are the same."""
     work: int

@@ -63,9 +63,15 @@ class Side:
     @cached_property
     def calls(self) -> I64:
         """Their ops and runtime calls, by (thread, start, longest first) (slices). Annotations within an op
-        are calls, too: PyTorch's own, such as `## Call CompiledFxGraph ##`."""
+        are calls, too: PyTorch's own, such as `## Call CompiledFxGraph ##`. Threads that neither launch nor
+        have ops only watch: how often they look depends on how long something takes."""
         trace = self.trace
         at = plausible(trace, Kind.CPU_OP, Kind.RUNTIME, Kind.ANNOTATION)
+        works = np.zeros(len(trace.lanes), dtype=np.bool_)
+        works[trace.lane[at[trace.kind[at] == Kind.CPU_OP]]] = True
+        launch = trace.launch[plausible(trace, *DEVICE_WORK)]
+        works[trace.lane[launch[launch >= 0]]] = True
+        at = at[works[trace.lane[at]]]
         noted = np.flatnonzero(trace.kind[at] == Kind.ANNOTATION)
         own = ~named(trace, is_collective)[trace.name[at[noted]]] & (op_around(trace, at[noted]) >= 0)
         at = np.delete(at, noted[~own])

@@ -19,6 +19,7 @@ METRICS = {
     "copies": "copies_ns",
     "launches": "launches",
     "kernels": "kernels",
+    "bytes": "copied_bytes",
     "cpu-op": "cpu_op_ns",
 }
 """What a limit can be on, by the names of the command line."""

@@ -26,7 +26,7 @@ from tracetui.tables.model import Column, Columns, Table, by_key, pick
 from tracetui.tables.names import told_apart
 from tracetui.tables.writers import Record, records
 from tracetui.trace.model import F64, I64, Bool
-from tracetui.units import capital, column_unit, duration, in_unit, percent, significant
+from tracetui.units import capital, column_unit, duration, in_unit, percent, significant, size
 
 WORDS = {
     "step_ns": "step time",
@@ -37,6 +37,7 @@ WORDS = {
     "copies_ns": "exposed copies",
     "launches": "launches",
     "kernels": "kernels",
+    "copied_bytes": "bytes copied",
     "cpu_op_ns": "CPU in ops",
 }
 """What people call a metric."""
@@ -71,6 +72,8 @@ def value_text(name: str, value: float | None) -> str:
         return "-"
     if name == "busy_share":
         return percent(value, 1)
+    if name == "copied_bytes":
+        return size(value)
     return duration(value) if name.endswith("_ns") else _count(value)
 
 
