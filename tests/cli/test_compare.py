@@ -54,8 +54,8 @@ def test_the_fields_of_json() -> None:
     found = as_json(EAGER, COMPILED)
     assert list(found) == [
         "answer", "same_program", "per_step", "a", "b", "notes", "step_ns", "device_ns", "busy_share",
-        "compute_ns", "communication_ns", "copies_ns", "launches", "kernels", "cpu_op_ns", "idle_by_cause",
-        "machine", "explanations", "averages", "limits",
+        "compute_ns", "communication_ns", "copies_ns", "launches", "kernels", "copied_bytes", "cpu_op_ns",
+        "idle_by_cause", "machine", "explanations", "averages", "limits",
     ]  # fmt: skip
     for name in ("step_ns", "device_ns", "busy_share", "launches", "kernels", "cpu_op_ns", "compute_ns"):
         metric = found[name]
@@ -258,6 +258,10 @@ def test_a_missing_file_is_one_line(second: str) -> None:
         ("cpu-op=.5s", ("cpu-op", 5e8, False)),
         ("launches=0", ("launches", 0.0, False)),
         ("kernels=3", ("kernels", 3.0, False)),
+        ("bytes=0", ("bytes", 0.0, False)),
+        ("bytes=1.5 MB", ("bytes", 1_500_000.0, False)),
+        ("bytes=1kib", ("bytes", 1024.0, False)),
+        ("bytes=2%", ("bytes", 0.02, True)),
         ("launches=0%", ("launches", 0.0, True)),
     ],
 )
@@ -281,7 +285,10 @@ def test_limits_as_they_are_typed(text: str, limit: tuple[str, float, bool]) -> 
         ("launches=2us", "expected METRIC=LIMIT"),
         ("launches=٣", "expected METRIC=LIMIT"),
         ("launchs=0", "did you mean launches?"),
-        ("bytes=0", f"expected one of {GATES}"),
+        ("flops=0", f"expected one of {GATES}"),
+        ("bytes=1us", "expected METRIC=LIMIT"),
+        ("bytes=1KMB", "expected METRIC=LIMIT"),
+        ("launches=1MB", "expected METRIC=LIMIT"),
         ("step=" + "9" * 100 + "%", "expected METRIC=LIMIT"),
     ],
 )

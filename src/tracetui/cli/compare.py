@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from tracetui.session.baselines import Baseline
     from tracetui.trace import Trace
 
-GATES = "step, device, compute, communication, copies, launches, kernels, cpu-op"
+GATES = "step, device, compute, communication, copies, launches, kernels, bytes, cpu-op"
+SIZES = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 EXAMPLES = "for example step=5%, device=50us or launches=0"
 
 
@@ -34,7 +35,8 @@ def parse_limit(text: str) -> Limit:
         raise ValueError(f"expected METRIC=LIMIT, {EXAMPLES}; got {text[:60]!r}")
     if name not in METRICS:
         raise ValueError(f"no limit on {name!r}{did_you_mean(name, METRICS)}: expected one of {GATES}")
-    plain_number = re.fullmatch(r"(\d{1,15}(?:\.\d{0,9})?|\.\d{1,9})\s*(%?)", number, re.ASCII)
+    typed = re.fullmatch(r"(\d{1,15}(?:\.\d{0,9})?|\.\d{1,9})\s*(%|[a-z]*)", number, re.ASCII | re.IGNORECASE)
+    plain_number = typed if typed and typed[2] in ("", "%") else None
     if plain_number and plain_number[2]:
         return Limit(name, float(plain_number[1]) / 100, True)
     if METRICS[name].endswith("_ns"):
@@ -45,6 +47,9 @@ def parse_limit(text: str) -> Limit:
                 return Limit(name, float(time), False)
         except ValueError:
             pass
+    elif METRICS[name].endswith("_bytes"):
+        if typed and typed[2].lower() in SIZES:
+            return Limit(name, float(typed[1]) * SIZES[typed[2].lower()], False)
     elif plain_number:
         return Limit(name, float(plain_number[1]), False)
     raise ValueError(f"expected METRIC=LIMIT, {EXAMPLES}; got {text!r}")
@@ -94,7 +99,7 @@ def _complete_baseline(ctx: click.Context, param: click.Parameter, typed: str) -
     callback=_limits,
     multiple=True,
     help="Exit with code 3 if a metric grew by more than this: a share of A's (step=5%), a time "
-    f"(device=50us) or a count (launches=0). Repeatable. METRIC is one of {GATES}.",
+    f"(device=50us), a count (launches=0) or a size (bytes=1MB). Repeatable. METRIC is one of {GATES}.",
 )
 @click.option("--strict", is_flag=True, help="Limits count noise and what the machine's speed explains, too.")
 @formats
@@ -123,7 +128,7 @@ def compare_command(
       tracetui compare train.json.gz --baseline main --fail-over device=2% --fail-over launches=0
 
     --fail-over: step and cpu-op are wall times, which a busy machine changes by itself; device, launches and
-    kernels are steadier. What lies within noise, or is the machine's, does not count unless --strict.
+    kernels are steadier. What lies within noise, or is a slower machine's, does not count unless --strict.
     """
     if listing:
         if traces or baseline is not None or step is not None:

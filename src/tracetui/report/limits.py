@@ -71,7 +71,7 @@ class Outcome:
 def check_limits(
     comparison: Comparison, limits: Sequence[Limit], strict: bool = False
 ) -> tuple[Outcome, ...]:
-    """Each limit against the comparison. What the machine's speed explains, and what lies within noise, does
+    """Each limit against the comparison. What a slower machine explains, and what lies within noise, does
     not count, unless `strict`. A metric that is not known is over its limit."""
     return tuple(_check(comparison, limit, strict) for limit in limits)
 
@@ -80,7 +80,9 @@ def _check(comparison: Comparison, limit: Limit, strict: bool) -> Outcome:
     metric = comparison.metrics[METRICS[limit.name]]
     if metric.a is None or metric.change is None:
         return Outcome(limit, metric.a, metric.b, 0.0, None, True)
-    counted = metric.change if strict else 0.0 if metric.within_noise else metric.change - metric.machine
+    # A slower machine excuses. A faster one accuses nobody: what it hides is an estimate.
+    excused = max(0.0, metric.machine)
+    counted = metric.change if strict else 0.0 if metric.within_noise else metric.change - excused
     return Outcome(limit, metric.a, metric.b, metric.machine, counted, _over(limit, metric.a, counted))
 
 
