@@ -65,14 +65,14 @@ def job_of(argv: list[str], env: dict[str, str] | None = None, cwd: object = Non
 
 
 class Popen(subprocess.Popen[Any]):
-    """A child that runs `[python, "-u", PATH, *arguments]` in a session of its own. Needs three pipes."""
+    """A child that runs `[python, "-u", PATH, *arguments]` in a session of its own."""
 
     def _execute_child(self, *args: Any, **more: Any) -> None:
         given = inspect.signature(super()._execute_child).bind(*args, **more).arguments
         _, _, *argv = given["args"]
         names = ("p2cread", "c2pwrite", "errwrite")
-        streams = [given[name] for name in names]
-        ours = [given[name] for name in ("p2cwrite", "c2pread", "errread")]
+        streams = [os.dup(i) if given[name] == -1 else given[name] for i, name in enumerate(names)]
+        ours = [given[name] for name in ("p2cwrite", "c2pread", "errread") if given[name] != -1]
         self.pid = self._start(job_of(argv, given["env"], given["cwd"]), streams, ours)
         self._child_created = True
         for fd in streams:
@@ -97,6 +97,21 @@ def tracetui(*words: str, cwd: Path | None = None) -> subprocess.Popen[str]:
     """The command line in a process of its own, which its captures begin from; text comes out of it."""
     command = [sys.executable, "-u", __file__, "tracetui", *words]
     return Popen(command, cwd=cwd, stdin=-1, stdout=-1, stderr=-1, text=True)
+
+
+def torchrun(*words: str) -> subprocess.Popen[str]:
+    """torchrun likewise, whose ranks are this file again."""
+    return Popen(
+        [sys.executable, "-u", __file__, "torchrun", *words], stdin=-1, stdout=-1, stderr=-1, text=True
+    )
+
+
+def run_ranks() -> None:
+    from torch.distributed import run
+    from torch.distributed.elastic.multiprocessing.subprocess_handler import subprocess_handler
+
+    subprocess_handler.Popen = Fork  # type: ignore[misc]
+    run.main(sys.argv[2:])
 
 
 def command_line() -> None:
@@ -186,5 +201,7 @@ def become(job: dict[str, Any], streams: list[int]) -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "tracetui":
         command_line()
+    elif sys.argv[1] == "torchrun":
+        run_ranks()
     else:
         serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2])
