@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
+from tests.recorded import load
 
 from tracetui.analysis import causes as rules
 from tracetui.analysis import cpu_time
@@ -20,7 +21,7 @@ from tracetui.analysis.initialisation import is_loading, is_profilers
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope
 from tracetui.analysis.verdict import COMPUTE_SHARE, PART_SHARE
-from tracetui.trace import DEVICE_WORK, Kind, Trace, load
+from tracetui.trace import DEVICE_WORK, Kind, Trace
 
 DATA = Path(__file__).parent.parent / "data"
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"

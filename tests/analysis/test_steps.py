@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.recorded import load
 
 from tracetui.analysis import kinds
 from tracetui.analysis.gaps import find_gaps
@@ -15,7 +16,7 @@ from tracetui.analysis.kinds import communicates, is_communication
 from tracetui.analysis.launches import find_launches, short_kernels
 from tracetui.analysis.scope import NO_STEP, find_steps, range_scope, step_of, step_scope
 from tracetui.analysis.steps import Steps, step_windows, summarize_steps
-from tracetui.trace import DEVICE_WORK, Kind, Trace, load
+from tracetui.trace import DEVICE_WORK, Kind, Trace
 
 DATA = Path(__file__).parent.parent / "data"
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
