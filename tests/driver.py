@@ -62,7 +62,7 @@ def _moves(screen: Screen[Any]) -> bool:
     )
 
 
-async def until(pilot: Pilot[Any], true: Callable[[], object], seconds: float = 10) -> None:
+async def until(pilot: Pilot[Any], true: Callable[[], object], seconds: float = 30) -> None:
     """Wait for what a timer, a thread or another process does. Raises AssertionError if it takes longer."""
     end, wait = time.monotonic() + seconds, 0.001
     while True:
