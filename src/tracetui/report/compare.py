@@ -44,6 +44,7 @@ NOISE = {
     f"{MACHINE_SHARE:.0%} of a time",
     "the machine": "the machine: explained by how much slower or faster it did what both run",
 }
+"""What the words beside the numbers mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,8 @@ def _number_lines(found: Comparison, width: int) -> list[Line]:
         return []
     less = ("spread_a spread_b", "ratio", "noise", "change")
     lines = [[], *_fitted(_numbers_title(found), _numbers(found), range(len(rows)), width, less)]
-    for text in _legend(found):
+    shown = " ".join(map(line_text, lines))
+    for text in (text for word, text in NOISE.items() if word in shown):
         lines += [[(f"  {part}", "dim")] for part in wrap(text, width - 2)]
     return lines
 
@@ -205,11 +207,6 @@ def _limit_lines(outcomes: Sequence[Outcome], width: int) -> list[Line]:
 
 def _numbers_title(found: Comparison) -> str:
     return "Per step (median)" if found.per_step else "Whole recording"
-
-
-def _legend(found: Comparison) -> list[str]:
-    words = {row.noise for row in numbers(found)}
-    return [text for word, text in NOISE.items() if word in words]
 
 
 def _averages(found: Comparison) -> tuple[tuple[Column, ...], I64]:
@@ -256,7 +253,7 @@ def compare_markdown(report: Report) -> str:
     if rows := numbers(found):
         table = markdown_table(_numbers(found), range(len(rows)))
         text += "\n" + markdown.heading(_numbers_title(found), 3) + "\n" + table
-        text += "".join(f"\n{markdown.cell(line)}\n" for line in _legend(found))
+        text += "".join(f"\n{markdown.cell(told)}\n" for word, told in NOISE.items() if word in table)
     if report.averages:
         shown, at = _averages(found)
         table = markdown_table(shown, at[: report.averages].tolist())
