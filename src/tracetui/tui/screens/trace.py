@@ -35,6 +35,7 @@ from tracetui.tui.panes.area import PaneArea, PaneTabs
 from tracetui.tui.panes.base import Follow, Jump, JumpToGap, ShowSpan, failure
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.requests import NextTrace, WantCapture
+from tracetui.tui.textual_private import draw_less
 from tracetui.tui.timeline import (
     GapClicked,
     RangeChanged,
@@ -66,6 +67,7 @@ class TraceScreen(Screen[None]):
 
     def __init__(self, trace: Trace, pane: str | None = "overview", palette: Theme = DARK) -> None:
         super().__init__()
+        draw_less(self)
         self.session = Session([Recording(trace)], palette)
         self.timeline = TimelineView(self.session, palette)
         self.bar = self.timeline.bar = SelectionBar()
