@@ -13,9 +13,10 @@ import pytest
 from rich.cells import cell_len
 
 from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import Verdict
-from tracetui.report.overview import Overview, overviews
+from tracetui.report.overview import Block, Overview, overviews
 from tracetui.report.overview_lines import TWO_COLUMNS, lay_out
 from tracetui.report.parts import evidence, time_parts
 from tracetui.trace import load
@@ -62,22 +63,69 @@ async def test_is_it_overhead_bound_and_why_is_the_gpu_idle(
         assert idle in line
 
 
-async def test_which_op_costs_most() -> None:
+@pytest.mark.parametrize("hint", [False, True])
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
+async def test_which_op_costs_most(
+    size: tuple[int, int], hint: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also below the hint of the first time, and beside it, where there is room, which kernel does."""
+    monkeypatch.setattr("tracetui.tui.screens.trace.wanted", lambda: hint)
     path = SAMPLES / "llm_decode.json.gz"
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
-    own = own_times([e for e in events if e.get("ph") == "X" and e.get("cat") in CPU])
+    complete = [e for e in events if e.get("ph") == "X"]
+    own = own_times([e for e in complete if e.get("cat") in CPU])
     costliest = max(own, key=lambda name: own[name])
+    steps = sum(e["name"].startswith("ProfilerStep#") and e["cat"] == "user_annotation" for e in complete)
     app = app_of(path, "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
-        await until(pilot, lambda: " × " in text(app))
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: "Kernels and copies" in text(app) or size[0] > 80)
+        await until(pilot, lambda: "Ops  by self CPU time, per step" in text(app))
         lines = text(app).split("\n")
-        title = next(n for n, line in enumerate(lines) if re.search(r"\bOps  by self CPU time", line))
+        title = next(n for n, line in enumerate(lines) if "Ops  by self CPU time" in line)
         assert costliest in lines[title + 1]
         column = lines[title].index("Ops")
         found = re.search(r"([\d.]+) (µs|ms)", lines[title + 1][column:])
         assert found is not None
         us = float(found[1]) * {"µs": 1, "ms": 1000}[found[2]]
-        assert us == pytest.approx(own[costliest], rel=5e-3)
+        assert us == pytest.approx(own[costliest] / steps, rel=5e-3)
+        if size[0] == 80:
+            kernels: dict[str, float] = defaultdict(float)
+            for event in complete:
+                if event["cat"] in ("kernel", "gpu_memcpy", "gpu_memset"):
+                    kernels[decode(event["name"]).short] += event["dur"]
+            assert max(kernels, key=lambda name: kernels[name]) in lines[title + 1]
+
+
+async def test_a_short_narrow_overview_is_walked_from_what_costs_most() -> None:
+    app = app_of(SAMPLES / "matmul_add_4096_eager.json.gz", "overview")
+    async with app.run_test(size=(80, 24)) as pilot:
+        pane = screen_of(app).area.open
+        assert isinstance(pane, OverviewPane)
+        await until(pilot, lambda: any("peak" in entry.text for entry in pane.entries))
+        kernels = next(block for block in whole(results_of("matmul_add_4096_eager")).right if block.entries)
+        assert kernels.key == "kernels", "of a compute-bound trace they come first"
+        for key in ("tab", "home"):
+            await pilot.press(key)
+            assert pane.entries[pane.row or 0].name == kernels.entries[0].name
+            assert any("▸" in strip.text for strip in pane.render_lines(pane.region.reset_offset))
+
+
+def test_times_are_per_step_only_where_all_work_is_of_the_steps(tmp_path: Path) -> None:
+    def overview(outside: bool) -> dict[str, Block]:
+        events = [slice_event(f"ProfilerStep#{n}", 100 * n, 90, cat="user_annotation") for n in (1, 2)]
+        events += [slice_event("aten::mm", 100 * n + 10, 40) for n in (1, 2)]
+        events += [slice_event("aten::mm", 300, 16)] * outside
+        path = write_trace(tmp_path / f"{outside}.json", events)
+        return {block.key: block for block in whole(Results(load(path))).blocks}
+
+    each, every = overview(False), overview(True)
+    assert each["time"].title == every["time"].title == "Where a step's time goes"
+    assert each["ops"].note == "by self CPU time, per step"
+    assert each["ops"].entries[0].numbers[0] == "40.0 µs"
+    assert each["ops"].entries[0].text == "1 ×"
+    assert every["ops"].note == "by self CPU time, in the whole trace"
+    assert every["ops"].entries[0].numbers[0] == "96.0 µs"
+    assert every["ops"].entries[0].text == "3 ×"
 
 
 CPU = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver", "overhead")

@@ -13,7 +13,7 @@ from tracetui.analysis.causes import cause_words
 from tracetui.analysis.findings import Finding
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.results import Results
-from tracetui.analysis.verdict import busy_text
+from tracetui.analysis.verdict import OF_STEPS, busy_text
 from tracetui.report.findings import SEVERITY_STYLE, UNKNOWN_EVENTS
 from tracetui.report.gaps import device_name
 from tracetui.report.parts import Target, evidence, time_parts
@@ -99,8 +99,7 @@ def overviews(results: Results) -> Iterator[Overview]:
 
 
 def _time(results: Results) -> Block:
-    verdict, whole = results.verdict(), results.is_whole
-    steps = len(results.steps().rows) if whole and verdict.base == "of the steps" else 0
+    verdict, steps = results.verdict(), _count_steps(results)
     words = cause_words(results.trace, results.causes())
     parts, each = time_parts(verdict, words), max(1, steps)
     total = verdict.cpu.span if verdict.cpu is not None else verdict.judged
@@ -129,6 +128,28 @@ def _time(results: Results) -> Block:
     else:
         title, note = "Where the time goes", f"{duration(total)} {verdict.base}{counts}"
     return Block("time", title, note + together, tuple(entries))
+
+
+def _count_steps(results: Results) -> int:
+    """How many steps there are, if they are what the verdict is about; else 0."""
+    return len(results.steps().rows) if results.is_whole and results.verdict().base == OF_STEPS else 0
+
+
+def _sharing(results: Results, table: Averages, rows: I64) -> int:
+    """How many steps share the time of some rows: 1 if there are no steps, or not all of it is theirs."""
+    count, trace = _count_steps(results), results.trace
+    if count < 2:
+        return 1
+    at = np.flatnonzero(np.isin(table.row_of, rows))
+    begun = trace.start[np.where(trace.launch[at] >= 0, trace.launch[at], at)]
+    low, high = np.array([row.window for row in results.steps().rows], dtype=np.int64).T
+    step = np.searchsorted(low, begun, side="right") - 1
+    return count if ((step >= 0) & (begun < high[step])).all() else 1
+
+
+def _among(results: Results, each: int) -> str:
+    """What the times of ops or kernels are of. `each`: the steps that share them."""
+    return "per step" if each > 1 else "in the whole trace" if _count_steps(results) > 1 else "in all"
 
 
 def _devices(results: Results) -> Block:
@@ -185,21 +206,30 @@ def _notices(results: Results) -> Block:
 
 
 def _top(
-    results: Results, table: Averages, rows: I64, values: I64, total: int, names: Sequence[str], key: str
+    results: Results,
+    table: Averages,
+    rows: I64,
+    values: I64,
+    total: int,
+    names: Sequence[str],
+    key: str,
+    each: int,
 ) -> tuple[Entry, ...]:
+    """`each`: the steps that share times and calls."""
     found = []
     longest = float(values[rows[0]]) if len(rows) else 0.0
     for row, name in zip(rows.tolist(), names, strict=True):
         of_row = np.flatnonzero(table.row_of == row)
         event = int(of_row[np.argmax(results.trace.duration[of_row])]) if len(of_row) else None
         calls = int(table.calls[row])
+        often = f"{calls // each:,}" if calls % each == 0 else f"{calls / each:,.1f}"
         found.append(
             Entry(
                 name,
-                (duration(int(values[row])), share(values[row] / total) if total else "-"),
+                (duration(values[row] / each), share(values[row] / total) if total else "-"),
                 float(values[row]) / longest if longest else None,
                 key,
-                f"{calls:,} ×",
+                f"{often} ×",
                 Target(key, event=event, said=f"the longest of {plural(calls, 'call')}"),
             )
         )
@@ -217,7 +247,9 @@ def _ops(results: Results) -> Block:
     rows = rows[np.argsort(-values[rows], kind="stable")][:TOP]
     what = "self CPU time" if of_cpu else "GPU time"
     names = [table.names[row] for row in rows.tolist()]
-    return Block("ops", "Ops", f"by {what}, in all", _top(results, table, rows, values, total, names, "ops"))
+    each = _sharing(results, table, rows)
+    entries = _top(results, table, rows, values, total, names, "ops", each)
+    return Block("ops", "Ops", f"by {what}, {_among(results, each)}", entries)
 
 
 def _kernels(results: Results) -> Block:
@@ -229,8 +261,9 @@ def _kernels(results: Results) -> Block:
     total, top = int(table.self_device[rows].sum()), rows[:TOP]
     full = [table.names[row] for row in top.tolist()]
     names = told_apart([decode(name).short for name in full], full, [True] * len(full))
-    note = f"{duration(total)} in all"
-    entries = _top(results, table, top, table.self_device, total, names, "kernels")
+    each = _sharing(results, table, rows)
+    note = f"{duration(total / each)} {_among(results, each)}"
+    entries = _top(results, table, top, table.self_device, total, names, "kernels", each)
     return Block("kernels", "Kernels and copies", note, entries)
 
 
