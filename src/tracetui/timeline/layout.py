@@ -8,7 +8,7 @@ screen scrolls by itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property, partial
@@ -325,16 +325,18 @@ class Layout:
         return at >= 0 and self.zone[track] == 0 and self.of[at] == Of.PROCESS and self.ref[at] == process
 
 
-def lay_out(traces: Sequence[Trace], height: int) -> Layout:
+def lay_out(traces: Sequence[Trace], height: int, rows_of: Sequence[Callable[[int], int]] = ()) -> Layout:
     """The initial layout for `height` lines: all lanes; if there is no room, threads are folded first.
 
-    Several recordings are stacked, each with its own heading.
+    Several recordings are stacked, each with its own heading. `rows_of`: for each, how many rows a lane has;
+    without, as the trace says.
     """
     tracks: list[tuple[int, ...]] = []
     for source, trace in enumerate(traces):
         if len(traces) > 1:
             tracks.append((source, int(Of.RECORDING), source, 1, 0, -1))
-        tracks += [(source, *track) for track in _tracks(trace)]
+        counts = rows_of[source] if rows_of else lambda i, lanes=trace.lanes: lanes[i].rows
+        tracks += [(source, *track) for track in _tracks(trace, counts)]
     columns = zip(*tracks, strict=True) if tracks else ((),) * 6
     source_of, of, ref, rows, extra, device = (np.array(column, dtype=np.int32) for column in columns)
     layout = Layout(source_of, of, ref, rows, rows.copy(), extra, device)
@@ -342,7 +344,7 @@ def lay_out(traces: Sequence[Trace], height: int) -> Layout:
     return fitted(layout, height)
 
 
-def _tracks(trace: Trace) -> list[tuple[int, int, int, int, int]]:
+def _tracks(trace: Trace, rows_of: Callable[[int], int]) -> list[tuple[int, int, int, int, int]]:
     """A trace's lanes and the headings between them, as (of, ref, rows, extra, device)."""
     tracks: list[tuple[int, int, int, int, int]] = []
     processes = {lane.process for lane in trace.lanes if lane.device < 0 and lane.kind in ("thread", "async")}
@@ -362,7 +364,7 @@ def _tracks(trace: Trace) -> list[tuple[int, int, int, int, int]]:
             tracks.append((*head, 1, 0, lane.device))
         heading = head
         extra = TALL - 1 if lane.device >= 0 and lane.kind == "stream" else 0
-        tracks.append((int(Of.LANE), i, max(1, lane.rows) + extra, extra, lane.device))
+        tracks.append((int(Of.LANE), i, max(1, rows_of(i)) + extra, extra, lane.device))
     return tracks
 
 

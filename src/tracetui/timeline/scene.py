@@ -98,7 +98,9 @@ class Local:
     view: Viewport
     layout: Layout
     selected: int
-    """The selected slice; -1 if it is in another source."""
+    """What stands for the selected slice in its row, see `Rows.drawn`; -1 if it is in another source."""
+    chosen: int
+    """The selected slice itself."""
     gap: tuple[int, int] | None
     """The selected gap: device, index."""
 
@@ -211,4 +213,5 @@ class Scene:
         if source.offset:
             view = replace(view, start=float(view.start_ns - source.offset))
         gap = self.gap[1:] if self.gap is not None and self.gap[0] == of else None
-        return Local(source, view, self.layout, self.selected if of == self.active else -1, gap)
+        chosen = self.selected if of == self.active else -1
+        return Local(source, view, self.layout, source.rows.drawn(chosen) if chosen >= 0 else -1, chosen, gap)
