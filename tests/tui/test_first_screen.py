@@ -21,6 +21,7 @@ from tracetui.report.overview_lines import TWO_COLUMNS, lay_out
 from tracetui.report.parts import evidence, time_parts
 from tracetui.trace import load
 from tracetui.tui.panes.overview import OverviewPane
+from tracetui.tui.timeline import SelectionBar
 from tracetui.tui.verdict_line import VerdictLine, bar_cells
 from tracetui.units import duration
 
@@ -383,3 +384,22 @@ async def test_the_header_and_the_overview_give_a_step_one_length() -> None:
     async with app.run_test(size=(120, 36)) as pilot:
         await until(pilot, lambda: f"3 steps, mean {mean}" in text(app).split("\n")[0])
         await until(pilot, lambda: f"{mean} that count, mean of 3" in text(app))
+
+
+async def test_a_kernel_has_one_name_in_bars_tables_and_the_line_and_its_full_one_in_the_details() -> None:
+    app = app_of(SAMPLES / "mlp_eager.json.gz", "kernels")
+    async with app.run_test(size=(200, 50)) as pilot:
+        screen = screen_of(app)
+        pane = screen.area.open
+        assert pane is not None
+        await until(pilot, lambda: pane.table is not None)
+        await pilot.press("tab", "enter")
+        await until(pilot, lambda: screen.walk.selected is not None)
+        assert pane.table is not None
+        event, short = screen.walk.selected or 0, pane.table.columns[0].text(pane.row or 0)
+        full = screen.trace.name_of(event)
+        assert decode(full).short == short != full
+        line = screen.query_one(SelectionBar)
+        assert line.render_lines(line.region.reset_offset)[0].text.startswith(f" {short}  at ")
+        await pilot.press("2")
+        await until(pilot, lambda: full[:40] in text(app))

@@ -17,6 +17,7 @@ from tracetui.analysis.verdict import OF_STEPS, busy_text
 from tracetui.report.findings import SEVERITY_STYLE, UNKNOWN_EVENTS
 from tracetui.report.gaps import device_name
 from tracetui.report.parts import Target, evidence, time_parts
+from tracetui.tables.averages import instances
 from tracetui.tables.names import told_apart
 from tracetui.tables.steps import steps_within
 from tracetui.trace.model import DEVICE_WORK, I64, Kind
@@ -214,13 +215,15 @@ def _top(
     names: Sequence[str],
     key: str,
     each: int,
+    by: str,
 ) -> tuple[Entry, ...]:
-    """`each`: the steps that share times and calls."""
+    """`each`: the steps that share times and calls; `by`: the column of the values."""
     found = []
     longest = float(values[rows[0]]) if len(rows) else 0.0
     for row, name in zip(rows.tolist(), names, strict=True):
-        of_row = np.flatnonzero(table.row_of == row)
-        event = int(of_row[np.argmax(results.trace.duration[of_row])]) if len(of_row) else None
+        of_row, _, what = instances(results, table, row, by)
+        event = int(of_row[0]) if len(of_row) else None
+        said = f"the most {what}" if what else "the longest"
         calls = int(table.calls[row])
         often = f"{calls // each:,}" if calls % each == 0 else f"{calls / each:,.1f}"
         found.append(
@@ -230,7 +233,7 @@ def _top(
                 float(values[row]) / longest if longest else None,
                 key,
                 f"{often} ×",
-                Target(key, event=event, said=f"the longest of {plural(calls, 'call')}"),
+                Target(key, event=event, said=f"{said} of {plural(calls, 'call')}"),
             )
         )
     return tuple(found)
@@ -245,10 +248,10 @@ def _ops(results: Results) -> Block:
     rows = np.flatnonzero((values > 0) & (table.first >= 0))
     rows = rows[results.trace.kind[table.first[rows]] == Kind.CPU_OP]
     rows = rows[np.argsort(-values[rows], kind="stable")][:TOP]
-    what = "self CPU time" if of_cpu else "GPU time"
+    what, by = ("self CPU time", "self_cpu") if of_cpu else ("GPU time", "self_device")
     names = [table.names[row] for row in rows.tolist()]
     each = _sharing(results, table, rows)
-    entries = _top(results, table, rows, values, total, names, "ops", each)
+    entries = _top(results, table, rows, values, total, names, "ops", each, by)
     return Block("ops", "Ops", f"by {what}, {_among(results, each)}", entries)
 
 
@@ -263,7 +266,7 @@ def _kernels(results: Results) -> Block:
     names = told_apart([decode(name).short for name in full], full, [True] * len(full))
     each = _sharing(results, table, rows)
     note = f"{duration(total / each)} {_among(results, each)}"
-    entries = _top(results, table, top, table.self_device, total, names, "kernels", each)
+    entries = _top(results, table, top, table.self_device, total, names, "kernels", each, "")
     return Block("kernels", "Kernels and copies", note, entries)
 
 

@@ -73,7 +73,7 @@ def describe(
     `before_lane`: a text that distinguishes its lane from those of other recordings; `own`: its self time in
     ns, None while that is not known.
 
-    If it is too long, the name is shortened; then the lane, the self time and the start are left out, in this
+    A kernel has its short name. If the line is too long, any name is shortened; then the lane, the self time and the start are left out, in this
     order; in the end the name is cut.
     """
     i = slice_index
@@ -103,8 +103,10 @@ def describe(
     for way in ("lane", "self", "at"):
         if room() < wanted:
             groups.pop(way, None)
+    # A kernel's full name is in the details; here it has that of its bar and of the tables.
+    device = trace.lanes[int(trace.lane[i])].device >= 0
     name = trace.name_of(i)
-    if cell_len(name) > room():
+    if device or cell_len(name) > room():
         name = brief
     return [(cut(name, max(1, room())), True), *(part for parts in groups.values() for part in parts)]
 
