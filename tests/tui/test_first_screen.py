@@ -20,6 +20,7 @@ from tracetui.report.overview import Block, Overview, overviews
 from tracetui.report.overview_lines import TWO_COLUMNS, lay_out
 from tracetui.report.parts import evidence, time_parts
 from tracetui.trace import load
+from tracetui.tui.panes.details import DetailsPane
 from tracetui.tui.panes.overview import OverviewPane
 from tracetui.tui.timeline import SelectionBar
 from tracetui.tui.verdict_line import VerdictLine, bar_cells
@@ -402,4 +403,6 @@ async def test_a_kernel_has_one_name_in_bars_tables_and_the_line_and_its_full_on
         line = screen.query_one(SelectionBar)
         assert line.render_lines(line.region.reset_offset)[0].text.startswith(f" {short}  at ")
         await pilot.press("2")
-        await until(pilot, lambda: full[:40] in text(app))
+        details = screen.area.open
+        assert isinstance(details, DetailsPane)
+        await until(pilot, lambda: ("full name", full) in [(f.label, f.value) for f in details.facts])

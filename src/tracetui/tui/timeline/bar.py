@@ -73,8 +73,8 @@ def describe(
     `before_lane`: a text that distinguishes its lane from those of other recordings; `own`: its self time in
     ns, None while that is not known.
 
-    A kernel has its short name. If the line is too long, any name is shortened; then the lane, the self time and the start are left out, in this
-    order; in the end the name is cut.
+    A kernel has its short name. If the line is too long, any name is shortened; then the lane, the self time
+    and the start are left out, in this order; in the end the name is cut.
     """
     i = slice_index
     start, length = int(trace.start[i]), int(trace.duration[i])
