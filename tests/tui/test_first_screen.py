@@ -112,22 +112,42 @@ async def test_a_short_narrow_overview_is_walked_from_what_costs_most() -> None:
             assert any("▸" in strip.text for strip in pane.render_lines(pane.region.reset_offset))
 
 
-def test_times_are_per_step_only_where_all_work_is_of_the_steps(tmp_path: Path) -> None:
-    def overview(outside: bool) -> dict[str, Block]:
-        events = [slice_event(f"ProfilerStep#{n}", 100 * n, 90, cat="user_annotation") for n in (1, 2)]
-        events += [slice_event("aten::mm", 100 * n + 10, 40) for n in (1, 2)]
-        events += [slice_event("aten::mm", 300, 16)] * outside
-        path = write_trace(tmp_path / f"{outside}.json", events)
+def test_times_are_those_of_a_step(tmp_path: Path) -> None:
+    """Without what lies outside of the steps, and in all where there is one step or none."""
+
+    def overview(steps: int) -> dict[str, Block]:
+        events = [slice_event(f"ProfilerStep#{n}", 100 * n, 90, cat="user_annotation") for n in range(steps)]
+        events += [slice_event("aten::mm", 10 + 100 * n, 40) for n in range(2)]
+        events += [slice_event("aten::mm", 300, 16)]
+        path = write_trace(tmp_path / f"{steps}.json", events)
         return {block.key: block for block in whole(Results(load(path))).blocks}
 
-    each, every = overview(False), overview(True)
-    assert each["time"].title == every["time"].title == "Where a step's time goes"
+    each = overview(2)
+    assert each["time"].title == "Where a step's time goes"
     assert each["ops"].note == "by self CPU time, per step"
-    assert each["ops"].entries[0].numbers[0] == "40.0 µs"
+    assert each["ops"].entries[0].numbers == ("40.0 µs", "44%")
     assert each["ops"].entries[0].text == "1 ×"
-    assert every["ops"].note == "by self CPU time, in the whole trace"
+    every = overview(0)
+    assert every["time"].title == "Where the time goes"
+    assert every["ops"].note == "by self CPU time, in all"
     assert every["ops"].entries[0].numbers[0] == "96.0 µs"
     assert every["ops"].entries[0].text == "3 ×"
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
+def test_the_kernels_of_a_step_are_those_that_it_launched(path: Path) -> None:
+    results = Results(load(path))
+    steps = results.steps().rows
+    kernels = next(block for block in whole(results).blocks if block.key == "kernels")
+    trace, time = results.trace, 0
+    for event in results.work().tolist():
+        launched = (
+            int(trace.start[trace.launch[event]]) if trace.launch[event] >= 0 else int(trace.start[event])
+        )
+        if len(steps) < 2 or any(row.window[0] <= launched < row.window[1] for row in steps):
+            time += int(trace.duration[event])
+    said = "in all" if len(steps) < 2 else "per step"
+    assert kernels.note == f"{duration(time / max(1, len(steps)))} {said}"
 
 
 CPU = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver", "overhead")

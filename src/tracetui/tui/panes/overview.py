@@ -121,7 +121,9 @@ class OverviewPane(ScopedPane):
             self.top = scrolled(self.top, line, self.page, max(len(self.lines()), self.page))
 
     def _to(self, at: int, tell: bool = True) -> None:
+        top = self.top
         super()._to(at, tell)
+        self.top = top  # in lines, not in entries
         self._to_view()
         self.redraw()
 
