@@ -55,6 +55,7 @@ def check_rows(trace: Trace, lane: int = 0) -> Rows:
         assert (row.start[1:] >= (row.start + lengths)[:-1]).all()
         assert [rows.depth(i) for i in row.index.tolist()] == [depth] * len(row)
         seen += row.index.tolist()
+    assert not len(rows.row(lane, rows.count(lane))), "what is not drawn is in no row"
     assert sorted(seen) == [i for i in range(first, last) if i not in hidden]
     for i in range(first, last):
         parent = int(trace.parent[i])

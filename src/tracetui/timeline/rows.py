@@ -44,12 +44,11 @@ class Rows:
         self.trace = trace
         self._rows: dict[tuple[int, int], Row] = {}
         self._orders: dict[int, tuple[I32, I64]] = {}
-        self._frames: dict[int, tuple[I64, I32]] = {}
+        self._frames: dict[int, tuple[I64, I32, int]] = {}
 
     def count(self, lane: int) -> int:
         """How many rows a lane has."""
-        frames, depths = self._with_frames(lane)
-        return int(depths.max()) + 1 if len(frames) else self.trace.lanes[lane].rows
+        return self._with_frames(lane)[2]
 
     def frames(self, lane: int) -> I64:
         """The chain of a lane, from the outermost frame to the innermost; empty without one."""
@@ -58,7 +57,7 @@ class Rows:
     def depth(self, slice_index: int) -> int:
         """The row of a slice within its lane."""
         lane, at = int(self.trace.lane[slice_index]), self.drawn(slice_index)
-        frames, depths = self._with_frames(lane)
+        frames, depths, _ = self._with_frames(lane)
         return int(depths[at - self.trace.lanes[lane].first] if len(frames) else self.trace.depth[at])
 
     def drawn(self, slice_index: int) -> int:
@@ -68,19 +67,21 @@ class Rows:
 
     def drawn_mask(self, mask: Bool) -> Bool:
         """A mask over the slices, with what stands for others set if any of those is."""
-        for frames, _ in self._frames.values():
+        for frames, *_ in self._frames.values():
             if mask[frames].any() and not mask[frames[-1]]:
                 mask = mask.copy()
                 mask[frames[-1]] = True
         return mask
 
-    def _with_frames(self, lane: int) -> tuple[I64, I32]:
+    def _with_frames(self, lane: int) -> tuple[I64, I32, int]:
+        """A lane's chain, with it the row of each slice (see `depths_with`), and how many rows there are."""
         found = self._frames.get(lane)
         if found is None:
-            threads = self.trace.lanes[lane].device < 0
-            chain = spanning_frames(self.trace, lane) if threads else np.zeros(0, dtype=np.int64)
+            one = self.trace.lanes[lane]
+            chain = spanning_frames(self.trace, lane) if one.device < 0 else np.zeros(0, dtype=np.int64)
             depths = depths_with(self.trace, lane, chain) if len(chain) else np.zeros(0, dtype=np.int32)
-            found = self._frames[lane] = (chain, depths)
+            count = int(depths.max()) + 1 if len(chain) else one.rows
+            found = self._frames[lane] = (chain, depths, count)
         return found
 
     def row(self, lane: int, depth: int) -> Row:
@@ -112,13 +113,14 @@ class Rows:
         if found is None:
             trace = self.trace
             first, last = trace.lanes[lane].first, trace.lanes[lane].last
-            frames, depth = self._with_frames(lane)
-            if not len(frames):
+            frames, depth, count = self._with_frames(lane)
+            if len(frames):
+                depth = np.where(depth < 0, count, depth)  # what is not drawn goes below the last row
+            else:
                 depth = trace.depth[first:last]
-            deepest = int(depth.max(initial=0))
-            depth = np.where(depth < 0, deepest + 1, depth)  # not drawn: below the last row
+            deepest = count - 1 if len(frames) else int(depth.max(initial=0))
             # A stable sort of 16-bit numbers is a radix sort: one pass over the lane.
-            narrow = depth.astype(np.uint16) if deepest < 1 << 16 else depth
+            narrow = depth.astype(np.uint16) if deepest + 1 < 1 << 16 else depth
             order = (np.argsort(narrow, kind="stable") + first).astype(np.int32)
             bounds = np.zeros(deepest + 2, dtype=np.int64)
             np.cumsum(np.bincount(depth, minlength=deepest + 1)[: deepest + 1], out=bounds[1:])
