@@ -57,7 +57,7 @@ Shown = tuple[int, int, int, bool]
 """What the terminal's next character would look like: ink, paper, attributes, and whether it is reversed."""
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def _change(now: Shown, style: int, blank: bool) -> tuple[Shown, str]:
     """From one look to a style's, for text that is `blank` or not: the new look, and the codes for it."""
     ink_now, paper_now, *other_now = now
