@@ -1,6 +1,6 @@
 """How fast and how heavily the app answers a key, and a key that is held.
 
-    python benchmarks/keys.py [TRACE] [--size 200x50] [--presses 25] [--ssh] [KEY ...]
+    python benchmarks/keys.py [TRACE] [--beside TRACE] [--size 200x50] [--presses 25] [--ssh] [KEY ...]
 
 Opens TRACE in a pseudo-terminal, zooms in twelve times about the first event, presses each key so often, one
 at a time, and prints milliseconds to the last byte of the answer and kilobytes: median and largest. Then `d`
@@ -21,6 +21,7 @@ from terminal import answer, press, viewer
 
 SAMPLE = Path(__file__).resolve().parent.parent / "sample_traces" / "train.json.gz"
 KEYS = ("d", "a", "w", "s", "D", "A", "right", "left", "down", "up", "g", "G", "]", "[")
+PAIR_KEYS = (")", "(", "=", "&")
 STEPS = ("right", "left", "down", "up", "]", "[")
 QUIET = 0.12
 """Seconds of silence after which an answer counts as whole."""
@@ -28,8 +29,9 @@ MEDIAN, MOST, SETTLED = 0.016, 0.040, 0.060
 MOVE_KB, STEP_KB = 25.0, 8.0
 
 
-def pressed(fd: int, key: str, times: int) -> bool:
-    """Press it, print a line; whether the bounds held. Presses that change nothing are left out."""
+def pressed(fd: int, key: str, times: int, pair: bool = False) -> bool:
+    """Press it, print a line; whether the bounds held. Presses that change nothing are left out. `pair`: of
+    two recordings, where a step may shift one of them."""
     answers = []
     for _ in range(times):
         press(fd, key)
@@ -40,7 +42,7 @@ def pressed(fd: int, key: str, times: int) -> bool:
         return True
     times_ms = sorted(a.last for a in answers)
     sizes = sorted(a.bytes / 1e3 for a in answers)
-    limit = STEP_KB if key in STEPS else MOVE_KB
+    limit = STEP_KB if key in STEPS and not pair else MOVE_KB
     middle, size = statistics.median(times_ms), statistics.median(sizes)
     good = middle <= MEDIAN and times_ms[-1] <= MOST and sizes[-1] <= limit
     print(
@@ -71,16 +73,24 @@ def main() -> int:
     parser.add_argument("keys", nargs="*")
     parser.add_argument("--size", default="200x50")
     parser.add_argument("--presses", type=int, default=25)
+    parser.add_argument(
+        "--beside", metavar="TRACE", help="compare with another trace, and press its keys, too"
+    )
     parser.add_argument("--ssh", action="store_true", help="let the app know that it runs over SSH")
     a = parser.parse_intermixed_args()
     columns, rows = map(int, a.size.split("x"))
-    with viewer(a.trace, (columns, rows), a.ssh) as fd:
+    both = [a.trace, a.beside] if a.beside else [a.trace]
+    names = " beside ".join(Path(one).name for one in both)
+    with viewer(*both, size=(columns, rows), ssh=a.ssh) as fd:
         opened = answer(fd, 1.5, 60)
-        print(f"{Path(a.trace).name} at {a.size}: {opened.bytes / 1e3:.0f} kB until it is open")
+        print(f"{names} at {a.size}: {opened.bytes / 1e3:.0f} kB until it is open")
         for key in ("right", "f", *("w" * 12)):
             press(fd, key)
             answer(fd, QUIET)
-        good = [pressed(fd, key, a.presses) for key in a.keys or KEYS]
+        good = [
+            pressed(fd, key, a.presses, len(both) > 1)
+            for key in a.keys or (KEYS + PAIR_KEYS if a.beside else KEYS)
+        ]
         for key in ("0", *("w" * 14)):
             press(fd, key)
             answer(fd, QUIET)

@@ -76,7 +76,7 @@ def main() -> int:
     parser.add_argument("--ssh", action="store_true", help="let the app know that it runs over SSH")
     a = parser.parse_args()
     columns, rows = map(int, a.size.split("x"))
-    with viewer(a.trace, (columns, rows), a.ssh) as fd:
+    with viewer(a.trace, size=(columns, rows), ssh=a.ssh) as fd:
         drive(Link(fd, a.rate * 1e6 / 8, a.delay / 1e3), a)
     return 0
 

@@ -48,14 +48,14 @@ def terminal(command: list[str], size: tuple[int, int], **environment: str) -> I
         os.close(fd)
 
 
-def viewing(trace: str) -> list[str]:
-    """The command that opens a trace."""
-    return [sys.executable, "-m", "tracetui", "open", trace]
+def viewing(*traces: str) -> list[str]:
+    """The command that opens a trace, or two to compare."""
+    return [sys.executable, "-m", "tracetui", "open", *traces]
 
 
-def viewer(trace: str, size: tuple[int, int], ssh: bool = False) -> AbstractContextManager[int]:
-    """`tracetui open TRACE` in a terminal."""
-    return terminal(viewing(trace), size, **({"SSH_CONNECTION": SSH} if ssh else {}))
+def viewer(*traces: str, size: tuple[int, int], ssh: bool = False) -> AbstractContextManager[int]:
+    """`tracetui open TRACE…` in a terminal."""
+    return terminal(viewing(*traces), size, **({"SSH_CONNECTION": SSH} if ssh else {}))
 
 
 def press(fd: int, key: str) -> None:

@@ -43,7 +43,7 @@ FLASH = (
 HERE = """
     blocking_calls communication compiling data_loading exposed_copies fp32_products graph_capture little_use
     layout_conversions look_at_the_children memory_bound pageable_memory planned_launches recording_cost
-    slow_copies small_collectives spread unaligned_products work_in_flight_at_start
+    ddp_copies slow_copies small_collectives spread unaligned_products work_in_flight_at_start
 """
 
 
@@ -111,6 +111,29 @@ def test_the_share_of_a_kernel_is_one_of_kernel_and_copy_time(tmp_path: Path) ->
     finding = found(trace, "hotspot")
     assert finding is not None
     assert finding.title == f"big takes {share(600 / 700)} of kernel and copy time"
+
+
+@pytest.mark.parametrize(("wait", "said"), [(150, False), (900, True)])
+@pytest.mark.parametrize("device", [False, True])
+def test_a_step_that_waits_for_the_others_is_named(
+    tmp_path: Path, wait: float, said: bool, device: bool
+) -> None:
+    """Four steps of some 500 us; the third waits longer for the other ranks."""
+    events, at = [], 0.0
+    for n, talk in enumerate((200.0, 200.0, wait, 200.0)):
+        events += [step(n, at, 300 + talk), cpu("aten::mm", at + 10, 280)]
+        if device:
+            events += [*run(at + 20, 270, 2 * n + 1), *run(at + 295, talk, 2 * n + 2, NCCL)]
+        else:
+            events.append(cpu("gloo:all_reduce", at + 295, talk, "user_annotation"))
+        at += 300 + talk
+    finding = found(trace_of(tmp_path, *events), "communication")
+    assert finding is not None
+    assert (
+        "Step 2 takes 2.4 times as long as usual: 700 µs of the 700 µs more are communication."
+        in finding.text
+    ) is said
+    assert ("as long as usual" in finding.text) is said
 
 
 # Data loading: two steps of 1,000 us, with `wait` in each.
@@ -442,6 +465,14 @@ def test_a_call_that_its_op_does_not_suggest(tmp_path: Path) -> None:
     assert found(trace_of(tmp_path, *wrapped, *wait), "look_at_the_children") is None  # blocking_calls
 
 
+def test_a_first_use_inside_an_op_is_told_once(tmp_path: Path) -> None:
+    for name, fires in (("cudaFuncGetAttributes", True), ("cudaDeviceGetStreamPriorityRange", False)):
+        inner = [cpu(name, 110 + 1000 * n, 700, "cuda_runtime") for n in range(3)]  # one is made once only
+        ops = [cpu("aten::randn", 100 + 1000 * n, 800) for n in range(3)]
+        trace = trace_of(tmp_path, *ops, *inner, *run(5000, 10, 1))
+        assert (found(trace, "look_at_the_children") is not None) is fires
+
+
 def test_queries_that_take_time(tmp_path: Path) -> None:
     query = "cudaOccupancyMaxActiveBlocksPerMultiprocessor"
     for length, fires in ((9, False), (11, True)):
@@ -606,6 +637,46 @@ def test_small_collectives_per_step(tmp_path: Path) -> None:
 # The recording itself.
 
 
+def ddp(buffers: float, gradients: float, forward: str = "DistributedDataParallel.forward") -> list[Event]:
+    """A step of 1,000 us in which DDP's own copies take so long on the CPU."""
+    return [
+        step(0, 0, 1000),
+        cpu(forward, 1, 400, "user_annotation"),
+        cpu("aten::flatten_dense_tensors", 2, buffers / 2),
+        cpu("aten::unflatten_dense_tensors", 102, buffers / 2),
+        *run(390, 20, 1),
+        cpu("torch.distributed.ddp.reducer::copy_bucket_to_grad", 500, gradients),
+        *run(980, 20, 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("buffers", "gradients", "severity", "said"),
+    [
+        (30, 19, "", ""),
+        (30, 22, "low", "buffers gradients"),
+        (60, 0, "low", "buffers"),
+        (0, 110, "medium", "gradients"),
+    ],
+)
+def test_what_ddp_copies(tmp_path: Path, buffers: float, gradients: float, severity: str, said: str) -> None:
+    trace = trace_of(tmp_path, *ddp(buffers, gradients))
+    finding = found(trace, "ddp_copies")
+    assert (finding.severity if finding else "") == severity
+    if finding:
+        assert finding.numbers["cpu_ns"] == (buffers + gradients) * 1000
+        assert ("broadcast_buffers=False" in finding.advice) is ("buffers" in said)
+        assert ("gradient_as_bucket_view=True" in finding.advice) is ("gradients" in said)
+    # The flat tensors of others are none of DDP's.
+    other = found(trace_of(tmp_path, *ddp(buffers, 0, "forward")), "ddp_copies")
+    assert other is None
+
+
+def test_what_ddp_copies_costs_nothing_where_the_gpu_is_busy(tmp_path: Path) -> None:
+    events = [*ddp(60, 60), *run(6, 990, 3, stream=9)]
+    assert found(trace_of(tmp_path, *events), "ddp_copies") is None
+
+
 def test_a_captured_graph(tmp_path: Path) -> None:
     events = [cpu("cudaStreamIsCapturing", 1, 1, "cuda_runtime"), *run(10, 20, 1)]
     assert found(trace_of(tmp_path, *events), "graph_capture") is None
@@ -729,6 +800,15 @@ def test_evidence_is_listed_by_short_names(tmp_path: Path) -> None:
     assert "cutlass" not in text
 
 
+@pytest.mark.parametrize(
+    ("calls", "said"), [(19, "  > and 16 more"), (20, "  > and more"), (25, "  > and more")]
+)
+def test_a_full_list_of_evidence_counts_nothing(tmp_path: Path, calls: int, said: str) -> None:
+    events = [event for n in range(calls) for event in run(10 + 100 * n, 90, n + 1, "big")]
+    trace = trace_of(tmp_path, *events, *run(5000, 10, 99))
+    assert said in plain_text(findings_lines(Results(trace), 100)).splitlines()
+
+
 def test_a_stretch_within_one_kernel_has_no_findings(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *run(100, 1000, 1, "Memcpy DtoD (Device -> Device)", cat="gpu_memcpy"))
     assert Results(trace).within(range_scope(200_000, 300_000)).findings() == ()
@@ -742,7 +822,7 @@ def test_waiting_for_batches_is_named_as_the_reason(tmp_path: Path) -> None:
     loading = [cpu("aten::stack", 1000 * n + 5, 390) for n in range(2)]
     finding = found(trace_of(tmp_path, *loop(400, *loading)), "overhead_bound")
     assert finding is not None
-    assert "For 800 µs of it the program waited for its DataLoader." in finding.text
+    assert "For 800 µs of the idle time the program waited for its DataLoader." in finding.text
     assert finding.advice.startswith("Raise num_workers")
     trace = trace_of(tmp_path, *loop(400, *loading))
     titles = {f.rule: f.title for f in Results(trace).findings()}
@@ -761,11 +841,128 @@ def test_first_requests_for_memory_are_not_put_down_to_freeing(tmp_path: Path) -
     events.append(cpu("cudaMalloc", 110, 570, "cuda_runtime"))
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
-    assert finding.advice.startswith("Nothing is freed here")
-    events.append(cpu("cudaFree", 60, 5, "cuda_runtime"))
+    assert finding.advice.startswith("Next to nothing is freed here")
+    events.append(cpu("cudaFree", 36, 64, "cuda_runtime"))
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
     assert "empty_cache()" in finding.advice
+
+
+def test_where_cpu_and_gpu_take_turns_faster_kernels_would_help(tmp_path: Path) -> None:
+    """A loop that waits for the GPU, then loads: each waits for the other in turn."""
+    events = []
+    for n in range(3):
+        at = 1000 * n
+        events += [step(n, at, 1000), *run(at + 10, 400, n + 1), cpu("aten::item", at + 20, 395)]
+        events.append(cpu("cudaStreamSynchronize", at + 25, 387, "cuda_runtime"))
+    trace = trace_of(tmp_path, *events)
+    finding = found(trace, "overhead_bound")
+    assert finding is not None
+    assert "CPU and GPU take turns: for 770 µs the CPU waits for the GPU." in finding.text
+    assert "the CPU sets the pace" not in finding.text
+    # One wait at the end is no turn.
+    once = [*run(10, 10, 1), *run(600, 200, 2), cpu("cudaDeviceSynchronize", 602, 199, "cuda_runtime")]
+    finding = found(trace_of(tmp_path, *once), "overhead_bound")
+    assert finding is not None
+    assert "the CPU sets the pace" in finding.text
+    # The waits of another thread hold nothing up.
+    elsewhere = [e | {"tid": 8} if e["name"] == "cudaStreamSynchronize" else e for e in events]
+    finding = found(trace_of(tmp_path, *elsewhere), "overhead_bound")
+    assert finding is not None
+    assert "the CPU sets the pace" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("rest", "severity", "said"), [(1600, "info", "costs little here"), (4000, "low", "cannot work ahead")]
+)
+def test_waits_that_leave_the_gpu_busy_cost_what_the_cpu_could_have_done(
+    tmp_path: Path, rest: float, severity: str, said: str
+) -> None:
+    waiting = [
+        *run(10, 1400, 1),
+        cpu("aten::item", 20, 1380),
+        cpu("cudaStreamSynchronize", 30, 1360, "cuda_runtime"),
+    ]
+    more = [*run(1412, 5, 2), *run(rest, 400, 3)]
+    finding = found(trace_of(tmp_path, *waiting, *more), "blocking_calls")
+    assert finding is not None
+    assert finding.severity == severity
+    assert said in finding.text
+    assert finding.advice.startswith("Leave them" if severity == "info" else "Read values back later")
+
+
+def test_the_advice_on_overhead_knows_what_is_done_already(tmp_path: Path) -> None:
+    def advice(*events: Event) -> str:
+        finding = found(trace_of(tmp_path, *events), "overhead_bound")
+        assert finding is not None
+        return finding.advice
+
+    busy = [cpu("aten::mm", 0, 990), *run(10, 10, 1), *run(900, 10, 2)]
+    assert "torch.compile" in advice(*busy)
+    assert advice(*busy, cpu("Torch-Compiled Region: 0/0", 0, 995)).startswith("It is compiled already")
+    graph = [e | {"name": "cudaGraphLaunch"} if e["name"] == "cudaLaunchKernel" else e for e in busy]
+    assert advice(*graph).startswith("It runs CUDA graphs already")
+
+
+@pytest.mark.parametrize("stream", [7, 8])
+def test_work_that_is_queued_waits_for_what_there_is(tmp_path: Path, stream: int) -> None:
+    """On one stream, with all launches recorded, there is nothing left in the process to wait for."""
+    events = [*run(10, 300, 1), *run(10, 5, 3, stream=stream), launch(20, 2), kernel(700, 300, 2, stream)]
+    finding = found(trace_of(tmp_path, *events), "idle_time")
+    assert finding is not None
+    assert ("one stream, every launch recorded" in finding.text) is (stream == 7)
+    assert ("waited for another stream" in finding.text) is (stream != 7)
+    assert finding.advice.startswith(
+        "Look for other processes" if stream == 7 else "Look at what the GPU waits"
+    )
+
+
+def test_what_can_hide_copies(tmp_path: Path) -> None:
+    def advice(length: float, *, compute: float, stream: int, memory: str = "Pinned") -> str:
+        copy = [
+            launch(95, 1, name="cudaMemcpyAsync"),
+            memcpy(100, length, 1, f"HtoD ({memory} -> Device)", stream),
+        ]
+        finding = found(trace_of(tmp_path, *copy, *run(110 + length, compute, 2)), "exposed_copies")
+        assert finding is not None
+        return finding.advice
+
+    assert advice(500, compute=49, stream=14).startswith("Copy less")
+    assert advice(500, compute=51, stream=14).startswith("Start each copy a batch ahead")
+    assert advice(500, compute=51, stream=7).startswith("Copy the next batch")
+    assert advice(500, compute=51, stream=14, memory="Pageable").startswith("Copy the next batch")
+
+
+def test_a_kernel_of_one_operator_and_views_is_not_fused(tmp_path: Path) -> None:
+    assert (
+        found(trace_of(tmp_path, *run(10, 100, 1, "triton_poi_fused_gelu_view_2")), "fused_kernels") is None
+    )
+    fused = found(trace_of(tmp_path, *run(10, 100, 1, "triton_poi_fused_add_gelu_view_2")), "fused_kernels")
+    assert fused is not None
+
+
+def test_steps_that_are_found_have_no_schedule(tmp_path: Path) -> None:
+    def cold(name: str) -> str:
+        events = [e for n in range(5) for e in run(10_000 + 100 * n, 5, n + 2)]
+        first = cpu(name.format(0), 0, 9_000, "user_annotation")
+        later = [cpu(name.format(n + 1), 9_990 + 100 * n, 90, "user_annotation") for n in range(5)]
+        finding = found(trace_of(tmp_path, first, *run(100, 5, 1), *later, *events), "cold_start")
+        assert finding is not None
+        return finding.text
+
+    assert "the profiler's schedule has no warm-up" in cold("ProfilerStep#{}")
+    assert "schedule" not in cold("iteration {}")
+
+
+@pytest.mark.parametrize(("long", "far"), [(499, False), (501, True)])
+def test_kernels_that_another_process_interrupts(tmp_path: Path, long: float, far: bool) -> None:
+    finding = found(trace_of(tmp_path, *steps((50, 50, long))), "spread")
+    assert finding is not None
+    assert finding.title.startswith("1 kernel takes 10 or more times as long as in other steps") is far
+    if far:
+        assert "Beyond the usual, they add up to 451 µs." in finding.text
+        assert finding.severity == "medium"
+        assert finding.numbers["share"] == pytest.approx(451 / 1501)
 
 
 def test_the_time_between_kernels_is_no_idle_finding(tmp_path: Path) -> None:

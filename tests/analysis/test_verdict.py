@@ -17,6 +17,7 @@ from tracetui.analysis.verdict import communication_text
 from tracetui.report.gaps import gaps_lines, gaps_markdown
 from tracetui.report.summary import summarize, summary_json, summary_lines
 from tracetui.tables.lines import plain_text
+from tracetui.tables.steps import steps_json
 from tracetui.trace import Trace, load
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -199,6 +200,8 @@ def test_events_of_unknown_categories_on_a_device_are_said(
     assert summary_json(summarize(results))["reason"] == text
     assert plain_text(gaps_lines(results, 500)).strip() == text
     assert gaps_markdown(results).strip() == text
+    steps = results.steps()
+    assert [row["reason"] for row in steps_json([steps.outside, steps.whole])] == [text, text]
     # A thread's unknown categories are no device's.
     threads = trace_of(tmp_path, cpu("cudaLaunchKernel", 0, 5, "cuda_runtime"), cpu("x", 10, 5, "c0"))
     assert Results(threads).verdict().reason == "There are no GPU events here."

@@ -10,6 +10,7 @@ from tests.kineto import cpu, kernel, launch, run, step, trace_of
 from tracetui.analysis.results import Results
 from tracetui.report.summary import summarize, summary_lines, summary_markdown
 from tracetui.tables.lines import plain_text
+from tracetui.tables.steps import steps_lines
 
 
 def test_a_single_step_with_an_empty_front(tmp_path: Path) -> None:
@@ -46,3 +47,12 @@ def test_numbers_wrap(tmp_path: Path, width: int) -> None:
     said = " ".join(" ".join(lines).split())
     assert "(median)" in said
     assert max(map(len, lines)) <= width
+
+
+def test_a_star_has_its_footnote(tmp_path: Path) -> None:
+    """Only outside of the steps something does not count: work from before the recording."""
+    events = [cpu("aten::mm", 0, 10), kernel(50, 50, 9), step(0, 200, 800), *run(210, 780, 1)]
+    text = plain_text(steps_lines(Results(trace_of(tmp_path, *events)).steps(), 80))
+    assert "step 0  " in text
+    assert "%*" in text.split("outside")[1].splitlines()[0]
+    assert "* without lead-in" in text

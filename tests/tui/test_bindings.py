@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from textual.binding import Binding
 
+from tracetui.session.recording import Recording
 from tracetui.trace import Trace
 from tracetui.tui.bindings import ACTIONS, HINTS, find, footer, groups, key_text, rebound
 from tracetui.tui.panes import PANES
@@ -28,7 +29,7 @@ def test_no_key_means_two_things() -> None:
 
 
 def test_every_action_exists_on_the_screen_or_the_app(small: Trace) -> None:
-    screen = TraceScreen(small)
+    screen = TraceScreen([Recording(small)])
     for action in ACTIONS:
         name = re.match(r"(app\.)?(\w+)", action.action)
         assert name is not None

@@ -33,6 +33,11 @@ COMMANDS = {
         "findings_command",
         "Print what to notice, and what to try.",
     ),
+    "compare": (
+        "tracetui.cli.compare",
+        "compare_command",
+        "Print what one trace does differently from another, and why.",
+    ),
     "efficiency": (
         "tracetui.cli.efficiency",
         "efficiency_command",
@@ -127,7 +132,7 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    subcommand_metavar="[COMMAND | TRACE | FOLDER] [ARGS]...",
+    subcommand_metavar="[COMMAND | TRACE [TRACE] | FOLDER] [ARGS]...",
 )
 @click.version_option(__version__, prog_name="tracetui")
 @looks
@@ -135,8 +140,8 @@ class LazyGroup(click.Group):
 def main(ctx: click.Context, theme: str | None, ascii: bool) -> None:
     """A terminal trace viewer for PyTorch, with live capture.
 
-    tracetui TRACE opens a trace, tracetui FOLDER lists the traces in a folder. Without arguments: open a
-    recent trace, capture one, or look at a sample.
+    tracetui TRACE opens a trace, tracetui TRACE TRACE compares two, tracetui FOLDER lists the traces in a
+    folder. Without arguments: open a recent trace, capture one, or look at a sample.
     """
     if ctx.invoked_subcommand is None:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):

@@ -1,5 +1,7 @@
 """`tracetui open` and `tracetui demo`: show a trace in the viewer, or its summary without a terminal.
 
+Two are compared.
+
 A folder has its traces listed.
 """
 
@@ -54,34 +56,44 @@ def _settings(theme: str | None = None, ascii: bool = False) -> Settings:
     return replace(found, theme=theme or found.theme, ascii=ascii or found.ascii)
 
 
-def open_trace(path: str, theme: str | None = None, ascii: bool = False) -> None:
+def open_trace(path: str, theme: str | None = None, ascii: bool = False, other: str | None = None) -> None:
     """Open a trace in the viewer, or print its summary if standard output is no terminal.
 
-    `theme` and `ascii` override the user's settings.
+    `theme` and `ascii` override the user's settings; `other` is a trace to compare it with.
     """
-    check(path)
-    if os.path.isdir(path):
+    paths = [path] if other is None else [path, other]
+    if paths == ["-", "-"]:
+        raise click.UsageError("only one of the two can be standard input")
+    for one in paths:
+        check(one)
+    if os.path.isdir(path) and other is None:
         _open_folder(path, theme, ascii)
         return
+    for one in paths:
+        if os.path.isdir(one):
+            fail(f"{one}: is a folder: two traces are compared")
     from tracetui.session.state import served
 
     if not sys.stdout.isatty() and not served():
-        print_summary(path, ascii)
+        print_summary(path, ascii, other)
         return
-    if path == "-" and sys.stdin.isatty():
+    if "-" in paths and sys.stdin.isatty():
         fail("standard input is a terminal: pipe a trace into it, or name a file")
     from tracetui.tui.loading import LoadTask
 
     settings = _settings(theme, ascii)
-    if path == "-":
+    if "-" in paths:
         _keyboard_from_terminal()
-    task = LoadTask(path).start()  # loads while Textual is imported
+    tasks = [LoadTask(one).start() for one in paths]  # load while Textual is imported
     from tracetui.tui.app import TracetuiApp
 
-    app = TracetuiApp(task, settings)
+    app = (
+        TracetuiApp(tasks[0], settings) if other is None else TracetuiApp(tasks[0], settings, other=tasks[1])
+    )
     app.run()
-    if task.error is not None:
-        fail(task.error)
+    for task in tasks:
+        if task.error is not None:
+            fail(task.error)
     _leave(app.return_code)
 
 
@@ -140,26 +152,30 @@ def _keyboard_from_terminal() -> None:
     sys.__stdin__ = os.fdopen(0, "r", closefd=False)  # type: ignore[misc]
 
 
-def print_summary(path: str, ascii: bool = False) -> None:
-    """What `tracetui summary` prints."""
+def print_summary(path: str, ascii: bool = False, other: str | None = None) -> None:
+    """What `tracetui summary` prints; of two traces, what `tracetui compare` does."""
+    from tracetui.cli.compare import compare_command
     from tracetui.cli.tables import summary_command
 
     if ascii and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="ascii")  # other characters get their ASCII fallback
-    summary_command.main(args=[path], prog_name="tracetui summary", standalone_mode=False)
+    command, paths = (summary_command, [path]) if other is None else (compare_command, [path, other])
+    command.main(args=["--", *paths], prog_name=f"tracetui {command.name}", standalone_mode=False)
 
 
 @click.command("open")
 @click.argument("trace", type=click.Path(allow_dash=True))
+@click.argument("other", required=False, type=click.Path(allow_dash=True))
 @looks
 @command_errors
-def open_command(trace: str, theme: str | None, ascii: bool) -> None:
+def open_command(trace: str, other: str | None, theme: str | None, ascii: bool) -> None:
     """Open TRACE (.json, .json.gz, .json.zst, or - for standard input) in the viewer.
 
-    If TRACE is a folder, the traces in it are listed. If standard output is not a terminal, a summary of
-    the trace is printed instead. "tracetui TRACE" does the same.
+    With a second trace, OTHER, the two are compared: one above the other, on one time axis. If TRACE is a
+    folder, the traces in it are listed. If standard output is not a terminal, a summary of the trace is
+    printed instead, or what "compare" prints. "tracetui TRACE" and "tracetui TRACE OTHER" do the same.
     """
-    open_trace(trace, theme, ascii)
+    open_trace(trace, theme, ascii, other)
 
 
 def _complete_sample(ctx: click.Context, param: click.Parameter, typed: str) -> list[str]:

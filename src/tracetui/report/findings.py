@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from tracetui.analysis.findings import Finding
+from tracetui.analysis.findings.model import EVIDENCE
 from tracetui.analysis.results import Results
 from tracetui.cells import fit, wrap
 from tracetui.tables import markdown
@@ -34,7 +35,9 @@ def _evidence(trace: Trace, finding: Finding, width: int = 200) -> list[str]:
         when = f" at {at}, {length}"
         shown.append(f"{fit(short_of(trace, i), width - cell_len(when))}{when}")
     more = len(finding.evidence) - SHOWN
-    return [*shown, f"and {more} more"] if more > 0 else shown
+    if more > 0:  # a full list may stand for many more
+        shown.append(f"and {more} more" if len(finding.evidence) < EVIDENCE else "and more")
+    return shown
 
 
 def finding_titles(findings: Sequence[Finding], width: int, limit: int) -> list[Line]:

@@ -59,6 +59,8 @@ class Block:
     note: str
     """A few words after the title."""
     entries: tuple[Entry, ...]
+    heads: tuple[str, ...] = ()
+    """Titles of the columns of numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ def _time(results: Results) -> Block:
         names = ", ".join(one.what for one in small)
         at = sum(one.share is not None for one in parts) - len(small)
         entries.insert(at, entry("other", time, part, small[0].what, names, evidence(results, small[0].what)))
-    counts = " that count" if verdict.left_out else ""
+    counts = " that count" if verdict.noticeably_left_out else ""
     devices = len(results.gaps().devices)
     together = f", {devices} GPUs together" if devices > 1 else ""
     if steps > 1:

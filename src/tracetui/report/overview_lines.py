@@ -99,16 +99,21 @@ def _column(blocks: Iterable[Numbered], left: int, width: int) -> list[Piece]:
     found = []
     for block, entries in blocks:
         note = clip(f"  {block.note}", width - cell_len(block.title)) if block.note else ""
-        found.append(Piece(left, [(block.title, "head"), (note, "dim")], -1))
-        for (n, _), lines in zip(entries, _entries([entry for _, entry in entries], width), strict=True):
+        heads, each = _entries([entry for _, entry in entries], width, block.heads)
+        title = cell(block.title, cell_len(heads[0])) if block.heads else block.title
+        numbers = "".join(heads[1:]) if block.heads else note
+        found.append(Piece(left, [(title, "head"), (numbers, "dim")], -1))
+        for (n, _), lines in zip(entries, each, strict=True):
             found += [Piece(left, line, n) for line in lines]
     return found
 
 
-def _entries(entries: Sequence[Entry], width: int) -> list[list[Line]]:
-    """The lines of each entry of a block, in columns that line up: mark, name, numbers, bar, text. A text
-    takes as many lines as it needs where no entry has a bar."""
-    every = [entry.numbers for entry in entries]
+def _entries(
+    entries: Sequence[Entry], width: int, heads: Sequence[str] = ()
+) -> tuple[list[str], list[list[Line]]]:
+    """The titles of the columns, and the lines of each entry of a block, in columns that line up: mark, name,
+    numbers, bar, text. A text takes as many lines as it needs where no entry has a bar."""
+    every = [tuple(heads), *(entry.numbers for entry in entries)]
     sizes = [max(map(cell_len, column)) for column in zip_longest(*every, fillvalue="")]
     bars = any(entry.part is not None for entry in entries)
     length = BAR if width >= 72 else NARROW_BAR
@@ -131,4 +136,5 @@ def _entries(entries: Sequence[Entry], width: int) -> list[list[Line]]:
             line.append((f"  {texts_of[0]}", "dim" if barred else ""))
         more: list[Line] = [[(" " * (taken + name + 2), ""), (text, "")] for text in texts_of[1:]]
         found.append([line, *more])
-    return found
+    titles = (f"  {head:>{size}}" for head, size in zip(heads, sizes, strict=False))
+    return [" " * (1 + name), *titles], found

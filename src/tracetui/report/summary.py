@@ -242,7 +242,7 @@ def _time(summary: Summary) -> tuple[str, tuple[TimePart, ...]]:
     """What the time that the verdict is about went to, with a title. No rows without devices."""
     verdict = summary.results.verdict()
     together = f" on {plural(len(summary.gaps), 'device')} together" if len(summary.gaps) > 1 else ""
-    counts = " that count" if verdict.left_out else ""
+    counts = " that count" if verdict.noticeably_left_out else ""
     words = cause_words(summary.results.trace, summary.results.causes())
     title = f"Where the time goes: {duration(verdict.judged)} {verdict.base}{counts}{together}"
     return title, time_parts(verdict, words) if verdict.cpu is None else ()

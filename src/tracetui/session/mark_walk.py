@@ -29,7 +29,7 @@ class MarkWalk:
     def restore(self) -> str:
         """Draw the saved marks. Returns a message, "" for none."""
         marks = self.marks
-        if marks.here:
+        if any(recording.marks.here for recording in self._walk.recordings):
             self.draw()
         if not marks.whole:
             return "some marks of this trace cannot be read; their file will be set aside"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +26,7 @@ from tracetui.timeline.rows import Rows
 from tracetui.timeline.scene import Source
 from tracetui.timeline.themes import Theme
 from tracetui.trace import Kind, Progress, Trace, load
+from tracetui.trace.intervals import Union
 
 DURING = ("initialisation", "profiler", "sync", "allocation", "dispatch", "host")
 """The causes that say what the CPU did meanwhile."""
@@ -39,11 +41,19 @@ class Recording:
         self.path = resolved(trace.info.path)
         """Absolute, so that it stays valid when the working directory changes; "-" for standard input."""
         self._short: dict[int, str] = {}
+        self._opened = time.time()
 
     @classmethod
     def open(cls, path: str | Path, progress: Progress | None = None) -> Recording:
         """Load a trace. Raises TraceError and Cancelled as `tracetui.trace.load` does."""
         return cls(load(path, progress))
+
+    def is_current(self) -> bool:
+        """Whether the file has not changed since it was read."""
+        try:
+            return os.stat(self.path).st_mtime < self._opened
+        except OSError:
+            return False
 
     @cached_property
     def marks(self) -> Marks:
@@ -85,10 +95,14 @@ class Recording:
 
     def source(self, theme: Theme, offset: int = 0) -> Source:
         """The recording for the timeline. `offset`: session time minus trace time, ns."""
-        trace = self.trace
-        rows, palette = Rows(trace), Palette(trace, theme)
-        busy, title = busy_of(trace), trace_name(trace)
-        return Source(trace, rows, palette, self.short, busy, offset, title, roles=roles(trace))
+        rows, busy, lanes = self._drawn
+        palette, title = Palette(self.trace, theme), trace_name(self.trace)
+        return Source(self.trace, rows, palette, self.short, busy, offset, title, roles=lanes)
+
+    @cached_property
+    def _drawn(self) -> tuple[Rows, Mapping[int, Union], Sequence[str]]:
+        """What every session with this recording draws: rows, busy times, and what the lanes are called."""
+        return Rows(self.trace), busy_of(self.trace), roles(self.trace)
 
     def load_lanes(self) -> list[Mapping[str, Any]]:
         """The saved arrangement of the lanes; [] if there is none."""

@@ -36,13 +36,20 @@ class Search:
         """Search all recordings. Raises QueryError; the previous search then stays."""
         masks = [matches(r.trace, query, r.short_names) for r in self._walk.recordings]
         found = [np.flatnonzero(mask) for mask in masks]
-        sources = self._walk.scene.sources
-        time = np.concatenate([s.trace.start[at] + s.offset for s, at in zip(sources, found, strict=True)])
-        order = np.argsort(time, kind="stable")
         self.query = query
-        self._time, self.slice = time[order], np.concatenate(found)[order]
-        self.recording = np.repeat(np.arange(len(found)), [len(at) for at in found])[order]
+        self.slice = np.concatenate(found)
+        self.recording = np.repeat(np.arange(len(found)), [len(at) for at in found])
+        self.moved()
         self._walk.set_matches(masks if self else None)
+
+    def moved(self) -> None:
+        """Put the matches in order of time again: a recording was shifted on the session's clock."""
+        time = np.zeros(len(self), dtype=np.int64)
+        for of, source in enumerate(self._walk.scene.sources):
+            mine = self.recording == of
+            time[mine] = source.trace.start[self.slice[mine]] + source.offset
+        order = np.argsort(time, kind="stable")
+        self._time, self.slice, self.recording = time[order], self.slice[order], self.recording[order]
 
     def clear(self) -> None:
         """Forget the search."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tracetui.analysis import flow
 from tracetui.session.arranging import Lanes
+from tracetui.session.comparing import Comparing
 from tracetui.session.gap_walk import GapWalk
 from tracetui.session.mark_walk import MarkWalk
 from tracetui.session.query import parse_time
@@ -34,6 +35,7 @@ class Session:
         self.gaps = GapWalk(self.walk)
         self.marks = MarkWalk(self.walk)
         self.scopes = Scopes(self.walk)
+        self.comparing = Comparing(self.walk, self.search, self.marks)
 
     @classmethod
     def open(cls, *paths: str | Path) -> Session:

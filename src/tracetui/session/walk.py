@@ -54,6 +54,8 @@ class Walk:
         """Called after every change of the scene."""
         self.on_select: Callable[[Event | None], object] = nothing
         """Called with the new selection, or None."""
+        self.after_select: Callable[[], object] = nothing
+        """Called once a selected event has been brought into view."""
         self.on_range: Callable[[tuple[int, int] | None], object] = nothing
         """Called with the new range (ns), or None."""
 
@@ -201,6 +203,7 @@ class Walk:
             self.on_select(self.scene.event)
         if slice_index is not None and reveal:
             self.reveal(slice_index)
+        self.after_select()
 
     def move(self, direction: str) -> bool:
         """Select "next" or "previous" in the row, "up" (parent, row above) or "down" (child, row below)."""
@@ -210,6 +213,7 @@ class Walk:
         of, slice_index = found
         self.select(slice_index, of=of, reveal=False)
         self.reveal(slice_index, closer=False)
+        self.after_select()
         return True
 
     def set_range(self, start_ns: int | None, end_ns: int | None = None, *, quiet: bool = False) -> None:

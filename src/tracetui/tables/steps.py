@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -86,10 +87,12 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         part = rows[r].busy_share
         return busy_text(part) if part is not None else "-"
 
-    starred = any(row.verdict.left_out for row in rows)
+    @cache
+    def starred() -> bool:
+        return any(row.verdict.noticeably_left_out for row in rows)
 
     def busy_said(r: int) -> str:
-        return f"{busy(r)}{'*' if rows[r].verdict.left_out else ' '}" if starred else busy(r)
+        return f"{busy(r)}{'*' if rows[r].verdict.noticeably_left_out else ' '}" if starred() else busy(r)
 
     def mostly(r: int) -> str:
         return next((cause for cause, _ in rows[r].window_causes), "-")
@@ -282,7 +285,7 @@ def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
     shown = pick(step_columns(rows), columns, left_out)
     body = cells(shown, range(len(rows)))
     lines = aligned(shown, [[(fit(label, 24), style), *rest] for (label, style), *rest in body])
-    if any(row.verdict.left_out for row in steps.rows):
+    if any(row.verdict.noticeably_left_out for row in rows):
         lines += _notes(NOT_COUNTED, width)
     if any(row.window_idle > row.window_length for row in steps.rows):
         lines += _notes(ALL_DEVICES, width)
@@ -317,7 +320,7 @@ def steps_markdown(steps: Steps, limit: int = 0) -> str:
     of_cpu = _of_cpu(rows)
     columns = pick(step_columns(rows), f"label window_length {of_cpu} unusual" if of_cpu else TEXT)
     table = markdown_table(columns, range(len(rows)))
-    starred = any(row.verdict.left_out for row in rows)
+    starred = any(row.verdict.noticeably_left_out for row in rows)
     notes = [markdown.cell(note) for note in (NOT_COUNTED if starred else "", text) if note]
     return "\n".join([table, *(f"{note}\n" for note in notes)])
 

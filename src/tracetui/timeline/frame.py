@@ -11,6 +11,7 @@ from tracetui.timeline.gap_cells import paint_gaps, tellers
 from tracetui.timeline.ground import Ground
 from tracetui.timeline.labels import paint_labels, paint_rules
 from tracetui.timeline.layout import Line, Of
+from tracetui.timeline.links import paint_alone
 from tracetui.timeline.mark_columns import marked_columns
 from tracetui.timeline.overview import paint_overview
 from tracetui.timeline.paint import (
@@ -49,6 +50,7 @@ def paint(scene: Scene, height: int) -> Canvas:
     _paint_marks(scene, field)
     paint_flows(scene, lines, field)
     paint_labels(scene, canvas, lines)
+    paint_alone(scene, canvas, list(enumerate(lines, TOP)))
     _paint_edge(scene, canvas)
     if theme.ascii:
         canvas.to_ascii()

@@ -56,7 +56,9 @@ def paint_labels(scene: Scene, canvas: Canvas, lines: list[Line]) -> None:
         if line.of is Of.PROCESS or line.of is Of.RECORDING:
             text = " " + label_text(scene, line)
             canvas.paper[y] = theme.frame
-            canvas.put(y, 0, cut(text, canvas.width - len(note) - 2), ink=theme.text, attributes=BOLD)
+            marked = line.of is Of.RECORDING and scene.sources[line.source].links is not None
+            room = scene.labels - 1 if marked else canvas.width - len(note) - 2
+            canvas.put(y, 0, middle(text, room), ink=theme.text, attributes=BOLD)
             width = canvas.width - EDGE
         elif line.first:
             put_label(scene, canvas, y, line, width - (len(note) + 1 if note else 0))
@@ -119,7 +121,7 @@ def label_text(scene: Scene, line: Line) -> str:
         name = f"[{rank}] GPU {line.ref}" if rank else f"GPU {line.ref}"
         if line.of is Of.DEVICE:
             return f"{name} busy" if line.pinned else "busy"
-        return f"{scene.title(line.source)} · {name}" if len(scene.sources) > 1 else name
+        return f"{scene.letter(line.source)} · {name}" if len(scene.sources) > 1 else name
     series = source.series[line.ref] if line.ref < len(source.series) else None
     if series is None:
         return ""
@@ -131,7 +133,7 @@ def whose(scene: Scene, line: Line) -> str:
     """A lane's device or process, if there are several and the lane is not below its heading."""
     source, layout = scene.sources[line.source], scene.layout
     trace, lane = source.trace, source.trace.lanes[line.ref]
-    recording = f"{scene.title(line.source)} " if line.pinned and len(scene.sources) > 1 else ""
+    recording = f"{scene.letter(line.source)} " if line.pinned and len(scene.sources) > 1 else ""
     if lane.device >= 0:  # in the dock it is below the rule of its device
         return recording + (f"GPU {lane.device} " if line.pinned and len(source.devices) > 1 else "")
     heading = (line.source, lane.process) in layout.headed

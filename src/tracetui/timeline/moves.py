@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tracetui.timeline import navigate, viewport
 from tracetui.timeline.layout import Layout, Of
-from tracetui.timeline.scene import TOP, Event, Scene, Source
+from tracetui.timeline.scene import TOP, Event, Scene
 from tracetui.timeline.viewport import Limits, Viewport
 
 SHARE = 6
@@ -171,22 +171,20 @@ def stepped(scene: Scene, direction: str) -> Event | None:
 
 
 def chosen(scene: Scene, slice_index: int, of: int | None = None) -> Scene:
-    """Select a slice (-1: none) of a source (None: the active one), with its flows. Events of the same name
-    are highlighted in all sources."""
+    """Select a slice (-1: none) of a source (None: the active one), with its flows and its partner in another
+    source. Events of the same name are highlighted in all sources."""
     of = scene.active if of is None else of
     trace = scene.sources[of].trace
     same = int(trace.name[slice_index]) if slice_index >= 0 else -1
     flows = navigate.linked(trace, slice_index) if slice_index >= 0 else ()
+    links = scene.sources[of].links
+    partner = int(links.partner[slice_index]) if links is not None and slice_index >= 0 else -1
     sources = tuple(
-        replace(source, same=same if n == of or same < 0 else _index_of(source, trace.names[same]))
+        replace(
+            source,
+            same=same if n == of or same < 0 else source.index_of(trace.names[same]),
+            partner=max(partner, -1) if links is not None and n == links.other else -1,
+        )
         for n, source in enumerate(scene.sources)
     )
     return replace(scene, sources=sources, active=of, selected=slice_index, flows=flows, instant=None)
-
-
-def _index_of(source: Source, name: str) -> int:
-    """Index of a name in a source, -1 if it has no such name."""
-    indices = source.kept.get("names")
-    if indices is None:
-        indices = source.kept["names"] = {text: i for i, text in enumerate(source.trace.names)}
-    return int(indices.get(name, -1))

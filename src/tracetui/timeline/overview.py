@@ -8,7 +8,7 @@ from tracetui.timeline.busy import IN_OPS, overall
 from tracetui.timeline.canvas import BOLD, INK, PAPER, Canvas, cut
 from tracetui.timeline.ground import BLUR
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW
-from tracetui.timeline.scene import EDGE, Scene
+from tracetui.timeline.scene import EDGE, Scene, Source
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64, Bool
 from tracetui.units import share
@@ -27,13 +27,18 @@ def _used(scene: Scene) -> list[tuple[Union, int]]:
     return [(one, offset) for device, one, offset in every if device >= 0] or [one[1:] for one in every]
 
 
+def _own(source: Source) -> list[Union]:
+    """When each device (without devices: the threads) of one source was busy."""
+    return [one for device, one in source.devices.items() if device >= 0] or list(source.devices.values())
+
+
 def _cells(scene: Scene, borders: I64) -> tuple[I64, Bool]:
     """(0..8 for each cell: 0 only if nothing ran, 8 only if less than an eighth was idle; whether the devices
     are idle in what is left)."""
     kept = scene.sources[0].kept
-    key = ("overview", scene.span, len(borders), len(scene.sources))
-    found: tuple[I64, Bool] | None = kept.get(key)
-    if found is None:
+    key = scene.span, len(borders), tuple(source.offset for source in scene.sources)
+    last, found = kept.get("overview", (None, None))
+    if found is None or last != key:
         used = _used(scene)
         low, high = borders[:-1], borders[1:]
         busy = idle = np.zeros(len(low), dtype=np.int64)
@@ -44,8 +49,10 @@ def _cells(scene: Scene, borders: I64) -> tuple[I64, Bool]:
         eighths = np.clip(-(-8 * busy // whole), 0, 8)
         eighths = np.where(8 * busy <= 7 * whole, np.minimum(eighths, 7), eighths)
         on_device = any(device >= 0 for source in scene.sources for device in source.devices)
-        found = kept[key] = eighths, (idle > 0) & (BLUR * (whole - busy - idle) < whole) & on_device
-    return found
+        found = eighths, (idle > 0) & (BLUR * (whole - busy - idle) < whole) & on_device
+        kept["overview"] = key, found
+    eighths, idling = found
+    return eighths, idling
 
 
 def _point(scene: Scene, canvas: Canvas, cell: int, colour: int, plain: int) -> None:
@@ -95,6 +102,10 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
         out = int(last - first < 3)  # put the brackets around a narrow window
         canvas.put(0, scene.labels + max(0, first - out), "[")
         canvas.put(0, scene.labels + min(width, last + out) - 1, "]")
+    if all(source.letter for source in scene.sources):
+        each = (f"{s.letter} {share(overall(_own(s)))}" for s in scene.sources)
+        canvas.put(0, 0, cut(f" {' '.join(each)} busy", scene.labels - 1), theme.text, None, BOLD)
+        return
     used = share(overall([one for one, _ in _used(scene)]))
     devices = [device for source in scene.sources for device in source.devices]
     what = "GPU" if any(device >= 0 for device in devices) else "CPU"

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tracetui.timeline.canvas import BOLD, Canvas, code_points, cut
 from tracetui.timeline.layout import Line
+from tracetui.timeline.links import ALONE
 from tracetui.timeline.raster import Raster, raster
 from tracetui.timeline.rows import Row
 from tracetui.timeline.scene import Local
@@ -222,8 +223,8 @@ def _light(colour: Colours, here: Bool, hits: I32, low: I32, high: I32, value: i
 
 
 def paint_names(local: Local, lines: list[Line], shares: Raster, cells: Cells) -> None:
-    """Write names into bars with enough room, starting at the bar's first visible cell; on the second line of
-    a row, how long they take."""
+    """Write names into bars with enough room, starting at the bar's first visible cell, and before them the
+    sign of what another recording has not; on the second line of a row, how long they take."""
     inner = (shares.count == 1) & shares.full
     if not inner.any():
         return
@@ -233,8 +234,12 @@ def paint_names(local: Local, lines: list[Line], shares: Raster, cells: Cells) -
     after[:, :-1] = before[:, 1:]
     begins = np.flatnonzero((inner & ~before).ravel())
     ends = np.flatnonzero((inner & ~after).ravel()) + 1
-    wide = ends - begins >= SHORTEST
-    begins, ends = begins[wide], ends[wide]
+    slices = shares.first.ravel()[begins]
+    alone = np.zeros(len(begins), dtype=np.bool_)
+    if (links := local.source.links) is not None:
+        alone = links.partner[slices] == ALONE
+    wide = (ends - begins >= SHORTEST) | alone
+    begins, ends, alone, slices = begins[wide], ends[wide], alone[wide], slices[wide]
     # A bar that touches another of the same colour needs a seam, unless there is one already.
     column = begins % local.view.width
     left = np.maximum(begins - 1, 0)
@@ -243,11 +248,14 @@ def paint_names(local: Local, lines: list[Line], shares: Raster, cells: Cells) -
     glyph[begins[seam]] = SEAM
     trace, attributes = local.source.trace, cells.attributes.ravel()
     part = np.array([line.part for line in lines])[begins // local.view.width]
-    slices = shares.first.ravel()[begins].tolist()
-    bars = zip(begins.tolist(), ends.tolist(), part.tolist(), slices, seam.tolist(), strict=True)
-    for begin, end, n, slice_index, offset in bars:
+    sign = [links.sign if links is not None and one else "" for one in alone.tolist()]
+    bars = zip(
+        begins.tolist(), ends.tolist(), part.tolist(), slices.tolist(), seam.tolist(), sign, strict=True
+    )
+    for begin, end, n, slice_index, offset, mark in bars:
         at = begin + offset
-        text = cut(_bar_name(local, slice_index), end - at) if n == 0 else ""
+        text = mark + _bar_name(local, slice_index) if end - begin >= SHORTEST else mark
+        text = cut(text, end - at) if n == 0 else ""
         if n == 1:
             text = _took(int(trace.duration[slice_index]))
             text = text if len(text) <= end - at else ""

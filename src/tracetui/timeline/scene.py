@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracetui.timeline.layout import Layout, Line
 from tracetui.timeline.palette import Palette
@@ -15,6 +15,9 @@ from tracetui.timeline.viewport import Viewport
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64, Bool, Trace
 from tracetui.units import as_typed
+
+if TYPE_CHECKING:
+    from tracetui.timeline.links import Links
 
 TOP = 2
 """Lines above the lanes: overview and ruler."""
@@ -56,6 +59,12 @@ class Source:
     """Axis time minus trace time, ns."""
     title: str = ""
     """The heading, if there are several sources; safe to show."""
+    letter: str = ""
+    """What it is called in short: "A", "B"; "" for a recording alone."""
+    links: Links | None = None
+    """The partners of its events in another source; None while nothing is compared."""
+    partner: int = -1
+    """The slice that is drawn as selected while the selection, its partner, is in another source."""
     gaps: Mapping[int, Idle] = field(default_factory=dict)
     """By device."""
     matches: Bool | None = None
@@ -70,6 +79,13 @@ class Source:
     """The saved arrangement of its lanes, see `arrangement`. Series that come later use it, too."""
     kept: dict[object, Any] = field(default_factory=dict)
     """A cache between frames (such as the overview's shares)."""
+
+    def index_of(self, name: str) -> int:
+        """Index of a name in the trace, -1 if it has no such name."""
+        indices = self.kept.get("names")
+        if indices is None:
+            indices = self.kept["names"] = {text: i for i, text in enumerate(self.trace.names)}
+        return int(indices.get(name, -1))
 
     def called(self, lane: int) -> str:
         """What a lane is called."""
@@ -98,9 +114,10 @@ class Local:
     view: Viewport
     layout: Layout
     selected: int
-    """What stands for the selected slice in its row, see `Rows.drawn`; -1 if it is in another source."""
+    """What stands for the selected slice in its row, see `Rows.drawn`; if the selection is in another source,
+    for its partner here, or -1."""
     chosen: int
-    """The selected slice itself."""
+    """That slice itself."""
     gap: tuple[int, int] | None
     """The selected gap: device, index."""
 
@@ -199,7 +216,12 @@ class Scene:
 
     def title(self, of: int) -> str:
         """The name of a source, if there are several."""
-        return self.sources[of].title or f"recording {of + 1}"
+        source = self.sources[of]
+        return f"{source.letter} {source.title}".strip() or f"recording {of + 1}"
+
+    def letter(self, of: int) -> str:
+        """What a source is called in short, if there are several."""
+        return self.sources[of].letter or self.title(of)
 
     def having(self, of: int | None = None, **changes: Any) -> Scene:
         """With some fields of one source (None: the active one) changed."""
@@ -213,5 +235,5 @@ class Scene:
         if source.offset:
             view = replace(view, start=float(view.start_ns - source.offset))
         gap = self.gap[1:] if self.gap is not None and self.gap[0] == of else None
-        chosen = self.selected if of == self.active else -1
+        chosen = self.selected if of == self.active else source.partner
         return Local(source, view, self.layout, source.rows.drawn(chosen) if chosen >= 0 else -1, chosen, gap)

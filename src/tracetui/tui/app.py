@@ -14,7 +14,7 @@ from textual.timer import Timer
 from tracetui.session.state import served
 from tracetui.tui.bindings import bind, rebound
 from tracetui.tui.loading import LoadTask
-from tracetui.tui.requests import NextTrace, OpenTrace, WantCapture
+from tracetui.tui.requests import EndComparison, NextTrace, OpenTrace, WantCapture, WantComparison
 from tracetui.tui.screens.loading import LoadingScreen
 from tracetui.tui.settings import Settings
 from tracetui.tui.textual_private import App, filters, forget_places, mode_of
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from tracetui.capture import CaptureOptions, CaptureResult
     from tracetui.session.folder import Found
+    from tracetui.session.recording import Recording
     from tracetui.timeline.themes import Theme as Palette
     from tracetui.tui.screens.trace import TraceScreen
 
@@ -51,12 +52,14 @@ class TracetuiApp(App):
         task: LoadTask | None = None,
         settings: Settings | None = None,
         found: Sequence[Found] = (),
+        other: LoadTask | None = None,
     ) -> None:
-        """`found`: without a task, the traces to list first."""
+        """`found`: without a task, the traces to list first; `other`: a trace to compare the first with."""
         self._themed = False
         super().__init__()
         self.found = found
         self.served = served()
+        self._opened = 1
         self.traces: list[TraceScreen] = []
         """The traces opened so far, each in its own mode."""
         self.settings = settings or Settings()
@@ -71,7 +74,7 @@ class TracetuiApp(App):
             self.register_theme(theme)
         self._themed = True
         self.theme = self.settings.theme or default_theme()
-        self.load_task = task
+        self.tasks = tuple(one for one in (task, other) if one is not None)
         self.add_mode(self.DEFAULT_MODE, self._first_screen)
         self.animation_level = "none"
         self.capture_options: CaptureOptions | None = None
@@ -117,14 +120,30 @@ class TracetuiApp(App):
 
     def action_open(self) -> None:
         """Choose a trace to open beside those that are open."""
-        from tracetui.tui.screens.open import OpenScreen
+        self._choose()
 
-        if not isinstance(self.screen, OpenScreen):
-            self.push_screen(OpenScreen(), self._open)
+    def on_want_comparison(self, message: WantComparison) -> None:
+        self._choose(compare=True)
 
-    def _open(self, path: Path | None) -> None:
-        if path is not None:
-            self.post_message(OpenTrace(path))
+    def _choose(self, compare: bool = False) -> None:
+        from tracetui.session.recording import trace_name
+        from tracetui.tui.screens.open import Chosen, OpenScreen
+
+        if self.served or isinstance(self.screen, OpenScreen):
+            return
+        shown = self._shown
+        present = shown.session.active if shown is not None else None
+
+        def opened(chosen: Chosen | None) -> None:
+            if chosen is not None:
+                self.post_message(OpenTrace(chosen.path, present if chosen.beside else None))
+
+        self.push_screen(OpenScreen(trace_name(present.trace) if present else "", compare), opened)
+
+    @property
+    def _shown(self) -> TraceScreen | None:
+        """The trace, or the two, that are on the screen or right below a sheet."""
+        return next((trace for trace in self.traces if trace in self.screen_stack), None)
 
     def search_themes(self) -> None:
         from tracetui.tui.command_palette import ThemePalette
@@ -132,21 +151,28 @@ class TracetuiApp(App):
         self.push_screen(ThemePalette(list(self.available_themes), self.theme))
 
     def _first_screen(self) -> Screen[Any]:
-        if self.load_task is None:
+        if not self.tasks:
             from tracetui.tui.screens.start import StartScreen
 
             return StartScreen(self.found)
-        if self.load_task.trace is None:
-            return LoadingScreen(self.load_task)
-        return self._trace_screen(self.load_task)
+        if any(task.trace is None for task in self.tasks):
+            return LoadingScreen(*self.tasks)
+        return self._trace_screen(self._recordings(self.tasks))
 
-    def _trace_screen(self, task: LoadTask) -> TraceScreen:
+    def _recordings(self, tasks: Sequence[LoadTask], beside: Recording | None = None) -> list[Recording]:
+        from tracetui.session.recording import Recording
+
+        found = [] if beside is None else [beside]
+        return found + [Recording(task.trace) for task in tasks if task.trace is not None]
+
+    def _trace_screen(self, recordings: Sequence[Recording]) -> TraceScreen:
         from tracetui.tui.screens.trace import TraceScreen
         from tracetui.tui.timeline.pace import Pace, frame_limit
 
-        assert task.trace is not None
         pane = None if self.settings.pane == "none" else self.settings.pane
-        self.traces.append(TraceScreen(task.trace, pane, self.palette))
+        if pane is not None and len(recordings) > 1:
+            pane = "compare"
+        self.traces.append(TraceScreen(recordings, pane, self.palette))
         self.traces[-1].session.gaps.minimum = self.settings.minimum_gap
         self.traces[-1].timeline.pace = Pace(frame_limit(self.settings.frames_per_second))
         return self.traces[-1]
@@ -198,21 +224,52 @@ class TracetuiApp(App):
     async def on_open_trace(self, message: OpenTrace) -> None:
         if self.served:
             return
-        await self.push_screen(LoadingScreen(LoadTask(message.path).start()))
+        there = self._open_already(message.path) if message.beside is not None else None
+        if message.beside is not None and there is not None:
+            await self._show([message.beside, there])
+            return
+        await self.push_screen(LoadingScreen(LoadTask(message.path).start(), beside=message.beside))
+
+    def _open_already(self, path: str | Path) -> Recording | None:
+        """The recording of a file that is open and has not changed since."""
+        from tracetui.session.state import resolved
+
+        every = (recording for trace in self.traces for recording in trace.walk.recordings)
+        return next((one for one in every if one.path == resolved(str(path)) and one.is_current()), None)
 
     async def on_loading_screen_ended(self, message: LoadingScreen.Ended) -> None:
-        screen, task = message.loading, message.loading.load_task
-        if self.screen_stack[-1:] != [screen]:
+        screen = message.loading
+        if self.screen_stack[-1:] != [screen] or not screen.finished:
             return  # it posts this again once it is back on top
-        if task.trace is None:
+        if any(task.trace is None for task in screen.tasks):
             screen.failed()
             return
-        shown = self._trace_screen(task)
-        mode = f"trace {len(self.traces)}"
-        self.add_mode(mode, lambda: shown)
+        recordings = self._recordings(screen.tasks, screen.beside)
         if len(self.screen_stack) > 1:
             await self.pop_screen()
+        await self._show(recordings)
+
+    async def _show(self, recordings: Sequence[Recording]) -> None:
+        """Show recordings in a mode of their own."""
+        shown = self._trace_screen(recordings)
+        self._opened += 1
+        mode = f"trace {self._opened}"
+        self.add_mode(mode, lambda: shown)
         await self.switch_mode(mode)
+
+    async def on_end_comparison(self, message: EndComparison) -> None:
+        """Go on with one of two recordings, on the screen that it has of its own if there is one."""
+        both = self._shown
+        if both is None or len(both.walk.recordings) < 2:
+            return
+        mode = mode_of(self, both)
+        alone = next((t for t in self.traces if t.walk.recordings == [message.recording]), None)
+        if alone is None:
+            await self._show([message.recording])
+        else:
+            await self.switch_mode(mode_of(self, alone))
+        self.traces.remove(both)
+        await self.remove_mode(mode)
 
     async def on_next_trace(self, message: NextTrace) -> None:
         """Show the next trace of this session, in turn."""
@@ -229,7 +286,7 @@ class TracetuiApp(App):
         from tracetui.capture import WORKLOADS, CaptureOptions
         from tracetui.tui.capture.form import earlier_options
 
-        shown = next((t for t in self.traces if t in self.screen_stack), None)
+        shown = self._shown
         options = earlier_options(shown.trace.info.path) if shown is not None else None
         options = options or self.capture_options or CaptureOptions(next(iter(WORKLOADS)))
         self._form(options)
@@ -252,4 +309,15 @@ class TracetuiApp(App):
         if isinstance(result, CaptureOptions):
             self._form(result)
         elif result is not None:
-            self.post_message(OpenTrace(result.trace))
+            self.post_message(OpenTrace(result.trace, self._before(result)))
+
+    def _before(self, result: CaptureResult) -> Recording | None:
+        """The recording to compare a capture with: that on the screen, if it is of the same program."""
+        from tracetui.tui.capture.form import earlier_options
+
+        shown = self._shown
+        if shown is None:
+            return None
+        before = shown.walk.recordings[-1]
+        earlier, now = earlier_options(before.trace.info.path), earlier_options(str(result.trace))
+        return before if earlier is not None and now is not None and earlier.target == now.target else None

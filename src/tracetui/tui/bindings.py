@@ -124,6 +124,33 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
         ("group", "b", "group", "ops, kernels: by name, shape, module", "group ops, kernels"),
         ("filter", "F", "filter", "filter the table"),
     ),
+    "Comparing two": (
+        (
+            "compare",
+            "C",
+            "compare",
+            "compare with another trace; with two: what differs",
+            "compare, averages of both",
+        ),
+        ("compare_averages", "P", "pair_pane('averages')", "averages of A and B side by side", DITTO),
+        (
+            "difference_next",
+            "right_parenthesis",
+            "difference(1)",
+            "next difference, the largest first",
+            "next, previous difference",
+        ),
+        ("difference_previous", "left_parenthesis", "difference(-1)", "previous difference", DITTO),
+        (
+            "partner",
+            "equals_sign",
+            "partner",
+            "the same event of the other; steps pane: why it differs",
+            "its partner; a step: why",
+        ),
+        ("align", "ampersand", "align", "align A and B at the selection", "align both there"),
+        ("compare_end", "Q", "end_comparison", "only the recording of the selection", "only one of the two"),
+    ),
     "Lanes": (
         ("fold", "z", "fold", "fold or unfold the selection's lane", "fold or unfold the lane"),
         ("fold_all", "Z", "fold_all", "fold or unfold every lane"),
@@ -181,6 +208,26 @@ HINTS: tuple[tuple[str, str, str], ...] = (
     ("^p", "palette", "palette"),
 )
 
+PAIR_HINTS: tuple[tuple[str, str, str], ...] = (
+    ("wasd", "move", ""),
+    ("←→↑↓", "select", ""),
+    ("?", "help", "help"),
+    ("q", "quit", "quit"),
+    (")", "next difference", "difference_next"),
+    ("=", "partner", "partner"),
+    ("&", "align", "align"),
+    ("C", "what differs", "compare"),
+    ("P", "averages", "compare_averages"),
+    ("Q", "only one", "compare_end"),
+    ("/", "search", "search"),
+    ("g", "gap", "gap_next"),
+    ("f", "fit", "centre"),
+    ("0", "all", "fit"),
+    ("[ ]", "flow", "flow_next"),
+    ("e", "explain", "explain"),
+    ("Tab", "table", "focus"),
+)
+"""The hints while two recordings are open."""
 
 TABLE_HINTS: tuple[tuple[str, str, str], ...] = (
     ("↑↓", "row", ""),
@@ -216,7 +263,7 @@ KEY_NAMES: Mapping[str, str] = dict(
         left ←  right →  up ↑  down ↓  escape Esc  tab Tab  home Home  enter Enter  backspace Backspace
         comma ,  full_stop .  colon :  slash /  question_mark ?  plus +  minus -  equals_sign =
         left_curly_bracket {  right_curly_bracket }  left_square_bracket [  right_square_bracket ]
-        greater_than_sign >  less_than_sign <
+        greater_than_sign >  less_than_sign <  left_parenthesis (  right_parenthesis )  ampersand &
         """
     )
 )

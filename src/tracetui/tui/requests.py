@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+if TYPE_CHECKING:
+    from tracetui.session.recording import Recording
+
 
 class OpenTrace(Message):
-    """Open a trace."""
+    """Open a trace. `beside`: to compare it with this recording, which is A then."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, beside: Recording | None = None) -> None:
         super().__init__()
-        self.path = path
+        self.path, self.beside = path, beside
+
+
+class WantComparison(Message):
+    """Choose another trace to compare this one with."""
+
+
+class EndComparison(Message):
+    """Show one of two recordings alone."""
+
+    def __init__(self, recording: Recording) -> None:
+        super().__init__()
+        self.recording = recording
 
 
 class WantCapture(Message):

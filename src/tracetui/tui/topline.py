@@ -45,6 +45,18 @@ def facts(trace: Trace, steps: Sequence[int] = ()) -> str:
     return " · ".join(filter(None, (device_names(trace), told, plural(trace.events, "event"))))
 
 
+def both_facts(a: Trace, b: Trace, steps: Sequence[Sequence[int]] = ((), ())) -> str:
+    """The devices and the steps of two traces."""
+    names = [device_names(one) for one in (a, b)]
+    told = [f"{names[0]}" if names[0] == names[1] else f"A {names[0]}, B {names[1]}"]
+    if all(steps):
+        counts = [len(one) for one in steps]
+        told.append(
+            plural(counts[0], "step") if counts[0] == counts[1] else f"{counts[0]:,} and {counts[1]:,} steps"
+        )
+    return " · ".join(told)
+
+
 def fitting(facts: str, width: int) -> str:
     """As many of the facts as fit without cutting one."""
     parts = facts.split(" · ")
@@ -78,19 +90,31 @@ class TopLine(Widget):
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"top--name", "top--facts", "top--warning"}
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, other: Trace | None = None, titles: Sequence[str] = ()) -> None:
+        """`other`: the trace that this one is compared with; `titles`: what the two are called."""
         super().__init__()
-        self._trace = trace
+        self._trace, self._other = trace, other
         self._title, self._facts, self._warning = trace_name(trace), facts(trace), warning(trace)
+        if other is not None:
+            self._title, self._facts = "   ".join(titles), both_facts(trace, other)
+            warnings = zip("AB", map(warning, (trace, other)), strict=True)
+            self._warning = "; ".join(f"{letter}: {text}" for letter, text in warnings if text)
 
     def set_steps(self, steps: Sequence[int]) -> None:
         """Show how many steps there are, and how long: their lengths, ns."""
         self._facts = facts(self._trace, steps)
         self.refresh()
 
+    def set_both_steps(self, steps: Sequence[Sequence[int]]) -> None:
+        """The same of two recordings."""
+        if self._other is not None:
+            self._facts = both_facts(self._trace, self._other, steps)
+            self.refresh()
+
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        name = middle(self._title, max(12, width // 2))
+        # Of two, the names say more than the facts.
+        name = middle(self._title, max(12, width // 2 if self._other is None else 4 * width // 5))
         left = cell_len(name) + 2
         # The facts give way to the warning.
         warning = clauses(f"⚠ {self._warning}", max(0, width - left - 3)) + " " if self._warning else ""

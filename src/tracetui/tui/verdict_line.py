@@ -14,8 +14,10 @@ from textual.widget import Widget
 
 from tracetui.analysis.verdict import Verdict, busy_text
 from tracetui.cells import clip
+from tracetui.compare.model import Comparison
 from tracetui.report.parts import TimePart, time_parts
 from tracetui.report.summary import VERDICT_STYLE
+from tracetui.tables.compare import numbers
 from tracetui.tui.part_styles import COMPONENTS, NOT_COUNTED, component_css, css_name, texture
 from tracetui.units import share
 
@@ -51,6 +53,31 @@ def shares_text(verdict: Verdict, parts: tuple[TimePart, ...]) -> list[Span]:
         for part in sorted(told, key=lambda part: -(part.share or 0))
     ]
     return found
+
+
+def sentences(text: str, width: int) -> str:
+    """The sentences of a text that fit whole; where the first does not, what fits of it."""
+    every = text.split(". ")
+    for count in range(len(every), 0, -1):
+        found = ". ".join(every[:count]) + ("." if count < len(every) else "")
+        if cell_len(found) <= width:
+            return found
+    return clip(text, width)
+
+
+def answer_texts(comparison: Comparison) -> tuple[Span, ...]:
+    """The answer of a comparison: a word or two, then a sentence."""
+    step = comparison.metrics.get("step_ns")
+    change = step.change if step is not None else None
+    if comparison.same_program and (step is None or step.within_noise):
+        word, role = "SAME PROGRAM", "good"
+    elif step is None or change is None:
+        word, role = "A AND B", "accent"
+    elif step.within_noise:
+        word, role = numbers(comparison)[0].noise.upper() or "WITHIN NOISE", "accent"
+    else:
+        word, role = ("B IS SLOWER", "bad") if change > 0 else ("B IS FASTER", "good")
+    return (word, role), (comparison.answer, "text")
 
 
 def bar_cells(parts: tuple[TimePart, ...], width: int) -> list[tuple[int, int, int]]:
@@ -100,12 +127,24 @@ class VerdictLine(Widget):
         self.parts: tuple[TimePart, ...] = ()
         self.chosen: int | None = None
         """The part that is looked at."""
+        self._told: tuple[Span, ...] = ()
+        """Of two recordings: the texts in place of the verdict."""
         self._places: list[tuple[int, int, int]] = []
         """(first cell, cell after the last, part) of what can be clicked."""
 
     def show(self, verdict: Verdict) -> None:
         """Show a verdict."""
         self.verdict, self.parts, self.chosen = verdict, time_parts(verdict), None
+        self.refresh()
+
+    def say(self, text: str) -> None:
+        """Show a text instead of a verdict."""
+        self._told = ((text, "dim"),)
+        self.refresh()
+
+    def answer(self, comparison: Comparison) -> None:
+        """Show the answer of a comparison."""
+        self._told = answer_texts(comparison)
         self.refresh()
 
     def choose(self, part: int | None) -> None:
@@ -124,6 +163,8 @@ class VerdictLine(Widget):
     def render_line(self, y: int) -> Strip:
         width, dim = self.size.width, self._style("dim")
         self._places = []
+        if self._told:
+            return self._told_line(width)
         if self.verdict is None:
             return Strip([Segment(" finding out what holds this trace back …", dim)]).adjust_cell_length(
                 width, dim
@@ -151,6 +192,15 @@ class VerdictLine(Widget):
             segments += [Segment("  ", dim), Segment(text, style)]
             used += 2 + cell_len(text)
         return Strip(segments).adjust_cell_length(width, dim)
+
+    def _told_line(self, width: int) -> Strip:
+        """The texts one after the other, as many sentences as fit."""
+        segments, used = [], 0
+        for text, role in self._told:
+            text = sentences(text, width - used - 2)
+            segments.append(Segment(f" {text} ", self._style(role)))
+            used += cell_len(text) + 2
+        return Strip(segments).adjust_cell_length(width, self._style("dim"))
 
     def _bar(self, size: int, left: int) -> list[Segment]:
         counted, names = self.parts, [part.what for part in self.parts]

@@ -36,6 +36,7 @@ RULES: dict[str, Rule] = {
     "data_loading": idle.data_loading,
     "communication": idle.communication,
     "small_collectives": collectives.small_collectives,
+    "ddp_copies": collectives.ddp_copies,
     "blocking_calls": idle.blocking_calls,
     "unfused_attention": attention.unfused_attention,
     "hotspot": kernels.hotspot,

@@ -45,6 +45,9 @@ WAITED_SHARE = 0.1
 SPREAD_RATIO = 1.3
 SPREAD_NS = 10_000
 SPREAD_SHARE = 0.02
+FAR_RATIO = 10
+FAR_SHARE = 0.05
+"""Of the kernel time: what calls of `FAR_RATIO` times the usual take beyond it, to be told by itself."""
 FP32_SHARE = 0.05
 UNALIGNED_SHARE = 0.05
 LAYOUT_SHARE = 0.05
@@ -130,7 +133,7 @@ def memory_bound(results: Results) -> Iterator[Finding]:
     yield Finding(
         "memory_bound",
         "medium",
-        f"{share(time / results.work_time)} of {WORK_TIME} goes to kernels that only move memory",
+        f"{share(time / results.work_time)} of {WORK_TIME} goes to kernels that mostly read and write memory",
         f"Elementwise work, copies, norms and reductions (by name): {listed}. Each reads its inputs "
         "from the GPU's memory, writes its result back, and does almost no arithmetic on the way.",
         "Fuse them: torch.compile for chains of elementwise ops, fused norms and losses. Intermediate "
@@ -219,6 +222,12 @@ def spread(results: Results) -> Iterator[Finding]:
     excess = np.maximum(time - np.median(time, axis=0), 0)[:, wide].sum()
     if not len(wide) or excess < SPREAD_SHARE * int(time.sum()):
         return
+    usual = np.median(time, axis=0)
+    far = (time >= FAR_RATIO * usual) & (time >= SPREAD_NS)
+    lost = int((time - usual)[far].sum())
+    if lost >= FAR_SHARE * int(time.sum()):
+        yield _far_slower(results, table[far][np.argsort(-time[far], kind="stable")], lost, int(time.sum()))
+        return
     worst = int(wide[np.argmax((time.max(axis=0) - time.min(axis=0))[wide])])
     column = table[:, worst]
     order = np.argsort(-trace.duration[column], kind="stable")
@@ -237,6 +246,26 @@ def spread(results: Results) -> Iterator[Finding]:
         "steps, and compare medians.",
         first_of(column[order]),
         {"shortest_ns": float(low), "longest_ns": float(high), "kernels": float(len(wide))},
+    )
+
+
+def _far_slower(results: Results, at: I64, lost: int, time: int) -> Finding:
+    """The finding on kernels that some steps run many times as long: `at`, the longest first. `lost`: what
+    they take beyond the usual, of the `time` of all kernels of these steps, ns."""
+    trace = results.trace
+    name, longest = results.decoded(int(at[0])), duration(int(trace.duration[at[0]]))
+    what = f"{plural(len(at), 'kernel')} {verb(len(at), 'take')}"
+    return Finding(
+        "spread",
+        graded(results, lost),
+        f"{what} {FAR_RATIO} or more times as long as in other steps: {share(lost / time)} of kernel time",
+        f"The same kernel at the same place in the step usually takes far less; the longest is {name.short}, "
+        f"{longest}. Beyond the usual, they add up to {duration(lost)}. If their inputs are no larger there, "
+        "another process shares the GPU: a kernel in which that one gets its turn lasts as long as the turn.",
+        "Look for other processes on the GPU (nvidia-smi), and record again with it to yourself. Until then, "
+        "compare medians, not means.",
+        first_of(at),
+        {"device_ns": float(lost), "kernels": float(len(at)), "share": lost / time},
     )
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, cause_sentences
+from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, cause_sentences, waits_for_others
 from tracetui.analysis.cpu_time import is_allocation
-from tracetui.analysis.findings.idle import LOADING_ADVICE, loader_calls
+from tracetui.analysis.findings.compiled import COMPILED_GRAPH, COMPILED_REGION
+from tracetui.analysis.findings.idle import LOADING_ADVICE, TURNS_SHARE, loader_calls, waits_for_device
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.gaps import DeviceGaps, busy_union
@@ -25,6 +26,7 @@ IDLE_SHARE = 0.1
 """From this share of the time on, idle time is worth a finding."""
 MUCH_IDLE = 0.25
 NO_REASON = "back to back"
+FREEING_SHARE = 0.1
 LOADING_SHARE = 0.4
 """From this share of the idle time on, the advice is that on data loading."""
 
@@ -39,6 +41,10 @@ _ADVICE = {
     "back to back": "Fuse kernels that follow one another: torch.compile, or fused ops.",
     "unlinked": "The trace lacks the launches: record CPU activity as well.",
 }
+_COMPILED_ADVICE = (
+    'It is compiled already: CUDA graphs (mode="reduce-overhead"), larger batches or larger compiled regions '
+    "give the GPU more work per launch."
+)
 
 
 def overhead_bound(results: Results) -> Iterator[Finding]:
@@ -47,14 +53,18 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
     if verdict.verdict != "overhead-bound":
         return
     short = short_kernels(results.trace, results.launches())
-    # Where it also waits for other ranks, the CPU is not all.
-    text = "A faster GPU or faster kernels would change little: the CPU sets the pace."
-    text = "" if verdict.share("communication") >= IDLE_SHARE else text
+    # Where it also waits for other ranks, or for what the trace does not show, the CPU is not all.
+    queued = verdict.causes[CAUSES.index("queued")] >= IDLE_SHARE * verdict.judged
+    alone = not queued and verdict.share("communication") < IDLE_SHARE
+    pace = "A faster GPU or faster kernels would change little: the CPU sets the pace." if alone else ""
+    waits, events = waits_for_device(results), ""
     # Few of them explain nothing; more of them are a finding of their own.
     if SHORT_SHARE * short.of <= short.events < SHORT_EVENTS and short.events:
         whose = "its" if short.events == 1 else "their"
-        events = f"{short.events:,} of {short.of:,} kernels, copies and memsets"
-        text = f"{events} {verb(short.events, 'take')} less time than {whose} launch on the CPU. {text}"
+        events = f"{short.events:,} of {short.of:,} kernels, copies and memsets "
+        events += f"{verb(short.events, 'take')} less time than {whose} launch on the CPU."
+    low, high = results.judged_range()
+    begin, end = np.clip(waits.start, low, high), np.clip(waits.end, low, high)
     for idle in _idle(results):
         if idle.busy_share > LITTLE_USE:
             continue
@@ -62,11 +72,14 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
         numbers = {**idle.numbers, "short_launches": float(short.events)}
         if verdict.launch_delay is not None:
             numbers["launch_delay_ns"] = float(verdict.launch_delay)
+        waited = int(idle.gaps.blocks.within(begin, end).sum())
+        turns = waited >= TURNS_SHARE * idle.time
+        text = f"CPU and GPU take turns: for {duration(waited)} the CPU waits for the GPU." if turns else pace
         yield Finding(
             "overhead_bound",
             "low" if verdict.mostly_left_out else "high",
             f"Overhead-bound: {device} is busy {busy_text(idle.busy_share)} {verdict.of(idle.time)}",
-            f"{_idle_text(results, idle)} {text}".strip(),
+            " ".join(part for part in (_idle_text(results, idle), events, text) if part),
             _advice(results, idle),
             idle.evidence,
             numbers,
@@ -183,11 +196,11 @@ def _idle_text(results: Results, idle: _Idle) -> str:
     words = cause_sentences(results.trace, results.causes())
     told = "; ".join(f"for {duration(idle.causes[i])} {words[CAUSES[i]]}" for i in idle.largest)
     verdict = results.verdict()
-    counted = " that count" if verdict.left_out else ""
+    counted = " that count" if verdict.noticeably_left_out else ""
     time = f"{duration(idle.time)} {verdict.base}{counted}"
     loading = ""
     if idle.loading >= 0.1 * idle.idle:
-        loading = f" For {duration(idle.loading)} of it the program waited for its DataLoader."
+        loading = f" For {duration(idle.loading)} of the idle time the program waited for its DataLoader."
     return f"Of {time} the GPU is busy for {duration(idle.busy)}. Of its idle time, {told}.{loading}"
 
 
@@ -197,10 +210,14 @@ def _advice(results: Results, idle: _Idle) -> str:
         return LOADING_ADVICE
     if main == "host" and not _has_ops(results):
         return "Record CPU activity as well (ProfilerActivity.CPU): the trace does not show what the CPU did."
-    if main == "allocation" and not results.named(lambda name: "Free" in name and is_allocation(name)).any():
-        return "Nothing is freed here: these are first requests. Warm up with the largest shapes."
-    if main == "launch" and results.named(lambda name: "GraphLaunch" in name).any():
+    if main == "allocation" and not _frees(results):
+        return "Next to nothing is freed here: these are first requests. Warm up with the largest shapes."
+    if main in ("launch", "dispatch") and _replays(results):
         return "It runs CUDA graphs already: put more work into one graph, or more into one kernel."
+    if main == "dispatch" and _is_compiled(results):
+        return _COMPILED_ADVICE
+    if main == "queued" and not waits_for_others(trace):
+        return "Look for other processes on the GPU (nvidia-smi), and record again with it to yourself."
     if main == "host":
         # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
         short, time = short_kernels(trace, results.launches()), dict(zip(CAUSES, idle.causes, strict=True))
@@ -208,6 +225,27 @@ def _advice(results: Results, idle: _Idle) -> str:
             both = "" if 2 * time["host"] < idle.idle else f"{_ADVICE['host']} "
             return both + _ADVICE["dispatch"]
     return _ADVICE[main]
+
+
+def _frees(results: Results) -> bool:
+    """Whether freeing takes a noticeable part of the time in which memory is allocated and freed."""
+    trace, at = results.trace, results.slices(Kind.RUNTIME, is_allocation)
+    freeing = results.named(lambda name: "Free" in name)[trace.name[at]]
+    return bool(trace.duration[at[freeing]].sum() >= FREEING_SHARE * trace.duration[at].sum() > 0)
+
+
+def _replays(results: Results) -> bool:
+    """Whether graph launches run most of the kernels, copies and memsets."""
+    replay = results.named(lambda name: "GraphLaunch" in name)[results.trace.name[results.launches().launch]]
+    return bool(2 * np.count_nonzero(replay) > len(replay))
+
+
+def _is_compiled(results: Results) -> bool:
+    """Whether most of what is launched is launched by compiled regions."""
+    trace, calls = results.trace, results.launch_calls()
+    regions = results.slices(Kind.CPU_OP, lambda name: name.startswith((COMPILED_REGION, COMPILED_GRAPH)))
+    inside = busy_union(trace, regions).touching(trace.start[calls], trace.start[calls] + 1)
+    return bool(2 * np.count_nonzero(inside) > len(calls))
 
 
 def _has_ops(results: Results) -> bool:

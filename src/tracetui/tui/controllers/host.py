@@ -66,9 +66,9 @@ class Host:
         self.footer.say(message)
         self.draw_soon(self.footer)
 
-    def jump(self, event: int, message: str = "") -> None:
-        """Select an event and bring it into view."""
-        self.walk.select(event)
+    def jump(self, event: int, message: str = "", of: int | None = None) -> None:
+        """Select an event of a recording (None: the active one) and bring it into view."""
+        self.walk.select(event, of=of)
         self.follow_at_once()
         if message:
             self.say(message)

@@ -67,7 +67,10 @@ class LaneKeys:
     # Saving
 
     def restore(self) -> None:
-        """Arrange the lanes as they were last time, and from now on save every change."""
+        """Arrange the lanes as they were last time, and from now on save every change. Two that are compared
+        are arranged alike, and only for now."""
+        if len(self.host.walk.recordings) > 1:
+            return
         kept = self.host.session.active.load_lanes()
         if kept:
             self.lanes.restore(kept)

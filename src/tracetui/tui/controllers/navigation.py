@@ -82,15 +82,24 @@ class Navigation:
         session = self.host.session
 
         def find() -> None:
-            session.active.results.gaps()
+            for recording in session.walk.recordings:
+                recording.results.gaps()
             self.host.from_thread(draw)
-            session.active.results.causes()
+            for recording in session.walk.recordings:
+                recording.results.causes()
             self.host.from_thread(draw)
 
         def draw() -> None:
-            self.host.area.tabs.set_count("gaps", f"{session.draw_gaps():,}")
+            session.draw_gaps()
+            self.count_gaps()
 
         self.host.in_thread(find, "find gaps")
+
+    def count_gaps(self) -> None:
+        """Say in the tab how many gaps the active recording has."""
+        results = self.host.session.active.results
+        if results.ready("gaps"):
+            self.host.area.tabs.set_count("gaps", f"{len(results.gaps()):,}")
 
     def action_gap(self, step: int) -> None:
         said = self.gaps.next(step)

@@ -8,6 +8,7 @@ from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.panes import PANES
 from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.base import Jump, ShowSpan
+from tracetui.tui.panes.compare import BothPane
 from tracetui.tui.panes.scoped import ScopedPane
 
 IDLE = 0.08
@@ -55,7 +56,7 @@ class PaneKeys:
         before = self.walk.view
         if message.show is not None:
             self.walk.select(message.event, reveal=False)
-            self.walk.show(*message.show)
+            self.walk.show(*self.walk.scene.source.on_axis(message.show))
             self.host.say(message.said)
         elif message.event >= 0:
             self.host.jump(message.event, message.said)
@@ -66,7 +67,7 @@ class PaneKeys:
     def show_span(self, message: ShowSpan) -> None:
         """A pane asks to show a time range."""
         before = self.walk.view
-        self.walk.show(message.start, message.end)
+        self.walk.show(*self.walk.scene.source.on_axis((message.start, message.end)))
         self.host.jumped_from(before)
         self.host.say(message.said)
 
@@ -142,7 +143,7 @@ class PaneKeys:
         if pane is None:
             self.host.say(CLOSED)
         elif pane.table is None or all(column.values is None for column in pane.table.columns):
-            self.host.say(f"the {pane.id} pane has no column to sort by")
+            self.host.say(f"the {pane.key} pane has no column to sort by")
         elif step:
             pane.sort_next(step)
         else:
@@ -150,8 +151,8 @@ class PaneKeys:
 
     def action_group(self) -> None:
         pane = self.area.open
-        if isinstance(pane, AveragesPane):
-            self.host.say(f"{pane.id} by {pane.next_group()}")
+        if isinstance(pane, AveragesPane | BothPane):
+            self.host.say(f"{pane.key} by {pane.next_group()}")
         else:
             numbers = [n for n, spec in enumerate(PANES, 1) if spec.key in ("ops", "kernels")]
             self.host.say(f"only ops and kernels can be grouped: press {numbers[0]} or {numbers[1]}")

@@ -98,7 +98,7 @@ class Prompts:
 
         self.ask(
             Question(
-                f"filter {pane.id}:",
+                f"filter {pane.key}:",
                 focus,
                 pane.needle,
                 "part of the name",

@@ -67,6 +67,18 @@ class ScopeKeys:
 
         self.host.from_thread(found)
 
+    def recording_changed(self) -> None:
+        """The selection went to another recording: the same scope, in its time."""
+        if self.scopes.by == "range":
+            self.scopes.to_range()
+        elif self.scopes.by == "viewport":
+            self.scopes.jump_view = None
+            self.scopes.follow_view()
+        else:
+            self.host.in_thread(self._find_step, "find step", exclusive=True)
+            return
+        self._show()
+
     def range_changed(self) -> None:
         """The range changed or is gone: the tables follow after a pause."""
 

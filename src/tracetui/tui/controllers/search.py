@@ -96,7 +96,8 @@ class SearchKeys:
             self.host.say(f"nothing matches “{search.query}”")
         else:
             said = f"match {place + 1:,} of {len(search):,} for “{search.query}”"
-            self.host.jump(search.event(place).slice, said)
+            found = search.event(place)
+            self.host.jump(found.slice, said, found.source)
 
     def action_matches(self) -> None:
         from tracetui.tui.screens.matches import MatchesScreen

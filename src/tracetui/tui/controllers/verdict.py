@@ -44,12 +44,16 @@ class VerdictKeys:
     def action_part(self, step: int) -> None:
         """Go to the next part of the bar, and to its evidence."""
         count = len(self.line.parts)
-        if not count:
+        if self.host.session.comparing:
+            self.host.say(
+                "the parts of a step's time are of one recording: Q goes on with one; ) next difference"
+            )
+        elif not count:
             known = self.line.verdict is not None
             self.host.say("no parts: where this trace's time goes is not known" if known else "not known yet")
-            return
-        at = self.line.chosen
-        self.pick((at + step) % count if at is not None else (0 if step > 0 else count - 1))
+        else:
+            at = self.line.chosen
+            self.pick((at + step) % count if at is not None else (0 if step > 0 else count - 1))
 
     def pick(self, part: int) -> None:
         """Choose a part of the bar, and go to its evidence."""

@@ -14,7 +14,8 @@ class PaneSpec(NamedTuple):
     """What tabs, keys, help and settings need to know about a pane, without importing it."""
 
     key: str
-    """Its name in settings and tabs. Its number key is its place in `PANES`."""
+    """Its name in settings and tabs. Its number key is its place in `PANES`; those of `PAIR_PANES` have a
+    letter."""
     widget: str
     """Where its class is: "module:Class", below this package."""
     text: str
@@ -38,3 +39,8 @@ PANES = (
     PaneSpec("findings", "findings:FindingsPane", "findings"),
     PaneSpec("efficiency", "efficiency:EfficiencyPane", "share of peak, by kernel and op"),
 )
+PAIR_PANES = (
+    ("C", PaneSpec("compare", "compare:ComparePane", "what differs between A and B, and why")),
+    ("P", PaneSpec("averages", "compare:BothPane", "averages of A and B side by side")),
+)
+"""Panes about two recordings, with their keys: these come first where two are open."""

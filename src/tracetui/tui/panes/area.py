@@ -14,7 +14,7 @@ from textual.widget import Widget
 
 from tracetui.cells import cell, clauses
 from tracetui.session.session import Session
-from tracetui.tui.panes import PANES
+from tracetui.tui.panes import PAIR_PANES, PANES, PaneSpec
 from tracetui.tui.panes.base import Noted, Pane
 
 
@@ -37,8 +37,12 @@ class PaneTabs(Widget):
             super().__init__()
             self.pane = pane
 
-    def __init__(self) -> None:
+    def __init__(self, pair: bool = False) -> None:
+        """`pair`: there are two recordings, and so panes about both."""
         super().__init__()
+        numbered = tuple((str(n), spec) for n, spec in enumerate(PANES, 1))
+        self.specs: tuple[tuple[str, PaneSpec], ...] = (*(PAIR_PANES if pair else ()), *numbered)
+        """The panes with their keys."""
         self.open: str | None = None
         self.keys = False
         """Whether the open pane has the focus."""
@@ -69,18 +73,17 @@ class PaneTabs(Widget):
 
     def labels(self) -> list[tuple[str, str]]:
         """(pane, text of its tab). If they do not fit beside the needed part of the note, all tabs lose their
-        counts, then all but the open one lose their titles."""
+        counts, then those of one recording their titles, then all but the open one."""
         room = self.size.width - (len(self.needed) + 3 if self.needed else 0)
 
-        def label(key: str, n: int, title: bool, count: bool) -> str:
-            texts = (str(n), key if title else "", self.counts.get(key, "") if count else "")
+        def label(key: str, n: str, title: bool, count: bool) -> str:
+            texts = (n, key if title else "", self.counts.get(key, "") if count else "")
             return f" {' '.join(filter(None, texts))} "
 
-        for titles, counts in ((True, True), (True, False), (False, False)):
-            labels = [
-                (key, label(key, n, titles or key == self.open, counts))
-                for n, (key, _, _) in enumerate(PANES, 1)
-            ]
+        pair = {spec.key for _, spec in PAIR_PANES}
+        for least, counts in ((set(), True), (set(), False), (pair, False), ({self.open}, False)):
+            titled = least | {self.open} if least else {spec.key for _, spec in self.specs}
+            labels = [(spec.key, label(spec.key, n, spec.key in titled, counts)) for n, spec in self.specs]
             if sum(len(text) for _, text in labels) <= room:
                 break
         return labels
@@ -127,8 +130,9 @@ class PaneArea(Vertical):
         super().__init__()
         self._session = session
         self._first = first
-        self.tabs = PaneTabs()
-        self.panes: dict[str, Pane] = {}
+        self.tabs = PaneTabs(len(session.walk.recordings) > 1)
+        self._made: dict[tuple[str, int], Pane] = {}
+        """By name and recording; panes about both are the first one's."""
 
     def compose(self) -> ComposeResult:
         yield self.tabs
@@ -138,11 +142,32 @@ class PaneArea(Vertical):
         else:
             self.add_class("closed")
 
+    @property
+    def panes(self) -> dict[str, Pane]:
+        """The panes of the active recording that were made so far, by name."""
+        mine = {self._place(spec.key): spec.key for _, spec in self.tabs.specs}
+        return {mine[place]: pane for place, pane in self._made.items() if place in mine}
+
+    def _place(self, key: str) -> tuple[str, int]:
+        both = any(spec.key == key for _, spec in PAIR_PANES)
+        return key, 0 if both else self._session.walk.active
+
     def _pane(self, key: str) -> Pane:
-        if key not in self.panes:
-            spec = next(spec for spec in PANES if spec.key == key)
-            self.panes[key] = spec.make(self._session)
-        return self.panes[key]
+        place = self._place(key)
+        if place not in self._made:
+            spec = next(spec for _, spec in self.tabs.specs if spec.key == key)
+            self._made[place] = spec.make(self._session)
+        return self._made[place]
+
+    def follow_recording(self) -> None:
+        """The selection went to another recording: show that one's pane."""
+        shown = next((pane for pane in self._made.values() if pane.is_attached and pane.display), None)
+        if shown is None or self.tabs.open is None or shown is self.open:
+            return
+        focused = shown.has_focus
+        pane = self.show_pane(self.tabs.open, shown)
+        if pane is not None and focused:
+            pane.focus()
 
     def on_descendant_focus(self) -> None:
         self.tabs.set_keys(True)
@@ -173,11 +198,12 @@ class PaneArea(Vertical):
     @property
     def open(self) -> Pane | None:
         """The pane that is open."""
-        return self.panes.get(self.tabs.open) if self.tabs.open else None
+        return self._made.get(self._place(self.tabs.open)) if self.tabs.open else None
 
-    def show_pane(self, key: str | None) -> Pane | None:
-        """Open a pane; None closes the open one."""
-        before = self.open
+    def show_pane(self, key: str | None, before: Pane | None = None) -> Pane | None:
+        """Open a pane; None closes the open one. `before`: the pane that is shown, if it is not the open one
+        of the active recording."""
+        before = before or self.open
         self.tabs.set_open(key)
         self.set_class(key is None, "closed")
         if key is None:

@@ -32,7 +32,7 @@ class AveragesPane(ScopedPane):
 
     def _colour(self, name: int) -> str | None:
         """The colour of a name in the timeline."""
-        colour = self.session.walk.scene.source.palette.colour_of(name)
+        colour = self.session.walk.scene.sources[self.of].palette.colour_of(name)
         return f"color({colour})" if 0 <= colour < 256 else None
 
     def work_out(self) -> Iterator[Callable[[], None]]:
@@ -53,7 +53,7 @@ class AveragesPane(ScopedPane):
         """`note`: the note of the averages, and the part of the trace that they cover."""
         before = self._row_under_cursor()
         self.averages = averages
-        table = averages_table(self.results.trace, averages, str(self.id), self._colour, memory)
+        table = averages_table(self.results.trace, averages, self.key, self._colour, memory)
         by = next((key for key in self.sort_first.split() if table.column(key) is not None), None)
         self.set_table(table, by)
         if before is not None:

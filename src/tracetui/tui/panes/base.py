@@ -66,8 +66,10 @@ class Pane(TableView):
     """Whether `follow` is cheap enough to call for every step of a held key."""
 
     def __init__(self, session: Session, key: str) -> None:
-        super().__init__(id=key)
-        self.session = session
+        self.of = session.walk.active
+        """Index of the recording that the pane is about."""
+        super().__init__(id=f"{key}-{self.of}" if self.of else key)
+        self.session, self.key = session, key
         self.results = session.active.results
         self.note = ""
         """What the table covers, shown beside the tabs: the part of the trace, the filter, the rest."""
@@ -85,13 +87,18 @@ class Pane(TableView):
         """The part of the trace that the table covers, as in its note."""
         return self._note_parts[1]
 
+    def whose(self) -> str:
+        """Which of two recordings the table is about; "" for the only one."""
+        letter = self.session.walk.scene.sources[self.of].letter
+        return f"of {letter}" if letter else ""
+
     def _update_note(self) -> None:
-        text, where, first = self._note_parts[0], self.place(), self._note_parts[2]
+        text, where, first, whose = self._note_parts[0], self.place(), self._note_parts[2], self.whose()
         of = f"{len(self.order):,} of {plural(self.table.count, 'row')}" if self.table is not None else ""
         filtered = f"filter “{middle(self.needle, LONGEST_NEEDLE)}”: {of}" if self.needle and of else ""
 
         def joined(text: str) -> str:
-            return ": ".join(filter(None, (where, "; ".join(filter(None, (filtered, text))))))
+            return ": ".join(filter(None, (whose, where, "; ".join(filter(None, (filtered, text))))))
 
         note = joined(text)
         # Of a part of the trace, what the note says is worth more than the titles of the other tabs.

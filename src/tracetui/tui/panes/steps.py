@@ -57,6 +57,14 @@ class StepsPane(ScopedPane):
     def _rows(self) -> tuple[StepRow, ...]:
         return table_rows(self.steps) if self.steps is not None else ()
 
+    def step(self) -> int | None:
+        """The step under the cursor, by its place in the trace's step table; None on a line that is none."""
+        row = self.row
+        if self.steps is None or row is None or row >= len(self.steps.rows):
+            return None
+        every = [one.event for one in self.results.steps().rows]
+        return every.index(self.steps.rows[row].event)
+
     def follow(self, event: int | None) -> None:
         """Go to the step in which the event, or its launch, begins."""
         self._event = event

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from textual import events
@@ -19,6 +20,9 @@ from tracetui.tui.loading import LoadTask
 from tracetui.tui.textual_private import forget_drawn
 from tracetui.units import size
 
+if TYPE_CHECKING:
+    from tracetui.session.recording import Recording
+
 
 class Progress(Widget):
     """What is being read, how far it is, and the key to cancel; or why it failed."""
@@ -32,9 +36,16 @@ class Progress(Widget):
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"progress--{role}" for role in ("text", "bar", "hint", "error")}
 
-    def __init__(self, task: LoadTask) -> None:
+    def __init__(self, tasks: Sequence[LoadTask]) -> None:
         super().__init__()
-        self.load_task = task
+        self.tasks = tuple(tasks)
+
+    @property
+    def load_task(self) -> LoadTask:
+        """The task to tell about: one that failed, else the first that still reads."""
+        failed = (task for task in self.tasks if task.error is not None)
+        reading = (task for task in self.tasks if not task.finished.is_set())
+        return next(failed, None) or next(reading, self.tasks[0])
 
     @property
     def back(self) -> bool:
@@ -114,20 +125,27 @@ class LoadingScreen(Screen[None]):
             super().__init__()
             self.loading = loading
 
-    def __init__(self, task: LoadTask) -> None:
+    def __init__(self, *tasks: LoadTask, beside: Recording | None = None) -> None:
+        """`tasks`: one, or two to be compared; `beside`: what the one is to be compared with."""
         super().__init__()
-        self.load_task = task
+        self.tasks, self.beside = tasks, beside
+
+    @property
+    def finished(self) -> bool:
+        """Whether all is read, or something cannot be."""
+        return any(task.error for task in self.tasks) or all(task.finished.is_set() for task in self.tasks)
 
     def compose(self) -> ComposeResult:
-        yield Progress(self.load_task)
+        yield Progress(self.tasks)
 
     def on_mount(self) -> None:
         self._timer = self.set_interval(1 / 10, self._tick)
-        self.load_task.when_done(self._ended)
+        for task in self.tasks:
+            task.when_done(self._ended)
 
     def on_screen_resume(self) -> None:
         """Post `Ended` again: the app ignores it while another screen (the palette) covers this one."""
-        if self.load_task.finished.is_set():
+        if self.finished:
             self._ended()
 
     def on_unmount(self) -> None:
@@ -138,7 +156,7 @@ class LoadingScreen(Screen[None]):
         self.post_message(self.Ended(self))
 
     def _tick(self) -> None:
-        if self.load_task.finished.is_set():
+        if self.finished:
             self._timer.stop()
         else:
             self.query_one(Progress).advance()
@@ -148,8 +166,9 @@ class LoadingScreen(Screen[None]):
         self.query_one(Progress).refresh()
 
     def action_cancel(self) -> None:
-        self.load_task.cancel()
+        for task in self.tasks:
+            task.cancel()
         if len(self.app.screen_stack) > 1:
             self.app.pop_screen()  # back to where the user opened the trace
         else:
-            self.app.exit(return_code=1 if self.load_task.error else 0)
+            self.app.exit(return_code=1 if any(task.error for task in self.tasks) else 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -31,6 +31,8 @@ HINTS = (
     ("Tab", "complete", "complete"),
     ("↑↓", "choose", ""),
 )
+COMPARE = ("^t", "compare", "beside")
+"""Beside the others, where there is a trace to compare with."""
 KIND = 7
 """Cells of a choice's kind."""
 LEAST_NAME = 23
@@ -170,14 +172,27 @@ MOVES: Sequence[BindingType] = (
 )
 
 
-class OpenScreen(Sheet[Path]):
-    """Chooses a trace; the result is its path."""
+class Chosen(NamedTuple):
+    """A trace to open. `beside`: to compare it with the present one."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*MOVES, *bind("escape leave")]
+    path: Path
+    beside: bool
 
-    def __init__(self) -> None:
-        super().__init__("Open a trace", HINTS)
+
+class OpenScreen(Sheet[Chosen]):
+    """Chooses a trace; the result is its path, and whether to compare."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*MOVES, *bind("escape leave"), *bind("ctrl+t beside", True)]
+
+    def __init__(self, present: str = "", compare: bool = False) -> None:
+        """`present`: the name of the trace that another one can be compared with, safe to show; "" for none.
+        `compare`: Enter compares."""
+        title = f"Compare with {present}" if compare else "Open a trace"
+        enter = ("Enter", "compare", "choose") if compare else HINTS[1]
+        also = (COMPARE,) if present and not compare else ()
+        super().__init__(title, (HINTS[0], enter, *also, *HINTS[2:]))
         self.traces = TraceList()
+        self.present, self.compare = present, compare
 
     def body(self) -> Iterator[Widget]:
         yield self.traces
@@ -189,7 +204,8 @@ class OpenScreen(Sheet[Path]):
         self.fit(len(self.traces.recent) + len(self.traces.samples) + 1)
 
     def on_trace_list_opened(self, message: TraceList.Opened) -> None:
-        self.dismiss(message.path)
+        if message.path is not None:
+            self.dismiss(Chosen(message.path, self.compare))
 
     def on_prompt_left(self, message: Prompt.Left) -> None:
         self.action_leave()
@@ -204,4 +220,9 @@ class OpenScreen(Sheet[Path]):
         self.traces.complete()
 
     def action_choose(self) -> None:
+        self.traces.choose()
+
+    def action_beside(self) -> None:
+        """As Enter, but to compare."""
+        self.compare = bool(self.present)
         self.traces.choose()

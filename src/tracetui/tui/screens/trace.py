@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -17,7 +18,8 @@ from tracetui.session.session import Session
 from tracetui.session.walk import Walk
 from tracetui.timeline.themes import DARK, Theme
 from tracetui.trace.model import Trace
-from tracetui.tui.bindings import ACTIONS, HINTS, TABLE_HINTS
+from tracetui.tui.bindings import ACTIONS, HINTS, PAIR_HINTS, TABLE_HINTS
+from tracetui.tui.controllers.compare import CompareKeys
 from tracetui.tui.controllers.export import ExportKeys
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.lanes import LaneKeys
@@ -33,6 +35,7 @@ from tracetui.tui.footer import Footer
 from tracetui.tui.hint import Hint, remember_seen, wanted
 from tracetui.tui.panes.area import PaneArea, PaneTabs
 from tracetui.tui.panes.base import Follow, Jump, JumpToGap, ShowSpan, failure
+from tracetui.tui.panes.compare import GoToDifference, GoToEvent
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.requests import NextTrace, WantCapture
 from tracetui.tui.textual_private import draw_less
@@ -65,14 +68,19 @@ class TraceScreen(Screen[None]):
     TraceScreen #body.side PaneArea.closed { width: 14; }
     """
 
-    def __init__(self, trace: Trace, pane: str | None = "overview", palette: Theme = DARK) -> None:
+    def __init__(
+        self, recordings: Sequence[Recording], pane: str | None = "overview", palette: Theme = DARK
+    ) -> None:
+        """`recordings`: one, or two to be compared."""
         super().__init__()
         draw_less(self)
-        self.session = Session([Recording(trace)], palette)
+        self.session = Session(recordings, palette)
         self.timeline = TimelineView(self.session, palette)
         self.bar = self.timeline.bar = SelectionBar()
         self.area = PaneArea(self.session, pane)
-        self.footer = Footer()
+        self.hints = PAIR_HINTS if self.session.comparing else HINTS
+        self.footer = Footer(self.hints)
+        self._active = self.walk.active
         self.host = host = Host(self, self.session, self.timeline, self.area, self.footer)
         # The order of the controllers is that of Esc's stack: it undoes the last one first.
         self.prompts = Prompts(host)
@@ -85,11 +93,15 @@ class TraceScreen(Screen[None]):
         ]
         self.panes = PaneKeys(host)
         exports = ExportKeys(host, self.prompts)
-        self.top, self.verdict_line = TopLine(self.trace), VerdictLine()
+        titles = [self.walk.scene.title(of) for of in range(len(recordings))]
+        traces = [recording.trace for recording in recordings]
+        self.top = TopLine(traces[0], traces[1] if len(traces) > 1 else None, titles)
+        self.verdict_line = VerdictLine()
         self.verdict = VerdictKeys(host, self.verdict_line, self.top, self.navigation, self.panes)
+        self.compare_keys = CompareKeys(host, self.panes, self.verdict_line, self.top)
         for controller in (
             *(self.prompts, self.lanes, self.marks, moves, self.navigation),
-            *(self.scopes, search, self.panes, exports, self.verdict),
+            *(self.scopes, search, self.panes, exports, self.verdict, self.compare_keys),
         ):
             for name in dir(controller):
                 if name.startswith("action_"):
@@ -123,8 +135,15 @@ class TraceScreen(Screen[None]):
         self.marks.restore()
         # The timeline first, then what takes longer.
         self.call_after_refresh(self.navigation.find_gaps)
-        self.call_after_refresh(self.verdict.judge)
-        self.run_worker(partial(remember, self.trace.info.path), thread=True, exit_on_error=False)
+        both = bool(self.session.comparing)
+        self.call_after_refresh(self.compare_keys.compare if both else self.verdict.judge)
+        for recording in self.walk.recordings:
+            self.run_worker(
+                partial(remember, recording.trace.info.path),
+                thread=True,
+                exit_on_error=False,
+                group="remember",
+            )
 
     def on_unmount(self) -> None:
         self.lanes.save()  # the timer of the last change may still be running
@@ -157,6 +176,11 @@ class TraceScreen(Screen[None]):
         self.panes.resized()
 
     def on_selection_changed(self, message: SelectionChanged) -> None:
+        if self._active != self.walk.active:
+            self._active = self.walk.active
+            self.scopes.recording_changed()
+            self.navigation.count_gaps()
+            self.area.follow_recording()
         self.panes.selection_changed()
 
     def on_range_changed(self, message: RangeChanged) -> None:
@@ -178,7 +202,13 @@ class TraceScreen(Screen[None]):
         self.panes.show_span(message)
 
     def on_pane_area_has_keys(self, message: PaneArea.HasKeys) -> None:
-        self.footer.set_hints(TABLE_HINTS if message.has else HINTS)
+        self.footer.set_hints(TABLE_HINTS if message.has else self.hints)
+
+    def on_go_to_difference(self, message: GoToDifference) -> None:
+        self.compare_keys.go_to_difference(message)
+
+    def on_go_to_event(self, message: GoToEvent) -> None:
+        self.compare_keys.go_to_event(message)
 
     def on_follow(self, message: Follow) -> None:
         self.verdict.follow(message.target)
@@ -205,7 +235,7 @@ class TraceScreen(Screen[None]):
     # The screen itself
 
     def action_clear(self) -> None:
-        if not self.host.escape():
+        if not self.host.escape() and not self.compare_keys.may_end():
             self.host.say("nothing to clear")
 
     def _drop_hint(self) -> None:
@@ -226,7 +256,7 @@ class TraceScreen(Screen[None]):
 
     def tell_place(self, place: int, count: int) -> None:
         """Say which of the open traces this is."""
-        name = trace_name(self.trace)
+        name = " and ".join(trace_name(recording.trace) for recording in self.walk.recordings)
         self.host.say(
             f"trace {place} of {count}: {name}"
             if count > 1

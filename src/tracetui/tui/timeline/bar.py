@@ -66,15 +66,16 @@ def describe(
     short: Callable[[int], str],
     *,
     offset: int = 0,
-    before_lane: str = "",
+    letter: str = "",
+    beside: Sequence[Part] = (),
     own: int | None = None,
 ) -> list[Part]:
     """The selected event's line, at most `width` cells. `offset`: ns from the trace's time to the axis's;
-    `before_lane`: a text that distinguishes its lane from those of other recordings; `own`: its self time in
-    ns, None while that is not known.
+    `letter`: which of several recordings it is in; `beside`: its partner in another one; `own`: its self time
+    in ns, None while that is not known.
 
     A kernel has its short name. If the line is too long, any name is shortened; then the lane, the self time
-    and the start are left out, in this order; in the end the name is cut.
+    and the start are left out, in this order (and the launch, beside a partner); in the end the name is cut.
     """
     i = slice_index
     start, length = int(trace.start[i]), int(trace.duration[i])
@@ -82,6 +83,8 @@ def describe(
         "at": [("  at ", False), (tick(start + offset, max(1, length // 1000)), False)],
         "for": [("  for ", False), (duration(length, 4), True)],
     }
+    if beside:
+        groups["beside"] = list(beside)
     if own is not None and len(trace.children(i)):
         groups["self"] = [("  self ", False), (duration(own, 4), False)]
     if (place := place_of(trace, i)) and place.number > 1:
@@ -93,14 +96,17 @@ def describe(
     elif place:
         delay = duration(start - int(trace.start[int(trace.launch[i])]))
         groups["launch"] = [("  launched ", False), (delay, True), (" before", False)]
-    groups["lane"] = [(f"  {before_lane}{trace.lanes[int(trace.lane[i])].name}", False)]
+    groups["lane"] = [(f"  {trace.lanes[int(trace.lane[i])].name}", False)]
+
+    before: list[Part] = [(f"{letter} ", False)] if letter else []
+    head = sum(cell_len(text) for text, _ in before)
 
     def room() -> int:
-        return width - 2 - sum(cell_len(text) for parts in groups.values() for text, _ in parts)
+        return width - 2 - head - sum(cell_len(text) for parts in groups.values() for text, _ in parts)
 
     brief = short(int(trace.name[i]))
     wanted = min(cell_len(brief), LEAST_NAME)
-    for way in ("lane", "self", "at"):
+    for way in ("lane", "self", "at", *(("launch",) if beside else ())):
         if room() < wanted:
             groups.pop(way, None)
     # A kernel's full name is in the details; here it has that of its bar and of the tables.
@@ -108,7 +114,11 @@ def describe(
     name = trace.name_of(i)
     if device or cell_len(name) > room():
         name = brief
-    return [(cut(name, max(1, room())), True), *(part for parts in groups.values() for part in parts)]
+    return [
+        *before,
+        (cut(name, max(1, room())), True),
+        *(part for parts in groups.values() for part in parts),
+    ]
 
 
 def describe_gap(told: Sequence[str], width: int) -> list[Part]:

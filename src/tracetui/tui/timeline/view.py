@@ -76,9 +76,11 @@ class TimelineView(Widget, can_focus=True):
             self.set_timer(wait, self._draw)
             return
         self._waiting = False
-        for of in range(self._derived, len(self.walk.recordings)):
+        # Beside each other there is no room for counters.
+        counted = 0 if self.session.comparing else len(self.walk.recordings)
+        for of in range(self._derived, counted):
             self.run_worker(partial(self._derive, of), thread=True, group=f"series {of}", exit_on_error=False)
-        self._derived = len(self.walk.recordings)
+        self._derived = counted
         regions = self._render_frame()
         barred = self._update_bar()
         if regions:
@@ -112,26 +114,30 @@ class TimelineView(Widget, can_focus=True):
         bar, scene = self.bar, self.walk.scene
         if bar is None or not bar.is_mounted:
             return None
-        if gap := self.session.gaps.told():
-            parts = describe_gap(gap, bar.size.width)
+        if told := self.session.comparing.told() or self.session.gaps.told():
+            parts = describe_gap(told, bar.size.width)
         elif scene.selected >= 0:
             source, width = scene.source, bar.size.width
             results = self.walk.recording.results
             # Of a large trace it is known when a pane has asked for it: it takes too long for a key press.
             at_hand = results.ready("self_time") or len(source.trace) < LITTLE
             own = int(results.self_time()[scene.selected]) if at_hand else None
-            lane = f"{scene.title(scene.active)} " if len(scene.sources) > 1 else ""
+            beside = self.session.comparing.beside()
             parts = describe(
                 source.trace,
                 scene.selected,
                 width,
                 source.short,
                 offset=source.offset,
-                before_lane=lane,
+                letter=scene.letter(scene.active) if len(scene.sources) > 1 else "",
+                beside=beside or (),
                 own=own,
             )
         else:
-            parts = [("nothing selected", False), ("  click an event, or press an arrow key", False)]
+            hint = "  click an event, or press an arrow key"
+            if self.session.comparing:
+                hint = "  - only A has it, + only B has it; ) goes from difference to difference"
+            parts = [("nothing selected", False), (hint, False)]
         return bar if bar.show(parts, scene.theme) else None
 
     def render_lines(self, crop: Region) -> list[Strip]:

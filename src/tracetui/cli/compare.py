@@ -1,0 +1,310 @@
+"""`compare`: what one recording does differently from another, from a baseline, or one step from others."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from tracetui.cli.common import check_exists, command_errors, did_you_mean, emit, fail, load_or_exit
+from tracetui.cli.tables import FAILED_LIMIT, chosen_format, formats, write
+from tracetui.units import parse_time, plural
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from tracetui.compare.model import Comparison
+    from tracetui.report.limits import Limit
+    from tracetui.session.baselines import Baseline
+    from tracetui.trace import Trace
+
+GATES = "step, device, compute, communication, copies, launches, kernels, cpu-op"
+EXAMPLES = "for example step=5%, device=50us or launches=0"
+
+
+def parse_limit(text: str) -> Limit:
+    """A limit as people type it: `step=5%`, `device=50us`, `launches=0`. Raises ValueError for people."""
+    from tracetui.report.limits import METRICS, Limit
+
+    name, found, number = (part.strip() for part in text.partition("="))
+    name = name.lower()
+    if not found or len(text) > 60:
+        raise ValueError(f"expected METRIC=LIMIT, {EXAMPLES}; got {text[:60]!r}")
+    if name not in METRICS:
+        raise ValueError(f"no limit on {name!r}{did_you_mean(name, METRICS)}: expected one of {GATES}")
+    plain_number = re.fullmatch(r"(\d{1,15}(?:\.\d{0,9})?|\.\d{1,9})\s*(%?)", number, re.ASCII)
+    if plain_number and plain_number[2]:
+        return Limit(name, float(plain_number[1]) / 100, True)
+    if METRICS[name].endswith("_ns"):
+        if plain_number and float(plain_number[1]):
+            raise ValueError(f"{name}={number}: is that a share or a time? Write {number}% or {number}us")
+        try:
+            if (time := parse_time(number)) >= 0:
+                return Limit(name, float(time), False)
+        except ValueError:
+            pass
+    elif plain_number:
+        return Limit(name, float(plain_number[1]), False)
+    raise ValueError(f"expected METRIC=LIMIT, {EXAMPLES}; got {text!r}")
+
+
+def _limits(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[Limit, ...]:
+    try:
+        return tuple(parse_limit(value) for value in values)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
+def _complete_baseline(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    from tracetui.cli.completion import words_or_files
+    from tracetui.session.baselines import baselines
+
+    return words_or_files([one.name for one in baselines()], typed)
+
+
+@click.command("compare")
+@click.argument("traces", metavar="[A] B", nargs=-1, type=click.Path(path_type=str, allow_dash=True))
+@click.option(
+    "--step", metavar="N", type=click.IntRange(min=0), help="Compare step N of one trace with the others."
+)
+@click.option("--against", metavar="M", type=click.IntRange(min=0), help="With --step: compare with step M.")
+@click.option(
+    "--baseline",
+    metavar="NAME",
+    shell_complete=_complete_baseline,
+    help="Compare B with the baseline NAME, or with the one in a folder (./NAME).",
+)
+@click.option(
+    "--save", is_flag=True, help="Keep B as the --baseline, in the place of the one before; compares nothing."
+)
+@click.option("--list", "listing", is_flag=True, help="List the baselines.")
+@click.option(
+    "--averages",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Also print the N names whose time differs most.",
+)
+@click.option(
+    "--fail-over",
+    "limits",
+    metavar="METRIC=LIMIT",
+    callback=_limits,
+    multiple=True,
+    help="Exit with code 3 if a metric grew by more than this: a share of A's (step=5%), a time "
+    f"(device=50us) or a count (launches=0). Repeatable. METRIC is one of {GATES}.",
+)
+@click.option("--strict", is_flag=True, help="Limits count noise and what the machine's speed explains, too.")
+@formats
+@command_errors
+def compare_command(
+    traces: tuple[str, ...],
+    step: int | None,
+    against: int | None,
+    baseline: str | None,
+    save: bool,
+    listing: bool,
+    averages: int,
+    limits: tuple[Limit, ...],
+    strict: bool,
+) -> None:
+    """Print what B does differently from A, and what explains it.
+
+    A and B are traces of one program before and after a change. Numbers are medians of their steps. How fast
+    the machine did what is the same in both is told apart from what the program does: two recordings of one
+    program may differ by a third on the CPU.
+
+    \b
+      tracetui compare before.json.gz after.json.gz
+      tracetui compare train.json.gz --step 3
+      tracetui compare train.json.gz --baseline main --save
+      tracetui compare train.json.gz --baseline main --fail-over device=2% --fail-over launches=0
+
+    --fail-over: step and cpu-op are wall times, which a busy machine changes by itself; device, launches and
+    kernels are steadier. What lies within noise, or is the machine's, does not count unless --strict.
+    """
+    if listing:
+        if traces or baseline is not None or step is not None:
+            raise click.UsageError("--list takes nothing else")
+        _list()
+        return
+    if against is not None and step is None:
+        raise click.UsageError("--against is for --step")
+    if save and baseline is None:
+        raise click.UsageError("--save needs the name of a --baseline")
+    if step is not None and baseline is not None:
+        raise click.UsageError("use either --step or --baseline")
+    single = "--step" if step is not None else "--baseline" if baseline is not None else ""
+    if len(traces) != (1 if single else 2):
+        need = (
+            f"{single} takes one trace"
+            if single
+            else "two traces are compared, or one with --step or --baseline"
+        )
+        raise click.UsageError(f"{need}; got {len(traces)}")
+    if save and (limits or strict):
+        raise click.UsageError("--save compares nothing: use it without --fail-over")
+    if traces.count("-") > 1:
+        raise click.UsageError("only one of the two can be standard input")
+    if save:
+        assert baseline is not None
+        _keep(baseline, traces[0])
+        return
+
+    found: Comparison
+    if step is not None:
+        found, names = _steps(traces[0], step, against)
+    elif baseline is not None:
+        kept = _baseline(baseline)
+        for path in traces:
+            check_exists(path)
+        a, b = load_or_exit(str(kept.trace)), load_or_exit(traces[0])
+        from tracetui.report.compare import file_names
+
+        found = _compared(a, b)
+        names = f"baseline {kept.name}: {kept.source}", file_names("", traces[0])[1]
+    else:
+        for path in traces:
+            check_exists(path)
+        from tracetui.report.compare import file_names
+
+        found, names = _compared(*map(load_or_exit, traces)), file_names(*traces)
+    _report(found, names, limits, strict, averages)
+
+
+def _compared(a: Trace, b: Trace) -> Comparison:
+    from tracetui.analysis.results import Results
+    from tracetui.compare.compare import compare
+
+    return compare(Results(a), Results(b))
+
+
+def _steps(path: str, step: int, against: int | None) -> tuple[Comparison, tuple[str, str]]:
+    """One step of a trace and the others, by the numbers that `steps` shows."""
+    trace = load_or_exit(path)
+    from tracetui.analysis.results import Results
+    from tracetui.analysis.scope import step_scope
+    from tracetui.compare.compare import compare_steps
+    from tracetui.report.compare import file_names
+
+    results = Results(trace)
+    places = []
+    for number, option in ((step, "--step"), (against, "--against")):
+        try:
+            places.append(None if number is None else step_scope(trace, number).step)
+        except LookupError as error:
+            raise click.BadParameter(str(error.args[0]), param_hint=option) from None
+    if step == against:
+        raise click.BadParameter("a step is not compared with itself", param_hint="--against")
+    count = len(results.step_table())
+    if count < 2:
+        raise click.BadParameter("the trace has only one step", param_hint="--step")
+    assert places[0] is not None
+    found = compare_steps(results, places[0], places[1])
+    name = file_names("", path)[1]
+    others = (
+        f"step {against}"
+        if against is not None
+        else "the other step"
+        if count == 2
+        else f"the other {count - 1} steps"
+    )
+    return found, (f"{name}, {others}", f"{name}, step {step}")
+
+
+def _report(
+    found: Comparison, names: tuple[str, str], limits: tuple[Limit, ...], strict: bool, averages: int
+) -> None:
+    from tracetui.report.compare import Report, compare_json, compare_lines, compare_markdown
+    from tracetui.report.limits import check_limits, failure
+
+    outcomes = check_limits(found, limits, strict)
+    report = Report(found, names, outcomes, averages)
+    write(
+        lambda: compare_json(report),
+        lambda: compare_markdown(report),
+        lambda width: compare_lines(report, width),
+    )
+    over = [one for one in outcomes if one.over]
+    for one in over:
+        click.echo(f"tracetui: {failure(one)}", err=True)
+    if over:
+        sys.exit(FAILED_LIMIT)
+
+
+# Baselines
+
+
+def _baseline(text: str) -> Baseline:
+    from tracetui.session.baselines import BadName, BaselineError, NoBaseline, baselines, find_baseline
+
+    try:
+        return find_baseline(text)
+    except BadName as error:
+        fail(str(error), 2)
+    except NoBaseline as error:
+        near = did_you_mean(text, [one.name for one in baselines()])
+        fail(f"{error}{near or ': keep one with --save'}")
+    except BaselineError as error:
+        fail(str(error))
+
+
+def _keep(text: str, path: str) -> None:
+    from tracetui.session.baselines import BaselineError, folder_of, keep
+
+    try:
+        folder_of(text)
+    except BaselineError as error:
+        fail(str(error), 2)
+    if path == "-":
+        fail("only a file can be kept as a baseline, not standard input", 2)
+    trace = load_or_exit(path)
+    try:
+        kept = keep(text, path)
+    except BaselineError as error:
+        fail(str(error))
+    from tracetui.safe_text import plain
+    from tracetui.tables.jsonable import dumps
+
+    size = plural(trace.events, "event")
+    if chosen_format() == "json":
+        emit(dumps({"baseline": kept.name, "source": kept.source, "path": plain(str(kept.trace))}))
+    else:
+        emit(f"{kept.source} is the baseline {kept.name} now ({size}): {plain(str(kept.trace))}")
+
+
+def _list() -> None:
+    import time
+
+    from tracetui.safe_text import plain
+    from tracetui.session.baselines import baselines, baselines_folder
+    from tracetui.session.recent import ago
+    from tracetui.tables.jsonable import dumps
+
+    found = baselines()
+    if chosen_format() == "json":
+        emit(
+            dumps(
+                [
+                    {
+                        "baseline": one.name,
+                        "source": one.source,
+                        "path": plain(str(one.trace)),
+                        "saved": one.saved,
+                    }
+                    for one in found
+                ]
+            )
+        )
+        return
+    if not found:
+        emit(f"no baselines in {plain(str(baselines_folder()))}")
+        return
+    width = max(len(one.name) for one in found)
+    now = time.time()
+    lines = [
+        f"{one.name:<{width}}  {ago(now - one.saved) if one.saved else '':>10}  {one.source}" for one in found
+    ]
+    emit("\n".join([*lines, "", f"They are in {plain(str(baselines_folder()))}"]))

@@ -1,0 +1,87 @@
+"""What two sequences have in common, in order, in linear memory."""
+
+from __future__ import annotations
+
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+
+from tracetui.trace.model import I64
+
+WINDOW = 1 << 14
+"""Tokens of either sequence that are compared at a time: the time for a pair of windows is quadratic."""
+LARGEST = 1 << 17
+"""Windows grow up to this where two of them have hardly anything in common: something long is new or gone."""
+KEPT = 0.75
+"""What is kept of a window's matches, unless it is the last: matches near its end may be wrong."""
+COMMON = 0.1
+_SURROGATES = 0xD800, 0x800
+_TOP = 0x10FFFF - _SURROGATES[1]
+
+
+def align(a: I64, b: I64) -> tuple[I64, I64]:
+    """The positions that belong together, as few edits apart as possible: (in `a`, in `b`), both ascending,
+    with ``a[i] == b[j]``. `a` and `b` hold numbers of tokens."""
+    front = _common(a, b)
+    back = _common(a[front:][::-1], b[front:][::-1])
+    inner_a, inner_b = a[front : len(a) - back], b[front : len(b) - back]
+    found_a, found_b = _inner(inner_a, inner_b)
+    ends = np.arange(back, dtype=np.int64)
+    return (
+        np.concatenate([np.arange(front), found_a + front, ends + len(a) - back]),
+        np.concatenate([np.arange(front), found_b + front, ends + len(b) - back]),
+    )
+
+
+def _common(a: I64, b: I64) -> int:
+    """How many tokens the two begin with alike."""
+    size = min(len(a), len(b))
+    differ = np.flatnonzero(a[:size] != b[:size])
+    return int(differ[0]) if len(differ) else size
+
+
+def _inner(a: I64, b: I64) -> tuple[I64, I64]:
+    """As `align`, window by window."""
+    kept: list[tuple[I64, I64]] = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+    low_a = low_b = 0
+    size = WINDOW
+    while low_a < len(a) and low_b < len(b):
+        part_a, part_b = a[low_a : low_a + size], b[low_b : low_b + size]
+        at_a, at_b = _edits(part_a, part_b)
+        last = low_a + size >= len(a) and low_b + size >= len(b)
+        if not last and len(at_a) < COMMON * size and size < LARGEST:
+            size *= 4
+            continue
+        if not last:
+            sure = (at_a < KEPT * size) & (at_b < KEPT * size)
+            at_a, at_b = at_a[sure], at_b[sure]
+        kept.append((at_a + low_a, at_b + low_b))
+        if last:
+            break
+        low_a, low_b = (
+            (int(at_a[-1]) + low_a + 1, int(at_b[-1]) + low_b + 1)
+            if len(at_a)
+            else (low_a + size // 2, low_b + size // 2)
+        )
+        size = WINDOW
+    return np.concatenate([one for one, _ in kept]), np.concatenate([one for _, one in kept])
+
+
+def _edits(a: I64, b: I64) -> tuple[I64, I64]:
+    """As `align`, in time proportional to the product of the lengths."""
+    if not len(a) or not len(b):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    distinct, number = np.unique(np.concatenate([a, b]), return_inverse=True)
+    if len(distinct) > _TOP:  # more than a text can tell apart: a false match is taken out below
+        number %= _TOP
+    blocks = Levenshtein.editops(_text(number[: len(a)]), _text(number[len(a) :])).as_matching_blocks()
+    at_a = np.concatenate([np.arange(block.a, block.a + block.size) for block in blocks]).astype(np.int64)
+    at_b = np.concatenate([np.arange(block.b, block.b + block.size) for block in blocks]).astype(np.int64)
+    same = a[at_a] == b[at_b]
+    return at_a[same], at_b[same]
+
+
+def _text(tokens: I64) -> str:
+    """A character for each token: of all sequences, texts are compared fastest."""
+    low, size = _SURROGATES
+    points = np.where(tokens >= low, tokens + size, tokens).astype("<u4")
+    return points.tobytes().decode("utf-32-le")

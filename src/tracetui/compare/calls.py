@@ -1,0 +1,130 @@
+"""The calls of one side as a tree, and what each adds to the time of a round on the CPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.analysis.ancestors import first_marked
+from tracetui.analysis.cpu_time import is_synchronising
+from tracetui.analysis.gaps import busy_union
+from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.select import named
+from tracetui.compare.sides import Side
+from tracetui.trace.intervals import EMPTY, Union, union
+from tracetui.trace.model import I32, I64, Bool
+
+MOST_THREADS = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallTree:
+    """The calls of a side (`Side.calls`), by position there. Arrays of one length; times in ns."""
+
+    at: I64
+    """Slices."""
+    parent: I64
+    """Positions; -1 for none."""
+    end: I64
+    """The position after a call's last descendant."""
+    self_time: I64
+    """Without the calls within it."""
+    own: I64
+    """The part of `self_time` that is on the way of the round: not while a thread that comes first was in a
+    call (first the one that the steps are on). 0 for threads that launch nothing."""
+    before: I64
+    """Time in which no such thread was in any call, before this one began."""
+    waits: Bool
+    """Whether the call waits for the device."""
+    round: I64
+
+    def places(self, slices: int) -> I64:
+        """The position of each of a trace's slices, -1 for what is no call, and for slice -1."""
+        place = np.full(slices + 1, -1, dtype=np.int64)
+        place[self.at] = np.arange(len(self.at))
+        return place
+
+    def under(self, tops: I64) -> I64:
+        """For each call the position in `tops` of the outermost of them that is it or contains it, or -1.
+        `tops`: positions, ascending."""
+        found = np.full(len(self.at), -1, dtype=np.int64)
+        reach = np.maximum.accumulate(self.end[tops]) if len(tops) else tops
+        outer = np.ones(len(tops), dtype=np.bool_)
+        outer[1:] = tops[1:] >= reach[:-1]
+        which = np.flatnonzero(outer)
+        place = np.searchsorted(tops[which], np.arange(len(self.at)), side="right") - 1
+        inside = place >= 0
+        inside[inside] = np.flatnonzero(inside) < self.end[tops[which[place[inside]]]]
+        found[inside] = which[place[inside]]
+        return found
+
+
+def call_tree(side: Side) -> CallTree:
+    """The tree of a side's calls."""
+    trace, at = side.trace, side.calls
+    mine = np.zeros(len(trace), dtype=np.bool_)
+    mine[at] = True
+    above = first_marked(trace, trace.parent[at], mine)
+    parent = np.where(above >= 0, np.searchsorted(at, above), -1)
+    start, duration = trace.start[at], trace.duration[at]
+    inner = np.flatnonzero(parent >= 0)
+
+    def without_children(of: I64) -> I64:
+        return of - sum_into(parent[inner], of[inner], len(at))
+
+    self_time = without_children(duration)
+    own = np.zeros(len(at), dtype=np.int64)
+    covered: Union = EMPTY
+    for lane in _on_the_way(side):
+        here = np.flatnonzero(trace.lane[at] == lane)
+        hidden = np.zeros(len(at), dtype=np.int64)
+        hidden[here] = covered.within(start[here], start[here] + duration[here])
+        own[here] = (self_time - without_children(hidden))[here]
+        more = busy_union(trace, at[here])
+        covered = union(np.concatenate([covered.start, more.start]), np.concatenate([covered.end, more.end]))
+    round_ = side.round_of(at)
+    return CallTree(
+        at, parent, _ends(trace.lane[at], start, start + duration), self_time, own,
+        _before(side, at, start, round_, covered),
+        named(trace, is_synchronising)[trace.name[at]], round_,
+    )  # fmt: skip
+
+
+def _on_the_way(side: Side) -> list[int]:
+    """The threads whose calls make up a round: those that launch (all, if none does), the steps' first."""
+    trace = side.trace
+    launch = trace.launch[side.work]
+    lanes = trace.lane[launch[launch >= 0]] if (launch >= 0).any() else trace.lane[side.calls]
+    which, count = np.unique(lanes, return_counts=True)
+    table = side.results.step_table()
+    main = int(trace.lane[table.event[0]]) if len(table) else -1
+    order = sorted(
+        zip(which.tolist(), count.tolist(), strict=True), key=lambda one: (one[0] != main, -one[1])
+    )
+    found = [lane for lane, _ in order]
+    return ([main] if main >= 0 and main not in found else []) + found[:MOST_THREADS]
+
+
+def _ends(lane: I32, start: I64, end: I64) -> I64:
+    """The position after each call's last descendant: the first later one of its lane that starts at its end
+    or after it."""
+    found = np.zeros(len(lane), dtype=np.int64)
+    borders = np.flatnonzero(np.diff(lane)) + 1
+    for low, high in zip([0, *borders.tolist()], [*borders.tolist(), len(lane)], strict=True):
+        later = np.searchsorted(start[low:high], end[low:high], side="left") + low
+        found[low:high] = np.maximum(later, np.arange(low, high) + 1)
+    return found
+
+
+def _before(side: Side, at: I64, start: I64, round_: I64, covered: Union) -> I64:
+    """The stretches between `covered`, each to the call that ends it."""
+    found = np.zeros(len(at), dtype=np.int64)
+    if not len(at) or not len(covered):
+        return found
+    order = np.argsort(start, kind="stable")
+    opener = order[np.minimum(np.searchsorted(start[order], covered.start), len(at) - 1)]
+    low, _ = side.windows
+    since = np.maximum(np.append(low[round_[opener[:1]]], covered.end[:-1]), low[round_[opener]])
+    found[opener] = np.maximum(covered.start - since, 0)
+    return found

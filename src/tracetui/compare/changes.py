@@ -1,0 +1,311 @@
+"""What one side does and the other does not, in groups: these kernels became those, this is new or gone."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+
+from tracetui.analysis.device_work import decoded_names, op_behind
+from tracetui.analysis.kernels.model import KernelName
+from tracetui.analysis.select import named
+from tracetui.compare.align import align
+from tracetui.compare.calls import CallTree
+from tracetui.compare.match import ALIKE, Matches, Region
+from tracetui.compare.sides import Side
+from tracetui.trace.model import I64, Bool, Kind
+
+TELLING = frozenset(("gemm", "conv", "attention", "collective"))
+"""Kinds of kernels that are the same work whatever op launched them."""
+_COMPILED = re.compile(r"Torch-Compiled Region|CompiledFunction|## Call CompiledFxGraph")
+"""Ops around all that a compiled function does."""
+
+
+@dataclass(slots=True, eq=False)
+class Part:
+    """What one side has of a change. Slices; times in ns, of all places together."""
+
+    events: list[int] = field(default_factory=list)
+    """Device work; of kind "calls", calls."""
+    tops: list[int] = field(default_factory=list)
+    """The outermost ops that launch nothing else."""
+    cpu: int = 0
+    """The self time of its calls."""
+    waits: int = 0
+    """Of that, waiting for the device."""
+
+
+@dataclass(slots=True, eq=False)
+class Change:
+    """Work of side a that is other work, or nothing, on side b; the same in several places."""
+
+    kind: str
+    """"replaced", "fused", "split", "new", "gone", "order"; "calls" for calls that launch nothing."""
+    a: Part = field(default_factory=Part)
+    b: Part = field(default_factory=Part)
+    places: int = 0
+    """In how many places it is so."""
+    rounds: set[tuple[int, int]] = field(default_factory=set)
+    """The pairs of rounds with such a place."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Launched:
+    """The device work of one side that the other one does not have, and the ops behind it."""
+
+    side: Side
+    tree: CallTree
+    op: dict[int, int]
+    """Of each such event the innermost op, -1 for none (slices)."""
+    top: dict[int, int]
+    """The outermost op that launches nothing but such events, -1 for none (slices)."""
+    names: dict[int, KernelName]
+    free: I64
+    """The calls that the other side does not make (positions in `tree`)."""
+
+    def name(self, i: int) -> str:
+        return self.side.trace.name_of(i)
+
+    def kernel(self, i: int) -> KernelName:
+        return self.names[int(self.side.trace.name[i])]
+
+    def of_op(self, unit: Sequence[int]) -> str:
+        """The name of the op that launched it, and whether it moves memory; "" for none."""
+        op = self.op[unit[0]]
+        return f"{self.name(op)} {self.moves(unit[0])}" if op >= 0 else ""
+
+    def telling(self, unit: Sequence[int]) -> str:
+        """The kind of its kernels, if that says what it is; else ""."""
+        kinds = {self.kernel(i).kind for i in unit} & TELLING
+        return min(kinds) if len(kinds) == 1 else ""
+
+    def moves(self, i: int) -> bool:
+        """Whether it moves or sets memory."""
+        return bool(self.side.trace.kind[i] != Kind.KERNEL)
+
+    def alike(self, own: Sequence[int], other: Sequence[int], right: Launched) -> bool:
+        """Whether events of the same op, or kind, can be the same work: not if there are many more of them,
+        nor (but for products) if they take a very different time."""
+        time, after = (int(of.side.trace.duration[at].sum()) for of, at in ((self, own), (right, other)))
+        many = max(len(own), len(other)) <= 3 * min(len(own), len(other))
+        return many and (bool(self.telling(own)) or max(time, after) <= ALIKE * max(1, min(time, after)))
+
+    def adds(self, events: Sequence[int]) -> bool:
+        """Whether it does what else follows it, too: a GEMM that adds C, or a bias."""
+        notes = " ".join(note for i in events for note in self.kernel(i).notes)
+        return "adds C" in notes or "epilogue" in notes
+
+
+def find_changes(
+    sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], work: Matches, calls: Matches
+) -> list[Change]:
+    """All changes, those of kernels first; at the end the calls that launch nothing, as one."""
+    left = _launched(sides[0], trees[0], [one.a for one in work.regions], work.all_a, calls.a)
+    right = _launched(sides[1], trees[1], [one.b for one in work.regions], work.all_b, calls.b)
+    found: dict[object, Change] = {}
+    for region in work.regions:
+        for kind, a, b in _groups(region, left, right):
+            key = kind, *(_key(some, of) for some, of in ((a, left), (b, right)))
+            change = found.setdefault(key, Change(kind))
+            change.a.events += a
+            change.b.events += b
+            change.places += 1
+            change.rounds.add(region.rounds)
+    round_a, round_b = sides[0].round_of(work.moved_a), sides[1].round_of(work.moved_b)
+    moved = zip(work.moved_a.tolist(), work.moved_b.tolist(), round_a.tolist(), round_b.tolist(), strict=True)
+    for i, j, of_a, of_b in moved:
+        change = found.setdefault(("order", left.name(i)), Change("order"))
+        change.a.events.append(i)
+        change.b.events.append(j)
+        change.places += 1
+        change.rounds.add((of_a, of_b))
+    # Copies come last: the op of a kernel often launches one, too, and its calls are the kernel's.
+    changes = sorted(
+        found.values(),
+        key=lambda one: all(map(right.moves, one.b.events)) and all(map(left.moves, one.a.events)),
+    )
+    rest = Change("calls")
+    _charge([one.a for one in changes], rest.a, left)
+    _charge([one.b for one in changes], rest.b, right)
+    return [*changes, *([rest] if rest.a.events or rest.b.events else [])]
+
+
+def _launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, calls: I64) -> Launched:
+    """`events`: what the other side does not have. `work`, `calls`: what it has (slices)."""
+    trace = side.trace
+    at = np.concatenate([np.zeros(0, np.int64), *events])
+    op = op_behind(trace, at)
+    place = tree.places(len(trace))
+    free = np.ones(len(tree.at), dtype=np.bool_)
+    free[place[calls]] = False
+    # Sets of memory come with many ops, and are no work of theirs.
+    launch = place[trace.launch[work[trace.kind[work] != Kind.MEMSET]]]
+    until = np.append(0, np.cumsum(np.bincount(launch[launch >= 0], minlength=len(tree.at))))
+    alone = free & (until[tree.end] == until[:-1])
+    climb = alone & ~named(trace, lambda name: _COMPILED.match(name) is not None)[trace.name[tree.at]]
+    top = np.where(op >= 0, place[op], -1)
+    top[(top >= 0) & ~alone[top]] = -1
+    while (rise := (top >= 0) & (tree.parent[top] >= 0) & climb[tree.parent[top]]).any():
+        top[rise] = tree.parent[top[rise]]
+    tops = np.where(top >= 0, np.append(tree.at, -1)[top], -1)
+    innermost, outermost = (dict(zip(at.tolist(), one.tolist(), strict=True)) for one in (op, tops))
+    return Launched(side, tree, innermost, outermost, decoded_names(trace, at), np.flatnonzero(free))
+
+
+def _key(events: Sequence[int], of: Launched) -> object:
+    """What is the same in all places of a change."""
+    return frozenset(Counter(map(of.name, events)).items()), frozenset(of.of_op([i]) for i in events)
+
+
+Group = tuple[str, list[int], list[int]]
+"""(kind, events of a, events of b)."""
+Units = list[list[int]]
+
+
+def _groups(region: Region, left: Launched, right: Launched) -> list[Group]:
+    """A region as groups of events that belong together."""
+    a, b = region.a.tolist(), region.b.tolist()
+    if not a or not b:
+        return _alone(a, b)
+    units_a, units_b = _units(a, left), _units(b, right)
+    out: list[Group] = []
+    # The work of the same op, then that of the same kind, is the same work done differently.
+    for rest_a, rest_b, same_op in _between(units_a, units_b, Launched.of_op, left, right):
+        for more_a, more_b, same_kind in _between(rest_a, rest_b, Launched.telling, left, right):
+            out += _unpaired(list(chain(*more_a)), list(chain(*more_b)), left, right, out)
+            if same_kind is not None:
+                out.append(("replaced", *same_kind))
+        if same_op is not None:
+            out.append(("replaced", *same_op))
+    return [(_became(a, b) if kind == "replaced" else kind, a, b) for kind, a, b in out]
+
+
+def _alone(a: list[int], b: list[int]) -> list[Group]:
+    found: list[Group] = [("new", [], b)] if b else []
+    return [*found, ("gone", a, [])] if a else found
+
+
+def _became(a: Sequence[int], b: Sequence[int]) -> str:
+    return "fused" if len(a) > len(b) else "split" if len(a) < len(b) else "replaced"
+
+
+def _units(events: list[int], of: Launched) -> Units:
+    """Runs of events that one op launched; copies and sets stand alone."""
+    found: Units = []
+    for i in events:
+        last = found[-1][-1] if found else None
+        same = last is not None and of.op[i] >= 0 and of.op[last] == of.op[i]
+        if same and last is not None and not of.moves(i) and not of.moves(last):
+            found[-1].append(i)
+        else:
+            found.append([i])
+    return found
+
+
+def _between(
+    a: Units, b: Units, word: Callable[[Launched, Sequence[int]], str], left: Launched, right: Launched
+) -> Iterator[tuple[Units, Units, tuple[list[int], list[int]] | None]]:
+    """(units of a, units of b, the pair that follows) between those with the same word, and after the last.
+    An op that launches many more kernels on one side than on the other is not the same work."""
+    told_a, told_b = [word(left, unit) for unit in a], [word(right, unit) for unit in b]
+    words = {one: n for n, one in enumerate({*told_a} & {*told_b} - {""})}
+    # A word of one side only is none.
+    at_a, at_b = (
+        [i for i, one in enumerate(told_a) if one in words],
+        [j for j, one in enumerate(told_b) if one in words],
+    )
+    pairs = (
+        align(
+            *(
+                np.array([words[told[i]] for i in at], np.int64)
+                for told, at in ((told_a, at_a), (told_b, at_b))
+            )
+        )
+        if words
+        else ((), ())
+    )
+    low_a = low_b = 0
+    for x, y in zip(*pairs, strict=True):
+        i, j = at_a[x], at_b[y]
+        if left.alike(a[i], b[j], right):
+            yield a[low_a:i], b[low_b:j], (a[i], b[j])
+            low_a, low_b = i + 1, j + 1
+    yield a[low_a:], b[low_b:], None
+
+
+def _unpaired(
+    a: list[int], b: list[int], left: Launched, right: Launched, so_far: list[Group]
+) -> list[Group]:
+    """What is left between pairs, as groups; copies and sets of one side on their own."""
+    kernels_a, kernels_b = [i for i in a if not left.moves(i)], [j for j in b if not right.moves(j)]
+    if kernels_a and kernels_b:
+        return [*_alone([], [j for j in b if right.moves(j)]), ("replaced", a, kernels_b)]
+    if so_far and so_far[-1][1] and so_far[-1][2]:  # a pair before: did it take in what follows?
+        kind, before, after = so_far[-1]
+        if kernels_a and right.adds(after) and not left.adds(before):
+            so_far[-1] = kind, before + kernels_a, after
+            a = [i for i in a if i not in kernels_a]
+        elif kernels_b and left.adds(before) and not right.adds(after):
+            so_far[-1] = kind, before, after + kernels_b
+            b = [j for j in b if j not in kernels_b]
+    if a and b and not kernels_a and not kernels_b:
+        return [("replaced", a, b)]
+    return _alone(a, b)
+
+
+def _charge(parts: list[Part], rest: Part, of: Launched) -> None:
+    """Give each part the calls that only its side makes, by the ops at their top, and `rest` the others."""
+    tree, place = of.tree, of.tree.places(len(of.side.trace))
+    for part in parts:
+        part.tops = sorted({of.top[i] for i in part.events if of.top.get(i, -1) >= 0})
+    tops = np.array([i for part in parts for i in part.tops], dtype=np.int64)
+    owner = np.repeat(np.arange(len(parts)), [len(part.tops) for part in parts])
+    order = np.argsort(tops, kind="stable")
+    under = tree.under(place[tops[order]])[of.free]
+    to = np.where(under >= 0, np.append(owner[order], -1)[under], len(parts))
+    for values, what in ((tree.self_time, "cpu"), (np.where(tree.waits, tree.self_time, 0), "waits")):
+        total = np.bincount(to, weights=values[of.free], minlength=len(parts) + 1).astype(np.int64)
+        for part, value in zip([*parts, rest], total.tolist(), strict=True):
+            setattr(part, what, value)
+    _charge_launches(parts, of)
+    left = of.free[to == len(parts)]
+    rest.events = tree.at[left].tolist()
+    rest.tops = tree.at[left[~np.isin(tree.parent[left], left)]].tolist()
+
+
+def _charge_launches(parts: list[Part], of: Launched) -> None:
+    """Give each part also the calls that launched its work, if both sides make them: a copy of pageable
+    memory waits in its launch. Those of graphs launch much else."""
+    tree, trace = of.tree, of.side.trace
+    place = tree.places(len(trace))
+    mine = np.ones(len(tree.at), dtype=np.bool_)
+    mine[of.free] = False
+    mine &= ~named(trace, lambda name: "GraphLaunch" in name)[trace.name[tree.at]]
+    for part in parts:
+        launch = place[np.unique(trace.launch[np.array(part.events, dtype=np.int64)])]
+        launch = launch[launch >= 0]
+        part.cpu += int(tree.self_time[launch[mine[launch]]].sum())
+
+
+def otherwise(
+    sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], calls: Matches, changes: list[Change]
+) -> Bool:
+    """Which of the calls that are the same launch other work than before, or make other calls. Shape of
+    `calls.a`."""
+    found = np.zeros(len(calls.a), dtype=np.bool_)
+    work = [one for one in changes if one.kind != "calls"]
+    parts = [one.a for one in work], [one.b for one in work]
+    for side, tree, at, mine in zip(sides, trees, (calls.a, calls.b), parts, strict=True):
+        events = np.array([i for part in mine for i in part.events], dtype=np.int64)
+        alone = np.ones(len(tree.at), dtype=np.bool_)
+        alone[np.searchsorted(tree.at, at)] = False
+        around = tree.parent[alone]
+        launch = side.trace.launch[events]
+        found |= np.isin(
+            at, np.concatenate([op_behind(side.trace, events), launch, tree.at[around[around >= 0]]])
+        )
+    return found

@@ -1,0 +1,112 @@
+"""The result of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tracetui.compare.match import Matches
+from tracetui.compare.sides import Side
+from tracetui.trace.model import I64
+
+METRICS = (
+    "step_ns", "device_ns", "busy_share", "compute_ns", "communication_ns", "copies_ns",
+    "launches", "kernels", "copied_bytes", "cpu_op_ns",
+)  # fmt: skip
+"""What is compared first, per step. `copied_bytes`: of copies and sets, as far as the traces say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number of each side: the median of its steps. ns, a count, bytes, or a share of 1."""
+
+    a: float | None
+    """None where it is not known: a busy share without device events."""
+    b: float | None
+    within_noise: bool
+    """Whether the two differ by no more than the steps of one side among each other, once what the machine
+    did faster or slower is taken out."""
+    spread_a: tuple[float, float] | None = None
+    """The least and the most of any step."""
+    spread_b: tuple[float, float] | None = None
+    machine: float = 0.0
+    """What of the change comes from how fast the machine did what is the same in both."""
+
+    @property
+    def change(self) -> float | None:
+        """b - a."""
+        return None if self.a is None or self.b is None else self.b - self.a
+
+    @property
+    def ratio(self) -> float | None:
+        """b / a; None where a is 0."""
+        return self.b / self.a if self.a and self.b is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """How fast the machine did what is the same in both: b over a, None where nothing is."""
+
+    cpu_ratio: float | None
+    """Of the self time of the ops on the CPU."""
+    device_ratio: float | None
+    """Of the time of kernels, copies and sets, without collectives, which wait for other ranks."""
+    calls: int
+    """Ops and runtime calls that are the same."""
+    work: int
+    """Kernels, copies and sets that are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One thing that makes a difference."""
+
+    kind: str
+    """"machine", "initialisation", "fused", "split", "replaced", "new", "gone", "calls",
+    "guards", "graph", "sizes", "slower", "faster", "order", "steps"."""
+    text: str
+    """A sentence with numbers. Safe to show."""
+    change_ns: int
+    """Per step, on `on`. Of the machine: what it adds to the step."""
+    on: str
+    """"device" or "cpu": whose time `change_ns` is."""
+    names_a: tuple[str, ...] = ()
+    """The events it is about, each name once. Safe to show."""
+    names_b: tuple[str, ...] = ()
+    cpu_change_ns: int = 0
+    """What its calls take on the CPU, more or less, where `on` is the device."""
+    events_a: I64 = field(default_factory=lambda: np.zeros(0, np.int64), compare=False)
+    """Slices of trace a, by time."""
+    events_b: I64 = field(default_factory=lambda: np.zeros(0, np.int64), compare=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """What side b does differently from side a."""
+
+    a: Side
+    b: Side
+    rounds: tuple[tuple[int, int], ...]
+    """The steps that were matched event by event."""
+    work: Matches
+    calls: Matches
+    metrics: Mapping[str, Metric]
+    """By `METRICS`."""
+    idle: tuple[tuple[str, int, int], ...]
+    """(cause, ns of a, ns of b) per step, the largest first."""
+    machine: Machine
+    explanations: tuple[Explanation, ...]
+    """What matters most first: where the device sets the pace, what it does; then the largest."""
+    answer: str
+    """The difference in a sentence or two. Safe to show."""
+    same_program: bool
+    """Whether both run the same calls and the same device work, in the same order, with the same sizes."""
+    notes: tuple[str, ...]
+    """What else differs between the recordings, and what was not compared. Safe to show."""
+
+    @property
+    def per_step(self) -> bool:
+        """Whether times and counts are per step; otherwise of whole recordings."""
+        return bool(len(self.a.steps) and len(self.b.steps))

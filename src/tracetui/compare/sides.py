@@ -1,0 +1,168 @@
+"""The two sides of a comparison: the rounds that are compared, and what each of their events belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tracetui.analysis.ancestors import op_around
+from tracetui.analysis.calls import is_collective
+from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.results import Results
+from tracetui.analysis.scope import launch_times, step_of
+from tracetui.analysis.select import named, plausible
+from tracetui.analysis.steps import StepRow
+from tracetui.compare.align import align
+from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
+
+PACE = 0.8
+"""A device that works for this share of the time sets the pace."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """The rounds of one recording that are compared: all its steps, some of them, or, without steps, the
+    recording as one round."""
+
+    results: Results
+    steps: I64
+    """Positions in the trace's step table; empty where the recording is one round."""
+
+    @property
+    def trace(self) -> Trace:
+        return self.results.trace
+
+    @property
+    def rounds(self) -> int:
+        """How many there are, at least one."""
+        return max(1, len(self.steps))
+
+    @cached_property
+    def rows(self) -> tuple[StepRow, ...]:
+        """What is known of each round."""
+        steps = self.results.steps()
+        return tuple(steps.rows[int(i)] for i in self.steps) if len(self.steps) else (steps.whole,)
+
+    def only(self, rounds: list[int]) -> Side:
+        """These rounds of it."""
+        return self if rounds == list(range(self.rounds)) else Side(self.results, self.steps[rounds])
+
+    def label(self, round_: int) -> str:
+        """What a round is called; "the recording" where there are no steps."""
+        return self.rows[round_].label if len(self.steps) else "the recording"
+
+    @cached_property
+    def work(self) -> I64:
+        """The device work of the rounds, by (stream, start) (slices)."""
+        at = plausible(self.trace, *DEVICE_WORK)
+        return at[self.round_of(at) >= 0]
+
+    @cached_property
+    def calls(self) -> I64:
+        """Their ops and runtime calls, by (thread, start, longest first) (slices). Annotations within an op
+        are calls, too: PyTorch's own, such as `## Call CompiledFxGraph ##`. Threads that neither launch nor
+        have ops only watch: how often they look depends on how long something takes."""
+        trace = self.trace
+        at = plausible(trace, Kind.CPU_OP, Kind.RUNTIME, Kind.ANNOTATION)
+        works = np.zeros(len(trace.lanes), dtype=np.bool_)
+        works[trace.lane[at[trace.kind[at] == Kind.CPU_OP]]] = True
+        launch = trace.launch[plausible(trace, *DEVICE_WORK)]
+        works[trace.lane[launch[launch >= 0]]] = True
+        at = at[works[trace.lane[at]]]
+        noted = np.flatnonzero(trace.kind[at] == Kind.ANNOTATION)
+        own = ~named(trace, is_collective)[trace.name[at[noted]]] & (op_around(trace, at[noted]) >= 0)
+        at = np.delete(at, noted[~own])
+        return at[self.round_of(at) >= 0]
+
+    def round_of(self, at: I64) -> I64:
+        """The round of each slice, -1 for none: that in which it starts; of device work, its launch. Shape of
+        `at`."""
+        if not len(self.steps):
+            return np.zeros(len(at), dtype=np.int64)
+        table = self.results.step_table()
+        place = np.full(len(table) + 1, -1, dtype=np.int64)
+        place[self.steps] = np.arange(len(self.steps))
+        return place[step_of(table, launch_times(self.trace, at))]
+
+    @cached_property
+    def windows(self) -> tuple[I64, I64]:
+        """(starts, ends) of the rounds on the wall clock, ns."""
+        low, high = self.results.step_windows()
+        if len(self.steps):
+            return low[self.steps], high[self.steps]
+        begin, end = self.trace.span
+        return np.array([begin]), np.array([end])
+
+    @cached_property
+    def times(self) -> I64:
+        """How long each round took, ns: from the end of the one before to its own end, on the CPU or of the
+        work that it launched, whichever is later. Where the CPU runs ahead of the device, the windows on the
+        CPU say nothing of the pace; the sum is the same."""
+        if not len(self.steps):
+            low, high = self.windows
+            return high - low
+        table = self.results.step_table()
+        low, high = self.results.step_windows()
+        at = plausible(self.trace, *DEVICE_WORK)
+        step = step_of(table, launch_times(self.trace, at))
+        at, step = at[step >= 0], step[step >= 0]
+        done = table.end.copy()
+        np.maximum.at(done, step, self.trace.start[at] + self.trace.duration[at])
+        done = np.maximum.accumulate(np.maximum(done, np.append(low[1:], high[-1:])))
+        began = np.append(low[:1], done[:-1])
+        return (done - began)[self.steps]
+
+    @cached_property
+    def work_time(self) -> I64:
+        """The time of all device work that each round launched, ns; overlap counts twice."""
+        return self.sums(self.work, self.trace.duration)
+
+    def sums(self, at: I64, values: I64) -> I64:
+        """The sum of the slices' values by round. `values`: one for each slice of the trace."""
+        return sum_into(self.round_of(at), values[at], self.rounds)
+
+
+def paced_by_device(side: Side) -> bool:
+    """Whether the device's work sets the pace of the rounds."""
+    return bool(np.median(side.work_time) >= PACE * np.median(side.times) > 0)
+
+
+def side_of(results: Results, steps: Sequence[int] | None = None) -> Side:
+    """All steps of a trace, those at these positions, or the recording as a whole where it has none."""
+    count = len(results.step_table())
+    return Side(results, np.arange(count) if steps is None else np.array(steps, dtype=np.int64))
+
+
+def pair_rounds(a: Side, b: Side) -> list[tuple[int, int]]:
+    """Which rounds are compared event by event: in order; where one side has more, those that launch alike.
+    One round against several is compared with the one that took the median time."""
+    if a.rounds == b.rounds:
+        return [(i, i) for i in range(a.rounds)]
+    if a.rounds == 1 or b.rounds == 1:
+        return [(_typical(a), _typical(b))]
+    marks: dict[object, int] = {}
+    names: dict[str, int] = {}
+    left, right = (_signatures(side, marks, names) for side in (a, b))
+    at_a, at_b = align(left, right)
+    return list(zip(at_a.tolist(), at_b.tolist(), strict=True)) or [(_typical(a), _typical(b))]
+
+
+def _typical(side: Side) -> int:
+    order = np.argsort(side.times, kind="stable")
+    return int(order[(len(order) - 1) // 2])
+
+
+def _signatures(side: Side, marks: dict[object, int], names: dict[str, int]) -> I64:
+    """A number for each round, the same for rounds that run the same device work (of a trace without any,
+    that make the same calls)."""
+    trace, at = side.trace, side.work if len(side.work) else side.calls
+    of = side.round_of(at)
+    own = np.array([names.setdefault(name, len(names)) for name in trace.names], dtype=np.int64)[
+        trace.name[at]
+    ]
+    return np.array(
+        [marks.setdefault(own[of == i].tobytes(), len(marks)) for i in range(side.rounds)], np.int64
+    )

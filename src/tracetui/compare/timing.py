@@ -1,0 +1,168 @@
+"""The same work, timed twice: what took longer, beyond what everything did and what varies anyway."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tracetui.analysis.device_work import op_behind
+from tracetui.trace.model import F64, I64, Bool, Trace
+
+SAMPLES = 6
+"""Pairs of a name whose sizes are read; all, if some of them differ."""
+MOST_READ = 3_000
+LEAST_SHARE = 0.005
+"""A name whose time changes by less than this share of the round is not told."""
+LEAST_CHANGE = 0.05
+SINGLE_SHARE = 0.02
+"""The same, of a single event that took longer once."""
+ROUNDED_NS, ROUNDED = 2, 0.002
+"""Times in a file are rounded; so are the self times made of them, some more."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slower:
+    """Events of one name that took longer (or less long) than the rest would lead to expect."""
+
+    name: int
+    """Index into a's names."""
+    a: I64
+    b: I64
+    """The events (slices), one to one."""
+    of: int
+    """Pairs of that name."""
+    change: int
+    """ns, of all of them together."""
+
+
+def ratio(a: I64, b: I64) -> float | None:
+    """Of two sums of times; None if a's is 0."""
+    total = int(a.sum())
+    return int(b.sum()) / total if total else None
+
+
+def drift(a: I64, b: I64) -> float:
+    """How much longer things took in general: the median ratio, each weighed with its time. 1 if nothing
+    took any."""
+    known = a > 0
+    if not known.any():
+        return 1.0
+    each, weight = b[known] / a[known], a[known]
+    order = np.argsort(each, kind="stable")
+    until = np.cumsum(weight[order])
+    return float(each[order[np.searchsorted(until, until[-1] / 2)]])
+
+
+def slower(
+    name: I64, time_a: I64, time_b: I64, a: I64, b: I64, round_time: float, least: float = LEAST_CHANGE
+) -> list[Slower]:
+    """Names (of pairs of events `a`, `b` with these times) that changed beyond the drift of all and beyond
+    noise; single events, where the rest of their name did not. `round_time`: ns of all rounds together.
+    `least`: the logarithm of the smallest ratio that is told, where there is any noise."""
+    if not len(a):
+        return []
+    much = drift(time_a, time_b)
+    off = time_b - much * time_a
+    odd_ones = np.abs(off) > np.maximum(ROUNDED_NS, ROUNDED * time_b)
+    exact = float(np.mean(odd_ones)) <= 0.1
+    """Two copies of one recording: then every difference is one."""
+    order = np.argsort(name, kind="stable")
+    names, first = np.unique(name[order], return_index=True)
+    groups = np.split(order, first[1:])
+    found: list[Slower] = []
+    if exact:
+        for number, group in zip(names.tolist(), groups, strict=True):
+            odd = group[odd_ones[group]]
+            if len(odd):
+                found.append(_told(number, odd, len(group), a, b, off))
+        return found
+    logs = np.array([_log(time_a[g].sum() * much, time_b[g].sum()) for g in groups])
+    known = logs[np.isfinite(logs)]
+    least = max(least, 4 * 1.4826 * float(np.median(np.abs(known - np.median(known)))) if len(known) else 0)
+    for number, group, log in zip(names.tolist(), groups, logs.tolist(), strict=True):
+        spread = 1.4826 * float(np.median(np.abs(off[group] - np.median(off[group]))))
+        total = float(off[group].sum())
+        if total * float((time_b - time_a)[group].sum()) < 0:
+            continue  # it took less longer than the rest
+        odd = group[np.abs(off[group]) > max(SINGLE_SHARE * round_time, 8 * spread)]
+        if len(odd) and 2 * abs(off[odd].sum()) >= abs(total):
+            found.append(_told(number, odd, len(group), a, b, off))
+            continue
+        if abs(log) > least and abs(total) > max(LEAST_SHARE * round_time, 3 * spread * len(group) ** 0.5):
+            found.append(_told(number, group, len(group), a, b, off))
+    return found
+
+
+def _told(name: int, these: I64, of: int, a: I64, b: I64, off: F64) -> Slower:
+    return Slower(name, a[these], b[these], of, round(float(off[these].sum())))
+
+
+def _log(a: float, b: float) -> float:
+    return float(np.log(b / a)) if a > 0 and b > 0 else float("nan")
+
+
+def resized(a: Trace, b: Trace, left: I64, right: I64, device: bool) -> Bool:
+    """Which of these pairs do the same on inputs of another size: kernels with another grid, copies of other
+    lengths, ops with other shapes, as far as the traces recorded that. Shape of `left`.
+
+    Reads a few events of each name from the files, more where they differ.
+    """
+    found = np.zeros(len(left), dtype=np.bool_)
+    if not len(left):
+        return found
+    order = np.argsort(a.name[left], kind="stable")
+    _, first = np.unique(a.name[left[order]], return_index=True)
+    groups = np.split(order, first[1:])
+    few = [
+        group[np.linspace(0, len(group) - 1, min(SAMPLES, len(group))).astype(np.int64)] for group in groups
+    ]
+    few = few[: max(1, MOST_READ // SAMPLES)]
+    differ = _differ(a, b, left, right, np.concatenate(few), device)
+    parts = np.split(differ, np.cumsum([len(one) for one in few])[:-1])
+    for group, part in zip(groups, parts, strict=False):
+        if not part.any():
+            continue
+        read = group[:MOST_READ]
+        found[read] = _differ(a, b, left, right, read, device)
+        found[group[MOST_READ:]] = 2 * np.count_nonzero(found[read]) > len(read)
+    return found
+
+
+def _differ(a: Trace, b: Trace, left: I64, right: I64, these: I64, device: bool) -> Bool:
+    one, other = _sizes(a, left[these], device), _sizes(b, right[these], device)
+    return np.array([_unlike(x, y) for x, y in zip(one, other, strict=True)], dtype=np.bool_)
+
+
+def _unlike(one: Sizes, other: Sizes) -> bool:
+    """Whether two sizes differ; what only one recording has, or another op than the other's, says nothing."""
+    if any(x != y for x, y in zip(one.own, other.own, strict=True) if x is not None and y is not None):
+        return True
+    # An op that is given its output has an input more.
+    shapes = zip(one.shapes, other.shapes, strict=False)
+    return one.op == other.op and any(x != y for x, y in shapes if x and y)
+
+
+class Sizes(NamedTuple):
+    """The sizes of an event, as recorded: JSON values, not safe to show."""
+
+    own: tuple[object, ...]
+    """Grid, block, bytes; None for what is not there."""
+    op: str
+    """The op that launched it, or that it is."""
+    shapes: list[object]
+
+
+def _sizes(trace: Trace, events: I64, device: bool) -> list[Sizes]:
+    op = op_behind(trace, events) if device else events
+    known = np.flatnonzero(op >= 0)
+    shapes: list[list[object]] = [[] for _ in events]
+    for i, args in zip(known.tolist(), trace.args_of(op[known]), strict=True):
+        dims = args.get("Input Dims")
+        shapes[i] = dims if isinstance(dims, list) else []
+    names = [trace.name_of(i) if i >= 0 else "" for i in op.tolist()]
+    own: list[tuple[object, ...]] = [()] * len(events)
+    if device:
+        own = [tuple(args.get(key) for key in ("grid", "block", "bytes")) for args in trace.args_of(events)]
+    return list(map(Sizes, own, names, shapes))

@@ -1,0 +1,348 @@
+"""A comparison as text, Markdown and JSON: the answer, what explains it, the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from rich.cells import cell_len
+
+from tracetui.cells import fit, wrap
+from tracetui.compare.compare import MACHINE_SHARE
+from tracetui.compare.model import METRICS, Comparison, Explanation, Metric
+from tracetui.compare.sides import Side
+from tracetui.report.limits import Outcome, limits_json, limits_rows, wall_time_note
+from tracetui.safe_text import plain
+from tracetui.tables import markdown
+from tracetui.tables.compare import (
+    average_columns,
+    averages_records,
+    joined_averages,
+    number_columns,
+    numbers,
+    signed,
+)
+from tracetui.tables.jsonable import share as finite
+from tracetui.tables.lines import Line, Span, columns
+from tracetui.tables.model import Column, pick
+from tracetui.tables.writers import Record, aligned, cells, markdown_table
+from tracetui.trace.model import I64
+from tracetui.units import duration, plural
+
+SHOWN = 8
+"""Explanations in text and Markdown; JSON has all."""
+EVIDENCE = 10
+"""Events of an explanation in JSON: the first of each side."""
+SHORTEST_NAME = 16
+"""Cells of a name that is cut."""
+NOISE = {
+    "within noise": "within noise: but for the machine's speed, no more than steps vary anyway, or "
+    f"{MACHINE_SHARE:.0%} of a time",
+    "the machine": "the machine: explained by how much slower or faster it did what both run",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is reported."""
+
+    comparison: Comparison
+    names: tuple[str, str]
+    """What the two sides are called: a file, or its steps. Safe to show."""
+    outcomes: tuple[Outcome, ...] = ()
+    """Of the limits."""
+    averages: int = 0
+    """Rows of averages in text and Markdown."""
+
+
+def file_names(a: str, b: str) -> tuple[str, str]:
+    """The names of two files, with as many folders as tell them apart. Safe to show."""
+    parts = [PurePath("standard input" if path == "-" else path).parts for path in (a, b)]
+    names = ("", "")
+    for count in range(1, max(map(len, parts)) + 1):
+        left, right = ("/".join(part[-count:]) for part in parts)
+        names = plain(left, 100), plain(right, 100)
+        if left != right:
+            break
+    return names if names[0] != names[1] else (plain(parts[0][-1], 100), plain(parts[1][-1], 100))
+
+
+def _device(side: Side) -> str:
+    name = next(iter(side.trace.info.devices), {}).get("name")
+    return plain(name, 60) if isinstance(name, str) else ""
+
+
+def _about(side: Side) -> str:
+    """A side's steps and its GPU."""
+    steps = plural(len(side.steps), "step") if len(side.steps) else "as a whole"
+    return ", ".join(filter(None, (steps, _device(side))))
+
+
+def _sentence(note: str) -> str:
+    return f"{note[:1].upper()}{note[1:]}."
+
+
+# Text
+
+
+def compare_lines(report: Report, width: int) -> list[Line]:
+    """The comparison in lines of at most `width` cells: the answer first."""
+    width = min(width, 120)
+    found = report.comparison
+    lines: list[Line] = [[(part, "title")] for part in wrap(found.answer, width)]
+    lines += [[], *_side_lines(report, width)]
+    if found.explanations:
+        head: Line = [("What explains the difference", "head")]
+        lines += [[], head, *_explanation_lines(found.explanations, width)]
+    for note in found.notes:
+        lines += [[], *([(part, "dim")] for part in wrap(_sentence(note), width))]
+    lines += _number_lines(found, width)
+    if report.averages:
+        lines += _average_lines(found, report.averages, width)
+    if report.outcomes:
+        lines += [[], [("Limits", "head")], *_limit_lines(report.outcomes, width)]
+        if note := wall_time_note(report.outcomes):
+            lines += [[(f"  {part}", "dim")] for part in wrap(_sentence(note), width - 2)]
+    return lines
+
+
+def _side_lines(report: Report, width: int) -> list[Line]:
+    about = [_about(side) for side in (report.comparison.a, report.comparison.b)]
+    if max(map(cell_len, about)) > width - 5 - SHORTEST_NAME:
+        about = [text.partition(",")[0] for text in about]
+    names = _cut(report.names, width - 5 - max(map(cell_len, about)))
+    return [
+        [(f"{letter}  ", "accent"), (name, ""), (f"  {more}", "dim")]
+        for letter, name, more in zip("AB", names, about, strict=True)
+    ]
+
+
+def _cut(names: Sequence[str], room: int) -> list[str]:
+    """The names in at most `room` cells, all of one length."""
+    short = [fit(name, max(SHORTEST_NAME, room)) for name in names]
+    longest = max(map(cell_len, short), default=0)
+    return [name + " " * (longest - cell_len(name)) for name in short]
+
+
+def _explanation_lines(told: Sequence[Explanation], width: int) -> list[Line]:
+    """Each after what it adds or takes away."""
+    changes = [_change(one) for one in told[:SHOWN]]
+    indent = max(len(text) for text, _ in changes) + 4
+    lines: list[Line] = []
+    for one, (change, style) in zip(told, changes, strict=False):
+        first, *more = wrap(one.text, width - indent)
+        lines.append([(f"  {change:>{indent - 4}}  ", style), (first, "")])
+        lines += [[(" " * indent + part, "")] for part in more]
+    if len(told) > SHOWN:
+        lines.append([(f"  and {len(told) - SHOWN} more: --json has all", "dim")])
+    return lines
+
+
+def _change(one: Explanation) -> Span:
+    if not one.change_ns:
+        return "", ""
+    style = "dim" if one.kind == "machine" else "warn" if one.change_ns > 0 else "good"
+    return f"{signed(one.change_ns, duration)} {'GPU' if one.on == 'device' else 'CPU'}", style
+
+
+def _fitted(
+    title: str, shown: Sequence[Column], rows: Sequence[int], width: int, less: Sequence[str]
+) -> list[Line]:
+    """A table with a title above its first column, in at most `width` cells. Columns go, in the order of
+    `less` (their keys; some go together), until it fits; then the texts of the first column are cut."""
+    for gone in range(len(less) + 1):
+        without = " ".join(less[:gone]).split()
+        left = [column for column in shown if column.key not in without]
+        body = cells(left, rows)
+        others = aligned(left[1:], [row[1:] for row in body])
+        room = width - max(cell_len(line_text(line).rstrip()) for line in others)
+        names = [title, *(f"  {row[0][0]}" for row in body)]
+        if max(map(cell_len, names)) <= room:
+            break
+    styles = ["head", *("" for _ in body)]
+    return [
+        [(name, style), *line] for name, style, line in zip(_cut(names, room), styles, others, strict=True)
+    ]
+
+
+def line_text(line: Line) -> str:
+    return "".join(text for text, _ in line)
+
+
+def _numbers(found: Comparison) -> tuple[Column, ...]:
+    without = () if found.per_step else ("spread_a", "spread_b")
+    return pick(number_columns(numbers(found)), "name a b change ratio noise spread_a spread_b", without)
+
+
+def _number_lines(found: Comparison, width: int) -> list[Line]:
+    rows = numbers(found)
+    if not rows:
+        return []
+    less = ("spread_a spread_b", "ratio", "noise", "change")
+    lines = [[], *_fitted(_numbers_title(found), _numbers(found), range(len(rows)), width, less)]
+    for text in _legend(found):
+        lines += [[(f"  {part}", "dim")] for part in wrap(text, width - 2)]
+    return lines
+
+
+def _limit_lines(outcomes: Sequence[Outcome], width: int) -> list[Line]:
+    lines = columns(limits_rows(outcomes), "<><<")
+    for line in lines:
+        text, style = line[-1]
+        line[-1] = fit(text, width - cell_len(line_text(line[:-1]))), style
+    return lines
+
+
+def _numbers_title(found: Comparison) -> str:
+    return "Per step (median)" if found.per_step else "Whole recording"
+
+
+def _legend(found: Comparison) -> list[str]:
+    words = {row.noise for row in numbers(found)}
+    return [text for word, text in NOISE.items() if word in words]
+
+
+def _averages(found: Comparison) -> tuple[tuple[Column, ...], I64]:
+    """The kernels and copies, of a trace without any the ops: (columns, rows)."""
+    joined = joined_averages(found)
+    measure, part = ("self_device", "kernels") if joined.any_device else ("self_cpu", "ops")
+    keys = " ".join(f"{measure}_{form}" for form in ("a", "b", "change", "ratio"))
+    columns = average_columns(joined, found, joined.parts[part])
+    return pick(columns, f"name {keys} calls_a calls_b"), joined.parts[part]
+
+
+def _average_lines(found: Comparison, limit: int, width: int) -> list[Line]:
+    shown, rows = _averages(found)
+    less = ["calls_a calls_b", *(c.key for c in shown if c.key.endswith(("ratio", "change")))]
+    table = _fitted(_averages_title(found), shown, rows[:limit].tolist(), width, less)
+    lines: list[Line] = [[], *table]
+    if len(rows) > limit:
+        lines.append([(f"  and {plural(len(rows) - limit, 'name')} more: --json has all", "dim")])
+    return lines
+
+
+def _averages_title(found: Comparison) -> str:
+    return f"By name{' (mean of a step)' if found.per_step else ''}"
+
+
+# Markdown
+
+
+def compare_markdown(report: Report) -> str:
+    """The comparison to paste into an issue or a pull request."""
+    found = report.comparison
+    text = f"**{markdown.cell(found.answer)}**\n\n"
+    for letter, side, name in zip("AB", (found.a, found.b), report.names, strict=True):
+        text += f"- {letter}: {markdown.code(name)}, {markdown.cell(_about(side))}\n"
+    if found.explanations:
+        text += "\n" + markdown.heading("What explains the difference", 3) + "\n"
+        for one in found.explanations[:SHOWN]:
+            change = _change(one)[0]
+            text += f"- {f'{change}: ' if change else ''}{markdown.cell(one.text)}\n"
+        if len(found.explanations) > SHOWN:
+            text += f"- and {len(found.explanations) - SHOWN} more\n"
+    text += "".join(f"\n{markdown.cell(_sentence(note))}\n" for note in found.notes)
+    if rows := numbers(found):
+        table = markdown_table(_numbers(found), range(len(rows)))
+        text += "\n" + markdown.heading(_numbers_title(found), 3) + "\n" + table
+        text += "".join(f"\n{markdown.cell(line)}\n" for line in _legend(found))
+    if report.averages:
+        shown, at = _averages(found)
+        table = markdown_table(shown, at[: report.averages].tolist())
+        text += "\n" + markdown.heading(_averages_title(found), 3) + "\n" + table
+    if report.outcomes:
+        body = [
+            [markdown.cell(str(c if isinstance(c, str) else c[0])) for c in row]
+            for row in limits_rows(report.outcomes)
+        ]
+        text += "\n" + markdown.heading("Limits", 3) + "\n"
+        text += markdown.table(["Metric", "Change", "Limit", ""], body, "<><<")
+        if note := wall_time_note(report.outcomes):
+            text += f"\n{markdown.cell(_sentence(note))}\n"
+    return text
+
+
+# JSON
+
+
+def compare_json(report: Report) -> Record:
+    """The comparison as JSON-ready values."""
+    found = report.comparison
+    joined = joined_averages(found)
+    return {
+        "answer": found.answer,
+        "same_program": found.same_program,
+        "per_step": found.per_step,
+        "a": _side_json(found.a, report.names[0]),
+        "b": _side_json(found.b, report.names[1]),
+        "notes": list(found.notes),
+        **{name: _metric_json(found.metrics[name]) for name in METRICS},
+        "idle_by_cause": [
+            {"cause": cause, "a_ns": a, "b_ns": b, "change_ns": b - a} for cause, a, b in found.idle
+        ],
+        "machine": {
+            "cpu_ratio": finite(found.machine.cpu_ratio),
+            "device_ratio": finite(found.machine.device_ratio),
+            "calls": found.machine.calls,
+            "work": found.machine.work,
+        },
+        "explanations": [_explanation_json(found, one) for one in found.explanations],
+        "averages": averages_records(joined, found),
+        "limits": limits_json(report.outcomes),
+    }
+
+
+def _side_json(side: Side, name: str) -> Record:
+    table = side.results.step_table()
+    return {
+        "name": name,
+        "path": plain(side.trace.info.path),
+        "steps": [int(table.number[i]) for i in side.steps.tolist()],
+        "steps_from": table.source or None,
+        "device": _device(side) or None,
+    }
+
+
+def _metric_json(metric: Metric) -> Record:
+    return {
+        "a": metric.a,
+        "b": metric.b,
+        "change": metric.change,
+        "ratio": finite(metric.ratio),
+        "within_noise": metric.within_noise,
+        "machine": metric.machine,
+        "spread_a": list(metric.spread_a) if metric.spread_a else None,
+        "spread_b": list(metric.spread_b) if metric.spread_b else None,
+    }
+
+
+def _explanation_json(found: Comparison, one: Explanation) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "text": one.text,
+        "on": one.on,
+        "change_ns": one.change_ns,
+        "cpu_change_ns": one.cpu_change_ns,
+        "names_a": list(one.names_a),
+        "names_b": list(one.names_b),
+        "events_a": len(one.events_a),
+        "events_b": len(one.events_b),
+        "evidence_a": _evidence(found.a, one.events_a),
+        "evidence_b": _evidence(found.b, one.events_b),
+    }
+
+
+def _evidence(side: Side, events: I64) -> list[Record]:
+    trace = side.trace
+    return [
+        {
+            "slice": i,
+            "name": trace.name_of(i),
+            "lane": trace.lanes[int(trace.lane[i])].name,
+            "start_ns": int(trace.start[i]),
+            "duration_ns": int(trace.duration[i]),
+        }
+        for i in events[:EVIDENCE].tolist()
+    ]

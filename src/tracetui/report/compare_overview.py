@@ -1,0 +1,63 @@
+"""A comparison as blocks of lines: the answer, what explains it, the numbers of both, idle time by cause."""
+
+from __future__ import annotations
+
+from tracetui.compare.model import Comparison, Explanation
+from tracetui.report.overview import Block, Entry, Overview
+from tracetui.report.parts import Target
+from tracetui.tables.compare import (
+    Number,
+    change_text,
+    numbers,
+    ratio_text,
+    signed,
+    spread_text,
+    value_text,
+)
+from tracetui.units import duration
+
+HEADS = ("A", "B", "B - A", "B/A", "")
+NOISE = {"within noise": "noise", "the machine": "machine", "same": "same"}
+"""What a difference is, where it is no effect, in a word."""
+SIDE_BY_SIDE = "averages"
+
+
+def compare_overview(comparison: Comparison) -> Overview:
+    """The overview of a comparison."""
+    rows = numbers(comparison)
+    each = "Per step" if comparison.per_step else "In all"
+    why = Block(
+        "why", "What explains it", "Enter goes there", tuple(map(_explanation, comparison.explanations))
+    )
+    metrics = Block("numbers", each, "", tuple(_number(r) for r in rows if not r.idle), HEADS)
+    idle = Block("idle", "GPU idle for", "", tuple(_number(r) for r in rows if r.idle), HEADS)
+    notes = tuple(Entry("", (), None, "", note, Target()) for note in comparison.notes)
+    more = Entry(SIDE_BY_SIDE, (), None, "accent", "every name of A and B side by side", Target("averages"))
+    return Overview(comparison.answer, "", (why, Block("notes", "Also", "", (*notes, more))), (metrics, idle))
+
+
+def _explanation(one: Explanation) -> Entry:
+    where = "GPU" if one.on == "device" else "CPU"
+    style = "bad" if one.change_ns > 0 else "good" if one.change_ns < 0 else ""
+    name = f"{signed(one.change_ns, duration)} {where}" if one.change_ns else one.kind
+    return Entry(name, (), None, style, one.text, Target())
+
+
+def _number(row: Number) -> Entry:
+    metric = row.metric
+    noise = NOISE.get(row.noise, "")
+    told = (
+        value_text(row.name, metric.a),
+        value_text(row.name, metric.b),
+        change_text(row.name, metric.change).replace(" points", " pt"),
+        ratio_text(metric.ratio),
+        noise,
+    )
+    return Entry(row.title.removeprefix("idle: "), told, None, "dim" if noise else "", "", Target())
+
+
+def spreads_text(row: Number) -> str:
+    """How far the steps of either side are apart, as a message; "" where they are not."""
+    spreads = zip("AB", (row.metric.spread_a, row.metric.spread_b), strict=True)
+    told = [f"{letter} {text}" for letter, spread in spreads if (text := spread_text(row.name, spread))]
+    return f"{row.title}, the least and the most of a step: {'; '.join(told)}" if told else ""

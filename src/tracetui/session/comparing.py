@@ -1,0 +1,411 @@
+"""Two recordings compared: the partner of the selection, the differences one after the other, and aligning
+both on the axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tracetui.compare.compare import compare
+from tracetui.compare.match import Vocabulary
+from tracetui.compare.model import Comparison, Explanation
+from tracetui.compare.sides import Side
+from tracetui.session.mark_walk import MarkWalk
+from tracetui.session.paths import trace_stem
+from tracetui.session.search import Search
+from tracetui.session.walk import Walk
+from tracetui.tables.compare import ratio_text, signed
+from tracetui.tables.names import short_of
+from tracetui.timeline import moves, viewport
+from tracetui.timeline.links import ALONE, NOT_COMPARED, THREADS, Links
+from tracetui.timeline.scene import Event
+from tracetui.trace.model import I64, Kind
+from tracetui.units import duration
+
+LETTERS = "AB"
+SIGNS = "-+"
+"""What marks the events that only A has (they are gone in B), and those that only B has."""
+BY_COUNT = (Kind.ANNOTATION, Kind.GPU_ANNOTATION, Kind.PYTHON)
+"""Kinds that the comparison leaves alone: matched by name and number where both have as many in a step."""
+NEAR = 4096
+"""Slices of a lane that are looked at together."""
+
+Place = tuple[int, int]
+"""Slices of A and B that belong together; -1 where one has none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compared:
+    """A comparison, ready to be walked."""
+
+    comparison: Comparison
+    links: tuple[Links, Links]
+    first: Place
+    """The starts of the first matched steps, ns of their traces."""
+    ends: Place
+
+
+def compared(comparison: Comparison) -> Compared:
+    """Everything that walking it needs. Slow: call it in a thread."""
+    a, b = comparison.a, comparison.b
+    counted = _by_count(comparison)
+    partners = [np.full(len(side.trace), NOT_COMPARED, dtype=np.int32) for side in (a, b)]
+    for x, y in ((one.all_a, one.all_b) for one in (comparison.work, comparison.calls)):
+        partners[0][x], partners[1][y] = y, x
+    partners[0][counted[0]], partners[1][counted[1]] = counted[1], counted[0]
+    alone = [
+        np.concatenate(
+            [
+                np.zeros(0, np.int64),
+                *(
+                    getattr(region, which)
+                    for m in (comparison.work, comparison.calls)
+                    for region in m.regions
+                ),
+            ]
+        )
+        for which in "ab"
+    ]
+    for partner, at in zip(partners, alone, strict=True):
+        partner[at] = ALONE
+    links = tuple(
+        Links(1 - n, partners[n], SIGNS[n], _places(side, alone[n])) for n, side in enumerate((a, b))
+    )
+    ra, rb = comparison.rounds[0] if comparison.rounds else (0, 0)
+    begin = int(a.windows[0][ra]), int(b.windows[0][rb])
+    return Compared(comparison, (links[0], links[1]), begin, (_end(a, ra), _end(b, rb)))
+
+
+def _end(side: Side, round_: int) -> int:
+    """When a step is over: of the CPU, and of the device work that it launched. ns of the trace."""
+    work = side.work[side.round_of(side.work) == round_]
+    over = int((side.trace.start[work] + side.trace.duration[work]).max(initial=0))
+    return max(over, int(side.windows[1][round_]))
+
+
+def _places(side: Side, at: I64) -> dict[int, tuple[I64, I64]]:
+    trace = side.trace
+    device = np.array([lane.device for lane in trace.lanes], dtype=np.int64)[trace.lane[at]]
+    found = {}
+    for one in np.unique(device).tolist():
+        mine = at[device == one]
+        start = trace.start[mine]
+        key = one if one >= 0 else THREADS
+        found[key] = np.sort(start), np.sort(start + np.maximum(trace.duration[mine], 1))
+    return found
+
+
+def _by_count(comparison: Comparison) -> tuple[I64, I64]:
+    """Annotations and Python functions that belong together (slices of A, of B): the first of a name in
+    both steps, the second, and so on, where both steps have as many of that name."""
+    a, b = comparison.a, comparison.b
+    if not comparison.rounds:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    words = Vocabulary(a.trace, b.trace)
+    of_a, of_b = zip(*comparison.rounds, strict=True)
+    (at_a, name_a), (at_b, name_b) = _grouped(a, words.a, of_a), _grouped(b, words.b, of_b)
+    _, group = np.unique(np.concatenate([name_a, name_b]), return_inverse=True)
+    sides = group[: len(at_a)], group[len(at_a) :]
+    counts = [np.bincount(one, minlength=int(group.max(initial=-1)) + 1) for one in sides]
+    often = counts[0] == counts[1]
+    # Both are sorted by group and start: what is left has the same groups in the same order.
+    return at_a[often[sides[0]]], at_b[often[sides[1]]]
+
+
+def _grouped(side: Side, words: I64, rounds: Sequence[int]) -> tuple[I64, I64]:
+    """Such events of the compared steps, and for each a number for its step, kind and name; by that and by
+    time."""
+    trace = side.trace
+    at = np.flatnonzero(trace.is_kind(*BY_COUNT))
+    place = np.full(side.rounds + 1, -1, dtype=np.int64)
+    place[list(rounds)] = np.arange(len(rounds))
+    step = place[side.round_of(at)]
+    at, step = at[step >= 0], step[step >= 0]
+    group = ((step * len(Kind) + trace.kind[at]) << 32) + words[trace.name[at]]
+    order = np.lexsort((trace.start[at], group))
+    return at[order], group[order]
+
+
+class Comparing:
+    """The comparison of a session's two recordings, and where one is in it."""
+
+    def __init__(self, walk: Walk, search: Search, marks: MarkWalk) -> None:
+        self._walk, self._search, self._marks = walk, search, marks
+        self._found: Compared | None = None
+        self.at: int | None = None
+        """The difference that was gone to last."""
+        self._there: Event | None = None
+        """What was selected then."""
+        self._places: dict[int, list[Place]] = {}
+        if len(walk.recordings) == len(LETTERS):
+            sources = zip(walk.scene.sources, LETTERS, _titles(walk), strict=True)
+            walk.scene = replace(
+                walk.scene,
+                sources=tuple(
+                    replace(source, letter=letter, title=title) for source, letter, title in sources
+                ),
+            )
+            walk.after_select = self._follow
+            low_a, low_b = (source.trace.first_view[0] for source in walk.scene.sources)
+            self._shift(low_a - low_b)
+
+    def __bool__(self) -> bool:
+        """Whether there are two recordings to compare."""
+        return len(self._walk.recordings) == len(LETTERS)
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """None while it is not known."""
+        return self._found.comparison if self._found is not None else None
+
+    def work_out(self) -> Compared:
+        """Compare the two. Slow: call it in a thread."""
+        a, b = self._walk.recordings
+        return compared(compare(a.results, b.results))
+
+    def use(self, found: Compared) -> None:
+        """Link the events of both, aligned at the first matched steps; show those, unless one has moved."""
+        walk, moved = self._walk, self._walk.moved
+        self._found = found
+        sources = zip(walk.scene.sources, found.links, strict=True)
+        walk.scene = replace(walk.scene, sources=tuple(replace(s, links=links) for s, links in sources))
+        self._align(found.first)
+        if not moved:
+            start = found.first[0]
+            end = max(high - low for low, high in zip(found.first, found.ends, strict=True)) + start
+            view = viewport.fit(start, max(end, start + 1), walk.view.width, margin=0.02)
+            walk.moved = True
+            walk.scene = moves.look(walk.scene, view)
+        # The selection has a partner now.
+        walk.show_scene(moves.chosen(walk.scene, walk.scene.selected))
+
+    # Aligning
+
+    def _align(self, times: Place) -> None:
+        """Shift B so that two moments, in ns of either trace, are one on the axis. What is selected stays
+        where it is on the screen."""
+        scene, a = self._walk.scene, self._walk.scene.sources[0]
+        before = scene.sources[1].offset
+        offset = times[0] + a.offset - times[1]
+        self._shift(offset)
+        if scene.selected >= 0 and scene.active == 1:
+            view = self._walk.view
+            moved = replace(view, start=view.start + offset - before)
+            self._walk.scene = moves.look(self._walk.scene, moved)
+
+    def _shift(self, offset: int) -> None:
+        walk = self._walk
+        scene = walk.scene.having(1, offset=offset)
+        lows, highs = zip(*(source.span for source in scene.sources), strict=True)
+        walk.scene = replace(scene, span=(min(lows), max(highs)))
+        self._marks.draw()
+
+    def align(self) -> str:
+        """Align both at the selection and its partner: at the nearest earlier event that has one, if it has
+        none; without a selection, at the first matched steps. Returns a message."""
+        if self._found is None:
+            return NOT_YET
+        event, scene = self._walk.scene.event, self._walk.scene
+        if event is None:
+            self._align(self._found.first)
+            self._search.moved()
+            self._walk.go(moves.look(self._walk.scene, self._walk.view))
+            return "aligned at the first step that both have"
+        pair = self._pair(event) or self._anchor(event)
+        if pair is None:
+            return "nothing here belongs together in both: select another event"
+        self._align_at(pair)
+        self._walk.show_scene(self._walk.scene)
+        source = scene.sources[0]
+        same = event.slice == pair[event.source]
+        what = f"aligned at {short_of(source.trace, pair[0])}"
+        return what if same else f"only {LETTERS[event.source]} has this: {what}, before it"
+
+    def _align_at(self, pair: Place, walking: bool = False) -> None:
+        """Align two slices. `walking`: from event to event: the order of the search's matches stays."""
+        a, b = (int(s.trace.start[at]) for s, at in zip(self._walk.scene.sources, pair, strict=True))
+        self._align((a, b))
+        if not walking:
+            self._search.moved()
+
+    def _pair(self, event: Event) -> Place | None:
+        partner = self.partner_of(event)
+        if partner is None:
+            return None
+        return (event.slice, partner) if event.source == 0 else (partner, event.slice)
+
+    def _anchor(self, event: Event) -> Place | None:
+        """The nearest matched events before an event of its lane (after it, if there are none)."""
+        assert self._found is not None
+        trace, partner = self._walk.scene.sources[event.source].trace, self._found.links[event.source].partner
+        lane = trace.lanes[int(trace.lane[event.slice])]
+        high = event.slice
+        while high > lane.first:
+            low = max(lane.first, high - NEAR)
+            found = np.flatnonzero(partner[low:high] >= 0)
+            if len(found):
+                return self._pair(Event(event.source, low + int(found[-1])))
+            high = low
+        after = np.flatnonzero(partner[event.slice : lane.last] >= 0)
+        return self._pair(Event(event.source, event.slice + int(after[0]))) if len(after) else None
+
+    # The partner
+
+    def partner_of(self, event: Event) -> int | None:
+        """The slice of the other recording that is the same work; None if there is none."""
+        if self._found is None:
+            return None
+        partner = int(self._found.links[event.source].partner[event.slice])
+        return partner if partner >= 0 else None
+
+    def partner(self) -> tuple[Event | None, str]:
+        """The selection's partner in the other recording. Returns (it or None, a message)."""
+        event = self._walk.scene.event
+        if self._found is None:
+            return None, NOT_YET
+        if event is None:
+            return None, "select an event first"
+        other, partner = 1 - event.source, self.partner_of(event)
+        if partner is not None:
+            return Event(other, partner), f"the same in {LETTERS[other]}"
+        if self._found.links[event.source].partner[event.slice] == ALONE:
+            return None, f"only {LETTERS[event.source]} has this; | aligns both at what comes before it"
+        return None, "this is not compared: ops, runtime calls, kernels and copies of matched steps are"
+
+    def go_to(self, event: Event) -> None:
+        """Select an event of either recording."""
+        self._walk.select(event.slice, of=event.source)
+
+    def _follow(self) -> None:
+        """Bring the selection's partner into view: where it is off the screen, B is shifted until the two are
+        aligned."""
+        walk, event = self._walk, self._walk.scene.event
+        partner = self.partner_of(event) if event is not None else None
+        if event is None or partner is None:
+            return
+        source, view = walk.scene.sources[1 - event.source], walk.view
+        start = source.start(partner)
+        if start >= view.end_ns or start + int(source.trace.duration[partner]) < view.start_ns:
+            self._align_at((event.slice, partner) if event.source == 0 else (partner, event.slice), True)
+        self._rows_shown([Event(1 - event.source, partner), event])
+
+    def _rows_shown(self, events: Sequence[Event]) -> None:
+        walk, scene = self._walk, self._walk.scene
+        for of, at in events:
+            source = scene.sources[of]
+            lane, depth = int(source.trace.lane[at]), source.rows.depth(at)
+            scene = moves.brought_up(scene, of, lane, depth, walk.height)
+        walk.go(scene)
+
+    def beside(self) -> tuple[tuple[str, bool], ...]:
+        """The selection's partner in numbers, as texts, each with whether it is bright; () where nothing is
+        compared."""
+        event = self._walk.scene.event
+        if event is None or self._found is None:
+            return ()
+        letter, other = LETTERS[event.source], LETTERS[1 - event.source]
+        partner = self.partner_of(event)
+        if partner is None:
+            alone = self._found.links[event.source].partner[event.slice] == ALONE
+            return (("  only in ", False), (letter, True)) if alone else ()
+        sources = self._walk.scene.sources
+        mine = int(sources[event.source].trace.duration[event.slice])
+        its = int(sources[1 - event.source].trace.duration[partner])
+        a, b = (mine, its) if event.source == 0 else (its, mine)
+        told = f"{signed(b - a, duration)}, {ratio_text(b / a)} ×" if a and a != b else "the same"
+        return (f"  in {other} ", False), (duration(its, 4), True), (f"  B - A {told}", False)
+
+    # The differences
+
+    @property
+    def differences(self) -> Sequence[Explanation]:
+        """What explains the difference, the largest first."""
+        return self._found.comparison.explanations if self._found is not None else ()
+
+    def places(self, which: int) -> list[Place]:
+        """Where a difference is, by time."""
+        if which not in self._places:
+            assert self._found is not None
+            self._places[which] = places(self._found.comparison, self.differences[which])
+        return self._places[which]
+
+    def next(self, step: int) -> str:
+        """Go to the next (1) or previous (-1) difference, the largest first. Returns a message."""
+        if self._found is None:
+            return NOT_YET
+        count = len(self.differences)
+        if not count:
+            return "no difference to go to: both do the same"
+        at = self.at
+        return self.show((at + step) % count if at is not None else (0 if step > 0 else count - 1))
+
+    def show(self, which: int, again: int = 0) -> str:
+        """Go to a difference: align both there, and select it. `again`: to that one of its places. Returns a
+        message."""
+        one, where = self.differences[which], self.places(which)
+        self.at = which
+        number = f"difference {which + 1} of {len(self.differences)}, the largest first"
+        if not where:
+            self._there = self._walk.scene.event
+            self._walk.change()
+            return f"{number}: in no one place"
+        nth = again % len(where)
+        a, b = where[nth]
+        events = [Event(of, at) for of, at in enumerate((a, b)) if at >= 0]
+        pair = (a, b) if len(events) == 2 else self._pair(events[0]) or self._anchor(events[0])
+        if pair is not None:
+            self._align_at(pair)
+        last = events[-1]
+        self._walk.select(last.slice, of=last.source)
+        if len(events) == 2 and self.partner_of(last) is None:
+            # They are no partners, but what one became the other: both are lit.
+            self._walk.scene = self._walk.scene.having(1 - last.source, partner=events[0].slice)
+        self._rows_shown(events)
+        self._there = self._walk.scene.event
+        only = "" if len(events) == 2 else f"; only {LETTERS[last.source]} has it"
+        more = f"; place {nth + 1} of {len(where):,}" if len(where) > 1 else ""
+        return f"{number}{more}{only}" if one.kind != "machine" else number
+
+    def told(self) -> tuple[str, ...]:
+        """The difference that was gone to, as long as its event is selected; () for none."""
+        if self.at is None or self._there != self._walk.scene.event:
+            return ()
+        return (f"difference {self.at + 1}", self.differences[self.at].text)
+
+    def leave(self) -> None:
+        """Forget the difference that was gone to."""
+        self.at = self._there = None
+        self._walk.change()
+
+
+def _titles(walk: Walk) -> list[str]:
+    """The names of both files without what says nothing: endings, and a folder that they have in common."""
+    names = [source.title for source in walk.scene.sources]
+    folders = [name.rpartition("/")[0] for name in names]
+    shown = [name.rpartition("/")[2] for name in names] if folders[0] == folders[1] else names
+    return [
+        trace_stem(name) if "/" not in name else name.rpartition("/")[0] + "/" + trace_stem(name)
+        for name in shown
+    ]
+
+
+NOT_YET = "still comparing the two"
+
+
+def places(comparison: Comparison, one: Explanation) -> list[Place]:
+    """Where an explanation's events are, as pairs that belong together: event by event where there are as
+    many on both sides, else the first of each step; one after the other where only one side has any."""
+    a, b = one.events_a, one.events_b
+    if not len(a) or not len(b):
+        return [(int(i), -1) for i in a] + [(-1, int(j)) for j in b]
+    if len(a) == len(b):
+        return list(zip(a.tolist(), b.tolist(), strict=True))
+    of_a, of_b = comparison.a.round_of(a), comparison.b.round_of(b)
+    found = [
+        (int(a[of_a == i][0]), int(b[of_b == j][0]))
+        for i, j in comparison.rounds
+        if (of_a == i).any() and (of_b == j).any()
+    ]
+    return found or [(int(a[0]), int(b[0]))]

@@ -1,0 +1,61 @@
+"""Which events of two recordings belong together, and where one has what the other one has not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.timeline.canvas import BOLD, Canvas
+from tracetui.timeline.layout import Line, Of
+from tracetui.timeline.scene import Scene
+from tracetui.timeline.viewport import Viewport
+from tracetui.trace.model import I32, I64, Bool
+
+NOT_COMPARED = -1
+ALONE = -2
+"""In `Links.partner`: the other recording has no such event."""
+THREADS = -1
+"""In `Links.places`: of all threads."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Links:
+    """The links of one recording's events to those of another."""
+
+    other: int
+    """Index of that recording's source."""
+    partner: I32
+    """The partner of each slice, NOT_COMPARED or ALONE."""
+    sign: str
+    """Marks what is alone: "-" where it is gone in the other one, "+" where it is new."""
+    places: Mapping[int, tuple[I64, I64]]
+    """The starts and the ends of what is alone, each sorted (ns of the trace), by device or THREADS."""
+
+    def alone_in(self, device: int, view: Viewport) -> Bool:
+        """The cells in which something is alone. `view`: in the trace's time. Shape (view.width,)."""
+        if device not in self.places:
+            return np.zeros(view.width, dtype=np.bool_)
+        starts, ends = self.places[device]
+        borders = view.borders()
+        begun = np.searchsorted(starts, borders[1:], side="left")
+        over = np.searchsorted(ends, borders[:-1], side="right")
+        return begun > over
+
+
+def paint_alone(scene: Scene, canvas: Canvas, lines: list[tuple[int, Line]]) -> None:
+    """Mark on the heading of a recording, and on the rules of its devices, where it has what the other one
+    has not: bars may be too small to show that. `lines`: with their places on the canvas."""
+    for y, line in lines:
+        links = scene.sources[line.source].links
+        if links is None or line.of not in (Of.RECORDING, Of.RULE):
+            continue
+        device = scene.layout.device[line.track] if line.of is Of.RULE else THREADS
+        field = canvas.part(y, y + 1, scene.labels, canvas.width)
+        field.glyph[0] = ord(" ")
+        here = links.alone_in(int(device), scene.local(line.source).view)
+        field = field.part(0, 1, 0, len(here))
+        field.glyph[0, here] = ord(links.sign)
+        field.ink[0, here] = scene.theme.text
+        field.attributes[0, here] = BOLD

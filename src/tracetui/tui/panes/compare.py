@@ -1,0 +1,155 @@
+"""The panes about two recordings: what differs and why, and the averages of both side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import ClassVar
+
+from textual.message import Message
+
+from tracetui.analysis.scope import Scope
+from tracetui.report.compare_overview import compare_overview, spreads_text
+from tracetui.session.session import Session
+from tracetui.tables.compare import JoinedAverages, averages_table, joined_averages, numbers
+from tracetui.timeline.scene import Event
+from tracetui.trace.model import DEVICE_WORK, Kind
+from tracetui.tui.panes.overview import OverviewPane
+from tracetui.tui.panes.scoped import ScopedPane
+
+COMPARING = "comparing A and B …"
+
+
+class GoToDifference(Message):
+    """A pane asks the screen to go to a difference. `again`: how often before."""
+
+    def __init__(self, which: int, again: int) -> None:
+        super().__init__()
+        self.which, self.again = which, again
+
+
+class GoToEvent(Message):
+    """A pane asks the screen to go to an event of either recording."""
+
+    def __init__(self, event: Event | None, said: str) -> None:
+        super().__init__()
+        self.event, self.said = event, said
+
+
+class ComparePane(OverviewPane):
+    """The answer, what explains it, and the numbers. Enter goes to an explanation's events, again to the next
+    of them."""
+
+    def __init__(self, session: Session, key: str) -> None:
+        super().__init__(session, key)
+        self.of = 0
+        self.waiting = COMPARING
+
+    def whose(self) -> str:
+        return ""
+
+    def set_scope(self, scope: Scope | None) -> None:
+        """The comparison is of the recordings as wholes."""
+
+    def work_out(self) -> Iterator[Callable[[], None]]:
+        comparison = self.session.comparing.comparison
+        if comparison is not None:
+            yield partial(self.show_overview, compare_overview(comparison), "")
+
+    def show_difference(self, which: int) -> None:
+        """Put the cursor on a difference."""
+        if self.overview is not None and which < len(self.session.comparing.differences):
+            self._go(which)
+
+    def on_table_view_chosen(self, message: OverviewPane.Chosen) -> None:
+        message.stop()
+        comparison = self.session.comparing.comparison
+        if comparison is None:
+            return
+        at, rows = message.row, numbers(comparison)
+        explained = len(comparison.explanations)
+        entry = self.entries[at]
+        if at < explained:
+            self.post_message(GoToDifference(at, message.again))
+        elif entry.target.pane:
+            super().on_table_view_chosen(message)
+        else:
+            row = next((r for r in rows if r.title.removeprefix("idle: ") == entry.name), None)
+            said = spreads_text(row) if row is not None else ""
+            self.post_message(GoToEvent(None, said or "this line leads to no event"))
+
+
+class BothPane(ScopedPane):
+    """Every name of A and B side by side. Enter goes to its first event in A, again to that in B."""
+
+    parts: ClassVar[tuple[str, ...]] = ("all", "ops", "kernels", "annotations")
+
+    def __init__(self, session: Session, key: str) -> None:
+        super().__init__(session, key)
+        self.of = 0
+        self.part = "all"
+        self.joined: JoinedAverages | None = None
+        self._rows: dict[tuple[str, bool, bool], int] = {}
+        self._event: int | None = None
+        self.waiting = COMPARING
+
+    def whose(self) -> str:
+        return ""
+
+    def set_scope(self, scope: Scope | None) -> None:
+        """The averages are of the compared steps."""
+
+    def work_out(self) -> Iterator[Callable[[], None]]:
+        comparison = self.session.comparing.comparison
+        if comparison is not None:
+            joined = self.joined or joined_averages(comparison)
+            yield partial(self.show_averages, joined)
+
+    def _colour(self, name: str) -> str | None:
+        """The colour of a name in the timeline."""
+        for source in self.session.walk.scene.sources:
+            at = source.index_of(name)
+            if at >= 0:
+                colour = source.palette.colour_of(at)
+                return f"color({colour})" if 0 <= colour < 256 else None
+        return None
+
+    def show_averages(self, joined: JoinedAverages) -> None:
+        comparison = self.session.comparing.comparison
+        assert comparison is not None
+        self.joined = joined
+        keys = zip(joined.names, joined.device.tolist(), joined.annotation.tolist(), strict=True)
+        self._rows = {key: row for row, key in enumerate(keys)}
+        self.set_table(averages_table(comparison, joined, self.part, self._colour))
+        per = "mean of a step" if comparison.per_step else "whole recordings"
+        self.set_note(f"{self.part}, {per}; b: another part")
+        self.follow(self._event)
+
+    def next_group(self) -> str:
+        """Show the next part and return its name."""
+        self.part = self.parts[(self.parts.index(self.part) + 1) % len(self.parts)]
+        if self.joined is not None:
+            self.show_averages(self.joined)
+        return self.part
+
+    def follow(self, event: int | None) -> None:
+        self._event = event
+        if event is None or self.joined is None:
+            return
+        trace, kind = self.session.walk.trace, Kind(int(self.session.walk.trace.kind[event]))
+        device = kind in DEVICE_WORK or kind in (Kind.GPU_ANNOTATION, Kind.SYNC)
+        annotation = kind in (Kind.ANNOTATION, Kind.GPU_ANNOTATION)
+        row = self._rows.get((trace.name_of(event), device, annotation))
+        if row is not None:
+            self.show_row(row)
+
+    def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
+        message.stop()
+        if self.joined is None:
+            return
+        firsts = [int(side[message.row]) for side in (self.joined.first_a, self.joined.first_b)]
+        events = [Event(of, at) for of, at in enumerate(firsts) if at >= 0]
+        at = events[message.again % len(events)]
+        letter = "AB"[at.source]
+        more = f"; Enter again: in {'AB'[1 - at.source]}" if len(events) > 1 else f"; only {letter} has it"
+        self.post_message(GoToEvent(at, f"the first in {letter}{more}"))

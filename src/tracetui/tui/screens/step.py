@@ -1,0 +1,126 @@
+"""A sheet that says why one step of a trace differs from the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from textual import work
+from textual.widget import Widget
+from textual.worker import Worker, WorkerState, get_current_worker
+
+from tracetui.analysis.results import Results
+from tracetui.cells import wrap
+from tracetui.compare.model import Comparison
+from tracetui.report.compare_overview import compare_overview
+from tracetui.session.walk import Walk
+from tracetui.tables.model import Column, Table
+from tracetui.tui.bindings import bind
+from tracetui.tui.panes.base import failure
+from tracetui.tui.screens.explain import Line
+from tracetui.tui.screens.sheet import Rows, WalkingSheet
+from tracetui.tui.tables.view import TableView
+from tracetui.units import plural
+
+HINTS = (("Esc", "close", "leave"), ("Enter", "go to the event", "choose"), ("↑↓", "read", ""))
+LABEL = 14
+
+
+def step_lines(comparison: Comparison, width: int) -> list[Line]:
+    """What a step (B) does differently from the others (A), as lines of `width` cells."""
+    found = [Line("answer" if n == 0 else "", text) for n, text in enumerate(wrap(comparison.answer, width))]
+    overview = compare_overview(comparison)
+    why = next((block.entries for block in overview.left if block.key == "why"), ())
+    for entry, one in zip(why, comparison.explanations, strict=True):
+        event = (
+            int(one.events_b[0]) if len(one.events_b) else int(one.events_a[0]) if len(one.events_a) else -1
+        )
+        found += [
+            Line(entry.name if n == 0 else "", text, event) for n, text in enumerate(wrap(entry.text, width))
+        ]
+    found.append(Line("", ""))
+    found.append(Line("", f"{'the others':>12}  {'this step':>12}  {'difference':>12}  {'ratio':>6}"))
+    for block in overview.right:
+        for entry in block.entries:
+            a, b, change, ratio, noise = entry.numbers
+            label = f"idle: {entry.name}" if block.key == "idle" else entry.name
+            found.append(Line(label, f"{a:>12}  {b:>12}  {change:>12}  {ratio:>6}  {noise}".rstrip()))
+    return found
+
+
+class StepScreen(WalkingSheet[int]):
+    """Says why a step differs from the median of all others; the result is an event to jump to."""
+
+    BINDINGS = bind("escape,q,equals_sign leave")
+
+    def __init__(self, results: Results, step: int, walk: Walk) -> None:
+        """`step`: its place in the trace's step table."""
+        rows = results.steps().rows
+        others = plural(len(rows) - 1, "other step")
+        super().__init__(f"{rows[step].label} beside the median of {others}", HINTS, walk)
+        self.results, self.step = results, step
+        self.comparison: Comparison | None = None
+        self.lines: list[Line] = []
+        self.list = Rows()
+        self.list.waiting = "comparing …"
+
+    def body(self) -> Iterator[Widget]:
+        yield self.list
+
+    def on_mount(self) -> None:
+        self.list.focus()
+        self.fit(3)
+        self.read()
+
+    @work(thread=True, exclusive=True, exit_on_error=False, group="step")
+    def read(self) -> None:
+        """Compare, in a thread."""
+        from tracetui.compare.compare import compare_steps
+
+        comparison = compare_steps(self.results, self.step)
+        if not get_current_worker().is_cancelled:
+            self.app.call_from_thread(self.show_comparison, comparison)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        event.stop()
+        if event.state is WorkerState.ERROR:
+            self.list.fail(failure(event.worker.error))
+
+    def show_comparison(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+        self._wrap()
+
+    def on_resize(self) -> None:
+        self._wrap()
+
+    def _wrap(self) -> None:
+        if self.comparison is None:
+            return
+        lines = self.lines = step_lines(self.comparison, max(20, min(110, self.size.width - LABEL - 8)))
+        label = min(24, max(LABEL, *(len(line.label) for line in lines)))
+        columns = (
+            Column("label", "", lambda r: lines[r].label, None, label, False),
+            Column(
+                "jump",
+                "",
+                lambda r: "↵" if lines[r].event >= 0 and lines[r].label else "",
+                None,
+                1,
+                False,
+                after=1,
+            ),
+            Column("text", "", lambda r: lines[r].text, None, 0, False),
+        )
+        self.list.set_table(Table(columns, len(lines)), row=self.list.row)
+        self.fit(len(lines))
+
+    def on_table_view_highlighted(self, message: TableView.Highlighted) -> None:
+        at = self.lines[message.row].event
+        self.visit(None if at < 0 else lambda: self.walk.select(at))
+
+    def on_table_view_chosen(self, message: TableView.Chosen) -> None:
+        event = self.lines[message.row].event
+        if event >= 0:
+            self.dismiss(event)
+
+    def action_choose(self) -> None:
+        self.list.action_choose()

@@ -1,0 +1,46 @@
+"""Pairs of traces: a sample, and what a test makes of its events."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import SAMPLES
+
+from tracetui.analysis.results import Results
+from tracetui.compare.compare import compare
+from tracetui.compare.model import Comparison
+from tracetui.trace import load
+
+Events = list[dict[str, Any]]
+Pair = Callable[[str, Callable[[Events], Events | None]], Comparison]
+
+
+def events_of(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
+    return document
+
+
+def compared(one: Path, other: Path) -> Comparison:
+    return compare(Results(load(one)), Results(load(other)))
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    """A sample against itself with its events changed by a function, which may return others."""
+
+    def make(sample: str, change: Callable[[Events], Events | None]) -> Comparison:
+        document = events_of(SAMPLES / f"{sample}.json.gz")
+        changed = copy.deepcopy(document)
+        changed["traceEvents"] = change(changed["traceEvents"]) or changed["traceEvents"]
+        paths = tmp_path / "a.json", tmp_path / "b.json"
+        for path, content in zip(paths, (document, changed), strict=True):
+            path.write_text(json.dumps(content))
+        return compared(*paths)
+
+    return make

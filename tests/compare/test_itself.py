@@ -1,0 +1,198 @@
+"""A trace against itself with one known thing changed: exactly that is told."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from tests.compare.conftest import Events, Pair, compared
+from tests.conftest import SAMPLES
+
+ALL = sorted(path.name for path in SAMPLES.glob("*.json.gz"))
+
+
+def named(events: Events, part: str, cat: str) -> Events:
+    return sorted(
+        (e for e in events if e.get("cat") == cat and part in e["name"]), key=lambda e: float(e["ts"])
+    )
+
+
+def kinds(found) -> list[str]:
+    return [one.kind for one in found.explanations]
+
+
+@pytest.mark.parametrize("sample", ALL)
+def test_nothing(sample):
+    found = compared(SAMPLES / sample, SAMPLES / sample)
+    assert found.explanations == ()
+    assert found.answer == "No difference: the same work, in the same time."
+    assert found.same_program
+    assert all(metric.within_noise and not metric.change for metric in found.metrics.values())
+    assert len(found.work.a) == len(found.a.work)
+    assert len(found.calls.a) == len(found.a.calls)
+    assert found.machine.cpu_ratio in (1.0, None)
+    assert found.machine.device_ratio in (1.0, None)
+
+
+def test_one_kernel_longer(pair: Pair):
+    def longer(events: Events):
+        kernel = named(events, "Gelu", "kernel")[1]
+        kernel["dur"] = round(kernel["dur"] * 1.1, 3)
+
+    found = pair("mlp_eager", longer)
+    (one,) = found.explanations
+    assert one.kind == "slower"
+    assert one.on == "device"
+    assert "Gelu" in one.names_a[0]
+    assert "in step 3, 1 of 3 times" in one.text
+    times = found.a.trace.duration[one.events_a], found.b.trace.duration[one.events_b]
+    assert one.change_ns == round((int(times[1][0]) - int(times[0][0])) / 3) > 0
+    assert times[1][0] == pytest.approx(1.1 * times[0][0], abs=1)
+    assert found.same_program
+
+
+def test_one_op_removed(pair: Pair):
+    """With its launch and its kernel."""
+
+    def without(events: Events):
+        op = named(events, "aten::gelu", "cpu_op")[2]
+        inside = [
+            e
+            for e in events
+            if e.get("cat") == "cuda_runtime"
+            and float(op["ts"]) <= float(e["ts"]) < float(op["ts"]) + float(op["dur"])
+        ]
+        gone = {e["args"]["correlation"] for e in inside}
+        return [
+            e
+            for e in events
+            if e is not op
+            and not (e.get("ph") == "X" and e.get("args", {}).get("correlation") in gone)
+            and not (e.get("cat") == "ac2g" and e.get("id") in gone)
+        ]
+
+    found = pair("mlp_eager", without)
+    (one,) = found.explanations
+    assert one.kind == "gone"
+    assert one.text.startswith("aten::gelu is gone in step 4: ")
+    assert "Gelu" in one.names_a[0]
+    assert one.names_b == ()
+    assert one.change_ns < 0
+    assert one.cpu_change_ns < 0
+    assert found.metrics["launches"].a == 7
+    assert found.metrics["launches"].spread_b == (6, 7)
+
+
+def test_an_op_that_launches_nothing_removed(pair: Pair):
+    def without(events: Events):
+        view = named(events, "aten::_unsafe_view", "cpu_op")[0]
+        return [e for e in events if e is not view]
+
+    found = pair("mlp_eager", without)
+    (one,) = found.explanations
+    assert (one.kind, one.on, one.names_a) == ("calls", "cpu", ("aten::_unsafe_view",))
+    assert one.text.startswith("On the CPU, aten::_unsafe_view is gone in step 2: 1 call, ")
+
+
+def test_two_kernels_swapped(pair: Pair):
+    """Those of gelu and mul, in one step: each takes the place of the other."""
+
+    def swap(events: Events):
+        gelu, mul = named(events, "Gelu", "kernel")[1], named(events, "BinaryFunctor", "kernel")[1]
+        end = float(mul["ts"]) + float(mul["dur"])
+        mul["ts"], gelu["ts"] = gelu["ts"], round(end - float(gelu["dur"]), 3)
+
+    found = pair("mlp_eager", swap)
+    assert kinds(found) == ["order"]
+    (one,) = found.explanations
+    assert re.search("gelu|mul", one.text)
+    assert "in another place in step 3" in one.text
+    assert one.change_ns == 0
+
+
+def test_one_step_added(pair: Pair):
+    """A fifth step, later, with the events of the last one."""
+    far, more = 10_000.0, 1_000_000
+
+    def longer(events: Events):
+        last = named(events, "ProfilerStep#", "user_annotation")[-1]
+        low, high = float(last["ts"]), float(last["ts"]) + float(last["dur"])
+        cpu = [e for e in events if e.get("ph") == "X" and low <= float(e["ts"]) < high
+               and e.get("cat") in ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver")]  # fmt: skip
+        ids = {e["args"]["correlation"] for e in cpu if "correlation" in e["args"]}
+        device = [e for e in events if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")
+                  and e["args"]["correlation"] in ids]  # fmt: skip
+        added = []
+        for e in [*cpu, *device]:
+            args = {k: v + more if k in ("correlation", "External id") else v for k, v in e["args"].items()}
+            name = e["name"].replace("ProfilerStep#4", "ProfilerStep#5")
+            added.append(e | {"ts": float(e["ts"]) + far, "args": args, "name": name})
+        return [*events, *added]
+
+    found = pair("mlp_eager", longer)
+    assert kinds(found) == ["steps"]
+    assert found.explanations[0].text == "B has 4 steps, A 3."
+    assert found.rounds == ((0, 0), (1, 1), (2, 2))
+    assert found.same_program
+
+
+@pytest.mark.parametrize("sample", ["mlp_eager", "train", "attention_sdpa"])
+def test_all_times_longer(pair: Pair, sample):
+    def scale(events: Events):
+        first = min(float(e["ts"]) for e in events if e.get("ph") == "X")
+        for e in events:
+            if "ts" in e:
+                e["ts"] = round(first + 1.3 * (float(e["ts"]) - first), 3)
+            if "dur" in e:
+                e["dur"] = round(1.3 * float(e["dur"]), 3)
+
+    found = pair(sample, scale)
+    assert kinds(found) == ["machine"]
+    assert found.machine.cpu_ratio == pytest.approx(1.3, rel=0.001)
+    assert found.machine.device_ratio == pytest.approx(1.3, rel=0.001)
+    assert found.same_program
+    assert found.answer.startswith("The same program: its ")
+    assert "took 1.30 times as long on the CPU" in found.answer
+    assert "took 1.30 times as long on the GPU" in found.answer
+    assert found.metrics["step_ns"].ratio == pytest.approx(1.3, rel=0.01)
+    assert found.metrics["step_ns"].within_noise
+    assert found.metrics["device_ns"].within_noise
+
+
+def test_other_sizes(pair: Pair):
+    """Twice the grid, and twice the time."""
+
+    def larger(events: Events):
+        for e in events:
+            if e.get("cat") == "kernel" and "Gelu" in e["name"]:
+                e["args"]["grid"] = [2 * e["args"]["grid"][0], *e["args"]["grid"][1:]]
+                e["dur"] = round(2 * float(e["dur"]), 3)
+
+    found = pair("mlp_eager", larger)
+    assert kinds(found) == ["sizes"]
+    assert not found.same_program
+    (one,) = found.explanations
+    assert one.text.startswith("1 of the kernels and copies a step work on other sizes (")
+    assert "grid 49152x1x1" in one.text or " → " in one.text
+    assert found.machine.device_ratio == 1.0
+
+
+def test_sizes_decide_which_kernel_is_gone(tmp_path):
+    """Three of one name in a row: the one with a grid of its own is gone."""
+    from tests.kineto import kernel, launch, step
+
+    def events(grids):
+        found = [step(1, 0, 1000)]
+        for n, grid in enumerate(grids):
+            one = kernel(100 + 50 * n, 20, n + 1, name="gemm")
+            one["args"] |= {"grid": [grid, 1, 1]}
+            found += [launch(10 + 20 * n, n + 1), one]
+        return found
+
+    for name, grids in (("a", [4, 4, 8, 16, 4, 4]), ("b", [4, 4, 8, 4, 4])):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events(grids)}))
+    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    assert kinds(found) == ["gone", "calls"]
+    (gone,) = found.explanations[0].events_a
+    assert found.a.trace.args(int(gone))["grid"] == [16, 1, 1]

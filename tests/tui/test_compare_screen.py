@@ -1,0 +1,383 @@
+"""Two recordings on one screen: how they are opened, walked, told in the panes, and closed again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from textual.pilot import Pilot
+
+from tracetui.capture.events import CaptureResult
+from tracetui.timeline.scene import Event
+from tracetui.tui.app import TracetuiApp
+from tracetui.tui.loading import LoadTask
+from tracetui.tui.panes.compare import BothPane, ComparePane
+from tracetui.tui.screens.open import OpenScreen
+from tracetui.tui.screens.step import StepScreen
+from tracetui.tui.screens.trace import TraceScreen
+from tracetui.tui.settings import Settings
+
+from .conftest import app_of, screen_of, sheet_lines, slice_event, until, write_trace
+from .test_app import text
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
+EAGER, COMPILED, TRAIN = (SAMPLES / f"{name}.json.gz" for name in ("mlp_eager", "mlp_compile", "train"))
+USUAL = (120, 36)
+
+
+def two(a: Path = EAGER, b: Path = COMPILED, **settings: object) -> TracetuiApp:
+    tasks = [LoadTask(path).start() for path in (a, b)]
+    assert all(task.finished.wait(30) for task in tasks)
+    return TracetuiApp(tasks[0], Settings(**settings), other=tasks[1])  # type: ignore[arg-type]
+
+
+async def compared(pilot: Pilot[None]) -> TraceScreen:
+    """Wait until the two are compared, and the pane shows it."""
+    app = pilot.app
+    assert isinstance(app, TracetuiApp)
+
+    def done() -> bool:
+        screen = app.screen
+        if not isinstance(screen, TraceScreen) or not screen.session.comparing.differences:
+            return False
+        pane = screen.area.open
+        return not isinstance(pane, ComparePane) or pane.overview is not None
+
+    await until(pilot, done, 30)
+    return screen_of(app)
+
+
+def kernels(screen: TraceScreen, of: int, part: str) -> list[int]:
+    trace = screen.walk.recordings[of].trace
+    found = [i for i in range(len(trace)) if part in trace.name_of(i)]
+    return sorted(
+        (i for i in found if trace.lanes[int(trace.lane[i])].device == 0), key=lambda i: trace.start[i]
+    )
+
+
+async def test_two_open_with_the_answer_the_reasons_and_the_numbers() -> None:
+    app = two()
+    async with app.run_test(size=USUAL) as pilot:
+        screen = await compared(pilot)
+        lines = text(app).splitlines()
+        assert lines[0].startswith(" A mlp_eager   B mlp_compile  NVIDIA H200 · 3 steps")
+        comparison = screen.session.comparing.comparison
+        assert comparison is not None
+        assert comparison.answer.split(". ")[0] in lines[1]
+        assert " A 96% B 92% busy" in lines[2]
+        assert any(line.startswith(" A mlp_eager") for line in lines[3:])
+        assert any(line.startswith(" B mlp_compile") for line in lines[3:])
+        pane = screen.area.open
+        assert isinstance(pane, ComparePane)
+        shown = "\n".join(lines)
+        assert "What explains it" in shown
+        assert "step time" in shown
+        assert "noise" in shown
+        for n, one in enumerate(comparison.explanations):
+            assert pane.entries[n].text == one.text
+        # Every number of the table, and idle time by cause.
+        names = [entry.name for entry in pane.entries]
+        assert {"step time", "GPU work", "launches", "kernels", "dispatch"} <= set(names)
+        assert ") next difference" in lines[-1]
+
+
+async def test_keys_go_from_difference_to_difference_and_say_why() -> None:
+    app = two()
+    async with app.run_test(size=(200, 50)) as pilot:
+        screen = await compared(pilot)
+        told = screen.session.comparing.differences
+        for n, one in enumerate(told):
+            await pilot.press("right_parenthesis")
+            await pilot.pause()
+            assert f"difference {n + 1} of {len(told)}" in screen.footer.message
+            assert f"difference {n + 1}  {one.text[:60]}" in text(app)
+            pane = screen.area.open
+            assert isinstance(pane, ComparePane)
+            assert pane.row == n
+        await pilot.press("left_parenthesis")
+        assert screen.session.comparing.at == len(told) - 2
+        await pilot.press("escape")
+        await pilot.pause()
+        assert screen.session.comparing.told() == ()
+        assert app.screen is screen
+
+
+async def test_enter_in_the_pane_goes_to_each_place_of_a_difference() -> None:
+    app = two()
+    async with app.run_test(size=USUAL) as pilot:
+        screen = await compared(pilot)
+        comparing = screen.session.comparing
+        fused = next(n for n, one in enumerate(comparing.differences) if one.kind == "fused")
+        await pilot.press("C", *["down"] * fused)
+        triton = kernels(screen, 1, "triton_poi")
+        for n in range(3):
+            await pilot.press("enter")
+            await until(pilot, lambda n=n: screen.walk.scene.event == Event(1, triton[n]))  # type: ignore[misc]
+            assert f"place {n + 1} of 3" in screen.footer.message
+            assert screen.area.open is not None
+            assert screen.area.open.has_focus, "the keys stay with the pane"
+        # A number says how far the steps are apart; the last line leads to the averages.
+        pane = screen.area.open
+        assert isinstance(pane, ComparePane)
+        step = [entry.name for entry in pane.entries].index("step time")
+        pane._go(step)
+        await pilot.press("enter")
+        await until(pilot, lambda: "the least and the most of a step: A " in screen.footer.message)
+        pane._go([entry.name for entry in pane.entries].index("averages"))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(screen.area.open, BothPane))
+
+
+async def test_the_partner_is_a_key_away_and_its_numbers_are_on_the_line() -> None:
+    app = two()
+    async with app.run_test(size=(160, 40)) as pilot:
+        screen = await compared(pilot)
+        gemm, other = kernels(screen, 0, "nvjet")[1], kernels(screen, 1, "nvjet")[1]
+        screen.walk.select(gemm, of=0)
+        await pilot.pause()
+        shown = text(app)
+        assert " A nvjet" in shown or " A gemm" in shown
+        assert "in B " in shown
+        assert "B - A " in shown
+        await pilot.press("equals_sign")
+        await pilot.pause()
+        assert screen.walk.scene.event == Event(1, other)
+        assert "in A " in text(app)
+        await pilot.press("equals_sign")
+        assert screen.walk.scene.event == Event(0, gemm)
+        screen.walk.select(kernels(screen, 1, "triton")[0], of=1)
+        await pilot.press("equals_sign")
+        await pilot.pause()
+        assert screen.footer.message.startswith("only B has this")
+        assert "only in B" in text(app)
+        await pilot.press("ampersand")
+        assert "aligned at" in screen.footer.message
+
+
+async def test_the_averages_of_both_are_sorted_and_lead_to_both() -> None:
+    app = two()
+    async with app.run_test(size=(160, 40)) as pilot:
+        screen = await compared(pilot)
+        await pilot.press("P")
+        await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
+        pane = screen.area.open
+        assert isinstance(pane, BothPane)
+        assert pane.table is not None
+        keys = [column.key for column, _ in pane._columns()]
+        assert {"name", "self_device_a", "self_device_b", "self_device_change", "self_device_ratio"} <= set(
+            keys
+        )
+        for key in ("self_device_a", "self_device_b", "self_device_change", "self_device_ratio"):
+            pane.sort_by(key, True)
+            column = pane.table.column(key)
+            assert column is not None
+            assert column.values is not None
+            values = np.asarray(column.values(), dtype=float)[pane.order]
+            known = values[np.isfinite(values)]
+            assert (np.diff(known) <= 0).all()
+        assert pane.joined is not None
+        row = next(r for r, name in enumerate(pane.joined.names) if "nvjet" in name)
+        pane.show_row(row)
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.walk.scene.event is not None)
+        assert screen.walk.active == 0
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.walk.active == 1)
+        assert pane.joined.names[row] == screen.trace.name_of(screen.walk.selected or 0)
+        assert screen.area.open is pane
+        for part in ("ops", "kernels", "annotations", "all"):
+            await pilot.press("b")
+            assert pane.part == part
+            assert "averages by" in screen.footer.message
+            assert pane.table is not None
+            assert len(pane.order) == len(pane.joined.parts[part])
+
+
+async def test_panes_of_one_recording_are_those_of_the_selections() -> None:
+    app = two(COMPILED, EAGER, pane="kernels")
+    async with app.run_test(size=(160, 40)) as pilot:
+        screen = await compared(pilot)
+        counts = [int(r.results.gaps().duration.size) for r in screen.walk.recordings]
+        screen.walk.select(kernels(screen, 0, "triton")[0], of=0)
+        await pilot.press("4")
+        await until(pilot, lambda: "triton_poi" in "\n".join(text(app).splitlines()[23:]))
+        first = screen.area.open
+        assert first is not None
+        assert first.results is screen.walk.recordings[0].results
+        assert "of A" in text(app)
+        screen.walk.select(kernels(screen, 1, "Gelu")[0], of=1)
+        await until(pilot, lambda: screen.area.open is not first)
+        second = screen.area.open
+        assert second is not None
+        assert second.has_focus, "the keys stay with the table"
+        assert second.results is screen.walk.recordings[1].results
+        await until(pilot, lambda: "of B" in text(app) and second.table is not None)
+        assert "triton_poi" not in "\n".join(text(app).splitlines()[23:])
+        assert sum(pane.display for pane in (first, second)) == 1
+        screen.walk.select(kernels(screen, 0, "triton")[0], of=0)
+        await until(pilot, lambda: screen.area.open is first and first.display)
+        await until(pilot, lambda: screen.area.tabs.counts.get("gaps") == f"{counts[0]:,}")
+        # Steps are shown where they are on the axis.
+        screen.walk.select(kernels(screen, 1, "Gelu")[0], of=1)
+        screen.session.comparing.align()
+        await pilot.press("7")
+        await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
+        steps = screen.area.open
+        assert steps is not None
+        steps.show_row(2)
+        await pilot.press("enter")
+        offset = screen.walk.scene.sources[1].offset
+        low, high = (int(one[2]) + offset for one in screen.walk.recordings[1].results.step_windows())
+        await until(pilot, lambda: screen.walk.view.start_ns <= low < high <= screen.walk.view.end_ns)
+
+
+async def test_search_gaps_and_marks_go_on_working() -> None:
+    app = two()
+    async with app.run_test(size=USUAL) as pilot:
+        screen = await compared(pilot)
+        await pilot.press("slash", *"cat:kernel", "enter")
+        await until(pilot, lambda: len(screen.session.search) == 15 + 12 and screen.walk.selected is not None)
+        seen = set()
+        for _ in range(27):
+            await pilot.press("n")
+            await pilot.pause()
+            seen.add(screen.walk.scene.event)
+        assert len(seen) == 27
+        assert {event.source for event in seen if event is not None} == {0, 1}
+        await pilot.press("escape")
+        for of in (0, 1):
+            screen.walk.select(kernels(screen, of, "nvjet")[0], of=of)
+            await pilot.press("g")
+            await pilot.pause()
+            assert screen.walk.active == of
+            assert screen.session.gaps.at is not None
+            await pilot.press("m", *f"mark {of}", "enter")
+            await pilot.pause()
+            assert [mark.label for mark in screen.walk.recordings[of].marks.here] == [f"mark {of}"]
+        assert len(screen.walk.scene.marks) == 2
+
+
+async def test_another_is_opened_to_compare_and_one_goes_on_with_either() -> None:
+    app = app_of(EAGER, pane="overview")
+    async with app.run_test(size=USUAL) as pilot:
+        first = screen_of(app)
+        for key in ("P", "right_parenthesis", "equals_sign", "ampersand", "Q"):
+            await pilot.press(key)
+            await pilot.pause()
+            assert first.footer.message == "only one trace is open: C compares it with another"
+        await pilot.press("C")
+        await until(pilot, lambda: isinstance(app.screen, OpenScreen))
+        assert "Compare with" in sheet_lines(app)[0]
+        await pilot.press(*str(COMPILED), "enter")
+        both = await compared(pilot)
+        assert both.walk.recordings[0] is first.walk.recordings[0], "A is not read again"
+        assert both.walk.scene.sources[0].rows is first.walk.scene.sources[0].rows
+        # Back to A by Esc, twice: the first one says what the second does.
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "Esc again ends the comparison" in both.footer.message
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is first)
+        assert app.traces == [first]
+        # Again, by Ctrl+T; then on with B, for which there is a screen from then on.
+        await pilot.press("ctrl+o", *str(COMPILED))
+        await pilot.pause()
+        await pilot.press("ctrl+t")
+        both = await compared(pilot)
+        both.walk.select(0, of=1)
+        await pilot.press("Q")
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen) and app.screen is not both)
+        last = screen_of(app)
+        assert last.walk.recordings == [both.walk.recordings[1]]
+        assert app.traces == [first, last]
+        # What is open is not read again.
+        await pilot.press("C", *str(EAGER), "enter")
+        again = await compared(pilot)
+        assert again.walk.recordings == [last.walk.recordings[0], first.walk.recordings[0]]
+        await pilot.press("t")
+        await until(pilot, lambda: app.screen is first)
+
+
+async def test_a_capture_of_the_same_program_is_compared_with_the_one_before(tmp_path: Path) -> None:
+    app = app_of(EAGER, pane="overview")
+    async with app.run_test(size=USUAL) as pilot:
+        first = screen_of(app)
+        none = tmp_path / "none"
+        app._captured(CaptureResult(COMPILED, none, none, None, {}))
+        both = await compared(pilot)
+        assert [r.trace.info.path for r in both.walk.recordings] == [str(EAGER), str(COMPILED)]
+        assert isinstance(both.area.open, ComparePane)
+        # Another program is opened alone.
+        app._captured(CaptureResult(TRAIN, none, none, None, {}))
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen) and app.screen not in (first, both))
+        assert len(screen_of(app).walk.recordings) == 1
+
+
+async def test_one_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.json"
+    broken.write_text("no json")
+    app = two(EAGER, broken)
+    async with app.run_test(size=USUAL) as pilot:
+        await until(pilot, lambda: "is not a trace" in text(app))
+        await pilot.press("escape")
+    assert app.return_code == 1
+
+
+async def test_the_steps_pane_says_why_a_step_differs() -> None:
+    app = app_of(SAMPLES / "matmul_add_64_cold.json.gz", pane="steps")
+    async with app.run_test(size=USUAL) as pilot:
+        screen = screen_of(app)
+        await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
+        await pilot.press("7", "equals_sign")
+        await until(pilot, lambda: isinstance(app.screen, StepScreen) and app.screen.comparison is not None)
+        sheet = app.screen
+        assert isinstance(sheet, StepScreen)
+        assert sheet.comparison is not None
+        shown = "\n".join(sheet_lines(app))
+        assert "beside the median of 2 other steps" in shown
+        assert sheet.comparison.answer[:40] in shown
+        # Walk to a line with an event: the timeline shows it, Enter goes there.
+        at = next(n for n, line in enumerate(sheet.lines) if line.event >= 0)
+        for _ in range(at):
+            await pilot.press("down")
+        await until(pilot, lambda: screen.walk.selected == sheet.lines[at].event)
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is screen)
+        assert screen.walk.selected == sheet.lines[at].event
+
+
+async def test_one_step_is_compared_with_nothing(tmp_path: Path) -> None:
+    path = write_trace(tmp_path / "one.json", [slice_event("ProfilerStep#1", 0, 10, cat="user_annotation")])
+    app = app_of(path, pane="steps")
+    async with app.run_test(size=USUAL) as pilot:
+        screen = screen_of(app)
+        await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
+        await pilot.press("7", "equals_sign")
+        await until(pilot, lambda: "only one step" in screen.footer.message)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
+@pytest.mark.parametrize("theme", ["dark", "light"])
+async def test_it_fits_every_size(size: tuple[int, int], theme: str) -> None:
+    app = two(theme=theme)
+    async with app.run_test(size=size) as pilot:
+        screen = await compared(pilot)
+        await pilot.press("right_parenthesis", "C", "P", "1", "4", "tab", "down", "right", "equals_sign")
+        await pilot.pause()
+        lines = text(app).splitlines()
+        assert len(lines) == size[1]
+        assert all(len(line) <= size[0] for line in lines)
+        assert screen.session.comparing
+
+
+async def test_without_unicode_everything_is_ascii() -> None:
+    app = two(ascii=True)
+    async with app.run_test(size=USUAL) as pilot:
+        await compared(pilot)
+        await pilot.press("right_parenthesis")
+        await pilot.pause()
+        screen = screen_of(app)
+        timeline = [strip.text for strip in screen.timeline.render_lines(screen.timeline.size.region)]
+        assert all(line.isascii() for line in timeline)
+        assert any("++++" in line for line in timeline)
