@@ -106,6 +106,10 @@ def test_the_terms_of_an_explanation() -> None:
 @pytest.mark.parametrize(
     ("sample", "term", "pattern"),
     [
+        ("matmul_add_4096_compile", "a copy before a matmul", "^Memcpy DtoD"),
+        ("matmul_add_64_cold", "a long first step", "."),
+        ("matmul_add_4096_eager", "a long synchronize call", "Synchronize$"),
+        ("linear", "an op with no kernel", r"^aten::(t|transpose|view|as_strided)$"),
         ("mlp_eager", "kernel", "^nvjet"),
         ("mlp_eager", "launch", "^cuLaunchKernelEx$"),
         ("mlp_eager", "view and stride", r"^aten::(t|transpose|view|as_strided|_unsafe_view)$"),

@@ -143,7 +143,7 @@ def opened(sources: Sequence[Source], height: int) -> Layout:
     """The saved layout of the lanes, or else one that fits into `height` lines."""
     traces = [source.trace for source in sources]
     left = [(of, source) for of, source in enumerate(sources) if source.left]
-    layout = lay_out(traces, height)
+    layout = lay_out(traces, height, [source.rows.count for source in sources])
     for of, source in left:
         layout = arranged(source.trace, layout, source.left, (), of)
     if left:

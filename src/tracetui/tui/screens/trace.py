@@ -38,6 +38,7 @@ from tracetui.tui.panes.base import Follow, Jump, JumpToGap, ShowSpan, failure
 from tracetui.tui.panes.compare import GoToDifference, GoToEvent
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.requests import NextTrace, WantCapture
+from tracetui.tui.textual_private import draw_less
 from tracetui.tui.timeline import (
     GapClicked,
     RangeChanged,
@@ -72,6 +73,7 @@ class TraceScreen(Screen[None]):
     ) -> None:
         """`recordings`: one, or two to be compared."""
         super().__init__()
+        draw_less(self)
         self.session = Session(recordings, palette)
         self.timeline = TimelineView(self.session, palette)
         self.bar = self.timeline.bar = SelectionBar()
