@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from tests.conftest import SAMPLES
 from tests.kineto import cpu, kernel, run, trace_of
+from tests.recorded import load
 
 from tracetui.analysis import causes, glossary
 from tracetui.analysis.explain import explain
 from tracetui.analysis.meanings.terms import FIND
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import VERDICTS
-from tracetui.trace import Kind, load
+from tracetui.trace import Kind
 
 NAMES = [term.name for term in glossary.terms()]
 SENTENCE = re.compile(r"[.!?](?= [A-Za-z0-9#]|$)")

@@ -463,6 +463,20 @@ def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
     assert "file exists" in result.stderr
 
 
+def test_tab_completes_the_names_of_baselines() -> None:
+    from click.shell_completion import ShellComplete
+
+    def completed(typed: str) -> list[str]:
+        found = ShellComplete(main, {}, "tracetui", "_TRACETUI_COMPLETE")
+        return [item.value for item in found.get_completions(["compare", "--baseline"], typed)]
+
+    for name in ("main", "may"):
+        assert run(EAGER, "--baseline", name, "--save").exit_code == 0
+    assert completed("ma") == ["main", "may"]
+    assert completed("mai") == ["main"]
+    assert completed("./m") == ["./m"]
+
+
 # Two traces on the command line
 
 

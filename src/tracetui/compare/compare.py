@@ -64,7 +64,9 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         int(np.count_nonzero(timed)),
     )
     on_the_way = _same_path(trees, calls.a[~other], calls.b[~other], len(rounds))
-    device_drift = drift(time_a[timed], time_b[timed]) if len(time_a) else 1.0
+    device_drift = drift(time_a[timed], time_b[timed])
+    if 2 * int(time_a[timed].sum()) < int(a.work_time.sum()):
+        device_drift = 1.0  # too little is the same to say how fast the device was
     metrics = _metrics(*whole, on_the_way, device_drift, machine)
     idle = _idle(*whole)
     first = next(

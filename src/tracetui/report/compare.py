@@ -37,6 +37,8 @@ EVIDENCE = 10
 """Events of an explanation in JSON: the first of each side."""
 SHORTEST_NAME = 16
 """Cells of a name that is cut."""
+ENOUGH = 30
+"""Cells of names from which on columns do not give way to them."""
 NOISE = {
     "within noise": "within noise: but for the machine's speed, no more than steps vary anyway, or "
     f"{MACHINE_SHARE:.0%} of a time",
@@ -80,8 +82,14 @@ def _about(side: Side) -> str:
     return ", ".join(filter(None, (steps, _device(side))))
 
 
+def _told(found: Comparison) -> tuple[Explanation, ...]:
+    """The explanations, unless the answer already says the only one."""
+    told = found.explanations
+    return told if len(told) != 1 or told[0].text not in found.answer else ()
+
+
 def _sentence(note: str) -> str:
-    return f"{note[:1].upper()}{note[1:]}."
+    return f"{note[:1].upper()}{note[1:]}{'' if note.endswith(('.', '?')) else '.'}"
 
 
 # Text
@@ -93,11 +101,11 @@ def compare_lines(report: Report, width: int) -> list[Line]:
     found = report.comparison
     lines: list[Line] = [[(part, "title")] for part in wrap(found.answer, width)]
     lines += [[], *_side_lines(report, width)]
-    if found.explanations:
-        head: Line = [("What explains the difference", "head")]
-        lines += [[], head, *_explanation_lines(found.explanations, width)]
+    if told := _told(found):
+        lines += [[], [("What explains the difference", "head")], *_explanation_lines(told, width)]
+    lines += [[]] if found.notes else []
     for note in found.notes:
-        lines += [[], *([(part, "dim")] for part in wrap(_sentence(note), width))]
+        lines += [[(part, "dim")] for part in wrap(_sentence(note), width)]
     lines += _number_lines(found, width)
     if report.averages:
         lines += _average_lines(found, report.averages, width)
@@ -159,7 +167,7 @@ def _fitted(
         others = aligned(left[1:], [row[1:] for row in body])
         room = width - max(cell_len(line_text(line).rstrip()) for line in others)
         names = [title, *(f"  {row[0][0]}" for row in body)]
-        if max(map(cell_len, names)) <= room:
+        if room >= min(ENOUGH, max(map(cell_len, names))):
             break
     styles = ["head", *("" for _ in body)]
     return [
@@ -215,7 +223,8 @@ def _averages(found: Comparison) -> tuple[tuple[Column, ...], I64]:
 
 def _average_lines(found: Comparison, limit: int, width: int) -> list[Line]:
     shown, rows = _averages(found)
-    less = ["calls_a calls_b", *(c.key for c in shown if c.key.endswith(("ratio", "change")))]
+    by_form = {column.key.rpartition("_")[2]: column.key for column in shown}
+    less = ("calls_a calls_b", by_form["ratio"], by_form["change"])
     table = _fitted(_averages_title(found), shown, rows[:limit].tolist(), width, less)
     lines: list[Line] = [[], *table]
     if len(rows) > limit:
@@ -236,13 +245,13 @@ def compare_markdown(report: Report) -> str:
     text = f"**{markdown.cell(found.answer)}**\n\n"
     for letter, side, name in zip("AB", (found.a, found.b), report.names, strict=True):
         text += f"- {letter}: {markdown.code(name)}, {markdown.cell(_about(side))}\n"
-    if found.explanations:
+    if told := _told(found):
         text += "\n" + markdown.heading("What explains the difference", 3) + "\n"
-        for one in found.explanations[:SHOWN]:
+        for one in told[:SHOWN]:
             change = _change(one)[0]
             text += f"- {f'{change}: ' if change else ''}{markdown.cell(one.text)}\n"
-        if len(found.explanations) > SHOWN:
-            text += f"- and {len(found.explanations) - SHOWN} more\n"
+        if len(told) > SHOWN:
+            text += f"- and {len(told) - SHOWN} more\n"
     text += "".join(f"\n{markdown.cell(_sentence(note))}\n" for note in found.notes)
     if rows := numbers(found):
         table = markdown_table(_numbers(found), range(len(rows)))
@@ -312,7 +321,7 @@ def _metric_json(metric: Metric) -> Record:
         "change": metric.change,
         "ratio": finite(metric.ratio),
         "within_noise": metric.within_noise,
-        "machine": metric.machine,
+        "machine": metric.machine or 0.0,
         "spread_a": list(metric.spread_a) if metric.spread_a else None,
         "spread_b": list(metric.spread_b) if metric.spread_b else None,
     }

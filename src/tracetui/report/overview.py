@@ -8,13 +8,12 @@ from itertools import islice
 
 import numpy as np
 
-from tracetui.analysis.causes import cause_words
 from tracetui.analysis.findings import Finding
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import OF_STEPS, busy_text
-from tracetui.report.findings import SEVERITY_STYLE, UNKNOWN_EVENTS
-from tracetui.report.gaps import device_name
+from tracetui.report.findings import SEVERITY_STYLE, unknown_events
+from tracetui.report.gaps import device_name, words_of_all
 from tracetui.report.parts import Target, evidence, time_parts
 from tracetui.tables.averages import instances
 from tracetui.tables.names import told_apart
@@ -84,7 +83,7 @@ class Overview:
 def overviews(results: Results) -> Iterator[Overview]:
     """The overview of a trace, or of a part of it: first what is known soonest, in the end all of it."""
     verdict = results.verdict()
-    reason = verdict.reason if results.whole.analysable() else UNKNOWN_EVENTS
+    reason = unknown_events(results) or verdict.reason
     found = Overview(reason, "", (_time(results), _notices(results)), (_devices(results), _steps(results)))
     yield found
     time, notices = found.left
@@ -103,7 +102,7 @@ def overviews(results: Results) -> Iterator[Overview]:
 
 def _time(results: Results) -> Block:
     verdict, steps = results.verdict(), _count_steps(results)
-    words = cause_words(results.trace, results.causes())
+    words = words_of_all(results)
     parts, each = time_parts(verdict, words), max(1, steps)
     total = verdict.cpu.span if verdict.cpu is not None else verdict.judged
     small = [part for part in parts if part.share is not None and part.share < SMALL]

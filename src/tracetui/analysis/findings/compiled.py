@@ -24,6 +24,10 @@ _PROLOGUE = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
 
 
 COMPILING_SHARE = 0.01
+COMPILING_ADVICE = (
+    "Call the compiled function a few times before recording. If it compiles again in later steps, "
+    'TORCH_LOGS="recompiles" says why.'
+)
 GUARD_SHARE = 0.01
 FUSED_SHARE = 0.05
 
@@ -56,8 +60,7 @@ def compiling(results: Results) -> Iterator[Finding]:
         f"{trace.name_of(int(longest[0])).removesuffix(_COMPILING)} and what it calls. It happens once for "
         "each graph and each new set of shapes, types and flags, so it is not part of what the compiled "
         "program costs.",
-        "Call the compiled function a few times before recording. If it compiles again in later steps, "
-        'TORCH_LOGS="recompiles" says why.',
+        COMPILING_ADVICE,
         first_of(longest),
         {"compile_ns": float(time), "share": part},
     )

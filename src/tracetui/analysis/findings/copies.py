@@ -36,6 +36,22 @@ _PIN_ADVICE = (
     "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(). Where it is pinned, bind the "
     "process to the GPU's NUMA node, and check the link that was negotiated (lspci -vv, LnkSta)."
 )
+_PIN_TO = (
+    "Copy into pinned memory that is kept: buffer = torch.empty(..., pin_memory=True), then "
+    "buffer.copy_(tensor, non_blocking=True)."
+)
+_PIN_FROM = (
+    "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(); then copy with non_blocking=True."
+)
+_COPY_OUT = (
+    "Copy results out while the next ones are computed: into pinned memory, with non_blocking=True, on a "
+    "stream of its own."
+)
+_COPY_IN = (
+    "Copy the next batch while this one computes: from pinned memory, with non_blocking=True, on a "
+    "stream of its own."
+)
+_OUT = ("DtoH", "DeviceToHost", "D2H", "D2M")
 _MEMORY = re.compile(r"Pinned|Pageable|Managed|Unified")
 _HOST = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|\b(?:M2D|D2M|H2D|D2H)\b")
 """Copies between the host and a device by the names of CUPTI, roctracer and XPUPTI."""
@@ -108,8 +124,7 @@ def pageable_memory(results: Results) -> Iterator[Finding]:
         + (f", {'the longest ' if len(at) > MOST_READ else ''}at {achieved}" if achieved else "")
         + ". The driver moves pageable memory in pieces through a pinned buffer of its own. That is slower "
         "than the bus allows, and the CPU mostly waits for it, even with non_blocking=True.",
-        "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(); then copy with "
-        "non_blocking=True.",
+        _PIN_TO if all(way.startswith(_OUT) for way in ways) else _PIN_FROM,
         first_of(longest),
         {"copy_ns": float(time), "copies": float(len(at)), "share": time / span if span else 0.0},
     )
@@ -142,7 +157,8 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
     beside = (
         ~np.isin(trace.lane[longest], trace.lane[kernels]) & results.named(_is_pinned)[trace.name[longest]]
     )
-    ways_out = "use smaller types, or create the data on the GPU."
+    out = all(way.startswith(_OUT) for way in ways)
+    ways_out = f"use smaller types, or {'copy less often' if out else 'create the data on the GPU'}."
     if computing < HIDING_SHARE * time:
         engines = f"The kernels run for {duration(computing)}: there is little to copy beside."
         advice = f"Copy less: {ways_out}"
@@ -157,10 +173,7 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
             "The GPU copies from and to the host with separate engines: kernels in another stream can run "
         )
         engines += "at the same time."
-        advice = (
-            "Copy the next batch while this one computes: from pinned memory, with non_blocking=True, on a "
-        )
-        advice += f"stream of its own. Or copy less: {ways_out}"
+        advice = f"{_COPY_OUT if out else _COPY_IN} Or copy less: {ways_out}"
     yield Finding(
         "exposed_copies",
         "high" if part > 0.5 else "medium" if part > 0.2 else "low",

@@ -35,9 +35,7 @@ TURNS_SHARE = 0.1
 CLOSING_SHARE = 0.1
 """A closing wait of less is not what a reader stops at."""
 BLOCKING_NS = 20_000
-LOADING_ADVICE = (
-    "Raise num_workers, set pin_memory=True and persistent_workers=True, prefetch, or do less per sample."
-)
+BLOCKED_CALLS, BLOCKED_SHARE = 10, 0.9
 
 
 def waiting_at_the_end(results: Results) -> Iterator[Finding]:
@@ -116,6 +114,30 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     )
 
 
+def blocking_launches(results: Results) -> Iterator[Finding]:
+    """Launches that return only when their kernel is done: CUDA_LAUNCH_BLOCKING=1."""
+    trace, launches = results.trace, results.launches()
+    # A kernel of a few µs may be over before its launch returns.
+    long = (trace.kind[launches.event] == Kind.KERNEL) & (trace.duration[launches.event] >= BLOCKING_NS)
+    event, call = launches.event[long], launches.launch[long]
+    done = trace.start[event] + trace.duration[event] <= trace.start[call] + trace.duration[call]
+    if done.sum() < BLOCKED_CALLS or done.sum() < BLOCKED_SHARE * len(done):
+        return
+    call = np.unique(call[done])
+    yield Finding(
+        "blocking_launches",
+        "high",
+        "Launches wait for their kernels, as with CUDA_LAUNCH_BLOCKING=1",
+        f"{int(done.sum()):,} of {plural(len(done), 'kernel')} of {duration(BLOCKING_NS)} and more end "
+        "before their launch returns. So CPU and GPU never work at the same time, and the time of a launch "
+        "is that of its kernel.",
+        "Unset CUDA_LAUNCH_BLOCKING (on AMD: HIP_LAUNCH_BLOCKING, AMD_SERIALIZE_KERNEL): it is for "
+        "debugging.",
+        first_of(longest_first(trace, call)),
+        {"calls": float(len(call)), "launch_ns": float(trace.duration[call].sum())},
+    )
+
+
 def waits_for_device(results: Results) -> Union:
     """While the thread that launches most waits for a device, in or outside of ops, before it goes on."""
     trace, launch = results.trace, results.launch_calls()
@@ -152,17 +174,27 @@ def data_loading(results: Results) -> Iterator[Finding]:
         return
     order = np.argsort(-trace.duration[at], kind="stable")
     longest = f", the longest {duration(trace.duration[at[order[0]]])}" if len(at) > 1 else ""
-    idle = "" if _launches_within(results, at) else " The loop launches nothing while it waits for the batch."
+    quiet = results.verdict().cpu is None and not _launches_within(results, at)
+    idle = "" if not quiet else " The loop launches nothing while it waits for the batch."
     yield Finding(
         "data_loading",
         "high" if total > 0.3 * whole else "medium",
         f"Data loading takes {share(total / whole)} {results.verdict().base}",
         f"{plural(len(at), 'call')} of {trace.name_of(int(at[order[0]]))} {verb(len(at), 'take')} "
         f"{duration(total)}{longest}.{idle}",
-        LOADING_ADVICE,
+        loading_advice(results),
         first_of(at[order]),
         {"loading_ns": float(total), "share": total / whole},
     )
+
+
+def loading_advice(results: Results) -> str:
+    """What to try against waiting for a `DataLoader`: not what the program does already."""
+    pinned = results.named(lambda name: name == "aten::pin_memory" or "HtoD (Pinned" in name).any()
+    pin = "" if pinned or results.verdict().cpu else "set pin_memory=True, "
+    if results.named(lambda name: _is_loader(name) and "SingleProcess" in name).any():
+        return f"It loads in the main process: try num_workers=4, {pin}or do less per sample."
+    return f"Raise num_workers, {pin}prefetch more (prefetch_factor), or do less per sample."
 
 
 def loader_calls(results: Results) -> I64:
@@ -260,7 +292,8 @@ def _communication_of(
     order = np.argsort(-trace.duration[at], kind="stable")
     shorts = {results.decoded(int(i)).short for i in at[order][:50].tolist()}
     many = len(results.gaps().devices) > 1
-    where = f" on {results.device_text(device.gaps)}" if many else ""
+    device_text = results.device_text(device.gaps)
+    where = f" on {device_text}" if many else ""
     late = "" if many else _late_step(results)
     yield Finding(
         "communication",
@@ -268,7 +301,7 @@ def _communication_of(
         f"Communication alone takes {share(exposed / judged)} {results.verdict().of(judged)}{where}",
         f"Collectives by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}{where}, "
         f"{duration(exposed)} of it while no other kernel runs: {share(exposed / judged)} of the "
-        f"{duration(judged)} {base}, {share(exposed / busy)} of its busy time. A collective's "
+        f"{duration(judged)} {base}, {share(exposed / busy)} of {device_text}'s busy time. A collective's "
         f"kernel also waits for the slowest rank, so a long one need not mean a slow network.{late}",
         "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket "
         "sizes, FSDP prefetching), or send less.",

@@ -12,11 +12,13 @@ from tracetui.analysis.device_work import has_tf32
 from tracetui.analysis.efficiency import efficiency, peak_of, shapes_recorded
 from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.findings.attention import outside_attention
+from tracetui.analysis.findings.idle import blocking_launches
 from tracetui.analysis.findings.model import (
     WORK_TIME,
     Finding,
     first_of,
     graded,
+    graded_kernels,
     longest_first,
     longest_of_each,
 )
@@ -158,6 +160,8 @@ def short_calls(results: Results) -> Iterator[Finding]:
     short = short_kernels(trace, launches)
     if short.events < SHORT_EVENTS or short.events < SHORT_SHARE * short.of:
         return
+    if any(blocking_launches(results)):  # the time of a launch is that of its kernel
+        return
     name = short.names[0]
     mask = results.named(lambda other: other == name)
     mine = mask[trace.name[launches.event]] & (trace.duration[launches.event] < launches.cost)
@@ -192,7 +196,7 @@ def layout_conversions(results: Results) -> Iterator[Finding]:
     longest = longest_first(trace, at)
     yield Finding(
         "layout_conversions",
-        graded(results, time),
+        graded_kernels(results, time),
         f"Conversions between NCHW and NHWC take {part} of {WORK_TIME}",
         f"{plural(len(at), 'kernel')} such as {results.decoded(int(longest[0])).short} "
         f"{verb(len(at), 'take')} {duration(time)}. They copy a tensor into the layout that a convolution "
@@ -308,7 +312,7 @@ def fp32_products(results: Results) -> Iterator[Finding]:
         advice = "If the GPU has tensor cores (Volta or newer), run them in fp16 under autocast."
     yield Finding(
         "fp32_products",
-        graded(results, time),
+        graded_kernels(results, time),
         f"fp32 {'matmuls' if products else 'kernels'} run without tensor cores: "
         f"{share(time / results.work_time)} of {WORK_TIME}",
         text.strip(),
@@ -339,7 +343,7 @@ def unaligned_products(results: Results) -> Iterator[Finding]:
     part = share(time / results.work_time)
     yield Finding(
         "unaligned_products",
-        graded(results, time),
+        graded_kernels(results, time),
         f"Kernels with unaligned operands take {part} of {WORK_TIME}",
         f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'load')} one element at a time "
         "(align1 in the name), because an operand's rows do not start at multiples of 16 bytes: some "
