@@ -223,7 +223,7 @@ def _notes(a: Side, b: Side, pairs: list[tuple[int, int]], machine: Machine) -> 
     if max(machine.calls, machine.work) < STRANGE * max(len(b.calls), len(b.work)):
         found.append("hardly anything is the same in both: is this the same program?")
     if paced_by_device(a) and paced_by_device(b):
-        found.append("the GPU sets the pace: what the CPU does meanwhile makes a step no longer")
+        found.append("the GPU sets the pace: what the CPU does meanwhile does not make a step longer")
     names = [_device(side) for side in (a, b)]
     if all(names) and names[0] != names[1]:
         found.append(f"A was recorded on {names[0]}, B on {names[1]}")
