@@ -64,10 +64,12 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         int(np.count_nonzero(timed)),
     )
     on_the_way = _same_path(trees, calls.a[~other], calls.b[~other], len(rounds))
-    device_drift = drift(time_a[timed], time_b[timed])
-    if 2 * int(time_a[timed].sum()) < int(a.work_time.sum()):
-        device_drift = 1.0  # too little is the same to say how fast the device was
-    metrics = _metrics(*whole, on_the_way, device_drift, machine)
+    # Where little is the same, it does not say how fast the machine was.
+    much = 2 * int(time_a[timed].sum()) >= int(a.work_time.sum())
+    device_drift = drift(time_a[timed], time_b[timed]) if much else 1.0
+    much = 2 * int(own_a[calls.a[same]].sum()) >= int(_op_time(a).sum())
+    cpu_drift = (machine.cpu_ratio or 1.0) if much else 1.0
+    metrics = _metrics(*whole, on_the_way, device_drift, cpu_drift)
     idle = _idle(*whole)
     first = next(
         ((float(one), float(other)) for cause, one, other in idle if cause == "initialisation"), (0.0, 0.0)
@@ -117,7 +119,7 @@ def _same_path(trees: tuple[CallTree, CallTree], a: I64, b: I64, rounds: int) ->
 
 
 def _metrics(
-    a: Side, b: Side, path: tuple[float, float], device_drift: float, machine: Machine
+    a: Side, b: Side, path: tuple[float, float], device_drift: float, cpu_drift: float
 ) -> dict[str, Metric]:
     def of(
         values: Callable[[Side], F64 | I64],
@@ -142,7 +144,6 @@ def _metrics(
     def drifted(left: float) -> float:
         return left * (device_drift - 1)
 
-    cpu = machine.cpu_ratio or 1.0
     # Of one and the same recording nothing is noise.
     slack = 0.0 if path[0] == path[1] and device_drift == 1 else MACHINE_SHARE
     found = {
@@ -154,7 +155,7 @@ def _metrics(
         "launches": of(rows("launches")),
         "kernels": of(rows("kernels")),
         "copied_bytes": of(_copied),
-        "cpu_op_ns": of(_op_time, lambda left: left * (cpu - 1), slack),
+        "cpu_op_ns": of(_op_time, lambda left: left * (cpu_drift - 1), slack),
     }
     shares = [[row.busy_share for row in side.rows if row.busy_share is not None] for side in (a, b)]
     if all(shares):
