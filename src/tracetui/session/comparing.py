@@ -313,8 +313,8 @@ class Comparing:
         mine = int(sources[event.source].trace.duration[event.slice])
         its = int(sources[1 - event.source].trace.duration[partner])
         a, b = (mine, its) if event.source == 0 else (its, mine)
-        told = f"{signed(b - a, duration)}, {ratio_text(b / a)} ×" if a and a != b else "the same"
-        return (f"  in {other} ", False), (duration(its, 4), True), (f"  B - A {told}", False)
+        told = f"{signed(b - a, duration)}, {ratio_text(b / a)} ×" if a and a != b else "0"
+        return (f"  in {other} ", False), (duration(its, 4), True), (f"  B - A = {told}", False)
 
     # The differences
 

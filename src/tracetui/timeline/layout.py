@@ -400,17 +400,19 @@ def fitted(layout: Layout, height: int) -> Layout:
         # It may take half of the screen, or what the threads leave. Streams come first.
         room = height - int(shown[layout.zone == 1].sum())
         rules = int(replace(layout, shown=shown).dock.rules)
+        # Beside each other recordings have no counters.
+        counters = 0 if layout.source[-1] else COUNTERS
         room = max(room // 2, room - int(shown[layout.zone == 0].sum())) - rules
         shown[other] = np.minimum(shown[other], 1)
         shown[stream] = np.minimum(shown[stream], _deepest(shown, stream, docked, room))
-        room -= COUNTERS * rules
+        room -= counters * rules
         whole = stream & (shown == rows)
         for _ in range(TALL - 1):
             if int(shown[docked].sum()) + int(whole.sum()) <= room:
                 shown[whole] += 1
         shown[other] = np.minimum(rows[other], _deepest(np.where(other, rows, shown), other, docked, room))
         # Counters that come do not push threads off the screen.
-        height -= min(int(shown[docked].sum()), room) + (1 + COUNTERS) * rules
+        height -= min(int(shown[docked].sum()), room) + (1 + counters) * rules
     shown[thread] = np.minimum(shown[thread], _deepest(shown, thread, ~docked, height))
     return replace(layout, shown=shown)
 
