@@ -189,7 +189,7 @@ async def test_the_averages_of_both_are_sorted_and_lead_to_both() -> None:
         for part in ("ops", "kernels", "annotations", "all"):
             await pilot.press("b")
             assert pane.part == part
-            assert "averages by" in screen.footer.message
+            assert screen.footer.message == f"averages of {part}"
             assert pane.table is not None
             assert len(pane.order) == len(pane.joined.parts[part])
 

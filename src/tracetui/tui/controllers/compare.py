@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracetui.session.comparing import Compared
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.panes import PaneKeys
-from tracetui.tui.panes.compare import ComparePane, GoToDifference, GoToEvent
+from tracetui.tui.panes.base import GoToDifference, GoToEvent
 from tracetui.tui.panes.scoped import ScopedPane
 from tracetui.tui.panes.steps import StepsPane
 from tracetui.tui.requests import EndComparison, WantComparison
@@ -77,6 +77,8 @@ class CompareKeys:
         self._shown()
 
     def _shown(self) -> None:
+        from tracetui.tui.panes.compare import ComparePane
+
         pane = self.host.area.open
         if isinstance(pane, ComparePane) and self.comparing.at is not None:
             pane.show_difference(self.comparing.at)

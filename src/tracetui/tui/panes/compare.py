@@ -6,34 +6,17 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import ClassVar
 
-from textual.message import Message
-
 from tracetui.analysis.scope import Scope
 from tracetui.report.compare_overview import compare_overview, spreads_text
 from tracetui.session.session import Session
 from tracetui.tables.compare import JoinedAverages, averages_table, joined_averages, numbers
 from tracetui.timeline.scene import Event
 from tracetui.trace.model import DEVICE_WORK, Kind
+from tracetui.tui.panes.base import GoToDifference, GoToEvent
 from tracetui.tui.panes.overview import OverviewPane
 from tracetui.tui.panes.scoped import ScopedPane
 
 COMPARING = "comparing A and B …"
-
-
-class GoToDifference(Message):
-    """A pane asks the screen to go to a difference. `again`: how often before."""
-
-    def __init__(self, which: int, again: int) -> None:
-        super().__init__()
-        self.which, self.again = which, again
-
-
-class GoToEvent(Message):
-    """A pane asks the screen to go to an event of either recording."""
-
-    def __init__(self, event: Event | None, said: str) -> None:
-        super().__init__()
-        self.event, self.said = event, said
 
 
 class ComparePane(OverviewPane):
