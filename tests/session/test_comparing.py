@@ -324,3 +324,15 @@ def test_recordings_are_called_by_what_tells_them_apart(tmp_path: Path) -> None:
         (tmp_path / name / "run.meta.json").write_text("{}")
     session = Session.open(*paths)
     assert [session.walk.scene.title(of) for of in (0, 1)] == ["A one/run", "B two/run"]
+
+
+def test_a_lane_whose_rule_is_scrolled_off_says_whose_it_is() -> None:
+    session = opened(size=(80, 10))
+    _, b = traces(session)
+    assert "A stream" not in "\n".join(picture(session))
+    session.walk.select(named(b, "nvjet")[0], of=1)
+    assert session.walk.scene.foot > 0
+    labels = [line[: session.walk.scene.labels] for line in picture(session)]
+    assert not any("A · GPU 0" in label for label in labels)
+    assert any("A stream 7" in label for label in labels)
+    assert not any("B stream 7" in label for label in labels), "its rule is in view"

@@ -129,6 +129,8 @@ class TracetuiApp(App):
         from tracetui.session.recording import trace_name
         from tracetui.tui.screens.open import Chosen, OpenScreen
 
+        if self.served:
+            self._say_served()
         if self.served or isinstance(self.screen, OpenScreen):
             return
         shown = self._shown
