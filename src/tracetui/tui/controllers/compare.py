@@ -12,7 +12,7 @@ from tracetui.tui.requests import EndComparison, WantComparison
 from tracetui.tui.topline import TopLine
 from tracetui.tui.verdict_line import VerdictLine
 
-ONCE_MORE = "nothing to clear; Esc again ends the comparison, as Q does"
+ONCE_MORE = "nothing to clear; Esc again goes back to A alone, Q goes on with B alone"
 ONE = "only one trace is open: C compares it with another"
 
 
@@ -109,21 +109,20 @@ class CompareKeys:
 
     def action_end_comparison(self) -> None:
         if self.comparing:
-            self.end()
+            self._go_on_with(1)
         else:
             self.host.say(ONE)
 
     def may_end(self) -> bool:
-        """Esc with nothing left to clear: the second one ends the comparison. False if there is none."""
+        """Esc with nothing left to clear: the second one goes back to A. False if nothing is compared."""
         if self.comparing and self.host.footer.message == ONCE_MORE:
-            self.end()
+            self._go_on_with(0)
         elif self.comparing:
             self.host.say(ONCE_MORE)
         return bool(self.comparing)
 
-    def end(self) -> None:
-        """Go on with the recording that the selection is in."""
-        self.host.screen.post_message(EndComparison(self.host.session.active))
+    def _go_on_with(self, of: int) -> None:
+        self.host.screen.post_message(EndComparison(self.host.walk.recordings[of]))
 
     # Steps of one trace
 
