@@ -141,7 +141,8 @@ class Comparing:
         self._there: Event | None = None
         """What was selected then."""
         self._places: dict[int, list[Place]] = {}
-        if len(walk.recordings) == len(LETTERS):
+        self._on = len(walk.recordings) == len(LETTERS)
+        if self._on:
             sources = zip(walk.scene.sources, LETTERS, _titles(walk), strict=True)
             walk.scene = replace(
                 walk.scene,
@@ -155,7 +156,7 @@ class Comparing:
 
     def __bool__(self) -> bool:
         """Whether there are two recordings to compare."""
-        return len(self._walk.recordings) == len(LETTERS)
+        return self._on
 
     @property
     def comparison(self) -> Comparison | None:

@@ -325,10 +325,10 @@ class Layout:
         return at >= 0 and self.zone[track] == 0 and self.of[at] == Of.PROCESS and self.ref[at] == process
 
 
-def lay_out(traces: Sequence[Trace], height: int) -> Layout:
+def lay_out(traces: Sequence[Trace], height: int, counters: int = COUNTERS) -> Layout:
     """The initial layout for `height` lines: all lanes; if there is no room, threads are folded first.
 
-    Several recordings are stacked, each with its own heading.
+    Several recordings are stacked, each with its own heading. `counters`: see `fitted`.
     """
     tracks: list[tuple[int, ...]] = []
     for source, trace in enumerate(traces):
@@ -339,7 +339,7 @@ def lay_out(traces: Sequence[Trace], height: int) -> Layout:
     source_of, of, ref, rows, extra, device = (np.array(column, dtype=np.int32) for column in columns)
     layout = Layout(source_of, of, ref, rows, rows.copy(), extra, device)
     layout.shown[_unseen(traces, layout)] = 0
-    return fitted(layout, height)
+    return fitted(layout, height, counters)
 
 
 def _tracks(trace: Trace) -> list[tuple[int, int, int, int, int]]:
@@ -384,8 +384,9 @@ def _place(trace: Trace, i: int) -> tuple[bool, int, bool]:
     return lane.kind == "span", i, True
 
 
-def fitted(layout: Layout, height: int) -> Layout:
-    """Show as many rows of each lane as fit into `height` lines; the user's choices stay.
+def fitted(layout: Layout, height: int, counters: int = COUNTERS) -> Layout:
+    """Show as many rows of each lane as fit into `height` lines; the user's choices stay. `counters`: lines
+    that are kept free for those of each device.
 
     Threads of all recordings have the same maximum, so that recordings can be compared.
     """
@@ -400,8 +401,6 @@ def fitted(layout: Layout, height: int) -> Layout:
         # It may take half of the screen, or what the threads leave. Streams come first.
         room = height - int(shown[layout.zone == 1].sum())
         rules = int(replace(layout, shown=shown).dock.rules)
-        # Beside each other recordings have no counters.
-        counters = 0 if layout.source[-1] else COUNTERS
         room = max(room // 2, room - int(shown[layout.zone == 0].sum())) - rules
         shown[other] = np.minimum(shown[other], 1)
         shown[stream] = np.minimum(shown[stream], _deepest(shown, stream, docked, room))
