@@ -56,7 +56,8 @@ SAMPLES = {
 """The same of the samples that come with the program."""
 
 OTHERS = {
-    "a100_nccl_rank0of2_2024.json.gz": "overhead_bound short_calls metadata_only layout_conversions",
+    "a100_nccl_rank0of2_2024.json.gz": "overhead_bound short_calls metadata_only layout_conversions "
+    "ddp_copies",
     "gloo_cpu_only_rank34.pt.trace.json.gz": "communication",
     "h100_owlv2_stack_mem.json.gz": "overhead_bound data_loading blocking_calls pageable_memory "
     "unfused_attention recording_cost",

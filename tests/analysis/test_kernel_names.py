@@ -147,6 +147,10 @@ def test_what_runs_on_tensor_cores() -> None:
     assert decode(CUTLASS.format("simt_sgemm_128x32_8x5_nn_align1")).tensor_cores is False
     tf32 = decode(CUTLASS.format("tensorop_s1688gemm_256x64_16x4_nn_align4"))
     assert (tf32.tensor_cores, tf32.dtype) == (True, "tf32")
+    hopper = decode(
+        "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize64x64x32_warpgroupsize1x1x1_execute_segment"
+    )
+    assert (hopper.tensor_cores, hopper.dtype, hopper.short) == (True, "tf32", "gemm tf32 64x64 tn")
     plain = decode("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x16_stage3_warpsize2x2x1_ff")
     assert (plain.tensor_cores, plain.dtype) == (False, "fp32")
     assert decode(ADD).tensor_cores is None

@@ -221,6 +221,15 @@ def test_first_ops(
     assert lengths(trace, first_ops(trace, first_calls(trace))) == ([op[1]] if counts else [])
 
 
+@pytest.mark.parametrize(("name", "counts"), [("new", True), ("old", False)])
+def test_a_later_op_loads_what_it_is_the_first_to_launch(tmp_path: Path, name: str, counts: bool) -> None:
+    """A product of a new shape needs a kernel that is not loaded yet."""
+    before = [cpu("aten::mm", 0, 40), launch(10, 1), kernel(20, 5, 1, name="old")]
+    events = [*in_an_op(100, 2000), launch(2050, 2), kernel(2060, 5, 2, name=name), *before]
+    trace = trace_of(tmp_path, *events)
+    assert lengths(trace, first_ops(trace, first_calls(trace))) == ([2000] if counts else [])
+
+
 def test_an_op_holds_what_was_loaded_if_it_holds_the_middle_of_it(tmp_path: Path) -> None:
     def with_loading(begin: float, length: float) -> Trace:
         loading = cpu(LOADING, begin, length, "overhead") | {"tid": 77}

@@ -41,9 +41,10 @@ FLASH = (
 )
 
 HERE = """
-    blocking_calls communication compiling data_loading exposed_copies fp32_products graph_capture little_use
-    layout_conversions look_at_the_children memory_bound pageable_memory planned_launches recording_cost
-    slow_copies small_collectives spread unaligned_products work_in_flight_at_start
+    between_kernels blocking_calls blocking_launches communication compiling data_loading ddp_copies
+    exposed_copies fp32_products graph_capture little_use layout_conversions look_at_the_children
+    memory_bound pageable_memory planned_launches recording_cost slow_copies small_collectives spread
+    unaligned_products work_in_flight_at_start
 """
 
 
@@ -91,7 +92,7 @@ def test_communication(tmp_path: Path, alone: float, severity: str) -> None:
         assert finding.numbers["share_of_busy"] == pytest.approx(alone / 1000)
         assert evidence(trace, finding) == [NCCL]
         told = f"{alone / 10:.0f}% of the 1.00 ms of the recording, "
-        assert f"while no other kernel runs: {told}{alone / 10:.0f}% of its busy time." in finding.text
+        assert f"while no other kernel runs: {told}{alone / 10:.0f}% of the GPU's busy time." in finding.text
 
 
 def test_communication_in_a_range_is_cut_at_its_end(tmp_path: Path) -> None:
@@ -100,7 +101,7 @@ def test_communication_in_a_range_is_cut_at_its_end(tmp_path: Path) -> None:
     part = range_scope(begin - 10_000, begin + 150_000)  # 60 us of computation, 100 us without
     (finding,) = [f for f in Results(trace).within(part).findings() if f.rule == "communication"]
     assert finding.numbers["share"] == pytest.approx(100 / 160)
-    assert "62% of the 160 µs of the range, 62% of its busy time" in finding.text
+    assert "62% of the 160 µs of the range, 62% of the GPU's busy time" in finding.text
 
 
 def test_the_share_of_a_kernel_is_one_of_kernel_and_copy_time(tmp_path: Path) -> None:
@@ -111,6 +112,45 @@ def test_the_share_of_a_kernel_is_one_of_kernel_and_copy_time(tmp_path: Path) ->
     finding = found(trace, "hotspot")
     assert finding is not None
     assert finding.title == f"big takes {share(600 / 700)} of kernel and copy time"
+
+
+@pytest.mark.parametrize(("call", "length", "fires"), [(60, 50, True), (8, 50, False), (60, 15, False)])
+def test_blocking_launches(tmp_path: Path, call: float, length: float, fires: bool) -> None:
+    """100 kernels, each launched after the one before: calls of 60 us return after them."""
+    events = [
+        e for n in range(100) for e in (launch(100 * n, n + 1, call), kernel(100 * n + 5, length, n + 1))
+    ]
+    trace = trace_of(tmp_path, *events)
+    finding = found(trace, "blocking_launches")
+    assert (finding is not None) is fires
+    if finding:
+        assert finding.text.startswith(
+            "100 of 100 kernels of 20.0 µs and more end before their launch returns."
+        )
+        assert found(trace, "short_calls") is None
+
+
+@pytest.mark.parametrize(("wait", "said"), [(150, False), (900, True)])
+@pytest.mark.parametrize("device", [False, True])
+def test_a_step_that_waits_for_the_others_is_named(
+    tmp_path: Path, wait: float, said: bool, device: bool
+) -> None:
+    """Four steps of some 500 us; the third waits longer for the other ranks."""
+    events, at = [], 0.0
+    for n, talk in enumerate((200.0, 200.0, wait, 200.0)):
+        events += [step(n, at, 300 + talk), cpu("aten::mm", at + 10, 280)]
+        if device:
+            events += [*run(at + 20, 270, 2 * n + 1), *run(at + 295, talk, 2 * n + 2, NCCL)]
+        else:
+            events.append(cpu("gloo:all_reduce", at + 295, talk, "user_annotation"))
+        at += 300 + talk
+    finding = found(trace_of(tmp_path, *events), "communication")
+    assert finding is not None
+    assert (
+        "Step 2 takes 2.4 times as long as usual: 700 µs of the 700 µs more are communication."
+        in finding.text
+    ) is said
+    assert ("as long as usual" in finding.text) is said
 
 
 # Data loading: two steps of 1,000 us, with `wait` in each.
@@ -138,6 +178,23 @@ def test_data_loading(tmp_path: Path, wait: float, severity: str) -> None:
         assert evidence(trace, finding) == [NEXT, NEXT]
 
 
+def test_of_several_devices_each_is_named(tmp_path: Path) -> None:
+    """Two devices of 2,000 us: one with 100 us of work, one with 200 us."""
+    label = [
+        {"ph": "M", "name": "process_labels", "pid": d, "tid": 0, "args": {"labels": f"GPU {d}"}}
+        for d in (0, 1)
+    ]
+    first = [*run(10, 50, 1), *run(1940, 50, 2)]
+    second = [
+        e | {"pid": 1, "tid": 9} if e["cat"] == "kernel" else e
+        for e in (*run(20, 100, 3), *run(1890, 100, 4))
+    ]
+    texts = [
+        f.text for f in Results(trace_of(tmp_path, *label, *first, *second)).findings() if "busy" in f.title
+    ]
+    assert sorted(text.split(" is busy")[0].split(" recording ")[1] for text in texts) == ["GPU 0", "GPU 1"]
+
+
 def test_one_wait_is_not_its_own_longest_and_a_launch_within_is_not_denied(tmp_path: Path) -> None:
     one = [step(0, 0, 1000), cpu(NEXT, 10, 200, "user_annotation"), *run(600, 300, 1)]
     finding = found(trace_of(tmp_path, *one), "data_loading")
@@ -154,6 +211,30 @@ def test_one_wait_is_not_its_own_longest_and_a_launch_within_is_not_denied(tmp_p
     finding = found(trace_of(tmp_path, *copying), "data_loading")
     assert finding is not None
     assert "launches nothing" not in finding.text
+
+
+def test_the_advice_on_data_loading_is_not_what_the_program_does(tmp_path: Path) -> None:
+    def advice(*more: Event, name: str = NEXT) -> str:
+        events = [e | {"name": name} if e["name"] == NEXT else e for e in loop(200)]
+        finding = found(trace_of(tmp_path, *events, *more), "data_loading")
+        assert finding is not None
+        return finding.advice
+
+    assert advice().startswith("It loads in the main process: try num_workers=4, set pin_memory=True")
+    assert "pin_memory=True" in advice(
+        launch(930, 9, name="cudaMemcpyAsync"), memcpy(940, 20, 9, "HtoD (Pageable -> Device)")
+    )
+    assert "pin_memory" not in advice(launch(930, 9, name="cudaMemcpyAsync"), memcpy(940, 20, 9))
+    assert "pin_memory" not in advice(cpu("aten::pin_memory", 20, 10))
+    batch = cpu(NEXT, 0, 300, "user_annotation")
+    on_cpu = found(trace_of(tmp_path, step(0, 0, 1000), batch, cpu("aten::mm", 400, 500)), "data_loading")
+    assert on_cpu is not None
+    assert "pin_memory" not in on_cpu.advice
+    assert "launches" not in on_cpu.text
+    several = advice(name=NEXT.replace("SingleProcess", "MultiProcessing"))
+    assert several == (
+        "Raise num_workers, set pin_memory=True, prefetch more (prefetch_factor), or do less per sample."
+    )
 
 
 # Blocking calls: .item() waits `wait` of some 2,000 us.
@@ -218,6 +299,7 @@ def test_pageable_memory(tmp_path: Path, length: float, way: str, severity: str)
     assert (finding.severity if finding else "") == severity
     if finding:
         assert f"1 copy ({way[:4]}), at 1.00 GB/s on average." in finding.text
+        assert ("DataLoader" in finding.advice) is way.startswith("HtoD"), "no batch goes to the host"
         assert evidence(trace, finding) == [f"Memcpy {way}"]
 
 
@@ -240,6 +322,7 @@ def test_exposed_copies(tmp_path: Path, length: float, way: str, start: float, s
     if finding:
         assert finding.title == f"Copies while nothing computes take {share(length / 2000)} of the steps"
         assert finding.numbers == {"exposed_ns": length * 1000, "copies": 1, "share": length / 2000}
+        assert "the next batch" not in finding.advice or way.startswith("HtoD")
         assert evidence(trace, finding) == [f"Memcpy {way}"]
 
 
@@ -319,6 +402,32 @@ def test_fp32_products(tmp_path: Path, length: float, fires: bool) -> None:
 
 
 # A device that is idle for other reasons than overhead: work is queued, and waits.
+
+
+@pytest.mark.parametrize(("length", "severity"), [(200, "low"), (600, "high")])
+def test_faster_kernels_are_of_little_use_where_the_cpu_sets_the_pace(
+    tmp_path: Path, length: float, severity: str
+) -> None:
+    events = [step(n, 1000 * n, 1000) for n in (0, 1)]
+    events += [e for n in (0, 1) for e in run(1000 * n + 990 - length, length, n + 1, FP32)]
+    finding = found(trace_of(tmp_path, *events), "fp32_products")
+    assert finding is not None
+    assert finding.severity == severity
+
+
+@pytest.mark.parametrize(("pause", "fires"), [(0.2, False), (1, True)])
+def test_the_moments_between_short_kernels(tmp_path: Path, pause: float, fires: bool) -> None:
+    """100 queued kernels of 4 us."""
+    work = [kernel(300 + (4 + pause) * n, 4, n + 1) for n in range(100)]
+    trace = trace_of(tmp_path, *(launch(2 * n, n + 1, 1) for n in range(100)), *work)
+    finding = found(trace, "between_kernels")
+    assert (finding is not None) is fires
+    if finding:
+        assert (
+            finding.title == "The moments between kernels take 20% of the 505 µs of the recording that count"
+        )
+        assert "1.00 µs each on average, next to kernels of 4.00 µs" in finding.text
+        assert finding.numbers["idle_ns"] == 99_000
 
 
 @pytest.mark.parametrize(("busy", "fires"), [(0.51, False), (0.49, True)])
@@ -440,6 +549,14 @@ def test_a_call_that_its_op_does_not_suggest(tmp_path: Path) -> None:
     assert evidence(trace, finding) == ["cudaMalloc", "aten::index", "cudaMalloc"]
     wait = [e | {"name": "cudaStreamSynchronize"} if e["name"] == "cudaMalloc" else e for e in below]
     assert found(trace_of(tmp_path, *wrapped, *wait), "look_at_the_children") is None  # blocking_calls
+
+
+def test_a_first_use_inside_an_op_is_told_once(tmp_path: Path) -> None:
+    for name, fires in (("cudaFuncGetAttributes", True), ("cudaDeviceGetStreamPriorityRange", False)):
+        inner = [cpu(name, 110 + 1000 * n, 700, "cuda_runtime") for n in range(3)]  # one is made once only
+        ops = [cpu("aten::randn", 100 + 1000 * n, 800) for n in range(3)]
+        trace = trace_of(tmp_path, *ops, *inner, *run(5000, 10, 1))
+        assert (found(trace, "look_at_the_children") is not None) is fires
 
 
 def test_queries_that_take_time(tmp_path: Path) -> None:
@@ -606,6 +723,46 @@ def test_small_collectives_per_step(tmp_path: Path) -> None:
 # The recording itself.
 
 
+def ddp(buffers: float, gradients: float, forward: str = "DistributedDataParallel.forward") -> list[Event]:
+    """A step of 1,000 us in which DDP's own copies take so long on the CPU."""
+    return [
+        step(0, 0, 1000),
+        cpu(forward, 1, 400, "user_annotation"),
+        cpu("aten::flatten_dense_tensors", 2, buffers / 2),
+        cpu("aten::unflatten_dense_tensors", 102, buffers / 2),
+        *run(390, 20, 1),
+        cpu("torch.distributed.ddp.reducer::copy_bucket_to_grad", 500, gradients),
+        *run(980, 20, 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("buffers", "gradients", "severity", "said"),
+    [
+        (30, 19, "", ""),
+        (30, 22, "low", "buffers gradients"),
+        (60, 0, "low", "buffers"),
+        (0, 110, "medium", "gradients"),
+    ],
+)
+def test_what_ddp_copies(tmp_path: Path, buffers: float, gradients: float, severity: str, said: str) -> None:
+    trace = trace_of(tmp_path, *ddp(buffers, gradients))
+    finding = found(trace, "ddp_copies")
+    assert (finding.severity if finding else "") == severity
+    if finding:
+        assert finding.numbers["cpu_ns"] == (buffers + gradients) * 1000
+        assert ("broadcast_buffers=False" in finding.advice) is ("buffers" in said)
+        assert ("gradient_as_bucket_view=True" in finding.advice) is ("gradients" in said)
+    # The flat tensors of others are none of DDP's.
+    other = found(trace_of(tmp_path, *ddp(buffers, 0, "forward")), "ddp_copies")
+    assert other is None
+
+
+def test_what_ddp_copies_costs_nothing_where_the_gpu_is_busy(tmp_path: Path) -> None:
+    events = [*ddp(60, 60), *run(6, 990, 3, stream=9)]
+    assert found(trace_of(tmp_path, *events), "ddp_copies") is None
+
+
 def test_a_captured_graph(tmp_path: Path) -> None:
     events = [cpu("cudaStreamIsCapturing", 1, 1, "cuda_runtime"), *run(10, 20, 1)]
     assert found(trace_of(tmp_path, *events), "graph_capture") is None
@@ -729,6 +886,15 @@ def test_evidence_is_listed_by_short_names(tmp_path: Path) -> None:
     assert "cutlass" not in text
 
 
+@pytest.mark.parametrize(
+    ("calls", "said"), [(19, "  > and 16 more"), (20, "  > and more"), (25, "  > and more")]
+)
+def test_a_full_list_of_evidence_counts_nothing(tmp_path: Path, calls: int, said: str) -> None:
+    events = [event for n in range(calls) for event in run(10 + 100 * n, 90, n + 1, "big")]
+    trace = trace_of(tmp_path, *events, *run(5000, 10, 99))
+    assert said in plain_text(findings_lines(Results(trace), 100)).splitlines()
+
+
 def test_a_stretch_within_one_kernel_has_no_findings(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *run(100, 1000, 1, "Memcpy DtoD (Device -> Device)", cat="gpu_memcpy"))
     assert Results(trace).within(range_scope(200_000, 300_000)).findings() == ()
@@ -742,11 +908,51 @@ def test_waiting_for_batches_is_named_as_the_reason(tmp_path: Path) -> None:
     loading = [cpu("aten::stack", 1000 * n + 5, 390) for n in range(2)]
     finding = found(trace_of(tmp_path, *loop(400, *loading)), "overhead_bound")
     assert finding is not None
-    assert "For 800 µs of it the program waited for its DataLoader." in finding.text
-    assert finding.advice.startswith("Raise num_workers")
+    assert "For 800 µs of the idle time the program waited for its DataLoader." in finding.text
+    assert finding.advice.startswith("It loads in the main process")
     trace = trace_of(tmp_path, *loop(400, *loading))
     titles = {f.rule: f.title for f in Results(trace).findings()}
     assert titles["data_loading"] == "Data loading takes 40% of the steps"
+
+
+def test_a_single_long_gap_is_told_and_what_it_is_in(tmp_path: Path) -> None:
+    """Steps of 1,000 us with five kernels of 140 us; in the second one a checkpoint."""
+
+    def told(save: float, steps: bool = True, name: str = "torch.save") -> Finding | None:
+        starts, lengths = (0, 1000, 2000 + save), (1000, 1000 + save, 1000)
+        events = [step(n, at, lengths[n]) for n, at in enumerate(starts) if steps]
+        for n, at in enumerate(starts):
+            events += [e for i in range(5) for e in run(at + 100 + 170 * i, 140, 5 * n + i + 1)]
+        call = cpu(name, 1940, save, "user_annotation" if name == "torch.save" else "cpu_op")
+        return found(trace_of(tmp_path, *events, call), "overhead_bound")
+
+    finding = told(9000)
+    assert finding is not None
+    within = "The CPU was in torch.save for 9.00 ms of it."
+    alone = "Step 1 alone has 9.30 ms of it: it takes 10.0 ms, the median step 1.00 ms."
+    assert finding.text.endswith(f"{within} {alone}")
+    assert told(1) is None
+    without = told(9000, steps=False)
+    assert without is not None
+    assert without.text.endswith(f"{within} One gap alone takes 9.18 ms.")
+    compiled = told(9000, name="bytecode_tracing (dynamo_timed)")
+    assert compiled is not None
+    assert compiled.text.endswith(f"For 9.00 ms of it torch.compile compiled. {alone}")
+    assert compiled.advice.startswith("Call the compiled function a few times")
+
+
+def test_what_was_compiled_before_what_counts_is_not_in_it(tmp_path: Path) -> None:
+    """The lead-in of the first of three steps, 5,000 us, does not count; it is all compiling."""
+    phase = cpu("bytecode_tracing (dynamo_timed)", 10, 4900)
+    events = [step(0, 0, 6000), *(step(n, 5000 + 1000 * n, 1000) for n in (1, 2)), phase]
+    events += [e for n in range(3) for e in run(5020 + 1000 * n, 100, n + 1)]
+    finding = found(
+        trace_of(tmp_path, *events, *(cpu("aten::mm", 5200 + 1000 * n, 700) for n in range(3))),
+        "overhead_bound",
+    )
+    assert finding is not None
+    assert "compile" not in finding.text
+    assert "Call the compiled function" not in finding.advice
 
 
 def test_no_ops_no_word_on_python(tmp_path: Path) -> None:
@@ -756,16 +962,141 @@ def test_no_ops_no_word_on_python(tmp_path: Path) -> None:
     assert finding.advice.startswith("Record CPU activity as well")
 
 
+def test_memory_that_is_given_back_is_advised_on_where_it_is_the_second_cause(tmp_path: Path) -> None:
+    events = [*run(10, 10, 1), *run(2000, 10, 2), cpu("aten::mm", 30, 1900)]
+    finding = found(trace_of(tmp_path, *events, cpu("cudaFree", 50, 600, "cuda_runtime")), "overhead_bound")
+    assert finding is not None
+    assert finding.advice.startswith("Let the caching allocator keep its memory")
+    assert "Give the GPU more work per launch" in finding.advice
+
+
 def test_first_requests_for_memory_are_not_put_down_to_freeing(tmp_path: Path) -> None:
     events = [*run(10, 10, 1), *run(700, 10, 2), cpu("aten::empty", 100, 590)]
     events.append(cpu("cudaMalloc", 110, 570, "cuda_runtime"))
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
-    assert finding.advice.startswith("Nothing is freed here")
-    events.append(cpu("cudaFree", 60, 5, "cuda_runtime"))
+    assert finding.advice.startswith("Next to nothing is freed here")
+    events.append(cpu("cudaFree", 36, 64, "cuda_runtime"))
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
     assert "empty_cache()" in finding.advice
+
+
+def test_where_cpu_and_gpu_take_turns_faster_kernels_would_help(tmp_path: Path) -> None:
+    """A loop that waits for the GPU, then loads: each waits for the other in turn."""
+    events = []
+    for n in range(3):
+        at = 1000 * n
+        events += [step(n, at, 1000), *run(at + 10, 400, n + 1), cpu("aten::item", at + 20, 395)]
+        events.append(cpu("cudaStreamSynchronize", at + 25, 387, "cuda_runtime"))
+    trace = trace_of(tmp_path, *events)
+    finding = found(trace, "overhead_bound")
+    assert finding is not None
+    assert "CPU and GPU take turns: for 770 µs the CPU waits for the GPU." in finding.text
+    assert "the CPU sets the pace" not in finding.text
+    # One wait at the end is no turn.
+    once = [*run(10, 10, 1), *run(600, 200, 2), cpu("cudaDeviceSynchronize", 602, 199, "cuda_runtime")]
+    finding = found(trace_of(tmp_path, *once), "overhead_bound")
+    assert finding is not None
+    assert "the CPU sets the pace" in finding.text
+    # The waits of another thread hold nothing up.
+    elsewhere = [e | {"tid": 8} if e["name"] == "cudaStreamSynchronize" else e for e in events]
+    finding = found(trace_of(tmp_path, *elsewhere), "overhead_bound")
+    assert finding is not None
+    assert "the CPU sets the pace" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("rest", "severity", "said"), [(1600, "info", "costs little here"), (4000, "low", "cannot work ahead")]
+)
+def test_waits_that_leave_the_gpu_busy_cost_what_the_cpu_could_have_done(
+    tmp_path: Path, rest: float, severity: str, said: str
+) -> None:
+    waiting = [
+        *run(10, 1400, 1),
+        cpu("aten::item", 20, 1380),
+        cpu("cudaStreamSynchronize", 30, 1360, "cuda_runtime"),
+    ]
+    more = [*run(1412, 5, 2), *run(rest, 400, 3)]
+    finding = found(trace_of(tmp_path, *waiting, *more), "blocking_calls")
+    assert finding is not None
+    assert finding.severity == severity
+    assert said in finding.text
+    assert finding.advice.startswith("Leave them" if severity == "info" else "Read values back later")
+
+
+def test_the_advice_on_overhead_knows_what_is_done_already(tmp_path: Path) -> None:
+    def advice(*events: Event) -> str:
+        finding = found(trace_of(tmp_path, *events), "overhead_bound")
+        assert finding is not None
+        return finding.advice
+
+    busy = [cpu("aten::mm", 0, 990), *run(10, 10, 1), *run(900, 10, 2)]
+    assert "torch.compile" in advice(*busy)
+    assert advice(*busy, cpu("Torch-Compiled Region: 0/0", 0, 995)).startswith("It is compiled already")
+    graph = [e | {"name": "cudaGraphLaunch"} if e["name"] == "cudaLaunchKernel" else e for e in busy]
+    assert advice(*graph).startswith("It runs CUDA graphs already")
+
+
+@pytest.mark.parametrize("stream", [7, 8])
+def test_work_that_is_queued_waits_for_what_there_is(tmp_path: Path, stream: int) -> None:
+    """On one stream, with all launches recorded, there is nothing left in the process to wait for."""
+    events = [*run(10, 300, 1), *run(10, 5, 3, stream=stream), launch(20, 2), kernel(700, 300, 2, stream)]
+    finding = found(trace_of(tmp_path, *events), "idle_time")
+    assert finding is not None
+    assert ("one stream, every launch recorded" in finding.text) is (stream == 7)
+    assert ("waited for another stream" in finding.text) is (stream != 7)
+    assert finding.advice.startswith(
+        "Look for other processes" if stream == 7 else "Look at what the GPU waits"
+    )
+
+
+def test_what_can_hide_copies(tmp_path: Path) -> None:
+    def advice(length: float, *, compute: float, stream: int, memory: str = "Pinned") -> str:
+        copy = [
+            launch(95, 1, name="cudaMemcpyAsync"),
+            memcpy(100, length, 1, f"HtoD ({memory} -> Device)", stream),
+        ]
+        finding = found(trace_of(tmp_path, *copy, *run(110 + length, compute, 2)), "exposed_copies")
+        assert finding is not None
+        return finding.advice
+
+    assert advice(500, compute=49, stream=14).startswith("Copy less")
+    assert advice(500, compute=51, stream=14).startswith("Start each copy a batch ahead")
+    assert advice(500, compute=51, stream=7).startswith("Copy the next batch")
+    assert advice(500, compute=51, stream=14, memory="Pageable").startswith("Copy the next batch")
+
+
+def test_a_kernel_of_one_operator_and_views_is_not_fused(tmp_path: Path) -> None:
+    assert (
+        found(trace_of(tmp_path, *run(10, 100, 1, "triton_poi_fused_gelu_view_2")), "fused_kernels") is None
+    )
+    fused = found(trace_of(tmp_path, *run(10, 100, 1, "triton_poi_fused_add_gelu_view_2")), "fused_kernels")
+    assert fused is not None
+
+
+def test_steps_that_are_found_have_no_schedule(tmp_path: Path) -> None:
+    def cold(name: str) -> str:
+        events = [e for n in range(5) for e in run(10_000 + 100 * n, 5, n + 2)]
+        first = cpu(name.format(0), 0, 9_000, "user_annotation")
+        later = [cpu(name.format(n + 1), 9_990 + 100 * n, 90, "user_annotation") for n in range(5)]
+        finding = found(trace_of(tmp_path, first, *run(100, 5, 1), *later, *events), "cold_start")
+        assert finding is not None
+        return finding.text
+
+    assert "the profiler's schedule has no warm-up" in cold("ProfilerStep#{}")
+    assert "schedule" not in cold("iteration {}")
+
+
+@pytest.mark.parametrize(("long", "far"), [(499, False), (501, True)])
+def test_kernels_that_another_process_interrupts(tmp_path: Path, long: float, far: bool) -> None:
+    finding = found(trace_of(tmp_path, *steps((50, 50, long))), "spread")
+    assert finding is not None
+    assert finding.title.startswith("1 kernel takes 10 or more times as long as in other steps") is far
+    if far:
+        assert "Beyond the usual, they add up to 451 µs." in finding.text
+        assert finding.severity == "medium"
+        assert finding.numbers["share"] == pytest.approx(451 / 1501)
 
 
 def test_the_time_between_kernels_is_no_idle_finding(tmp_path: Path) -> None:

@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.kineto import run, step, trace_of
 
 from tracetui.analysis import kinds
+from tracetui.analysis import steps as steps_module
 from tracetui.analysis.gaps import find_gaps
 from tracetui.analysis.kinds import communicates, is_communication
 from tracetui.analysis.launches import find_launches, short_kernels
 from tracetui.analysis.scope import NO_STEP, find_steps, range_scope, step_of, step_scope
 from tracetui.analysis.steps import Steps, step_windows, summarize_steps
+from tracetui.analysis.verdict import Verdict, judge
 from tracetui.trace import DEVICE_WORK, Kind, Trace, load
 
 DATA = Path(__file__).parent.parent / "data"
@@ -261,3 +264,22 @@ def test_names_of_nested_steps_are_not_asked_whether_they_communicate(
     assert len(summarize_steps(trace).rows) == count
     assert communicates(trace).sum() == 1
     assert asked == ["ncclAllReduce"]
+
+
+def test_a_step_is_judged_when_its_verdict_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be 100,000 steps, of which few are shown."""
+    asked = []
+
+    def counted(time: Any, *more: Any) -> Verdict:
+        asked.append(time)
+        return judge(time, *more)
+
+    monkeypatch.setattr(steps_module, "judge", counted)
+    events = [event for n in range(50) for event in (step(n, 100 * n, 90), *run(100 * n + 10, 50, n + 1))]
+    steps = summarize_steps(trace_of(tmp_path, *events))
+    assert len(asked) <= 2  # that of the whole
+    before = len(asked)
+    assert steps.rows[7].verdict is steps.rows[7].verdict
+    assert len(asked) == before + 1

@@ -27,6 +27,7 @@ from tracetui.analysis.scope import (
 from tracetui.analysis.split import COLUMNS
 from tracetui.analysis.steps import step_windows, summarize_steps
 from tracetui.analysis.verdict import OF_STEPS, PARTS, VERDICTS, judge
+from tracetui.report.parts import time_parts
 from tracetui.trace.intervals import union
 from tracetui.trace.memory import memory_records
 from tracetui.trace.model import I64
@@ -448,8 +449,8 @@ def test_what_a_verdict_says() -> None:
     )  # fmt: skip
     assert told.left_out == (("lead-in", 50), ("in flight", 6), ("initialisation", 970))
     assert told.reason == (
-        "Most of the steps is not counted: 970 ns of initialisation, 50 ns before the first GPU event of "
-        "the first step, 6 ns at the beginning, with work queued and nothing recorded running. The GPU is "
+        "Most of the steps' time is not counted: 970 ns of initialisation, 50 ns before the first GPU event "
+        "of the first step, 6 ns at the beginning, with work queued and nothing recorded running. The GPU is "
         "busy 60.0% of the 100 ns of the steps that count. The largest part is compute, 60.0%; then waiting "
         "for the CPU, 30.0%."
     )
@@ -462,9 +463,22 @@ def test_what_a_verdict_says() -> None:
     )
     assert "nothing is queued" not in judge(split(**waiting), 50_000).reason
     assert "nothing is queued" not in judge(split(**waiting), None).reason
+    assert judge(split(compute=10, dispatch=60, queued=29, back_to_back=1), 9_000).reason == (
+        "The GPU is busy 10.0% of the recording; for 60.0% it waits for the CPU: dispatch 60.0%. "
+        "For 29.0% it is idle with work queued."
+    )
+    told = judge(split(compute=40, dispatch=20, queued=36, back_to_back=4), 9_000)
+    assert "then idle time with work queued, 36.0%" in told.reason  # the line of that name says the same
     assert "includes waiting for other ranks" in judge(split(compute=20, communication=80), 1).reason
     assert "(by name)" in judge(split(compute=20, communication=80), 1).reason
     assert "copies while no kernel runs" in judge(split(compute=20, copies=80), 1).reason
+
+
+@pytest.mark.parametrize(("time", "shows"), [(0, False), (1, False), (2, True)])
+def test_what_does_not_count_is_said_where_it_shows(time: int, shows: bool) -> None:
+    verdict = judge(split(compute=1000, in_flight=time), None)
+    assert verdict.noticeably_left_out is shows
+    assert [part.what for part in time_parts(verdict)] == ["compute", *["in flight"] * shows]
 
 
 def memory(at: float, size: int, kind: int = 1, device: int = 0, **more: int) -> Event:

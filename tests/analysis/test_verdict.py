@@ -14,9 +14,11 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope, step_scope
 from tracetui.analysis.steps import summarize_steps
 from tracetui.analysis.verdict import communication_text
+from tracetui.report.facts import trace_facts
 from tracetui.report.gaps import gaps_lines, gaps_markdown
 from tracetui.report.summary import summarize, summary_json, summary_lines
 from tracetui.tables.lines import plain_text
+from tracetui.tables.steps import steps_json
 from tracetui.trace import Trace, load
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -195,10 +197,20 @@ def test_events_of_unknown_categories_on_a_device_are_said(
     many = "1 event" if categories == 1 else f"{categories} events"
     text = results.verdict().reason
     assert results.verdict().verdict == "not known"
-    assert f"The GPU lanes hold {many} of other categories ({named}): drawn, but not judged." in text
+    assert f"The device's lanes hold {many} of other categories ({named}): drawn, but not judged." in text
     assert summary_json(summarize(results))["reason"] == text
     assert plain_text(gaps_lines(results, 500)).strip() == text
+    assert {"no GPU work": text}.items() <= {f.label: f.value for f in trace_facts(results.trace)}.items()
     assert gaps_markdown(results).strip() == text
+    steps = results.steps()
+    assert [row["reason"] for row in steps_json([steps.outside, steps.whole])] == [text, text]
     # A thread's unknown categories are no device's.
-    threads = trace_of(tmp_path, cpu("cudaLaunchKernel", 0, 5, "cuda_runtime"), cpu("x", 10, 5, "c0"))
+    threads = trace_of(tmp_path, cpu("cudaMalloc", 0, 5, "cuda_runtime"), cpu("x", 10, 5, "c0"))
     assert Results(threads).verdict().reason == "There are no GPU events here."
+
+
+def test_launches_without_kernels_are_no_trace_of_the_cpu_alone(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, cpu("aten::mm", 0, 50), launch(10, 1), launch(30, 2))
+    told = "2 launches, but nothing of what they ran: the profiler got no events from the GPU."
+    assert Results(trace).verdict().reason.startswith(told)
+    assert any(f.value.startswith(told) for f in trace_facts(trace))

@@ -28,6 +28,9 @@ def completed(*words: str) -> list[str]:
     ("words", "found"),
     [
         (["su"], ["summary"]),
+        (["com"], ["compare", "completion"]),
+        (["compare", "x"], FILE),
+        (["compare", "--fail"], ["--fail-over"]),
         (["t"], ["table", "t one.json", "traces/", "tt.json.gz"]),
         (["tt"], FILE),
         (["traces/"], FILE),

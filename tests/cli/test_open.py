@@ -222,6 +222,36 @@ def test_a_trace_on_a_real_terminal() -> None:
     assert "Traceback" not in terminal.written.decode("utf-8", "replace")
 
 
+def test_two_traces_on_a_real_terminal() -> None:
+    samples_ = samples()
+    terminal = Terminal(str(samples_["mlp_eager"]), str(samples_["mlp_compile"]))
+    shown = terminal.read("became")
+    assert "mlp_eager" in shown
+    assert "mlp_compile" in shown
+    assert "A step takes 253 µs instead of 241 µs" in shown
+    terminal.press("q")
+    assert terminal.wait() == 0
+    assert "Traceback" not in terminal.written.decode("utf-8", "replace")
+
+
+def test_one_of_two_from_standard_input() -> None:
+    terminal = Terminal(str(samples()["mlp_eager"]), "-", stdin=samples()["mlp_compile"])
+    terminal.read("became")
+    terminal.press("q")
+    assert terminal.wait() == 0
+
+
+@pytest.mark.parametrize("broken", [0, 1])
+def test_one_of_two_is_no_trace(broken: int, tmp_path: Path) -> None:
+    paths = [str(LLAMA), str(LLAMA)]
+    paths[broken] = str(bad_files(tmp_path)["picture"])
+    terminal = Terminal("open", *paths)
+    terminal.read("Esc  quit")
+    terminal.press("q")
+    assert terminal.wait() == 1
+    assert "Traceback" not in terminal.written.decode("utf-8", "replace")
+
+
 def test_a_trace_from_standard_input_leaves_the_keyboard_to_the_app() -> None:
     terminal = Terminal("open", "-", stdin=LLAMA)
     terminal.read("ProfilerStep#2")

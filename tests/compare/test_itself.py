@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -175,3 +176,23 @@ def test_other_sizes(pair: Pair):
     assert one.text.startswith("1 of the kernels and copies a step work on other sizes (")
     assert "grid 49152x1x1" in one.text or " → " in one.text
     assert found.machine.device_ratio == 1.0
+
+
+def test_sizes_decide_which_kernel_is_gone(tmp_path):
+    """Three of one name in a row: the one with a grid of its own is gone."""
+    from tests.kineto import kernel, launch, step
+
+    def events(grids):
+        found = [step(1, 0, 1000)]
+        for n, grid in enumerate(grids):
+            one = kernel(100 + 50 * n, 20, n + 1, name="gemm")
+            one["args"] |= {"grid": [grid, 1, 1]}
+            found += [launch(10 + 20 * n, n + 1), one]
+        return found
+
+    for name, grids in (("a", [4, 4, 8, 16, 4, 4]), ("b", [4, 4, 8, 4, 4])):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events(grids)}))
+    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    assert kinds(found) == ["gone", "calls"]
+    (gone,) = found.explanations[0].events_a
+    assert found.a.trace.args(int(gone))["grid"] == [16, 1, 1]

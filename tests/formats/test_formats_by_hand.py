@@ -231,6 +231,17 @@ def test_which_types_are_wrong(
 
 
 @pytest.mark.parametrize("patient", [False, True])
+@pytest.mark.parametrize(("value", "wrong"), [("long", 1), ("", 1), ({}, 1), (None, 1), ("3", 0)])
+def test_a_duration_that_is_none_is_counted(
+    value: Any, wrong: int, patient: bool, trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    """However the chunk is decoded: by way of text, for its times, or the patient way."""
+    first = event(ts=1, name="first") | ({"args": {"External id": [1 << 70]}} if patient else {"dur": "5"})
+    trace = trace_of([first, event(ts=2, name="it", dur=value), event(ts=3, name="alone in its chunk")])
+    assert places(trace).get("wrong_type", (0, 0))[0] == wrong
+
+
+@pytest.mark.parametrize("patient", [False, True])
 def test_flows_bind_to_what_encloses_them_or_follows(
     patient: bool, trace_of: Callable[..., Trace], event: Callable[..., Event]
 ) -> None:

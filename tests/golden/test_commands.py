@@ -55,6 +55,14 @@ CASES = [
 ]
 
 
+COMPARED = [
+    ("mlp_eager", "mlp_compile"),
+    ("attention_naive", "attention_sdpa"),
+    ("matmul_add_4096_eager", "matmul_add_4096_compile"),
+    ("train", "train"),
+]
+
+
 def brief(value: Any) -> Any:
     """JSON with ten digits, and the middle of long lists told by a digest."""
     if isinstance(value, float):
@@ -107,6 +115,20 @@ def test_command(
     if result.exit_code:
         text += f"\nexit code {result.exit_code}"
     golden(f"{trace}", f"tracetui {report} {path.name} {' '.join(options)}".rstrip(), text)
+
+
+@pytest.mark.parametrize("form", ["", *FORMS[1:], "--averages 5 --fail-over step=1% --fail-over launches=0"])
+@pytest.mark.parametrize(("one", "other"), COMPARED)
+def test_compare(
+    one: str, other: str, form: str, golden: Callable[[str, str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(SAMPLES)
+    names = [f"{name}.json.gz" for name in (one, other)]
+    result = CliRunner().invoke(main, ["compare", *names, *form.split()])
+    text = lines(brief(json.loads(result.stdout))) if "--json" in form else result.stdout
+    text += f"\n{result.stderr}" if result.stderr else ""
+    text += f"\nexit code {result.exit_code}" if result.exit_code else ""
+    golden("compare", f"tracetui compare {' '.join(names)} {form.strip()}".rstrip(), text)
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}-{path.name.split('.')[0]}")

@@ -8,8 +8,10 @@ import pytest
 from tests.kineto import cpu, kernel, launch, run, step, trace_of
 
 from tracetui.analysis.results import Results
+from tracetui.report.gaps import cause_text, gaps_lines
 from tracetui.report.summary import summarize, summary_lines, summary_markdown
 from tracetui.tables.lines import plain_text
+from tracetui.tables.steps import steps_lines
 
 
 def test_a_single_step_with_an_empty_front(tmp_path: Path) -> None:
@@ -35,7 +37,34 @@ def test_what_does_not_count_stands_below(tmp_path: Path) -> None:
     assert [line.split()[0] for line in text.splitlines() if line.endswith("not counted")] == ["lead-in"]
     first = next(line for line in text.splitlines() if line.startswith("  step 0"))
     assert "%*" in first
-    assert "* without lead-in" in text
+    assert text.splitlines().count("  * without the lead-in") == 1
+    whole = next(line for line in text.splitlines() if line.startswith("  whole"))
+    assert "%*" not in whole, "that is of the recording, lead-in and all"
+
+
+def test_what_a_step_launched_may_run_after_it(tmp_path: Path) -> None:
+    """Two steps of 50 us on the CPU, each with 400 us for the GPU."""
+    queued = [
+        (step(n, 50 * n, 50), launch(50 * n + 5, n + 1), kernel(20 + 400 * n, 400, n + 1)) for n in (0, 1)
+    ]
+    trace = trace_of(tmp_path, *(event for events in queued for event in events))
+    note = "compute and kernels: of what the step launched, whenever it ran"
+    assert note in plain_text(summary_lines(summarize(Results(trace)), 80))
+    alone = trace_of(
+        tmp_path, *(e for n in (0, 1) for e in (step(n, 500 * n, 500), *run(500 * n + 9, 400, n + 1)))
+    )
+    assert note not in plain_text(summary_lines(summarize(Results(alone)), 80))
+
+
+def test_compiling_is_not_called_ops(tmp_path: Path) -> None:
+    """First before any kernel, then in a gap; what comes after that gap is an op's own time."""
+    phases = [cpu("bytecode_tracing (dynamo_timed)", at, 480) for at in (0, 1000)]
+    work = [*run(500, 50, 1), *run(600, 50, 2), *run(1500, 50, 3), *run(1900, 50, 4)]
+    results = Results(trace_of(tmp_path, *phases, cpu("aten::mm", 1560, 330), *work))
+    assert "(dispatch: mostly torch.compile compiling)" in plain_text(gaps_lines(results, 100))
+    texts = [cause_text(results, gap) for gap in range(3)]
+    assert "mostly torch.compile compiling" in texts[1]
+    assert "dispatch: the CPU was in PyTorch ops" in texts[2]
 
 
 @pytest.mark.parametrize("width", [60, 80])
@@ -46,3 +75,12 @@ def test_numbers_wrap(tmp_path: Path, width: int) -> None:
     said = " ".join(" ".join(lines).split())
     assert "(median)" in said
     assert max(map(len, lines)) <= width
+
+
+def test_a_star_has_its_footnote(tmp_path: Path) -> None:
+    """Only outside of the steps something does not count: work from before the recording."""
+    events = [cpu("aten::mm", 0, 10), kernel(50, 50, 9), step(0, 200, 800), *run(210, 780, 1)]
+    text = plain_text(steps_lines(Results(trace_of(tmp_path, *events)).steps(), 80))
+    assert "step 0  " in text
+    assert "%*" in text.split("outside")[1].splitlines()[0]
+    assert "* without work in flight" in text

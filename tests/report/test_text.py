@@ -61,12 +61,14 @@ def test_wrapped_text_keeps_numbers_with_their_units(words: list[str]) -> None:
 
 def test_a_trace_of_nothing_that_pytorch_records_says_so(tmp_path: Path) -> None:
     strange = trace_of(tmp_path, cpu("paint", 0, 10, "blink"), cpu("layout", 20, 10, "devtools"))
-    told = "No PyTorch events"
+    told = "No events of PyTorch's profiler"
     summary = summarize(Results(strange))
     assert told in plain_text(findings_lines(Results(strange), 120))
     assert told in " ".join(plain_text(summary_lines(summary, 120)).split())
     assert told in findings_markdown(Results(strange))
     assert told in summary_markdown(summary)
+    compiled = Results(trace_of(tmp_path, cpu("bytecode_tracing", 0, 10, "dynamo_timed")))
+    assert "phases of torch.compile" in plain_text(findings_lines(compiled, 120))
     known = Results(trace_of(tmp_path, cpu("aten::mm", 0, 10)))
     nothing = plain_text(findings_lines(known, 120))
     assert nothing == "No findings in this trace.\n"

@@ -334,4 +334,4 @@ async def test_the_header_and_the_overview_give_a_step_one_length() -> None:
     mean = duration(sum(row.window_length for row in rows) / len(rows))
     async with app.run_test(size=(120, 36)) as pilot:
         await until(pilot, lambda: f"3 steps, mean {mean}" in text(app).split("\n")[0])
-        await until(pilot, lambda: f"{mean} that count, mean of 3" in text(app))
+        await until(pilot, lambda: f"{mean}, mean of 3" in text(app))

@@ -34,7 +34,7 @@ from tracetui.analysis.cpu_time import LONGEST_LATENCY_NS, CpuTime
 from tracetui.analysis.gaps import DeviceGaps, work_of_devices
 from tracetui.analysis.scope import StepTable, find_steps, launch_times, step_of
 from tracetui.analysis.stream_waits import waits_of
-from tracetui.trace import Kind, Trace
+from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I8, I32, I64, Bool
 
 CAUSES = (
@@ -76,6 +76,10 @@ CAUSE_SENTENCES = {
     "unlinked": "the trace does not say what launched the next work",
 }
 """What was the matter while a device stood idle, as a part of a sentence."""
+_QUEUED_ALONE = (
+    "the next work was queued, and nothing recorded ran on the GPU (one stream, every launch recorded: "
+    "another process may have had the GPU)"
+)
 
 OF_THE_CPU = ("sync", "allocation", "dispatch", "host", "launch")
 """The causes for which the device waits for the CPU's sake."""
@@ -139,12 +143,27 @@ def cause_words(trace: Trace, causes: Causes, at: I64 | slice = slice(None)) -> 
 
 def cause_sentences(trace: Trace, causes: Causes) -> dict[str, str]:
     """Like `cause_words`, as parts of a sentence."""
+    said = dict(CAUSE_SENTENCES) if waits_for_others(trace) else CAUSE_SENTENCES | {"queued": _QUEUED_ALONE}
     if not bool((trace.kind == Kind.CPU_OP).any()):
-        return CAUSE_SENTENCES | {"host": "the CPU was in none of these calls (the trace has no ops)"}
+        return said | {"host": "the CPU was in no recorded call (the trace has no ops)"}
     if not others_work(causes):
-        return CAUSE_SENTENCES
+        return said
     beside = "while another thread of the process was in ops for some of it"
-    return CAUSE_SENTENCES | {"host": f"the launching thread was outside any op, {beside}"}
+    return said | {"host": f"the launching thread was outside any op, {beside}"}
+
+
+def waits_for_others(trace: Trace) -> bool:
+    """Whether the trace leaves anything of this process that queued work can wait for: another stream or
+    device, or work from before the recording."""
+    working = 0
+    for lane in trace.lanes:
+        if lane.device >= 0 and lane.first < lane.last:
+            rows = slice(lane.first, lane.last)
+            work = np.isin(trace.kind[rows], DEVICE_WORK) & ~trace.implausible[rows]
+            working += bool(work.any())
+            if working > 1 or bool((trace.launch[rows][work] < 0).any()):
+                return True
+    return not working
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tracetui.analysis.select import distinct, plausible
+from tracetui.analysis.select import distinct, pick, plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import I64
@@ -95,11 +95,17 @@ def without_work_text(trace: Trace) -> str:
     lanes = device_of(trace) >= 0
     at = np.flatnonzero((trace.kind == Kind.OTHER) & lanes[trace.lane])
     if not len(at):
-        return "There are no GPU events here."
+        calls = pick(trace, plausible(trace, Kind.RUNTIME), lambda name: "Launch" in name)
+        if not len(calls) or bool(trace.is_kind(*DEVICE_WORK).any()):
+            return "There are no GPU events here."
+        return (
+            f"{plural(len(calls), 'launch', 'launches')}, but nothing of what they ran: the profiler got no "
+            "events from the GPU. Often only root may profile it, or another profiler has it."
+        )
     names = [trace.categories[i] for i in np.unique(trace.category[at]).tolist()]
     more = ", ..." if len(names) > CATEGORIES else ""
     return (
-        "No event here has the category of a kernel, a copy or a memset. The GPU lanes hold "
+        "No event here has the category of a kernel, a copy or a memset. The device's lanes hold "
         f"{plural(len(at), 'event')} of other categories ({', '.join(names[:CATEGORIES])}{more}): drawn, but "
         "not judged."
     )

@@ -101,10 +101,13 @@ def first_calls(trace: Trace) -> I64:
 
 
 def first_ops(trace: Trace, calls: I64) -> I64:
-    """The ops that are long because something in them initialises: the first of their name, `FAR` times the
-    median of the others. `calls`: `first_calls(trace)`."""
+    """The ops that are long because something in them initialises: `FAR` times the median of the others of
+    their name, and the first of these, or the first to launch one of its kernels, with code being loaded
+    meanwhile (each shape of a product can need a kernel of its own). `calls`: `first_calls(trace)`."""
     event = loading(trace)
     middle = trace.start[event] + trace.duration[event] // 2
+    loads = union(trace.start[event], trace.start[event] + trace.duration[event])
+    opens = _opening_launches(trace)
     inner = [calls]
     threads = [i for i, lane in enumerate(trace.lanes) if lane.kind == "thread"] if len(event) else []
     for lane in threads:
@@ -126,7 +129,17 @@ def first_ops(trace: Trace, calls: I64) -> I64:
         ]
         if (
             len(others)
-            and trace.start[op] <= trace.start[others].min()
+            and (
+                trace.start[op] <= trace.start[others].min()
+                or (
+                    loads.within(trace.start[[op]], trace.start[[op]] + trace.duration[[op]])[0]
+                    and np.any(
+                        (trace.lane[opens] == trace.lane[op])
+                        & (trace.start[opens] >= trace.start[op])
+                        & (trace.start[opens] < end)
+                    )
+                )
+            )
             and trace.duration[op] >= FAR * float(np.median(trace.duration[others]))
         ):
             kept.append(op)
@@ -141,10 +154,14 @@ def _first_of_name(trace: Trace, every: I64, call: I64) -> Bool:
 
 def _first_of_kernel(trace: Trace, call: I64) -> Bool:
     """Whether each call is the first to launch one of its kernels."""
+    return np.isin(call, _opening_launches(trace))
+
+
+def _opening_launches(trace: Trace) -> I64:
+    """The calls that are the first to launch a kernel of some name. Slices."""
     kernel = plausible(trace, Kind.KERNEL)
     kernel = kernel[trace.launch[kernel] >= 0]
     launch = trace.launch[kernel].astype(np.int64)
     first = np.full(len(trace.names), np.iinfo(np.int64).max)
     np.minimum.at(first, trace.name[kernel], trace.start[launch])
-    opens = launch[trace.start[launch] == first[trace.name[kernel]]]
-    return np.isin(call, opens)
+    return np.unique(launch[trace.start[launch] == first[trace.name[kernel]]])

@@ -10,14 +10,16 @@ to the nanosecond. Overlapping events of one kind count once, for the step of th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from operator import itemgetter
 
 import numpy as np
 
 from tracetui.analysis.causes import CAUSES, CauseTotal, cause_table
 from tracetui.analysis.cpu_verdict import cpu_work
-from tracetui.analysis.gaps import work_of_devices
+from tracetui.analysis.gaps import without_work_text, work_of_devices
 from tracetui.analysis.kinds import time_by_kind
 from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times, step_of
 from tracetui.analysis.split import BUSY, COLUMNS, IDLE, Split
@@ -30,9 +32,10 @@ OF_KINDS = (
     "launches", "kernels", "copies",
 )  # fmt: skip
 """Fields that a `StepRow` takes from `TimeByKind`."""
+OUTSIDE = "outside of the steps"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StepRow:
     """One step, or everything outside the steps, or the whole trace. Times in nanoseconds.
 
@@ -59,10 +62,10 @@ class StepRow:
     its last."""
     window_idle: int
     """All of the window in which a device ran nothing, over all devices."""
-    window_causes: tuple[tuple[str, int], ...]
-    """`window_idle` by cause, and `split.IN_FLIGHT`: (cause, ns), largest first."""
-    idle_by_cause: tuple[CauseTotal, ...]
-    """Largest first; adds up to `idle`."""
+    idle_parts: Sequence[int] = field(repr=False)
+    """`window_idle` by `split.COLUMNS`, those that are idle."""
+    gap_causes: tuple[Sequence[int], Sequence[int]] = field(repr=False)
+    """By `CAUSES`: the gaps of which each is the main cause, and `idle`."""
     compute: int
     """Time in which kernels other than collectives ran, over all devices; overlap counts once."""
     communication: int
@@ -78,7 +81,8 @@ class StepRow:
     """Includes collectives."""
     copies: int
     """Copies and sets."""
-    verdict: Verdict
+    judged_by: Callable[[], Verdict] = field(repr=False, compare=False)
+    """Makes `verdict`: there may be very many steps, and few are looked at."""
     unusual: bool
     """The step takes much longer or shorter on the CPU than the other steps."""
     judged: I64 = field(repr=False, compare=False)
@@ -86,6 +90,21 @@ class StepRow:
     len(COLUMNS))."""
     own_share: float | None = None
     """Of `whole`: the busy share of the recording, where the verdict is about the steps."""
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        return self.judged_by()
+
+    @cached_property
+    def window_causes(self) -> tuple[tuple[str, int], ...]:
+        """`window_idle` by cause, and `split.IN_FLIGHT`: (cause, ns), largest first."""
+        spent = zip(COLUMNS[IDLE], self.idle_parts, strict=True)
+        return tuple(sorted(filter(itemgetter(1), spent), key=lambda part: -part[1]))
+
+    @cached_property
+    def idle_by_cause(self) -> tuple[CauseTotal, ...]:
+        """Largest first; adds up to `idle`."""
+        return tuple(cause_table(*self.gap_causes))
 
     @property
     def window_length(self) -> int:
@@ -169,16 +188,14 @@ def summarize_steps(trace: Trace, annotation: str | None = None, split: Split | 
         window: tuple[int, int],
         base: str,
     ) -> StepRow:
-        spent = list(zip(COLUMNS[IDLE], of_all[at][IDLE], strict=True))
         delay = kind["delay"][at] if kind["delay"][at] >= 0 else None
         return StepRow(
             label=label, number=number, event=event, start=span[0], duration=span[1], window=window,
             busy=sum(of_all[at][BUSY]), idle=sum(idled[at]), window_idle=sum(of_all[at][IDLE]),
-            window_causes=tuple(sorted(filter(itemgetter(1), spent), key=lambda part: -part[1])),
-            idle_by_cause=tuple(cause_table(counts[at], idled[at])),
+            idle_parts=of_all[at][IDLE], gap_causes=(counts[at], idled[at]),
             **{field: kind[field][at] for field in OF_KINDS},
-            verdict=judge(of_judged[at] if any_device else None, delay, base, out[at]), judged=judged[:, at],
-            unusual=at < count and bool(unusual[at]),
+            judged_by=partial(judge, of_judged[at] if any_device else None, delay, base, out[at]),
+            judged=judged[:, at], unusual=at < count and bool(unusual[at]),
         )  # fmt: skip
 
     rows = tuple(
@@ -193,31 +210,47 @@ def summarize_steps(trace: Trace, annotation: str | None = None, split: Split | 
         )
         for i in range(count)
     )
-    outside = row("outside", count, NO_STEP, -1, (0, 0), (0, 0), "outside of the steps")
+    outside = row("outside", count, NO_STEP, -1, (0, 0), (0, 0), OUTSIDE)
     whole = row("whole", count + 1, NO_STEP, -1, (begin, end - begin), (begin, end), OF_RECORDING)
     if any(r.busy for r in rows):  # the verdict on the trace is the one on its steps
         of_steps = judged[:, :count].sum(1)
-        verdict = judge(of_steps.sum(0).tolist(), whole.verdict.launch_delay, OF_STEPS, out[0])
-        whole = replace(whole, verdict=verdict, judged=of_steps, own_share=whole.busy_share)
+        verdict = partial(judge, of_steps.sum(0).tolist(), whole.verdict.launch_delay, OF_STEPS, out[0])
+        whole = replace(whole, judged_by=verdict, judged=of_steps, own_share=whole.busy_share)
     steps = Steps(table, rows, outside, whole)
     return steps if split.devices else _of_the_cpu(trace, steps)
 
 
 def _of_the_cpu(trace: Trace, steps: Steps) -> Steps:
-    """With the verdicts of a trace of the CPU alone, if it is one."""
+    """With the verdicts of a trace in which no device ran a kernel, copy or memset."""
     work = cpu_work(trace)
     if work is None:
-        return steps
+        reason = without_work_text(trace)
+
+        def unknown(row: StepRow) -> StepRow:
+            return replace(row, judged_by=lambda: replace(row.verdict, reason=reason))
+
+        return replace(
+            steps,
+            rows=tuple(map(unknown, steps.rows)),
+            outside=unknown(steps.outside),
+            whole=unknown(steps.whole),
+        )
+
+    def of(row: StepRow, windows: list[tuple[int, int]], base: str) -> StepRow:
+        return replace(row, judged_by=partial(work.verdict, windows, base))
+
     windows, (begin, end) = [row.window for row in steps.rows], trace.span
-    rows = tuple(replace(row, verdict=work.verdict([row.window], OF_STEP)) for row in steps.rows)
     if not windows:
-        return replace(steps, whole=replace(steps.whole, verdict=work.verdict([(begin, end)])))
+        return replace(steps, whole=of(steps.whole, [(begin, end)], OF_RECORDING))
     around = list(
         zip([begin, *(high for _, high in windows)], [*(low for low, _ in windows), end], strict=True)
     )
-    outside = replace(steps.outside, verdict=work.verdict(around, "outside of the steps"))
-    whole = replace(steps.whole, verdict=work.verdict(windows, OF_STEPS))
-    return replace(steps, rows=rows, outside=outside, whole=whole)
+    return replace(
+        steps,
+        rows=tuple(of(row, [row.window], OF_STEP) for row in steps.rows),
+        outside=of(steps.outside, around, OUTSIDE),
+        whole=of(steps.whole, windows, OF_STEPS),
+    )
 
 
 def _unusual(length: I64) -> Bool:

@@ -36,6 +36,10 @@ LEFT_OUT = 0.25
 """From this share of the time on, a share is said to be of what counts."""
 WORTH_SAYING = 0.01
 """What is left out is said from this share of the time on."""
+SHOWS = 0.001
+"""From this share of the time on, what is left out shows in a number of three digits."""
+MUCH_QUEUED = 0.1
+"""From this share of the time on, idle time with work queued is said beside waiting for the CPU."""
 
 OF_STEPS = "of the steps"
 OF_STEP = "of the step"
@@ -95,6 +99,12 @@ class Verdict:
     def share(self, part: str) -> float:
         """The share of one of `PARTS`, 0 to 1."""
         return self.parts[PARTS.index(part)] / self.judged if self.judged else 0.0
+
+    @property
+    def noticeably_left_out(self) -> bool:
+        """Whether so much does not count that a number shows it."""
+        rest = sum(time for _, time in self.left_out)
+        return rest >= SHOWS * (self.judged + rest) > 0
 
     @property
     def mostly_left_out(self) -> bool:
@@ -205,16 +215,22 @@ def _reason(
     back_to_back: bool,
 ) -> str:  # fmt: skip
     busy = sum(shares[part] for part in ("compute", "communication", "copies"))
+    # The part has both; what is said is the one that the words name.
+    queued = causes[CAUSES.index("back to back" if back_to_back else "queued")] / judged
+    said = shares | {"queued": queued}
     reason = f"The GPU is busy {busy_text(busy)} {of}"
     words = PART_WORDS | ({"queued": "from one kernel to the next"} if back_to_back else {})
     if word == "compute-bound":
         reason += ": it sets the pace, not the CPU."
     elif word == "overhead-bound":
-        queued = f" (launch to start {duration(delay)})" if delay is not None else ""
-        nothing = f", and nothing is queued{queued}" if delay is not None and delay < QUEUED_NS else ""
+        much = not back_to_back and queued >= MUCH_QUEUED
+        nothing = ""
+        if delay is not None and delay < QUEUED_NS and not much:
+            nothing = f", and nothing is queued (launch to start {duration(delay)})"
         reason += (
             f"; for {busy_text(shares['cpu'])} it waits for the CPU{nothing}: {_largest(causes, judged)}."
         )
+        reason += f" For {busy_text(queued)} it is idle with work queued." if much else ""
     elif word == "communication-bound":
         reason += (
             f": {busy_text(shares['communication'])} is communication (by name) while nothing computes, "
@@ -225,8 +241,8 @@ def _reason(
         reason += f": {busy_text(shares['copies'])} is copies while no kernel runs."
     else:
         first, second = sorted(PARTS, key=lambda part: -shares[part])[:2]
-        reason += f". The largest part is {words[first]}, {busy_text(shares[first])}"
-        reason += f"; then {words[second]}, {busy_text(shares[second])}" if shares[second] else ""
+        reason += f". The largest part is {words[first]}, {busy_text(said[first])}"
+        reason += f"; then {words[second]}, {busy_text(said[second])}" if shares[second] else ""
         reason += "."
         if "communication" in (first, second) and shares["communication"]:
             return f"{reason} Communication is recognized by name, and includes waiting for other ranks."
@@ -245,7 +261,9 @@ def _largest(causes: tuple[int, ...], judged: int) -> str:
     return ", ".join(f"{cause} {busy_text(time / judged)}" for time, cause in named)
 
 
-_MOST = {OF_STEPS: "Most of the steps", OF_STEP: "Most of the step", OF_RECORDING: "Most of the recording"}
+_MOST = {
+    OF_STEPS: "Most of the steps' time", OF_STEP: "Most of the step", OF_RECORDING: "Most of the recording"
+}  # fmt: skip
 _LEFT_OUT = {
     "lead-in": "before the first GPU event of the first step",
     IN_FLIGHT: "at the beginning, with work queued and nothing recorded running",

@@ -13,6 +13,8 @@ from tracetui.cli.tables import FAILED_LIMIT, chosen_format, formats, write
 from tracetui.units import parse_time, plural
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from tracetui.compare.model import Comparison
     from tracetui.report.limits import Limit
     from tracetui.session.baselines import Baseline
@@ -55,6 +57,13 @@ def _limits(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
         raise click.BadParameter(str(error), ctx, param) from None
 
 
+def _complete_baseline(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    from tracetui.cli.completion import words_or_files
+    from tracetui.session.baselines import baselines
+
+    return words_or_files([one.name for one in baselines()], typed)
+
+
 @click.command("compare")
 @click.argument("traces", metavar="[A] B", nargs=-1, type=click.Path(path_type=str, allow_dash=True))
 @click.option(
@@ -64,6 +73,7 @@ def _limits(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 @click.option(
     "--baseline",
     metavar="NAME",
+    shell_complete=_complete_baseline,
     help="Compare B with the baseline NAME, or with the one in a folder (./NAME).",
 )
 @click.option(

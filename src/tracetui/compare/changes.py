@@ -15,9 +15,9 @@ from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.select import named
 from tracetui.compare.align import align
 from tracetui.compare.calls import CallTree
-from tracetui.compare.match import Matches, Region
+from tracetui.compare.match import ALIKE, Matches, Region
 from tracetui.compare.sides import Side
-from tracetui.trace.model import I64, Kind
+from tracetui.trace.model import I64, Bool, Kind
 
 TELLING = frozenset(("gemm", "conv", "attention", "collective"))
 """Kinds of kernels that are the same work whatever op launched them."""
@@ -51,8 +51,6 @@ class Change:
     """In how many places it is so."""
     rounds: set[tuple[int, int]] = field(default_factory=set)
     """The pairs of rounds with such a place."""
-    before: int = -1
-    """The event of b that follows in the first place."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,8 +74,9 @@ class Launched:
         return self.names[int(self.side.trace.name[i])]
 
     def of_op(self, unit: Sequence[int]) -> str:
-        """The name of the op that launched it; "" for none."""
-        return self.name(self.op[unit[0]]) if self.op[unit[0]] >= 0 else ""
+        """The name of the op that launched it, and whether it moves memory; "" for none."""
+        op = self.op[unit[0]]
+        return f"{self.name(op)} {self.moves(unit[0])}" if op >= 0 else ""
 
     def telling(self, unit: Sequence[int]) -> str:
         """The kind of its kernels, if that says what it is; else ""."""
@@ -87,6 +86,13 @@ class Launched:
     def moves(self, i: int) -> bool:
         """Whether it moves or sets memory."""
         return bool(self.side.trace.kind[i] != Kind.KERNEL)
+
+    def alike(self, own: Sequence[int], other: Sequence[int], right: Launched) -> bool:
+        """Whether events of the same op, or kind, can be the same work: not if there are many more of them,
+        nor (but for products) if they take a very different time."""
+        time, after = (int(of.side.trace.duration[at].sum()) for of, at in ((self, own), (right, other)))
+        many = max(len(own), len(other)) <= 3 * min(len(own), len(other))
+        return many and (bool(self.telling(own)) or max(time, after) <= ALIKE * max(1, min(time, after)))
 
     def adds(self, events: Sequence[int]) -> bool:
         """Whether it does what else follows it, too: a GEMM that adds C, or a bias."""
@@ -104,7 +110,7 @@ def find_changes(
     for region in work.regions:
         for kind, a, b in _groups(region, left, right):
             key = kind, *(_key(some, of) for some, of in ((a, left), (b, right)))
-            change = found.setdefault(key, Change(kind, before=region.before[1]))
+            change = found.setdefault(key, Change(kind))
             change.a.events += a
             change.b.events += b
             change.places += 1
@@ -178,8 +184,9 @@ def _groups(region: Region, left: Launched, right: Launched) -> list[Group]:
     return [(_became(a, b) if kind == "replaced" else kind, a, b) for kind, a, b in out]
 
 
-def _alone(a: Sequence[int], b: Sequence[int]) -> list[Group]:
-    return [("new", [], [j]) for j in b] + [("gone", [i], []) for i in a]
+def _alone(a: list[int], b: list[int]) -> list[Group]:
+    found: list[Group] = [("new", [], b)] if b else []
+    return [*found, ("gone", a, [])] if a else found
 
 
 def _became(a: Sequence[int], b: Sequence[int]) -> str:
@@ -204,17 +211,27 @@ def _between(
 ) -> Iterator[tuple[Units, Units, tuple[list[int], list[int]] | None]]:
     """(units of a, units of b, the pair that follows) between those with the same word, and after the last.
     An op that launches many more kernels on one side than on the other is not the same work."""
-    words: dict[str, int] = {}
-
-    def numbers(units: Units, of: Launched) -> I64:
-        # One without a word differs from all others.
-        told = [word(of, unit) or f"\0{len(words)}" for unit in units]
-        return np.array([words.setdefault(one, len(words)) for one in told], np.int64)
-
-    at_a, at_b = align(numbers(a, left), numbers(b, right)) if a and b else ((), ())
+    told_a, told_b = [word(left, unit) for unit in a], [word(right, unit) for unit in b]
+    words = {one: n for n, one in enumerate({*told_a} & {*told_b} - {""})}
+    # A word of one side only is none.
+    at_a, at_b = (
+        [i for i, one in enumerate(told_a) if one in words],
+        [j for j, one in enumerate(told_b) if one in words],
+    )
+    pairs = (
+        align(
+            *(
+                np.array([words[told[i]] for i in at], np.int64)
+                for told, at in ((told_a, at_a), (told_b, at_b))
+            )
+        )
+        if words
+        else ((), ())
+    )
     low_a = low_b = 0
-    for i, j in zip(at_a, at_b, strict=True):
-        if max(len(a[i]), len(b[j])) <= 3 * min(len(a[i]), len(b[j])):
+    for x, y in zip(*pairs, strict=True):
+        i, j = at_a[x], at_b[y]
+        if left.alike(a[i], b[j], right):
             yield a[low_a:i], b[low_b:j], (a[i], b[j])
             low_a, low_b = i + 1, j + 1
     yield a[low_a:], b[low_b:], None
@@ -254,6 +271,41 @@ def _charge(parts: list[Part], rest: Part, of: Launched) -> None:
         total = np.bincount(to, weights=values[of.free], minlength=len(parts) + 1).astype(np.int64)
         for part, value in zip([*parts, rest], total.tolist(), strict=True):
             setattr(part, what, value)
+    _charge_launches(parts, of)
     left = of.free[to == len(parts)]
     rest.events = tree.at[left].tolist()
     rest.tops = tree.at[left[~np.isin(tree.parent[left], left)]].tolist()
+
+
+def _charge_launches(parts: list[Part], of: Launched) -> None:
+    """Give each part also the calls that launched its work, if both sides make them: a copy of pageable
+    memory waits in its launch. Those of graphs launch much else."""
+    tree, trace = of.tree, of.side.trace
+    place = tree.places(len(trace))
+    mine = np.ones(len(tree.at), dtype=np.bool_)
+    mine[of.free] = False
+    mine &= ~named(trace, lambda name: "GraphLaunch" in name)[trace.name[tree.at]]
+    for part in parts:
+        launch = place[np.unique(trace.launch[np.array(part.events, dtype=np.int64)])]
+        launch = launch[launch >= 0]
+        part.cpu += int(tree.self_time[launch[mine[launch]]].sum())
+
+
+def otherwise(
+    sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], calls: Matches, changes: list[Change]
+) -> Bool:
+    """Which of the calls that are the same launch other work than before, or make other calls. Shape of
+    `calls.a`."""
+    found = np.zeros(len(calls.a), dtype=np.bool_)
+    work = [one for one in changes if one.kind != "calls"]
+    parts = [one.a for one in work], [one.b for one in work]
+    for side, tree, at, mine in zip(sides, trees, (calls.a, calls.b), parts, strict=True):
+        events = np.array([i for part in mine for i in part.events], dtype=np.int64)
+        alone = np.ones(len(tree.at), dtype=np.bool_)
+        alone[np.searchsorted(tree.at, at)] = False
+        around = tree.parent[alone]
+        launch = side.trace.launch[events]
+        found |= np.isin(
+            at, np.concatenate([op_behind(side.trace, events), launch, tree.at[around[around >= 0]]])
+        )
+    return found

@@ -7,10 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.kinds import communicates
+from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.compare.calls import CallTree, call_tree
-from tracetui.compare.changes import find_changes
-from tracetui.compare.explain import Facts, explain
+from tracetui.compare.changes import find_changes, otherwise
+from tracetui.compare.explain import OPTIONS, Facts, explain, options
 from tracetui.compare.match import Vocabulary, match_calls, match_work
 from tracetui.compare.model import Comparison, Machine, Metric
 from tracetui.compare.sides import Side, paced_by_device, pair_rounds, side_of
@@ -20,6 +22,11 @@ from tracetui.units import plural
 
 MACHINE_SHARE = 0.02
 """A median may differ by this share without being a difference, if steps vary at all."""
+
+MOST_READ = 1 << 14
+"""Copies and sets whose sizes are read from the files."""
+STRANGE = 0.05
+"""Programs that have less than this in common are not the same one, changed."""
 
 
 def compare(a: Results | Side, b: Results | Side) -> Comparison:
@@ -42,22 +49,48 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     bigger = np.zeros(len(ops), dtype=np.bool_)
     bigger[ops] = resized(a.trace, b.trace, calls.a[ops], calls.b[ops], False)
     own_a, own_b = a.results.self_time(), b.results.self_time()
-    same = ops & ~bigger
+    other = otherwise((a, b), trees, calls, changes)
+    for side, at in ((a, calls.a), (b, calls.b)):
+        if side.results.gaps().devices:
+            other |= np.isin(at, side.results.cpu_time().first)
+    same = ops & ~bigger & ~other
     time_a, time_b = a.trace.duration[work.all_a], b.trace.duration[work.all_b]
+    # A collective waits for the other ranks: its time says nothing of the machine.
+    timed = ~grown & ~communicates(a.trace)[a.trace.name[work.all_a]]
     machine = Machine(
         ratio(own_a[calls.a[same]], own_b[calls.b[same]]),
-        ratio(time_a[~grown], time_b[~grown]),
-        int(np.count_nonzero(~bigger)),
-        int(np.count_nonzero(~grown)),
+        ratio(time_a[timed], time_b[timed]),
+        int(np.count_nonzero(~bigger & ~other)),
+        int(np.count_nonzero(timed)),
     )
-    on_the_way = _same_path(trees, calls.a, calls.b, pairs)
-    device_drift = drift(time_a[~grown], time_b[~grown]) if len(time_a) else 1.0
+    on_the_way = _same_path(trees, calls.a[~other], calls.b[~other], len(rounds))
+    device_drift = drift(time_a[timed], time_b[timed]) if len(time_a) else 1.0
     metrics = _metrics(*whole, on_the_way, device_drift, machine)
-    facts = Facts(a, b, whole, work, calls, trees, changes, grown, bigger, machine, on_the_way, metrics)
+    idle = _idle(*whole)
+    first = next(
+        ((float(one), float(other)) for cause, one, other in idle if cause == "initialisation"), (0.0, 0.0)
+    )
+    facts = Facts(
+        a,
+        b,
+        whole,
+        work,
+        calls,
+        trees,
+        changes,
+        grown,
+        timed,
+        bigger,
+        other,
+        first,
+        machine,
+        on_the_way,
+        metrics,
+    )
     explanations, answer, same_program = explain(facts)
     return Comparison(
-        *whole, tuple(rounds), work, calls, metrics, _idle(*whole), machine, explanations, answer,
-        same_program, _notes(*whole, rounds),
+        *whole, tuple(rounds), work, calls, metrics, idle, machine, explanations, answer,
+        same_program, _notes(*whole, rounds, machine),
     )  # fmt: skip
 
 
@@ -71,15 +104,13 @@ def compare_steps(results: Results, step: int, against: int | None = None) -> Co
     return compare(side_of(results, others), side_of(results, [step]))
 
 
-def _same_path(
-    trees: tuple[CallTree, CallTree], a: I64, b: I64, pairs: list[tuple[int, int]]
-) -> tuple[float, float]:
-    """What the calls that are the same, but for waiting, add to a round of each side, ns."""
+def _same_path(trees: tuple[CallTree, CallTree], a: I64, b: I64, rounds: int) -> tuple[float, float]:
+    """What the calls that are the same, but for waiting, add to a round of each side: the medians, ns."""
     found = []
     for tree, at in zip(trees, (a, b), strict=True):
         place = np.searchsorted(tree.at, at)
-        counted = place[~tree.waits[place]]
-        found.append(float((tree.own + tree.before)[counted].sum()) / max(1, len(pairs)))
+        place = place[~tree.waits[place]]
+        found.append(float(np.median(sum_into(tree.round[place], (tree.own + tree.before)[place], rounds))))
     return found[0], found[1]
 
 
@@ -96,10 +127,11 @@ def _metrics(
             return Metric(None, None, True)
         left, right = float(np.median(one)), float(np.median(other))
         vary = max(_vary(one), _vary(other))
-        rest = abs(right - left - explained(left))
+        machine = explained(left)
+        rest = abs(right - left - machine)
         return Metric(
             left, right, rest <= max(vary, slack * max(left, right)),
-            (float(one.min()), float(one.max())), (float(other.min()), float(other.max())),
+            (float(one.min()), float(one.max())), (float(other.min()), float(other.max())), machine,
         )  # fmt: skip
 
     def rows(field: str) -> Callable[[Side], I64]:
@@ -119,6 +151,7 @@ def _metrics(
         "copies_ns": of(rows("exposed_copy"), drifted, slack),
         "launches": of(rows("launches")),
         "kernels": of(rows("kernels")),
+        "copied_bytes": of(_copied),
         "cpu_op_ns": of(_op_time, lambda left: left * (cpu - 1), slack),
     }
     shares = [[row.busy_share for row in side.rows if row.busy_share is not None] for side in (a, b)]
@@ -142,8 +175,20 @@ def _pace(
 
 
 def _vary(values: F64) -> float:
-    """How far values are from their median, as three standard deviations of them would be."""
-    return 3 * 1.4826 * float(np.median(np.abs(values - np.median(values))))
+    """Three standard errors of the median of these values, estimated from their median deviation."""
+    away = float(np.median(np.abs(values - np.median(values))))
+    return 3 * 1.2533 * 1.4826 * away / float(np.sqrt(len(values)))
+
+
+def _copied(side: Side) -> I64:
+    """The bytes that the copies and sets of each round move; none at all where there are too many to read."""
+    trace = side.trace
+    at = side.work[trace.kind[side.work] != Kind.KERNEL]
+    if len(at) > MOST_READ:
+        return np.zeros(0, dtype=np.int64)
+    sizes = [args.get("bytes") for args in trace.args_of(at)]
+    known = np.array([n if isinstance(n, int) and 0 <= n < 1 << 50 else 0 for n in sizes], dtype=np.int64)
+    return sum_into(side.round_of(at), known, side.rounds)
 
 
 def _op_time(side: Side) -> I64:
@@ -160,7 +205,7 @@ def _idle(a: Side, b: Side) -> tuple[tuple[str, int, int], ...]:
     return tuple(sorted((one for one in found if one[1] or one[2]), key=lambda one: -max(one[1:])))
 
 
-def _notes(a: Side, b: Side, pairs: list[tuple[int, int]]) -> tuple[str, ...]:
+def _notes(a: Side, b: Side, pairs: list[tuple[int, int]], machine: Machine) -> tuple[str, ...]:
     found = []
     has_a, has_b = len(a.results.step_table()), len(b.results.step_table())
     if not len(a.steps) and (has_a or has_b):
@@ -173,17 +218,16 @@ def _notes(a: Side, b: Side, pairs: list[tuple[int, int]]) -> tuple[str, ...]:
     sources = [side.results.step_table().source for side in (a, b)]
     if len(a.steps) and sources[0] != sources[1]:
         found.append(f"the steps of A come from {sources[0]}, those of B from {sources[1]}")
+    if max(machine.calls, machine.work) < STRANGE * max(len(b.calls), len(b.work)):
+        found.append("hardly anything is the same in both: is this the same program?")
+    if paced_by_device(a) and paced_by_device(b):
+        found.append("the GPU sets the pace: what the CPU does meanwhile makes a step no longer")
     names = [_device(side) for side in (a, b)]
     if all(names) and names[0] != names[1]:
         found.append(f"A was recorded on {names[0]}, B on {names[1]}")
-    for key, words in (
-        ("record_shapes", "shapes"),
-        ("with_stack", "Python stacks"),
-        ("profile_memory", "memory"),
-    ):
-        had = [bool(side.trace.info.properties.get(key)) for side in (a, b)]
-        if had[0] != had[1]:
-            found.append(f"only {'A' if had[0] else 'B'} recorded {words}, which costs time on the CPU")
+    for (_, words), had_a, had_b in zip(OPTIONS, options(a), options(b), strict=True):
+        if had_a != had_b:
+            found.append(f"only {'A' if had_a else 'B'} recorded {words}, which costs time on the CPU")
     return tuple(found)
 
 

@@ -10,7 +10,9 @@ import numpy as np
 
 from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.select import named
+from tracetui.analysis.kernels.communication import is_communication
+from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.select import distinct, named
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Change, Part
 from tracetui.compare.match import Matches
@@ -19,15 +21,17 @@ from tracetui.compare.sides import Side, paced_by_device
 from tracetui.compare.timing import Slower, slower
 from tracetui.safe_text import plain
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
-from tracetui.units import duration, percent, plural, significant
+from tracetui.units import capital, duration, percent, plural, significant
 
 GUARDS = ("TorchDynamo Cache Lookup", "Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
-MACHINE = 0.02
-"""The machine is mentioned if it was this much faster or slower."""
+MACHINE, DEVICE = 0.02, 0.03
+"""The machine is mentioned if it was this much faster or slower, on the CPU and on the device."""
 LEAST = 0.02
 """And if that adds this share of the step, or takes it away."""
 CALL_CHANGE = 0.7
 """The logarithm of a ratio: between two recordings of one program, single calls took 0.8 to 1.9 times."""
+NEAR = 4
+"""Events of a stream: what follows at once."""
 NAMED = 3
 """Names in a sentence; the rest are counted."""
 
@@ -46,8 +50,14 @@ class Facts:
     changes: list[Change]
     grown: Bool
     """Which pairs of `work` have other sizes."""
+    timed: Bool
+    """Which have not, and are no collectives."""
     bigger: Bool
     """The same of `calls`."""
+    other: Bool
+    """Which of `calls` launch other work than before, make other calls, or are a first use."""
+    first: tuple[float, float]
+    """How long each side's device stood idle for first uses, ns a step."""
     machine: Machine
     path: tuple[float, float]
     """What the calls that are the same add to a step of each side, ns."""
@@ -63,6 +73,17 @@ class Facts:
         return self.a.rounds
 
     @property
+    def within(self) -> bool:
+        """Whether steps of one recording are compared."""
+        return self.a.trace is self.b.trace
+
+    @property
+    def recorded(self) -> str:
+        """What else makes calls slower: that more was recorded of one side."""
+        one, other = (options(side) for side in self.sides)
+        return "" if one == other else " or what was recorded"
+
+    @property
     def each(self) -> str:
         return " a step" if len(self.a.steps) else ""
 
@@ -70,6 +91,12 @@ class Facts:
     def step(self) -> float:
         """ns of a step of a."""
         return self.metrics["step_ns"].a or 1.0
+
+    def related(self, device: bool) -> bool:
+        """Whether so much of the calls, or of the device work, is the same that its speed says something."""
+        same = self.machine.work if device else self.machine.calls
+        sizes = sorted(len(side.work if device else side.calls) for side in self.sides)
+        return same >= 0.5 * sizes[0] and same >= 0.2 * sizes[1]
 
     def work_time(self, a: I64, b: I64) -> tuple[float, float]:
         """ns a step of these events."""
@@ -90,7 +117,7 @@ class Facts:
     def about(self, a: I64, b: I64) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of events, each once."""
         one, other = (
-            tuple(dict.fromkeys(side.trace.name_of(i) for i in np.sort(at).tolist()))
+            tuple(side.trace.names[i] for i in distinct(side.trace.name[at], len(side.trace.names)).tolist())
             for side, at in zip(self.sides, (a, b), strict=True)
         )
         return one, other
@@ -103,7 +130,13 @@ class Facts:
         )  # fmt: skip
 
 
-NONE = np.zeros(0, dtype=np.int64)
+OPTIONS = (("record_shapes", "shapes"), ("with_stack", "Python stacks"), ("profile_memory", "memory"))
+"""What may be recorded besides, and what a sentence calls it."""
+
+
+def options(side: Side) -> tuple[bool, ...]:
+    """Which of `OPTIONS` a recording has."""
+    return tuple(bool(side.trace.info.properties.get(key)) for key, _ in OPTIONS)
 
 
 def explain(facts: Facts) -> tuple[tuple[Explanation, ...], str, bool]:
@@ -112,6 +145,7 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], str, bool]:
     same = not program
     found = [
         *_machine(facts, same),
+        *_first_use(facts),
         *program,
         *_slower_work(facts),
         *_slower_calls(facts),
@@ -129,29 +163,62 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], str, bool]:
 
 def _answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     step = facts.metrics["step_ns"]
-    what = "A step" if len(facts.a.steps) else "The recording"
     a, b = step.a or 0.0, step.b or 0.0
+    change = b - a
+    if not change:
+        what = "A step" if len(facts.a.steps) else "The recording"
+        return (
+            f"{what} takes {duration(b)}, as before."
+            if found
+            else "No difference: the same work, in the same time."
+        )
+    told = _takes(facts, a, b)
+    if facts.within:
+        return f"{told}."
     machine = next((one for one in found if one.kind == "machine"), None)
-    slower = machine.change_ns if machine is not None and machine.on == "cpu" else 0
-    if a == b and not found:
-        return "No difference: the same work, in the same time."
-    if a == b:
-        return f"{what} takes {duration(b)}, as before."
-    sign = "+" if b > a else "-"
-    part = f" ({sign}{percent(abs(b - a) / a, 1 if abs(b - a) < 0.1 * a else 0)})" if a else ""
-    told = f"{what} takes {duration(b)} instead of {duration(a)}{part}"
-    if same and step.within_noise and machine is not None:
-        return f"{machine.text} {told}."
-    if same and step.within_noise:
-        return f"The same program. {told}: no more than noise."
-    if step.within_noise:
-        mostly = abs(b - a - slower) <= 0.2 * abs(b - a)
-        why = "the machine, not the change" if mostly else "no more than steps vary"
-        return f"{told}: {why}.{_device(facts)}"
-    if abs(slower) < MACHINE * a:
+    slower = step.machine if machine is not None else 0.0
+    if step.within_noise and not _known(facts, found, change):
+        if (
+            same
+            and machine is not None
+            and (machine.on == "device" or not all(map(paced_by_device, facts.whole)))
+        ):
+            return f"{machine.text} {told}."
+        mostly = abs(change - slower) <= 0.2 * abs(change) >= 0.2 * MACHINE * a
+        why = f"the machine{facts.recorded}, not the change" if mostly else "no more than steps vary"
+        return f"{'The same program. ' if same else ''}{told}: {why}.{_device(facts)}"
+    if abs(slower) < MACHINE * a or step.within_noise or not 0 < b - slower < 10 * b:
         return f"{told}."
     sign = "+" if slower > 0 else "-"
     return f"{told}; {sign}{duration(abs(slower))} is the machine: without it, about {duration(b - slower)}."
+
+
+def _takes(facts: Facts, a: float, b: float) -> str:
+    part = f" ({_part(a, b)})" if a else ""
+    if not facts.within:
+        what = "A step" if len(facts.a.steps) else "The recording"
+        return f"{what} takes {duration(b)} instead of {duration(a)}{part}"
+    one, other = facts.whole
+    step = capital(other.label(0)) if other.rounds == 1 else "The median step"
+    against = one.label(0) if one.rounds == 1 else "the median of the others"
+    return f"{step} takes {duration(b)}, {against} {duration(a)}{part}"
+
+
+def _part(a: float, b: float) -> str:
+    """`+2.5%`, `-26%`, `12.5 times as long`."""
+    if b >= 5 * a:
+        return f"{significant(b / a)} times as long"
+    away = abs(b - a) / a
+    if away < 0.001:
+        return "the same"
+    return f"{'+' if b > a else '-'}{percent(away, 1 if away < 0.0995 else 0)}"
+
+
+def _known(facts: Facts, found: Sequence[Explanation], change: float) -> bool:
+    """Whether something explains at least half of a change of the step: then it is no noise."""
+    device = all(map(paced_by_device, facts.whole))
+    mine = [one.change_ns for one in found if one.kind != "machine" and not (device and one.on == "cpu")]
+    return any(ns * change > 0 and 2 * abs(ns) >= abs(change) for ns in mine)
 
 
 def _device(facts: Facts) -> str:
@@ -159,19 +226,28 @@ def _device(facts: Facts) -> str:
     work = facts.metrics["device_ns"]
     if work.within_noise or not work.a:
         return ""
-    sign = "+" if (work.change or 0) > 0 else "-"
-    part = percent(abs(work.change or 0) / work.a, 1)
-    return f" The GPU's work took {duration(work.b or 0)} instead of {duration(work.a)} ({sign}{part})."
+    told = f"{duration(work.b or 0)} instead of {duration(work.a)} ({_part(work.a, work.b or 0)})"
+    return f" The GPU's work took {told}."
+
+
+def _first_use(facts: Facts) -> Iterator[Explanation]:
+    """The device is used for the first time, or its libraries are, on one side."""
+    before, after = facts.first
+    if abs(after - before) >= LEAST * max(facts.step, facts.metrics["step_ns"].b or 0):
+        told = f"{duration(after)}{facts.each} instead of {duration(before)}"
+        text = f"The first use of the GPU and its libraries takes {told}."
+        yield Explanation("initialisation", text, round(after - before), "cpu")
 
 
 def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     """The calls and kernels that are the same took longer, or less long."""
     cpu, device = facts.machine.cpu_ratio or 1.0, facts.machine.device_ratio or 1.0
     path = facts.path[1] - facts.path[0]
-    before, after = facts.work_time(facts.work.all_a[~facts.grown], facts.work.all_b[~facts.grown])
-    slow_cpu = abs(cpu - 1) >= MACHINE and abs(path) >= LEAST * facts.step
-    slow_device = abs(device - 1) >= MACHINE and abs(after - before) >= LEAST * (
-        facts.metrics["device_ns"].a or 1
+    before, after = facts.work_time(facts.work.all_a[facts.timed], facts.work.all_b[facts.timed])
+    work_time = facts.metrics["device_ns"].a or 1
+    slow_cpu = facts.related(False) and abs(cpu - 1) >= MACHINE and abs(path) >= LEAST * facts.step
+    slow_device = (
+        facts.related(True) and abs(device - 1) >= DEVICE and abs(after - before) >= LEAST * work_time
     )
     if not slow_cpu and not slow_device:
         return
@@ -182,13 +258,13 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     parts = [f"{its} {calls}{both} took {significant(cpu)} times as long on the CPU"] if slow_cpu else []
     if slow_device:
         parts.append(f"{its} {work}{both} took {significant(device)} times as long on the GPU")
-    text = f"The same program: {', '.join(parts)}" if same else ", ".join(parts)
-    yield Explanation(
-        "machine",
-        f"{text[:1].upper()}{text[1:]}: the machine, not the {'program' if same else 'change'}.",
-        round(path if slow_cpu else after - before),
-        "cpu" if slow_cpu else "device",
-    )
+    text = ", ".join(parts)
+    if not facts.within:
+        text = f"{'The same program: ' if same else ''}{text}"
+        text += f": the machine{facts.recorded}, not the {'program' if same else 'change'}"
+    on_device = slow_device and (not slow_cpu or all(map(paced_by_device, facts.whole)))
+    change, on = (after - before, "device") if on_device else (path, "cpu")
+    yield Explanation("machine", f"{capital(text)}.", round(change), on)
 
 
 # What the device does differently
@@ -207,6 +283,7 @@ def _device_changes(facts: Facts) -> Iterator[Explanation]:
 def _sentence(facts: Facts, change: Change, time: tuple[float, float], cpu: tuple[float, float]) -> str:
     left, right = _called(facts.a, change.a), _called(facts.b, change.b)
     where = _where(facts, change)
+    right = f"another {right}" if left == right else right
     if change.kind == "order":
         return f"{left} runs in another place{where}."
     if change.kind in ("new", "gone"):
@@ -236,29 +313,37 @@ def _where(facts: Facts, change: Change) -> str:
 
 
 def _ahead(facts: Facts, change: Change) -> str:
-    """What a new copy or set is right before."""
-    trace, first = facts.b.trace, change.b.events[0]
-    if not _moves(trace, change.b.events):
+    """What a new copy or set is right before: a kernel of the same op."""
+    trace, at = facts.b.trace, change.b.events[0]
+    near = np.arange(at, min(trace.lanes[int(trace.lane[at])].last, at + 1 + NEAR))
+    op = op_behind(trace, near)
+    kernel = near[(trace.kind[near] == Kind.KERNEL) & (op == op[0]) & (op >= 0)]
+    if not _moves(trace, change.b.events) or not len(kernel):
         return ""
-    near = [change.before, *(j for one in facts.changes if one.kind != "calls" for j in one.b.events)]
-    near = [j for j in near if j >= 0 and trace.lane[j] == trace.lane[first] and trace.kind[j] == Kind.KERNEL]
-    near = [j for j in near if trace.start[j] > trace.start[first]]
-    return f" before {_short(trace, min(near, key=lambda j: int(trace.start[j])))}" if near else ""
+    return f" before {_short(trace, int(kernel[0]))}"
 
 
 def _called(side: Side, part: Part) -> str:
     """What a sentence calls events: by the ops that launch nothing else, if those are few; else by their own
     names."""
-    own = list(dict.fromkeys(_short(side.trace, i) for i in part.events))
-    ops = list(dict.fromkeys(_short(side.trace, i) for i in part.tops))
+    own, ops = _shorts(side.trace, part.events), _shorts(side.trace, part.tops)
     few = 0 < len(ops) <= min(NAMED, max(1, len(own)))
     if _moves(side.trace, part.events):
         return f"{listed(own)} ({listed(ops)})" if few else listed(own)
     return listed(ops if few else own)
 
 
+def _shorts(trace: Trace, events: Sequence[int]) -> list[str]:
+    """The short names of events, each once: in order if they are few, else the longest first."""
+    at = np.array(events, dtype=np.int64)
+    _, first, which = np.unique(trace.name[at], return_index=True, return_inverse=True)
+    time = sum_into(which, trace.duration[at], len(first))
+    order = np.argsort(-time if len(first) > NAMED else first, kind="stable")
+    return list(dict.fromkeys(_short(trace, events[i]) for i in first[order].tolist()))
+
+
 def _moves(trace: Trace, events: Sequence[int]) -> bool:
-    return all(trace.kind[i] != Kind.KERNEL for i in events)
+    return bool(np.all(trace.kind[np.array(events, dtype=np.int64)] != Kind.KERNEL))
 
 
 def listed(names: Sequence[str]) -> str:
@@ -295,6 +380,9 @@ def _call_changes(facts: Facts) -> Iterator[Explanation]:
 
 def _guards_text(facts: Facts, a: I64, b: I64, before: float, after: float) -> str:
     names = listed(_by_time(facts.b, facts.trees[1], b) or _by_time(facts.a, facts.trees[0], a))
+    if not len(b):
+        spent = f"{duration(before)} on the CPU{facts.each}"
+        return f"Guards and the prologue of compiled code are gone: {spent} ({names})."
     time = duration(after) if not len(a) else f"{duration(before)} → {duration(after)}"
     return f"Guards and the prologue of compiled code cost {time} on the CPU{facts.each} ({names})."
 
@@ -320,7 +408,9 @@ def _calls_text(facts: Facts, a: I64, b: I64, before: float, after: float) -> st
 def _by_time(side: Side, tree: CallTree, at: I64) -> list[str]:
     """The names of calls, those that take most time first."""
     time: Counter[str] = Counter()
-    for i, ns in zip(at.tolist(), tree.self_time[np.searchsorted(tree.at, at)].tolist(), strict=True):
+    _, first, which = np.unique(side.trace.name[at], return_index=True, return_inverse=True)
+    spent = sum_into(which, tree.self_time[np.searchsorted(tree.at, at)], len(first))
+    for i, ns in zip(at[first].tolist(), spent.tolist(), strict=True):
         time[_short(side.trace, i)] += ns
     return [name for name, _ in time.most_common()]
 
@@ -409,7 +499,7 @@ def _slower_work(facts: Facts) -> Iterator[Explanation]:
 def _slower_calls(facts: Facts) -> Iterator[Explanation]:
     """Not of calls that wait for the device: the device decides how long they take."""
     waits = facts.trees[0].waits[np.searchsorted(facts.trees[0].at, facts.calls.a)]
-    same = ~facts.bigger & ~waits & ~_launches_other(facts)
+    same = ~facts.bigger & ~waits & ~facts.other
     a, b = facts.calls.a[same], facts.calls.b[same]
     time = np.zeros(len(facts.a.trace), np.int64), np.zeros(len(facts.b.trace), np.int64)
     for own, tree in zip(time, facts.trees, strict=True):
@@ -419,29 +509,17 @@ def _slower_calls(facts: Facts) -> Iterator[Explanation]:
         yield _slow(facts, one, time, "cpu")
 
 
-def _launches_other(facts: Facts) -> Bool:
-    """Which of the calls that are the same launch other work than before, or make other calls."""
-    found = np.zeros(len(facts.calls.a), dtype=np.bool_)
-    changes = [one for one in facts.changes if one.kind != "calls"]
-    for side, tree, at, parts in (
-        (facts.a, facts.trees[0], facts.calls.a, [one.a for one in changes]),
-        (facts.b, facts.trees[1], facts.calls.b, [one.b for one in changes]),
-    ):
-        work = np.array([i for part in parts for i in part.events], dtype=np.int64)
-        other = np.ones(len(tree.at), dtype=np.bool_)
-        other[np.searchsorted(tree.at, at)] = False
-        around = tree.parent[other]
-        found |= np.isin(at, op_behind(side.trace, work)) | np.isin(at, tree.at[around[around >= 0]])
-    return found
-
-
 def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanation:
     before, after = float(np.mean(time[0][one.a])), float(np.mean(time[1][one.b]))
     rounds = np.unique(facts.b.round_of(one.b))
     alone = len(facts.b.steps) and len(rounds) == 1 and facts.count > 1
     where = f" in {facts.b.label(int(rounds[0]))}" if alone else ""
+    many = round(len(one.a) / facts.count)
     some = f", {len(one.a):,} of {one.of:,} times" if len(one.a) < one.of else ""
+    some = some or (f", {many:,} times{facts.each}" if many > 1 else "")
     name, place = _short(facts.a.trace, int(one.a[0])), "GPU" if on == "device" else "CPU"
+    if on == "device" and is_communication(facts.a.trace.name_of(int(one.a[0]))):
+        some += ", with its waiting for other ranks"
     text = f"{name} takes {duration(after)} instead of {duration(before)} on the {place}{where}{some}."
     return facts.told(
         "slower" if one.change > 0 else "faster", text, one.change / facts.count, on, one.a, one.b

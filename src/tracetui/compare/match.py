@@ -10,7 +10,15 @@ import numpy as np
 from tracetui.analysis.ancestors import first_marked
 from tracetui.compare.align import align
 from tracetui.compare.sides import Side
-from tracetui.trace.model import I64, Kind, Trace
+from tracetui.trace.model import I64, Bool, Trace
+
+CONTEXT = 4
+"""Tokens that have to be the same in a row, first."""
+MOST_SIZED = 1 << 15
+"""Events whose sizes are read from the files."""
+ALIKE = 8
+"""The same work does not take so many times as long."""
+_ODD = np.int64(0x5851F42D4C957F2D)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,8 +28,6 @@ class Region:
     a: I64
     b: I64
     rounds: tuple[int, int]
-    before: tuple[int, int] = (-1, -1)
-    """The matched events (of a, of b) that follow; -1 for none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,8 +78,24 @@ class Vocabulary:
 
 
 def match_work(a: Side, b: Side, pairs: list[tuple[int, int]], words: Vocabulary) -> Matches:
-    """The device work: by name, stream by stream, in the order in which it ran."""
-    return _match(a, b, pairs, a.work, b.work, (words.a[a.trace.name[a.work]], words.b[b.trace.name[b.work]]))
+    """The device work: by name, stream by stream, in the order in which it ran. Where something differs,
+    sizes decide which of several events of one name it is, as long as there are not too many to read."""
+    names = words.a[a.trace.name[a.work]], words.b[b.trace.name[b.work]]
+    found = _match(a, b, pairs, a.work, b.work, names)
+    if not found.regions or len(a.work) + len(b.work) > MOST_SIZED:
+        return found
+    numbers: dict[str, int] = {}
+    sized = [
+        name * MOST_SIZED
+        + np.array([numbers.setdefault(size, len(numbers)) for size in sizes_of(side.trace, side.work)])
+        for name, side in zip(names, (a, b), strict=True)
+    ]
+    return _match(a, b, pairs, a.work, b.work, names, exact=(sized[0], sized[1]))
+
+
+def sizes_of(trace: Trace, at: I64) -> list[str]:
+    """Grid, block and bytes of device events, as text: equal for equal sizes. NOT safe to show."""
+    return [repr([args.get(key) for key in ("grid", "block", "bytes")]) for args in trace.args_of(at)]
 
 
 def match_calls(a: Side, b: Side, pairs: list[tuple[int, int]], words: Vocabulary) -> Matches:
@@ -85,7 +107,8 @@ def match_calls(a: Side, b: Side, pairs: list[tuple[int, int]], words: Vocabular
 
 
 def _with_parent(trace: Trace, at: I64, numbers: I64) -> I64:
-    calls = trace.is_kind(Kind.CPU_OP, Kind.RUNTIME)
+    calls = np.zeros(len(trace), dtype=np.bool_)
+    calls[at] = True
     above = first_marked(trace, trace.parent[at], calls)
     return (numbers[trace.name[at]] << 32) + np.where(above >= 0, numbers[trace.name[above]] + 1, 0)
 
@@ -98,15 +121,24 @@ def _match(
     at_b: I64,
     tokens: tuple[I64, I64],
     loose: tuple[I64, I64] | None = None,
+    exact: tuple[I64, I64] | None = None,
 ) -> Matches:
-    """`loose`: tokens for what `tokens` leaves unmatched, region by region."""
+    """`loose`: tokens for what `tokens` leaves unmatched, region by region; `exact`: those to try first."""
     found_a, found_b, moved_a, moved_b = ([np.zeros(0, np.int64)] for _ in range(4))
     regions: list[Region] = []
     in_a, in_b = _by_round(a, at_a), _by_round(b, at_b)
     for pair in pairs:
         own: list[Region] = []
         for of_a, of_b in _lanes(a, b, at_a, at_b, in_a[pair[0]], in_b[pair[1]]):
-            i, j = align(tokens[0][of_a], tokens[1][of_b])
+            own_a, own_b = tokens[0][of_a], tokens[1][of_b]
+            # First what has the same neighbors: else a new layer is scattered over those around it.
+            first = exact or tokens
+            i, j = align(_grams(first[0][of_a]), _grams(first[1][of_b]))
+            if exact:
+                i, j = _more(exact[0][of_a], exact[1][of_b], i, j)
+                i, j = _more(_grams(own_a), _grams(own_b), i, j)
+            i, j = _more(own_a, own_b, i, j)
+            i, j = _credible(a.trace, b.trace, at_a[of_a], at_b[of_b], i, j) if loose is None else (i, j)
             if loose is not None and (len(i) < len(of_a) and len(j) < len(of_b)):
                 i, j = _more(loose[0][of_a], loose[1][of_b], i, j)
             found_a.append(at_a[of_a[i]])
@@ -115,7 +147,7 @@ def _match(
         left, right = _moved(a.trace, b.trace, own, loose is None)
         moved_a.append(left)
         moved_b.append(right)
-        regions += _without(own, left, right)
+        regions += _without(own, left, right) if len(left) else own
     a_, b_, left, right = (np.concatenate(one) for one in (found_a, found_b, moved_a, moved_b))
     return Matches(a_, b_, left, right, tuple(regions))
 
@@ -146,6 +178,31 @@ def _parts(side: Side, at: I64, of_round: I64) -> list[I64]:
     return [of_round[lane == lanes[k]] for k in order]
 
 
+def _grams(tokens: I64) -> I64:
+    """A number for each token with those that follow it."""
+    found = tokens.copy()
+    for k in range(1, CONTEXT):
+        found *= _ODD
+        found[:-k] += tokens[k:]
+    return found
+
+
+def _credible(a: Trace, b: Trace, at_a: I64, at_b: I64, i: I64, j: I64) -> tuple[I64, I64]:
+    """The matches without those beside what does not match that take a very different time: a kernel of the
+    same name that does something else."""
+    close = _close(a.duration[at_a[i]], b.duration[at_b[j]])
+    beside = np.ones(len(i) + 1, dtype=np.bool_)
+    beside[1:-1] = (np.diff(i) > 1) | (np.diff(j) > 1)
+    beside[[0, -1]] = False
+    sure = close | ~(beside[:-1] | beside[1:])
+    return i[sure], j[sure]
+
+
+def _close(a: I64 | int, b: I64 | int) -> Bool:
+    """Whether times can be those of the same work."""
+    return np.asarray(np.maximum(a, b) <= ALIKE * np.maximum(1, np.minimum(a, b)), dtype=np.bool_)
+
+
 def _more(a: I64, b: I64, i: I64, j: I64) -> tuple[I64, I64]:
     """Matches with those that looser tokens add between them."""
     ends_a, ends_b = np.append(i, len(a)), np.append(j, len(b))
@@ -161,11 +218,8 @@ def _more(a: I64, b: I64, i: I64, j: I64) -> tuple[I64, I64]:
 def _regions(a: I64, b: I64, i: I64, j: I64, rounds: tuple[int, int]) -> list[Region]:
     ends_a, ends_b = np.append(i, len(a)), np.append(j, len(b))
     begin_a, begin_b = np.append(0, i + 1), np.append(0, j + 1)
-    found = []
-    for k in np.flatnonzero((ends_a > begin_a) | (ends_b > begin_b)).tolist():
-        after = (int(a[i[k]]), int(b[j[k]])) if k < len(i) else (-1, -1)
-        found.append(Region(a[begin_a[k] : ends_a[k]], b[begin_b[k] : ends_b[k]], rounds, after))
-    return found
+    between = np.flatnonzero((ends_a > begin_a) | (ends_b > begin_b)).tolist()
+    return [Region(a[begin_a[k] : ends_a[k]], b[begin_b[k] : ends_b[k]], rounds) for k in between]
 
 
 def _moved(a: Trace, b: Trace, regions: list[Region], wanted: bool) -> tuple[I64, I64]:
@@ -178,6 +232,7 @@ def _moved(a: Trace, b: Trace, regions: list[Region], wanted: bool) -> tuple[I64
         waiting.setdefault(a.name_of(i), []).append(i)
     there = np.concatenate([one.b for one in regions]).tolist()
     pairs = [(same.pop(0), j) for j in there if (same := waiting.get(b.name_of(j)))]
+    pairs = [(i, j) for i, j in pairs if _close(int(a.duration[i]), int(b.duration[j]))]
     left, right = zip(*pairs, strict=True) if pairs else (none, none)
     return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)
 
@@ -186,4 +241,4 @@ def _without(regions: list[Region], a: I64, b: I64) -> Iterator[Region]:
     for one in regions:
         left, right = one.a[~np.isin(one.a, a)], one.b[~np.isin(one.b, b)]
         if len(left) or len(right):
-            yield Region(left, right, one.rounds, one.before)
+            yield Region(left, right, one.rounds)

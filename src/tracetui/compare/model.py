@@ -13,14 +13,14 @@ from tracetui.trace.model import I64
 
 METRICS = (
     "step_ns", "device_ns", "busy_share", "compute_ns", "communication_ns", "copies_ns",
-    "launches", "kernels", "cpu_op_ns",
+    "launches", "kernels", "copied_bytes", "cpu_op_ns",
 )  # fmt: skip
-"""What is compared first, per step."""
+"""What is compared first, per step. `copied_bytes`: of copies and sets, as far as the traces say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One number of each side: the median of its steps. ns, a count, or a share of 1."""
+    """One number of each side: the median of its steps. ns, a count, bytes, or a share of 1."""
 
     a: float | None
     """None where it is not known: a busy share without device events."""
@@ -31,6 +31,8 @@ class Metric:
     spread_a: tuple[float, float] | None = None
     """The least and the most of any step."""
     spread_b: tuple[float, float] | None = None
+    machine: float = 0.0
+    """What of the change comes from how fast the machine did what is the same in both."""
 
     @property
     def change(self) -> float | None:
@@ -50,7 +52,7 @@ class Machine:
     cpu_ratio: float | None
     """Of the self time of the ops on the CPU."""
     device_ratio: float | None
-    """Of the time of kernels, copies and sets."""
+    """Of the time of kernels, copies and sets, without collectives, which wait for other ranks."""
     calls: int
     """Ops and runtime calls that are the same."""
     work: int
@@ -62,8 +64,8 @@ class Explanation:
     """One thing that makes a difference."""
 
     kind: str
-    """"machine", "fused", "split", "replaced", "new", "gone", "calls", "guards", "graph", "sizes", "slower",
-    "faster", "order", "steps"."""
+    """"machine", "initialisation", "fused", "split", "replaced", "new", "gone", "calls",
+    "guards", "graph", "sizes", "slower", "faster", "order", "steps"."""
     text: str
     """A sentence with numbers. Safe to show."""
     change_ns: int
@@ -96,7 +98,7 @@ class Comparison:
     """(cause, ns of a, ns of b) per step, the largest first."""
     machine: Machine
     explanations: tuple[Explanation, ...]
-    """The largest first."""
+    """What matters most first: where the device sets the pace, what it does; then the largest."""
     answer: str
     """The difference in a sentence or two. Safe to show."""
     same_program: bool

@@ -8,10 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
+from tracetui.analysis.ancestors import op_around
+from tracetui.analysis.calls import is_collective
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of
-from tracetui.analysis.select import plausible
+from tracetui.analysis.select import named, plausible
 from tracetui.analysis.steps import StepRow
 from tracetui.compare.align import align
 from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
@@ -60,8 +62,19 @@ class Side:
 
     @cached_property
     def calls(self) -> I64:
-        """Their ops and runtime calls, by (thread, start, longest first) (slices)."""
-        at = plausible(self.trace, Kind.CPU_OP, Kind.RUNTIME)
+        """Their ops and runtime calls, by (thread, start, longest first) (slices). Annotations within an op
+        are calls, too: PyTorch's own, such as `## Call CompiledFxGraph ##`. Threads that neither launch nor
+        have ops only watch: how often they look depends on how long something takes."""
+        trace = self.trace
+        at = plausible(trace, Kind.CPU_OP, Kind.RUNTIME, Kind.ANNOTATION)
+        works = np.zeros(len(trace.lanes), dtype=np.bool_)
+        works[trace.lane[at[trace.kind[at] == Kind.CPU_OP]]] = True
+        launch = trace.launch[plausible(trace, *DEVICE_WORK)]
+        works[trace.lane[launch[launch >= 0]]] = True
+        at = at[works[trace.lane[at]]]
+        noted = np.flatnonzero(trace.kind[at] == Kind.ANNOTATION)
+        own = ~named(trace, is_collective)[trace.name[at[noted]]] & (op_around(trace, at[noted]) >= 0)
+        at = np.delete(at, noted[~own])
         return at[self.round_of(at) >= 0]
 
     def round_of(self, at: I64) -> I64:

@@ -84,12 +84,14 @@ def slower(
     for number, group, log in zip(names.tolist(), groups, logs.tolist(), strict=True):
         spread = 1.4826 * float(np.median(np.abs(off[group] - np.median(off[group]))))
         total = float(off[group].sum())
+        if total * float((time_b - time_a)[group].sum()) < 0:
+            continue  # it took less longer than the rest
+        odd = group[np.abs(off[group]) > max(SINGLE_SHARE * round_time, 8 * spread)]
+        if len(odd) and 2 * abs(off[odd].sum()) >= abs(total):
+            found.append(_told(number, odd, len(group), a, b, off))
+            continue
         if abs(log) > least and abs(total) > max(LEAST_SHARE * round_time, 3 * spread * len(group) ** 0.5):
             found.append(_told(number, group, len(group), a, b, off))
-            continue
-        odd = group[np.abs(off[group]) > max(SINGLE_SHARE * round_time, 8 * spread)]
-        if len(odd):
-            found.append(_told(number, odd, len(group), a, b, off))
     return found
 
 

@@ -27,7 +27,6 @@ from tracetui.tables.compare import (
 from tracetui.tables.jsonable import share as finite
 from tracetui.tables.lines import Line, Span, columns
 from tracetui.tables.model import Column, pick
-from tracetui.tables.names import short_of
 from tracetui.tables.writers import Record, aligned, cells, markdown_table
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural
@@ -38,6 +37,8 @@ EVIDENCE = 10
 """Events of an explanation in JSON: the first of each side."""
 SHORTEST_NAME = 16
 """Cells of a name that is cut."""
+ENOUGH = 30
+"""Cells of names from which on columns do not give way to them."""
 NOISE = {
     "within noise": "within noise: but for the machine's speed, no more than steps vary anyway, or "
     f"{MACHINE_SHARE:.0%} of a time",
@@ -81,9 +82,14 @@ def _about(side: Side) -> str:
     return ", ".join(filter(None, (steps, _device(side))))
 
 
-def _notes(report: Report) -> list[str]:
-    notes = [*report.comparison.notes, *filter(None, [wall_time_note(report.outcomes)])]
-    return [f"{note[:1].upper()}{note[1:]}." for note in notes]
+def _told(found: Comparison) -> tuple[Explanation, ...]:
+    """The explanations, unless the answer already says the only one."""
+    told = found.explanations
+    return told if len(told) != 1 or told[0].text not in found.answer else ()
+
+
+def _sentence(note: str) -> str:
+    return f"{note[:1].upper()}{note[1:]}{'' if note.endswith(('.', '?')) else '.'}"
 
 
 # Text
@@ -95,16 +101,18 @@ def compare_lines(report: Report, width: int) -> list[Line]:
     found = report.comparison
     lines: list[Line] = [[(part, "title")] for part in wrap(found.answer, width)]
     lines += [[], *_side_lines(report, width)]
-    if found.explanations:
-        head: Line = [("What explains the difference", "head")]
-        lines += [[], head, *_explanation_lines(found.explanations, width)]
+    if told := _told(found):
+        lines += [[], [("What explains the difference", "head")], *_explanation_lines(told, width)]
+    lines += [[]] if found.notes else []
+    for note in found.notes:
+        lines += [[(part, "dim")] for part in wrap(_sentence(note), width)]
     lines += _number_lines(found, width)
     if report.averages:
         lines += _average_lines(found, report.averages, width)
     if report.outcomes:
         lines += [[], [("Limits", "head")], *_limit_lines(report.outcomes, width)]
-    for note in _notes(report):
-        lines += [[], *([(part, "dim")] for part in wrap(note, width))]
+        if note := wall_time_note(report.outcomes):
+            lines += [[(f"  {part}", "dim")] for part in wrap(_sentence(note), width - 2)]
     return lines
 
 
@@ -147,17 +155,19 @@ def _change(one: Explanation) -> Span:
     return f"{signed(one.change_ns, duration)} {'GPU' if one.on == 'device' else 'CPU'}", style
 
 
-def _fitted(title: str, shown: Sequence[Column], rows: Sequence[int], width: int, less: str) -> list[Line]:
-    """A table with a title above its first column in at most `width` cells. Columns (`less`: their keys) go
-    from the first to the last until it fits, then the texts of the first column are cut."""
-    keys = less.split()
-    for gone in range(len(keys) + 1):
-        left = [column for column in shown if column.key not in keys[:gone]]
+def _fitted(
+    title: str, shown: Sequence[Column], rows: Sequence[int], width: int, less: Sequence[str]
+) -> list[Line]:
+    """A table with a title above its first column, in at most `width` cells. Columns go, in the order of
+    `less` (their keys; some go together), until it fits; then the texts of the first column are cut."""
+    for gone in range(len(less) + 1):
+        without = " ".join(less[:gone]).split()
+        left = [column for column in shown if column.key not in without]
         body = cells(left, rows)
         others = aligned(left[1:], [row[1:] for row in body])
         room = width - max(cell_len(line_text(line).rstrip()) for line in others)
         names = [title, *(f"  {row[0][0]}" for row in body)]
-        if max(map(cell_len, names)) <= room:
+        if room >= min(ENOUGH, max(map(cell_len, names))):
             break
     styles = ["head", *("" for _ in body)]
     return [
@@ -178,7 +188,7 @@ def _number_lines(found: Comparison, width: int) -> list[Line]:
     rows = numbers(found)
     if not rows:
         return []
-    less = "spread_b spread_a ratio noise change"
+    less = ("spread_a spread_b", "ratio", "noise", "change")
     lines = [[], *_fitted(_numbers_title(found), _numbers(found), range(len(rows)), width, less)]
     for text in _legend(found):
         lines += [[(f"  {part}", "dim")] for part in wrap(text, width - 2)]
@@ -213,15 +223,10 @@ def _averages(found: Comparison) -> tuple[tuple[Column, ...], I64]:
 
 def _average_lines(found: Comparison, limit: int, width: int) -> list[Line]:
     shown, rows = _averages(found)
-    less = [
-        "calls_a",
-        "calls_b",
-        *(column.key for column in shown if column.key.endswith(("ratio", "change"))),
-    ]
-    lines: list[Line] = [
-        [],
-        *_fitted(_averages_title(found), shown, rows[:limit].tolist(), width, " ".join(less)),
-    ]
+    by_form = {column.key.rpartition("_")[2]: column.key for column in shown}
+    less = ("calls_a calls_b", by_form["ratio"], by_form["change"])
+    table = _fitted(_averages_title(found), shown, rows[:limit].tolist(), width, less)
+    lines: list[Line] = [[], *table]
     if len(rows) > limit:
         lines.append([(f"  and {plural(len(rows) - limit, 'name')} more: --json has all", "dim")])
     return lines
@@ -240,13 +245,14 @@ def compare_markdown(report: Report) -> str:
     text = f"**{markdown.cell(found.answer)}**\n\n"
     for letter, side, name in zip("AB", (found.a, found.b), report.names, strict=True):
         text += f"- {letter}: {markdown.code(name)}, {markdown.cell(_about(side))}\n"
-    if found.explanations:
+    if told := _told(found):
         text += "\n" + markdown.heading("What explains the difference", 3) + "\n"
-        for one in found.explanations[:SHOWN]:
+        for one in told[:SHOWN]:
             change = _change(one)[0]
             text += f"- {f'{change}: ' if change else ''}{markdown.cell(one.text)}\n"
-        if len(found.explanations) > SHOWN:
-            text += f"- and {len(found.explanations) - SHOWN} more\n"
+        if len(told) > SHOWN:
+            text += f"- and {len(told) - SHOWN} more\n"
+    text += "".join(f"\n{markdown.cell(_sentence(note))}\n" for note in found.notes)
     if rows := numbers(found):
         table = markdown_table(_numbers(found), range(len(rows)))
         text += "\n" + markdown.heading(_numbers_title(found), 3) + "\n" + table
@@ -262,7 +268,9 @@ def compare_markdown(report: Report) -> str:
         ]
         text += "\n" + markdown.heading("Limits", 3) + "\n"
         text += markdown.table(["Metric", "Change", "Limit", ""], body, "<><<")
-    return text + "".join(f"\n{markdown.cell(note)}\n" for note in _notes(report))
+        if note := wall_time_note(report.outcomes):
+            text += f"\n{markdown.cell(_sentence(note))}\n"
+    return text
 
 
 # JSON
@@ -313,6 +321,7 @@ def _metric_json(metric: Metric) -> Record:
         "change": metric.change,
         "ratio": finite(metric.ratio),
         "within_noise": metric.within_noise,
+        "machine": metric.machine or 0.0,
         "spread_a": list(metric.spread_a) if metric.spread_a else None,
         "spread_b": list(metric.spread_b) if metric.spread_b else None,
     }
@@ -339,7 +348,8 @@ def _evidence(side: Side, events: I64) -> list[Record]:
     return [
         {
             "slice": i,
-            "name": short_of(trace, i),
+            "name": trace.name_of(i),
+            "lane": trace.lanes[int(trace.lane[i])].name,
             "start_ns": int(trace.start[i]),
             "duration_ns": int(trace.duration[i]),
         }

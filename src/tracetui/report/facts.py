@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracetui.analysis.flow import is_device, launches_within, launches_work, partner, path, place_of
-from tracetui.analysis.gaps import device_of
+from tracetui.analysis.gaps import device_of, without_work_text
 from tracetui.analysis.graphs import module_of
 from tracetui.analysis.memory import change
 from tracetui.analysis.results import Results
@@ -241,6 +241,16 @@ def value_text(value: Any) -> str:
         return plain(str(value), VALUE_LIMIT)
 
 
+def _without_work(trace: Trace) -> Fact:
+    if any(lane.device >= 0 for lane in trace.lanes) or bool(trace.is_kind(Kind.RUNTIME).any()):
+        return Fact("no GPU work", without_work_text(trace))
+    return Fact(
+        "no GPU lane",
+        "Only the CPU was recorded: the profile ran without a GPU, or without ProfilerActivity.CUDA. "
+        "Times are those of the CPU; there are no kernels, gaps or launches to see.",
+    )
+
+
 def trace_facts(trace: Trace) -> list[Fact]:
     """Facts about the file, and what was wrong with it."""
     first, last = trace.span
@@ -255,13 +265,7 @@ def trace_facts(trace: Trace) -> list[Fact]:
         count = f" ({notice.count:,}×)" if notice.count > 1 else ""
         facts.append(Fact(f"⚠ {notice.level}", notice.text + count))
     if not bool(trace.is_kind(*DEVICE_WORK).any()):
-        facts.append(
-            Fact(
-                "no GPU lane",
-                "Only the CPU was recorded: the profile ran without a GPU, or without ProfilerActivity.CUDA. "
-                "Times are those of the CPU; there are no kernels, gaps or launches to see.",
-            )
-        )
+        facts.append(_without_work(trace))
     facts += [Fact(f"device {plain(str(d.get('id', '')), 8)}", device_text(d)) for d in info.devices]
     if info.distributed:
         shown = {k: v for k, v in info.distributed.items() if k != "pg_config"}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from tracetui.analysis.findings import Finding
+from tracetui.analysis.findings.model import EVIDENCE
 from tracetui.analysis.results import Results
 from tracetui.cells import fit, wrap
 from tracetui.tables import markdown
@@ -16,14 +17,23 @@ from tracetui.trace import Trace
 from tracetui.units import duration, instant
 
 SEVERITY_STYLE = {"high": "bad", "medium": "warn", "low": "accent", "info": "dim"}
-UNKNOWN_EVENTS = "No PyTorch events (ops, annotations, launches, GPU work), so there is nothing to analyze."
 SHOWN = 3
 """Pieces of evidence shown in text; JSON has all of them."""
 
 
+def unknown_events(results: Results) -> str | None:
+    """What to say of a trace in which nothing can be analyzed; None of others."""
+    if results.whole.analysable():
+        return None
+    if "dynamo_timed" in results.trace.categories:
+        return "These are the phases of torch.compile, from its own log: they are drawn, but not judged."
+    return (
+        "No events of PyTorch's profiler (ops, annotations, launches, GPU work): there is nothing to analyze."
+    )
+
+
 def _nothing(results: Results) -> str:
-    known = results.whole.analysable()
-    return "No findings in this trace." if known else UNKNOWN_EVENTS
+    return unknown_events(results) or "No findings in this trace."
 
 
 def _evidence(trace: Trace, finding: Finding, width: int = 200) -> list[str]:
@@ -34,7 +44,9 @@ def _evidence(trace: Trace, finding: Finding, width: int = 200) -> list[str]:
         when = f" at {at}, {length}"
         shown.append(f"{fit(short_of(trace, i), width - cell_len(when))}{when}")
     more = len(finding.evidence) - SHOWN
-    return [*shown, f"and {more} more"] if more > 0 else shown
+    if more > 0:  # a full list may stand for many more
+        shown.append(f"and {more} more" if len(finding.evidence) < EVIDENCE else "and more")
+    return shown
 
 
 def finding_titles(findings: Sequence[Finding], width: int, limit: int) -> list[Line]:

@@ -12,7 +12,8 @@ import numpy as np
 from tracetui.analysis.activity import activity_text
 from tracetui.analysis.causes import CAUSES, Causes, CauseTotal, cause_totals, cause_words, lead_in_cause
 from tracetui.analysis.cpu_time import LONGEST_LATENCY_NS
-from tracetui.analysis.gaps import DeviceGaps, without_work_text
+from tracetui.analysis.findings.compiled import compile_phases
+from tracetui.analysis.gaps import DeviceGaps, busy_union, without_work_text
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import NEVER, launch_times
 from tracetui.cells import wrap
@@ -32,6 +33,7 @@ from tracetui.units import duration, exact, instant, plural, share
 
 NUMBERS_WIDE = 29
 """Cells of a line about a cause, less its words and its bar."""
+COMPILING = "mostly torch.compile compiling"
 NARROWEST = 20
 """With less room, causes are not told in words."""
 
@@ -76,13 +78,32 @@ def gap_report(results: Results) -> list[GapReport]:
         in_flight = bool((launch_times(results.trace, first_event) == NEVER).any())
         name = device_name(results.trace, gaps.device)
         rank = results.trace.rank_of(gaps.device)
-        words, lead_in_words = (
-            cause_words(results.trace, of) if of is not None else {} for of in (causes, lead_in)
-        )
+        begun = np.array([gaps.first - gaps.lead_in]), np.array([gaps.first])
+        words = _words(results, causes, gaps.start, gaps.end)
+        lead_in_words = _words(results, lead_in, *begun) if lead_in is not None else {}
         totals = cause_totals(causes)
         reports.append(GapReport(gaps, totals, words, lead_in, lead_in_words, in_flight, name, first, rank))
         first += len(gaps)
     return reports
+
+
+def _words(results: Results, causes: Causes, start: I64, end: I64, at: slice = slice(None)) -> dict[str, str]:
+    """`cause_words` of gaps, and whether torch.compile was what kept the CPU in ops."""
+    words, phases = cause_words(results.trace, causes, at), compile_phases(results)
+    compiled = int(busy_union(results.trace, phases).within(start, end).sum()) if len(phases) else 0
+    mostly = 2 * compiled > int(causes.pieces[at, CAUSES.index("dispatch")].sum()) > 0
+    return words | ({"dispatch": COMPILING} if mostly else {})
+
+
+def words_of_all(results: Results) -> dict[str, str]:
+    """The causes of the gaps in words."""
+    gaps = results.gaps()
+    return _words(results, results.causes(), gaps.start, gaps.start + gaps.duration)
+
+
+def _words_of(results: Results, gap: int) -> dict[str, str]:
+    gaps, at = results.gaps(), slice(gap, gap + 1)
+    return _words(results, results.causes(), gaps.start[at], gaps.start[at] + gaps.duration[at], at)
 
 
 def device_name(trace: Trace, device: int) -> str:
@@ -182,7 +203,7 @@ def cause_text(results: Results, gap: int) -> str:
     tenth of it on."""
     causes = results.causes()
     (cause, _), *others = causes.parts(gap)
-    text = cause_words(results.trace, causes, slice(gap, gap + 1))[cause]
+    text = _words_of(results, gap)[cause]
     waited_for = int(causes.waited_for[gap])
     if cause == "queued":
         text = "queued, but nothing recorded ran on this GPU"
@@ -209,7 +230,7 @@ def gap_facts(results: Results, gap: int) -> list[Fact]:
     facts = [
         Fact("idle", f"GPU {int(gaps.device[gap])} ran nothing for {exact(length)}, from {instant(start)}")
     ]
-    row, words = causes.pieces[gap], cause_words(trace, causes)
+    row, words = causes.pieces[gap], _words_of(results, gap)
     order = [at for at in np.argsort(-row, kind="stable").tolist() if row[at]]
     wide = max((len(CAUSES[at]) for at in order), default=0)
     for n, at in enumerate(order):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracetui.compare.model import Comparison
-from tracetui.tables.compare import change_text, machine_part, value_text
+from tracetui.tables.compare import change_text, value_text
 from tracetui.tables.lines import Span
 from tracetui.units import percent
 
@@ -19,6 +19,7 @@ METRICS = {
     "copies": "copies_ns",
     "launches": "launches",
     "kernels": "kernels",
+    "bytes": "copied_bytes",
     "cpu-op": "cpu_op_ns",
 }
 """What a limit can be on, by the names of the command line."""
@@ -51,7 +52,7 @@ class Outcome:
     a: float | None
     b: float | None
     machine: float
-    """What of the change the machine's speed explains, ns. Only of wall times."""
+    """What of the change the machine's speed explains."""
     counted: float | None
     """What counts of the change: without that, and 0 where the rest is noise. None where it is not known."""
     over: bool
@@ -77,11 +78,10 @@ def check_limits(
 
 def _check(comparison: Comparison, limit: Limit, strict: bool) -> Outcome:
     metric = comparison.metrics[METRICS[limit.name]]
-    machine = machine_part(comparison, METRICS[limit.name]) if limit.name in WALL_TIME else 0.0
     if metric.a is None or metric.change is None:
-        return Outcome(limit, metric.a, metric.b, machine, None, True)
-    counted = metric.change if strict else 0.0 if metric.within_noise else metric.change - machine
-    return Outcome(limit, metric.a, metric.b, machine, counted, _over(limit, metric.a, counted))
+        return Outcome(limit, metric.a, metric.b, 0.0, None, True)
+    counted = metric.change if strict else 0.0 if metric.within_noise else metric.change - metric.machine
+    return Outcome(limit, metric.a, metric.b, metric.machine, counted, _over(limit, metric.a, counted))
 
 
 def _over(limit: Limit, a: float, change: float) -> bool:

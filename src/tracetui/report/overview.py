@@ -9,13 +9,12 @@ from itertools import islice
 import numpy as np
 
 from tracetui.analysis.averages import Averages
-from tracetui.analysis.causes import cause_words
 from tracetui.analysis.findings import Finding
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import busy_text
-from tracetui.report.findings import SEVERITY_STYLE, UNKNOWN_EVENTS
-from tracetui.report.gaps import device_name
+from tracetui.report.findings import SEVERITY_STYLE, unknown_events
+from tracetui.report.gaps import device_name, words_of_all
 from tracetui.report.parts import Target, evidence, time_parts
 from tracetui.tables.names import told_apart
 from tracetui.tables.steps import steps_within
@@ -84,7 +83,7 @@ class Overview:
 def overviews(results: Results) -> Iterator[Overview]:
     """The overview of a trace, or of a part of it: first what is known soonest, in the end all of it."""
     verdict = results.verdict()
-    reason = verdict.reason if results.whole.analysable() else UNKNOWN_EVENTS
+    reason = unknown_events(results) or verdict.reason
     found = Overview(reason, "", (_time(results), _notices(results)), (_devices(results), _steps(results)))
     yield found
     time, notices = found.left
@@ -103,7 +102,7 @@ def overviews(results: Results) -> Iterator[Overview]:
 def _time(results: Results) -> Block:
     verdict, whole = results.verdict(), results.is_whole
     steps = len(results.steps().rows) if whole and verdict.base == "of the steps" else 0
-    words = cause_words(results.trace, results.causes())
+    words = words_of_all(results)
     parts, each = time_parts(verdict, words), max(1, steps)
     total = verdict.cpu.span if verdict.cpu is not None else verdict.judged
     small = [part for part in parts if part.share is not None and part.share < SMALL]
@@ -123,7 +122,7 @@ def _time(results: Results) -> Block:
         names = ", ".join(one.what for one in small)
         at = sum(one.share is not None for one in parts) - len(small)
         entries.insert(at, entry("other", time, part, small[0].what, names, evidence(results, small[0].what)))
-    counts = " that count" if verdict.left_out else ""
+    counts = " that count" if verdict.noticeably_left_out else ""
     devices = len(results.gaps().devices)
     together = f", {devices} GPUs together" if devices > 1 else ""
     if steps > 1:

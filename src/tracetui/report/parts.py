@@ -95,7 +95,8 @@ def time_parts(verdict: Verdict, words: Mapping[str, str] = CAUSE_TEXT) -> tuple
     found = [(part, time, BUSY_TEXT[part]) for part, time in busy if part in BUSY_PARTS and time]
     found += [(cause, time, words[cause]) for cause, time in idle if time]
     parts = [TimePart(what, time, time / verdict.judged, text) for what, time, text in found]
-    return (*parts, *(TimePart(what, time, None, "not counted") for what, time in verdict.left_out if parts))
+    left_out = verdict.left_out if parts and verdict.noticeably_left_out else ()
+    return (*parts, *(TimePart(what, time, None, "not counted") for what, time in left_out))
 
 
 @dataclass(frozen=True, slots=True)

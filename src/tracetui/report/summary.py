@@ -7,15 +7,23 @@ from pathlib import PurePath
 from typing import Any
 
 from tracetui.analysis.averages import Averages
-from tracetui.analysis.causes import CauseTotal, cause_totals, cause_words
+from tracetui.analysis.causes import CauseTotal, cause_totals
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.launches import ShortKernels, short_kernels
 from tracetui.analysis.results import Results
 from tracetui.analysis.steps import Steps
 from tracetui.analysis.verdict import busy_text, judge
 from tracetui.cells import fit, wrap
-from tracetui.report.findings import UNKNOWN_EVENTS, finding_titles, findings_markdown
-from tracetui.report.gaps import GapReport, cause_lines, causes_markdown, gap_report, headline, lead_in_line
+from tracetui.report.findings import finding_titles, findings_markdown, unknown_events
+from tracetui.report.gaps import (
+    GapReport,
+    cause_lines,
+    causes_markdown,
+    gap_report,
+    headline,
+    lead_in_line,
+    words_of_all,
+)
 from tracetui.report.parts import TimePart, time_parts
 from tracetui.safe_text import plain
 from tracetui.tables import markdown
@@ -192,7 +200,7 @@ def _verdict(summary: Summary) -> tuple[str, str, str]:
         numbers.append(f"GPU busy {busy_text(verdict.busy_share)} {verdict.of()}")
     if verdict.launch_delay is not None:
         numbers.append(f"launch to start {duration(verdict.launch_delay)} (median)")
-    reason = verdict.reason if summary.results.whole.analysable() else UNKNOWN_EVENTS
+    reason = unknown_events(summary.results) or verdict.reason
     return verdict.verdict, ", ".join(numbers), reason
 
 
@@ -242,8 +250,8 @@ def _time(summary: Summary) -> tuple[str, tuple[TimePart, ...]]:
     """What the time that the verdict is about went to, with a title. No rows without devices."""
     verdict = summary.results.verdict()
     together = f" on {plural(len(summary.gaps), 'device')} together" if len(summary.gaps) > 1 else ""
-    counts = " that count" if verdict.left_out else ""
-    words = cause_words(summary.results.trace, summary.results.causes())
+    counts = " that count" if verdict.noticeably_left_out else ""
+    words = words_of_all(summary.results)
     title = f"Where the time goes: {duration(verdict.judged)} {verdict.base}{counts}{together}"
     return title, time_parts(verdict, words) if verdict.cpu is None else ()
 

@@ -26,7 +26,7 @@ from tracetui.tables.model import Column, Columns, Table, by_key, pick
 from tracetui.tables.names import told_apart
 from tracetui.tables.writers import Record, records
 from tracetui.trace.model import F64, I64, Bool
-from tracetui.units import capital, column_unit, duration, in_unit, percent, significant
+from tracetui.units import capital, column_unit, duration, in_unit, percent, significant, size
 
 WORDS = {
     "step_ns": "step time",
@@ -37,6 +37,7 @@ WORDS = {
     "copies_ns": "exposed copies",
     "launches": "launches",
     "kernels": "kernels",
+    "copied_bytes": "bytes copied",
     "cpu_op_ns": "CPU in ops",
 }
 """What people call a metric."""
@@ -71,6 +72,8 @@ def value_text(name: str, value: float | None) -> str:
         return "-"
     if name == "busy_share":
         return percent(value, 1)
+    if name == "copied_bytes":
+        return size(value)
     return duration(value) if name.endswith("_ns") else _count(value)
 
 
@@ -84,22 +87,14 @@ def change_text(name: str, change: float | None) -> str:
 
 
 def spread_text(name: str, spread: tuple[float, float] | None) -> str:
-    """The least and the most of a step: `240 .. 337 µs`; "" where all are the same."""
+    """The least and the most of a step: `240 .. 337 µs`, `1.06 ms` if they look alike; "" if equal."""
     if spread is None or spread[0] == spread[1]:
         return ""
     low, high = (value_text(name, end) for end in spread)
+    if low == high:
+        return low
     number, _, unit = low.rpartition(" ")
     return f"{number if number and high.endswith(f' {unit}') else low} .. {high}"
-
-
-def machine_part(comparison: Comparison, name: str) -> float:
-    """What of a metric's change the machine's speed explains, ns; 0 of counts and shares."""
-    before, machine = comparison.metrics[name].a or 0.0, comparison.machine
-    if name == "step_ns":
-        return float(sum(one.change_ns for one in comparison.explanations if one.kind == "machine"))
-    if name == "cpu_op_ns":
-        return before * ((machine.cpu_ratio or 1.0) - 1)
-    return before * ((machine.device_ratio or 1.0) - 1) if name.endswith("_ns") else 0.0
 
 
 def _noise(comparison: Comparison, name: str) -> str:
@@ -111,8 +106,9 @@ def _noise(comparison: Comparison, name: str) -> str:
         return ""
     # A share follows from the times.
     name = name if name.endswith("_ns") else "step_ns"
-    change, machine = comparison.metrics[name].change or 0.0, machine_part(comparison, name)
-    return "the machine" if abs(change - machine) < abs(change) / 2 else "within noise"
+    time = comparison.metrics[name]
+    change = time.change or 0.0
+    return "the machine" if abs(change - time.machine) < abs(change) / 2 else "within noise"
 
 
 @dataclass(frozen=True, slots=True)

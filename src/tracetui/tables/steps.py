@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -36,8 +37,14 @@ FILE = JSON.replace("mostly", "causes").replace("parts", "judged").replace("cpu"
 
 ALL_DEVICES = "idle: the sum over all devices"
 """Under the steps of several devices, whose idle time is more than a step is long."""
-NOT_COUNTED = "* without lead-in, initialisation, the profiler and work in flight"
-"""Under the steps, where a verdict leaves anything out."""
+LAUNCHED_IN = ("compute", "communication", "kernels")
+"""Columns of what a step launched. The others are of its window."""
+LEFT_OUT = {
+    "lead-in": "the lead-in",
+    "initialisation": "initialisation",
+    "profiler": "the profiler",
+    "in flight": "work in flight",
+}
 
 Value = str | Callable[[StepRow], Any]
 """An attribute of a row, or a function of it."""
@@ -86,10 +93,12 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         part = rows[r].busy_share
         return busy_text(part) if part is not None else "-"
 
-    starred = any(row.verdict.left_out for row in rows)
+    @cache
+    def starred() -> bool:
+        return any(_starred(row) for row in rows)
 
     def busy_said(r: int) -> str:
-        return f"{busy(r)}{'*' if rows[r].verdict.left_out else ' '}" if starred else busy(r)
+        return f"{busy(r)}{'*' if _starred(rows[r]) else ' '}" if starred() else busy(r)
 
     def mostly(r: int) -> str:
         return next((cause for cause, _ in rows[r].window_causes), "-")
@@ -282,8 +291,8 @@ def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
     shown = pick(step_columns(rows), columns, left_out)
     body = cells(shown, range(len(rows)))
     lines = aligned(shown, [[(fit(label, 24), style), *rest] for (label, style), *rest in body])
-    if any(row.verdict.left_out for row in steps.rows):
-        lines += _notes(NOT_COUNTED, width)
+    for note in _what_counts(rows, shown):
+        lines += _notes(note, width)
     if any(row.window_idle > row.window_length for row in steps.rows):
         lines += _notes(ALL_DEVICES, width)
     if limit and len(steps.rows) > limit:
@@ -293,6 +302,32 @@ def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
     elif text := source_text(steps.table.source):
         lines += _notes(text, width)
     return lines
+
+
+def _starred(row: StepRow) -> bool:
+    """Whether the busy share is of less than the row's time. (The verdict of the whole is on the steps.)"""
+    whole = row.busy + row.window_idle
+    if row.busy_share is None or not row.verdict.noticeably_left_out:
+        return False
+    return whole > 0 and abs(row.busy_share - row.busy / whole) > 1e-9
+
+
+def _what_counts(rows: Sequence[StepRow], shown: Sequence[Column]) -> list[str]:
+    """What the busy shares leave out, and what the other columns are about."""
+    out = [text for what, text in LEFT_OUT.items() if any(what in dict(r.verdict.left_out) for r in rows)]
+    *steps, whole = rows
+    notes = []
+    if any(_starred(row) for row in rows):
+        out[0] += " (the whole: with it)" if out[0] == LEFT_OUT["lead-in"] and _starred(whole) else ""
+        notes.append(f"* without {_listed(out)}")
+    if any(row.compute + row.exposed_communication > row.window_length > 0 for row in steps):
+        names = [column.heading for column in shown if column.key in LAUNCHED_IN]
+        notes.append(f"{_listed(names)}: of what the step launched, whenever it ran")
+    return notes
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _notes(text: str, width: int) -> list[Line]:
@@ -317,8 +352,7 @@ def steps_markdown(steps: Steps, limit: int = 0) -> str:
     of_cpu = _of_cpu(rows)
     columns = pick(step_columns(rows), f"label window_length {of_cpu} unusual" if of_cpu else TEXT)
     table = markdown_table(columns, range(len(rows)))
-    starred = any(row.verdict.left_out for row in rows)
-    notes = [markdown.cell(note) for note in (NOT_COUNTED if starred else "", text) if note]
+    notes = [markdown.cell(note) for note in (*_what_counts(rows, columns), text) if note]
     return "\n".join([table, *(f"{note}\n" for note in notes)])
 
 

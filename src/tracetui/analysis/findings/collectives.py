@@ -1,4 +1,4 @@
-"""Rules on how a program communicates: very many collectives, each with little to send."""
+"""Rules on how a program communicates: very many small collectives, what DistributedDataParallel copies."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.ancestors import op_around
-from tracetui.analysis.findings.model import Finding, first_of, graded, longest_first
+from tracetui.analysis.findings.model import MEDIUM, Finding, first_of, graded, longest_first
 from tracetui.analysis.gaps import busy_union, work_of_devices
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, members, step_of
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
-from tracetui.units import duration, share, size
+from tracetui.units import duration, plural, share, size
 
 MANY = 50
 """Collectives per step, or in all where there are no steps."""
@@ -23,6 +23,13 @@ SMALL_BYTES = 256 * 1024
 EXPOSED = 0.8
 COST_SHARE = 0.05
 READ = 200
+DDP_SHARE = 0.05
+"""Of the time, what DDP's own copies take on the CPU to be worth a finding."""
+WAITED_SHARE = 0.1
+"""As much has the GPU to wait for the CPU, or the copies cost nothing."""
+_DDP_FORWARD = "DistributedDataParallel.forward"
+_FLATTEN = ("aten::flatten_dense_tensors", "aten::unflatten_dense_tensors")
+_TO_GRADIENTS = "torch.distributed.ddp.reducer::copy_bucket_to_grad"
 
 _BYTES = {
     "Float": 4,
@@ -91,6 +98,44 @@ def small_collectives(results: Results) -> Iterator[Finding]:
                 "share": max(alone, called) / gaps.span if gaps.span else 0.0,
             },
         )
+
+
+def ddp_copies(results: Results) -> Iterator[Finding]:
+    """What DistributedDataParallel copies for itself, on a CPU that the GPU waits for."""
+    trace, verdict = results.trace, results.verdict()
+    low, high = results.judged_range()
+    if verdict.cpu is not None or not verdict.judged or verdict.share("cpu") < WAITED_SHARE:
+        return
+    calls = [results.slices(kind, _DDP_FORWARD.__eq__) for kind in (Kind.ANNOTATION, Kind.CPU_OP)]
+    forward = busy_union(trace, np.sort(np.concatenate(calls)))
+    flat = results.slices(Kind.CPU_OP, _FLATTEN.__contains__)
+    flat = flat[forward.touching(trace.start[flat], trace.start[flat] + 1) > 0]
+    back = results.slices(Kind.CPU_OP, lambda name: name == _TO_GRADIENTS)
+    buffers, gradients = int(trace.duration[flat].sum()), int(trace.duration[back].sum())
+    total = buffers + gradients
+    part = total / (high - low)
+    if part < DDP_SHARE:
+        return
+    text, advice = "", ""
+    if buffers >= 0.1 * total:
+        text += (
+            "Before each forward pass it sends the buffers of rank 0, such as those of batch norms, to all "
+        )
+        text += f"ranks: packing and unpacking them takes {duration(buffers)}. "
+        advice += "broadcast_buffers=False, unless the ranks' buffers have to be the same. "
+    if gradients >= 0.1 * total:
+        text += "At the end of the backward pass it copies the gradients out of its buckets, one by one: "
+        text += f"{plural(len(back), 'call')}, {duration(gradients)}. "
+        advice += "gradient_as_bucket_view=True: the gradients stay in the buckets. "
+    yield Finding(
+        "ddp_copies",
+        "medium" if part >= MEDIUM else "low",
+        f"DistributedDataParallel's own copies keep the CPU busy for {share(part)} {verdict.base}",
+        text.strip(),
+        advice.strip(),
+        first_of(longest_first(trace, np.union1d(flat, back))),
+        {"cpu_ns": float(total), "share": part},
+    )
 
 
 def _sent(trace: Trace, at: I64) -> int | None:

@@ -15,12 +15,19 @@ from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb
 
+COMPILED_REGION = "Torch-Compiled Region"
+COMPILED_GRAPH = "## Call CompiledFxGraph"
+"""What runs in such a region, and on its own in the backward pass."""
 _GUARDS = ("TorchDynamo Cache Lookup",)
 _COMPILING = " (dynamo_timed)"
 _PROLOGUE = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
 
 
 COMPILING_SHARE = 0.01
+COMPILING_ADVICE = (
+    "Call the compiled function a few times before recording. If it compiles again in later steps, "
+    'TORCH_LOGS="recompiles" says why.'
+)
 GUARD_SHARE = 0.01
 FUSED_SHARE = 0.05
 
@@ -53,8 +60,7 @@ def compiling(results: Results) -> Iterator[Finding]:
         f"{trace.name_of(int(longest[0])).removesuffix(_COMPILING)} and what it calls. It happens once for "
         "each graph and each new set of shapes, types and flags, so it is not part of what the compiled "
         "program costs.",
-        "Call the compiled function a few times before recording. If it compiles again in later steps, "
-        'TORCH_LOGS="recompiles" says why.',
+        COMPILING_ADVICE,
         first_of(longest),
         {"compile_ns": float(time), "share": part},
     )
@@ -63,7 +69,7 @@ def compiling(results: Results) -> Iterator[Finding]:
 def compiled_overhead(results: Results) -> Iterator[Finding]:
     """Guards and prologue of a compiled region, paid on every call."""
     trace = results.trace
-    regions = results.slices(Kind.CPU_OP, lambda name: name.startswith("Torch-Compiled Region"))
+    regions = results.slices(Kind.CPU_OP, lambda name: name.startswith(COMPILED_REGION))
     guards = results.slices(Kind.CPU_OP, _GUARDS.__contains__)
     prologue = results.slices(Kind.CPU_OP, _PROLOGUE.__contains__)
     if not len(regions) or not (len(guards) + len(prologue)):
@@ -97,7 +103,7 @@ def fused_kernels(results: Results) -> Iterator[Finding]:
     """Kernels that the compiler wrote, and which operators their names say they fuse."""
     trace = results.trace
     names = results.kernel_names().items()
-    fused = {i: name for i, name in names if name.family == "triton" and len(name.ops) > 1}
+    fused = {i: name for i, name in names if name.family == "triton" and len(set(name.ops) - METADATA) > 1}
     if not fused:
         return
     at = results.work()[np.isin(trace.name[results.work()], list(fused))]

@@ -19,6 +19,8 @@ from tracetui.trace.model import I64
 from tracetui.units import duration, plural, rate, share, size, verb
 
 EXPOSED_SHARE = 0.05
+HIDING_SHARE = 0.1
+"""Kernels that run for less than this share of the copies' time cannot hide them."""
 PAGEABLE_NS = 50_000
 PAGEABLE_SHARE = 0.01
 MOST_READ = 256
@@ -34,6 +36,22 @@ _PIN_ADVICE = (
     "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(). Where it is pinned, bind the "
     "process to the GPU's NUMA node, and check the link that was negotiated (lspci -vv, LnkSta)."
 )
+_PIN_TO = (
+    "Copy into pinned memory that is kept: buffer = torch.empty(..., pin_memory=True), then "
+    "buffer.copy_(tensor, non_blocking=True)."
+)
+_PIN_FROM = (
+    "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(); then copy with non_blocking=True."
+)
+_COPY_OUT = (
+    "Copy results out while the next ones are computed: into pinned memory, with non_blocking=True, on a "
+    "stream of its own."
+)
+_COPY_IN = (
+    "Copy the next batch while this one computes: from pinned memory, with non_blocking=True, on a "
+    "stream of its own."
+)
+_OUT = ("DtoH", "DeviceToHost", "D2H", "D2M")
 _MEMORY = re.compile(r"Pinned|Pageable|Managed|Unified")
 _HOST = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|\b(?:M2D|D2M|H2D|D2H)\b")
 """Copies between the host and a device by the names of CUPTI, roctracer and XPUPTI."""
@@ -106,8 +124,7 @@ def pageable_memory(results: Results) -> Iterator[Finding]:
         + (f", {'the longest ' if len(at) > MOST_READ else ''}at {achieved}" if achieved else "")
         + ". The driver moves pageable memory in pieces through a pinned buffer of its own. That is slower "
         "than the bus allows, and the CPU mostly waits for it, even with non_blocking=True.",
-        "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(); then copy with "
-        "non_blocking=True.",
+        _PIN_TO if all(way.startswith(_OUT) for way in ways) else _PIN_FROM,
         first_of(longest),
         {"copy_ns": float(time), "copies": float(len(at)), "share": time / span if span else 0.0},
     )
@@ -135,16 +152,36 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
     which = "The longest run" if len(at) > MOST_READ else "They run"
     reached = f"{which} at {achieved.text}. " if achieved.text else ""
     ways = sorted({" ".join(results.decoded(int(i)).short.split()[1:]) for i in longest[:1000].tolist()})
+    computing = verdict.parts[PARTS.index("compute")]
+    kernels = results.work()[trace.kind[results.work()] == Kind.KERNEL]
+    beside = (
+        ~np.isin(trace.lane[longest], trace.lane[kernels]) & results.named(_is_pinned)[trace.name[longest]]
+    )
+    out = all(way.startswith(_OUT) for way in ways)
+    ways_out = f"use smaller types, or {'copy less often' if out else 'create the data on the GPU'}."
+    if computing < HIDING_SHARE * time:
+        engines = f"The kernels run for {duration(computing)}: there is little to copy beside."
+        advice = f"Copy less: {ways_out}"
+    elif 2 * trace.duration[longest[beside]].sum() > trace.duration[longest].sum():
+        engines = "They have streams of their own: kernels could run at the same time, but do not."
+        advice = (
+            "Start each copy a batch ahead, so that no kernel has to wait for it (that takes two buffers). "
+        )
+        advice += f"Or copy less: {ways_out}"
+    else:
+        engines = (
+            "The GPU copies from and to the host with separate engines: kernels in another stream can run "
+        )
+        engines += "at the same time."
+        advice = f"{_COPY_OUT if out else _COPY_IN} Or copy less: {ways_out}"
     yield Finding(
         "exposed_copies",
         "high" if part > 0.5 else "medium" if part > 0.2 else "low",
         f"Copies while nothing computes take {share(part)} {verdict.of()}",
         f"{plural(len(at), 'copy', 'copies')} ({', '.join(ways)}) {verb(len(at), 'run')} for "
         f"{duration(time)} while no kernel runs on the GPU, the longest for {duration(spent.max())}. "
-        f"{reached}The GPU copies from and to the host with separate engines: kernels in another stream can "
-        "run at the same time.",
-        "Copy the next batch while this one computes: from pinned memory, with non_blocking=True, on a "
-        "stream of its own. Or copy less: use smaller types, or create the data on the GPU.",
+        f"{reached}{engines}",
+        advice,
         first_of(longest),
         {"exposed_ns": float(time), "copies": float(len(at)), "share": part},
     )
@@ -192,6 +229,10 @@ def _slow_copies(results: Results, pinned: bool) -> Iterator[Finding]:
         first_of(longest),
         {"copy_ns": float(time), "link_share": achieved.link, "share": time / span if span else 0.0},
     )
+
+
+def _is_pinned(name: str) -> bool:
+    return "Pinned" in name
 
 
 class _Rate(NamedTuple):

@@ -16,22 +16,26 @@ from tracetui.analysis.kinds import communicates
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_of
 from tracetui.analysis.split import BUSY, COLUMNS, DeviceTime
-from tracetui.analysis.verdict import judge
+from tracetui.analysis.verdict import PARTS, Verdict, judge
 from tracetui.trace import Kind
+from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
-from tracetui.units import duration, plural, share, verb
+from tracetui.units import capital, duration, plural, share, significant, verb
 
 LOADING_SHARE = 0.05
 COMMUNICATION_SHARE = 0.1
 WAIT_NS = 50_000
 WAIT_SHARE = 0.01
 WAIT_MEDIUM = 0.05
+LATE_RATIO = 1.5
+LATE_SHARE = 0.5
+MOST_STEPS = 1000
+TURNS_SHARE = 0.1
+"""Where the CPU waits for the GPU for this share of the time, and the GPU for the CPU, they take turns."""
 CLOSING_SHARE = 0.1
 """A closing wait of less is not what a reader stops at."""
 BLOCKING_NS = 20_000
-LOADING_ADVICE = (
-    "Raise num_workers, set pin_memory=True and persistent_workers=True, prefetch, or do less per sample."
-)
+BLOCKED_CALLS, BLOCKED_SHARE = 10, 0.9
 
 
 def waiting_at_the_end(results: Results) -> Iterator[Finding]:
@@ -79,25 +83,70 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     verdict = results.verdict()
     cost = min(total, verdict.causes[CAUSES.index("sync")] if verdict.causes else 0)
     part = cost / verdict.judged if verdict.judged else 0.0
+    idle = verdict.parts[PARTS.index("cpu")] if verdict.parts else 0
+    behind = part < WAIT_SHARE and min(total, idle) >= TURNS_SHARE * verdict.judged > 0
+    if part >= WAIT_SHARE:
+        meanwhile = f"Meanwhile nothing is launched: for {duration(cost)}, {share(part)} {verdict.base}, the "
+        meanwhile += "GPU is idle because of these waits."
+    elif behind:
+        meanwhile = "The GPU has work in the meantime, but the CPU cannot work ahead: for "
+        meanwhile += (
+            f"{duration(idle)}, {share(idle / verdict.judged)} {verdict.base}, the GPU then waits for "
+        )
+        meanwhile += "the CPU."
+    else:
+        meanwhile = "The GPU has work in the meantime, so the waiting costs little here."
+    cheap = part < WAIT_SHARE and not behind
     yield Finding(
         "blocking_calls",
-        "medium" if part >= WAIT_MEDIUM else "low" if part >= WAIT_SHARE else "info",
+        "medium" if part >= WAIT_MEDIUM else "low" if part >= WAIT_SHARE or behind else "info",
         f"The CPU waits {duration(total)} for the GPU inside ops",
         f"{plural(len(at), 'call')} such as {trace.name_of(int(at[order[0]]))} {verb(len(at), 'stop')} the "
         "CPU until the GPU has caught up, under "
-        f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. "
-        + (
-            f"Meanwhile nothing is launched: for {duration(cost)}, {share(part)} {verdict.base}, the GPU "
-            "is idle because of these waits."
-            if part >= WAIT_SHARE
-            else "The GPU has work in the meantime, so the waiting costs little here."
-        ),
-        "Read values back later and less often: keep losses on the GPU, copy with non_blocking=True "
+        f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. {meanwhile}",
+        "Leave them as they are, as long as the GPU stays busy."
+        if cheap
+        else "Read values back later and less often: keep losses on the GPU, copy with non_blocking=True "
         "to pinned memory, avoid .item(), .tolist() and boolean indexing in the loop.",
         first_of(at[order]),
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost)}
         | {"share": total / span if span else 0.0},
     )
+
+
+def blocking_launches(results: Results) -> Iterator[Finding]:
+    """Launches that return only when their kernel is done: CUDA_LAUNCH_BLOCKING=1."""
+    trace, launches = results.trace, results.launches()
+    # A kernel of a few µs may be over before its launch returns.
+    long = (trace.kind[launches.event] == Kind.KERNEL) & (trace.duration[launches.event] >= BLOCKING_NS)
+    event, call = launches.event[long], launches.launch[long]
+    done = trace.start[event] + trace.duration[event] <= trace.start[call] + trace.duration[call]
+    if done.sum() < BLOCKED_CALLS or done.sum() < BLOCKED_SHARE * len(done):
+        return
+    call = np.unique(call[done])
+    yield Finding(
+        "blocking_launches",
+        "high",
+        "Launches wait for their kernels, as with CUDA_LAUNCH_BLOCKING=1",
+        f"{int(done.sum()):,} of {plural(len(done), 'kernel')} of {duration(BLOCKING_NS)} and more end "
+        "before their launch returns. So CPU and GPU never work at the same time, and the time of a launch "
+        "is that of its kernel.",
+        "Unset CUDA_LAUNCH_BLOCKING (on AMD: HIP_LAUNCH_BLOCKING, AMD_SERIALIZE_KERNEL): it is for "
+        "debugging.",
+        first_of(longest_first(trace, call)),
+        {"calls": float(len(call)), "launch_ns": float(trace.duration[call].sum())},
+    )
+
+
+def waits_for_device(results: Results) -> Union:
+    """While the thread that launches most waits for a device, in or outside of ops, before it goes on."""
+    trace, launch = results.trace, results.launch_calls()
+    at = np.union1d(results.slices(Kind.RUNTIME, is_synchronising), _blocking_copies(results))
+    if len(launch):
+        lane = np.argmax(np.bincount(trace.lane[launch]))
+        last = trace.start[launch[trace.lane[launch] == lane]].max()
+        at = at[(trace.lane[at] == lane) & (trace.start[at] <= last)]
+    return busy_union(trace, at)
 
 
 def _blocking_copies(results: Results) -> I64:
@@ -125,17 +174,27 @@ def data_loading(results: Results) -> Iterator[Finding]:
         return
     order = np.argsort(-trace.duration[at], kind="stable")
     longest = f", the longest {duration(trace.duration[at[order[0]]])}" if len(at) > 1 else ""
-    idle = "" if _launches_within(results, at) else " The loop launches nothing while it waits for the batch."
+    quiet = results.verdict().cpu is None and not _launches_within(results, at)
+    idle = "" if not quiet else " The loop launches nothing while it waits for the batch."
     yield Finding(
         "data_loading",
         "high" if total > 0.3 * whole else "medium",
         f"Data loading takes {share(total / whole)} {results.verdict().base}",
         f"{plural(len(at), 'call')} of {trace.name_of(int(at[order[0]]))} {verb(len(at), 'take')} "
         f"{duration(total)}{longest}.{idle}",
-        LOADING_ADVICE,
+        loading_advice(results),
         first_of(at[order]),
         {"loading_ns": float(total), "share": total / whole},
     )
+
+
+def loading_advice(results: Results) -> str:
+    """What to try against waiting for a `DataLoader`: not what the program does already."""
+    pinned = results.named(lambda name: name == "aten::pin_memory" or "HtoD (Pinned" in name).any()
+    pin = "" if pinned or results.verdict().cpu else "set pin_memory=True, "
+    if results.named(lambda name: _is_loader(name) and "SingleProcess" in name).any():
+        return f"It loads in the main process: try num_workers=4, {pin}or do less per sample."
+    return f"Raise num_workers, {pin}prefetch more (prefetch_factor), or do less per sample."
 
 
 def loader_calls(results: Results) -> I64:
@@ -183,12 +242,37 @@ def _communication_of_cpu(results: Results) -> Iterator[Finding]:
         f"Communication alone takes {share(part)} {verdict.base}",
         f"Collectives by name ({', '.join(list(names)[:3])}) run for "
         f"{duration(cpu.communication)}, {duration(alone)} of it while no thread is in an op: {share(part)} "
-        f"of the {duration(cpu.span)} {verdict.base}. That includes waiting for the slowest rank.",
+        f"of the {duration(cpu.span)} {verdict.base}. That includes waiting for the slowest rank."
+        f"{_late_step(results)}",
         "Compare the ranks: the rank that waits least is the late one. Overlap with computation, or send "
         "less.",
         first_of(at),
         {"exposed_ns": float(alone), "communication_ns": float(cpu.communication), "share": part},
     )
+
+
+def _late_step(results: Results) -> str:
+    """A sentence on the longest step, where it is far longer than usual for its communication."""
+    rows = results.steps().rows
+    if not results.is_whole or not 3 <= len(rows) <= MOST_STEPS:
+        return ""
+    length = np.array([row.window_length for row in rows])
+    longest = int(np.argmax(length))
+    ratio, more = length[longest] / np.median(length), int(length[longest] - np.median(length))
+    if ratio < LATE_RATIO:
+        return ""
+    talk = np.array([_communicating(row.verdict) for row in rows])
+    of_it = int(talk[longest] - np.median(talk))
+    if of_it < LATE_SHARE * more:
+        return ""
+    step = capital(rows[longest].label)
+    times = f"{significant(ratio, 2)} times as long as usual"
+    return f" {step} takes {times}: {duration(of_it)} of the {duration(more)} more are communication."
+
+
+def _communicating(verdict: Verdict) -> int:
+    cpu = verdict.cpu
+    return cpu.exposed_communication if cpu else verdict.parts[PARTS.index("communication")]
 
 
 def _communication_of(
@@ -208,15 +292,17 @@ def _communication_of(
     order = np.argsort(-trace.duration[at], kind="stable")
     shorts = {results.decoded(int(i)).short for i in at[order][:50].tolist()}
     many = len(results.gaps().devices) > 1
-    where = f" on {results.device_text(device.gaps)}" if many else ""
+    device_text = results.device_text(device.gaps)
+    where = f" on {device_text}" if many else ""
+    late = "" if many else _late_step(results)
     yield Finding(
         "communication",
         "high" if exposed > 0.3 * judged else "medium",
         f"Communication alone takes {share(exposed / judged)} {results.verdict().of(judged)}{where}",
         f"Collectives by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}{where}, "
         f"{duration(exposed)} of it while no other kernel runs: {share(exposed / judged)} of the "
-        f"{duration(judged)} {base}, {share(exposed / busy)} of its busy time. A collective's "
-        "kernel also waits for the slowest rank, so a long one need not mean a slow network.",
+        f"{duration(judged)} {base}, {share(exposed / busy)} of {device_text}'s busy time. A collective's "
+        f"kernel also waits for the slowest rank, so a long one need not mean a slow network.{late}",
         "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket "
         "sizes, FSDP prefetching), or send less.",
         first_of(at[order]),

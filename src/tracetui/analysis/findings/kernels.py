@@ -12,11 +12,13 @@ from tracetui.analysis.device_work import has_tf32
 from tracetui.analysis.efficiency import efficiency, peak_of, shapes_recorded
 from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.findings.attention import outside_attention
+from tracetui.analysis.findings.idle import blocking_launches
 from tracetui.analysis.findings.model import (
     WORK_TIME,
     Finding,
     first_of,
     graded,
+    graded_kernels,
     longest_first,
     longest_of_each,
 )
@@ -45,6 +47,9 @@ WAITED_SHARE = 0.1
 SPREAD_RATIO = 1.3
 SPREAD_NS = 10_000
 SPREAD_SHARE = 0.02
+FAR_RATIO = 10
+FAR_SHARE = 0.05
+"""Of the kernel time: what calls of `FAR_RATIO` times the usual take beyond it, to be told by itself."""
 FP32_SHARE = 0.05
 UNALIGNED_SHARE = 0.05
 LAYOUT_SHARE = 0.05
@@ -130,7 +135,7 @@ def memory_bound(results: Results) -> Iterator[Finding]:
     yield Finding(
         "memory_bound",
         "medium",
-        f"{share(time / results.work_time)} of {WORK_TIME} goes to kernels that only move memory",
+        f"{share(time / results.work_time)} of {WORK_TIME} goes to kernels that mostly read and write memory",
         f"Elementwise work, copies, norms and reductions (by name): {listed}. Each reads its inputs "
         "from the GPU's memory, writes its result back, and does almost no arithmetic on the way.",
         "Fuse them: torch.compile for chains of elementwise ops, fused norms and losses. Intermediate "
@@ -154,6 +159,8 @@ def short_calls(results: Results) -> Iterator[Finding]:
         return
     short = short_kernels(trace, launches)
     if short.events < SHORT_EVENTS or short.events < SHORT_SHARE * short.of:
+        return
+    if any(blocking_launches(results)):  # the time of a launch is that of its kernel
         return
     name = short.names[0]
     mask = results.named(lambda other: other == name)
@@ -189,7 +196,7 @@ def layout_conversions(results: Results) -> Iterator[Finding]:
     longest = longest_first(trace, at)
     yield Finding(
         "layout_conversions",
-        graded(results, time),
+        graded_kernels(results, time),
         f"Conversions between NCHW and NHWC take {part} of {WORK_TIME}",
         f"{plural(len(at), 'kernel')} such as {results.decoded(int(longest[0])).short} "
         f"{verb(len(at), 'take')} {duration(time)}. They copy a tensor into the layout that a convolution "
@@ -219,6 +226,12 @@ def spread(results: Results) -> Iterator[Finding]:
     excess = np.maximum(time - np.median(time, axis=0), 0)[:, wide].sum()
     if not len(wide) or excess < SPREAD_SHARE * int(time.sum()):
         return
+    usual = np.median(time, axis=0)
+    far = (time >= FAR_RATIO * usual) & (time >= SPREAD_NS)
+    lost = int((time - usual)[far].sum())
+    if lost >= FAR_SHARE * int(time.sum()):
+        yield _far_slower(results, table[far][np.argsort(-time[far], kind="stable")], lost, int(time.sum()))
+        return
     worst = int(wide[np.argmax((time.max(axis=0) - time.min(axis=0))[wide])])
     column = table[:, worst]
     order = np.argsort(-trace.duration[column], kind="stable")
@@ -237,6 +250,26 @@ def spread(results: Results) -> Iterator[Finding]:
         "steps, and compare medians.",
         first_of(column[order]),
         {"shortest_ns": float(low), "longest_ns": float(high), "kernels": float(len(wide))},
+    )
+
+
+def _far_slower(results: Results, at: I64, lost: int, time: int) -> Finding:
+    """The finding on kernels that some steps run many times as long: `at`, the longest first. `lost`: what
+    they take beyond the usual, of the `time` of all kernels of these steps, ns."""
+    trace = results.trace
+    name, longest = results.decoded(int(at[0])), duration(int(trace.duration[at[0]]))
+    what = f"{plural(len(at), 'kernel')} {verb(len(at), 'take')}"
+    return Finding(
+        "spread",
+        graded(results, lost),
+        f"{what} {FAR_RATIO} or more times as long as in other steps: {share(lost / time)} of kernel time",
+        f"The same kernel at the same place in the step usually takes far less; the longest is {name.short}, "
+        f"{longest}. Beyond the usual, they add up to {duration(lost)}. If their inputs are no larger there, "
+        "another process shares the GPU: a kernel in which that one gets its turn lasts as long as the turn.",
+        "Look for other processes on the GPU (nvidia-smi), and record again with it to yourself. Until then, "
+        "compare medians, not means.",
+        first_of(at),
+        {"device_ns": float(lost), "kernels": float(len(at)), "share": lost / time},
     )
 
 
@@ -279,7 +312,7 @@ def fp32_products(results: Results) -> Iterator[Finding]:
         advice = "If the GPU has tensor cores (Volta or newer), run them in fp16 under autocast."
     yield Finding(
         "fp32_products",
-        graded(results, time),
+        graded_kernels(results, time),
         f"fp32 {'matmuls' if products else 'kernels'} run without tensor cores: "
         f"{share(time / results.work_time)} of {WORK_TIME}",
         text.strip(),
@@ -310,7 +343,7 @@ def unaligned_products(results: Results) -> Iterator[Finding]:
     part = share(time / results.work_time)
     yield Finding(
         "unaligned_products",
-        graded(results, time),
+        graded_kernels(results, time),
         f"Kernels with unaligned operands take {part} of {WORK_TIME}",
         f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'load')} one element at a time "
         "(align1 in the name), because an operand's rows do not start at multiples of 16 bytes: some "

@@ -71,3 +71,8 @@ def graded(results: Results, time: int) -> str:
     """The severity of what takes this time on the devices, by its share of their spans."""
     span = sum(gaps.span for gaps in results.gaps().devices)
     return "high" if time >= HIGH * span else "medium" if time >= MEDIUM * span else "low"
+
+
+def graded_kernels(results: Results, time: int) -> str:
+    """`graded`, of kernels that could be faster: of little use where the CPU sets the pace."""
+    return "low" if results.verdict().verdict == "overhead-bound" else graded(results, time)

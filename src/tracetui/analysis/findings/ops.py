@@ -51,6 +51,9 @@ def look_at_the_children(results: Results) -> Iterator[Finding]:
     if not len(call) or _is_expected(results, int(call[0]), int(mine[0])):
         return
     inside = int(trace.duration[call].sum())
+    first_use = call[np.isin(call, results.cpu_time().first)]
+    if 2 * int(trace.duration[first_use].sum()) > inside:  # a finding of its own
+        return
     name, below = short_name(trace.names[int(names[first])], "cpu_op"), trace.name_of(int(call[0]))
     longest = longest_first(trace, call)
     yield Finding(

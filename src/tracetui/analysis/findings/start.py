@@ -91,7 +91,10 @@ def cold_start(results: Results) -> Iterator[Finding]:
     after = width[1] / max(1.0, float(np.median(width[2:]))) if len(width) > 2 else 0.0
     if after >= STILL_COLD:
         text += f"The step after it still takes {significant(after, 2)} times as long as the following ones. "
-    missing = "" if number else "Step 0 is recorded: the profiler's schedule has no warm-up. "
+    scheduled = results.step_table().source.startswith("ProfilerStep")
+    missing = (
+        "Step 0 is recorded: the profiler's schedule has no warm-up. " if scheduled and not number else ""
+    )
     yield Finding(
         "cold_start",
         "low",

@@ -7,15 +7,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, cause_sentences
+from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, Causes, cause_sentences, waits_for_others
 from tracetui.analysis.cpu_time import is_allocation
-from tracetui.analysis.findings.idle import LOADING_ADVICE, loader_calls
+from tracetui.analysis.findings.compiled import (
+    COMPILED_GRAPH,
+    COMPILED_REGION,
+    COMPILING_ADVICE,
+    compile_phases,
+)
+from tracetui.analysis.findings.idle import TURNS_SHARE, loader_calls, loading_advice, waits_for_device
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.gaps import DeviceGaps, busy_union
+from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.launches import short_kernels
+from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.split import BUSY, CAUSED
+from tracetui.analysis.steps import StepRow
 from tracetui.analysis.verdict import busy_text
 from tracetui.trace.model import I64, Kind
 from tracetui.units import capital, duration, share, verb
@@ -24,9 +33,13 @@ LITTLE_USE = 0.5
 IDLE_SHARE = 0.1
 """From this share of the time on, idle time is worth a finding."""
 MUCH_IDLE = 0.25
+SEVERAL_GAPS = 10
+"""Of fewer, one that takes half of the idle time is nothing special."""
 NO_REASON = "back to back"
+FREEING_SHARE = 0.1
 LOADING_SHARE = 0.4
 """From this share of the idle time on, the advice is that on data loading."""
+NEARLY_ALL = 0.8
 
 _ADVICE = {
     "dispatch": "Give the GPU more work per launch: larger batches, torch.compile, CUDA graphs (mode="
@@ -39,6 +52,10 @@ _ADVICE = {
     "back to back": "Fuse kernels that follow one another: torch.compile, or fused ops.",
     "unlinked": "The trace lacks the launches: record CPU activity as well.",
 }
+_COMPILED_ADVICE = (
+    'It is compiled already: CUDA graphs (mode="reduce-overhead"), larger batches or larger compiled regions '
+    "give the GPU more work per launch."
+)
 
 
 def overhead_bound(results: Results) -> Iterator[Finding]:
@@ -47,26 +64,36 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
     if verdict.verdict != "overhead-bound":
         return
     short = short_kernels(results.trace, results.launches())
-    # Where it also waits for other ranks, the CPU is not all.
-    text = "A faster GPU or faster kernels would change little: the CPU sets the pace."
-    text = "" if verdict.share("communication") >= IDLE_SHARE else text
+    # Where it also waits for other ranks, or for what the trace does not show, the CPU is not all.
+    queued = verdict.causes[CAUSES.index("queued")] >= IDLE_SHARE * verdict.judged
+    alone = not queued and verdict.share("communication") < IDLE_SHARE
+    pace = "A faster GPU or faster kernels would change little: the CPU sets the pace." if alone else ""
+    waits, events = waits_for_device(results), ""
     # Few of them explain nothing; more of them are a finding of their own.
     if SHORT_SHARE * short.of <= short.events < SHORT_EVENTS and short.events:
         whose = "its" if short.events == 1 else "their"
-        events = f"{short.events:,} of {short.of:,} kernels, copies and memsets"
-        text = f"{events} {verb(short.events, 'take')} less time than {whose} launch on the CPU. {text}"
+        events = f"{short.events:,} of {short.of:,} kernels, copies and memsets "
+        events += f"{verb(short.events, 'take')} less time than {whose} launch on the CPU."
+    low, high = results.judged_range()
+    begin, end = np.clip(waits.start, low, high), np.clip(waits.end, low, high)
     for idle in _idle(results):
         if idle.busy_share > LITTLE_USE:
             continue
+        # One gap or one step says nothing of the rest, nor does compiling.
+        rare = idle.one_gap or bool(_one_step(results, idle)) or 2 * idle.compiling > idle.idle
         device = results.device_text(idle.gaps)
         numbers = {**idle.numbers, "short_launches": float(short.events)}
         if verdict.launch_delay is not None:
             numbers["launch_delay_ns"] = float(verdict.launch_delay)
+        waited = int(idle.gaps.blocks.within(begin, end).sum())
+        text = "" if rare else pace
+        if waited >= TURNS_SHARE * idle.time:
+            text = f"CPU and GPU take turns: for {duration(waited)} the CPU waits for the GPU."
         yield Finding(
             "overhead_bound",
             "low" if verdict.mostly_left_out else "high",
             f"Overhead-bound: {device} is busy {busy_text(idle.busy_share)} {verdict.of(idle.time)}",
-            f"{_idle_text(results, idle)} {text}".strip(),
+            " ".join(part for part in (_idle_text(results, idle), events, text) if part),
             _advice(results, idle),
             idle.evidence,
             numbers,
@@ -100,6 +127,8 @@ def idle_time(results: Results) -> Iterator[Finding]:
             device, part = capital(results.device_text(idle.gaps)), 1 - idle.busy_share
             if idle.idle - idle.no_reason < IDLE_SHARE * idle.time:  # the rest is the time between kernels
                 continue
+            if idle.loading >= NEARLY_ALL * idle.idle:  # `data_loading` says it all
+                continue
             yield Finding(
                 "idle_time",
                 "medium" if part >= MUCH_IDLE else "low",
@@ -109,6 +138,38 @@ def idle_time(results: Results) -> Iterator[Finding]:
                 idle.evidence,
                 idle.numbers,
             )
+
+
+def between_kernels(results: Results) -> Iterator[Finding]:
+    """Work is queued, but the kernels are so short that the moment between two of them counts."""
+    trace, verdict = results.trace, results.verdict()
+    for idle in _idle(results):
+        if idle.no_reason < IDLE_SHARE * idle.time:
+            continue
+        causes = next(
+            causes
+            for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True)
+            if gaps.device == idle.gaps.device
+        )
+        pause = causes.pieces[:, CAUSES.index(NO_REASON)]
+        order = np.argsort(-pause, kind="stable")
+        order = order[pause[order] > 0]
+        if not len(order):
+            continue
+        kernel = float(trace.duration[causes.event[order]].mean())
+        part = idle.no_reason / idle.time
+        yield Finding(
+            "between_kernels",
+            "medium" if part >= MUCH_IDLE else "low",
+            f"The moments between kernels take {share(part)} {verdict.of(idle.time)}",
+            f"The next kernel is queued, and still {duration(idle.no_reason)} pass between the end of one "
+            f"and the start of another: {duration(float(pause[order].mean()))} each on average, next to "
+            f"kernels of {duration(kernel)}. An earlier launch does not change that.",
+            "Fewer, longer kernels: torch.compile fuses elementwise chains, larger batches lengthen every "
+            "kernel.",
+            first_of(causes.event[order]),
+            {"share": part, "idle_ns": float(idle.no_reason), "kernel_ns": kernel},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +182,21 @@ class _Idle:
     """The idle time of each cause in ns, without what the verdict leaves out."""
     loading: int
     """The idle time while the program waited for a `DataLoader`, in ns."""
+    compiling: int
+    """The idle time while torch.compile compiled, in ns."""
     evidence: tuple[int, ...]
     """The slices that ended the longest stretches, longest first."""
+    longest_start: int
+    longest_length: int
+    """The longest gap, ns."""
+    within: str
+    """The annotation in which the CPU was for most of `host`, as it ran little else; "" for none."""
+    within_time: int
+
+    @property
+    def one_gap(self) -> bool:
+        """Whether most of it is a single gap."""
+        return 2 * self.longest_length > self.idle
 
     @property
     def busy_share(self) -> float:
@@ -161,7 +235,10 @@ def _idle(results: Results) -> Iterator[_Idle]:
     """The devices that ran anything, with why they did not all the time."""
     low, high = results.judged_range()
     loader = busy_union(results.trace, loader_calls(results.whole))
-    for device, time in zip(results.split().devices, results.judged_times(), strict=True):
+    compiler = busy_union(results.trace, compile_phases(results))
+    without_lead_in = "lead-in" in dict(results.verdict().left_out)
+    gaps = zip(results.gaps().devices, results.device_causes(), strict=True)
+    for device, time, (gap, why) in zip(results.split().devices, results.judged_times(), gaps, strict=True):
         causes = time[CAUSED].copy()
         causes[[CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]] = 0
         if not time[BUSY].any() or not causes.any():
@@ -173,34 +250,99 @@ def _idle(results: Results) -> Iterator[_Idle]:
         ended_by = stretches.event[longest[length[longest] > 0]]
         last = results.work()[-1:]  # nothing ran after it
         evidence = first_of(ended_by if len(ended_by) else last)
-        begin, end = np.clip(stretches.start, low, high), np.clip(stretches.end, low, high)
+        counts_from = max(low, device.gaps.first) if without_lead_in else low
+        begin, end = (np.clip(at, counts_from, high) for at in (stretches.start, stretches.end))
         cpu = sum(int(causes[CAUSES.index(cause)]) for cause in ("host", "dispatch"))
-        loading = min(int(loader.within(begin, end).sum()), cpu)
-        yield _Idle(device.gaps, int(time[BUSY].sum()), causes, loading, evidence)
+        loading, compiling = (min(int(of.within(begin, end).sum()), cpu) for of in (loader, compiler))
+        counts = (gap.start >= low) & (gap.end <= high)
+        counts &= ~why.pieces[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]].any(1)
+        top = int(np.argmax(np.where(counts, gap.duration, 0))) if counts.sum() >= SEVERAL_GAPS else -1
+        one = (int(gap.start[top]), int(gap.duration[top])) if top >= 0 else (0, 0)
+        yield _Idle(
+            device.gaps,
+            int(time[BUSY].sum()),
+            causes,
+            loading,
+            compiling,
+            evidence,
+            *one,
+            *_within(results, gap, why),
+        )
+
+
+def _within(results: Results, gaps: DeviceGaps, causes: Causes) -> tuple[str, int]:
+    """The annotations of one name that are most of `host`, and how long the device was idle in them."""
+    trace, host, at = results.trace, causes.pieces[:, CAUSES.index("host")], causes.activity
+    # Those that are little else: not what is around all of a step.
+    mine = (at >= 0) & (trace.kind[at] == Kind.ANNOTATION) & (2 * host > trace.duration[at])
+    names, which = np.unique(trace.name[at[mine]], return_inverse=True)
+    if not len(names):
+        return "", 0
+    top = int(np.argmax(sum_into(which, host[mine], len(names))))
+    name, of_name = trace.names[int(names[top])], at[mine][which == top]
+    time = int(busy_union(trace, of_name).within(gaps.start, gaps.end).sum())
+    told = 2 * time > int(host.sum()) and not name.startswith("ProfilerStep")
+    return (short_name(name, "user_annotation"), time) if told else ("", 0)
 
 
 def _idle_text(results: Results, idle: _Idle) -> str:
     words = cause_sentences(results.trace, results.causes())
     told = "; ".join(f"for {duration(idle.causes[i])} {words[CAUSES[i]]}" for i in idle.largest)
     verdict = results.verdict()
-    counted = " that count" if verdict.left_out else ""
+    counted = " that count" if verdict.noticeably_left_out else ""
     time = f"{duration(idle.time)} {verdict.base}{counted}"
     loading = ""
     if idle.loading >= 0.1 * idle.idle:
-        loading = f" For {duration(idle.loading)} of it the program waited for its DataLoader."
-    return f"Of {time} the GPU is busy for {duration(idle.busy)}. Of its idle time, {told}.{loading}"
+        loading = f" For {duration(idle.loading)} of the idle time the program waited for its DataLoader."
+    if idle.compiling >= 0.1 * idle.idle:
+        loading += f" For {duration(idle.compiling)} of it torch.compile compiled."
+    if idle.within and not loading:
+        loading = f" The CPU was in {idle.within} for {duration(idle.within_time)} of it."
+    if where := _one_step(results, idle):
+        loading += where
+    elif idle.one_gap:
+        loading += f" One gap alone takes {duration(idle.longest_length)}."
+    device = results.device_text(idle.gaps)
+    return f"Of {time} {device} is busy for {duration(idle.busy)}. Of its idle time, {told}.{loading}"
+
+
+def _one_step(results: Results, idle: _Idle) -> str:
+    """The step that most of it is in, if that is not as the others are."""
+    rows = results.steps().rows if results.is_whole and len(results.gaps().devices) == 1 else ()
+    worst = max(rows, key=_idle_of, default=None)
+    # Of one that is mostly left out the length says nothing.
+    if worst is None or not worst.unusual or worst.verdict.mostly_left_out or 2 * _idle_of(worst) < idle.idle:
+        return ""
+    usual = duration(float(np.median([row.window_length for row in rows])))
+    return (
+        f" {capital(worst.label)} alone has {duration(_idle_of(worst))} of it: it takes "
+        f"{duration(worst.window_length)}, the median step {usual}."
+    )
+
+
+def _idle_of(row: StepRow) -> int:
+    """The idle time that its verdict is about, in ns."""
+    return sum(row.verdict.causes)
 
 
 def _advice(results: Results, idle: _Idle) -> str:
     main, trace = idle.main, results.trace
     if idle.loading >= LOADING_SHARE * idle.idle:
-        return LOADING_ADVICE
+        return loading_advice(results)
+    if idle.compiling >= LOADING_SHARE * idle.idle:
+        return COMPILING_ADVICE
     if main == "host" and not _has_ops(results):
         return "Record CPU activity as well (ProfilerActivity.CPU): the trace does not show what the CPU did."
-    if main == "allocation" and not results.named(lambda name: "Free" in name and is_allocation(name)).any():
-        return "Nothing is freed here: these are first requests. Warm up with the largest shapes."
-    if main == "launch" and results.named(lambda name: "GraphLaunch" in name).any():
+    if main == "allocation":
+        return _allocation_advice(results)
+    if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(results):
+        return f"{_ADVICE['allocation']} {_ADVICE[main]}"
+    if main in ("launch", "dispatch") and _replays(results):
         return "It runs CUDA graphs already: put more work into one graph, or more into one kernel."
+    if main == "dispatch" and _is_compiled(results):
+        return _COMPILED_ADVICE
+    if main == "queued" and not waits_for_others(trace):
+        return "Look for other processes on the GPU (nvidia-smi), and record again with it to yourself."
     if main == "host":
         # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
         short, time = short_kernels(trace, results.launches()), dict(zip(CAUSES, idle.causes, strict=True))
@@ -208,6 +350,33 @@ def _advice(results: Results, idle: _Idle) -> str:
             both = "" if 2 * time["host"] < idle.idle else f"{_ADVICE['host']} "
             return both + _ADVICE["dispatch"]
     return _ADVICE[main]
+
+
+def _allocation_advice(results: Results) -> str:
+    if _frees(results):
+        return _ADVICE["allocation"]
+    return "Next to nothing is freed here: these are first requests. Warm up with the largest shapes."
+
+
+def _frees(results: Results) -> bool:
+    """Whether freeing takes a noticeable part of the time in which memory is allocated and freed."""
+    trace, at = results.trace, results.slices(Kind.RUNTIME, is_allocation)
+    freeing = results.named(lambda name: "Free" in name)[trace.name[at]]
+    return bool(trace.duration[at[freeing]].sum() >= FREEING_SHARE * trace.duration[at].sum() > 0)
+
+
+def _replays(results: Results) -> bool:
+    """Whether graph launches run most of the kernels, copies and memsets."""
+    replay = results.named(lambda name: "GraphLaunch" in name)[results.trace.name[results.launches().launch]]
+    return bool(2 * np.count_nonzero(replay) > len(replay))
+
+
+def _is_compiled(results: Results) -> bool:
+    """Whether most of what is launched is launched by compiled regions."""
+    trace, calls = results.trace, results.launch_calls()
+    regions = results.slices(Kind.CPU_OP, lambda name: name.startswith((COMPILED_REGION, COMPILED_GRAPH)))
+    inside = busy_union(trace, regions).touching(trace.start[calls], trace.start[calls] + 1)
+    return bool(2 * np.count_nonzero(inside) > len(calls))
 
 
 def _has_ops(results: Results) -> bool:

@@ -83,6 +83,10 @@ def decode_gemm(name: str) -> KernelName | None:
     words = _read(word.split("_"))
     if not (words.gemm or words.convolution):
         return None
+    if (
+        "_xmma_" in word and "_tf32" in word and words.dtype == "fp32"
+    ):  # what goes in is fp32, not what multiplies
+        words.dtype, words.tensor_cores = "tf32", True
     if "_xmma_" in word and words.tensor_cores is None and words.dtype == "fp32":
         words.tensor_cores = False  # these names always state the tensor instruction if there is one
     if "cutlass" in word and len(words.tiles) > 1:

@@ -45,7 +45,7 @@ class NeedsMode(Exception):
 
 def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
     """Raises NeedsMode if floats would lose digits, OverflowError if an integer exceeds 64 bits."""
-    count = len(events)
+    count, wrong = len(events), 0
     if mode.time == "float":
         raw = np.fromiter([e.ts for e in events], np.float64, count)
         # NaN, a missing time, compares as false.
@@ -58,7 +58,9 @@ def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
         start, duration = from_integers(np.fromiter([e.ts for e in events], np.int64, count), duration)
     else:
         start = from_texts([bytes(e.ts).strip(b'"') for e in events])
-        duration = from_texts([bytes(e.dur).strip(b'"') for e in events])
+        texts = [bytes(e.dur) for e in events]
+        duration = from_texts([text.strip(b'"') for text in texts])
+        wrong = sum(map(bool, (texts[i] for i in np.flatnonzero(duration == NO_TIME))))
     args = [e.args for e in events]
     correlation = np.fromiter([a.correlation for a in args], np.int64, count)
     external = np.fromiter([a.external for a in args], np.int64, count)
@@ -73,7 +75,7 @@ def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
     def pick_lower(indices: I64) -> list[int]:
         return [args[i].lower for i in indices.tolist()]
 
-    return Rows(head, name, start, duration, correlation, external, pick_flow, pick_lower)
+    return Rows(head, name, start, duration, correlation, external, pick_flow, pick_lower, wrong)
 
 
 def _decoded(fields: dict[str, msgspec.Raw], key: str) -> Any:

@@ -1,0 +1,188 @@
+"""Real captures that differ in one thing, or in nothing. What is so was first read from the raw JSON."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from tests.compare.conftest import compared
+from tests.conftest import SAMPLES
+
+from tracetui.compare.model import Comparison, Explanation
+
+PAIRS = Path(__file__).resolve().parent.parent / "data" / "pairs"
+
+
+@cache
+def of(a: str, b: str) -> Comparison:
+    folder = PAIRS if (PAIRS / f"{a}.json.gz").exists() else SAMPLES
+    return compared(folder / f"{a}.json.gz", folder / f"{b}.json.gz")
+
+
+def one(found: Comparison, kind: str, part: str = "") -> Explanation:
+    (mine,) = [e for e in found.explanations if e.kind == kind and part in e.text]
+    return mine
+
+
+def test_the_same_program_twice():
+    """254 kernels, copies and sets a step in both; the ops' self times are 25.49 and 34.15 ms."""
+    found = of("train_base", "train_base_again")
+    assert found.same_program
+    assert found.answer.startswith(
+        "The same program: its 2,215 calls a step took 1.34 times as long on the CPU: the machine, not the "
+        "program."
+    )
+    step = found.metrics["step_ns"]
+    assert found.machine.cpu_ratio == pytest.approx(34_152_669 / 25_490_375)
+    assert found.machine.device_ratio == pytest.approx(1.006, abs=0.002)
+    assert (found.machine.calls, found.machine.work) == (8860, 1016)
+    assert [e.kind for e in found.explanations if abs(e.change_ns) > step.change / 10] == ["machine"]
+    assert all(metric.within_noise for metric in found.metrics.values())
+    assert step.a == pytest.approx(10.8e6, rel=0.01)
+    assert step.b == pytest.approx(13.6e6, rel=0.01)
+    assert not found.work.regions
+    assert not found.calls.regions
+
+
+def test_item_each_step():
+    """One copy to the host, aten::item and what it calls are new; the rest is the machine, 1.68 times."""
+    found = of("train_base", "train_item")
+    assert [e.kind for e in found.explanations] == ["machine", "new"]
+    machine, new = found.explanations
+    assert "1.68 times" in machine.text
+    assert machine.change_ns == pytest.approx(6e6, rel=0.02)
+    assert new.text.startswith("memcpy DtoH pinned (aten::item) is new: ")
+    assert "waiting for the GPU" in new.text
+    assert new.names_b == ("Memcpy DtoH (Device -> Pinned)",)
+    assert new.cpu_change_ns == pytest.approx(77_456, abs=1)
+    launches = found.metrics["launches"]
+    assert (launches.a, launches.b, launches.within_noise) == (254, 255, False)
+    assert found.metrics["kernels"].change == 0
+    assert found.answer.endswith("the machine, not the change.")
+    assert found.metrics["step_ns"].machine == pytest.approx(machine.change_ns, abs=1)
+
+
+def test_fused_optimizer():
+    """40 foreach kernels a step became 6, 1,213 -> 482 us; 78 calls of aten::item are gone."""
+    found = of("train_base", "train_fused_adamw")
+    fused = one(found, "fused")
+    assert "became aten::_fused_adamw_: 1.21 ms → 482 µs on the GPU" in fused.text
+    assert (len(fused.events_a), len(fused.events_b)) == (4 * 40, 4 * 6)
+    assert fused.change_ns == pytest.approx(found.metrics["device_ns"].change, rel=0.05)
+    machine = one(found, "machine")
+    assert "1.75 times" in machine.text
+    assert "is the machine: without it, about 9.94 ms." in found.answer
+    assert "aten::item" in one(found, "calls").names_a
+    assert found.metrics["kernels"].change == -34
+    assert not found.metrics["device_ns"].within_noise
+
+
+def test_cuda_graph():
+    """The same 51 kernels, copies and sets; 369 calls a step became one launch of a graph."""
+    found = of("decode_eager", "decode_graph")
+    graph = one(found, "graph")
+    assert (
+        graph.text == "The same 51 kernels, copies and sets a step come from a CUDA graph: 51 → 1 launches."
+    )
+    calls = one(found, "calls")
+    assert "369 calls a step" in calls.text
+    assert "became 1 (cudaGraphLaunch)" in calls.text
+    assert found.metrics["kernels"].change == 0
+    assert found.metrics["device_ns"].ratio == pytest.approx(1.016, abs=0.002)
+    assert not found.work.regions
+    back = of("decode_graph", "decode_eager")
+    assert one(back, "graph").text.endswith("a step no longer come from a CUDA graph: 1 → 51 launches.")
+
+
+def test_compiled_mlp():
+    found = of("mlp_eager", "mlp_compile")
+    fused = one(found, "fused")
+    assert fused.text.startswith(
+        "aten::gelu and aten::mul became triton_poi_fused__unsafe_view_gelu_mul_0: 67.3 µs → 55.7 µs on the "
+    )
+    assert one(found, "guards").change_ns == pytest.approx(18_261, abs=1)
+    assert {e.kind for e in found.explanations} <= {"fused", "calls", "guards", "machine"}
+    back = of("mlp_compile", "mlp_eager")
+    assert one(back, "split").text.startswith(
+        "triton_poi_fused__unsafe_view_gelu_mul_0 became aten::gelu and aten::mul: 55.7 µs → 67.3 µs"
+    )
+
+
+def test_compiled_matmul():
+    """The product with the addition in it is another kernel, with a copy before it."""
+    found = of("matmul_add_4096_eager", "matmul_add_4096_compile")
+    assert one(found, "fused").text.startswith(
+        "aten::matmul and aten::add became aten::addmm: 194 µs → 174 µs"
+    )
+    copy = one(found, "new")
+    assert copy.text.startswith(
+        "memcpy DtoD (aten::addmm) is new before gemm bf16 256x128 nnt +C: 15.7 µs on the GPU"
+    )
+    assert (copy.names_a, copy.names_b) == ((), ("Memcpy DtoD (Device -> Device)",))
+
+
+def test_attention():
+    found = of("attention_naive", "attention_sdpa")
+    fused = one(found, "fused")
+    assert "became aten::scaled_dot_product_attention: 1.06 ms → 57.6 µs on the GPU" in fused.text
+    assert len(fused.names_a) == 6
+    assert found.explanations[0] is fused
+
+
+def test_liger():
+    found = of("mlp_eager", "mlp_liger")
+    assert one(found, "fused").text.startswith(
+        "aten::gelu and aten::mul became LigerGELUMulFunction: 67.3 µs → 44.4 µs on the GPU, "
+        "20.8 µs → 80.4 µs on the CPU"
+    )
+    assert found.machine.device_ratio == pytest.approx(1, abs=0.005)
+
+
+def test_pinned_memory():
+    """The copy takes 7.99 and 1.26 ms; its launch 10.3 ms, and 6 us, on the CPU."""
+    found = of("pageable", "pinned")
+    copy = one(found, "replaced")
+    assert copy.text.startswith(
+        "memcpy HtoD pageable became memcpy HtoD pinned: 7.99 ms → 1.26 ms on the GPU"
+    )
+    assert copy.cpu_change_ns == pytest.approx(-10.3e6, rel=0.01)
+
+
+def test_channels_last():
+    """Batch norms run other kernels; the kernels that change the layout around convolutions are gone."""
+    found = of("conv", "conv_cl")
+    texts = " ".join(e.text for e in found.explanations)
+    assert "batch_norm stats fp16 became batch_norm_collect_s…_channels_last fp16, 7 times" in texts
+    gone = [e for e in found.explanations if e.kind == "gone"]
+    assert all("nhwc" in e.text for e in gone[:3])
+    layout = [
+        i
+        for i in found.a.work.tolist()
+        if "nchwToNhwc" in (name := found.a.trace.name_of(i)) or "nhwcToNchw" in name
+    ]
+    assert len(layout) > 4 * 15
+    assert set(layout) <= {i for e in found.explanations for i in e.events_a.tolist()}
+    assert found.answer == "A step takes 6.03 ms instead of 13.0 ms (-54%)."
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("train_base", "train_fused_adamw"),
+        ("mlp_eager", "mlp_compile"),
+        ("conv", "conv_cl"),
+        ("pageable", "pinned"),
+    ],
+)
+def test_device_time_adds_up(a, b):
+    """What the explanations say of the device, and what is the same, make up the whole difference."""
+    found = of(a, b)
+    told = sum(
+        e.change_ns
+        for e in found.explanations
+        if e.on == "device" and e.kind not in ("machine", "sizes", "slower", "faster")
+    )
+    same = found.b.trace.duration[found.work.b].sum() - found.a.trace.duration[found.work.a].sum()
+    whole = found.b.work_time.sum() - found.a.work_time.sum()
+    assert told * found.a.rounds + same == pytest.approx(whole, abs=found.a.rounds * len(found.explanations))
