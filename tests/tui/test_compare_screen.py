@@ -9,6 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tracetui.capture.events import CaptureResult
+from tracetui.report.parts import evidence
 from tracetui.timeline.scene import Event
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
@@ -124,6 +125,14 @@ async def test_enter_in_the_pane_goes_to_each_place_of_a_difference() -> None:
         pane._go(step)
         await pilot.press("enter")
         await until(pilot, lambda: "the least and the most of a step: A " in screen.footer.message)
+        # Idle time leads to its longest gap: mlp_eager has none for the CPU's reasons, mlp_compile has.
+        pane._go([entry.name for entry in pane.entries].index("dispatch"))
+        results = screen.walk.recordings[1].results
+        await until(pilot, lambda: all(one.results.ready("causes") for one in screen.walk.recordings))
+        await pilot.press("enter")
+        await until(pilot, lambda: "the longest such gap in" in screen.footer.message)
+        assert screen.walk.active == 1
+        assert screen.session.gaps.at == evidence(results, "dispatch").gap
         pane._go([entry.name for entry in pane.entries].index("averages"))
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(screen.area.open, BothPane))

@@ -45,11 +45,12 @@ class Noted(Message):
 
 
 class JumpToGap(Message):
-    """A pane asks the screen to show a gap, by its index in `Results.gaps`."""
+    """A pane asks the screen to show a gap, by its index in `Results.gaps` of a recording (None: the active
+    one)."""
 
-    def __init__(self, gap: int) -> None:
+    def __init__(self, gap: int, of: int | None = None, said: str = "") -> None:
         super().__init__()
-        self.gap = gap
+        self.gap, self.of, self.said = gap, of, said
 
 
 class Follow(Message):
