@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tracetui import trace
+from tracetui.analysis import results
 from tracetui.trace import Trace, load
 
 # Else every process that a test starts compiles all that it imports, and every worker all tests, each time.
@@ -74,3 +75,12 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return _loaded(str(path), status.st_mtime_ns, status.st_size)
 
     monkeypatch.setattr(trace, "load", load_once)
+
+
+_Results = lru_cache(maxsize=2)(results.Results)
+
+
+@pytest.fixture
+def analysed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands share what is found out about a trace: for tests of several things that they say of it."""
+    monkeypatch.setattr(results, "Results", _Results)

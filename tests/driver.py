@@ -15,16 +15,19 @@ import pytest
 from textual import app, pilot
 from textual._context import active_app
 from textual.app import App
+from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 LONGEST = 30.0
 """Seconds for which an app may keep itself busy."""
 
 
-async def settle(app: App[Any]) -> None:
+async def settle(app: App[Any], paint: bool = True) -> None:
     """Wait until every message and callback that is due has been dealt with, and what changed is drawn.
 
+    Without `paint` what has changed nothing but its looks is left for later, as when keys come quickly.
     Timers, threads and other processes are not waited for: see `until`. Raises TimeoutError where the app
     never comes to rest.
     """
@@ -38,17 +41,28 @@ async def settle(app: App[Any]) -> None:
             await asyncio.sleep(0)
         # Textual draws at the next sixtieth of a second, and a new size waits half as long: now, instead.
         resized = app._resize_timer is not None
-        changed = [screen for screen in app.screen_stack if screen._update_timer._active.is_set()]
+        changed = [
+            screen
+            for screen in app.screen_stack
+            if screen._update_timer._active.is_set() and (paint or _moves(screen))
+        ]
         if not resized and not changed:
             return
         if resized:
             app._check_resize()
         for screen in changed:
             with screen._context():
-                screen._on_timer_update()
+                _draw(screen)
 
 
-async def until(pilot: Pilot[Any], true: Callable[[], object], seconds: float = 10) -> None:
+def _moves(screen: Screen[Any]) -> bool:
+    """Whether widgets come, go or change their place, or something waits for the next picture."""
+    return bool(
+        screen._layout_required or screen._scroll_required or screen._recompose_required or screen._callbacks
+    )
+
+
+async def until(pilot: Pilot[Any], true: Callable[[], object], seconds: float = 30) -> None:
     """Wait for what a timer, a thread or another process does. Raises AssertionError if it takes longer."""
     end, wait = time.monotonic() + seconds, 0.001
     while True:
@@ -60,20 +74,34 @@ async def until(pilot: Pilot[Any], true: Callable[[], object], seconds: float = 
         wait = min(1.5 * wait, 0.02)
 
 
+_draw = Screen._on_timer_update
 _PARSED: dict[tuple[object, ...], Any] = {}
-_parse = Stylesheet._parse_rules
+_parse, _set_variables = Stylesheet._parse_rules, Stylesheet.set_variables
 
 
 def _parse_once(self: Stylesheet, css: str, *args: Any, **options: Any) -> Any:
-    key = (css, *args, *options.items(), *sorted(self._variables.items()))
+    if not hasattr(self, "_sorted"):
+        self._sorted = tuple(sorted(self._variables.items()))  # type: ignore[attr-defined]
+    key = (css, *args, *options.items(), self._sorted)
     if key not in _PARSED:
         _PARSED[key] = _parse(self, css, *args, **options)
     return _PARSED[key]
 
 
+def _set_and_forget(self: Stylesheet, variables: dict[str, str]) -> None:
+    self.__dict__.pop("_sorted", None)
+    _set_variables(self, variables)
+
+
 def drive(patch: pytest.MonkeyPatch) -> None:
     """Make every Pilot wait in this way, and parse each style sheet once for all apps."""
     patch.setattr(Stylesheet, "_parse_rules", _parse_once)
+    patch.setattr(Stylesheet, "set_variables", _set_and_forget)
+    patch.setattr(RuleSet, "__hash__", object.__hash__)  # as it is, but not in Python
+    patch.setattr(Screen, "_on_timer_update", lambda screen: None)  # half done is not drawn: `settle` draws
+
+    async def key_done(least: float = 0, most: float = 0) -> None:
+        await settle(active_app.get(), paint=False)
 
     async def idle(least: float = 0, most: float = 0) -> None:
         await settle(active_app.get())
@@ -88,7 +116,7 @@ def drive(patch: pytest.MonkeyPatch) -> None:
             await asyncio.sleep(delay)
             await settle(self.app)
 
-    patch.setattr(app, "wait_for_idle", idle)
+    patch.setattr(app, "wait_for_idle", key_done)
     patch.setattr(pilot, "wait_for_idle", idle)
     patch.setattr(Pilot, "_wait_for_screen", wait_for_screen)
     patch.setattr(Pilot, "pause", pause)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kineto import cpu, kernel, launch, trace_of
+from tests.recorded import load
 
 from tracetui.analysis.activity import activity_text, activity_texts, small_ops
 from tracetui.analysis.causes import CAUSES, gap_causes
@@ -15,7 +16,7 @@ from tracetui.analysis.gaps import find_gaps
 from tracetui.analysis.results import Results
 from tracetui.report.gaps import gaps_json, gaps_lines
 from tracetui.tables.lines import plain_text
-from tracetui.trace import Kind, Trace, load
+from tracetui.trace import Kind, Trace
 
 DATA = Path(__file__).parent.parent / "data"
 

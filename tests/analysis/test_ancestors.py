@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.recorded import load
 
 from tracetui.analysis import ancestors
 from tracetui.analysis.ancestors import deepest_at, first_marked, first_up
 from tracetui.analysis.calls import _totals
 from tracetui.analysis.nesting import top_of
-from tracetui.trace import Trace, load
+from tracetui.trace import Trace
 
 DEEP = 1500
 

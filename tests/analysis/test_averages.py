@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.recorded import load
 
 from tracetui.analysis.averages import AverageRow, Averages, averages
 from tracetui.analysis.calls import build_calls
 from tracetui.analysis.groups import GROUPS
 from tracetui.analysis.memory import memory_use
 from tracetui.analysis.scope import find_steps, range_scope, step_of, step_scope
-from tracetui.trace import Kind, load
+from tracetui.trace import Kind
 from tracetui.trace.memory import memory_records
 
 DATA = Path(__file__).parent.parent / "data"

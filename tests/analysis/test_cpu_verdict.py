@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from tests.kineto import Event, cpu, launch, run, step, trace_of
+from tests.recorded import load
 
 from tracetui.analysis.cpu_verdict import CpuTime, cpu_work, is_collective
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope
 from tracetui.analysis.steps import summarize_steps
 from tracetui.tables.steps import all_steps_json, steps_lines
-from tracetui.trace import load
 
 
 def other(event: Event, tid: int = 5) -> Event:

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kineto import cpu, run, trace_of
+from tests.recorded import load
 
 from tracetui.analysis.chain import MOST_EVENTS, launch_chain, launched_by
 from tracetui.analysis.efficiency import efficiency
 from tracetui.analysis.explain import Explanation, explain
-from tracetui.trace import Kind, Trace, load
+from tracetui.trace import Kind, Trace
 
 DATA = Path(__file__).parent.parent / "data"
 SAMPLE_TRACES = DATA.parent.parent / "sample_traces"

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorded import load
 
 from tracetui.analysis.efficiency import efficiency
 from tracetui.analysis.explain import explain
 from tracetui.analysis.findings import RULES, SEVERITIES, Finding
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope, step_scope
-from tracetui.trace import Kind, Trace, load
+from tracetui.trace import Kind, Trace
 
 DATA = Path(__file__).parent.parent / "data"
 SAMPLE_TRACES = DATA.parent.parent / "sample_traces"

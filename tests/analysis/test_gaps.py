@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kineto import cpu, kernel, launch, trace_of
+from tests.recorded import load
 
 from tracetui.analysis.causes import CAUSE_TEXT, CAUSES, cause_totals, gap_causes, lead_in_cause
 from tracetui.analysis.cpu_time import is_allocation, is_synchronising
@@ -20,7 +21,7 @@ from tracetui.analysis.results import Results
 from tracetui.report.gaps import cause_text, causes_markdown, gap_report, gaps_lines
 from tracetui.report.summary import summarize, summary_lines
 from tracetui.tables.lines import plain_text
-from tracetui.trace import DEVICE_WORK, Trace, load
+from tracetui.trace import DEVICE_WORK, Trace
 
 DATA = Path(__file__).parent.parent / "data"
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from tests.conftest import SAMPLES
 from tests.kineto import cpu, kernel, run, trace_of
+from tests.recorded import load
 
 from tracetui.analysis import causes, glossary
 from tracetui.analysis.explain import explain
 from tracetui.analysis.meanings.terms import FIND
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import VERDICTS
-from tracetui.trace import Kind, load
+from tracetui.trace import Kind
 
 NAMES = [term.name for term in glossary.terms()]
 SENTENCE = re.compile(r"[.!?](?= [A-Za-z0-9#]|$)")
@@ -105,6 +106,10 @@ def test_the_terms_of_an_explanation() -> None:
 @pytest.mark.parametrize(
     ("sample", "term", "pattern"),
     [
+        ("matmul_add_4096_compile", "a copy before a matmul", "^Memcpy DtoD"),
+        ("matmul_add_64_cold", "a long first step", "."),
+        ("matmul_add_4096_eager", "a long synchronize call", "Synchronize$"),
+        ("linear", "an op with no kernel", r"^aten::(t|transpose|view|as_strided)$"),
         ("mlp_eager", "kernel", "^nvjet"),
         ("mlp_eager", "launch", "^cuLaunchKernelEx$"),
         ("mlp_eager", "view and stride", r"^aten::(t|transpose|view|as_strided|_unsafe_view)$"),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.conftest import SAMPLES
 from tests.kineto import Event, cpu, launch, trace_of
+from tests.recorded import load
 
 from tracetui.analysis.averages import averages
 from tracetui.analysis.chain import launch_chain
@@ -22,7 +23,7 @@ from tracetui.analysis.scope import range_scope
 from tracetui.report.facts import event_facts
 from tracetui.tables.averages import averages_json
 from tracetui.timeline.layout import Of, lay_out
-from tracetui.trace import Kind, Trace, load
+from tracetui.trace import Kind, Trace
 from tracetui.tui.panes.details import args_of
 
 WQ = {"module_kind": "attention", "module_fqn": "layers.0.attention.wq"}

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.conftest import ROOT, SAMPLES
 from tests.kineto import cpu, kernel, launch, run, step, trace_of
+from tests.recorded import load
 
 from tracetui.analysis.chain import launched_by
 from tracetui.analysis.explain import explain
@@ -18,7 +19,7 @@ from tracetui.analysis.findings.ops import METADATA_OPS
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.layouts import input_facts, layout
 from tracetui.analysis.meanings import kernels, operators, others, runtime
-from tracetui.trace import DEVICE_WORK, Kind, Trace, load
+from tracetui.trace import DEVICE_WORK, Kind, Trace
 
 TRACES = sorted([*SAMPLES.glob("*.json.gz"), *(ROOT / "tests" / "data").rglob("*.json.gz")])
 SENTENCE = re.compile(r"[.!?:](?= |$)")

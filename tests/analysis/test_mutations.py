@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.recorded import load
 
 from tracetui.analysis.averages import averages
 from tracetui.analysis.calls import build_calls
@@ -25,7 +26,7 @@ from tracetui.report.gaps import gaps_json, gaps_lines
 from tracetui.report.pytorch_table import pytorch_table, sort_rows
 from tracetui.report.summary import summarize, summary_json, summary_lines, summary_markdown
 from tracetui.tables.jsonable import dumps
-from tracetui.trace import DEVICE_WORK, Trace, load
+from tracetui.trace import DEVICE_WORK, Trace
 
 DATA = Path(__file__).parent.parent / "data"
 SOURCES = ("matmul_add_64_nosched_20", "mlp_compile", "matmul_add_4096_warm_eager")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
+from tests.recorded import load
 
 from tracetui.analysis import causes as rules
 from tracetui.analysis import cpu_time
@@ -20,7 +21,7 @@ from tracetui.analysis.initialisation import is_loading, is_profilers
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope
 from tracetui.analysis.verdict import COMPUTE_SHARE, PART_SHARE
-from tracetui.trace import DEVICE_WORK, Kind, Trace, load
+from tracetui.trace import DEVICE_WORK, Kind, Trace
 
 DATA = Path(__file__).parent.parent / "data"
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
@@ -36,15 +37,17 @@ class Plain:
         self.trace = trace
         self.cpu = CpuTime(trace)
         good = np.flatnonzero(~trace.implausible).tolist()
-        self.kind = {i: Kind(int(trace.kind[i])) for i in good}
+        self.start, self.end = trace.start.tolist(), (trace.start + trace.duration).tolist()
+        self.lane, self.launch, kinds = trace.lane.tolist(), trace.launch.tolist(), trace.kind.tolist()
+        self.kind = {i: Kind(kinds[i]) for i in good}
         overhead = [i for i in good if self.kind[i] == Kind.OVERHEAD]
         self.loading = [self.span(i) for i in overhead if is_loading(trace.name_of(i))]
         self.full = [self.span(i) for i in overhead if trace.name_of(i) == "Command Buffer Full"]
         self.profiler = [self.span(i) for i in overhead if is_profilers(trace.name_of(i))]
         self.launched: dict[int, list[int]] = {}
         for i in good:
-            if self.kind[i] in DEVICE_WORK and trace.launch[i] >= 0:
-                self.launched.setdefault(int(trace.launch[i]), []).append(i)
+            if self.kind[i] in DEVICE_WORK and self.launch[i] >= 0:
+                self.launched.setdefault(self.launch[i], []).append(i)
         self.others = 0
         """Of the last `pieces`: outside of ops while another thread of the process was in one."""
         self.threads: dict[int, dict[str, Spans]] = {}
@@ -53,7 +56,7 @@ class Plain:
             if self.kind[i] not in (Kind.RUNTIME, Kind.CPU_OP):
                 continue
             name = trace.name_of(i)
-            of = self.threads.setdefault(int(trace.lane[i]), {cause: [] for cause in (*CAUSES, "calls")})
+            of = self.threads.setdefault(self.lane[i], {cause: [] for cause in (*CAUSES, "calls")})
             if i in first:
                 of["initialisation"].append(self.span(i))
             if self.kind[i] == Kind.CPU_OP:
@@ -66,7 +69,7 @@ class Plain:
                 of["allocation"].append(self.span(i))
 
     def span(self, i: int) -> tuple[int, int]:
-        return int(self.trace.start[i]), int(self.trace.start[i] + self.trace.duration[i])
+        return self.start[i], self.end[i]
 
     def blocks(self, call: int) -> bool:
         begin, end = self.span(call)
@@ -74,19 +77,19 @@ class Plain:
         return end - begin >= cpu_time.BLOCKING_NS and any(self.span(i)[1] <= end for i in copies)
 
     def pieces(self, start: int, end: int, before: int, event: int) -> dict[str, int]:
-        trace, call = self.trace, int(self.trace.launch[event])
+        trace, call = self.trace, self.launch[event]
         spent = dict.fromkeys(CAUSES, 0)
         self.others = 0
-        lane = int(trace.lane[call]) if call >= 0 else -1
+        lane = self.lane[call] if call >= 0 else -1
         thread = self.threads.get(lane, {})
         begun, over = self.span(call) if call >= 0 else (end, end)
         arrived = over + self.cpu.latency if call >= 0 else end
         drained = start
         if call >= 0 and begun > start:
-            earlier = [i for i in self.launched if trace.lane[i] == lane and i < call]
+            earlier = [i for i in self.launched if self.lane[i] == lane and i < call]
             since = self.span(max(earlier))[0] if earlier else -(1 << 62)
             drained += covered(thread.get("sync", []), since, start)
-        same = before >= 0 and trace.lane[before] == trace.lane[event]
+        same = before >= 0 and self.lane[before] == self.lane[event]
         short = end - start <= rules.BACK_TO_BACK_NS
         if call < 0 and (self.launched or (same and short)):
             spent["back to back" if same and short else "unlinked"] = end - start
@@ -142,12 +145,11 @@ def covered(spans: Spans, low: int, high: int) -> int:
     return total
 
 
-def check(trace: Trace, most: int = 150) -> None:
+def check(results: Results, most: int = 150) -> None:
     """The longest gaps, and some of the others, against the plain count; the sums of all."""
-    results = Results(trace)
     if not results.gaps().devices:
         return
-    gaps, causes, plain = results.gaps(), results.causes(), Plain(trace)
+    gaps, causes, plain = results.gaps(), results.causes(), Plain(results.trace)
     assert plain.cpu.latency == results.cpu_time().latency
     order = np.argsort(-gaps.duration, kind="stable")
     for i in np.unique([*order[:most], *order[:: max(1, len(order) // most)]]).tolist():
@@ -208,17 +210,17 @@ def scopes(results: Results) -> Iterator[Results]:
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda p: p.name.split(".")[0])
 def test_recorded_traces(path: Path) -> None:
-    trace = load(path)
-    check(trace)
-    for part in scopes(Results(trace)):
+    results = Results(load(path))
+    check(results)
+    for part in scopes(results):
         check_the_verdict(part)
 
 
 def test_wild_traces(wild: Path) -> None:
     for path in sorted([*wild.glob("*.json*"), *wild.glob("*/*.json*")]):
-        trace = load(path)
-        check(trace, 20)
-        check_the_verdict(Results(trace))
+        results = Results(load(path))
+        check(results, 20)
+        check_the_verdict(results)
 
 
 NAMES = (
@@ -257,12 +259,12 @@ def test_random_traces(
             events.append(launch(start - ahead, n + 1, 1 + ahead % 7) | {"tid": 9 + n % 2})
     for start, length, (name, category), thread in others:
         events.append(cpu(name, start, length, category) | {"tid": 9 + thread})
-    trace = trace_of(tmp_path_factory.mktemp("t"), *events)
-    check(trace)
-    for part in scopes(Results(trace)):
+    results = Results(trace_of(tmp_path_factory.mktemp("t"), *events))
+    check(results)
+    for part in scopes(results):
         check_the_verdict(part)
-    rows = Results(trace).steps()
+    rows = results.steps()
     for field in ("busy", "idle", "window_idle"):
         assert sum(getattr(row, field) for row in (*rows.rows, rows.outside)) == getattr(rows.whole, field)
     for row in rows.rows:
-        assert row.busy + row.window_idle == row.window_length * len(Results(trace).gaps().devices)
+        assert row.busy + row.window_idle == row.window_length * len(results.gaps().devices)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorded import load
 
 from tracetui.analysis import calls, cpu_time, results, split, steps
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import WHOLE, range_scope, step_scope
 from tracetui.report.summary import summarize, summary_json, summary_lines, summary_markdown
-from tracetui.trace import load
 
 DATA = Path(__file__).parent.parent / "data"
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kineto import run, step, trace_of
+from tests.recorded import load
 
 from tracetui.analysis import kinds
 from tracetui.analysis import steps as steps_module
@@ -18,7 +19,7 @@ from tracetui.analysis.launches import find_launches, short_kernels
 from tracetui.analysis.scope import NO_STEP, find_steps, range_scope, step_of, step_scope
 from tracetui.analysis.steps import Steps, step_windows, summarize_steps
 from tracetui.analysis.verdict import Verdict, judge
-from tracetui.trace import DEVICE_WORK, Kind, Trace, load
+from tracetui.trace import DEVICE_WORK, Kind, Trace
 
 DATA = Path(__file__).parent.parent / "data"
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"

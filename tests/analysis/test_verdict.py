@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
+from tests.recorded import load
 
 from tracetui.analysis.gaps import find_gaps
 from tracetui.analysis.results import Results
@@ -19,7 +20,7 @@ from tracetui.report.gaps import gaps_lines, gaps_markdown
 from tracetui.report.summary import summarize, summary_json, summary_lines
 from tracetui.tables.lines import plain_text
 from tracetui.tables.steps import steps_json
-from tracetui.trace import Trace, load
+from tracetui.trace import Trace
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 

@@ -1,14 +1,15 @@
-"""Captures from a process that has PyTorch loaded already: imports are four of a small one's five seconds.
+"""Processes that begin with PyTorch loaded, or tracetui: imports are four of a small capture's five seconds.
 
-`Forks` starts such a process, which forks itself for each capture; `Popen` is subprocess's, but that the
-child comes from there. The child is this process's own, as it would be: whoever asked becomes the parent of
-processes whose own has ended. `command_line` is tracetui's, in such a process. Linux only.
+`Forks` starts a process that loads it and forks itself for each one asked for; `Popen` is subprocess's, but
+that the child comes from there. The child is this process's own, as it would be: whoever asked becomes the
+parent of processes whose own has ended. `command_line` is tracetui's, in such a process. Linux only.
 """
 
 from __future__ import annotations
 
 import array
 import ctypes
+import gc
 import inspect
 import json
 import os
@@ -22,13 +23,20 @@ from typing import Any
 _PR_SET_CHILD_SUBREAPER = 36
 LONGEST_FILE = "TESTS_LONGEST_FILE"
 """Variable with the bytes that a file of such a process may have, as `ulimit -f` has it."""
-_LOADED = "import torch, torch.profiler, torch._inductor, torch._dynamo"
+_TORCH = "import torch, torch.profiler, torch._inductor, torch._dynamo"
+_TRACETUI = """
+import importlib, pkgutil, tracetui
+for module in pkgutil.walk_packages(tracetui.__path__, "tracetui."):
+    if not module.name.startswith(("tracetui.capture.", "tracetui.__main__")):
+        importlib.import_module(module.name)
+"""
 
 
 class Forks:
-    """The process that forks. Starts when it is first asked."""
+    """The process that forks, once it has run the code `loaded`. Starts when it is first asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, loaded: str) -> None:
+        self._loaded = loaded
         self._socket: socket.socket | None = None
 
     def start(self, job: dict[str, Any], streams: list[int]) -> int:
@@ -37,7 +45,7 @@ class Forks:
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
             self._socket, theirs = socket.socketpair()
             with theirs:
-                command = [sys.executable, __file__, str(theirs.fileno())]
+                command = [sys.executable, __file__, str(theirs.fileno()), self._loaded]
                 subprocess.Popen(command, pass_fds=[theirs.fileno()])
         text = json.dumps(job).encode()
         self._socket.sendall(len(text).to_bytes(4, "big"))
@@ -49,26 +57,29 @@ class Forks:
             self._socket.close()
 
 
-FORKS = Forks()
+TORCH, TRACETUI = Forks(_TORCH), Forks(_TRACETUI)
+
+
+def job_of(argv: list[str], env: dict[str, str] | None = None, cwd: object = None) -> dict[str, Any]:
+    return {"argv": argv, "env": dict(os.environ if env is None else env), "cwd": str(cwd or os.getcwd())}
 
 
 class Popen(subprocess.Popen[Any]):
-    """A child that runs `[python, "-u", PATH, *arguments]` in a session of its own. Needs three pipes."""
+    """A child that runs `[python, "-u", PATH, *arguments]` in a session of its own."""
 
     def _execute_child(self, *args: Any, **more: Any) -> None:
         given = inspect.signature(super()._execute_child).bind(*args, **more).arguments
         _, _, *argv = given["args"]
-        env = os.environ if given["env"] is None else given["env"]
-        job = {"argv": argv, "env": dict(env), "cwd": str(given["cwd"] or os.getcwd())}
         names = ("p2cread", "c2pwrite", "errwrite")
-        streams = [given[name] for name in names]
-        self.pid = self._start(job, streams, [given[name] for name in ("p2cwrite", "c2pread", "errread")])
+        streams = [os.dup(i) if given[name] == -1 else given[name] for i, name in enumerate(names)]
+        ours = [given[name] for name in ("p2cwrite", "c2pread", "errread") if given[name] != -1]
+        self.pid = self._start(job_of(argv, given["env"], given["cwd"]), streams, ours)
         self._child_created = True
         for fd in streams:
             os.close(fd)
 
     def _start(self, job: dict[str, Any], streams: list[int], ours: list[int]) -> int:
-        return FORKS.start(job, streams)
+        return TORCH.start(job, streams)
 
 
 class Fork(Popen):
@@ -88,6 +99,21 @@ def tracetui(*words: str, cwd: Path | None = None) -> subprocess.Popen[str]:
     return Popen(command, cwd=cwd, stdin=-1, stdout=-1, stderr=-1, text=True)
 
 
+def torchrun(*words: str) -> subprocess.Popen[str]:
+    """torchrun likewise, whose ranks are this file again."""
+    return Popen(
+        [sys.executable, "-u", __file__, "torchrun", *words], stdin=-1, stdout=-1, stderr=-1, text=True
+    )
+
+
+def run_ranks() -> None:
+    from torch.distributed import run
+    from torch.distributed.elastic.multiprocessing.subprocess_handler import subprocess_handler
+
+    subprocess_handler.Popen = Fork  # type: ignore[misc]
+    run.main(sys.argv[2:])
+
+
 def command_line() -> None:
     from types import SimpleNamespace
 
@@ -98,9 +124,10 @@ def command_line() -> None:
     main(sys.argv[2:], prog_name="tracetui")
 
 
-def serve(connection: socket.socket) -> None:
+def serve(connection: socket.socket, loaded: str) -> None:
     """Fork for each request until the other side is gone."""
-    exec(_LOADED)
+    exec(loaded, {})
+    gc.freeze()
     while length := connection.recv(4, socket.MSG_WAITALL):
         job, streams = b"", array.array("i")
         while len(job) < int.from_bytes(length, "big"):
@@ -125,8 +152,10 @@ def serve(connection: socket.socket) -> None:
 
 def become(job: dict[str, Any], streams: list[int]) -> None:
     """Be what the job asks for, and exit with its status."""
+    import fcntl
     import resource
     import runpy
+    import termios
 
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         if callable(signal.getsignal(number)):  # of ours: a new program would not have it
@@ -139,15 +168,26 @@ def become(job: dict[str, Any], streams: list[int]) -> None:
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
         os.close(fd)
+    if job.get("terminal"):
+        fcntl.ioctl(1, termios.TIOCSCTTY, 0)
     streams_of_text = (open(i, mode, 1, closefd=False) for i, mode in enumerate("rww"))  # noqa: SIM115
     sys.stdin, sys.stdout, sys.stderr = streams_of_text
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
     sys.stdout.reconfigure(write_through=True)  # as `-u` has it
+    sys.stderr.reconfigure(errors="backslashreplace")
+    if encoding := job["env"].get("PYTHONIOENCODING"):
+        for stream in (sys.stdin, sys.stdout, sys.stderr):
+            stream.reconfigure(encoding=encoding)
+    module = job["argv"].pop(1) if job["argv"][0] == "-m" else None
     sys.argv, sys.path[0] = job["argv"], job["argv"][0]
     if LONGEST_FILE in job["env"]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(job["env"][LONGEST_FILE]),) * 2)
     status: object = 0
     try:
-        runpy.run_path(job["argv"][0], run_name="__main__")
+        if module is None:
+            runpy.run_path(job["argv"][0], run_name="__main__")
+        else:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:
         status = end.code
     except BaseException:
@@ -161,5 +201,7 @@ def become(job: dict[str, Any], streams: list[int]) -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "tracetui":
         command_line()
+    elif sys.argv[1] == "torchrun":
+        run_ranks()
     else:
-        serve(socket.socket(fileno=int(sys.argv[1])))
+        serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2])

@@ -54,7 +54,8 @@ def test_the_fields_of_json() -> None:
     found = as_json(EAGER, COMPILED)
     assert list(found) == [
         "answer", "same_program", "per_step", "a", "b", "notes", "step_ns", "device_ns", "busy_share",
-        "compute_ns", "communication_ns", "copies_ns", "launches", "kernels", "cpu_op_ns", "idle_by_cause",
+        "compute_ns", "communication_ns", "copies_ns", "launches", "kernels", "copied_bytes", "cpu_op_ns",
+        "idle_by_cause",
         "machine", "explanations", "averages", "limits",
     ]  # fmt: skip
     for name in ("step_ns", "device_ns", "busy_share", "launches", "kernels", "cpu_op_ns", "compute_ns"):
@@ -258,6 +259,7 @@ def test_a_missing_file_is_one_line(second: str) -> None:
         ("cpu-op=.5s", ("cpu-op", 5e8, False)),
         ("launches=0", ("launches", 0.0, False)),
         ("kernels=3", ("kernels", 3.0, False)),
+        ("bytes=0", ("bytes", 0.0, False)),
         ("launches=0%", ("launches", 0.0, True)),
     ],
 )
@@ -281,7 +283,7 @@ def test_limits_as_they_are_typed(text: str, limit: tuple[str, float, bool]) -> 
         ("launches=2us", "expected METRIC=LIMIT"),
         ("launches=٣", "expected METRIC=LIMIT"),
         ("launchs=0", "did you mean launches?"),
-        ("bytes=0", f"expected one of {GATES}"),
+        ("size=0", f"expected one of {GATES}"),
         ("step=" + "9" * 100 + "%", "expected METRIC=LIMIT"),
     ],
 )

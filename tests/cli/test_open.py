@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import pty
 import re
 import select
 import struct
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.program import on_terminal, output
 
 from tracetui.cli import main
 from tracetui.session.samples import samples
@@ -83,12 +83,10 @@ def test_without_a_command_it_can_be_told_how_to_look() -> None:
 
 
 def test_without_a_terminal_the_summary_is_printed() -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "tracetui", "open", str(LLAMA)], capture_output=True, text=True, timeout=60
-    )
+    run = output("open", str(LLAMA))
     assert run.returncode == 0, run.stderr
-    assert "\x1b" not in run.stdout
-    assert "overhead-bound" in run.stdout.casefold()
+    assert b"\x1b" not in run.stdout
+    assert "overhead-bound" in run.stdout.decode().casefold()
 
 
 @pytest.mark.parametrize(
@@ -96,12 +94,9 @@ def test_without_a_terminal_the_summary_is_printed() -> None:
     [(["open", "--ascii"], "utf-8"), (["gaps"], "ascii"), (["findings"], "ascii"), (["gaps"], "utf-8")],
 )
 def test_micro_is_written_where_it_can_be_shown(arguments: list[str], encoding: str) -> None:
-    told = subprocess.run(
-        [sys.executable, "-m", "tracetui", *arguments, str(LLAMA)],
-        env=os.environ | {"PYTHONIOENCODING": encoding},
-        stdout=subprocess.PIPE,
-        check=True,
-    ).stdout
+    ran = output(*arguments, str(LLAMA), PYTHONIOENCODING=encoding)
+    assert ran.returncode == 0, ran.stderr
+    told = ran.stdout
     if encoding == "utf-8" and "--ascii" not in arguments:
         assert "409 µs" in told.decode()
         assert " us" not in told.decode()
@@ -127,19 +122,11 @@ def test_demo_lists_its_samples() -> None:
 class Terminal:
     """A program on a pseudo-terminal, and the screen that it has drawn."""
 
-    def __init__(
-        self, *arguments: str, columns: int = 100, rows: int = 30, stdin: Path | None = None
-    ) -> None:
-        self.columns, self.rows = columns, rows
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.environ.update(
-                TERM="xterm-256color", COLORTERM="truecolor", LINES=str(rows), COLUMNS=str(columns)
-            )
-            if stdin is not None:
-                os.dup2(os.open(stdin, os.O_RDONLY), 0)
-            os.execv(sys.executable, [sys.executable, "-m", "tracetui", *arguments])
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    def __init__(self, *arguments: str, stdin: Path | None = None, cold: bool = False) -> None:
+        self.columns, self.rows = 100, 30
+        self.pid, self.fd = on_terminal(
+            *arguments, columns=100, rows=30, stdin=stdin, cold=cold, COLORTERM="truecolor"
+        )
         self.written = b""
         self.shown = (0, "")
         """What the screen showed after how many bytes."""
@@ -204,7 +191,7 @@ class Terminal:
 
 
 def test_a_trace_on_a_real_terminal() -> None:
-    terminal = Terminal("open", str(LLAMA))
+    terminal = Terminal("open", str(LLAMA), cold=True)
     shown = terminal.read("kernels at work")
     lines = shown.splitlines()
     assert "llama_train.json.gz" in lines[0]

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.program import output
 
 SAMPLE = Path(__file__).resolve().parent.parent / "data" / "mlp_eager.json.gz"
 PROGRAM = f"{shlex.quote(sys.executable)} -m tracetui"
@@ -41,6 +42,6 @@ def test_no_standard_input() -> None:
 def test_an_annotation_is_echoed_harmlessly(form: str, tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text(json.dumps([{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 1}]))
-    found = run(f"steps {form} --annotation $'\\e]52;c;aGk=\\a\\u202e' {path}")
+    found = output("steps", *form.split(), "--annotation", "\x1b]52;c;aGk=\a\u202e", str(path))
     assert found.returncode == 0
-    assert all(c.isprintable() or c == "\n" for c in found.stdout + found.stderr)
+    assert all(c.isprintable() or c == "\n" for c in (found.stdout + found.stderr).decode())

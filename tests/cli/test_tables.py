@@ -14,12 +14,14 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
+from tests.program import output
 
 from tracetui.cli.main import main
 from tracetui.cli.scopes import parse_duration
 
 DATA = Path(__file__).parent.parent / "data"
 EAGER = str(DATA / "mlp_eager.json.gz")
+pytestmark = pytest.mark.usefixtures("read_once")
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
 
 
@@ -365,16 +367,9 @@ def test_reports_fit_80_columns(command: str) -> None:
         assert "\x1b" not in result.stdout
 
 
-def program(*args: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "tracetui", *args], capture_output=True, timeout=120, **options
-    )
-
-
 def test_standard_input_and_a_narrow_encoding() -> None:
     """A trace from a pipe, to a pipe that takes ASCII only."""
-    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    done = program("summary", "-", input=Path(EAGER).read_bytes(), env=environment)
+    done = output("summary", "-", stdin=Path(EAGER).read_bytes(), PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert done.returncode == 0
     assert done.stderr == b""
     assert done.stdout.isascii()

@@ -17,7 +17,7 @@ from tracetui.trace.build import build
 Event = dict[str, Any]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def event() -> Callable[..., Event]:
     """`event(ts=5, name="x")`: a slice with what is not given filled in."""
 

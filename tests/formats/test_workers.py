@@ -50,11 +50,16 @@ def earlier() -> None:
     EARLIER.update(_running())
 
 
-@pytest.fixture
-def big(tmp_path: Path, event: Callable[..., Event]) -> Path:
+@pytest.fixture(scope="module")
+def big_text(event: Callable[..., Event]) -> str:
     events = [event(ts=i, name=f"op{i % 11}", tid=i % 3, args={"External id": i}) for i in range(30_000)]
+    return json.dumps({"traceEvents": events, "traceName": "x"})
+
+
+@pytest.fixture
+def big(tmp_path: Path, big_text: str) -> Path:
     path = tmp_path / "big.json"
-    path.write_text(json.dumps({"traceEvents": events, "traceName": "x"}))
+    path.write_text(big_text)
     return path
 
 

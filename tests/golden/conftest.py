@@ -25,6 +25,11 @@ def sections(path: Path) -> dict[str, str]:
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
+@pytest.fixture(autouse=True)
+def reading(read_once: None) -> None:
+    """Each trace is read once for all that is said of it."""
+
+
 @pytest.fixture
 def golden() -> Golden:
     """`golden(file, title, text)`: compare with the section of that title."""

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from tests.golden.made import write_made
+from tests.recorded import load
 
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import WHOLE, find_steps, step_scope
 from tracetui.cli.main import main
-from tracetui.trace import load
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
 DATA = Path(__file__).parent.parent / "data"

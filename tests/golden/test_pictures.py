@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.golden.made import write_made
+from tests.recorded import load
 from tests.timeline.conftest import scene_of
 
 from tracetui.analysis.gaps import find_gaps
@@ -23,7 +24,7 @@ from tracetui.timeline.scene import Idle, Scene
 from tracetui.timeline.series import launches, memory
 from tracetui.timeline.themes import DARK, LIGHT, PLAIN, Theme
 from tracetui.timeline.themes import THEMES as ALL_THEMES
-from tracetui.trace import Kind, Trace, load
+from tracetui.trace import Kind, Trace
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
 HEIGHT = 26

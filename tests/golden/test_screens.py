@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.golden.made import made_events, write_made
 from tests.kineto import trace_of
+from tests.recorded import load
 
 from tracetui.analysis.results import Results
 from tracetui.tables.averages import averages_table
@@ -18,7 +19,6 @@ from tracetui.tables.gaps import gaps_table
 from tracetui.tables.model import Table, arrange, fit
 from tracetui.tables.steps import steps_table
 from tracetui.tables.writers import row_count, table_text
-from tracetui.trace import load
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
 ROWS = 6

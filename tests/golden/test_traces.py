@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.golden.made import write_made
+from tests.recorded import load
 
 from tracetui.analysis.calls import build_calls
 from tracetui.analysis.efficiency import efficiency
@@ -17,7 +18,7 @@ from tracetui.analysis.flops import work_of
 from tracetui.analysis.flow import follow, partner, path, unfollow
 from tracetui.analysis.kernel_names import decode, short_name
 from tracetui.report.facts import Fact, event_facts, trace_facts
-from tracetui.trace import Trace, load
+from tracetui.trace import Trace
 from tracetui.trace.memory import memory_records
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from functools import lru_cache
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from markdown_it import MarkdownIt
 
-from tracetui.analysis import results
 from tracetui.cli import main
 from tracetui.report import terminal
-from tracetui.trace import Trace
 
 from .texts import KINDS, unsafe, without_colours, write
 
@@ -32,18 +29,7 @@ READING = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def analysed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands share what is found out about a trace: here it matters only how they say it."""
-    monkeypatch.setattr(results, "Results", _results)
-
-
-@lru_cache(maxsize=2)
-def _results(trace: Trace) -> results.Results:
-    return _Results(trace)
-
-
-_Results = results.Results
+pytestmark = pytest.mark.usefixtures("analysed_once")
 
 
 def run(*arguments: str) -> tuple[int, str, str]:

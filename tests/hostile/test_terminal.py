@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import re
 import select
-import struct
-import sys
-import termios
 import time
 from pathlib import Path
 
 import pytest
+from tests.program import on_terminal
 
 from .texts import KINDS, unsafe, write
 
@@ -29,11 +25,7 @@ PAYLOADS = (
 
 def run(arguments: list[str], keys: list[str], seconds: float = 60) -> str:
     """All that the program wrote to its terminal until it ended, while the keys were pressed."""
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", LINES="36", COLUMNS="120")
-        os.execv(sys.executable, [sys.executable, "-m", "tracetui", *arguments])
-    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 36, 120, 0, 0))
+    pid, fd = on_terminal(*arguments, columns=120, rows=36, COLORTERM="truecolor")
     written, end, quiet = b"", time.monotonic() + seconds, 0
     try:
         while time.monotonic() < end:

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from rich.cells import cell_len
 from tests.kineto import Event, cpu, kernel, launch, step, trace_of
+from tests.recorded import load
 
 from tracetui.analysis.results import Results
 from tracetui.analysis.steps import summarize_steps
@@ -21,7 +22,6 @@ from tracetui.report.summary import summarize, summary_lines
 from tracetui.tables.jsonable import share
 from tracetui.tables.lines import plain_text
 from tracetui.tables.steps import steps_lines
-from tracetui.trace import load
 from tracetui.trace.memory import memory_records
 
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from tests.kineto import cpu, trace_of
+from tests.recorded import load
 
 from tracetui.analysis.results import Results
 from tracetui.cells import fit, wrap
@@ -23,7 +24,6 @@ from tracetui.tables.averages import format_share, format_time
 from tracetui.tables.jsonable import dumps
 from tracetui.tables.lines import bar, columns, plain_text
 from tracetui.tables.steps import steps_lines
-from tracetui.trace import load
 
 SAMPLES = sorted((Path(__file__).parent.parent.parent / "sample_traces").glob("*.json.gz"))
 

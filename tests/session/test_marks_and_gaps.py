@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.kineto import Event, cpu, run
+from tests.recorded import load
 
 from tracetui.session import recent, samples
 from tracetui.session.gap_walk import gap_order, next_gap
@@ -19,7 +20,6 @@ from tracetui.session.recording import Recording
 from tracetui.session.session import Session
 from tracetui.session.state import read_state, readable_state, resolved, set_aside, state_file, write_state
 from tracetui.timeline.viewport import Viewport
-from tracetui.trace import load
 
 
 @pytest.fixture(autouse=True)

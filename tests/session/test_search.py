@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.recorded import load
 
 from tracetui.session.query import QueryError, matches, parse_time, split
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
-from tracetui.trace import Trace, load
+from tracetui.trace import Trace
 
 EVENTS = (
     ("aten::mm", "cpu_op", 0, 100),

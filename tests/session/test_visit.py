@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.recorded import load
 
 from tracetui.analysis.averages import averages
 from tracetui.session.session import Session
@@ -16,7 +17,7 @@ from tracetui.tables.averages import averages_table
 from tracetui.tables.gaps import gaps_table
 from tracetui.tables.model import arrange
 from tracetui.tables.writers import table_text
-from tracetui.trace import Kind, load
+from tracetui.trace import Kind
 
 TRAIN = Path(__file__).resolve().parent.parent.parent / "sample_traces" / "train.json.gz"
 

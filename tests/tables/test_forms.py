@@ -10,13 +10,13 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from tests.recorded import load
 
 from tracetui.analysis.results import Results
 from tracetui.tables import averages, efficiency, findings, gaps, steps
 from tracetui.tables.lines import plain_text
 from tracetui.tables.model import Column, Columns, Table, by_key, pick
 from tracetui.tables.writers import aligned, as_csv, as_json, as_markdown, cells, markdown_table, records
-from tracetui.trace import load
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
 FORMS = ("SCREEN", "TEXT", "MARKDOWN", "JSON", "FILE", "CPU")

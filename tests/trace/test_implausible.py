@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorded import load
 
 from tracetui.analysis.gaps import find_gaps
 from tracetui.report.facts import event_facts
-from tracetui.trace import DEVICE_WORK, Trace, load
+from tracetui.trace import DEVICE_WORK, Trace
 
 Event = dict[str, Any]
 DATA = Path(__file__).resolve().parent.parent / "data"

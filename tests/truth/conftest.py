@@ -1,4 +1,4 @@
-"""Each trace is read once for all that is asked of it."""
+"""Each trace is read and analysed once for all that is asked of it."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def reading(read_once: None) -> None:
+def reading(read_once: None, analysed_once: None) -> None:
     pass

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.conftest import SAMPLES
 from tests.kineto import cpu, run, trace_of
 
 from tracetui.analysis import flow
@@ -306,3 +307,19 @@ def test_arguments_of_a_file_that_was_overwritten(tmp_path: Path) -> None:
     told = args_of(again, 1)
     assert "no longer readable" in told["arguments"]
     assert memory_records(again) is None
+
+
+def test_the_details_tell_shapes_and_strides_in_words() -> None:
+    trace = load(SAMPLES / "linear.json.gz")
+    event = next(i for i in range(len(trace)) if trace.name_of(i) == "aten::addmm")
+    facts = {fact.label: fact.value for fact in event_facts(trace, event, args_of(trace, event))}
+    assert facts["input 2"] == "1024 x 32 bf16, strides 32, 1: in order"
+    assert facts["input 3"] == "32 x 64 bf16, strides 1, 32: a transposed view"
+    assert list(facts).index("input 3") < list(facts).index("step")
+    assert facts["Input Strides"] == "[[1], [32, 1], [1, 32], [], []]", "as it is in the file, too"
+
+
+def test_a_cold_start_says_that_warming_up_hides_the_cost() -> None:
+    findings = Results(load(SAMPLES / "matmul_add_64_cold.json.gz")).findings()
+    advice = next(finding.advice for finding in findings if finding.rule == "cold_start")
+    assert "does not remove it" in advice

@@ -13,13 +13,16 @@ import pytest
 from rich.cells import cell_len
 
 from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import Verdict
-from tracetui.report.overview import Overview, overviews
+from tracetui.report.overview import Block, Overview, overviews
 from tracetui.report.overview_lines import TWO_COLUMNS, lay_out
 from tracetui.report.parts import evidence, time_parts
 from tracetui.trace import load
+from tracetui.tui.panes.details import DetailsPane
 from tracetui.tui.panes.overview import OverviewPane
+from tracetui.tui.timeline import SelectionBar
 from tracetui.tui.verdict_line import VerdictLine, bar_cells
 from tracetui.units import duration
 
@@ -62,22 +65,89 @@ async def test_is_it_overhead_bound_and_why_is_the_gpu_idle(
         assert idle in line
 
 
-async def test_which_op_costs_most() -> None:
+@pytest.mark.parametrize("hint", [False, True])
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
+async def test_which_op_costs_most(
+    size: tuple[int, int], hint: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also below the hint of the first time, and beside it, where there is room, which kernel does."""
+    monkeypatch.setattr("tracetui.tui.screens.trace.wanted", lambda: hint)
     path = SAMPLES / "llm_decode.json.gz"
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
-    own = own_times([e for e in events if e.get("ph") == "X" and e.get("cat") in CPU])
+    complete = [e for e in events if e.get("ph") == "X"]
+    own = own_times([e for e in complete if e.get("cat") in CPU])
     costliest = max(own, key=lambda name: own[name])
+    steps = sum(e["name"].startswith("ProfilerStep#") and e["cat"] == "user_annotation" for e in complete)
     app = app_of(path, "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
-        await until(pilot, lambda: " × " in text(app))
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: "Kernels and copies" in text(app) or size[0] > 80)
+        await until(pilot, lambda: "Ops  by self CPU time, per step" in text(app))
         lines = text(app).split("\n")
-        title = next(n for n, line in enumerate(lines) if re.search(r"\bOps  by self CPU time", line))
+        title = next(n for n, line in enumerate(lines) if "Ops  by self CPU time" in line)
         assert costliest in lines[title + 1]
         column = lines[title].index("Ops")
         found = re.search(r"([\d.]+) (µs|ms)", lines[title + 1][column:])
         assert found is not None
         us = float(found[1]) * {"µs": 1, "ms": 1000}[found[2]]
-        assert us == pytest.approx(own[costliest], rel=5e-3)
+        assert us == pytest.approx(own[costliest] / steps, rel=5e-3)
+        if size[0] == 80:
+            kernels: dict[str, float] = defaultdict(float)
+            for event in complete:
+                if event["cat"] in ("kernel", "gpu_memcpy", "gpu_memset"):
+                    kernels[decode(event["name"]).short] += event["dur"]
+            assert max(kernels, key=lambda name: kernels[name]) in lines[title + 1]
+
+
+async def test_a_short_narrow_overview_is_walked_from_what_costs_most() -> None:
+    app = app_of(SAMPLES / "matmul_add_4096_eager.json.gz", "overview")
+    async with app.run_test(size=(80, 24)) as pilot:
+        pane = screen_of(app).area.open
+        assert isinstance(pane, OverviewPane)
+        await until(pilot, lambda: any("peak" in entry.text for entry in pane.entries))
+        kernels = next(block for block in whole(results_of("matmul_add_4096_eager")).right if block.entries)
+        assert kernels.key == "kernels", "of a compute-bound trace they come first"
+        for key in ("tab", "home"):
+            await pilot.press(key)
+            assert pane.entries[pane.row or 0].name == kernels.entries[0].name
+            assert any("▸" in strip.text for strip in pane.render_lines(pane.region.reset_offset))
+
+
+def test_times_are_those_of_a_step(tmp_path: Path) -> None:
+    """Without what lies outside of the steps, and in all where there is one step or none."""
+
+    def overview(steps: int) -> dict[str, Block]:
+        events = [slice_event(f"ProfilerStep#{n}", 100 * n, 90, cat="user_annotation") for n in range(steps)]
+        events += [slice_event("aten::mm", 10 + 100 * n, 40) for n in range(2)]
+        events += [slice_event("aten::mm", 300, 16)]
+        path = write_trace(tmp_path / f"{steps}.json", events)
+        return {block.key: block for block in whole(Results(load(path))).blocks}
+
+    each = overview(2)
+    assert each["time"].title == "Where a step's time goes"
+    assert each["ops"].note == "by self CPU time, per step"
+    assert each["ops"].entries[0].numbers == ("40.0 µs", "44%")
+    assert each["ops"].entries[0].text == "1 ×"
+    every = overview(0)
+    assert every["time"].title == "Where the time goes"
+    assert every["ops"].note == "by self CPU time, in all"
+    assert every["ops"].entries[0].numbers[0] == "96.0 µs"
+    assert every["ops"].entries[0].text == "3 ×"
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
+def test_the_kernels_of_a_step_are_those_that_it_launched(path: Path) -> None:
+    results = Results(load(path))
+    steps = results.steps().rows
+    kernels = next(block for block in whole(results).blocks if block.key == "kernels")
+    trace, time = results.trace, 0
+    for event in results.work().tolist():
+        launched = (
+            int(trace.start[trace.launch[event]]) if trace.launch[event] >= 0 else int(trace.start[event])
+        )
+        if len(steps) < 2 or any(row.window[0] <= launched < row.window[1] for row in steps):
+            time += int(trace.duration[event])
+    said = "in all" if len(steps) < 2 else "per step"
+    assert kernels.note == f"{duration(time / max(1, len(steps)))} {said}"
 
 
 CPU = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver", "overhead")
@@ -335,3 +405,24 @@ async def test_the_header_and_the_overview_give_a_step_one_length() -> None:
     async with app.run_test(size=(120, 36)) as pilot:
         await until(pilot, lambda: f"3 steps, mean {mean}" in text(app).split("\n")[0])
         await until(pilot, lambda: f"{mean}, mean of 3" in text(app))
+
+
+async def test_a_kernel_has_one_name_in_bars_tables_and_the_line_and_its_full_one_in_the_details() -> None:
+    app = app_of(SAMPLES / "mlp_eager.json.gz", "kernels")
+    async with app.run_test(size=(200, 50)) as pilot:
+        screen = screen_of(app)
+        pane = screen.area.open
+        assert pane is not None
+        await until(pilot, lambda: pane.table is not None)
+        await pilot.press("tab", "enter")
+        await until(pilot, lambda: screen.walk.selected is not None)
+        assert pane.table is not None
+        event, short = screen.walk.selected or 0, pane.table.columns[0].text(pane.row or 0)
+        full = screen.trace.name_of(event)
+        assert decode(full).short == short != full
+        line = screen.query_one(SelectionBar)
+        assert line.render_lines(line.region.reset_offset)[0].text.startswith(f" {short}  at ")
+        await pilot.press("2")
+        details = screen.area.open
+        assert isinstance(details, DetailsPane)
+        await until(pilot, lambda: ("full name", full) in [(f.label, f.value) for f in details.facts])

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import pty
 import select
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.program import on_terminal
 
 SAMPLE = Path(__file__).resolve().parent.parent / "data" / "mlp_eager.json.gz"
 LEFT = (b"\x1b[?1049l", b"\x1b[?1000l", b"\x1b[?25h")
@@ -51,10 +50,7 @@ class Terminal:
 
 @contextmanager
 def viewer(*arguments: str) -> Iterator[Terminal]:
-    pid, descriptor = pty.fork()
-    if pid == 0:
-        os.environ.update(TERM="xterm-256color", LINES="36", COLUMNS="120")
-        os.execv(sys.executable, [sys.executable, "-m", "tracetui", *arguments])
+    pid, descriptor = on_terminal(*arguments, columns=120, rows=36)
     terminal = Terminal(pid, descriptor)
     try:
         yield terminal

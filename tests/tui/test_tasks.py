@@ -76,7 +76,7 @@ async def the_second_longest_instance(p: Person) -> None:
     pane = p.screen.area.open
     await p.see(lambda: pane is not None and pane.table is not None)
     await p.press("tab", "enter", "enter")
-    await p.see(lambda: "number 2 of" in p.screen.footer.message)
+    await p.see(lambda: "number 2 " in p.screen.footer.message)
 
 
 async def an_event_by_name(p: Person) -> None:

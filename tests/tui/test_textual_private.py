@@ -35,7 +35,9 @@ import tracetui.tui
 from tracetui.tui import textual_private
 from tracetui.tui.textual_private import (
     App,
+    LazyStrip,
     behind,
+    draw_less,
     filters,
     forget_drawn,
     forget_places,
@@ -247,3 +249,53 @@ async def test_lines_that_one_widget_draws_are_its_own_strips() -> None:
         assert [line.text.split() for line in lines] == [["above"], ["0"], ["1"]]
         assert [type(line) for line in lines[1:]] == [Own, Own]
         assert [line.text.split() for line in lines_between(app.screen, 3, 5)] == [["2"], ["3"]]
+
+
+async def test_an_update_draws_the_widgets_it_shows_alone() -> None:
+    drawn: list[str] = []
+
+    class Noting(Static):
+        def render_lines(self, crop: Region) -> list[Strip]:
+            drawn.append(f"{self.id} {crop.y} to {crop.bottom}")
+            return super().render_lines(crop)
+
+    class Three(Screen[None]):
+        CSS = "Static { height: 2; } #over { layer: top; position: absolute; offset: 3 4; height: 1; }"
+
+        def compose(self) -> ComposeResult:
+            yield from (Noting(name, id=name) for name in ("above", "middle", "below", "over"))
+
+    for less in (False, True):
+        app, screen = App(), Three()
+        if less:
+            draw_less(screen)
+        async with app.run_test(size=(20, 6)) as pilot:
+            await app.push_screen(screen)
+            await pilot.pause()
+            drawn.clear()
+            screen.query_one("#middle", Noting).update("changed")
+            await pilot.pause()
+            assert ("above 0 to 2" in drawn) is not less, "Textual draws the others, too"
+            assert "middle 0 to 2" in drawn
+            assert [line.text.strip() for line in lines_of(screen)] == [
+                *("above", "", "changed", "", "belover", "")
+            ]
+
+
+def test_the_segments_of_a_strip_are_made_when_they_are_asked_for() -> None:
+    made: list[int] = []
+
+    def make() -> list[Segment]:
+        made.append(1)
+        return [Segment("abc"), Segment("def")]
+
+    strip = LazyStrip(make, 6)
+    assert strip.cell_length == 6
+    assert strip.divide([6]) == [strip]
+    assert strip.crop(0, 6) is strip
+    assert not made
+    assert strip.crop(2, 4).text == "cd"
+    assert [part.text for part in strip.divide([3, 6])] == ["abc", "def"]
+    assert strip.text == "abcdef"
+    assert strip.render(Console()) == "abcdef"
+    assert len(made) == 1

@@ -17,9 +17,9 @@ from textual.widgets import Static
 
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
-from tracetui.timeline.canvas import Canvas, Packed
+from tracetui.timeline.canvas import BOLD, INK, PAPER, UNDERLINE, Canvas, Packed
 from tracetui.trace import Trace
-from tracetui.tui.textual_private import SentLines
+from tracetui.tui.textual_private import SentLines, draw_less
 from tracetui.tui.timeline import SelectionBar, TimelineView
 from tracetui.tui.timeline.delta_strips import Board, DeltaStrip
 
@@ -91,6 +91,7 @@ class Main(Screen[None]):
 
     def __init__(self, trace: Trace) -> None:
         super().__init__()
+        draw_less(self)
         self.view = TimelineView(Session([Recording(trace)]))
         self.bar = self.view.bar = SelectionBar()
 
@@ -267,3 +268,26 @@ def test_what_was_covered_is_sent_in_full() -> None:
         later = DeltaStrip(line_of("0123456789aXcdefghij"), 0, board)
         assert later.end == 20
         assert later.divide([20]) == [later]
+
+
+def test_any_patch_turns_one_line_into_the_other() -> None:
+    console, dice = Console(), random.Random(7)
+
+    def a_line() -> Packed:
+        canvas = Canvas.blank(40, 1, 7, dice.choice((0, PAPER)))
+        for _ in range(dice.randrange(12)):
+            text = dice.choice(("ab", "   ", "▌▐█", "x"))
+            ink, paper = dice.choice((1, 200, INK)), dice.choice((3, 0, 22, INK, PAPER, None))
+            canvas.put(0, dice.randrange(38), text, ink, paper, dice.choice((0, BOLD, UNDERLINE)))
+        return canvas.packed()[0]
+
+    for _ in range(300):
+        board = Board(1)
+        patched, whole = Terminal(40, 1), Terminal(40, 1)
+        patched.feed(DeltaStrip(a_line(), 0, board).render(console))
+        for _ in range(3):
+            cells = a_line()
+            strip = DeltaStrip(cells, 0, board)
+            patched.feed("\x1b[1;1H" + strip.crop(0, strip.end).render(console))
+            whole.feed("\x1b[1;1H" + DeltaStrip(cells, 0, Board(1)).render(console))
+            assert patched.cells == whole.cells

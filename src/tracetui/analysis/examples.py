@@ -98,6 +98,16 @@ def judged(verdict: str) -> Find:
     return find
 
 
+def finding(*rules: str) -> Find:
+    """The evidence of the first finding of these rules."""
+
+    def find(results: Results) -> Example | None:
+        found = (f for f in results.whole.findings() if f.rule in rules and len(f.evidence))
+        return next((Example(int(f.evidence[0])) for f in found), None)
+
+    return find
+
+
 def most_delayed(results: Results) -> Example | None:
     """The device event with the longest time from its launch to its start."""
     launches = results.whole.launches()

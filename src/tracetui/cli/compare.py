@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tracetui.session.baselines import Baseline
     from tracetui.trace import Trace
 
-GATES = "step, device, compute, communication, copies, launches, kernels, cpu-op"
+GATES = "step, device, compute, communication, copies, launches, kernels, bytes, cpu-op"
 EXAMPLES = "for example step=5%, device=50us or launches=0"
 
 

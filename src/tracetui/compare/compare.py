@@ -64,7 +64,9 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         int(np.count_nonzero(timed)),
     )
     on_the_way = _same_path(trees, calls.a[~other], calls.b[~other], len(rounds))
-    device_drift = drift(time_a[timed], time_b[timed]) if len(time_a) else 1.0
+    device_drift = drift(time_a[timed], time_b[timed])
+    if 2 * int(time_a[timed].sum()) < int(a.work_time.sum()):
+        device_drift = 1.0  # too little is the same to say how fast the device was
     metrics = _metrics(*whole, on_the_way, device_drift, machine)
     idle = _idle(*whole)
     first = next(
@@ -221,7 +223,7 @@ def _notes(a: Side, b: Side, pairs: list[tuple[int, int]], machine: Machine) -> 
     if max(machine.calls, machine.work) < STRANGE * max(len(b.calls), len(b.work)):
         found.append("hardly anything is the same in both: is this the same program?")
     if paced_by_device(a) and paced_by_device(b):
-        found.append("the GPU sets the pace: what the CPU does meanwhile makes a step no longer")
+        found.append("the GPU sets the pace: what the CPU does meanwhile does not make a step longer")
     names = [_device(side) for side in (a, b)]
     if all(names) and names[0] != names[1]:
         found.append(f"A was recorded on {names[0]}, B on {names[1]}")

@@ -11,6 +11,7 @@ import numpy as np
 from tracetui.analysis.flow import is_device, launches_within, launches_work, partner, path, place_of
 from tracetui.analysis.gaps import device_of, without_work_text
 from tracetui.analysis.graphs import module_of
+from tracetui.analysis.layouts import input_facts
 from tracetui.analysis.memory import change
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import find_steps, launch_times, step_of
@@ -53,7 +54,10 @@ def event_facts(
     module = module_of(args or {}) if on_device else ""
     launched, shown = device_facts(args, _properties(trace, i)) if args and on_device else ([], frozenset())
     launched = [("module", module), *launched] if module else launched
-    facts = [Fact("name", short_form), *_itself(trace, i, own), *(Fact(*fact) for fact in launched)]
+    # Where shapes were recorded; the arguments themselves follow below, as they are in the file.
+    inputs = [Fact(label, plain(told, 200)) for label, told in input_facts(args or {})]
+    facts = [Fact("name", short_form), *_itself(trace, i, own), *inputs]
+    facts += [Fact(*fact) for fact in launched]
     facts += [*_memory(trace, i, memory), *_links(trace, i), *_place(trace, i), *_kin(trace, i)]
     if args is None:
         facts.append(Fact("args", "reading …"))

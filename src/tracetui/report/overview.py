@@ -8,17 +8,17 @@ from itertools import islice
 
 import numpy as np
 
-from tracetui.analysis.averages import Averages
 from tracetui.analysis.findings import Finding
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.results import Results
-from tracetui.analysis.verdict import busy_text
+from tracetui.analysis.verdict import OF_STEPS, busy_text
 from tracetui.report.findings import SEVERITY_STYLE, unknown_events
 from tracetui.report.gaps import device_name, words_of_all
 from tracetui.report.parts import Target, evidence, time_parts
+from tracetui.tables.averages import instances
 from tracetui.tables.names import told_apart
 from tracetui.tables.steps import steps_within
-from tracetui.trace.model import DEVICE_WORK, I64, Kind
+from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind
 from tracetui.units import duration, plural, share
 
 STEPS = 8
@@ -87,7 +87,8 @@ def overviews(results: Results) -> Iterator[Overview]:
     found = Overview(reason, "", (_time(results), _notices(results)), (_devices(results), _steps(results)))
     yield found
     time, notices = found.left
-    ops, kernels = _ops(results), _kernels(results)
+    costs = _costs(results)
+    ops, kernels = _ops(results, costs), _kernels(results, costs)
     first, second = (ops, kernels) if verdict.verdict in CPU_FIRST else (kernels, ops)
     found = replace(found, right=(first, second, *found.right))
     yield found
@@ -100,8 +101,7 @@ def overviews(results: Results) -> Iterator[Overview]:
 
 
 def _time(results: Results) -> Block:
-    verdict, whole = results.verdict(), results.is_whole
-    steps = len(results.steps().rows) if whole and verdict.base == "of the steps" else 0
+    verdict, steps = results.verdict(), _count_steps(results)
     words = words_of_all(results)
     parts, each = time_parts(verdict, words), max(1, steps)
     total = verdict.cpu.span if verdict.cpu is not None else verdict.judged
@@ -130,6 +130,46 @@ def _time(results: Results) -> Block:
     else:
         title, note = "Where the time goes", f"{duration(total)} {verdict.base}{counts}"
     return Block("time", title, note + together, tuple(entries))
+
+
+def _count_steps(results: Results) -> int:
+    """How many steps there are, if they are what the verdict is about; else 0."""
+    return len(results.steps().rows) if results.is_whole and results.verdict().base == OF_STEPS else 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Costs:
+    """What each row of the averages takes: a step, if there are several, else in all. Arrays of shape
+    (rows,), times in ns."""
+
+    self_cpu: F64
+    self_device: F64
+    calls: F64
+    said: str
+    """"per step" or "in all"."""
+
+
+def _costs(results: Results) -> _Costs:
+    table, trace, steps = results.averages(), results.trace, _count_steps(results)
+    if steps < 2:
+        cpu, device, often = (a.astype(np.float64) for a in (table.self_cpu, table.self_device, table.calls))
+        return _Costs(cpu, device, often, "in all")
+    calls = results.calls()
+    counted = ~calls.removed
+    low, high = np.array([row.window for row in results.steps().rows], dtype=np.int64).T
+
+    def within(slices: I64, *times: I64) -> list[F64]:
+        """The sums of times over the slices of each row that begin, or were launched, in a step."""
+        begun = trace.start[np.where(trace.launch[slices] >= 0, trace.launch[slices], slices)]
+        step = np.searchsorted(low, begun, side="right") - 1
+        row = table.row_of[slices]
+        row, mine = np.maximum(row, 0), (row >= 0) & (step >= 0) & (begun < high[step])
+        return [np.bincount(row, time * mine, minlength=len(table)) / steps for time in times]
+
+    ops = calls.cpu[counted]
+    on_cpu = within(ops, calls.self_cpu[counted], calls.self_device[counted], np.ones_like(ops))
+    on_device = within(calls.device, calls.device_duration, np.ones_like(calls.device))
+    return _Costs(on_cpu[0], on_cpu[1] + on_device[0], on_cpu[2] + on_device[1], "per step")
 
 
 def _devices(results: Results) -> Block:
@@ -186,53 +226,65 @@ def _notices(results: Results) -> Block:
 
 
 def _top(
-    results: Results, table: Averages, rows: I64, values: I64, total: int, names: Sequence[str], key: str
+    results: Results,
+    rows: I64,
+    values: F64,
+    calls: F64,
+    total: float,
+    names: Sequence[str],
+    key: str,
+    by: str,
 ) -> tuple[Entry, ...]:
-    found = []
+    """`values`, `calls`: of all rows, see `_Costs`; `by`: the column of the values."""
+    found, table = [], results.averages()
     longest = float(values[rows[0]]) if len(rows) else 0.0
     for row, name in zip(rows.tolist(), names, strict=True):
-        of_row = np.flatnonzero(table.row_of == row)
-        event = int(of_row[np.argmax(results.trace.duration[of_row])]) if len(of_row) else None
-        calls = int(table.calls[row])
+        of_row, _, what = instances(results, table, row, by)
+        said = f"the most {what}" if what else "the longest"
+        often = f"{calls[row]:,.0f}" if calls[row] == round(calls[row]) else f"{calls[row]:,.1f}"
         found.append(
             Entry(
                 name,
-                (duration(int(values[row])), share(values[row] / total) if total else "-"),
+                (duration(float(values[row])), share(values[row] / total) if total else "-"),
                 float(values[row]) / longest if longest else None,
                 key,
-                f"{calls:,} ×",
-                Target(key, event=event, said=f"the longest of {plural(calls, 'call')}"),
+                f"{often} ×",
+                Target(
+                    key,
+                    event=int(of_row[0]) if len(of_row) else None,
+                    said=f"{said} of {plural(int(table.calls[row]), 'call')}",
+                ),
             )
         )
     return tuple(found)
 
 
-def _ops(results: Results) -> Block:
+def _ops(results: Results, costs: _Costs) -> Block:
     """The ops that cost most: of the CPU's time where the device waits for it, else of the device's."""
     table = results.averages()
     of_cpu = results.verdict().verdict in CPU_FIRST or not table.self_device.any()
-    values = table.self_cpu if of_cpu else table.self_device
-    total = table.total_self_cpu if of_cpu else table.total_self_device
+    values, on = (costs.self_cpu, ~table.device) if of_cpu else (costs.self_device, table.device)
     rows = np.flatnonzero((values > 0) & (table.first >= 0))
     rows = rows[results.trace.kind[table.first[rows]] == Kind.CPU_OP]
     rows = rows[np.argsort(-values[rows], kind="stable")][:TOP]
-    what = "self CPU time" if of_cpu else "GPU time"
+    what, by = ("self CPU time", "self_cpu") if of_cpu else ("GPU time", "self_device")
     names = [table.names[row] for row in rows.tolist()]
-    return Block("ops", "Ops", f"by {what}, in all", _top(results, table, rows, values, total, names, "ops"))
+    total = float(values[on & ~(table.annotation & table.device)].sum())
+    entries = _top(results, rows, values, costs.calls, total, names, "ops", by)
+    return Block("ops", "Ops", f"by {what}, {costs.said}", entries)
 
 
-def _kernels(results: Results) -> Block:
+def _kernels(results: Results, costs: _Costs) -> Block:
     """The kernels and copies that took most of the device's time."""
     table, trace = results.averages(), results.trace
-    rows = np.flatnonzero(table.device & ~table.annotation & (table.self_device > 0) & (table.first >= 0))
+    rows = np.flatnonzero(table.device & ~table.annotation & (costs.self_device > 0) & (table.first >= 0))
     rows = rows[np.isin(trace.kind[table.first[rows]], DEVICE_WORK)]
-    rows = rows[np.argsort(-table.self_device[rows], kind="stable")]
-    total, top = int(table.self_device[rows].sum()), rows[:TOP]
+    rows = rows[np.argsort(-costs.self_device[rows], kind="stable")]
+    total, top = float(costs.self_device[rows].sum()), rows[:TOP]
     full = [table.names[row] for row in top.tolist()]
     names = told_apart([decode(name).short for name in full], full, [True] * len(full))
-    note = f"{duration(total)} in all"
-    entries = _top(results, table, top, table.self_device, total, names, "kernels")
-    return Block("kernels", "Kernels and copies", note, entries)
+    entries = _top(results, top, costs.self_device, costs.calls, total, names, "kernels", "")
+    return Block("kernels", "Kernels and copies", f"{duration(total)} {costs.said}", entries)
 
 
 def _with_peaks(results: Results, kernels: Block) -> Block:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from rich.cells import cell_len
 
-from tracetui.cells import cell, clip, middle, wrap
+from tracetui.cells import cell, clauses, clip, middle, wrap
 from tracetui.report.overview import Block, Entry, Overview
 from tracetui.tables.lines import Line, bar
 
@@ -19,6 +19,15 @@ NARROW_BAR = 6
 LEAST_NAME, LEAST_TEXT = 12, 16
 APART = 2
 """Cells between the two columns."""
+COSTS = ("ops", "kernels")
+"""The blocks of what costs most."""
+COSTS_BESIDE = 64
+"""From this width on, in cells, those stand beside each other where the others don't."""
+FEW_LINES = 12
+"""Where fewer can be seen at once, the sentences take one line each, if there is one column."""
+
+Numbered = tuple[Block, list[tuple[int, Entry]]]
+"""A block, and those of its entries that are shown, with their places in reading order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +41,13 @@ class Piece:
     """The entry that it shows, by its place in reading order; -1 for none."""
 
 
-def lay_out(overview: Overview, width: int, keep: Collection[int]) -> list[list[Piece]]:
-    """The lines, each as its pieces from left to right. `keep`: the entries to show."""
-    lines = [[Piece(0, [(text, "")], -1)] for text in wrap(overview.reason, max(1, width)) if text]
-    for n, text in enumerate(wrap(f"Try: {overview.advice}", max(1, width)) if overview.advice else ()):
-        head, rest = (text[:5], text[5:]) if not n else ("", text)
-        lines.append([Piece(0, [(head, "accent"), (rest, "")], -1)])
+def lay_out(overview: Overview, width: int, keep: Collection[int], height: int = 99) -> list[list[Piece]]:
+    """The lines, each as its pieces from left to right. `keep`: the entries to show; `height`: the lines that
+    can be seen at once."""
+    narrow = width < TWO_COLUMNS
+    lines = _sentences(overview, max(1, width), narrow and height < FEW_LINES)
     number = 0
-    sides: list[list[tuple[Block, list[tuple[int, Entry]]]]] = []
+    sides: list[list[Numbered]] = []
     for side in (overview.left, overview.right):
         blocks = []
         for block in side:
@@ -48,15 +56,46 @@ def lay_out(overview: Overview, width: int, keep: Collection[int]) -> list[list[
             if entries:
                 blocks.append((block, entries))
         sides.append(blocks)
-    if width < TWO_COLUMNS or not all(sides):
+    if narrow:
+        # What costs most comes first: the parts of the time are in the verdict line, too.
+        costs = [one for one in sides[1] if one[0].key in COSTS]
+        others = [one for one in (*sides[0], *sides[1]) if one[0].key not in COSTS]
+        if len(costs) == 2 and width >= COSTS_BESIDE:
+            half = (width - APART) // 2
+            left = _column([_brief(costs[0])], 0, half)
+            lines += _beside(left, _column([_brief(costs[1])], half + APART, width - half - APART))
+        else:
+            others = costs + others
+        return lines + [[piece] for piece in _column(others, 0, width)]
+    if not all(sides):
         return lines + [[piece] for piece in _column([*sides[0], *sides[1]], 0, width)]
     half = (width - APART + 5) // 2
     left, right = _column(sides[0], 0, half), _column(sides[1], half + APART, width - half - APART)
-    pairs = zip_longest(left, right)
-    return lines + [[piece for piece in pair if piece is not None] for pair in pairs]
+    return lines + _beside(left, right)
 
 
-def _column(blocks: Iterable[tuple[Block, list[tuple[int, Entry]]]], left: int, width: int) -> list[Piece]:
+def _sentences(overview: Overview, width: int, one_line: bool) -> list[list[Piece]]:
+    """The reason and the advice; `one_line`: of each as many clauses as fit a line."""
+    lines: list[list[Piece]] = []
+    for head, said in (("", overview.reason), ("Try: ", overview.advice)):
+        text = f"{head}{said}" if said else ""
+        for n, line in enumerate([clauses(text, width)] if one_line else wrap(text, width)):
+            start = len(head) if not n else 0
+            if line:
+                lines.append([Piece(0, [(line[:start], "accent"), (line[start:], "")], -1)])
+    return lines
+
+
+def _beside(left: list[Piece], right: list[Piece]) -> list[list[Piece]]:
+    return [[piece for piece in pair if piece is not None] for pair in zip_longest(left, right)]
+
+
+def _brief(block: Numbered) -> Numbered:
+    """Names and numbers alone."""
+    return block[0], [(n, replace(entry, part=None, style="", text="")) for n, entry in block[1]]
+
+
+def _column(blocks: Iterable[Numbered], left: int, width: int) -> list[Piece]:
     found = []
     for block, entries in blocks:
         note = clip(f"  {block.note}", width - cell_len(block.title)) if block.note else ""

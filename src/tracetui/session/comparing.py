@@ -299,8 +299,9 @@ class Comparing:
     def _rows_shown(self, events: Sequence[Event]) -> None:
         walk, scene = self._walk, self._walk.scene
         for of, at in events:
-            trace = scene.sources[of].trace
-            scene = moves.brought_up(scene, of, int(trace.lane[at]), int(trace.depth[at]), walk.height)
+            source = scene.sources[of]
+            lane, depth = int(source.trace.lane[at]), source.rows.depth(at)
+            scene = moves.brought_up(scene, of, lane, depth, walk.height)
         walk.go(scene)
 
     def beside(self) -> tuple[tuple[str, bool], ...]:

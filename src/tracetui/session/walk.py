@@ -239,5 +239,8 @@ class Walk:
     def set_matches(self, masks: Sequence[Bool] | None) -> None:
         """Set the search matches: a mask over each recording's slices; None: no search."""
         given = [None] * len(self.scene.sources) if masks is None else masks
-        sources = zip(self.scene.sources, given, strict=True)
-        self.change(sources=tuple(replace(source, matches=mask) for source, mask in sources))
+        sources = [
+            replace(source, matches=None if mask is None else source.rows.drawn_mask(mask))
+            for source, mask in zip(self.scene.sources, given, strict=True)
+        ]
+        self.change(sources=tuple(sources))

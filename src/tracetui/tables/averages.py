@@ -12,6 +12,7 @@ import numpy as np
 from tracetui.analysis.averages import Averages
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.memory import MemoryUse
+from tracetui.analysis.results import Results
 from tracetui.tables import markdown
 from tracetui.tables.jsonable import us
 from tracetui.tables.lines import bar
@@ -183,6 +184,29 @@ def category_of(trace: Trace, averages: Averages, row: int) -> str:
     """The category of a row's first event, "" if it has none."""
     first = int(averages.first[row])
     return trace.categories[int(trace.category[first])] if first >= 0 else ""
+
+
+SELF_DEVICE_TIME, DEVICE_TIME, SELF_CPU_TIME = "self GPU time", "GPU time", "self CPU time"
+TIME_OF = dict.fromkeys(("self_device", "self_device_share"), SELF_DEVICE_TIME)
+TIME_OF |= dict.fromkeys(("device_total", "device_average"), DEVICE_TIME)
+TIME_OF |= dict.fromkeys(("self_cpu", "self_cpu_share"), SELF_CPU_TIME)
+"""Which time of a call a column is about; the others: its length."""
+
+
+def instances(results: Results, averages: Averages, row: int, by: str | None) -> tuple[I64, I64, str]:
+    """The slices counted in a row, those first that have most of what the column `by` tells; these times, ns;
+    and what they are, "" for the lengths."""
+    trace, what = results.trace, TIME_OF.get(by or "", "")
+    if not what or averages.device[row]:
+        what, found = "", np.flatnonzero(averages.row_of == row)
+        times = trace.duration[found]
+    else:
+        calls = results.calls()
+        times_of = {SELF_DEVICE_TIME: calls.self_device, DEVICE_TIME: calls.device_total}
+        at = np.flatnonzero((averages.row_of[calls.cpu] == row) & ~calls.removed)
+        found, times = calls.cpu[at], times_of.get(what, calls.self_cpu)[at]
+    order = np.lexsort((found, -trace.duration[found], -times))
+    return found[order], times[order], what
 
 
 def part_rows(trace: Trace, averages: Averages, part: str) -> I64:

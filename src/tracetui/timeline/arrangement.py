@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.timeline.layout import COUNTERS, Layout, Of, fitted, lay_out
+from tracetui.timeline.dock import COUNTERS
+from tracetui.timeline.layout import Layout, Of, fitted, lay_out
 from tracetui.timeline.scene import Scene, Source
 from tracetui.timeline.series import Series
 from tracetui.trace.model import Trace
@@ -144,7 +145,7 @@ def opened(sources: Sequence[Source], height: int) -> Layout:
     traces = [source.trace for source in sources]
     left = [(of, source) for of, source in enumerate(sources) if source.left]
     counters = 0 if sources[0].letter else COUNTERS  # those that are compared have none
-    layout = lay_out(traces, height, counters)
+    layout = lay_out(traces, height, [source.rows.count for source in sources], counters)
     for of, source in left:
         layout = arranged(source.trace, layout, source.left, (), of)
     if left:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +29,7 @@ _SPACE = ord(" ")
 Codes = npt.NDArray[np.uint32]
 Small = npt.NDArray[np.int16]
 Packed = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
 Run = tuple[str, int]
 """Text, and the number of its style; see `unpack`."""
 
@@ -130,22 +130,42 @@ def unpack(style: int) -> tuple[int, int, int]:
 
 def runs(cells: Packed) -> list[Run]:
     """Packed cells as runs. Shape of `cells`: (width,)."""
+    return [run for run in runs_among(cells, np.ones(len(cells), np.bool_)) if not isinstance(run, int)]
+
+
+def runs_among(cells: Packed, wanted: Bool) -> list[Run | int]:
+    """Some of packed cells as runs; a number is a count of cells between them that are not wanted. Both of
+    shape (width,)."""
     if not len(cells):
         return []
-    # The ink of a space is invisible: join it to the run on its left if that has the same background.
     text = str((cells >> 24).astype("<u4").tobytes(), "utf-32-le")
     style = cells & 0xFFFFFF
-    cuts = [0, *(np.flatnonzero(style[1:] != style[:-1]) + 1).tolist(), len(cells)]
-    found: list[Run] = []
-    for a, b in pairwise(cuts):
-        piece, key = text[a:b], int(style[a])
-        if found:
-            before, other = found[-1]
-            if other >> 9 == key >> 9 and (piece.isspace() or before.isspace()) and not key >> 18 & UNDERLINE:
-                found[-1] = (before + piece, key if before.isspace() else other)
+    cut = (style[1:] != style[:-1]) & wanted[1:]
+    cut |= wanted[1:] != wanted[:-1]
+    begins = np.append(0, np.flatnonzero(cut) + 1)
+    at = begins.tolist()
+    found: list[Run | int] = []
+    before, other = "", -1  # the last run; without a style after cells that are not wanted
+    for a, b, key, here in zip(
+        at, [*at[1:], len(cells)], style[begins].tolist(), wanted[begins].tolist(), strict=True
+    ):
+        if not here:
+            found.append(b - a)
+            other = -1
+            continue
+        piece = text[a:b]
+        # The ink of a space is invisible: join it to the run on its left if that has the same background.
+        if other >= 0 and other >> 9 == key >> 9 and not key >> 18 & UNDERLINE:
+            blank = before.isspace()
+            if blank or piece.isspace():
+                before, other = before + piece, key if blank else other
+                found[-1] = (before, other)
                 continue
+        before, other = piece, key
         found.append((piece, key))
-    return [(t.replace(chr(WIDE), ""), s) for t, s in found] if chr(WIDE) in text else found
+    if chr(WIDE) in text:
+        return [run if isinstance(run, int) else (run[0].replace(chr(WIDE), ""), run[1]) for run in found]
+    return found
 
 
 @lru_cache(maxsize=2048)

@@ -9,8 +9,8 @@ from tracetui.timeline.scene import Scene
 
 def position(scene: Scene, lines: list[Line], slice_index: int) -> tuple[int, int] | None:
     """The (line, column) where a slice of the active source begins; None if that is off the screen."""
-    trace = scene.source.trace
-    lane, depth = int(trace.lane[slice_index]), int(trace.depth[slice_index])
+    source = scene.source
+    lane, depth = int(source.trace.lane[slice_index]), source.rows.depth(slice_index)
     column = scene.view.column(scene.source.start(slice_index))
     if not 0 <= column < scene.view.width:
         return None

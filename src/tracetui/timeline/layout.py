@@ -1,14 +1,12 @@
 """What is on which line: the order of the lanes, their visible rows, what is hidden, pinned or docked.
 
 A screen has three parts from top to bottom: the tracks that the user pinned; the part that scrolls; and the
-dock, where the lanes and counters of the devices stay below however many threads there are. In the dock the
-tracks of a device stand together, below a rule with its name. A dock that would take more than half of the
-screen scrolls by itself.
+dock of the devices (see `dock`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property, partial
@@ -16,14 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tracetui.timeline.dock import COUNTERS, TALL, Stack, by_device, deepest, fit_dock, most_lines
 from tracetui.trace.model import I32, I64, Bool, Trace
 
 COUNTER_ROWS = 4
 """Lines of an unfolded counter."""
-TALL = 3
-"""Lines that the first row of a stream takes where there is room."""
-COUNTERS = 2
-"""Lines kept free in the dock for a device's counters, which come later."""
 ROOM_FOR_COUNTERS = 8
 """With more series than this, all start hidden."""
 
@@ -75,44 +70,6 @@ class Parts(NamedTuple):
     docked: int
 
 
-class Stack:
-    """Tracks on top of each other."""
-
-    def __init__(self, tracks: I64, shown: I32, ruled: Bool | None = None) -> None:
-        """`tracks`: from top to bottom. `shown`: lines of all tracks. `ruled`: which have a rule above."""
-        self.tracks, self.ruled = tracks, ruled
-        heights = shown[tracks].astype(np.int64)
-        self.bottoms = np.cumsum(heights if ruled is None else heights + ruled)
-        """The line after each track's last one."""
-        self.starts = self.bottoms - heights
-        """The first line of each track, below its rule."""
-
-    @property
-    def height(self) -> int:
-        return int(self.bottoms[-1]) if len(self.bottoms) else 0
-
-    @property
-    def rules(self) -> int:
-        """How many rules there are."""
-        return 0 if self.ruled is None else int(self.ruled.sum())
-
-    def start(self, track: int) -> int:
-        """A track's first line, -1 if it is not here."""
-        at = np.flatnonzero(self.tracks == track)
-        return int(self.starts[at[0]]) if len(at) else -1
-
-    def pieces(self, top: int, stop: int) -> list[tuple[int, int, int]]:
-        """What is on lines `top` to `stop`, as (track, from its line, to its line); line -1 is its rule."""
-        found = []
-        stop = min(stop, self.height)
-        while top < stop:
-            at = int(np.searchsorted(self.bottoms, top, side="right"))
-            start, end = int(self.starts[at]), min(stop, int(self.bottoms[at]))
-            found.append((int(self.tracks[at]), top - start, end - start))
-            top = end
-        return found
-
-
 @dataclass(frozen=True, eq=False)
 class Layout:
     """Tracks from top to bottom, grouped by recording. All arrays of shape (tracks,)."""
@@ -154,10 +111,7 @@ class Layout:
     def dock(self) -> Stack:
         """The devices' part, by recording and device."""
         tracks = np.flatnonzero((self.zone > 1) & (self.shown > 0))
-        group = np.stack([self.source[tracks], self.device[tracks]])
-        order = np.lexsort((tracks, group[1], group[0]))
-        ruled = np.asarray(np.diff(group[:, order], axis=1, prepend=-1).any(axis=0))
-        return Stack(tracks[order], self.shown, ruled)
+        return by_device(tracks, self.source, self.device, self.shown)
 
     @cached_property
     def order(self) -> list[int]:
@@ -178,7 +132,7 @@ class Layout:
         """How a screen of `height` lines is divided. The dock takes at most half, unless there is room."""
         pinned = min(max(0, height), self.pinned_height)
         room = max(0, height) - pinned
-        docked = min(self.dock.height, max(room // 2, room - self.height))
+        docked = min(self.dock.height, most_lines(room, self.height))
         return Parts(pinned, room - docked, docked)
 
     def lines(self, top: int, height: int, foot: int = 0) -> list[Line]:
@@ -325,16 +279,23 @@ class Layout:
         return at >= 0 and self.zone[track] == 0 and self.of[at] == Of.PROCESS and self.ref[at] == process
 
 
-def lay_out(traces: Sequence[Trace], height: int, counters: int = COUNTERS) -> Layout:
+def lay_out(
+    traces: Sequence[Trace],
+    height: int,
+    rows_of: Sequence[Callable[[int], int]] = (),
+    counters: int = COUNTERS,
+) -> Layout:
     """The initial layout for `height` lines: all lanes; if there is no room, threads are folded first.
 
-    Several recordings are stacked, each with its own heading. `counters`: see `fitted`.
+    Several recordings are stacked, each with its own heading. `rows_of`: for each, how many rows a lane has;
+    without, as the trace says. `counters`: see `fitted`.
     """
     tracks: list[tuple[int, ...]] = []
     for source, trace in enumerate(traces):
         if len(traces) > 1:
             tracks.append((source, int(Of.RECORDING), source, 1, 0, -1))
-        tracks += [(source, *track) for track in _tracks(trace)]
+        counts = rows_of[source] if rows_of else lambda i, lanes=trace.lanes: lanes[i].rows
+        tracks += [(source, *track) for track in _tracks(trace, counts)]
     columns = zip(*tracks, strict=True) if tracks else ((),) * 6
     source_of, of, ref, rows, extra, device = (np.array(column, dtype=np.int32) for column in columns)
     layout = Layout(source_of, of, ref, rows, rows.copy(), extra, device)
@@ -342,7 +303,7 @@ def lay_out(traces: Sequence[Trace], height: int, counters: int = COUNTERS) -> L
     return fitted(layout, height, counters)
 
 
-def _tracks(trace: Trace) -> list[tuple[int, int, int, int, int]]:
+def _tracks(trace: Trace, rows_of: Callable[[int], int]) -> list[tuple[int, int, int, int, int]]:
     """A trace's lanes and the headings between them, as (of, ref, rows, extra, device)."""
     tracks: list[tuple[int, int, int, int, int]] = []
     processes = {lane.process for lane in trace.lanes if lane.device < 0 and lane.kind in ("thread", "async")}
@@ -362,7 +323,7 @@ def _tracks(trace: Trace) -> list[tuple[int, int, int, int, int]]:
             tracks.append((*head, 1, 0, lane.device))
         heading = head
         extra = TALL - 1 if lane.device >= 0 and lane.kind == "stream" else 0
-        tracks.append((int(Of.LANE), i, max(1, lane.rows) + extra, extra, lane.device))
+        tracks.append((int(Of.LANE), i, max(1, rows_of(i)) + extra, extra, lane.device))
     return tracks
 
 
@@ -398,33 +359,9 @@ def fitted(layout: Layout, height: int, counters: int = COUNTERS) -> Layout:
     shown = np.where(free, rows, layout.shown).astype(np.int32)
     docked = layout.zone > 1
     if docked.any():
-        # It may take half of the screen, or what the threads leave. Streams come first.
         room = height - int(shown[layout.zone == 1].sum())
-        rules = int(replace(layout, shown=shown).dock.rules)
-        room = max(room // 2, room - int(shown[layout.zone == 0].sum())) - rules
-        shown[other] = np.minimum(shown[other], 1)
-        shown[stream] = np.minimum(shown[stream], _deepest(shown, stream, docked, room))
-        room -= counters * rules
-        whole = stream & (shown == rows)
-        for _ in range(TALL - 1):
-            if int(shown[docked].sum()) + int(whole.sum()) <= room:
-                shown[whole] += 1
-        shown[other] = np.minimum(rows[other], _deepest(np.where(other, rows, shown), other, docked, room))
-        # Counters that come do not push threads off the screen.
-        height -= min(int(shown[docked].sum()), room) + (1 + counters) * rules
-    shown[thread] = np.minimum(shown[thread], _deepest(shown, thread, ~docked, height))
+        rules = replace(layout, shown=shown).dock.rules
+        room = most_lines(room, int(shown[layout.zone == 0].sum())) - rules
+        height -= fit_dock(shown, rows, stream, other, docked, room, rules, counters)
+    shown[thread] = np.minimum(shown[thread], deepest(shown, thread, ~docked, height))
     return replace(layout, shown=shown)
-
-
-def _deepest(shown: I32, part: Bool, among: Bool, room: int) -> int:
-    """The most rows per track of `part` with which the lines of `among` fit; at least one."""
-    rest = int(shown[among & ~part].sum())
-    mine = shown[among & part]
-    low, high = 1, int(mine.max(initial=1))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if rest + int(np.minimum(mine, middle).sum()) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return low

@@ -45,10 +45,10 @@ def arranged(scene: Scene, layout: Layout, height: int) -> Scene:
 def refitted(scene: Scene, layout: Layout, before: int, height: int) -> Scene:
     """Use a layout for `height` lines instead of `before`. If the selection's row was on the screen, it stays
     there, unfolded if necessary."""
-    fitted, trace, selected = arranged(scene, layout, height), scene.source.trace, scene.selected
+    fitted, source, selected = arranged(scene, layout, height), scene.source, scene.selected
     if selected < 0:
         return fitted
-    at = scene.active, int(trace.lane[selected]), int(trace.depth[selected])
+    at = scene.active, int(source.trace.lane[selected]), source.rows.depth(selected)
     lines = scene.lines(max(0, before - TOP))
     seen = [(line.source, line.ref, line.depth) for line in lines if line.of is Of.LANE]
     return brought_up(fitted, *at, height) if at in seen else fitted
@@ -119,7 +119,7 @@ def revealed(scene: Scene, slice_index: int, height: int, *, closer: bool, of: i
         moved = viewport.reveal(view, start, start + length)
         if moved != view:
             scene = look(scene, moved)
-    lane, depth = int(trace.lane[slice_index]), int(trace.depth[slice_index])
+    lane, depth = int(trace.lane[slice_index]), source.rows.depth(slice_index)
     return brought_up(scene, of, lane, depth, height)
 
 

@@ -19,8 +19,8 @@ MOST = 16
 def neighbour(rows: Rows, slice_index: int, step: int) -> int | None:
     """The next (1) or previous (-1) slice of the same row."""
     trace = rows.trace
-    row = rows.row(int(trace.lane[slice_index]), int(trace.depth[slice_index]))
-    at = int(np.searchsorted(row.index, slice_index)) + step
+    row = rows.row(int(trace.lane[slice_index]), rows.depth(slice_index))
+    at = int(np.searchsorted(row.index, rows.drawn(slice_index))) + step
     return int(row.index[at]) if 0 <= at < len(row) else None
 
 
@@ -34,8 +34,11 @@ def above(scene: Scene, slice_index: int) -> Event | None:
 def below(scene: Scene, slice_index: int) -> Event | None:
     """A child of a slice of the active source (the first one in view, if any); without one, the nearest slice
     of a row below."""
-    trace, view = scene.source.trace, scene.local(scene.active).view
-    row = scene.source.rows.row(int(trace.lane[slice_index]), int(trace.depth[slice_index]) + 1)
+    trace, rows, view = scene.source.trace, scene.source.rows, scene.local(scene.active).view
+    frames = rows.frames(int(trace.lane[slice_index]))
+    if slice_index in frames[:-1]:
+        return Event(scene.active, int(frames[np.searchsorted(frames, slice_index) + 1]))
+    row = rows.row(int(trace.lane[slice_index]), rows.depth(slice_index) + 1)
     if len(row):
         end = int(trace.start[slice_index] + trace.duration[slice_index])
         low = int(np.searchsorted(row.start, int(trace.start[slice_index])))
@@ -62,7 +65,7 @@ def _beyond(scene: Scene, slice_index: int, step: int) -> Event | None:
     order = [one for one in seen.order if layout.of[one] == Of.LANE]
     at = order.index(track)
     away: Event | None = None
-    depth = min(int(trace.depth[slice_index]), layout.depths(track) - 1)
+    depth = min(scene.source.rows.depth(slice_index), layout.depths(track) - 1)
     for _ in range(FARTHEST):
         depth += step
         if not 0 <= depth < layout.depths(order[at]):

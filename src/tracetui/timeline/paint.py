@@ -190,10 +190,9 @@ def _lit(local: Local, shares: Raster, rows: list[Row], crowd: Bool, colour: Col
             if local.source.matches is not None:
                 _light(colour, here, _matching(local, rows[i], local.source.matches), low, high, theme.match)
     if local.selected >= 0:
-        trace = local.source.trace
-        lane, depth = trace.lane[local.selected], trace.depth[local.selected]
-        inside = (low <= local.selected) & (local.selected <= high) & (trace.depth[low] == depth)
-        colour[inside & (trace.lane[low] == lane)] = theme.selected
+        lane = int(local.source.trace.lane[local.selected])
+        own = np.array([(r.lane, r.depth) == (lane, local.source.rows.depth(local.selected)) for r in rows])
+        colour[(low <= local.selected) & (local.selected <= high) & own[at_row]] = theme.selected
     return colour
 
 
@@ -247,7 +246,7 @@ def paint_names(local: Local, lines: list[Line], shares: Raster, cells: Cells) -
     paper, glyph, full = cells.paper.ravel(), cells.glyph.ravel(), shares.full.ravel()
     seam = (column > 0) & full[left] & (paper[left] == paper[begins]) & (glyph[left] != SEAM)
     glyph[begins[seam]] = SEAM
-    trace, short, attributes = local.source.trace, local.source.short, cells.attributes.ravel()
+    trace, attributes = local.source.trace, cells.attributes.ravel()
     part = np.array([line.part for line in lines])[begins // local.view.width]
     sign = [links.sign if links is not None and one else "" for one in alone.tolist()]
     bars = zip(
@@ -255,7 +254,7 @@ def paint_names(local: Local, lines: list[Line], shares: Raster, cells: Cells) -
     )
     for begin, end, n, slice_index, offset, mark in bars:
         at = begin + offset
-        text = mark + short(int(trace.name[slice_index])) if end - begin >= SHORTEST else mark
+        text = mark + _bar_name(local, slice_index) if end - begin >= SHORTEST else mark
         text = cut(text, end - at) if n == 0 else ""
         if n == 1:
             text = _took(int(trace.duration[slice_index]))
@@ -268,6 +267,19 @@ def paint_names(local: Local, lines: list[Line], shares: Raster, cells: Cells) -
 
 
 _took = lru_cache(maxsize=4096)(duration)
+
+
+def _bar_name(local: Local, slice_index: int) -> str:
+    """What is written into a slice's bar: its name, or what it stands for."""
+    trace, short = local.source.trace, local.source.short
+    name = short(int(trace.name[slice_index]))
+    frames = local.source.rows.frames(int(trace.lane[slice_index]))
+    if not len(frames) or slice_index != frames[-1]:
+        return name
+    if local.chosen in frames:
+        at = int(np.searchsorted(frames, local.chosen))
+        return f"{short(int(trace.name[local.chosen]))} ({at + 1} of {len(frames)} Python frames)"
+    return f"{len(frames)} Python frames: {short(int(trace.name[frames[0]]))} … {name}"
 
 
 def put_cells(cells: Cells, canvas: Canvas, lines: npt.NDArray[np.int64]) -> None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.trace.model import I32, I64, Trace
+from tracetui.timeline.frames import depths_with, spanning_frames
+from tracetui.trace.model import I32, I64, Bool, Trace
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,12 +37,52 @@ class Row:
 
 
 class Rows:
-    """All rows of a trace, each built once on first use."""
+    """All rows of a trace, each built once on first use. A row is a depth, but a chain of Python frames that
+    span the first view is one bar, see `frames`: it stands for its innermost, and lasts as its outermost."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self._rows: dict[tuple[int, int], Row] = {}
         self._orders: dict[int, tuple[I32, I64]] = {}
+        self._frames: dict[int, tuple[I64, I32, int]] = {}
+
+    def count(self, lane: int) -> int:
+        """How many rows a lane has."""
+        return self._with_frames(lane)[2]
+
+    def frames(self, lane: int) -> I64:
+        """The chain of a lane, from the outermost frame to the innermost; empty without one."""
+        return self._with_frames(lane)[0]
+
+    def depth(self, slice_index: int) -> int:
+        """The row of a slice within its lane."""
+        lane, at = int(self.trace.lane[slice_index]), self.drawn(slice_index)
+        frames, depths, _ = self._with_frames(lane)
+        return int(depths[at - self.trace.lanes[lane].first] if len(frames) else self.trace.depth[at])
+
+    def drawn(self, slice_index: int) -> int:
+        """The slice that stands for one: of a chain, the innermost; else itself."""
+        frames = self.frames(int(self.trace.lane[slice_index]))
+        return int(frames[-1]) if slice_index in frames else slice_index
+
+    def drawn_mask(self, mask: Bool) -> Bool:
+        """A mask over the slices, with what stands for others set if any of those is."""
+        for frames, *_ in self._frames.values():
+            if mask[frames].any() and not mask[frames[-1]]:
+                mask = mask.copy()
+                mask[frames[-1]] = True
+        return mask
+
+    def _with_frames(self, lane: int) -> tuple[I64, I32, int]:
+        """A lane's chain, with it the row of each slice (see `depths_with`), and how many rows there are."""
+        found = self._frames.get(lane)
+        if found is None:
+            one = self.trace.lanes[lane]
+            chain = spanning_frames(self.trace, lane) if one.device < 0 else np.zeros(0, dtype=np.int64)
+            depths = depths_with(self.trace, lane, chain) if len(chain) else np.zeros(0, dtype=np.int32)
+            count = int(depths.max()) + 1 if len(chain) else one.rows
+            found = self._frames[lane] = (chain, depths, count)
+        return found
 
     def row(self, lane: int, depth: int) -> Row:
         """A row of a lane; empty if the lane has no such depth."""
@@ -53,13 +94,15 @@ class Rows:
     def _make(self, lane: int, depth: int) -> Row:
         trace = self.trace
         first, last = trace.lanes[lane].first, trace.lanes[lane].last
-        if trace.lanes[lane].rows <= 1 and depth == 0:
+        if self.count(lane) <= 1 and depth == 0 and not len(self.frames(lane)):
             index = np.arange(first, last, dtype=np.int32)
         else:
             order, bounds = self._order(lane)
             index = order[bounds[depth] : bounds[depth + 1]] if depth < len(bounds) - 1 else order[:0]
         start = trace.start[index]
         duration = np.maximum(trace.duration[index], 0)
+        if len(chain := self.frames(lane)) and len(at := np.flatnonzero(index == chain[-1])):
+            start[at], duration[at] = trace.start[chain[0]], trace.duration[chain[0]]
         total = np.zeros(len(index) + 1, dtype=np.int64)
         np.cumsum(duration, out=total[1:])
         return Row(lane, depth, index, start, start + np.maximum(duration, 1), total, trace.name[index])
@@ -70,12 +113,16 @@ class Rows:
         if found is None:
             trace = self.trace
             first, last = trace.lanes[lane].first, trace.lanes[lane].last
-            depth = trace.depth[first:last]
-            deepest = int(depth.max(initial=0))
+            frames, depth, count = self._with_frames(lane)
+            if len(frames):
+                depth = np.where(depth < 0, count, depth)  # what is not drawn goes below the last row
+            else:
+                depth = trace.depth[first:last]
+            deepest = count - 1 if len(frames) else int(depth.max(initial=0))
             # A stable sort of 16-bit numbers is a radix sort: one pass over the lane.
-            narrow = depth.astype(np.uint16) if deepest < 1 << 16 else depth
+            narrow = depth.astype(np.uint16) if deepest + 1 < 1 << 16 else depth
             order = (np.argsort(narrow, kind="stable") + first).astype(np.int32)
             bounds = np.zeros(deepest + 2, dtype=np.int64)
-            np.cumsum(np.bincount(depth, minlength=deepest + 1), out=bounds[1:])
+            np.cumsum(np.bincount(depth, minlength=deepest + 1)[: deepest + 1], out=bounds[1:])
             found = self._orders[lane] = (order, bounds)
         return found

@@ -114,7 +114,10 @@ class Local:
     view: Viewport
     layout: Layout
     selected: int
-    """The selected slice; if the selection is in another source, its partner here, or -1."""
+    """What stands for the selected slice in its row, see `Rows.drawn`; if the selection is in another source,
+    for its partner here, or -1."""
+    chosen: int
+    """That slice itself."""
     gap: tuple[int, int] | None
     """The selected gap: device, index."""
 
@@ -232,4 +235,5 @@ class Scene:
         if source.offset:
             view = replace(view, start=float(view.start_ns - source.offset))
         gap = self.gap[1:] if self.gap is not None and self.gap[0] == of else None
-        return Local(source, view, self.layout, self.selected if of == self.active else source.partner, gap)
+        chosen = self.selected if of == self.active else source.partner
+        return Local(source, view, self.layout, source.rows.drawn(chosen) if chosen >= 0 else -1, chosen, gap)

@@ -6,6 +6,7 @@ exists and does what we rely on: run it first when a new version of Textual brea
 - `App`: sends through `SentLines`, offers each key to `take_key` before any binding, ignores bytes typed that
   are no UTF-8, and leaves the terminal as it was when a signal ends it.
 - `filters`, `mode_of`, `lines_of`, `lines_between`, `behind`: state of the app that has no public name.
+- `LazyStrip`, `draw_less`: strips and screens that do less for a key.
 - `forget_drawn`, `forget_places`: clear caches that keep closed widgets alive.
 
 Two parts of the program keep track of what the terminal shows. `SentLines` keeps whole lines of the screen
@@ -27,7 +28,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import FrameType
 from typing import Any
@@ -35,7 +36,8 @@ from typing import Any
 import textual.app
 from rich.console import Console
 from rich.control import Control
-from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+from rich.segment import Segment
+from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate, LayoutUpdate
 from textual._styles_cache import StylesCache
 from textual.css.scalar import Scalar
 from textual.filter import LineFilter
@@ -96,6 +98,43 @@ class _Changed(CompositorUpdate):
         if self.rest is not None:
             parts.append(self.rest.render_segments(console))
         return "".join(parts)
+
+
+class LazyStrip(Strip):
+    """A strip whose segments are made when they are asked for: to send a patch, nobody asks."""
+
+    __slots__ = ["_made", "_make"]
+
+    def __init__(self, make: Callable[[], list[Segment]], cell_length: int) -> None:
+        self._make = make
+        self._made: list[Segment] | None = None
+        super().__init__((), cell_length)
+
+    @property
+    def _segments(self) -> list[Segment]:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    @_segments.setter
+    def _segments(self, none: list[Segment]) -> None:
+        """Textual's constructor sets them; ours come later."""
+
+
+class _Tight(Compositor):
+    """Textual draws every widget whose clip overlaps what is sent, and so most of the screen for one line;
+    this one draws those that overlap it themselves."""
+
+    def _get_renders(self, crop: Region | None = None) -> Iterable[tuple[Region, Region, list[Strip]]]:
+        for widget, (region, clip) in self.visible_widgets.items():
+            seen = region.intersection(clip)
+            if seen and (crop is None or crop.overlaps(seen)):
+                yield region, clip, widget.render_lines(seen.translate(-region.offset))
+
+
+def draw_less(screen: Screen[Any]) -> None:
+    """Let a screen that is not mounted yet draw no more widgets than those that are sent."""
+    screen._compositor = _Tight()
 
 
 PATIENCE = 3.0

@@ -102,7 +102,8 @@ def cold_start(results: Results) -> Iterator[Finding]:
         f"{text}{missing}Code that runs for the first time creates handles, loads kernels, fills caches and "
         "allocates memory.",
         f"Ignore step {number} when you read the trace. Let the schedule run warm-up steps before the first "
-        "active one: schedule(wait=1, warmup=2, active=3).",
+        "active one: schedule(wait=1, warmup=2, active=3). That hides the cost and does not remove it: the "
+        "program pays it at every start.",
         evidence,
         numbers,
     )

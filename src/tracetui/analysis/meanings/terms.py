@@ -43,6 +43,61 @@ class Term:
 
 
 TEXT = r"""
+# if you see
+
+idle ground on the GPU
+  Red, or a texture without color, is time in which the GPU runs nothing, in proportion at every zoom. The
+  key g goes to the longest such gap and says why it is there, e explains it.
+  where: the GPU's lanes, the top row
+  see: gap, overhead-bound
+
+a full GPU lane
+  The kernels set the pace: a faster CPU changes nothing. Start with the kernel that takes most time, and see
+  whether it reaches the peak.
+  where: the GPU's lanes
+  see: compute-bound, roofline
+
+a long first step
+  It pays what is paid once: loading kernels, setting up libraries, allocating, compiling. Leave it out when
+  you judge the others, but every start of the program pays it.
+  where: CPU lanes, steps
+  see: cold start, warm-up
+
+many short kernels
+  Each takes about as long as its launch, so the CPU sets the pace. Give each more work, fuse them, or replay
+  them as a CUDA graph.
+  where: the GPU's lanes, findings
+  see: overhead-bound, fusion, CUDA graph
+
+a growing delay
+  The CPU is ahead, and work waits in the queue: the GPU is kept busy. Where the delay falls to a few
+  microseconds, the GPU waits for the CPU.
+  where: the counters delay and queue
+  see: launch to start, queue depth
+
+a long synchronize call
+  The CPU waits in it until the GPU has finished: its length is the GPU's time. It does harm only if the GPU
+  has nothing to do right after it.
+  where: CPU lanes
+  see: synchronization, sync
+
+an op with no kernel
+  A view op such as aten::t changes shape and strides only and launches nothing. It costs a little CPU time
+  and no GPU time.
+  where: CPU lanes, ops
+  see: view and stride
+
+total far above self
+  The op itself does little: its time is in the ops that it calls. Look at those before you blame it.
+  where: ops
+  see: self and total
+
+a copy before a matmul
+  A DtoD copy right before a GEMM often puts the bias where the matmul adds its result onto it. A GEMM with a
+  bias epilogue needs no such copy.
+  where: the GPU's lanes, findings
+  see: copy, epilogue
+
 # GPU
 
 host and device
@@ -707,6 +762,15 @@ _KERNEL = longest(Kind.KERNEL)
 _GEMM = decoded(lambda name: name.kind == "gemm")
 _MEMORY_BOUND = decoded(lambda name: name.kind in ("elementwise", "copy", "norm", "softmax", "reduction"))
 FIND: dict[str, Find] = {
+    "idle ground on the GPU": gap(),
+    "a full GPU lane": judged("compute-bound"),
+    "a long first step": examples.finding("cold_start", "initialisation", "wide_first_step"),
+    "many short kernels": examples.finding("short_calls"),
+    "a growing delay": examples.most_delayed,
+    "a long synchronize call": longest(Kind.RUNTIME, name="Synchronize"),
+    "an op with no kernel": _view,
+    "total far above self": examples.parent,
+    "a copy before a matmul": examples.finding("copy_before_product"),
     "host and device": examples.first_on_device,
     "kernel": _KERNEL,
     "stream": _KERNEL,

@@ -5,27 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-import numpy as np
-
 from tracetui.analysis.averages import Averages
 from tracetui.analysis.groups import GROUPS
 from tracetui.analysis.memory import MemoryUse
 from tracetui.session.session import Session
-from tracetui.tables.averages import averages_table
-from tracetui.trace.model import I64, Trace
+from tracetui.tables.averages import averages_table, instances
 from tracetui.tui.panes.base import Jump
 from tracetui.tui.panes.scoped import ScopedPane, scope_texts
-from tracetui.units import plural
-
-
-def instances(trace: Trace, averages: Averages, row: int) -> I64:
-    """The slices counted in a row, longest first."""
-    found = np.flatnonzero(averages.row_of == row)
-    return found[np.argsort(-trace.duration[found], kind="stable")]
+from tracetui.units import duration, plural
 
 
 class AveragesPane(ScopedPane):
-    """A part of the averages. Enter jumps to the longest instance, again to the next longest."""
+    """A part of the averages. Enter jumps to the instance that has most of what the table is sorted by, again
+    to the next."""
 
     groups: tuple[str, ...] = GROUPS
     sort_first = "self_device self_cpu"
@@ -95,10 +87,11 @@ class AveragesPane(ScopedPane):
                 self.show_row(row)
 
     def example(self) -> int | None:
-        """The longest instance of the row under the cursor, or the selection if that is one of them."""
+        """The first instance of the row under the cursor, or the selection if that is one of them."""
         if self.averages is None or self.row is None:
             return None
-        found, selected = instances(self.results.trace, self.averages, self.row), self.session.walk.selected
+        found, *_ = instances(self.results, self.averages, self.row, self.sort)
+        selected = self.session.walk.selected
         if selected is not None and selected in found:
             return selected
         return int(found[0]) if len(found) else None
@@ -106,15 +99,19 @@ class AveragesPane(ScopedPane):
     def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
         if self.averages is None:
             return
-        found = instances(self.results.trace, self.averages, message.row)
+        found, times, what = instances(self.results, self.averages, message.row, self.sort)
         if not len(found):
             self.post_message(Jump(-1, "no lane shows an event of this row"))
             return
         at = message.again % len(found)
-        event = int(found[at])
-        which = "the longest" if at == 0 else f"number {at + 1}"
-        said = f"{which} of {plural(len(found), 'instance')}; Enter again: the next longest"
-        self.post_message(Jump(event, said if len(found) > 1 else "the only instance"))
+        count = plural(len(found), "instance")
+        if what:
+            which = f"the most {what}" if at == 0 else f"number {at + 1} by {what}"
+            said = f"{which} of {count}: {duration(int(times[at]))}; Enter again: the next"
+        else:
+            which = "the longest" if at == 0 else f"number {at + 1}"
+            said = f"{which} of {count}; Enter again: the next longest"
+        self.post_message(Jump(int(found[at]), said if len(found) > 1 else "the only instance"))
 
 
 class OpsPane(AveragesPane):

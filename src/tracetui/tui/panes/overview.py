@@ -49,8 +49,8 @@ class OverviewPane(ScopedPane):
         self.overview: Overview | None = None
         self.entries: list[Entry] = []
         self._lines: list[list[Piece]] = []
-        self._laid: tuple[int, int] = (-1, -1)
-        """The width that the lines are for, and how many entries they have."""
+        self._laid: tuple[int, ...] = ()
+        """The width and height that the lines are for, and how many entries they have."""
         self._held = False
         """Whether drawing waits until the cursor's place is known."""
         self.waiting = "working it out …"
@@ -63,8 +63,7 @@ class OverviewPane(ScopedPane):
 
     def show_overview(self, overview: Overview, place: str) -> None:
         """`place`: the part of the trace that it is about, and how busy it is."""
-        row = self.row if self.cursor else None
-        before = self.entries[row] if row is not None else None
+        before = self.entries[self.row] if self.row is not None and self.row != self._first else None
         self.overview = overview
         blocks = [(block.title, entry) for block in overview.blocks for entry in block.entries]
         entries = self.entries = [entry for _, entry in blocks]
@@ -76,9 +75,10 @@ class OverviewPane(ScopedPane):
             Column("text", "Text", lambda r: entries[r].text, None, 0, False),
         )
         search = partial(self._text, entries)
-        self.set_table(
-            Table(columns, len(entries), search, empty="nothing to show for this line"), row=next(same, None)
-        )
+        table = Table(columns, len(entries), search, empty="nothing to show for this line")
+        self.set_table(table, row=next(same, None))
+        if before is None and self._first is not None:
+            self._go(self._first)
         self.set_note("", place)
 
     @staticmethod
@@ -92,18 +92,23 @@ class OverviewPane(ScopedPane):
         return self.size.height
 
     def _arrange(self, keep: int | None) -> None:
-        self._laid = (-1, -1)
+        self._laid = ()
         super()._arrange(keep)
         self.top = 0
         self._to_view()
 
     def lines(self) -> list[list[Piece]]:
         """The lines, as they are laid out for this width."""
-        width = self.size.width - 2
-        if self.overview is not None and self._laid != (width, len(self.order)):
-            self._laid = (width, len(self.order))
-            self._lines = lay_out(self.overview, width, set(self.order.tolist()))
+        laid = self.size.width - 2, self.page, len(self.order)
+        if self.overview is not None and self._laid != laid:
+            self._laid = laid
+            self._lines = lay_out(self.overview, laid[0], set(self.order.tolist()), self.page)
         return self._lines
+
+    @property
+    def _first(self) -> int | None:
+        """The topmost entry."""
+        return next((p.entry for line in self.lines() for p in line if p.entry >= 0), None)
 
     def _place(self, entry: int) -> tuple[int, int] | None:
         """(line, first cell) of an entry."""
@@ -114,12 +119,14 @@ class OverviewPane(ScopedPane):
         """Scroll so that the line under the cursor is in view; at the top entry, all above it is, too."""
         place = self._place(self.row) if self.row is not None else None
         if place is not None and self.page > 0:
-            line = place[0] if self.cursor else 0
+            line = place[0] if self.row != self._first else 0
             self.top = scrolled(self.top, line, self.page, max(len(self.lines()), self.page))
 
     def _to(self, at: int, tell: bool = True) -> None:
+        top = self.top
         self._held = True  # drawn once, when the place in the lines is known
         super()._to(at, tell)
+        self.top = top  # in lines, not in entries
         self._to_view()
         self._held = False
         self.redraw()
@@ -137,6 +144,12 @@ class OverviewPane(ScopedPane):
         mine = [p.entry for line in self.lines() for p in line if p.entry >= 0 and p.left == place[1]]
         mine = list(dict.fromkeys(mine))
         self._go(mine[max(0, min(len(mine) - 1, mine.index(int(row or 0)) + step))])
+
+    def action_first(self) -> None:
+        self._go(self._first or 0)
+
+    def action_last(self) -> None:
+        self._go(next((p.entry for line in self.lines()[::-1] for p in line if p.entry >= 0), 0))
 
     def action_page(self, pages: int) -> None:
         self.action_move(pages * max(1, self.page - 1))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import ClassVar
 
-from textual.binding import BindingType
 from textual.content import Content
 from textual.timer import Timer
 from textual.widget import Widget
@@ -21,10 +19,9 @@ from tracetui.cells import wrap
 from tracetui.session.walk import Walk
 from tracetui.tables.model import Column, Table
 from tracetui.tables.names import short_of
-from tracetui.tui.bindings import bind
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.picker import Choice, PickList, fitting
-from tracetui.tui.screens.sheet import WalkingSheet
+from tracetui.tui.screens.sheet import ListSheet, WalkingSheet
 from tracetui.tui.tables.view import TableView
 from tracetui.units import duration, plural
 
@@ -35,13 +32,10 @@ TEXT = 7
 """Lines below the list: a term's sentences, where it shows, what else to see, and its example."""
 
 
-class GlossaryScreen(WalkingSheet[Example]):
+class GlossaryScreen(ListSheet[Example], WalkingSheet[Example]):
     """The terms, each with an example that the timeline shows; the result is the example to go to."""
 
     DEFAULT_CSS = f"GlossaryScreen .text {{ height: {TEXT}; padding: 0 1; color: $foreground; }}"
-    BINDINGS: ClassVar[list[BindingType]] = bind(
-        "up move(-1)  down move(1)  pageup page(-1)  pagedown page(1)"
-    )
 
     def __init__(
         self, results: Results, walk: Walk, show: Callable[[Example], object], some: Sequence[Term] = ()
@@ -168,18 +162,6 @@ class GlossaryScreen(WalkingSheet[Example]):
 
     def on_table_view_chosen(self, message: TableView.Chosen) -> None:
         self.action_choose()
-
-    def on_prompt_entered(self, message: Prompt.Entered) -> None:
-        self.action_choose()
-
-    def on_prompt_left(self, message: Prompt.Left) -> None:
-        self.action_leave()
-
-    def action_move(self, step: int) -> None:
-        self.list.action_move(step)
-
-    def action_page(self, pages: int) -> None:
-        self.list.action_page(pages)
 
     def action_choose(self) -> None:
         term = self.here

@@ -12,7 +12,7 @@ from textual.widget import Widget
 from tracetui.tables.model import Column, Table
 from tracetui.tui.bindings import bind
 from tracetui.tui.prompt import Prompt
-from tracetui.tui.screens.sheet import Hints, Rows, Sheet
+from tracetui.tui.screens.sheet import Hints, ListSheet, Rows
 from tracetui.tui.tables.view import TableView
 
 HINTS = (("Esc", "close", "leave"), ("Enter", "run", "choose"), ("↑↓", "choose", ""))
@@ -76,16 +76,13 @@ class PickList(Rows, can_focus=False):
             self.action_choose()
 
 
-class Picker(Sheet[int]):
+class Picker(ListSheet[int]):
     """Its result is the number of a choice."""
 
     SHARE = 0.4
     NOTHING: ClassVar[str] = "no matching command"
     """Said where no choice fits what was typed."""
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *bind("up move(-1)  down move(1)  pageup page(-1)  pagedown page(1)"),
-        *bind("shift+tab move(-1)  tab move(1)", priority=True),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bind("shift+tab move(-1)  tab move(1)", priority=True)
 
     def __init__(
         self, title: str, placeholder: str, choices: Sequence[Choice], chosen: int = 0, hints: Hints = HINTS
@@ -148,18 +145,3 @@ class Picker(Sheet[int]):
 
     def on_table_view_chosen(self, message: TableView.Chosen) -> None:
         self.dismiss(self.choice)
-
-    def on_prompt_entered(self, message: Prompt.Entered) -> None:
-        self.action_choose()
-
-    def on_prompt_left(self, message: Prompt.Left) -> None:
-        self.action_leave()
-
-    def action_move(self, step: int) -> None:
-        self.list.action_move(step)
-
-    def action_page(self, pages: int) -> None:
-        self.list.action_page(pages)
-
-    def action_choose(self) -> None:
-        self.list.action_choose()

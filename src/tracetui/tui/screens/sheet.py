@@ -10,6 +10,7 @@ from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.geometry import Region
 from textual.screen import ModalScreen, ScreenResultType
@@ -20,6 +21,7 @@ from tracetui.cells import clauses, middle
 from tracetui.session.walk import Place, Walk, nothing
 from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Footer
+from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.view import TableView
 from tracetui.tui.textual_private import lines_between
@@ -222,3 +224,27 @@ class Rows(TableView):
     """A table without titles."""
 
     HEADER = 0
+
+
+class ListSheet(Sheet[ScreenResultType]):
+    """A sheet with a prompt that keeps the keys, and a list below it that follows them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bind(
+        "up move(-1)  down move(1)  pageup page(-1)  pagedown page(1)"
+    )
+    list: Rows
+
+    def on_prompt_entered(self, message: Prompt.Entered) -> None:
+        self.action_choose()
+
+    def on_prompt_left(self, message: Prompt.Left) -> None:
+        self.action_leave()
+
+    def action_move(self, step: int) -> None:
+        self.list.action_move(step)
+
+    def action_page(self, pages: int) -> None:
+        self.list.action_page(pages)
+
+    def action_choose(self) -> None:
+        self.list.action_choose()

@@ -37,6 +37,7 @@ from tracetui.tui.panes.area import PaneArea, PaneTabs
 from tracetui.tui.panes.base import Follow, GoToDifference, GoToEvent, Jump, JumpToGap, ShowSpan, failure
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.requests import NextTrace, WantCapture
+from tracetui.tui.textual_private import draw_less
 from tracetui.tui.timeline import (
     GapClicked,
     RangeChanged,
@@ -71,6 +72,7 @@ class TraceScreen(Screen[None]):
     ) -> None:
         """`recordings`: one, or two to be compared."""
         super().__init__()
+        draw_less(self)
         self.session = Session(recordings, palette)
         self.timeline = TimelineView(self.session, palette)
         self.bar = self.timeline.bar = SelectionBar()

@@ -53,34 +53,41 @@ def _attributes(attributes: int, reverse: bool) -> str:
     return ";".join([*codes, "7"] if reverse else codes)
 
 
+Shown = tuple[int, int, int, bool]
+"""What the terminal's next character would look like: ink, paper, attributes, and whether it is reversed."""
+
+
+@lru_cache(maxsize=4096)
+def _change(now: Shown, style: int, blank: bool) -> tuple[Shown, str]:
+    """From one look to a style's, for text that is `blank` or not: the new look, and the codes for it."""
+    ink_now, paper_now, *other_now = now
+    ink, paper, attributes = unpack(style)
+    codes = []
+    other = [attributes, paper == INK]
+    if other != other_now:
+        codes.append(_attributes(attributes, paper == INK))
+        ink_now, paper_now = PAPER, PAPER
+    if paper != paper_now and not (paper >= PAPER and paper_now >= PAPER):
+        codes.append(_paper(paper))
+    if ink != ink_now and not (ink >= PAPER and ink_now >= PAPER) and not (blank and not attributes):
+        codes.append(_ink(ink))
+        ink_now = ink
+    return (ink_now, paper, attributes, paper == INK), f"\x1b[{';'.join(codes)}m" if codes else ""
+
+
 def ansi(runs: Sequence[Run | int]) -> str:
     """Runs as text with as few colour changes as possible; ends with a reset.
 
     A number is a count of cells that stay as they are: the cursor jumps over them.
     """
     parts: list[str] = []
-    ink_now, paper_now, other_now = -1, -1, (0, False)
+    now: Shown = (-1, -1, 0, False)
     for run in runs:
         if isinstance(run, int):
             parts.append(f"\x1b[{run}C")
-            continue
-        text, style = run
-        ink, paper, attributes = unpack(style)
-        codes = []
-        other = (attributes, paper == INK)
-        if other != other_now:
-            codes.append(_attributes(*other))
-            ink_now, paper_now, other_now = PAPER, PAPER, other
-        if paper != paper_now and not (paper >= PAPER and paper_now >= PAPER):
-            codes.append(_paper(paper))
-        if (
-            ink != ink_now
-            and not (ink >= PAPER and ink_now >= PAPER)
-            and not (text.isspace() and not attributes)
-        ):
-            codes.append(_ink(ink))
-            ink_now = ink
-        paper_now = paper
-        parts.append(f"\x1b[{';'.join(codes)}m{text}" if codes else text)
+        else:
+            text, style = run
+            now, codes = _change(now, style, text.isspace())
+            parts += (codes, text)
     parts.append("\x1b[0m")
     return "".join(parts)

@@ -74,8 +74,8 @@ def describe(
     `letter`: which of several recordings it is in; `beside`: its partner in another one; `own`: its self time
     in ns, None while that is not known.
 
-    If it is too long, the name is shortened; then the lane, the self time and the start are left out, in this
-    order (and the launch, beside a partner); in the end the name is cut.
+    A kernel has its short name. If the line is too long, any name is shortened; then the lane, the self time
+    and the start are left out, in this order (and the launch, beside a partner); in the end the name is cut.
     """
     i = slice_index
     start, length = int(trace.start[i]), int(trace.duration[i])
@@ -109,8 +109,10 @@ def describe(
     for way in ("lane", "self", "at", *(("launch",) if beside else ())):
         if room() < wanted:
             groups.pop(way, None)
+    # A kernel's full name is in the details; here it has that of its bar and of the tables.
+    device = trace.lanes[int(trace.lane[i])].device >= 0
     name = trace.name_of(i)
-    if cell_len(name) > room():
+    if device or cell_len(name) > room():
         name = brief
     return [
         *before,

@@ -9,7 +9,9 @@ from rich.console import Console
 from rich.segment import Segment
 from textual.strip import Strip
 
-from tracetui.timeline.canvas import WIDE, Packed, Run, runs
+from tracetui.timeline.canvas import WIDE, Bool, Packed, Run, runs, runs_among
+from tracetui.trace.model import I64
+from tracetui.tui.textual_private import LazyStrip
 from tracetui.tui.timeline.ansi import ansi, rich_style
 
 SKIP = 6
@@ -23,7 +25,7 @@ class Board:
         self.lines: list[Packed | None] = [None] * height
 
 
-class DeltaStrip(Strip):
+class DeltaStrip(LazyStrip):
     """A line that sends colours only where they change, and only the cells that have changed.
 
     Textual's own strips reset the colour after every segment, and send everything to the left of a change.
@@ -32,13 +34,17 @@ class DeltaStrip(Strip):
     then on we do not know what the terminal shows there, until the line is sent in full again.
     """
 
-    __slots__ = ["_board", "_cells", "_line", "end"]
+    __slots__ = ["_before", "_board", "_cells", "_different", "_line", "end"]
 
     def __init__(self, cells: Packed, line: int, board: Board) -> None:
-        segments = [Segment(text, rich_style(style)) for text, style in runs(cells)]
-        super().__init__(segments, len(cells))
+        super().__init__(
+            lambda: [Segment(text, rich_style(style)) for text, style in runs(cells)], len(cells)
+        )
         self._cells, self._line, self._board = cells, line, board
-        self.end = changed_end(board.lines[line], cells)
+        self._before = board.lines[line]
+        self._different = changed(self._before, cells)
+        at = np.flatnonzero(self._different)
+        self.end = int(at[-1]) + 1 if len(at) else 0
         """The cell after the last one that differs from what the terminal shows."""
 
     def render(self, console: Console) -> str:
@@ -69,32 +75,33 @@ class DeltaStrip(Strip):
         self._board.lines[self._line] = self._cells
         if shown is None or len(shown) != len(self._cells):
             return ansi(runs(self._cells))
-        parts: list[Run | int] = []
-        at = 0
-        for begin, end in spans(changed(shown, self._cells)):
-            if begin > at:
-                parts.append(begin - at)
-            parts += runs(self._cells[begin:end])
-            at = end
-        return ansi(parts) if parts else ""
+        different = self._different if shown is self._before else changed(shown, self._cells)
+        at = np.flatnonzero(different)
+        if not len(at):
+            return ""
+        end = int(at[-1]) + 1
+        return ansi(runs_among(self._cells[:end], with_short_breaks(different[:end], at)))
 
 
-class _Patch(Strip):
+class _Patch(LazyStrip):
     """The changed part of a `DeltaStrip`."""
 
     __slots__ = ["_whole"]
 
     def __init__(self, whole: DeltaStrip) -> None:
-        super().__init__(list(whole), whole.cell_length)
+        super().__init__(lambda: list(whole), whole.cell_length)
         self._whole = whole
 
     def render(self, console: Console) -> str:
         return self._whole.patch()
 
 
-def changed(shown: Packed, cells: Packed) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Which cells differ; both cells of a wide character if either does."""
-    different: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = shown != cells
+def changed(shown: Packed | None, cells: Packed) -> Bool:
+    """Which cells differ; both cells of a wide character if either does; all if we do not know what is
+    shown."""
+    if shown is None or len(shown) != len(cells):
+        return np.ones(len(cells), dtype=np.bool_)
+    different: Bool = shown != cells
     second = np.flatnonzero(cells >> 24 == WIDE)
     if len(second):
         second = second[second > 0]
@@ -103,23 +110,13 @@ def changed(shown: Packed, cells: Packed) -> np.ndarray[tuple[int, ...], np.dtyp
     return different
 
 
-def changed_end(shown: Packed | None, cells: Packed) -> int:
-    """The cell after the last one that differs; the line's length if we do not know what is shown."""
-    if shown is None or len(shown) != len(cells):
-        return len(cells)
-    different = np.flatnonzero(changed(shown, cells))
-    return int(different[-1]) + 1 if len(different) else 0
-
-
-def spans(different: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> list[tuple[int, int]]:
-    """The spans of cells to send: those that differ, and short runs between them."""
-    at = np.flatnonzero(different)
-    if not len(at):
-        return []
-    breaks = np.flatnonzero(np.diff(at) > SKIP)
-    begins = at[np.append(0, breaks + 1)]
-    ends = at[np.append(breaks, len(at) - 1)] + 1
-    return list(zip(begins.tolist(), ends.tolist(), strict=True))
+def with_short_breaks(different: Bool, at: I64) -> Bool:
+    """The cells to send: those that differ (`at`: their places), and short runs between them."""
+    found = different.copy()
+    breaks = np.diff(at)
+    for n in np.flatnonzero((breaks > 1) & (breaks <= SKIP)).tolist():
+        found[at[n] : at[n + 1]] = True
+    return found
 
 
 def whole(cells: Sequence[Run], width: int) -> Strip:

@@ -1,0 +1,64 @@
+"""tracetui in a process of its own, on pipes or on a terminal of its own.
+
+On Linux it is forked from one that has imported everything: starting Python and importing take three times
+as long as what most tests look at. `cold=True` starts it as a user does.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+from typing import Any
+
+from tests.capture.warm import TRACETUI, Popen, job_of
+
+WARM = sys.platform == "linux"
+
+
+def on_terminal(
+    *words: str, columns: int, rows: int, stdin: Path | None = None, cold: bool = False, **env: str
+) -> tuple[int, int]:
+    """(process id, the other end of its terminal); `stdin`: a file for its standard input."""
+    env = {**os.environ, "TERM": "xterm-256color", "LINES": str(rows), "COLUMNS": str(columns), **env}
+    if cold or not WARM:
+        pid, master = pty.fork()
+        if pid == 0:
+            if stdin is not None:
+                os.dup2(os.open(stdin, os.O_RDONLY), 0)
+            os.execve(sys.executable, [sys.executable, "-m", "tracetui", *words], env)
+        _resize(master, columns, rows)
+        return pid, master
+    master, slave = os.openpty()
+    _resize(master, columns, rows)
+    source = slave if stdin is None else os.open(stdin, os.O_RDONLY)
+    job = job_of(["-m", "tracetui", *words], env) | {"terminal": True}
+    pid = TRACETUI.start(job, [source, slave, slave])
+    for fd in {source, slave}:
+        os.close(fd)
+    return pid, master
+
+
+def _resize(master: int, columns: int, rows: int) -> None:
+    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+class _Warm(Popen):
+    def _start(self, job: dict[str, Any], streams: list[int], ours: list[int]) -> int:
+        return TRACETUI.start(job, streams)
+
+
+def output(*words: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
+    """What it prints into pipes."""
+    environment = {**os.environ, **env}
+    command = [sys.executable, "-m", "tracetui", *words]
+    if not WARM:
+        return subprocess.run(command, input=stdin, capture_output=True, env=environment, timeout=120)
+    with _Warm([sys.executable, "-u", *command[1:]], stdin=-1, stdout=-1, stderr=-1, env=environment) as ran:
+        out, err = ran.communicate(stdin, timeout=120)
+    return subprocess.CompletedProcess(command, ran.returncode, out, err)
