@@ -137,7 +137,7 @@ def test_selecting_lights_the_partner_and_tells_both_times() -> None:
     told = "".join(text for text, _ in session.comparing.beside())
     took = int(b.duration[other]) - int(a.duration[gemm])
     assert told.startswith("  in B ")
-    assert f"B - A {'+' if took > 0 else '-'}" in told
+    assert f"B - A = {'+' if took > 0 else '-'}" in told
     # The same from the other side.
     event, said = session.comparing.partner()
     assert event == Event(1, other)
@@ -310,7 +310,7 @@ def test_a_recording_beside_itself_differs_in_nothing() -> None:
     assert comparing.next(1) == "no difference to go to: both do the same"
     assert not any("+" in line[session.walk.scene.labels :] for line in picture(session) if "GPU 0" in line)
     session.walk.select(named(session.active.trace, "nvjet")[0])
-    assert comparing.beside()[-1] == ("  B - A the same", False)
+    assert comparing.beside()[-1] == ("  B - A = 0", False)
 
 
 def test_recordings_are_called_by_what_tells_them_apart(tmp_path: Path) -> None:
@@ -324,3 +324,15 @@ def test_recordings_are_called_by_what_tells_them_apart(tmp_path: Path) -> None:
         (tmp_path / name / "run.meta.json").write_text("{}")
     session = Session.open(*paths)
     assert [session.walk.scene.title(of) for of in (0, 1)] == ["A one/run", "B two/run"]
+
+
+def test_a_lane_whose_rule_is_scrolled_off_says_whose_it_is() -> None:
+    session = opened(size=(80, 10))
+    _, b = traces(session)
+    assert "A stream" not in "\n".join(picture(session))
+    session.walk.select(named(b, "nvjet")[0], of=1)
+    assert session.walk.scene.foot > 0
+    labels = [line[: session.walk.scene.labels] for line in picture(session)]
+    assert not any("A · GPU 0" in label for label in labels)
+    assert any("A stream 7" in label for label in labels)
+    assert not any("B stream 7" in label for label in labels), "its rule is in view"

@@ -476,7 +476,7 @@ async def test_two_recordings_on_one_axis(tmp_path: Path) -> None:
         assert view.walk.view.contains(int(trace.start[target]) + 3_000_000)
         assert shell.heard(SelectionChanged)[-1].event == (1, target)
         bar = shell.bar.render_lines(shell.bar.size.region)[0].text
-        assert "trace.json thread" in bar
+        assert bar.startswith(" trace.json aten::op1  at ")
         assert f"at {(int(trace.start[target]) + 3_000_000) / 1e6:.3f}" in bar
         session = view.session
         session.search.find("kernel1")

@@ -5,24 +5,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracetui.compare.compare import compare
-from tracetui.compare.match import Vocabulary
-from tracetui.compare.model import Comparison, Explanation
-from tracetui.compare.sides import Side
 from tracetui.session.mark_walk import MarkWalk
 from tracetui.session.paths import trace_stem
 from tracetui.session.search import Search
 from tracetui.session.walk import Walk
-from tracetui.tables.compare import ratio_text, signed
 from tracetui.tables.names import short_of
 from tracetui.timeline import moves, viewport
 from tracetui.timeline.links import ALONE, NOT_COMPARED, THREADS, Links
 from tracetui.timeline.scene import Event
 from tracetui.trace.model import I64, Kind
 from tracetui.units import duration
+
+if TYPE_CHECKING:
+    from tracetui.compare.model import Comparison, Explanation
+    from tracetui.compare.sides import Side
 
 LETTERS = "AB"
 SIGNS = "-+"
@@ -100,6 +100,8 @@ def _places(side: Side, at: I64) -> dict[int, tuple[I64, I64]]:
 def _by_count(comparison: Comparison) -> tuple[I64, I64]:
     """Annotations and Python functions that belong together (slices of A, of B): the first of a name in
     both steps, the second, and so on, where both steps have as many of that name."""
+    from tracetui.compare.match import Vocabulary
+
     a, b = comparison.a, comparison.b
     if not comparison.rounds:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -139,7 +141,8 @@ class Comparing:
         self._there: Event | None = None
         """What was selected then."""
         self._places: dict[int, list[Place]] = {}
-        if len(walk.recordings) == len(LETTERS):
+        self._on = len(walk.recordings) == len(LETTERS)
+        if self._on:
             sources = zip(walk.scene.sources, LETTERS, _titles(walk), strict=True)
             walk.scene = replace(
                 walk.scene,
@@ -153,7 +156,7 @@ class Comparing:
 
     def __bool__(self) -> bool:
         """Whether there are two recordings to compare."""
-        return len(self._walk.recordings) == len(LETTERS)
+        return self._on
 
     @property
     def comparison(self) -> Comparison | None:
@@ -162,6 +165,8 @@ class Comparing:
 
     def work_out(self) -> Compared:
         """Compare the two. Slow: call it in a thread."""
+        from tracetui.compare.compare import compare
+
         a, b = self._walk.recordings
         return compared(compare(a.results, b.results))
 
@@ -302,6 +307,8 @@ class Comparing:
     def beside(self) -> tuple[tuple[str, bool], ...]:
         """The selection's partner in numbers, as texts, each with whether it is bright; () where nothing is
         compared."""
+        from tracetui.tables.compare import ratio_text, signed
+
         event = self._walk.scene.event
         if event is None or self._found is None:
             return ()
@@ -314,8 +321,8 @@ class Comparing:
         mine = int(sources[event.source].trace.duration[event.slice])
         its = int(sources[1 - event.source].trace.duration[partner])
         a, b = (mine, its) if event.source == 0 else (its, mine)
-        told = f"{signed(b - a, duration)}, {ratio_text(b / a)} ×" if a and a != b else "the same"
-        return (f"  in {other} ", False), (duration(its, 4), True), (f"  B - A {told}", False)
+        told = f"{signed(b - a, duration)}, {ratio_text(b / a)} ×" if a and a != b else "0"
+        return (f"  in {other} ", False), (duration(its, 4), True), (f"  B - A = {told}", False)
 
     # The differences
 

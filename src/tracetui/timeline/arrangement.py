@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tracetui.timeline.dock import COUNTERS
 from tracetui.timeline.layout import Layout, Of, fitted, lay_out
 from tracetui.timeline.scene import Scene, Source
 from tracetui.timeline.series import Series
@@ -143,11 +144,12 @@ def opened(sources: Sequence[Source], height: int) -> Layout:
     """The saved layout of the lanes, or else one that fits into `height` lines."""
     traces = [source.trace for source in sources]
     left = [(of, source) for of, source in enumerate(sources) if source.left]
-    layout = lay_out(traces, height, [source.rows.count for source in sources])
+    counters = 0 if sources[0].letter else COUNTERS  # those that are compared have none
+    layout = lay_out(traces, height, [source.rows.count for source in sources], counters)
     for of, source in left:
         layout = arranged(source.trace, layout, source.left, (), of)
     if left:
-        layout = fitted(layout, height)
+        layout = fitted(layout, height, counters)
     for of, source in enumerate(sources):
         layout = layout.with_counters(len(source.series), of, devices_of(source.series))
     for of, source in left:

@@ -67,23 +67,33 @@ def most_lines(room: int, others: int) -> int:
     return max(room // 2, room - others)
 
 
-def fit_dock(shown: I32, rows: I32, stream: Bool, other: Bool, docked: Bool, room: int, rules: int) -> int:
+def fit_dock(
+    shown: I32,
+    rows: I32,
+    stream: Bool,
+    other: Bool,
+    docked: Bool,
+    room: int,
+    rules: int,
+    counters: int = COUNTERS,
+) -> int:
     """Set the visible lines of the docked tracks that may change, so that they fit into `room` lines below
     `rules` rules. Streams come first. Returns how many lines to leave to the dock.
 
     `shown`: of all tracks, changed in place; `rows`: the rows that each has; `stream`, `other`: which streams
-    and which other lanes of devices may change; `docked`: what is in the dock.
+    and which other lanes of devices may change; `docked`: what is in the dock; `counters`: lines
+    that are kept free for those of each device.
     """
     shown[other] = np.minimum(shown[other], 1)
     shown[stream] = np.minimum(shown[stream], deepest(shown, stream, docked, room))
-    room -= COUNTERS * rules
+    room -= counters * rules
     whole = stream & (shown == rows)
     for _ in range(TALL - 1):
         if int(shown[docked].sum()) + int(whole.sum()) <= room:
             shown[whole] += 1
     shown[other] = np.minimum(rows[other], deepest(np.where(other, rows, shown), other, docked, room))
     # Counters that come do not push threads off the screen.
-    return min(int(shown[docked].sum()), room) + (1 + COUNTERS) * rules
+    return min(int(shown[docked].sum()), room) + (1 + counters) * rules
 
 
 def deepest(shown: I32, part: Bool, among: Bool, room: int) -> int:

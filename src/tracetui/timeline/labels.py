@@ -134,7 +134,11 @@ def whose(scene: Scene, line: Line) -> str:
     source, layout = scene.sources[line.source], scene.layout
     trace, lane = source.trace, source.trace.lanes[line.ref]
     recording = f"{scene.letter(line.source)} " if line.pinned and len(scene.sources) > 1 else ""
-    if lane.device >= 0:  # in the dock it is below the rule of its device
+    if lane.device >= 0:  # in the dock it is below the rule of its device, unless that is scrolled off
+        first = layout.dock.tracks[:1]
+        above = (layout.source[first] == line.source) & (layout.device[first] == lane.device)
+        if scene.foot and source.letter and not line.pinned and above.any():
+            return f"{source.letter} "
         return recording + (f"GPU {lane.device} " if line.pinned and len(source.devices) > 1 else "")
     heading = (line.source, lane.process) in layout.headed
     if heading and not layout.below_own(line.track, lane.process):

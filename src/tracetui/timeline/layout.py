@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracetui.timeline.dock import TALL, Stack, by_device, deepest, fit_dock, most_lines
+from tracetui.timeline.dock import COUNTERS, TALL, Stack, by_device, deepest, fit_dock, most_lines
 from tracetui.trace.model import I32, I64, Bool, Trace
 
 COUNTER_ROWS = 4
@@ -279,11 +279,16 @@ class Layout:
         return at >= 0 and self.zone[track] == 0 and self.of[at] == Of.PROCESS and self.ref[at] == process
 
 
-def lay_out(traces: Sequence[Trace], height: int, rows_of: Sequence[Callable[[int], int]] = ()) -> Layout:
+def lay_out(
+    traces: Sequence[Trace],
+    height: int,
+    rows_of: Sequence[Callable[[int], int]] = (),
+    counters: int = COUNTERS,
+) -> Layout:
     """The initial layout for `height` lines: all lanes; if there is no room, threads are folded first.
 
     Several recordings are stacked, each with its own heading. `rows_of`: for each, how many rows a lane has;
-    without, as the trace says.
+    without, as the trace says. `counters`: see `fitted`.
     """
     tracks: list[tuple[int, ...]] = []
     for source, trace in enumerate(traces):
@@ -295,7 +300,7 @@ def lay_out(traces: Sequence[Trace], height: int, rows_of: Sequence[Callable[[in
     source_of, of, ref, rows, extra, device = (np.array(column, dtype=np.int32) for column in columns)
     layout = Layout(source_of, of, ref, rows, rows.copy(), extra, device)
     layout.shown[_unseen(traces, layout)] = 0
-    return fitted(layout, height)
+    return fitted(layout, height, counters)
 
 
 def _tracks(trace: Trace, rows_of: Callable[[int], int]) -> list[tuple[int, int, int, int, int]]:
@@ -340,8 +345,9 @@ def _place(trace: Trace, i: int) -> tuple[bool, int, bool]:
     return lane.kind == "span", i, True
 
 
-def fitted(layout: Layout, height: int) -> Layout:
-    """Show as many rows of each lane as fit into `height` lines; the user's choices stay.
+def fitted(layout: Layout, height: int, counters: int = COUNTERS) -> Layout:
+    """Show as many rows of each lane as fit into `height` lines; the user's choices stay. `counters`: lines
+    that are kept free for those of each device.
 
     Threads of all recordings have the same maximum, so that recordings can be compared.
     """
@@ -356,6 +362,6 @@ def fitted(layout: Layout, height: int) -> Layout:
         room = height - int(shown[layout.zone == 1].sum())
         rules = replace(layout, shown=shown).dock.rules
         room = most_lines(room, int(shown[layout.zone == 0].sum())) - rules
-        height -= fit_dock(shown, rows, stream, other, docked, room, rules)
+        height -= fit_dock(shown, rows, stream, other, docked, room, rules, counters)
     shown[thread] = np.minimum(shown[thread], deepest(shown, thread, ~docked, height))
     return replace(layout, shown=shown)

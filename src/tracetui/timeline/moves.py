@@ -79,7 +79,9 @@ def brought_up(scene: Scene, of: int, lane: int, depth: int, height: int) -> Sce
     if track < 0:
         return scene
     if depth >= layout.depths(track):
-        layout = layout.with_shown(track, int(layout.rows[track]), chosen=False)
+        # Where there are others below, only as deep as needed.
+        rows = int(layout.rows[track]) if len(scene.sources) == 1 else depth + 1
+        layout = layout.with_shown(track, rows, chosen=False)
     line = layout.place(track, depth)
     return _seen(arranged(scene, layout, height), track, line, line, height)
 

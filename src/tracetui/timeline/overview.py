@@ -103,8 +103,9 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
         canvas.put(0, scene.labels + max(0, first - out), "[")
         canvas.put(0, scene.labels + min(width, last + out) - 1, "]")
     if all(source.letter for source in scene.sources):
-        each = (f"{s.letter} {share(overall(_own(s)))}" for s in scene.sources)
-        canvas.put(0, 0, cut(f" {' '.join(each)} busy", scene.labels - 1), theme.text, None, BOLD)
+        each = " " + " ".join(f"{s.letter} {share(overall(_own(s)))}" for s in scene.sources)
+        busy = " busy" if len(each) + 6 < scene.labels else ""
+        canvas.put(0, 0, cut(each + busy, scene.labels - 1), theme.text, None, BOLD)
         return
     used = share(overall([one for one, _ in _used(scene)]))
     devices = [device for source in scene.sources for device in source.devices]

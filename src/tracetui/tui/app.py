@@ -129,6 +129,8 @@ class TracetuiApp(App):
         from tracetui.session.recording import trace_name
         from tracetui.tui.screens.open import Chosen, OpenScreen
 
+        if self.served:
+            self._say_served()
         if self.served or isinstance(self.screen, OpenScreen):
             return
         shown = self._shown
@@ -138,7 +140,8 @@ class TracetuiApp(App):
             if chosen is not None:
                 self.post_message(OpenTrace(chosen.path, present if chosen.beside else None))
 
-        self.push_screen(OpenScreen(trace_name(present.trace) if present else "", compare), opened)
+        name, path = (trace_name(present.trace), present.path) if present is not None else ("", "")
+        self.push_screen(OpenScreen(name, compare, path if compare else ""), opened)
 
     @property
     def _shown(self) -> TraceScreen | None:

@@ -149,7 +149,13 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
             "its partner; a step: why",
         ),
         ("align", "ampersand", "align", "align A and B at the selection", "align both there"),
-        ("compare_end", "Q", "end_comparison", "only the recording of the selection", "only one of the two"),
+        (
+            "compare_end",
+            "Q",
+            "end_comparison",
+            "go on with B alone (Esc twice: with A)",
+            "go on with B alone",
+        ),
     ),
     "Lanes": (
         ("fold", "z", "fold", "fold or unfold the selection's lane", "fold or unfold the lane"),
@@ -218,7 +224,7 @@ PAIR_HINTS: tuple[tuple[str, str, str], ...] = (
     ("&", "align", "align"),
     ("C", "what differs", "compare"),
     ("P", "averages", "compare_averages"),
-    ("Q", "only one", "compare_end"),
+    ("Q", "only B", "compare_end"),
     ("/", "search", "search"),
     ("g", "gap", "gap_next"),
     ("f", "fit", "centre"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -14,12 +14,13 @@ from textual.widget import Widget
 
 from tracetui.analysis.verdict import Verdict, busy_text
 from tracetui.cells import clip
-from tracetui.compare.model import Comparison
 from tracetui.report.parts import TimePart, time_parts
 from tracetui.report.summary import VERDICT_STYLE
-from tracetui.tables.compare import numbers
 from tracetui.tui.part_styles import COMPONENTS, NOT_COUNTED, component_css, css_name, texture
 from tracetui.units import share
+
+if TYPE_CHECKING:
+    from tracetui.compare.model import Comparison
 
 FROM_LEFT = " ▏▎▍▌▋▊▉"
 LEAST_BAR, LONGEST_BAR = 10, 60
@@ -67,6 +68,8 @@ def sentences(text: str, width: int) -> str:
 
 def answer_texts(comparison: Comparison) -> tuple[Span, ...]:
     """The answer of a comparison: a word or two, then a sentence."""
+    from tracetui.tables.compare import numbers
+
     step = comparison.metrics.get("step_ns")
     change = step.change if step is not None else None
     if comparison.same_program and (step is None or step.within_noise):

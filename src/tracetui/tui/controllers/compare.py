@@ -5,14 +5,14 @@ from __future__ import annotations
 from tracetui.session.comparing import Compared
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.panes import PaneKeys
-from tracetui.tui.panes.compare import ComparePane, GoToDifference, GoToEvent
+from tracetui.tui.panes.base import GoToDifference, GoToEvent
 from tracetui.tui.panes.scoped import ScopedPane
 from tracetui.tui.panes.steps import StepsPane
 from tracetui.tui.requests import EndComparison, WantComparison
 from tracetui.tui.topline import TopLine
 from tracetui.tui.verdict_line import VerdictLine
 
-ONCE_MORE = "nothing to clear; Esc again ends the comparison, as Q does"
+ONCE_MORE = "nothing to clear; Esc again goes back to A alone, Q goes on with B alone"
 ONE = "only one trace is open: C compares it with another"
 
 
@@ -77,6 +77,8 @@ class CompareKeys:
         self._shown()
 
     def _shown(self) -> None:
+        from tracetui.tui.panes.compare import ComparePane
+
         pane = self.host.area.open
         if isinstance(pane, ComparePane) and self.comparing.at is not None:
             pane.show_difference(self.comparing.at)
@@ -107,21 +109,20 @@ class CompareKeys:
 
     def action_end_comparison(self) -> None:
         if self.comparing:
-            self.end()
+            self._go_on_with(1)
         else:
             self.host.say(ONE)
 
     def may_end(self) -> bool:
-        """Esc with nothing left to clear: the second one ends the comparison. False if there is none."""
+        """Esc with nothing left to clear: the second one goes back to A. False if nothing is compared."""
         if self.comparing and self.host.footer.message == ONCE_MORE:
-            self.end()
+            self._go_on_with(0)
         elif self.comparing:
             self.host.say(ONCE_MORE)
         return bool(self.comparing)
 
-    def end(self) -> None:
-        """Go on with the recording that the selection is in."""
-        self.host.screen.post_message(EndComparison(self.host.session.active))
+    def _go_on_with(self, of: int) -> None:
+        self.host.screen.post_message(EndComparison(self.host.walk.recordings[of]))
 
     # Steps of one trace
 

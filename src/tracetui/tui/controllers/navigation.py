@@ -126,7 +126,7 @@ class Navigation:
 
     def jump_to_gap(self, message: JumpToGap) -> None:
         before = self.host.walk.view
-        self.show(message.gap)
+        self.show(message.gap, message.of, message.said)
         self.host.jumped_from(before)
 
     def gap_clicked(self, message: GapClicked) -> None:

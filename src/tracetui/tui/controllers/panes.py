@@ -7,8 +7,7 @@ from textual.timer import Timer
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.panes import PANES
 from tracetui.tui.panes.averages import AveragesPane
-from tracetui.tui.panes.base import Jump, ShowSpan
-from tracetui.tui.panes.compare import BothPane
+from tracetui.tui.panes.base import Jump, Pane, ShowSpan
 from tracetui.tui.panes.scoped import ScopedPane
 
 IDLE = 0.08
@@ -149,10 +148,18 @@ class PaneKeys:
         else:
             pane.reverse()
 
+    @staticmethod
+    def _next_part(pane: Pane) -> str:
+        from tracetui.tui.panes.compare import BothPane
+
+        return f"averages of {pane.next_group()}" if isinstance(pane, BothPane) else ""
+
     def action_group(self) -> None:
         pane = self.area.open
-        if isinstance(pane, AveragesPane | BothPane):
+        if isinstance(pane, AveragesPane):
             self.host.say(f"{pane.key} by {pane.next_group()}")
+        elif pane is not None and pane.key == "averages":
+            self.host.say(self._next_part(pane))
         else:
             numbers = [n for n, spec in enumerate(PANES, 1) if spec.key in ("ops", "kernels")]
             self.host.say(f"only ops and kernels can be grouped: press {numbers[0]} or {numbers[1]}")

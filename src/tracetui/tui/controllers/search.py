@@ -106,7 +106,9 @@ class SearchKeys:
             self.host.say("no search yet: press /")
             return
         found = self.search.slice[self.search.recording == self.host.walk.active]
-        sheet = MatchesScreen(self.host.trace, found, self.search.query, self.host.walk)
+        letter = self.host.walk.scene.source.letter
+        query = f"{self.search.query}” in “{letter}" if letter else self.search.query
+        sheet = MatchesScreen(self.host.trace, found, query, self.host.walk)
         self.host.screen.app.push_screen(sheet, self.host.jump_if)
 
     def action_time(self) -> None:

@@ -45,9 +45,7 @@ class VerdictKeys:
         """Go to the next part of the bar, and to its evidence."""
         count = len(self.line.parts)
         if self.host.session.comparing:
-            self.host.say(
-                "the parts of a step's time are of one recording: Q goes on with one; ) next difference"
-            )
+            self.host.say("parts are of one recording: ) goes to the next difference, Q goes on with B alone")
         elif not count:
             known = self.line.verdict is not None
             self.host.say("no parts: where this trace's time goes is not known" if known else "not known yet")

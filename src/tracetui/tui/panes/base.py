@@ -9,6 +9,7 @@ from tracetui.cells import middle
 from tracetui.report.parts import Target
 from tracetui.safe_text import plain
 from tracetui.session.session import Session
+from tracetui.timeline.scene import Event
 from tracetui.tui.tables.view import TableView
 from tracetui.units import plural
 
@@ -44,11 +45,12 @@ class Noted(Message):
 
 
 class JumpToGap(Message):
-    """A pane asks the screen to show a gap, by its index in `Results.gaps`."""
+    """A pane asks the screen to show a gap, by its index in `Results.gaps` of a recording (None: the active
+    one)."""
 
-    def __init__(self, gap: int) -> None:
+    def __init__(self, gap: int, of: int | None = None, said: str = "") -> None:
         super().__init__()
-        self.gap = gap
+        self.gap, self.of, self.said = gap, of, said
 
 
 class Follow(Message):
@@ -57,6 +59,22 @@ class Follow(Message):
     def __init__(self, target: Target) -> None:
         super().__init__()
         self.target = target
+
+
+class GoToDifference(Message):
+    """A pane asks the screen to go to a difference. `again`: how often before."""
+
+    def __init__(self, which: int, again: int) -> None:
+        super().__init__()
+        self.which, self.again = which, again
+
+
+class GoToEvent(Message):
+    """A pane asks the screen to go to an event of either recording."""
+
+    def __init__(self, event: Event | None, said: str) -> None:
+        super().__init__()
+        self.event, self.said = event, said
 
 
 class Pane(TableView):

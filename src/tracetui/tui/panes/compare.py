@@ -6,34 +6,18 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import ClassVar
 
-from textual.message import Message
-
 from tracetui.analysis.scope import Scope
 from tracetui.report.compare_overview import compare_overview, spreads_text
+from tracetui.report.parts import evidence
 from tracetui.session.session import Session
 from tracetui.tables.compare import JoinedAverages, averages_table, joined_averages, numbers
 from tracetui.timeline.scene import Event
 from tracetui.trace.model import DEVICE_WORK, Kind
+from tracetui.tui.panes.base import GoToDifference, GoToEvent, JumpToGap
 from tracetui.tui.panes.overview import OverviewPane
 from tracetui.tui.panes.scoped import ScopedPane
 
 COMPARING = "comparing A and B …"
-
-
-class GoToDifference(Message):
-    """A pane asks the screen to go to a difference. `again`: how often before."""
-
-    def __init__(self, which: int, again: int) -> None:
-        super().__init__()
-        self.which, self.again = which, again
-
-
-class GoToEvent(Message):
-    """A pane asks the screen to go to an event of either recording."""
-
-    def __init__(self, event: Event | None, said: str) -> None:
-        super().__init__()
-        self.event, self.said = event, said
 
 
 class ComparePane(OverviewPane):
@@ -75,8 +59,26 @@ class ComparePane(OverviewPane):
             super().on_table_view_chosen(message)
         else:
             row = next((r for r in rows if r.title.removeprefix("idle: ") == entry.name), None)
-            said = spreads_text(row) if row is not None else ""
-            self.post_message(GoToEvent(None, said or "this line leads to no event"))
+            if row is not None and row.idle:
+                self._show_gap(entry.name, message.again)
+            else:
+                said = spreads_text(row) if row is not None else ""
+                self.post_message(GoToEvent(None, said or "this line leads to no event"))
+
+    def _show_gap(self, cause: str, again: int) -> None:
+        """Go to the longest gap of a cause: in A, and with the next Enter in B."""
+        recordings = self.session.walk.recordings
+        if not all(recording.results.ready("causes") for recording in recordings):
+            self.post_message(GoToEvent(None, "still looking for the causes of gaps"))
+            return
+        gaps = [evidence(recording.results, cause).gap for recording in recordings]
+        known = [(of, gap) for of, gap in enumerate(gaps) if gap is not None]
+        if known:
+            of, gap = known[again % len(known)]
+            more = f"; Enter again: in {'BA'[of]}" if len(known) > 1 else ""
+            self.post_message(JumpToGap(gap, of, f"the longest such gap in {'AB'[of]}{more}"))
+        else:
+            self.post_message(GoToEvent(None, "no gap has this as a cause"))
 
 
 class BothPane(ScopedPane):

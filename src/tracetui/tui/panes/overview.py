@@ -51,6 +51,8 @@ class OverviewPane(ScopedPane):
         self._lines: list[list[Piece]] = []
         self._laid: tuple[int, ...] = ()
         """The width and height that the lines are for, and how many entries they have."""
+        self._held = False
+        """Whether drawing waits until the cursor's place is known."""
         self.waiting = "working it out …"
 
     def work_out(self) -> Iterator[Callable[[], None]]:
@@ -122,10 +124,16 @@ class OverviewPane(ScopedPane):
 
     def _to(self, at: int, tell: bool = True) -> None:
         top = self.top
+        self._held = True  # drawn once, when the place in the lines is known
         super()._to(at, tell)
         self.top = top  # in lines, not in entries
         self._to_view()
+        self._held = False
         self.redraw()
+
+    def redraw(self) -> None:
+        if not self._held:
+            super().redraw()
 
     def action_move(self, step: int) -> None:
         """Up or down within the column."""
@@ -195,23 +203,23 @@ class OverviewPane(ScopedPane):
     # Drawing
 
     def render_line(self, y: int) -> Strip:
-        width, style = self.size.width, self.get_component_rich_style
+        width, style, base = self.size.width, self.get_component_rich_style, self.rich_style
         lines, at = self.lines(), self.top + y
         if self.table is None or not len(self.order):
             return super().render_line(y + 1 if self.table is not None else y)
         mark = drawing.scroll_mark(y, self.top, self.page, len(lines))
-        bar = Segment(mark, style("table--bar") if mark != " " else self.rich_style)
+        bar = Segment(mark, style("table--bar") if mark != " " else base)
         if at >= len(lines):
-            return self._blank() if mark == " " else Strip([Segment(" " * (width - 1), self.rich_style), bar])
+            return self._blank() if mark == " " else Strip([Segment(" " * (width - 1), base), bar])
         segments: list[Segment] = []
         pieces = lines[at]
         for n, piece in enumerate(pieces):
             used = sum(segment.cell_length for segment in segments)
-            segments.append(Segment(" " * (piece.left - used), self.rich_style))
+            segments.append(Segment(" " * (piece.left - used), base))
             end = pieces[n + 1].left - 1 if n + 1 < len(pieces) else width - 1
             here = piece.entry >= 0 and piece.entry == self.row
             segments += self._piece(piece, end - piece.left, here)
-        strip = Strip(segments).adjust_cell_length(width - 1, self.rich_style)
+        strip = Strip(segments).adjust_cell_length(width - 1, base)
         return Strip([*strip, bar], width)
 
     def _piece(self, piece: Piece, width: int, here: bool) -> list[Segment]:

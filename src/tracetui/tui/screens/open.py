@@ -52,14 +52,16 @@ class TraceList(Vertical):
             super().__init__()
             self.path = path
 
-    def __init__(self, capture: bool = False, traces: Sequence[Found] = ()) -> None:
-        """`capture`: capturing is a choice, too; `traces`: those of a folder, which come first."""
+    def __init__(self, capture: bool = False, traces: Sequence[Found] = (), without: str = "") -> None:
+        """`capture`: capturing is a choice, too; `traces`: those of a folder, which come first; `without`:
+        the path of a trace that is not offered."""
         super().__init__()
         self.capture, self.traces = capture, traces
         self.typed = ""
         self.every = False
         """Whether all recent traces are listed."""
-        self.recent, self.samples = recent_traces(), samples()
+        self.recent = [one for one in recent_traces() if str(one.path) != without]
+        self.samples = {name: path for name, path in samples().items() if str(path) != without}
         self.choices: list[Choice] = []
         self.list = PickList()
         self.prompt: Prompt | None = None
@@ -184,14 +186,14 @@ class OpenScreen(Sheet[Chosen]):
 
     BINDINGS: ClassVar[list[BindingType]] = [*MOVES, *bind("escape leave"), *bind("ctrl+t beside", True)]
 
-    def __init__(self, present: str = "", compare: bool = False) -> None:
+    def __init__(self, present: str = "", compare: bool = False, without: str = "") -> None:
         """`present`: the name of the trace that another one can be compared with, safe to show; "" for none.
-        `compare`: Enter compares."""
+        `compare`: Enter compares. `without`: the path of a trace that is not offered."""
         title = f"Compare with {present}" if compare else "Open a trace"
         enter = ("Enter", "compare", "choose") if compare else HINTS[1]
         also = (COMPARE,) if present and not compare else ()
         super().__init__(title, (HINTS[0], enter, *also, *HINTS[2:]))
-        self.traces = TraceList()
+        self.traces = TraceList(without=without)
         self.present, self.compare = present, compare
 
     def body(self) -> Iterator[Widget]:

@@ -22,7 +22,6 @@ from tracetui.tui.tables.view import TableView
 from tracetui.units import plural
 
 HINTS = (("Esc", "close", "leave"), ("Enter", "go to the event", "choose"), ("↑↓", "read", ""))
-LABEL = 14
 
 
 def step_lines(comparison: Comparison, width: int) -> list[Line]:
@@ -38,12 +37,12 @@ def step_lines(comparison: Comparison, width: int) -> list[Line]:
             Line(entry.name if n == 0 else "", text, event) for n, text in enumerate(wrap(entry.text, width))
         ]
     found.append(Line("", ""))
-    found.append(Line("", f"{'the others':>12}  {'this step':>12}  {'difference':>12}  {'ratio':>6}"))
+    found.append(Line("", f"{'the others':>10}  {'this step':>10}  {'difference':>11}  {'ratio':>6}"))
     for block in overview.right:
         for entry in block.entries:
             a, b, change, ratio, noise = entry.numbers
             label = f"idle: {entry.name}" if block.key == "idle" else entry.name
-            found.append(Line(label, f"{a:>12}  {b:>12}  {change:>12}  {ratio:>6}  {noise}".rstrip()))
+            found.append(Line(label, f"{a:>10}  {b:>10}  {change:>11}  {ratio:>6}  {noise}".rstrip()))
     return found
 
 
@@ -95,8 +94,8 @@ class StepScreen(WalkingSheet[int]):
     def _wrap(self) -> None:
         if self.comparison is None:
             return
-        lines = self.lines = step_lines(self.comparison, max(20, min(110, self.size.width - LABEL - 8)))
-        label = min(24, max(LABEL, *(len(line.label) for line in lines)))
+        label = max(len(line.label) for line in step_lines(self.comparison, 200))
+        lines = self.lines = step_lines(self.comparison, max(20, min(110, self.size.width - label - 9)))
         columns = (
             Column("label", "", lambda r: lines[r].label, None, label, False),
             Column(

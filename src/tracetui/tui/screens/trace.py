@@ -34,8 +34,7 @@ from tracetui.tui.controllers.verdict import VerdictKeys
 from tracetui.tui.footer import Footer
 from tracetui.tui.hint import Hint, remember_seen, wanted
 from tracetui.tui.panes.area import PaneArea, PaneTabs
-from tracetui.tui.panes.base import Follow, Jump, JumpToGap, ShowSpan, failure
-from tracetui.tui.panes.compare import GoToDifference, GoToEvent
+from tracetui.tui.panes.base import Follow, GoToDifference, GoToEvent, Jump, JumpToGap, ShowSpan, failure
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.requests import NextTrace, WantCapture
 from tracetui.tui.textual_private import draw_less

@@ -114,8 +114,10 @@ class TimelineView(Widget, can_focus=True):
         bar, scene = self.bar, self.walk.scene
         if bar is None or not bar.is_mounted:
             return None
-        if told := self.session.comparing.told() or self.session.gaps.told():
-            parts = describe_gap(told, bar.size.width)
+        if told := self.session.comparing.told():
+            parts = [(told[0], False), (f"  {told[1]}", True)]
+        elif gap := self.session.gaps.told():
+            parts = describe_gap(gap, bar.size.width)
         elif scene.selected >= 0:
             source, width = scene.source, bar.size.width
             results = self.walk.recording.results
