@@ -21,7 +21,11 @@ _TOP = 0x10FFFF - _SURROGATES[1]
 def align(a: I64, b: I64) -> tuple[I64, I64]:
     """The positions that belong together, as few edits apart as possible: (in `a`, in `b`), both ascending,
     with ``a[i] == b[j]``. `a` and `b` hold numbers of tokens."""
+    if not len(a) or not len(b):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     front = _common(a, b)
+    if front == len(a) == len(b):
+        return np.arange(front), np.arange(front)
     back = _common(a[front:][::-1], b[front:][::-1])
     inner_a, inner_b = a[front : len(a) - back], b[front : len(b) - back]
     found_a, found_b = _inner(inner_a, inner_b)
@@ -41,6 +45,8 @@ def _common(a: I64, b: I64) -> int:
 
 def _inner(a: I64, b: I64) -> tuple[I64, I64]:
     """As `align`, window by window."""
+    if len(a) <= WINDOW and len(b) <= WINDOW:
+        return _edits(a, b)
     kept: list[tuple[I64, I64]] = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
     low_a = low_b = 0
     size = WINDOW

@@ -23,7 +23,7 @@ from tracetui.units import plural
 MACHINE_SHARE = 0.02
 """A median may differ by this share without being a difference, if steps vary at all."""
 
-MOST_READ = 1 << 14
+MOST_READ = 1 << 12
 """Copies and sets whose sizes are read from the files."""
 STRANGE = 0.05
 """Programs that have less than this in common are not the same one, changed."""
