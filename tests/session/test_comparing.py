@@ -224,7 +224,7 @@ def test_the_differences_one_after_the_other_and_around() -> None:
     seen = []
     for n, one in enumerate(told):
         said = comparing.next(1)
-        assert said.startswith(f"difference {n + 1} of {len(told)}, the largest first")
+        assert said.startswith(f"difference {n + 1} of {len(told)}")
         assert comparing.at == n
         assert comparing.told() == (f"difference {n + 1}", one.text)
         event = session.walk.scene.event

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,7 +25,7 @@ MACHINE_SHARE = 0.02
 """A median may differ by this share without being a difference, if steps vary at all."""
 
 MOST_READ = 1 << 12
-"""Copies and sets whose sizes are read from the files."""
+"""Copies whose sizes are read from the files."""
 STRANGE = 0.05
 """Programs that have less than this in common are not the same one, changed."""
 
@@ -157,14 +158,28 @@ def _metrics(
         "copied_bytes": of(_copied),
         "cpu_op_ns": of(_op_time, lambda left: left * (cpu_drift - 1), slack),
     }
+    step, work = found["step_ns"], found["device_ns"]
+    if paced_by_device(a) and paced_by_device(b) and not work.within_noise:
+        # Steps that vary on the CPU do not hide what the device, which sets the pace, does otherwise.
+        found["step_ns"] = replace(
+            step, within_noise=step.within_noise and (step.change or 0) * (work.change or 0) <= 0
+        )
     shares = [[row.busy_share for row in side.rows if row.busy_share is not None] for side in (a, b)]
-    if all(shares):
-        busy = of(lambda side: np.array(shares[side is b]), slack=0.0)
-        noise = found["step_ns"].within_noise and found["device_ns"].within_noise
-        found["busy_share"] = Metric(busy.a, busy.b, busy.within_noise or noise, busy.spread_a, busy.spread_b)
-    else:
-        found["busy_share"] = Metric(None, None, True)
+    noise = found["step_ns"].within_noise and work.within_noise
+    found["busy_share"] = _busy((a, b), shares, noise) if all(shares) else Metric(None, None, True)
     return found
+
+
+def _busy(sides: tuple[Side, Side], shares: list[list[float]], noise: bool) -> Metric:
+    """Of all steps together: where the CPU runs ahead, most work is in the window of the last."""
+    found: list[float] = []
+    for side, each in zip(sides, shares, strict=True):
+        whole = side.results.steps().whole.verdict.busy_share
+        every = len(side.steps) == len(side.results.step_table())
+        found.append(whole if every and whole is not None else float(np.median(each)))
+    one, other = found
+    spreads = [(min(each), max(each)) for each in shares]
+    return Metric(one, other, noise or abs(other - one) <= MACHINE_SHARE, spreads[0], spreads[1])
 
 
 def _pace(
@@ -184,9 +199,9 @@ def _vary(values: F64) -> float:
 
 
 def _copied(side: Side) -> I64:
-    """The bytes that the copies and sets of each round move; none at all where there are too many to read."""
+    """The bytes that the copies of each round move; none at all where there are too many to read."""
     trace = side.trace
-    at = side.work[trace.kind[side.work] != Kind.KERNEL]
+    at = side.work[trace.kind[side.work] == Kind.MEMCPY]
     if len(at) > MOST_READ:
         return np.zeros(0, dtype=np.int64)
     sizes = [args.get("bytes") for args in trace.args_of(at)]

@@ -78,6 +78,11 @@ class Facts:
         return self.a.trace is self.b.trace
 
     @property
+    def by_device(self) -> bool:
+        """Whether the device sets the pace on both sides."""
+        return all(map(paced_by_device, self.whole))
+
+    @property
     def recorded(self) -> str:
         """What else makes calls slower: that more was recorded of one side."""
         one, other = (options(side) for side in self.sides)
@@ -97,6 +102,11 @@ class Facts:
         same = self.machine.work if device else self.machine.calls
         sizes = sorted(len(side.work if device else side.calls) for side in self.sides)
         return same >= 0.5 * sizes[0] and same >= 0.2 * sizes[1]
+
+    def mostly(self, device: bool) -> bool:
+        """Whether most is the same: then the machine made it slower, and not what is new around it."""
+        same = self.machine.work if device else self.machine.calls
+        return same >= 0.6 * max(len(side.work if device else side.calls) for side in self.sides)
 
     def work_time(self, a: I64, b: I64) -> tuple[float, float]:
         """ns a step of these events."""
@@ -151,7 +161,7 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], str, bool]:
         *_slower_calls(facts),
         *_more_steps(facts),
     ]
-    device = all(map(paced_by_device, facts.whole))
+    device = facts.by_device
 
     def weight(one: Explanation) -> tuple[bool, int]:
         # Where the device sets the pace, what the CPU does meanwhile comes second.
@@ -165,32 +175,31 @@ def _answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     step = facts.metrics["step_ns"]
     a, b = step.a or 0.0, step.b or 0.0
     change = b - a
-    if not change:
-        what = "A step" if len(facts.a.steps) else "The recording"
-        return (
-            f"{what} takes {duration(b)}, as before."
-            if found
-            else "No difference: the same work, in the same time."
-        )
+    what = "A step" if len(facts.a.steps) else "The recording"
+    if not found and not change:
+        return "No difference: the same work, in the same time."
+    if abs(change) < 0.001 * a:
+        return f"{'The same program. ' if same else ''}{what} takes {duration(b)}, as before.{_device(facts)}"
     told = _takes(facts, a, b)
     if facts.within:
         return f"{told}."
     machine = next((one for one in found if one.kind == "machine"), None)
-    slower = step.machine if machine is not None else 0.0
-    if step.within_noise and not _known(facts, found, change):
-        if (
-            same
-            and machine is not None
-            and (machine.on == "device" or not all(map(paced_by_device, facts.whole)))
-        ):
-            return f"{machine.text} {told}."
-        mostly = abs(change - slower) <= 0.2 * abs(change) >= 0.2 * MACHINE * a
-        why = f"the machine{facts.recorded}, not the change" if mostly else "no more than steps vary"
-        return f"{'The same program. ' if same else ''}{told}: {why}.{_device(facts)}"
-    if abs(slower) < MACHINE * a or step.within_noise or not 0 < b - slower < 10 * b:
-        return f"{told}."
+    slower = step.machine if machine is not None and facts.mostly(machine.on == "device") else 0.0
+    much = abs(slower) >= max(MACHINE * a, 0.2 * abs(change))
     sign = "+" if slower > 0 else "-"
-    return f"{told}; {sign}{duration(abs(slower))} is the machine: without it, about {duration(b - slower)}."
+    if not step.within_noise:
+        without = much and 0 < b - slower < 10 * b
+        part = f"; {sign}{duration(abs(slower))} is the machine: without it, about {duration(b - slower)}"
+        return f"{told}{part if without else ''}.{_device(facts)}"
+    if same and machine is not None and (machine.on == "device" or not facts.by_device):
+        return f"{machine.text} {told}."
+    start = f"{'The same program. ' if same else ''}{told}: "
+    if much and abs(change - slower) <= 0.2 * abs(change):
+        return f"{start}the machine{facts.recorded}, not the change.{_device(facts)}"
+    if much:
+        part = f"{sign}{duration(abs(slower))} is the machine, the rest no more than steps vary"
+        return f"{start}{part}.{_device(facts)}"
+    return f"{start}no more than steps vary.{_device(facts)}"
 
 
 def _takes(facts: Facts, a: float, b: float) -> str:
@@ -209,25 +218,18 @@ def _part(a: float, b: float) -> str:
     if b >= 5 * a:
         return f"{significant(b / a)} times as long"
     away = abs(b - a) / a
-    if away < 0.001:
-        return "the same"
     return f"{'+' if b > a else '-'}{percent(away, 1 if away < 0.0995 else 0)}"
 
 
-def _known(facts: Facts, found: Sequence[Explanation], change: float) -> bool:
-    """Whether something explains at least half of a change of the step: then it is no noise."""
-    device = all(map(paced_by_device, facts.whole))
-    mine = [one.change_ns for one in found if one.kind != "machine" and not (device and one.on == "cpu")]
-    return any(ns * change > 0 and 2 * abs(ns) >= abs(change) for ns in mine)
-
-
 def _device(facts: Facts) -> str:
-    """A difference of the device's work that the time of a step does not show."""
-    work = facts.metrics["device_ns"]
-    if work.within_noise or not work.a:
+    """A difference of the device's work that is not that of the step."""
+    work, step = facts.metrics["device_ns"], facts.metrics["step_ns"]
+    if work.within_noise or not work.a or not work.b:
         return ""
-    told = f"{duration(work.b or 0)} instead of {duration(work.a)} ({_part(work.a, work.b or 0)})"
-    return f" The GPU's work took {told}."
+    alike = not step.within_noise and step.ratio is not None and abs(work.b / work.a / step.ratio - 1) < 0.1
+    if alike or abs(work.b / work.a - 1) < MACHINE:
+        return ""
+    return f" The GPU's work took {duration(work.b)} instead of {duration(work.a)} ({_part(work.a, work.b)})."
 
 
 def _first_use(facts: Facts) -> Iterator[Explanation]:
@@ -259,10 +261,11 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     if slow_device:
         parts.append(f"{its} {work}{both} took {significant(device)} times as long on the GPU")
     text = ", ".join(parts)
+    on_device = slow_device and (not slow_cpu or facts.by_device)
     if not facts.within:
         text = f"{'The same program: ' if same else ''}{text}"
-        text += f": the machine{facts.recorded}, not the {'program' if same else 'change'}"
-    on_device = slow_device and (not slow_cpu or all(map(paced_by_device, facts.whole)))
+        if facts.mostly(on_device):
+            text += f": the machine{facts.recorded}, not the {'program' if same else 'change'}"
     change, on = (after - before, "device") if on_device else (path, "cpu")
     yield Explanation("machine", f"{capital(text)}.", round(change), on)
 
@@ -297,7 +300,7 @@ def _sentence(facts: Facts, change: Change, time: tuple[float, float], cpu: tupl
             where = _ahead(facts, change) + where
         spent = f"{duration(time[new])} on the GPU{on_cpu}{facts.each}"
         return f"{name} {_is(name)} {change.kind}{where}: {spent}."
-    on_cpu = f", {duration(cpu[0])} → {duration(cpu[1])} on the CPU" if any(cpu) else ""
+    on_cpu = f", {duration(cpu[0])} → {duration(cpu[1])} on the CPU" if all(cpu) else ""
     spent = f"{duration(time[0])} → {duration(time[1])} on the GPU{on_cpu}{facts.each}"
     return f"{left} became {right}{where}: {spent}."
 
@@ -401,8 +404,17 @@ def _calls_text(facts: Facts, a: I64, b: I64, before: float, after: float) -> st
     only = len(side.steps) and len(rounds) == 1 and facts.count > 1
     where = f" in {side.label(int(rounds[0]))}" if only else ""
     count = plural(len(at), "call") if only else f"{_count(len(at) / facts.count, 'call')}{facts.each}"
+    if not only and _has(facts.b if len(a) else facts.a, side.trace, at):
+        more = count.replace(" call", " fewer call" if len(a) else " more call", 1)
+        return f"On the CPU, {more}{where} ({name}): {duration(time)}{facts.each}."
     what = "gone" if len(a) else "new"
     return f"On the CPU, {name} {_is(name)} {what}{where}: {count}, {duration(time)}{facts.each}."
+
+
+def _has(side: Side, trace: Trace, at: I64) -> bool:
+    """Whether a side makes calls of any of these names."""
+    own = {side.trace.names[i] for i in distinct(side.trace.name[side.calls], len(side.trace.names)).tolist()}
+    return any(trace.names[i] in own for i in distinct(trace.name[at], len(trace.names)).tolist())
 
 
 def _by_time(side: Side, tree: CallTree, at: I64) -> list[str]:

@@ -15,7 +15,7 @@ METRICS = (
     "step_ns", "device_ns", "busy_share", "compute_ns", "communication_ns", "copies_ns",
     "launches", "kernels", "copied_bytes", "cpu_op_ns",
 )  # fmt: skip
-"""What is compared first, per step. `copied_bytes`: of copies and sets, as far as the traces say."""
+"""What is compared first, per step. `copied_bytes`: as far as the traces say."""
 
 
 @dataclass(frozen=True, slots=True)

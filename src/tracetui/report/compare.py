@@ -20,6 +20,7 @@ from tracetui.tables.compare import (
     average_columns,
     averages_records,
     joined_averages,
+    main_change,
     number_columns,
     numbers,
     signed,
@@ -102,8 +103,8 @@ def compare_lines(report: Report, width: int) -> list[Line]:
     found = report.comparison
     lines: list[Line] = [[(part, "title")] for part in wrap(found.answer, width)]
     lines += [[], *_side_lines(report, width)]
-    if told := _told(found):
-        lines += [[], [("What explains the difference", "head")], *_explanation_lines(told, width)]
+    if _told(found):
+        lines += [[], [("What explains the difference", "head")], *_explanation_lines(found, width)]
     lines += [[]] if found.notes else []
     for note in found.notes:
         lines += [[(part, "dim")] for part in wrap(_sentence(note), width)]
@@ -135,9 +136,10 @@ def _cut(names: Sequence[str], room: int) -> list[str]:
     return [name + " " * (longest - cell_len(name)) for name in short]
 
 
-def _explanation_lines(told: Sequence[Explanation], width: int) -> list[Line]:
+def _explanation_lines(found: Comparison, width: int) -> list[Line]:
     """Each after what it adds or takes away."""
-    changes = [_change(one) for one in told[:SHOWN]]
+    told = _told(found)
+    changes = [_change(found, one) for one in told[:SHOWN]]
     indent = max(len(text) for text, _ in changes) + 4
     lines: list[Line] = []
     for one, (change, style) in zip(told, changes, strict=False):
@@ -149,11 +151,12 @@ def _explanation_lines(told: Sequence[Explanation], width: int) -> list[Line]:
     return lines
 
 
-def _change(one: Explanation) -> Span:
-    if not one.change_ns:
+def _change(comparison: Comparison, one: Explanation) -> Span:
+    change, where = main_change(comparison, one)
+    if not change:
         return "", ""
-    style = "dim" if one.kind == "machine" else "warn" if one.change_ns > 0 else "good"
-    return f"{signed(one.change_ns, duration)} {'GPU' if one.on == 'device' else 'CPU'}", style
+    style = "dim" if one.kind == "machine" else "warn" if change > 0 else "good"
+    return f"{signed(change, duration)} {where}", style
 
 
 def _fitted(
@@ -245,7 +248,7 @@ def compare_markdown(report: Report) -> str:
     if told := _told(found):
         text += "\n" + markdown.heading("What explains the difference", 3) + "\n"
         for one in told[:SHOWN]:
-            change = _change(one)[0]
+            change = _change(found, one)[0]
             text += f"- {f'{change}: ' if change else ''}{markdown.cell(one.text)}\n"
         if len(told) > SHOWN:
             text += f"- and {len(told) - SHOWN} more\n"

@@ -8,6 +8,7 @@ from tracetui.report.parts import Target
 from tracetui.tables.compare import (
     Number,
     change_text,
+    main_change,
     numbers,
     ratio_text,
     signed,
@@ -27,7 +28,10 @@ def compare_overview(comparison: Comparison) -> Overview:
     rows = numbers(comparison)
     each = "Per step" if comparison.per_step else "In all"
     why = Block(
-        "why", "What explains it", "Enter goes there", tuple(map(_explanation, comparison.explanations))
+        "why",
+        "What explains it",
+        "Enter goes there",
+        tuple(_explanation(comparison, one) for one in comparison.explanations),
     )
     metrics = Block("numbers", each, "", tuple(_number(r) for r in rows if not r.idle), HEADS)
     idle = Block("idle", "GPU idle for", "", tuple(_number(r) for r in rows if r.idle), HEADS)
@@ -36,10 +40,10 @@ def compare_overview(comparison: Comparison) -> Overview:
     return Overview(comparison.answer, "", (why, Block("notes", "Also", "", (*notes, more))), (metrics, idle))
 
 
-def _explanation(one: Explanation) -> Entry:
-    where = "GPU" if one.on == "device" else "CPU"
-    style = "bad" if one.change_ns > 0 else "good" if one.change_ns < 0 else ""
-    name = f"{signed(one.change_ns, duration)} {where}" if one.change_ns else one.kind
+def _explanation(comparison: Comparison, one: Explanation) -> Entry:
+    change, where = main_change(comparison, one)
+    style = "bad" if change > 0 else "good" if change < 0 else ""
+    name = f"{signed(change, duration)} {where}" if change else one.kind
     return Entry(name, (), None, style, one.text, Target())
 
 

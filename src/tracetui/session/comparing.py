@@ -276,7 +276,7 @@ class Comparing:
         if partner is not None:
             return Event(other, partner), f"the same in {LETTERS[other]}"
         if self._found.links[event.source].partner[event.slice] == ALONE:
-            return None, f"only {LETTERS[event.source]} has this; | aligns both at what comes before it"
+            return None, f"only {LETTERS[event.source]} has this; & aligns both at what comes before it"
         return None, "this is not compared: ops, runtime calls, kernels and copies of matched steps are"
 
     def go_to(self, event: Event) -> None:
@@ -328,7 +328,7 @@ class Comparing:
 
     @property
     def differences(self) -> Sequence[Explanation]:
-        """What explains the difference, the largest first."""
+        """What explains the difference, what matters most first."""
         return self._found.comparison.explanations if self._found is not None else ()
 
     def places(self, which: int) -> list[Place]:
@@ -339,21 +339,23 @@ class Comparing:
         return self._places[which]
 
     def next(self, step: int) -> str:
-        """Go to the next (1) or previous (-1) difference, the largest first. Returns a message."""
+        """Go to the next (1) or previous (-1) difference. Returns a message."""
         if self._found is None:
             return NOT_YET
         count = len(self.differences)
         if not count:
             return "no difference to go to: both do the same"
-        at = self.at
-        return self.show((at + step) % count if at is not None else (0 if step > 0 else count - 1))
+        at = self.at if self.at is not None else -1 if step > 0 else count
+        # Those in no one place, such as the machine's, are passed by while there are others.
+        ways = [(at + step * k) % count for k in range(1, count + 1)]
+        return self.show(next((which for which in ways if self.places(which)), ways[0]))
 
     def show(self, which: int, again: int = 0) -> str:
         """Go to a difference: align both there, and select it. `again`: to that one of its places. Returns a
         message."""
         one, where = self.differences[which], self.places(which)
         self.at = which
-        number = f"difference {which + 1} of {len(self.differences)}, the largest first"
+        number = f"difference {which + 1} of {len(self.differences)}"
         if not where:
             self._there = self._walk.scene.event
             self._walk.change()

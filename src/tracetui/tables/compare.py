@@ -16,7 +16,7 @@ import numpy as np
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.compare.model import METRICS, Comparison, Explanation, Metric
-from tracetui.compare.sides import Side
+from tracetui.compare.sides import Side, paced_by_device
 from tracetui.tables import markdown
 from tracetui.tables.averages import part_rows
 from tracetui.tables.gaps import field
@@ -41,11 +41,22 @@ WORDS = {
     "cpu_op_ns": "CPU in ops",
 }
 """What people call a metric."""
+SMALL = 0.02
+"""A share of a time that nothing is said of."""
 WHOLE = "time"
 """`step_ns` of a recording without steps."""
 
 
 # One number of each side
+
+
+def main_change(comparison: Comparison, one: Explanation) -> tuple[int, str]:
+    """What an explanation changes, (ns per step, "GPU" or "CPU"): on the GPU where that sets the pace, else
+    the larger."""
+    paced = all(map(paced_by_device, (comparison.a, comparison.b)))
+    if one.on == "device" and (paced or abs(one.cpu_change_ns) <= abs(one.change_ns)):
+        return one.change_ns, "GPU"
+    return one.change_ns if one.on == "cpu" else one.cpu_change_ns, "CPU"
 
 
 def ratio_text(ratio: float | None) -> str:
@@ -108,6 +119,8 @@ def _noise(comparison: Comparison, name: str) -> str:
     name = name if name.endswith("_ns") else "step_ns"
     time = comparison.metrics[name]
     change = time.change or 0.0
+    if abs(change) < SMALL * (time.a or 0.0):
+        return "within noise"
     return "the machine" if abs(change - time.machine) < abs(change) / 2 else "within noise"
 
 

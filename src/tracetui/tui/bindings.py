@@ -137,7 +137,7 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
             "difference_next",
             "right_parenthesis",
             "difference(1)",
-            "next difference, the largest first",
+            "next difference",
             "next, previous difference",
         ),
         ("difference_previous", "left_parenthesis", "difference(-1)", "previous difference", DITTO),

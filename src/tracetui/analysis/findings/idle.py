@@ -193,7 +193,7 @@ def loading_advice(results: Results) -> str:
     pinned = results.named(lambda name: name == "aten::pin_memory" or "HtoD (Pinned" in name).any()
     pin = "" if pinned or results.verdict().cpu else "set pin_memory=True, "
     if results.named(lambda name: _is_loader(name) and "SingleProcess" in name).any():
-        return f"It loads in the main process: try num_workers=4, {pin}or do less per sample."
+        return f"The DataLoader loads in the main process: try num_workers=4, {pin}or do less per sample."
     return f"Raise num_workers, {pin}prefetch more (prefetch_factor), or do less per sample."
 
 
