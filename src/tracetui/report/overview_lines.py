@@ -24,7 +24,7 @@ COSTS = ("ops", "kernels")
 COSTS_BESIDE = 64
 """From this width on, in cells, those stand beside each other where the others don't."""
 FEW_LINES = 12
-"""Where fewer can be seen at once, the sentences take one line each, if there is one column."""
+"""Where fewer can be seen at once, two sentences take one line each, if there is one column."""
 
 Numbered = tuple[Block, list[tuple[int, Entry]]]
 """A block, and those of its entries that are shown, with their places in reading order."""
@@ -45,7 +45,8 @@ def lay_out(overview: Overview, width: int, keep: Collection[int], height: int =
     """The lines, each as its pieces from left to right. `keep`: the entries to show; `height`: the lines that
     can be seen at once."""
     narrow = width < TWO_COLUMNS
-    lines = _sentences(overview, max(1, width), narrow and height < FEW_LINES)
+    brief = narrow and height < FEW_LINES and bool(overview.advice)
+    lines = _sentences(overview, max(1, width), brief)
     number = 0
     sides: list[list[Numbered]] = []
     for side in (overview.left, overview.right):

@@ -256,8 +256,9 @@ class TraceScreen(Screen[None]):
     def tell_place(self, place: int, count: int) -> None:
         """Say which of the open traces this is."""
         name = " and ".join(trace_name(recording.trace) for recording in self.walk.recordings)
-        self.host.say(
-            f"trace {place} of {count}: {name}"
-            if count > 1
-            else "this is the only open trace: c captures another"
-        )
+        if count > 1:
+            self.host.say(f"trace {place} of {count}: {name}")
+        elif len(self.walk.recordings) > 1:
+            self.host.say("both open traces are on the screen")
+        else:
+            self.host.say("this is the only open trace: c captures another")
