@@ -147,6 +147,8 @@ def test_pinned_memory():
         "memcpy HtoD pageable became memcpy HtoD pinned: 7.99 ms → 1.26 ms on the GPU"
     )
     assert copy.cpu_change_ns == pytest.approx(-10.3e6, rel=0.01)
+    # The CPU is done with all steps before the device is with the first.
+    assert found.metrics["busy_share"].b == pytest.approx(0.997, abs=0.002)
 
 
 @pytest.mark.parametrize(

@@ -157,9 +157,8 @@ def _metrics(
         "copied_bytes": of(_copied),
         "cpu_op_ns": of(_op_time, lambda left: left * (cpu_drift - 1), slack),
     }
-    shares = [[row.busy_share for row in side.rows if row.busy_share is not None] for side in (a, b)]
-    if all(shares):
-        busy = of(lambda side: np.array(shares[side is b]), slack=0.0)
+    if len(a.busy_shares) and len(b.busy_shares):
+        busy = of(lambda side: side.busy_shares, slack=0.0)
         noise = found["step_ns"].within_noise and found["device_ns"].within_noise
         found["busy_share"] = Metric(busy.a, busy.b, busy.within_noise or noise, busy.spread_a, busy.spread_b)
     else:
@@ -201,7 +200,7 @@ def _op_time(side: Side) -> I64:
 
 def _idle(a: Side, b: Side) -> tuple[tuple[str, int, int], ...]:
     def median(side: Side, cause: str) -> int:
-        times = [dict(row.window_causes).get(cause, 0) for row in side.rows]
+        times = [one.get(cause, 0) for one in side.idle]
         return round(float(np.median(times))) if times else 0
 
     found = [(cause, median(a, cause), median(b, cause)) for cause in CAUSES]
