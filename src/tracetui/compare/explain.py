@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.device_work import op_behind
-from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.kernel_names import LONGEST, short_name
 from tracetui.analysis.kernels.communication import is_communication
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import distinct, named
@@ -297,7 +297,8 @@ def _sentence(facts: Facts, change: Change, time: tuple[float, float], cpu: tupl
             where = _ahead(facts, change) + where
         spent = f"{duration(time[new])} on the GPU{on_cpu}{facts.each}"
         return f"{name} {_is(name)} {change.kind}{where}: {spent}."
-    on_cpu = f", {duration(cpu[0])} → {duration(cpu[1])} on the CPU" if any(cpu) else ""
+    # Where the calls of one side count elsewhere, there is nothing to compare.
+    on_cpu = f", {duration(cpu[0])} → {duration(cpu[1])} on the CPU" if all(cpu) else ""
     spent = f"{duration(time[0])} → {duration(time[1])} on the GPU{on_cpu}{facts.each}"
     return f"{left} became {right}{where}: {spent}."
 
@@ -327,7 +328,7 @@ def _called(side: Side, part: Part) -> str:
     """What a sentence calls events: by the ops that launch nothing else, if those are few; else by their own
     names."""
     own, ops = _shorts(side.trace, part.events), _shorts(side.trace, part.tops)
-    few = 0 < len(ops) <= min(NAMED, max(1, len(own)))
+    few = part.mostly and 0 < len(ops) <= min(NAMED, max(1, len(own)))
     if _moves(side.trace, part.events):
         return f"{listed(own)} ({listed(ops)})" if few else listed(own)
     return listed(ops if few else own)
@@ -358,7 +359,10 @@ def _is(names: str) -> str:
 
 
 def _short(trace: Trace, i: int) -> str:
-    return short_name(trace.name_of(i), trace.categories[int(trace.category[i])])
+    name = trace.name_of(i)
+    # Inductor names its calls like its kernels, at any length.
+    long = name.startswith("triton_") and len(name) > LONGEST
+    return short_name(name, "kernel" if long else trace.categories[int(trace.category[i])])
 
 
 # What the CPU does differently
