@@ -84,3 +84,12 @@ def test_products_of_the_same_shapes_are_the_same(tmp_path):
     assert [one["Input Dims"] for one in found.a.trace.args_of(ops)] == [BACKWARD, FORWARD]
     gone = [found.a.trace.name_of(int(i)) for e in found.explanations if e.kind == "gone" for i in e.events_a]
     assert sorted(gone) == ["copy", "copy", one]
+
+
+def test_one_more_of_the_same_is_not_new(tmp_path):
+    a = Program(("mm", "gemm"), ("add", "plus"), ("relu", "clamp"))
+    b = Program(("mm", "gemm"), ("add", "plus"), ("mm", "gemm"), ("relu", "clamp"))
+    (more,) = texts(both(tmp_path, a, b))
+    assert more.startswith("mm runs more often: 10.0 µs on the GPU, ")
+    (less,) = texts(both(tmp_path, b, a))
+    assert less.startswith("mm runs less often: ")

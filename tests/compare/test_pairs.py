@@ -170,3 +170,16 @@ def test_device_time_adds_up(a, b):
     same = found.b.trace.duration[found.work.b].sum() - found.a.trace.duration[found.work.a].sum()
     whole = found.b.work_time.sum() - found.a.work_time.sum()
     assert told * found.a.rounds + same == pytest.approx(whole, abs=found.a.rounds * len(found.explanations))
+
+
+def test_the_gpu_sets_the_pace_of_few_calls():
+    """13 calls a step are too few to say how fast the machine was: after a pageable copy all is cold."""
+    found = of("pageable", "pinned")
+    assert "machine" not in {e.kind for e in found.explanations}
+
+
+def test_the_work_of_the_gpu_is_said_where_it_goes_another_way():
+    """The step takes longer (the machine), the GPU's work 4.07 -> 3.36 ms."""
+    found = of("train_base", "train_fused_adamw")
+    assert found.answer.endswith(" The GPU's work took 3.36 ms instead of 4.07 ms (-17%).")
+    assert "The GPU's work" not in of("pageable", "pinned").answer

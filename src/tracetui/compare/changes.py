@@ -219,10 +219,10 @@ def _pair(
 def _with_their_ops(groups: list[Group], left: Launched, right: Launched) -> list[Group]:
     """Kernels and sets that are new or gone belong to the pair whose op launched them, too."""
     found = [group for group in groups if group[1] and group[2]]
-    homes = [
-        {of.top[i]: n for n, group in enumerate(found) for i in group[side] if of.top[i] >= 0}
-        for side, of in ((1, left), (2, right))
-    ]
+    homes = (
+        {left.top[i]: n for n, (_, mine, _) in enumerate(found) for i in mine if left.top[i] >= 0},
+        {right.top[i]: n for n, (_, _, other) in enumerate(found) for i in other if right.top[i] >= 0},
+    )
     for kind, a, b in groups:
         if a and b:
             continue
@@ -232,8 +232,8 @@ def _with_their_ops(groups: list[Group], left: Launched, right: Launched) -> lis
             found.append((kind, a, b))
             continue
         (n,) = at
-        before, *parts = found[n]
-        found[n] = before, sorted([*parts[0], *a]), sorted([*parts[1], *b])
+        before, mine, other = found[n]
+        found[n] = before, sorted([*mine, *a]), sorted([*other, *b])
     return found
 
 

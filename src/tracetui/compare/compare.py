@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.compare.calls import CallTree, call_tree
 from tracetui.compare.changes import find_changes, otherwise
-from tracetui.compare.explain import OPTIONS, Facts, explain, options
+from tracetui.compare.explain import FEW_CALLS, OPTIONS, Facts, explain, known, options
 from tracetui.compare.match import Vocabulary, match_calls, match_work
 from tracetui.compare.model import Comparison, Machine, Metric
 from tracetui.compare.sides import Side, paced_by_device, pair_rounds, side_of
@@ -68,6 +69,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     much = 2 * int(time_a[timed].sum()) >= int(a.work_time.sum())
     device_drift = drift(time_a[timed], time_b[timed]) if much else 1.0
     much = 2 * int(own_a[calls.a[same]].sum()) >= int(_op_time(a).sum())
+    much = much and (not changes or machine.calls >= FEW_CALLS)
     cpu_drift = (machine.cpu_ratio or 1.0) if much else 1.0
     metrics = _metrics(*whole, on_the_way, device_drift, cpu_drift)
     idle = _idle(*whole)
@@ -92,6 +94,9 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         metrics,
     )
     explanations, answer, same_program = explain(facts)
+    step = metrics["step_ns"]
+    if step.within_noise and known(facts, explanations):
+        metrics["step_ns"] = replace(step, within_noise=False)
     return Comparison(
         *whole, tuple(rounds), work, calls, metrics, idle, machine, explanations, answer,
         same_program, _notes(*whole, rounds, machine),

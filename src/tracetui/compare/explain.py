@@ -28,6 +28,11 @@ MACHINE, DEVICE = 0.02, 0.03
 """The machine is mentioned if it was this much faster or slower, on the CPU and on the device."""
 LEAST = 0.02
 """And if that adds this share of the step, or takes it away."""
+SAME, WORTH = 0.001, 0.05
+"""A step that changes by a smaller share takes as long as before; the device's work is worth a sentence of
+its own if it changes by this share."""
+FEW_CALLS = 100
+"""Fewer calls do not say how fast the machine was, unless they are all."""
 CALL_CHANGE = 0.7
 """The logarithm of a ratio: between two recordings of one program, single calls took 0.8 to 1.9 times."""
 NEAR = 4
@@ -165,19 +170,17 @@ def _answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     step = facts.metrics["step_ns"]
     a, b = step.a or 0.0, step.b or 0.0
     change = b - a
-    if not change:
+    if not change and not found:
+        return "No difference: the same work, in the same time."
+    if abs(change) < SAME * a and not facts.within:
         what = "A step" if len(facts.a.steps) else "The recording"
-        return (
-            f"{what} takes {duration(b)}, as before."
-            if found
-            else "No difference: the same work, in the same time."
-        )
+        return f"{'The same program. ' if same else ''}{what} takes {duration(b)}, as before.{_device(facts)}"
     told = _takes(facts, a, b)
     if facts.within:
         return f"{told}."
     machine = next((one for one in found if one.kind == "machine"), None)
     slower = step.machine if machine is not None else 0.0
-    if step.within_noise and not _known(facts, found, change):
+    if step.within_noise and not known(facts, found):
         if (
             same
             and machine is not None
@@ -186,11 +189,17 @@ def _answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
             return f"{machine.text} {told}."
         mostly = abs(change - slower) <= 0.2 * abs(change) >= 0.2 * MACHINE * a
         why = f"the machine{facts.recorded}, not the change" if mostly else "no more than steps vary"
+        if not mostly and 0.2 <= slower / change <= 1.2 and abs(slower) >= MACHINE * a:
+            part = f"{'+' if slower > 0 else '-'}{duration(abs(slower))}"
+            why = f"{part} of that is the machine{facts.recorded}, the rest no more than steps vary"
         return f"{'The same program. ' if same else ''}{told}: {why}.{_device(facts)}"
+    work = facts.metrics["device_ns"]
+    other = not all(map(paced_by_device, facts.whole)) or (work.change or 0) * change < 0
+    device = _device(facts) if other and abs(work.change or 0) >= WORTH * (work.a or 0) else ""
     if abs(slower) < MACHINE * a or step.within_noise or not 0 < b - slower < 10 * b:
-        return f"{told}."
-    sign = "+" if slower > 0 else "-"
-    return f"{told}; {sign}{duration(abs(slower))} is the machine: without it, about {duration(b - slower)}."
+        return f"{told}.{device}"
+    part = f"{'+' if slower > 0 else '-'}{duration(abs(slower))}"
+    return f"{told}; {part} is the machine: without it, about {duration(b - slower)}.{device}"
 
 
 def _takes(facts: Facts, a: float, b: float) -> str:
@@ -209,13 +218,14 @@ def _part(a: float, b: float) -> str:
     if b >= 5 * a:
         return f"{significant(b / a)} times as long"
     away = abs(b - a) / a
-    if away < 0.001:
+    if away < SAME:
         return "the same"
     return f"{'+' if b > a else '-'}{percent(away, 1 if away < 0.0995 else 0)}"
 
 
-def _known(facts: Facts, found: Sequence[Explanation], change: float) -> bool:
-    """Whether something explains at least half of a change of the step: then it is no noise."""
+def known(facts: Facts, found: Sequence[Explanation]) -> bool:
+    """Whether something explains at least half of the change of a step: then it is no noise."""
+    change = facts.metrics["step_ns"].change or 0.0
     device = all(map(paced_by_device, facts.whole))
     mine = [one.change_ns for one in found if one.kind != "machine" and not (device and one.on == "cpu")]
     return any(ns * change > 0 and 2 * abs(ns) >= abs(change) for ns in mine)
@@ -245,7 +255,8 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     path = facts.path[1] - facts.path[0]
     before, after = facts.work_time(facts.work.all_a[facts.timed], facts.work.all_b[facts.timed])
     work_time = facts.metrics["device_ns"].a or 1
-    slow_cpu = facts.related(False) and abs(cpu - 1) >= MACHINE and abs(path) >= LEAST * facts.step
+    enough = facts.related(False) and (same or facts.machine.calls >= FEW_CALLS)
+    slow_cpu = enough and abs(cpu - 1) >= MACHINE and abs(path) >= LEAST * facts.step
     slow_device = (
         facts.related(True) and abs(device - 1) >= DEVICE and abs(after - before) >= LEAST * work_time
     )
@@ -271,16 +282,21 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
 
 
 def _device_changes(facts: Facts) -> Iterator[Explanation]:
+    trace = facts.a.trace
+    both = {trace.names[i] for i in distinct(trace.name[facts.work.all_a], len(trace.names)).tolist()}
     for change in facts.changes:
         if change.kind != "calls":
             a, b = (np.array(part.events, dtype=np.int64) for part in (change.a, change.b))
             before, after = facts.work_time(a, b)
             cpu = change.a.cpu / facts.count, change.b.cpu / facts.count
-            text = _sentence(facts, change, (before, after), cpu)
+            text = _sentence(facts, change, (before, after), cpu, both)
             yield facts.told(change.kind, text, after - before, "device", a, b, cpu[1] - cpu[0])
 
 
-def _sentence(facts: Facts, change: Change, time: tuple[float, float], cpu: tuple[float, float]) -> str:
+def _sentence(
+    facts: Facts, change: Change, time: tuple[float, float], cpu: tuple[float, float], both: set[str]
+) -> str:
+    """`both`: the names of work that both sides do."""
     left, right = _called(facts.a, change.a), _called(facts.b, change.b)
     where = _where(facts, change)
     right = f"another {right}" if left == right else right
@@ -296,7 +312,11 @@ def _sentence(facts: Facts, change: Change, time: tuple[float, float], cpu: tupl
         if new:
             where = _ahead(facts, change) + where
         spent = f"{duration(time[new])} on the GPU{on_cpu}{facts.each}"
-        return f"{name} {_is(name)} {change.kind}{where}: {spent}."
+        side = facts.b if new else facts.a
+        told = f"{_is(name)} {change.kind}"
+        if len(change.rounds) == facts.count and all(side.trace.name_of(i) in both for i in part.events):
+            told = f"{'runs' if _is(name) == 'is' else 'run'} {'more' if new else 'less'} often"
+        return f"{name} {told}{where}: {spent}."
     # Where the calls of one side count elsewhere, there is nothing to compare.
     on_cpu = f", {duration(cpu[0])} → {duration(cpu[1])} on the CPU" if all(cpu) else ""
     spent = f"{duration(time[0])} → {duration(time[1])} on the GPU{on_cpu}{facts.each}"
@@ -405,8 +425,9 @@ def _calls_text(facts: Facts, a: I64, b: I64, before: float, after: float) -> st
     only = len(side.steps) and len(rounds) == 1 and facts.count > 1
     where = f" in {side.label(int(rounds[0]))}" if only else ""
     count = plural(len(at), "call") if only else f"{_count(len(at) / facts.count, 'call')}{facts.each}"
+    verb = "is" if count.startswith("1 call") else "are"
     what = "gone" if len(a) else "new"
-    return f"On the CPU, {name} {_is(name)} {what}{where}: {count}, {duration(time)}{facts.each}."
+    return f"On the CPU, {count} ({name}) {verb} {what}{where}: {duration(time)}{facts.each}."
 
 
 def _by_time(side: Side, tree: CallTree, at: I64) -> list[str]:
