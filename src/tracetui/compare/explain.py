@@ -28,9 +28,9 @@ MACHINE, DEVICE = 0.02, 0.03
 """The machine is mentioned if it was this much faster or slower, on the CPU and on the device."""
 LEAST = 0.02
 """And if that adds this share of the step, or takes it away."""
-SAME, WORTH = 0.001, 0.05
+SAME, WORTH = 0.001, 0.1
 """A step that changes by a smaller share takes as long as before; the device's work is worth a sentence of
-its own if it changes by this share."""
+its own if its ratio differs from the step's by this much."""
 FEW_CALLS = 100
 """Fewer calls do not say how fast the machine was, unless they are all."""
 CALL_CHANGE = 0.7
@@ -194,8 +194,8 @@ def _answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
             why = f"{part} of that is the machine{facts.recorded}, the rest no more than steps vary"
         return f"{'The same program. ' if same else ''}{told}: {why}.{_device(facts)}"
     work = facts.metrics["device_ns"]
-    other = not all(map(paced_by_device, facts.whole)) or (work.change or 0) * change < 0
-    device = _device(facts) if other and abs(work.change or 0) >= WORTH * (work.a or 0) else ""
+    otherwise = abs((work.ratio or 1.0) - (step.ratio or 1.0)) >= WORTH
+    device = _device(facts) if otherwise else ""
     if abs(slower) < MACHINE * a or step.within_noise or not 0 < b - slower < 10 * b:
         return f"{told}.{device}"
     part = f"{'+' if slower > 0 else '-'}{duration(abs(slower))}"
