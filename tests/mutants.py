@@ -56,7 +56,19 @@ PACKAGE = Path("src/tracetui")
 ALL = ("formats", "trace", "analysis", "compare", "timeline", "report", "tables", "session")
 FOLDERS = tuple(folder for folder in ALL if (ROOT / "tests" / folder).is_dir())
 """Folders of the package with tests of their own."""
-TESTS = ("truth", "golden", "report", "cli", "tables", "session", "compare", "analysis", "timeline", "formats", "trace")
+TESTS = (
+    "truth",
+    "golden",
+    "report",
+    "cli",
+    "tables",
+    "session",
+    "compare",
+    "analysis",
+    "timeline",
+    "formats",
+    "trace",
+)
 SLOW = ("test_fuzz.py", "test_gzip.py")
 """Test files that take longer than what they would find is worth."""
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")

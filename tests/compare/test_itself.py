@@ -92,7 +92,7 @@ def test_an_op_that_launches_nothing_removed(pair: Pair):
     found = pair("mlp_eager", without)
     (one,) = found.explanations
     assert (one.kind, one.on, one.names_a) == ("calls", "cpu", ("aten::_unsafe_view",))
-    assert one.text.startswith("On the CPU, aten::_unsafe_view is gone in step 2: 1 call, ")
+    assert one.text.startswith("On the CPU, 1 call (aten::_unsafe_view) is gone in step 2: ")
 
 
 def test_two_kernels_swapped(pair: Pair):

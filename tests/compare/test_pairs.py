@@ -147,6 +147,8 @@ def test_pinned_memory():
         "memcpy HtoD pageable became memcpy HtoD pinned: 7.99 ms → 1.26 ms on the GPU"
     )
     assert copy.cpu_change_ns == pytest.approx(-10.3e6, rel=0.01)
+    # The CPU is done with all steps before the device is with the first.
+    assert found.metrics["busy_share"].b == pytest.approx(0.997, abs=0.002)
 
 
 @pytest.mark.parametrize(
@@ -168,3 +170,17 @@ def test_device_time_adds_up(a, b):
     same = found.b.trace.duration[found.work.b].sum() - found.a.trace.duration[found.work.a].sum()
     whole = found.b.work_time.sum() - found.a.work_time.sum()
     assert told * found.a.rounds + same == pytest.approx(whole, abs=found.a.rounds * len(found.explanations))
+
+
+def test_the_gpu_sets_the_pace_of_few_calls():
+    """13 calls a step are too few to say how fast the machine was: after a pageable copy all is cold."""
+    found = of("pageable", "pinned")
+    assert "machine" not in {e.kind for e in found.explanations}
+
+
+def test_the_work_of_the_gpu_is_said_where_it_goes_another_way():
+    """The step takes longer (the machine), the GPU's work 4.07 -> 3.36 ms."""
+    found = of("train_base", "train_fused_adamw")
+    assert found.answer.endswith(" The GPU's work took 3.36 ms instead of 4.07 ms (-17%).")
+    for pair in (("pageable", "pinned"), ("attention_naive", "attention_sdpa")):
+        assert "The GPU's work" not in of(*pair).answer

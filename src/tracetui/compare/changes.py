@@ -21,6 +21,8 @@ from tracetui.trace.model import I64, Bool, Kind
 
 TELLING = frozenset(("gemm", "conv", "attention", "collective"))
 """Kinds of kernels that are the same work whatever op launched them."""
+MOST_READ = 1 << 14
+"""Ops whose shapes are read from the files."""
 _COMPILED = re.compile(r"Torch-Compiled Region|CompiledFunction|## Call CompiledFxGraph")
 """Ops around all that a compiled function does."""
 
@@ -33,6 +35,8 @@ class Part:
     """Device work; of kind "calls", calls."""
     tops: list[int] = field(default_factory=list)
     """The outermost ops that launch nothing else."""
+    mostly: bool = True
+    """Whether they launch most of it, by time."""
     cpu: int = 0
     """The self time of its calls."""
     waits: int = 0
@@ -64,6 +68,8 @@ class Launched:
     top: dict[int, int]
     """The outermost op that launches nothing but such events, -1 for none (slices)."""
     names: dict[int, KernelName]
+    shapes: dict[int, str]
+    """Of such products, convolutions and attention the shapes of the op, as far as they are known."""
     free: I64
     """The calls that the other side does not make (positions in `tree`)."""
 
@@ -77,6 +83,11 @@ class Launched:
         """The name of the op that launched it, and whether it moves memory; "" for none."""
         op = self.op[unit[0]]
         return f"{self.name(op)} {self.moves(unit[0])}" if op >= 0 else ""
+
+    def of_shapes(self, unit: Sequence[int]) -> str:
+        """The op that launched a product (or the like), with its shapes; "" if they are not known."""
+        shapes = self.shapes.get(unit[0], "")
+        return f"{self.name(self.op[unit[0]])} {shapes}" if shapes else ""
 
     def telling(self, unit: Sequence[int]) -> str:
         """The kind of its kernels, if that says what it is; else ""."""
@@ -153,7 +164,15 @@ def _launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, call
         top[rise] = tree.parent[top[rise]]
     tops = np.where(top >= 0, np.append(tree.at, -1)[top], -1)
     innermost, outermost = (dict(zip(at.tolist(), one.tolist(), strict=True)) for one in (op, tops))
-    return Launched(side, tree, innermost, outermost, decoded_names(trace, at), np.flatnonzero(free))
+    names = decoded_names(trace, at)
+    tells = np.array([i for i, name in names.items() if name.kind in TELLING], dtype=np.int64)
+    known = np.flatnonzero(np.isin(trace.name[at], tells) & (op >= 0))[:MOST_READ]
+    shapes = {
+        int(at[i]): str(args["Input Dims"])
+        for i, args in zip(known.tolist(), trace.args_of(op[known]), strict=True)
+        if args.get("Input Dims")
+    }
+    return Launched(side, tree, innermost, outermost, names, shapes, np.flatnonzero(free))
 
 
 def _key(events: Sequence[int], of: Launched) -> object:
@@ -171,17 +190,51 @@ def _groups(region: Region, left: Launched, right: Launched) -> list[Group]:
     a, b = region.a.tolist(), region.b.tolist()
     if not a or not b:
         return _alone(a, b)
-    units_a, units_b = _units(a, left), _units(b, right)
     out: list[Group] = []
-    # The work of the same op, then that of the same kind, is the same work done differently.
-    for rest_a, rest_b, same_op in _between(units_a, units_b, Launched.of_op, left, right):
-        for more_a, more_b, same_kind in _between(rest_a, rest_b, Launched.telling, left, right):
-            out += _unpaired(list(chain(*more_a)), list(chain(*more_b)), left, right, out)
-            if same_kind is not None:
-                out.append(("replaced", *same_kind))
-        if same_op is not None:
-            out.append(("replaced", *same_op))
-    return [(_became(a, b) if kind == "replaced" else kind, a, b) for kind, a, b in out]
+    # Products of the same shapes, the work of the same op, then that of the same kind, is the same work done
+    # differently.
+    words = (Launched.of_shapes, Launched.of_op, Launched.telling)
+    _pair(_units(a, left), _units(b, right), words, left, right, out)
+    groups = _with_their_ops(out, left, right)
+    return [(_became(a, b) if kind == "replaced" else kind, a, b) for kind, a, b in groups]
+
+
+Word = Callable[[Launched, Sequence[int]], str]
+
+
+def _pair(
+    a: Units, b: Units, words: Sequence[Word], left: Launched, right: Launched, out: list[Group]
+) -> None:
+    """Add the groups of these units: those with the same first word belong together, then those between them
+    by the other words."""
+    if not words:
+        out += _unpaired(list(chain(*a)), list(chain(*b)), left, right, out)
+        return
+    for rest_a, rest_b, same in _between(a, b, words[0], left, right):
+        _pair(rest_a, rest_b, words[1:], left, right, out)
+        if same is not None:
+            out.append(("replaced", *same))
+
+
+def _with_their_ops(groups: list[Group], left: Launched, right: Launched) -> list[Group]:
+    """Kernels and sets that are new or gone belong to the pair whose op launched them, too."""
+    found = [group for group in groups if group[1] and group[2]]
+    homes = (
+        {left.top[i]: n for n, (_, mine, _) in enumerate(found) for i in mine if left.top[i] >= 0},
+        {right.top[i]: n for n, (_, _, other) in enumerate(found) for i in other if right.top[i] >= 0},
+    )
+    for kind, a, b in groups:
+        if a and b:
+            continue
+        own, of, home = (a, left, homes[0]) if a else (b, right, homes[1])
+        at = {home.get(of.top[i], -1) for i in own}
+        if len(at) > 1 or -1 in at or any(of.side.trace.kind[i] == Kind.MEMCPY for i in own):
+            found.append((kind, a, b))
+            continue
+        (n,) = at
+        before, mine, other = found[n]
+        found[n] = before, sorted([*mine, *a]), sorted([*other, *b])
+    return found
 
 
 def _alone(a: list[int], b: list[int]) -> list[Group]:
@@ -262,8 +315,18 @@ def _charge(parts: list[Part], rest: Part, of: Launched) -> None:
     tree, place = of.tree, of.tree.places(len(of.side.trace))
     for part in parts:
         part.tops = sorted({of.top[i] for i in part.events if of.top.get(i, -1) >= 0})
-    tops = np.array([i for part in parts for i in part.tops], dtype=np.int64)
-    owner = np.repeat(np.arange(len(parts)), [len(part.tops) for part in parts])
+        took = np.array([max(1, int(of.side.trace.duration[i])) for i in part.events], dtype=np.int64)
+        theirs = np.array([of.top.get(i, -1) >= 0 for i in part.events], dtype=np.bool_)
+        part.mostly = 2 * int(took[theirs].sum()) > int(took.sum())
+    spent: dict[int, dict[int, int]] = {}
+    for n, part in enumerate(parts):
+        for i in part.events:
+            if (top := of.top.get(i, -1)) >= 0:
+                spent.setdefault(top, {}).setdefault(n, 0)
+                spent[top][n] += int(of.side.trace.duration[i])
+    # Of an op whose work is in several parts, the calls count where most of it is.
+    tops = np.array(list(spent), dtype=np.int64)
+    owner = np.array([max(took, key=took.__getitem__) for took in spent.values()], dtype=np.int64)
     order = np.argsort(tops, kind="stable")
     under = tree.under(place[tops[order]])[of.free]
     to = np.where(under >= 0, np.append(owner[order], -1)[under], len(parts))

@@ -13,7 +13,7 @@ from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.compare.calls import CallTree, call_tree
 from tracetui.compare.changes import find_changes, otherwise
-from tracetui.compare.explain import OPTIONS, Facts, explain, options
+from tracetui.compare.explain import FEW_CALLS, OPTIONS, Facts, answer, explain, known, options
 from tracetui.compare.match import Vocabulary, match_calls, match_work
 from tracetui.compare.model import Comparison, Machine, Metric
 from tracetui.compare.sides import Side, paced_by_device, pair_rounds, side_of
@@ -69,6 +69,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     much = 2 * int(time_a[timed].sum()) >= int(a.work_time.sum())
     device_drift = drift(time_a[timed], time_b[timed]) if much else 1.0
     much = 2 * int(own_a[calls.a[same]].sum()) >= int(_op_time(a).sum())
+    much = much and (not changes or machine.calls >= FEW_CALLS)
     cpu_drift = (machine.cpu_ratio or 1.0) if much else 1.0
     metrics = _metrics(*whole, on_the_way, device_drift, cpu_drift)
     idle = _idle(*whole)
@@ -92,10 +93,13 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         on_the_way,
         metrics,
     )
-    explanations, answer, same_program = explain(facts)
+    explanations, same_program = explain(facts)
+    step = metrics["step_ns"]
+    if step.within_noise and known(facts, explanations):
+        metrics["step_ns"] = replace(step, within_noise=False)
     return Comparison(
-        *whole, tuple(rounds), work, calls, metrics, idle, machine, explanations, answer,
-        same_program, _notes(*whole, rounds, machine),
+        *whole, tuple(rounds), work, calls, metrics, idle, machine, explanations,
+        answer(facts, explanations, same_program), same_program, _notes(*whole, rounds, machine),
     )  # fmt: skip
 
 
@@ -161,25 +165,15 @@ def _metrics(
     step, work = found["step_ns"], found["device_ns"]
     if paced_by_device(a) and paced_by_device(b) and not work.within_noise:
         # Steps that vary on the CPU do not hide what the device, which sets the pace, does otherwise.
-        found["step_ns"] = replace(
-            step, within_noise=step.within_noise and (step.change or 0) * (work.change or 0) <= 0
-        )
-    shares = [[row.busy_share for row in side.rows if row.busy_share is not None] for side in (a, b)]
-    noise = found["step_ns"].within_noise and work.within_noise
-    found["busy_share"] = _busy((a, b), shares, noise) if all(shares) else Metric(None, None, True)
+        against = (step.change or 0) * (work.change or 0) <= 0
+        found["step_ns"] = replace(step, within_noise=step.within_noise and against)
+    if len(a.busy_shares) and len(b.busy_shares):
+        busy = of(lambda side: side.busy_shares, slack=0.0)
+        noise = found["step_ns"].within_noise and found["device_ns"].within_noise
+        found["busy_share"] = Metric(busy.a, busy.b, busy.within_noise or noise, busy.spread_a, busy.spread_b)
+    else:
+        found["busy_share"] = Metric(None, None, True)
     return found
-
-
-def _busy(sides: tuple[Side, Side], shares: list[list[float]], noise: bool) -> Metric:
-    """Of all steps together: where the CPU runs ahead, most work is in the window of the last."""
-    found: list[float] = []
-    for side, each in zip(sides, shares, strict=True):
-        whole = side.results.steps().whole.verdict.busy_share
-        every = len(side.steps) == len(side.results.step_table())
-        found.append(whole if every and whole is not None else float(np.median(each)))
-    one, other = found
-    spreads = [(min(each), max(each)) for each in shares]
-    return Metric(one, other, noise or abs(other - one) <= MACHINE_SHARE, spreads[0], spreads[1])
 
 
 def _pace(
@@ -216,7 +210,7 @@ def _op_time(side: Side) -> I64:
 
 def _idle(a: Side, b: Side) -> tuple[tuple[str, int, int], ...]:
     def median(side: Side, cause: str) -> int:
-        times = [dict(row.window_causes).get(cause, 0) for row in side.rows]
+        times = [one.get(cause, 0) for one in side.idle]
         return round(float(np.median(times))) if times else 0
 
     found = [(cause, median(a, cause), median(b, cause)) for cause in CAUSES]

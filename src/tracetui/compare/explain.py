@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.device_work import op_behind
-from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.kernel_names import LONGEST, short_name
 from tracetui.analysis.kernels.communication import is_communication
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import distinct, named
@@ -28,6 +28,11 @@ MACHINE, DEVICE = 0.02, 0.03
 """The machine is mentioned if it was this much faster or slower, on the CPU and on the device."""
 LEAST = 0.02
 """And if that adds this share of the step, or takes it away."""
+SAME, WORTH = 0.001, 0.1
+"""A step that changes by a smaller share takes as long as before; the device's work is worth a sentence of
+its own if its ratio differs from the step's by this much."""
+FEW_CALLS = 100
+"""Fewer calls do not say how fast the machine was, unless they are all."""
 CALL_CHANGE = 0.7
 """The logarithm of a ratio: between two recordings of one program, single calls took 0.8 to 1.9 times."""
 NEAR = 4
@@ -149,8 +154,8 @@ def options(side: Side) -> tuple[bool, ...]:
     return tuple(bool(side.trace.info.properties.get(key)) for key, _ in OPTIONS)
 
 
-def explain(facts: Facts) -> tuple[tuple[Explanation, ...], str, bool]:
-    """(the explanations, the largest first; the answer in a sentence; whether both are the same program)."""
+def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
+    """(the explanations, what matters most first; whether both are the same program)."""
     program = [*_device_changes(facts), *_call_changes(facts), *_graphs(facts), *_sizes(facts)]
     same = not program
     found = [
@@ -168,17 +173,18 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], str, bool]:
         return device and one.on == "cpu", -max(abs(one.change_ns), 0 if device else abs(one.cpu_change_ns))
 
     order = sorted(found, key=weight)
-    return tuple(order), _answer(facts, order, same), same
+    return tuple(order), same
 
 
-def _answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
+def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
+    """The difference in a sentence or two."""
     step = facts.metrics["step_ns"]
     a, b = step.a or 0.0, step.b or 0.0
     change = b - a
     what = "A step" if len(facts.a.steps) else "The recording"
     if not found and not change:
         return "No difference: the same work, in the same time."
-    if abs(change) < 0.001 * a:
+    if abs(change) < SAME * a and not facts.within:
         return f"{'The same program. ' if same else ''}{what} takes {duration(b)}, as before.{_device(facts)}"
     told = _takes(facts, a, b)
     if facts.within:
@@ -221,12 +227,21 @@ def _part(a: float, b: float) -> str:
     return f"{'+' if b > a else '-'}{percent(away, 1 if away < 0.0995 else 0)}"
 
 
+def known(facts: Facts, found: Sequence[Explanation]) -> bool:
+    """Whether something explains at least half of the change of a step: then it is no noise."""
+    change = facts.metrics["step_ns"].change or 0.0
+    mine = [
+        one.change_ns for one in found if one.kind != "machine" and not (facts.by_device and one.on == "cpu")
+    ]
+    return any(ns * change > 0 and 2 * abs(ns) >= abs(change) for ns in mine)
+
+
 def _device(facts: Facts) -> str:
     """A difference of the device's work that is not that of the step."""
     work, step = facts.metrics["device_ns"], facts.metrics["step_ns"]
     if work.within_noise or not work.a or not work.b:
         return ""
-    alike = not step.within_noise and step.ratio is not None and abs(work.b / work.a / step.ratio - 1) < 0.1
+    alike = not step.within_noise and abs(work.b / work.a - (step.ratio or 1.0)) < WORTH
     if alike or abs(work.b / work.a - 1) < MACHINE:
         return ""
     return f" The GPU's work took {duration(work.b)} instead of {duration(work.a)} ({_part(work.a, work.b)})."
@@ -247,7 +262,8 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     path = facts.path[1] - facts.path[0]
     before, after = facts.work_time(facts.work.all_a[facts.timed], facts.work.all_b[facts.timed])
     work_time = facts.metrics["device_ns"].a or 1
-    slow_cpu = facts.related(False) and abs(cpu - 1) >= MACHINE and abs(path) >= LEAST * facts.step
+    enough = facts.related(False) and (same or facts.machine.calls >= FEW_CALLS)
+    slow_cpu = enough and abs(cpu - 1) >= MACHINE and abs(path) >= LEAST * facts.step
     slow_device = (
         facts.related(True) and abs(device - 1) >= DEVICE and abs(after - before) >= LEAST * work_time
     )
@@ -274,16 +290,21 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
 
 
 def _device_changes(facts: Facts) -> Iterator[Explanation]:
+    trace = facts.a.trace
+    both = {trace.names[i] for i in distinct(trace.name[facts.work.all_a], len(trace.names)).tolist()}
     for change in facts.changes:
         if change.kind != "calls":
             a, b = (np.array(part.events, dtype=np.int64) for part in (change.a, change.b))
             before, after = facts.work_time(a, b)
             cpu = change.a.cpu / facts.count, change.b.cpu / facts.count
-            text = _sentence(facts, change, (before, after), cpu)
+            text = _sentence(facts, change, (before, after), cpu, both)
             yield facts.told(change.kind, text, after - before, "device", a, b, cpu[1] - cpu[0])
 
 
-def _sentence(facts: Facts, change: Change, time: tuple[float, float], cpu: tuple[float, float]) -> str:
+def _sentence(
+    facts: Facts, change: Change, time: tuple[float, float], cpu: tuple[float, float], both: set[str]
+) -> str:
+    """`both`: the names of work that both sides do."""
     left, right = _called(facts.a, change.a), _called(facts.b, change.b)
     where = _where(facts, change)
     right = f"another {right}" if left == right else right
@@ -299,7 +320,12 @@ def _sentence(facts: Facts, change: Change, time: tuple[float, float], cpu: tupl
         if new:
             where = _ahead(facts, change) + where
         spent = f"{duration(time[new])} on the GPU{on_cpu}{facts.each}"
-        return f"{name} {_is(name)} {change.kind}{where}: {spent}."
+        side = facts.b if new else facts.a
+        told = f"{_is(name)} {change.kind}"
+        if len(change.rounds) == facts.count and all(side.trace.name_of(i) in both for i in part.events):
+            told = f"{'runs' if _is(name) == 'is' else 'run'} {'more' if new else 'less'} often"
+        return f"{name} {told}{where}: {spent}."
+    # Where the calls of one side count elsewhere, there is nothing to compare.
     on_cpu = f", {duration(cpu[0])} → {duration(cpu[1])} on the CPU" if all(cpu) else ""
     spent = f"{duration(time[0])} → {duration(time[1])} on the GPU{on_cpu}{facts.each}"
     return f"{left} became {right}{where}: {spent}."
@@ -330,7 +356,7 @@ def _called(side: Side, part: Part) -> str:
     """What a sentence calls events: by the ops that launch nothing else, if those are few; else by their own
     names."""
     own, ops = _shorts(side.trace, part.events), _shorts(side.trace, part.tops)
-    few = 0 < len(ops) <= min(NAMED, max(1, len(own)))
+    few = part.mostly and 0 < len(ops) <= min(NAMED, max(1, len(own)))
     if _moves(side.trace, part.events):
         return f"{listed(own)} ({listed(ops)})" if few else listed(own)
     return listed(ops if few else own)
@@ -361,7 +387,10 @@ def _is(names: str) -> str:
 
 
 def _short(trace: Trace, i: int) -> str:
-    return short_name(trace.name_of(i), trace.categories[int(trace.category[i])])
+    name = trace.name_of(i)
+    # Inductor names its calls like its kernels, at any length.
+    long = name.startswith("triton_") and len(name) > LONGEST
+    return short_name(name, "kernel" if long else trace.categories[int(trace.category[i])])
 
 
 # What the CPU does differently
@@ -407,8 +436,9 @@ def _calls_text(facts: Facts, a: I64, b: I64, before: float, after: float) -> st
     if not only and _has(facts.b if len(a) else facts.a, side.trace, at):
         more = count.replace(" call", " fewer call" if len(a) else " more call", 1)
         return f"On the CPU, {more}{where} ({name}): {duration(time)}{facts.each}."
+    verb = "is" if count.startswith("1 call") else "are"
     what = "gone" if len(a) else "new"
-    return f"On the CPU, {name} {_is(name)} {what}{where}: {count}, {duration(time)}{facts.each}."
+    return f"On the CPU, {count} ({name}) {verb} {what}{where}: {duration(time)}{facts.each}."
 
 
 def _has(side: Side, trace: Trace, at: I64) -> bool:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.ancestors import first_marked
+from tracetui.analysis.device_work import op_behind
 from tracetui.compare.align import align
 from tracetui.compare.sides import Side
-from tracetui.trace.model import I64, Bool, Trace
+from tracetui.trace.model import I64, Bool, Kind, Trace
 
 CONTEXT = 4
 """Tokens that have to be the same in a row, first."""
@@ -195,7 +196,22 @@ def _credible(a: Trace, b: Trace, at_a: I64, at_b: I64, i: I64, j: I64) -> tuple
     beside[1:-1] = (np.diff(i) > 1) | (np.diff(j) > 1)
     beside[[0, -1]] = False
     sure = close | ~(beside[:-1] | beside[1:])
+    # A set of memory is a part of what follows it: alone it has to come from the same op.
+    after = np.append((np.diff(i) == 1) & (np.diff(j) == 1), True)
+    alone = np.flatnonzero(sure & ~after & (a.kind[at_a[i]] == Kind.MEMSET))[:MOST_SIZED]
+    ops = zip(_ops(a, at_a[i[alone]]), _ops(b, at_b[j[alone]]), strict=True)
+    sure[alone] = [not one or not other or one == other for one, other in ops]
     return i[sure], j[sure]
+
+
+def _ops(trace: Trace, at: I64) -> list[tuple[object, ...]]:
+    """The name and the shapes of the ops that launched these events; () for none. NOT safe to show."""
+    op = op_behind(trace, at)
+    found: list[tuple[object, ...]] = [()] * len(at)
+    known = np.flatnonzero(op >= 0)
+    for i, args in zip(known.tolist(), trace.args_of(op[known]), strict=True):
+        found[i] = trace.name_of(int(op[i])), args.get("Input Dims")
+    return found
 
 
 def _close(a: I64 | int, b: I64 | int) -> Bool:

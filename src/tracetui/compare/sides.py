@@ -14,9 +14,11 @@ from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of
 from tracetui.analysis.select import named, plausible
+from tracetui.analysis.split import COLUMNS, IDLE
 from tracetui.analysis.steps import StepRow
+from tracetui.analysis.verdict import judge
 from tracetui.compare.align import align
-from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
+from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind, Trace
 
 PACE = 0.8
 """A device that works for this share of the time sets the pace."""
@@ -97,13 +99,12 @@ class Side:
         return np.array([begin]), np.array([end])
 
     @cached_property
-    def times(self) -> I64:
-        """How long each round took, ns: from the end of the one before to its own end, on the CPU or of the
-        work that it launched, whichever is later. Where the CPU runs ahead of the device, the windows on the
-        CPU say nothing of the pace; the sum is the same."""
+    def spans(self) -> tuple[I64, I64]:
+        """(starts, ends) of the rounds, ns: from the end of the one before to its own end, on the CPU or of
+        the work that it launched, whichever is later. Where the CPU runs ahead of the device, the windows on
+        the CPU say nothing of the pace; the sum is the same."""
         if not len(self.steps):
-            low, high = self.windows
-            return high - low
+            return self.windows
         table = self.results.step_table()
         low, high = self.results.step_windows()
         at = plausible(self.trace, *DEVICE_WORK)
@@ -113,7 +114,44 @@ class Side:
         np.maximum.at(done, step, self.trace.start[at] + self.trace.duration[at])
         done = np.maximum.accumulate(np.maximum(done, np.append(low[1:], high[-1:])))
         began = np.append(low[:1], done[:-1])
-        return (done - began)[self.steps]
+        return began[self.steps], done[self.steps]
+
+    @cached_property
+    def times(self) -> I64:
+        """How long each round took, ns."""
+        began, done = self.spans
+        return done - began
+
+    @cached_property
+    def idle(self) -> tuple[dict[str, int], ...]:
+        """What the devices did besides work in each round: cause to ns. Where the device sets the pace, in
+        `spans`, else in the windows of the steps."""
+        if not self._behind:
+            return tuple(dict(row.window_causes) for row in self.rows)
+        spent = self._device_time[:, IDLE]
+        return tuple({cause: ns for cause, ns in zip(COLUMNS[IDLE], one, strict=True) if ns}
+                     for one in spent.tolist())  # fmt: skip
+
+    @cached_property
+    def busy_shares(self) -> F64:
+        """The share of the time that counts in which the devices worked, of each round of which it is known;
+        in the same times as `idle`."""
+        if not self._behind:
+            shares = [row.busy_share for row in self.rows]
+            return np.array([share for share in shares if share is not None], dtype=np.float64)
+        found = [judge(one, None).busy_share for one in self._device_time]
+        return np.array([share for share in found if share is not None], dtype=np.float64)
+
+    @property
+    def _behind(self) -> bool:
+        """Whether the device sets the pace: then it does the work of a step after the step on the CPU."""
+        return bool(len(self.steps)) and paced_by_device(self)
+
+    @cached_property
+    def _device_time(self) -> I64:
+        """By `COLUMNS`, ns, of each round in `spans`."""
+        split = self.results.split()
+        return np.asarray(split.judged(split.within(*self.spans)).sum(0), dtype=np.int64)
 
     @cached_property
     def work_time(self) -> I64:

@@ -90,6 +90,9 @@ def slower(
         if len(odd) and 2 * abs(off[odd].sum()) >= abs(total):
             found.append(_told(number, odd, len(group), a, b, off))
             continue
+        largest = float(off[group[np.argmax(np.abs(off[group]))]])
+        if len(group) > 2 and abs(total - largest) < abs(total) / 2:
+            continue  # one of them did, by less than is told of one
         if abs(log) > least and abs(total) > max(LEAST_SHARE * round_time, 3 * spread * len(group) ** 0.5):
             found.append(_told(number, group, len(group), a, b, off))
     return found

@@ -41,8 +41,8 @@ SHORTEST_NAME = 16
 ENOUGH = 30
 """Cells of names from which on columns do not give way to them."""
 NOISE = {
-    "within noise": "within noise: but for the machine's speed, no more than steps vary anyway, or "
-    f"{MACHINE_SHARE:.0%} of a time",
+    "within noise": "within noise: apart from the machine's speed, no more than steps vary anyway, or less "
+    f"than {MACHINE_SHARE:.0%} of a time",
     "the machine": "the machine: explained by how much slower or faster it did what both run",
 }
 """What the words beside the numbers mean."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
+from tracetui.compare.compare import MACHINE_SHARE
 from tracetui.compare.model import METRICS, Comparison, Explanation, Metric
 from tracetui.compare.sides import Side, paced_by_device
 from tracetui.tables import markdown
@@ -37,12 +38,10 @@ WORDS = {
     "copies_ns": "exposed copies",
     "launches": "launches",
     "kernels": "kernels",
-    "copied_bytes": "bytes copied",
+    "copied_bytes": "bytes copied or set",
     "cpu_op_ns": "CPU in ops",
 }
 """What people call a metric."""
-SMALL = 0.02
-"""A share of a time that nothing is said of."""
 WHOLE = "time"
 """`step_ns` of a recording without steps."""
 
@@ -116,10 +115,9 @@ def _noise(comparison: Comparison, name: str) -> str:
     if not metric.within_noise:
         return ""
     # A share follows from the times.
-    name = name if name.endswith("_ns") else "step_ns"
-    time = comparison.metrics[name]
+    time = comparison.metrics[name if name.endswith("_ns") else "step_ns"]
     change = time.change or 0.0
-    if abs(change) < SMALL * (time.a or 0.0):
+    if abs(change) <= MACHINE_SHARE * max(time.a or 0, time.b or 0):
         return "within noise"
     return "the machine" if abs(change - time.machine) < abs(change) / 2 else "within noise"
 

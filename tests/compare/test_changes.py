@@ -1,0 +1,95 @@
+"""Small traces made by hand: which work became which, and what a sentence calls it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.compare.conftest import compared
+from tests.kineto import Event, cpu, kernel, launch, step
+
+from tracetui.analysis.device_work import op_behind
+from tracetui.compare.model import Comparison
+
+FORWARD, BACKWARD = [[64, 32], [32, 16]], [[32, 64], [64, 16]]
+
+
+class Program:
+    """Kernels of 10 us in a step, launched by nested ops: (op, what is in it), or the name of a kernel."""
+
+    def __init__(self, *parts: tuple[object, ...] | str) -> None:
+        self.events: list[Event] = []
+        self.at, self.number = 100.0, 0
+        self.add(parts)
+        self.events.append(step(1, 0, self.at + 100))
+
+    def add(self, parts: tuple[object, ...]) -> None:
+        for part in parts:
+            if isinstance(part, str):
+                self.number += 1
+                gpu = kernel(5000 + 20 * self.number, 10, self.number, name=part)
+                self.events += [launch(self.at, self.number), gpu]
+                self.at += 10
+            else:
+                name, *inner = part
+                dims = inner.pop(0) if isinstance(inner[0], list) else []
+                begin = self.at
+                self.at += 1
+                self.add(tuple(inner))
+                self.at += 1
+                self.events.append(cpu(str(name), begin, self.at - begin, **{"Input Dims": dims}))
+
+
+def both(folder: Path, a: Program, b: Program) -> Comparison:
+    for name, one in (("a", a), ("b", b)):
+        (folder / f"{name}.json").write_text(json.dumps({"traceEvents": one.events}))
+    return compared(folder / "a.json", folder / "b.json")
+
+
+def texts(found: Comparison) -> list[str]:
+    return [one.text for one in found.explanations if one.on == "device"]
+
+
+def test_an_op_that_launches_a_part_is_not_the_whole(tmp_path):
+    """The sort is not aten::arange's, which launches one kernel of it."""
+    a = Program(("backward", ("fill_", "fill"), "feature"), ("mm", "gemm"))
+    b = Program(("backward", ("aten::arange", "index"), "sort", ("fill_", "fill"), "scatter"), ("mm", "gemm"))
+    new, other = texts(both(tmp_path, a, b))
+    assert new.startswith("index and sort are new: 20.0 µs on the GPU")
+    assert other.startswith("feature became scatter: ")
+
+
+def test_all_that_an_op_launches_is_one_change(tmp_path):
+    """Attention that became attention with a product and a sum before it, under one op."""
+    a = Program(("mm", "gemm"), ("old", "fmha_cutlassF_f32_a"), ("add", "plus"))
+    b = Program(
+        ("mm", "gemm"), ("new", ("mul", "times"), ("sum", "total"), "fmha_cutlassB_f32_b"), ("add", "plus")
+    )
+    (only,) = texts(both(tmp_path, a, b))
+    assert only.startswith("old became new: 10.0 µs → 30.0 µs on the GPU, ")
+    assert "0 ns" not in only
+
+
+def test_products_of_the_same_shapes_are_the_same(tmp_path):
+    """Casts between products are gone; all products have other kernels."""
+    one, other = "nvjet_sm90_tst_64x8_NNT", "ampere_sgemm_128x64_nn"
+    a = Program(
+        ("aten::mm", FORWARD, one), ("cast", "copy"), ("aten::mm", BACKWARD, one),
+        ("cast", "copy"), ("aten::mm", FORWARD, one), ("add", "plus"),
+    )  # fmt: skip
+    b = Program(("aten::mm", BACKWARD, other), ("aten::mm", FORWARD, other), ("add", "plus"))
+    found = both(tmp_path, a, b)
+    (became,) = [e for e in found.explanations if e.kind == "replaced"]
+    ops = op_behind(found.a.trace, became.events_a)
+    assert [one["Input Dims"] for one in found.a.trace.args_of(ops)] == [BACKWARD, FORWARD]
+    gone = [found.a.trace.name_of(int(i)) for e in found.explanations if e.kind == "gone" for i in e.events_a]
+    assert sorted(gone) == ["copy", "copy", one]
+
+
+def test_one_more_of_the_same_is_not_new(tmp_path):
+    a = Program(("mm", "gemm"), ("add", "plus"), ("relu", "clamp"))
+    b = Program(("mm", "gemm"), ("add", "plus"), ("mm", "gemm"), ("relu", "clamp"))
+    (more,) = texts(both(tmp_path, a, b))
+    assert more.startswith("mm runs more often: 10.0 µs on the GPU, ")
+    (less,) = texts(both(tmp_path, b, a))
+    assert less.startswith("mm runs less often: ")
