@@ -233,7 +233,10 @@ def _notes(a: Side, b: Side, pairs: list[tuple[int, int]], machine: Machine) -> 
     if max(machine.calls, machine.work) < STRANGE * max(len(b.calls), len(b.work)):
         found.append("hardly anything is the same in both: is this the same program?")
     if paced_by_device(a) and paced_by_device(b):
-        found.append("the GPU sets the pace: what the CPU does meanwhile does not make a step longer")
+        found.append(
+            "the GPU sets the pace: what the CPU does meanwhile does not make a step longer, and a step's time runs "
+            "from the end of one step's work to that of the next"
+        )
     names = [_device(side) for side in (a, b)]
     if all(names) and names[0] != names[1]:
         found.append(f"A was recorded on {names[0]}, B on {names[1]}")
