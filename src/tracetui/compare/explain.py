@@ -472,8 +472,10 @@ def _by_graph(side: Side, at: I64) -> Bool:
 
 
 def _sizes(facts: Facts) -> Iterator[Explanation]:
-    """Work on larger or smaller inputs; of a trace of the CPU alone, ops."""
+    """Work on larger or smaller inputs; ops only where no work says more."""
     device = bool(facts.grown.any())
+    if not device and any(one.kind != "calls" for one in facts.changes):
+        return
     pairs, mask = (facts.work, facts.grown) if device else (facts.calls, facts.bigger)
     if not mask.any():
         return
