@@ -270,6 +270,8 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     if slow_device:
         parts.append(f"{its} {work}{both} took {significant(device)} times as long on the GPU")
     text = ", ".join(parts)
+    if 1 < facts.count < max(side.rounds for side in facts.whole):
+        text += f" in the {facts.count} pairs of steps"
     if not facts.within:
         text = f"{'The same program: ' if same else ''}{text}"
         text += f": the machine{facts.recorded}, not the {'program' if same else 'change'}"
