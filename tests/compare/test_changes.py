@@ -93,3 +93,12 @@ def test_one_more_of_the_same_is_not_new(tmp_path):
     assert more.startswith("mm runs more often: 10.0 µs on the GPU, ")
     (less,) = texts(both(tmp_path, b, a))
     assert less.startswith("mm runs less often: ")
+
+
+def test_sizes_of_calls_are_not_told_beside_other_work(tmp_path):
+    """The empty_like of one thing, and of another."""
+    a = Program(("empty_like", [[8]]), ("old", "k"), ("add", "plus"))
+    b = Program(("empty_like", [[16]]), ("new", "l"), ("add", "plus"))
+    assert "sizes" not in {one.kind for one in both(tmp_path, a, b).explanations}
+    same = Program(("empty_like", [[16]]), ("old", "k"), ("add", "plus"))
+    assert "sizes" in {one.kind for one in both(tmp_path, a, same).explanations}

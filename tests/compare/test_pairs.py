@@ -9,7 +9,11 @@ import pytest
 from tests.compare.conftest import compared
 from tests.conftest import SAMPLES
 
+from tracetui.analysis.results import Results
+from tracetui.compare.compare import compare
 from tracetui.compare.model import Comparison, Explanation
+from tracetui.compare.sides import side_of
+from tracetui.trace import load
 
 PAIRS = Path(__file__).resolve().parent.parent / "data" / "pairs"
 
@@ -184,3 +188,11 @@ def test_the_work_of_the_gpu_is_said_where_it_goes_another_way():
     assert found.answer.endswith(" The GPU's work took 3.36 ms instead of 4.07 ms (-17%).")
     for pair in (("pageable", "pinned"), ("attention_naive", "attention_sdpa")):
         assert "The GPU's work" not in of(*pair).answer
+
+
+def test_the_machine_in_some_of_the_steps():
+    """The ratio is that of the pairs: it says so where one side has more steps."""
+    a, b = (Results(load(PAIRS / f"{name}.json.gz")) for name in ("train_base", "train_base_again"))
+    found = compare(side_of(a), side_of(b, [0, 1]))
+    assert "times as long on the CPU in the 2 pairs of steps: the machine" in found.answer
+    assert "pairs of steps" not in of("train_base", "train_base_again").answer

@@ -234,8 +234,8 @@ def _notes(a: Side, b: Side, pairs: list[tuple[int, int]], machine: Machine) -> 
         found.append("hardly anything is the same in both: is this the same program?")
     if paced_by_device(a) and paced_by_device(b):
         found.append(
-            "the GPU sets the pace: what the CPU does meanwhile does not make a step longer, and a step's time runs "
-            "from the end of one step's work to that of the next"
+            "the GPU sets the pace: what the CPU does meanwhile does not make a step longer, and a step's "
+            "time runs from the end of one step's work to that of the next"
         )
     names = [_device(side) for side in (a, b)]
     if all(names) and names[0] != names[1]:

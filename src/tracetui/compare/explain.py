@@ -278,6 +278,8 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
         parts.append(f"{its} {work}{both} took {significant(device)} times as long on the GPU")
     text = ", ".join(parts)
     on_device = slow_device and (not slow_cpu or facts.by_device)
+    if 1 < facts.count < max(side.rounds for side in facts.whole):
+        text += f" in the {facts.count} pairs of steps"
     if not facts.within:
         text = f"{'The same program: ' if same else ''}{text}"
         if facts.mostly(on_device):
@@ -489,8 +491,10 @@ def _by_graph(side: Side, at: I64) -> Bool:
 
 
 def _sizes(facts: Facts) -> Iterator[Explanation]:
-    """Work on larger or smaller inputs; of a trace of the CPU alone, ops."""
+    """Work on larger or smaller inputs; ops only where no work says more."""
     device = bool(facts.grown.any())
+    if not device and any(one.kind != "calls" for one in facts.changes):
+        return
     pairs, mask = (facts.work, facts.grown) if device else (facts.calls, facts.bigger)
     if not mask.any():
         return
