@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -73,20 +74,21 @@ class PaneTabs(Widget):
 
     def labels(self) -> list[tuple[str, str]]:
         """(pane, text of its tab). If they do not fit beside the needed part of the note, all tabs lose their
-        counts, then those of one recording their titles, then all but the open one."""
+        counts, then the last ones their titles, in the end all but the open one."""
         room = self.size.width - (len(self.needed) + 3 if self.needed else 0)
+        keys = [spec.key for _, spec in self.specs]
 
-        def label(key: str, n: str, title: bool, count: bool) -> str:
-            texts = (n, key if title else "", self.counts.get(key, "") if count else "")
-            return f" {' '.join(filter(None, texts))} "
+        def labels(titled: Sequence[str], counts: bool) -> list[tuple[str, str]]:
+            found = []
+            for n, spec in self.specs:
+                title = spec.key if spec.key in titled or spec.key == self.open else ""
+                count = self.counts.get(spec.key, "") if counts else ""
+                found.append((spec.key, f" {' '.join(filter(None, (n, title, count)))} "))
+            return found
 
-        pair = {spec.key for _, spec in PAIR_PANES}
-        for least, counts in ((set(), True), (set(), False), (pair, False), ({self.open}, False)):
-            titled = least | {self.open} if least else {spec.key for _, spec in self.specs}
-            labels = [(spec.key, label(spec.key, n, spec.key in titled, counts)) for n, spec in self.specs]
-            if sum(len(text) for _, text in labels) <= room:
-                break
-        return labels
+        tries = [(keys, True), *((keys[:most], False) for most in range(len(keys), -1, -1))]
+        made = (labels(titled, counts) for titled, counts in tries)
+        return next((one for one in made if sum(len(text) for _, text in one) <= room), labels([], False))
 
     def render_line(self, y: int) -> Strip:
         tab = self.get_component_rich_style("tabs--tab")
