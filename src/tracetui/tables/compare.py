@@ -38,7 +38,7 @@ WORDS = {
     "copies_ns": "exposed copies",
     "launches": "launches",
     "kernels": "kernels",
-    "copied_bytes": "bytes copied or set",
+    "copied_bytes": "bytes copied",
     "cpu_op_ns": "CPU in ops",
 }
 """What people call a metric."""
