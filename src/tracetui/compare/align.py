@@ -14,6 +14,8 @@ LARGEST = 1 << 17
 KEPT = 0.75
 """What is kept of a window's matches, unless it is the last: matches near its end may be wrong."""
 COMMON = 0.1
+FEW = 64
+"""So few are looked at before: most often they have nothing in common."""
 _SURROGATES = 0xD800, 0x800
 _TOP = 0x10FFFF - _SURROGATES[1]
 
@@ -46,7 +48,8 @@ def _common(a: I64, b: I64) -> int:
 def _inner(a: I64, b: I64) -> tuple[I64, I64]:
     """As `align`, window by window."""
     if len(a) <= WINDOW and len(b) <= WINDOW:
-        return _edits(a, b)
+        apart = max(len(a), len(b)) <= FEW and not set(a.tolist()) & set(b.tolist())
+        return _edits(a[:0], b[:0]) if apart else _edits(a, b)
     kept: list[tuple[I64, I64]] = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
     low_a = low_b = 0
     size = WINDOW

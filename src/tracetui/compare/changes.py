@@ -15,7 +15,7 @@ from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.select import named
 from tracetui.compare.align import align
 from tracetui.compare.calls import CallTree
-from tracetui.compare.match import ALIKE, Matches, Region
+from tracetui.compare.match import ALIKE, Matches
 from tracetui.compare.sides import Side
 from tracetui.trace.model import I64, Bool, Kind
 
@@ -118,12 +118,16 @@ def find_changes(
     left = _launched(sides[0], trees[0], [one.a for one in work.regions], work.all_a, calls.a)
     right = _launched(sides[1], trees[1], [one.b for one in work.regions], work.all_b, calls.b)
     found: dict[object, Change] = {}
+    seen: dict[object, list[tuple[object, Group]]] = {}
     for region in work.regions:
-        for kind, a, b in _groups(region, left, right):
-            key = kind, *(_key(some, of) for some, of in ((a, left), (b, right)))
+        own, other = region.a.tolist(), region.b.tolist()
+        alike = _pattern(own, left), _pattern(other, right)
+        if alike not in seen:  # most regions are in many steps, or layers: each is grouped once
+            seen[alike] = _grouped(own, other, left, right)
+        for key, (kind, a, b) in seen[alike]:
             change = found.setdefault(key, Change(kind))
-            change.a.events += a
-            change.b.events += b
+            change.a.events += [own[at] for at in a]
+            change.b.events += [other[at] for at in b]
             change.places += 1
             change.rounds.add(region.rounds)
     round_a, round_b = sides[0].round_of(work.moved_a), sides[1].round_of(work.moved_b)
@@ -185,9 +189,29 @@ Group = tuple[str, list[int], list[int]]
 Units = list[list[int]]
 
 
-def _groups(region: Region, left: Launched, right: Launched) -> list[Group]:
-    """A region as groups of events that belong together."""
-    a, b = region.a.tolist(), region.b.tolist()
+def _pattern(events: list[int], of: Launched) -> object:
+    """What two runs of events have to have in common to be grouped alike: names, and which share an op."""
+    number: dict[int, int] = {}
+    ops = [of.op[i] for i in events]
+    shared = tuple([number.setdefault(op, len(number)) for op in ops])
+    names = of.side.trace.name
+    return names[events].tobytes(), shared, names[[op for op in number if op >= 0]].tobytes()
+
+
+def _grouped(a: list[int], b: list[int], left: Launched, right: Launched) -> list[tuple[object, Group]]:
+    """The groups of a region, by positions in it, each after what it has in common with others."""
+    at_a, at_b = ({i: n for n, i in enumerate(events)} for events in (a, b))
+    return [
+        (
+            (kind, _key(one, left), _key(other, right)),
+            (kind, [at_a[i] for i in one], [at_b[j] for j in other]),
+        )
+        for kind, one, other in _groups(a, b, left, right)
+    ]
+
+
+def _groups(a: list[int], b: list[int], left: Launched, right: Launched) -> list[Group]:
+    """The events of a region as groups that belong together."""
     if not a or not b:
         return _alone(a, b)
     out: list[Group] = []
