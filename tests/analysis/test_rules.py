@@ -220,7 +220,9 @@ def test_the_advice_on_data_loading_is_not_what_the_program_does(tmp_path: Path)
         assert finding is not None
         return finding.advice
 
-    assert advice().startswith("It loads in the main process: try num_workers=4, set pin_memory=True")
+    assert advice().startswith(
+        "The DataLoader loads in the main process: try num_workers=4, set pin_memory=True"
+    )
     assert "pin_memory=True" in advice(
         launch(930, 9, name="cudaMemcpyAsync"), memcpy(940, 20, 9, "HtoD (Pageable -> Device)")
     )
@@ -909,7 +911,7 @@ def test_waiting_for_batches_is_named_as_the_reason(tmp_path: Path) -> None:
     finding = found(trace_of(tmp_path, *loop(400, *loading)), "overhead_bound")
     assert finding is not None
     assert "For 800 µs of the idle time the program waited for its DataLoader." in finding.text
-    assert finding.advice.startswith("It loads in the main process")
+    assert finding.advice.startswith("The DataLoader loads in the main process")
     trace = trace_of(tmp_path, *loop(400, *loading))
     titles = {f.rule: f.title for f in Results(trace).findings()}
     assert titles["data_loading"] == "Data loading takes 40% of the steps"
