@@ -101,9 +101,10 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
 
 
 def little_use(results: Results) -> Iterator[Finding]:
-    """A device that is idle for more than half of its time, though not for overhead."""
+    """A device that is idle for more than half of its time, though not for overhead. Nothing where all of
+    them together compute for most of the time that counts."""
     verdict = results.verdict()
-    if verdict.verdict == "overhead-bound":
+    if verdict.verdict in ("overhead-bound", "compute-bound"):
         return
     for idle in _idle(results):
         if idle.busy_share < LITTLE_USE:
