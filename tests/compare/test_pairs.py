@@ -14,6 +14,7 @@ from tracetui.compare.compare import compare
 from tracetui.compare.model import Comparison, Explanation
 from tracetui.compare.sides import side_of
 from tracetui.trace import load
+from tracetui.tui.verdict_line import answer_texts
 
 PAIRS = Path(__file__).resolve().parent.parent / "data" / "pairs"
 
@@ -78,6 +79,9 @@ def test_fused_optimizer():
     assert "1.75 times" in machine.text
     assert "is the machine: without it, about 9.94 ms." in found.answer
     assert "aten::item" in one(found, "calls").names_a
+    # The step takes longer, but the change made it shorter: it is not called slower.
+    assert answer_texts(found)[0][0] == "THE MACHINE"
+    assert answer_texts(of("attention_naive", "attention_sdpa"))[0][0] == "B IS FASTER"
     assert found.metrics["kernels"].change == -34
     assert not found.metrics["device_ns"].within_noise
 

@@ -78,6 +78,8 @@ def answer_texts(comparison: Comparison) -> tuple[Span, ...]:
         word, role = "A AND B", "accent"
     elif step.within_noise:
         word, role = numbers(comparison)[0].noise.upper() or "WITHIN NOISE", "accent"
+    elif change * (change - step.machine) <= 0 and any(e.kind == "machine" for e in comparison.explanations):
+        word, role = "THE MACHINE", "accent"  # without which it would be the other way round
     else:
         word, role = ("B IS SLOWER", "bad") if change > 0 else ("B IS FASTER", "good")
     return (word, role), (comparison.answer, "text")
