@@ -40,6 +40,7 @@ _OVERLAP = 1 << 10
 """How long a border between two events may be where one is looked for after an event that is too long."""
 _ATTEMPTS = 16
 """How many further arrays of events to read, and how often to look for each."""
+_PATIENCE = 16
 _BLANK = 1 << 12
 """White space before an event that is longer than this is skipped without reading on for its end."""
 
@@ -74,6 +75,8 @@ class Reader:
         self._lessons = 8  # attempts left to learn a separator
         self._mode = FASTEST
         self._escalated = 0
+        self._scanning = _PATIENCE
+        """Chunks that the scanner may still decline before it is no longer asked."""
         self._passed: tuple[int, int] | None = None
         """(offset of a closing bracket skipped because the text after it is invalid, chunks by then)"""
         self._keys: dict[str, Any] = {}
@@ -208,6 +211,11 @@ class Reader:
 
     def _decode(self, text: bytes | memoryview, chunk: Chunk) -> None:
         """Add the events in `text`, a JSON list, to the intake. Raises Broken before adding anything."""
+        if self._scanning and not chunk.apart:
+            if self.intake.scan(chunk, text):
+                self._scanning = _PATIENCE
+                return
+            self._scanning -= 1
         rows = self._rows(text)
         if rows is not None:
             self.intake.add(chunk, rows, lambda: RAW_EVENTS.decode(bytes(text)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tracetui.formats.chrome_json.recover_text import lenient
 from tracetui.formats.chrome_json.rows import Rows
+from tracetui.formats.chrome_json.scanner import LIBRARY, Scanner, Whole
 from tracetui.formats.chrome_json.times import exact
 from tracetui.formats.columns import I64, NO_ID, NO_TIME, Array
 from tracetui.formats.store import LAUNCH_FLOWS, SLICE_COLUMNS, AsyncEvent, Store
@@ -45,6 +46,7 @@ class Intake:
     """Offset and length of the text; a length of 0 if unknown."""
     store: Store = field(default_factory=Store)
     chunks: list[Chunk] = field(default_factory=list)
+    _scanner: Scanner | None = None
     _classified: int = 0
     _class_table: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
 
@@ -61,7 +63,13 @@ class Intake:
         missing = rows.duration == NO_TIME
         whole = np.flatnonzero((classes == WHOLE) | (missing & (classes == SLICE)))
         if len(whole):
-            self._add_whole(whole, rows, texts(), source)
+            all_texts = texts()
+            events = [
+                (Whole(at, int(rows.head[at]), int(rows.name[at]), int(rows.start[at])), all_texts[at])
+                for at in whole.tolist()
+            ]
+            for event, duration in self._add_whole(events, source):
+                rows.duration[event.event] = duration
         timeless = (rows.start == NO_TIME) & (classes <= POINT)
         if timeless.any():
             store.diagnostics.note("no_time", chunk.offset, int(timeless.sum()))
@@ -76,6 +84,31 @@ class Intake:
             ids, encloses = rows.pick_flow(points)
             flows = {"flow": ids, "encloses": np.array(encloses, dtype=np.bool_)}
             store.points.add(share, **self._columns(rows, points, source), **flows)
+
+    def scan(self, chunk: Chunk, text: bytes | memoryview) -> bool:
+        """Add the events in `text`, a JSON list in UTF-8; False if that is left to `add`."""
+        if LIBRARY is None:
+            return False
+        if self._scanner is None:
+            self._scanner = Scanner(self.store.tables)
+        store, share = self.store, self._share(chunk.offset + chunk.length)
+        source = len(self.chunks) << SOURCE_BITS
+        found = self._scanner.scan(text, source)
+        if found is None:
+            return False
+        self.chunks.append(chunk)
+        store.count(found.heads)
+        if found.whole:
+            events = ((whole, text[whole.begin : whole.end]) for whole in found.whole)
+            for event, duration in self._add_whole(events, source):
+                if event.slice >= 0:
+                    found.slices["duration"][event.slice] = duration
+        if found.timeless:
+            store.diagnostics.note("no_time", chunk.offset, found.timeless)
+        store.slices.add(share, **found.slices)
+        if found.points:
+            store.points.add(share, **found.points)
+        return True
 
     @staticmethod
     def _columns(rows: Rows, which: I64, source: int) -> dict[str, Array]:
@@ -99,18 +132,21 @@ class Intake:
             self._class_table[number] = kind
         self._classified = total
 
-    def _add_whole(self, which: I64, rows: Rows, texts: Sequence[bytes | msgspec.Raw], source: int) -> None:
+    def _add_whole(
+        self, events: Iterable[tuple[Whole, bytes | msgspec.Raw | memoryview]], source: int
+    ) -> Iterator[tuple[Whole, int]]:
+        """Add events that must be decoded whole, given with their texts; gives the durations of slices."""
         store, heads = self.store, list(self.store.tables.heads)
         samples: list[tuple[int, int, float]] = []
-        for at in which.tolist():
-            event = lenient(texts[at])
-            phase, category, pid, tid = heads[rows.head[at]]
-            start = int(rows.start[at])
+        for whole, text in events:
+            event = lenient(text)
+            phase, category, pid, tid = heads[whole.head]
+            start = whole.start
             args = event.get("args")
             if phase == "X":
                 # Old tools wrote only the duration in thread time.
                 other = event.get("tdur")
-                rows.duration[at] = max(0, exact(str(other))) if other is not None else 0
+                yield whole, max(0, exact(str(other))) if other is not None else 0
             elif phase == "M":
                 name = event.get("name")
                 if name in _METADATA and isinstance(args, dict) and args:
@@ -127,7 +163,7 @@ class Intake:
                 key = repr(event.get("id", event.get("id2")))
                 key += f" {event['scope']}" if "scope" in event else ""
                 store.asyncs.append(
-                    AsyncEvent(phase, category, key, int(rows.name[at]), str(pid), start, source + at)
+                    AsyncEvent(phase, category, key, whole.name, str(pid), start, source + whole.event)
                 )
         if samples:
             columns = zip(store.counters.kinds.items(), zip(*samples, strict=True), strict=True)
