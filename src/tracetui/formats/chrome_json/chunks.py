@@ -27,6 +27,7 @@ from tracetui.formats.chrome_json.recover_text import (
 )
 from tracetui.formats.chrome_json.rows import NeedsMode, Rows, patient_rows, typed_rows
 from tracetui.formats.chrome_json.scan import ANY, Separator, last_boundary, learn_separator, outline
+from tracetui.formats.chrome_json.scanner import LIBRARY
 from tracetui.formats.chrome_json.schema import FASTEST, RAW_EVENTS, Mode, decoder
 from tracetui.formats.window import Window
 
@@ -82,6 +83,23 @@ class Reader:
         self._keys: dict[str, Any] = {}
         self._arrays = 0  # further ones that were found
         self._advance: Callable[[int], None] = lambda offset: None
+
+    def twin(self) -> Reader:
+        """Another reader of the same text, with an intake of its own."""
+        twin = Reader(Intake(), self.bare, self.size)
+        twin.separator = self.separator
+        return twin
+
+    def scans(self, window: Window) -> bool:
+        """Whether the scanner reads the first events of a window."""
+        if LIBRARY is None:
+            return False
+        window.fill(self.size)
+        comma = last_boundary(window.buffer, 1, window.size + 1, self.separator)[0] - 1
+        if comma <= 0:
+            return False
+        with window.as_list(comma) as text:
+            return Intake().scan(Chunk(0, comma), bytes(text))
 
     def read(self, window: Window, final: bool, advance: Callable[[int], None] | None = None) -> Ending:
         """Read up to the end of the text, or of the array. `final`: the end of the text is that of the file.

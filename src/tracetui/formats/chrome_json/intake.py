@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -35,6 +35,9 @@ class Chunk:
     length: int
     apart: str = ""
     """"" if the chunk decodes; otherwise it was recovered, with this `end` (see `recover_text`)."""
+
+
+Packed = tuple[list[Chunk], tuple[Any, ...]]
 
 
 @dataclass(slots=True)
@@ -171,14 +174,14 @@ class Intake:
                 0.0, **{name: np.array(values, dtype=kind) for (name, kind), values in columns}
             )
 
-    def pack(self) -> tuple[bytes, list[Array]]:
-        """A small header and arrays, to send through a pipe. Empties the store's columns."""
+    def pack(self) -> tuple[Packed, list[Array]]:
+        """Plain data and arrays, for `absorb`. Empties the store's columns."""
         plain, arrays = self.store.pack()
-        return pickle.dumps((self.chunks, plain), protocol=pickle.HIGHEST_PROTOCOL), arrays
+        return (self.chunks, plain), arrays
 
-    def absorb(self, header: bytes, arrays: list[Array], end: int) -> None:
+    def absorb(self, packed: Packed, arrays: list[Array], end: int) -> None:
         """Append what `pack` returned for the next stretch of the text, which ends at `end`."""
-        chunks, plain = pickle.loads(header)
+        chunks, plain = packed
         base = len(self.chunks) << SOURCE_BITS
         self.chunks += chunks
         self.store.absorb(plain, arrays, self._share(end), base)
