@@ -27,7 +27,7 @@ from tracetui.formats.chrome_json.recover_text import (
 )
 from tracetui.formats.chrome_json.rows import NeedsMode, Rows, patient_rows, typed_rows
 from tracetui.formats.chrome_json.scan import ANY, Separator, last_boundary, learn_separator, outline
-from tracetui.formats.chrome_json.scanner import LIBRARY
+from tracetui.formats.chrome_json.scanner import AHEAD, LIBRARY
 from tracetui.formats.chrome_json.schema import FASTEST, RAW_EVENTS, Mode, decoder
 from tracetui.formats.window import Window
 
@@ -113,7 +113,11 @@ class Reader:
 
     def _read(self, window: Window, final: bool) -> Ending:
         want = self.size
+        ahead = False  # not before a first chunk: small files have no second
         while True:
+            if ahead and window.size <= want == self.size:
+                self._scan_ahead(window)
+            ahead = True
             window.fill(want)
             self._advance(window.offset)
             self.learn(window)
@@ -156,6 +160,17 @@ class Reader:
                 return self._finish(window)
             else:
                 want = self._grow(window)
+
+    def _scan_ahead(self, window: Window) -> None:
+        """Read all that the scanner reads without a decision to be made here."""
+        while self._scanning and self.separator is not None:
+            text = window.peek(AHEAD, self.size)
+            count = self.intake.scan_ahead(text, window.offset, self.size, self.separator)
+            if not count:
+                return
+            self._scanning = _PATIENCE
+            window.pass_over(count)
+            self._advance(window.offset)
 
     def _grow(self, window: Window) -> int:
         """How far to read on for the end of the event at the beginning of the window. What is too long to be

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from tracetui.formats.chrome_json.recover_text import lenient
 from tracetui.formats.chrome_json.rows import Rows
-from tracetui.formats.chrome_json.scanner import LIBRARY, Scanner, Whole
+from tracetui.formats.chrome_json.scan import Separator
+from tracetui.formats.chrome_json.scanner import LIBRARY, Scanned, Scanner, Whole
 from tracetui.formats.chrome_json.times import exact
 from tracetui.formats.columns import I64, NO_ID, NO_TIME, Array
 from tracetui.formats.store import LAUNCH_FLOWS, SLICE_COLUMNS, AsyncEvent, Store
@@ -68,11 +69,14 @@ class Intake:
         if len(whole):
             all_texts = texts()
             events = [
-                (Whole(at, int(rows.head[at]), int(rows.name[at]), int(rows.start[at])), all_texts[at])
+                (
+                    Whole(source + at, int(rows.head[at]), int(rows.name[at]), int(rows.start[at])),
+                    all_texts[at],
+                )
                 for at in whole.tolist()
             ]
-            for event, duration in self._add_whole(events, source):
-                rows.duration[event.event] = duration
+            for event, duration in self._add_whole(events):
+                rows.duration[event.source - source] = duration
         timeless = (rows.start == NO_TIME) & (classes <= POINT)
         if timeless.any():
             store.diagnostics.note("no_time", chunk.offset, int(timeless.sum()))
@@ -90,28 +94,43 @@ class Intake:
 
     def scan(self, chunk: Chunk, text: bytes | memoryview) -> bool:
         """Add the events in `text`, a JSON list in UTF-8; False if that is left to `add`."""
-        if LIBRARY is None:
-            return False
-        if self._scanner is None:
-            self._scanner = Scanner(self.store.tables)
-        store, share = self.store, self._share(chunk.offset + chunk.length)
-        source = len(self.chunks) << SOURCE_BITS
-        found = self._scanner.scan(text, source)
+        scanner = self._the_scanner()
+        found = scanner.scan(text, len(self.chunks)) if scanner else None
         if found is None:
             return False
-        self.chunks.append(chunk)
+        self._add_scanned(found, text, chunk.offset - 1)
+        return True
+
+    def scan_ahead(self, text: memoryview, offset: int, length: int, separator: Separator) -> int:
+        """Add the events of as many chunks as possible, see `Scanner.scan_ahead`; the bytes that they take.
+        `text` begins at `offset`."""
+        scanner = self._the_scanner()
+        found = scanner.scan_ahead(text, len(self.chunks), length, separator) if scanner else None
+        if found is None:
+            return 0
+        self._add_scanned(found, text, offset)
+        return found.end
+
+    def _the_scanner(self) -> Scanner | None:
+        if self._scanner is None and LIBRARY is not None:
+            self._scanner = Scanner(self.store.tables)
+        return self._scanner
+
+    def _add_scanned(self, found: Scanned, text: bytes | memoryview, offset: int) -> None:
+        store = self.store
+        for begin, length, timeless in found.chunks:
+            self.chunks.append(Chunk(offset + begin, length))
+            store.diagnostics.note("no_time", offset + begin, timeless)
+        share = self._share(self.chunks[-1].offset + self.chunks[-1].length)
         store.count(found.heads)
         if found.whole:
             events = ((whole, text[whole.begin : whole.end]) for whole in found.whole)
-            for event, duration in self._add_whole(events, source):
+            for event, duration in self._add_whole(events):
                 if event.slice >= 0:
                     found.slices["duration"][event.slice] = duration
-        if found.timeless:
-            store.diagnostics.note("no_time", chunk.offset, found.timeless)
         store.slices.add(share, **found.slices)
         if found.points:
             store.points.add(share, **found.points)
-        return True
 
     @staticmethod
     def _columns(rows: Rows, which: I64, source: int) -> dict[str, Array]:
@@ -136,7 +155,7 @@ class Intake:
         self._classified = total
 
     def _add_whole(
-        self, events: Iterable[tuple[Whole, bytes | msgspec.Raw | memoryview]], source: int
+        self, events: Iterable[tuple[Whole, bytes | msgspec.Raw | memoryview]]
     ) -> Iterator[tuple[Whole, int]]:
         """Add events that must be decoded whole, given with their texts; gives the durations of slices."""
         store, heads = self.store, list(self.store.tables.heads)
@@ -155,7 +174,7 @@ class Intake:
                 if name in _METADATA and isinstance(args, dict) and args:
                     store.metadata.append((name, str(pid), str(tid), next(iter(args.values()))))
             elif start == NO_TIME:
-                store.diagnostics.note("no_time", self.chunks[-1].offset)
+                store.diagnostics.note("no_time", self.chunks[whole.source >> SOURCE_BITS].offset)
             elif phase == "C":
                 for key, value in args.items() if isinstance(args, dict) else ():
                     if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300:
@@ -166,7 +185,7 @@ class Intake:
                 key = repr(event.get("id", event.get("id2")))
                 key += f" {event['scope']}" if "scope" in event else ""
                 store.asyncs.append(
-                    AsyncEvent(phase, category, key, whole.name, str(pid), start, source + whole.event)
+                    AsyncEvent(phase, category, key, whole.name, str(pid), start, whole.source)
                 )
         if samples:
             columns = zip(store.counters.kinds.items(), zip(*samples, strict=True), strict=True)

@@ -29,6 +29,7 @@
 
 #define NO_TIME INT64_MIN
 #define NO_ID (-1)
+#define SOURCE_BITS 28 /* see intake.py */
 #define DEEPEST 64 /* nested values in one event */
 #define FLOAT_LIMIT (1LL << 43) /* see times.py */
 #define MICROSECONDS 4600000000000000LL /* a whole `ts` below this fits in nanoseconds */
@@ -42,11 +43,12 @@ EXPORT uint32_t scanner_source(void) { return SOURCE; }
 enum { READ, DECLINED, FULL };
 enum { SLICE, POINT, WHOLE, COUNTED };
 
-/* The columns of one chunk. The pointers and `room` are the caller's; the rest is filled in by `scanner_scan`. */
+/* The columns of some chunks. What comes before `events` is the caller's; the rest is filled in. */
 typedef struct {
-    int64_t source;     /* of the first event */
+    int64_t chunk;      /* number of the first chunk */
     int64_t room;       /* rows in each array of rows */
     int64_t new_room;   /* rows in each array of new names and heads */
+    int64_t chunk_room; /* rows in `chunks` */
     int32_t next_name;  /* number for the first new name */
     int32_t next_head;
     int32_t *heads;     /* of every event */
@@ -58,13 +60,15 @@ typedef struct {
     int64_t *point_start, *point_duration, *point_correlation, *point_external, *point_source, *flow;
     uint8_t *encloses;
     int64_t *flow_at;
-    /* events to decode whole: event, head, name, start, begin and end in the text, slice or -1; seven each */
+    /* events to decode whole: source, head, name, start, begin and end in the text, slice or -1; seven each */
     int64_t *whole;
     /* tokens of new names: begin, end; of new heads: begin and end of ph, cat, pid, tid (-1: missing) */
     int64_t *new_names, *new_heads;
     int32_t *new_name_entries, *new_head_entries;
-    int64_t events, slices, points, wholes, names, heads_found, timeless, strings;
-} Chunk;
+    /* chunks: begin and length in the text, events without a time; three each */
+    int64_t *chunks;
+    int64_t events, slices, points, wholes, names, heads_found, timeless, strings, done;
+} Chunks;
 
 /* -- tables of names and heads: open addressing, with a seed against prepared collisions */
 
@@ -641,7 +645,7 @@ static uint8_t class_of(const Event *e) {
 }
 
 /* The number of a head; -1 without memory or room. */
-static int32_t head_number(Scanner *s, Chunk *out, const Event *e, At text, uint8_t *class) {
+static int32_t head_number(Scanner *s, Chunks *out, const Event *e, At text, uint8_t *class) {
     const Token parts[] = {e->ph, e->cat, e->pid, e->tid};
     uint8_t key[512];
     size_t n = 0;
@@ -669,7 +673,7 @@ static int32_t head_number(Scanner *s, Chunk *out, const Event *e, At text, uint
     return entry->number;
 }
 
-static int32_t name_number(Scanner *s, Chunk *out, Token name, At text) {
+static int32_t name_number(Scanner *s, Chunks *out, Token name, At text) {
     static const uint8_t none[] = "\"\"";
     Token token = name.from ? name : (Token){none, none + 2};
     Entry *entry = find_entry(&s->names, token.from, (size_t)(token.to - token.from), s->seed);
@@ -684,23 +688,22 @@ static int32_t name_number(Scanner *s, Chunk *out, Token name, At text) {
     return entry->number;
 }
 
-static int scan(Scanner *s, At text, int64_t size, Chunk *out) {
-    At end = text + size, p = text;
-    if (size < 2 || *p != '[') return DECLINED;
-    p = blank(p + 1, end);
-    if (p < end && *p == ']') return blank(p + 1, end) == end ? READ : DECLINED;
-    for (;;) {
+/* The events of a chunk, from `begin` to `end` in `text`: one, and what commas separate from it. */
+static int scan(Scanner *s, At text, int64_t begin, int64_t size, Chunks *out) {
+    At p = text + begin, end = p + size;
+    int64_t source = (out->chunk + out->done) << SOURCE_BITS;
+    for (;; source++) {
         Event e = {.start = NO_TIME, .duration = NO_TIME, .correlation = NO_ID, .external = NO_ID,
                    .lower = NO_ID, .flow = NO_TIME};
-        At begin = p;
+        At first = p = blank(p, end);
         p = read_event(p, end, &e);
         if (!p) return DECLINED;
         if (out->events >= out->room) return FULL;
         uint8_t class = COUNTED;
         int32_t name = name_number(s, out, e.name, text), head = head_number(s, out, &e, text, &class);
         if (name < 0 || head < 0) return FULL;
-        int64_t event = out->events++, slice = -1;
-        out->heads[event] = head;
+        int64_t slice = -1;
+        out->heads[out->events++] = head;
         uint8_t kept = class;
         if (class <= POINT && e.start == NO_TIME) {
             kept = COUNTED;
@@ -715,7 +718,7 @@ static int scan(Scanner *s, At text, int64_t size, Chunk *out) {
             out->duration[slice] = e.duration;
             out->correlation[slice] = e.correlation;
             out->external[slice] = e.external;
-            out->row_source[slice] = out->source + event;
+            out->row_source[slice] = source;
         } else if (kept == POINT) {
             int64_t at = out->points++;
             out->point_head[at] = head;
@@ -724,7 +727,7 @@ static int scan(Scanner *s, At text, int64_t size, Chunk *out) {
             out->point_duration[at] = e.duration;
             out->point_correlation[at] = e.correlation;
             out->point_external[at] = e.external;
-            out->point_source[at] = out->source + event;
+            out->point_source[at] = source;
             out->flow[at] = e.flow;
             out->flow_at[2 * at] = e.id.from ? e.id.from - text : -1;
             out->flow_at[2 * at + 1] = e.id.from ? e.id.to - text : -1;
@@ -732,25 +735,63 @@ static int scan(Scanner *s, At text, int64_t size, Chunk *out) {
             out->encloses[at] = e.encloses || e.ph.from[1] != 'f';
         }
         if (class == WHOLE || (kept == SLICE && e.duration == NO_TIME)) {
-            int64_t row[] = {event, head, name, e.start, begin - text, p - text, slice};
+            int64_t row[] = {source, head, name, e.start, first - text, p - text, slice};
             memcpy(out->whole + 7 * out->wholes++, row, sizeof row);
         }
         p = blank(p, end);
-        if (p >= end) return DECLINED;
-        if (*p == ']') return blank(p + 1, end) == end ? READ : DECLINED;
-        if (*p != ',') return DECLINED;
-        p = blank(p + 1, end);
+        if (p == end) return READ;
+        if (*p++ != ',') return DECLINED;
     }
 }
 
-/* Read `text`, a JSON list of events from bracket to bracket, into `out`. Returns READ, DECLINED or FULL. */
-EXPORT int scanner_scan(Scanner *s, const uint8_t *text, int64_t size, Chunk *out) {
-    out->events = out->slices = out->points = out->wholes = 0;
-    out->names = out->heads_found = out->timeless = out->strings = 0;
-    int outcome = scan(s, text, size, out);
-    if (outcome != READ) {
-        for (int64_t i = 0; i < out->names; i++) s->names.entries[out->new_name_entries[i]].number = -1;
-        for (int64_t i = 0; i < out->heads_found; i++) s->heads.entries[out->new_head_entries[i]].number = -1;
+/* One more chunk, or nothing of it. */
+static int add_chunk(Scanner *s, At text, int64_t begin, int64_t size, Chunks *out) {
+    if (out->done >= out->chunk_room) return FULL;
+    Chunks before = *out;
+    int outcome = scan(s, text, begin, size, out);
+    if (outcome == READ) {
+        int64_t row[] = {begin, size, out->timeless - before.timeless};
+        memcpy(out->chunks + 3 * out->done++, row, sizeof row);
+        return READ;
     }
+    for (int64_t i = before.names; i < out->names; i++) s->names.entries[out->new_name_entries[i]].number = -1;
+    for (int64_t i = before.heads_found; i < out->heads_found; i++)
+        s->heads.entries[out->new_head_entries[i]].number = -1;
+    *out = before;
     return outcome;
+}
+
+static void clear(Chunks *out) {
+    out->events = out->slices = out->points = out->wholes = out->names = out->heads_found = 0;
+    out->timeless = out->strings = out->done = 0;
+}
+
+static int is_ascii(At p, int64_t size) {
+    uint64_t high = 0;
+    for (; size >= 8; p += 8, size -= 8) high |= load8(p);
+    while (size-- > 0) high |= *p++;
+    return !(high & 0x8080808080808080ULL);
+}
+
+/* Read `size` bytes of UTF-8 from `begin` on, one chunk of events. Returns READ, DECLINED or FULL. */
+EXPORT int scanner_chunk(Scanner *s, const uint8_t *text, int64_t begin, int64_t size, Chunks *out) {
+    clear(out);
+    return size > 0 ? add_chunk(s, text, begin, size, out) : DECLINED;
+}
+
+/* Read as many chunks as there are, each cut at the last separator in `length` bytes, as chunks.py cuts them.
+   Returns where the first one begins that is not read, or not whole. */
+EXPORT int64_t scanner_chunks(Scanner *s, const uint8_t *text, int64_t size, int64_t length, const uint8_t *separator,
+                              int64_t separator_size, int64_t comma, int64_t brace, Chunks *out) {
+    int64_t at = 0;
+    clear(out);
+    while (length <= size - at) {
+        int64_t border = length - separator_size;
+        const uint8_t *window = text + at;
+        while (border >= 0 && !same_bytes(window + border, separator, (size_t)separator_size)) border--;
+        if (border + comma <= 0 || !is_ascii(window, border + comma)) break;
+        if (add_chunk(s, text, at, border + comma, out) != READ) break;
+        at += border + brace;
+    }
+    return at;
 }

@@ -20,11 +20,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from tracetui.formats.chrome_json.scan import Separator
 from tracetui.formats.columns import I32, I64, Array
 from tracetui.formats.store import POINT_COLUMNS, SLICE_COLUMNS, Numbered, Tables
 
-_ROOM = 1 << 15
+AHEAD = 1 << 22
+"""Bytes to scan at once: the interpreter's lock is free meanwhile, so other threads seldom wait for it."""
+_ROOM = 1 << 16
 _NEW = 1 << 13
+_CHUNKS = 256
 _FIELDS = ("ph", "cat", "pid", "tid")
 _POINTS = {f"point_{name}": kind for name, kind in SLICE_COLUMNS.items()}
 _ARRAYS: dict[str, tuple[Any, Any]] = {
@@ -39,18 +43,20 @@ _ARRAYS: dict[str, tuple[Any, Any]] = {
     "new_heads": (np.int64, (_NEW, 4, 2)),
     "new_name_entries": (np.int32, _NEW),
     "new_head_entries": (np.int32, _NEW),
+    "chunks": (np.int64, (_CHUNKS, 3)),
 }
-"""Kind and shape of the arrays that the library fills, in the order of `Chunk` in scanner.c."""
-_COUNTS = ("events", "slices", "points", "wholes", "names", "heads_found", "timeless", "strings")
+"""Kind and shape of the arrays that the library fills, in the order of `Chunks` in scanner.c."""
+_COUNTS = ("events", "slices", "points", "wholes", "names", "heads_found", "timeless", "strings", "done")
 
 
-class _Chunk(ctypes.Structure):
-    """`Chunk` in scanner.c."""
+class _Chunks(ctypes.Structure):
+    """`Chunks` in scanner.c."""
 
     _fields_ = (
-        ("source", ctypes.c_int64),
+        ("chunk", ctypes.c_int64),
         ("room", ctypes.c_int64),
         ("new_room", ctypes.c_int64),
+        ("chunk_room", ctypes.c_int64),
         ("next_name", ctypes.c_int32),
         ("next_head", ctypes.c_int32),
         *((name, ctypes.c_void_p) for name in _ARRAYS),
@@ -74,7 +80,19 @@ def _load() -> ctypes.CDLL | None:
     address, number = ctypes.c_void_p, ctypes.c_int64
     library.scanner_new.argtypes, library.scanner_new.restype = [ctypes.c_uint64], address
     library.scanner_free.argtypes, library.scanner_free.restype = [address], None
-    library.scanner_scan.argtypes = [address, address, number, address]
+    library.scanner_chunk.argtypes = [address, address, number, number, address]
+    library.scanner_chunks.argtypes = [
+        address,
+        address,
+        number,
+        number,
+        address,
+        number,
+        number,
+        number,
+        address,
+    ]
+    library.scanner_chunks.restype = number
     library.scanner_number.argtypes = [address, ctypes.c_int, address, address, number]
     library.scanner_number.restype = None
     return library
@@ -88,29 +106,30 @@ LIBRARY = _load()
 class Whole:
     """An event that must be decoded whole."""
 
-    event: int
-    """Its number in the chunk."""
+    source: int
     head: int
     name: int
     start: int
     begin: int = 0
     end: int = 0
-    """Where it is in the text of the chunk."""
+    """Where it is in the text."""
     slice: int = -1
-    """Its row among the chunk's slices, -1 if it is none."""
+    """Its row among the slices, -1 if it is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """The events of a chunk. The arrays are overwritten by the next `scan`."""
+    """The events of one or more chunks. The arrays are overwritten by the next `scan`."""
 
+    chunks: list[tuple[int, int, int]]
+    """Begin and length in the text, and how many slices and points have no time, and are left out."""
     heads: I32
     """Of every event."""
     slices: dict[str, Array]
     points: dict[str, Array]
     whole: list[Whole]
-    timeless: int
-    """Slices and points without a time, which are left out."""
+    end: int
+    """Where the text begins that was not read."""
 
 
 class Scanner:
@@ -121,7 +140,7 @@ class Scanner:
         self._tables = tables
         self._arrays: dict[str, Array] = {n: np.empty(shape, kind) for n, (kind, shape) in _ARRAYS.items()}
         addresses = {name: array.ctypes.data for name, array in self._arrays.items()}
-        self._chunk = _Chunk(room=_ROOM, new_room=_NEW, **addresses)
+        self._chunk = _Chunks(room=_ROOM, new_room=_NEW, chunk_room=_CHUNKS, **addresses)
         self._free = LIBRARY.scanner_free
         self._handle: int | None = LIBRARY.scanner_new(secrets.randbits(64))
         if self._handle is None:
@@ -131,19 +150,44 @@ class Scanner:
         if getattr(self, "_handle", None) is not None:
             self._free(self._handle)
 
-    def scan(self, text: bytes | memoryview, source: int) -> Scanned | None:
-        """The events of `text`, a JSON list in UTF-8; None if it is left to the Python reader.
-
-        `source` is that of the first event.
-        """
-        assert LIBRARY is not None
-        chunk, tables, arrays = self._chunk, self._tables, self._arrays
-        chunk.source = source
-        chunk.next_name, chunk.next_head = len(tables.names), len(tables.heads)
-        data = np.frombuffer(text, np.uint8)
-        address = data.__array_interface__["data"][0]
-        if LIBRARY.scanner_scan(self._handle, address, len(data), ctypes.byref(chunk)):
+    def scan(self, text: bytes | memoryview, number: int) -> Scanned | None:
+        """The events of chunk `number`: `text`, a JSON list in UTF-8; None if it is declined."""
+        size = len(text) - 2
+        if text[:1] != b"[" or text[-1:] != b"]":
             return None
+        address = self._prepare(text, number)
+        assert LIBRARY is not None
+        if LIBRARY.scanner_chunk(self._handle, address, 1, size, ctypes.byref(self._chunk)):
+            return None
+        return self._found(text, len(text))
+
+    def scan_ahead(self, text: memoryview, number: int, length: int, separator: Separator) -> Scanned | None:
+        """The events of as many chunks of `text` as there are, each of them at most `length` bytes long and
+        cut at the last separator in it; None if there are none. `number` is that of the first."""
+        address = self._prepare(text, number)
+        border, comma, brace = separator
+        assert LIBRARY is not None
+        end = LIBRARY.scanner_chunks(
+            self._handle,
+            address,
+            len(text),
+            length,
+            border,
+            len(border),
+            comma,
+            brace,
+            ctypes.byref(self._chunk),
+        )
+        return self._found(text, end) if self._chunk.done else None
+
+    def _prepare(self, text: bytes | memoryview, number: int) -> int:
+        """The address of `text`."""
+        chunk, tables = self._chunk, self._tables
+        chunk.chunk, chunk.next_name, chunk.next_head = number, len(tables.names), len(tables.heads)
+        return int(np.frombuffer(text, np.uint8).__array_interface__["data"][0])
+
+    def _found(self, text: bytes | memoryview, end: int) -> Scanned:
+        chunk, arrays = self._chunk, self._arrays
         if chunk.names or chunk.heads_found:
             self._number(text)
         slices = {
@@ -156,7 +200,8 @@ class Scanner:
             if chunk.strings:
                 self._number_flows(text)
         whole = [Whole(*row) for row in arrays["whole"][: chunk.wholes].tolist()]
-        return Scanned(arrays["heads"][: chunk.events], slices, points, whole, chunk.timeless)
+        chunks = [(begin, length, lost) for begin, length, lost in arrays["chunks"][: chunk.done].tolist()]
+        return Scanned(chunks, arrays["heads"][: chunk.events], slices, points, whole, end)
 
     def _number(self, text: bytes | memoryview) -> None:
         """Number the new names and heads of a chunk: the library only knows them by how they are written."""
