@@ -15,6 +15,8 @@ BLOCK = 1 << 24
 _WORTH = 3 << 25
 """From this size on (100 MB) a second process pays off."""
 _MOST = 16
+MOST_THREADS = 8
+"""More than these wait for each other."""
 
 
 def possible() -> bool:
