@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tracetui.analysis.select import distinct, pick, plausible
+from tracetui.analysis.select import called, distinct, plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import I64
@@ -95,7 +95,7 @@ def without_work_text(trace: Trace) -> str:
     lanes = device_of(trace) >= 0
     at = np.flatnonzero((trace.kind == Kind.OTHER) & lanes[trace.lane])
     if not len(at):
-        calls = pick(trace, plausible(trace, Kind.RUNTIME), lambda name: "Launch" in name)
+        calls = called(trace, lambda name: "Launch" in name, Kind.RUNTIME)
         if not len(calls) or bool(trace.is_kind(*DEVICE_WORK).any()):
             return "There are no GPU events here."
         return (

@@ -19,7 +19,7 @@ from tracetui.analysis.cpu_time import CpuTime
 from tracetui.analysis.gap_list import GapList, join_causes, list_gaps
 from tracetui.analysis.gaps import DeviceGaps, busy_union, clip, device_of, find_gaps, without_work_text
 from tracetui.analysis.scope import NEVER, WHOLE, Scope, StepTable, find_steps, launch_times, members, step_of
-from tracetui.analysis.select import distinct, named, pick, plausible
+from tracetui.analysis.select import called, distinct, named, plausible
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
 
 if TYPE_CHECKING:
@@ -389,7 +389,7 @@ class Results:
 
     def slices(self, kind: Kind, wanted: Callable[[str], bool]) -> I64:
         """The scope's plausible slices of a kind with a wanted name."""
-        at = pick(self.trace, plausible(self.trace, kind), wanted)
+        at = called(self.trace, wanted, kind)
         return at[members(self.trace, self.scope, at)]
 
     def analysable(self) -> bool:

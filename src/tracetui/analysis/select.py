@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tracetui.trace import Kind, Trace
+from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace.indices import index_of
 from tracetui.trace.model import I32, I64, Bool
 
 
@@ -32,5 +33,33 @@ def distinct(at: I64 | I32, size: int) -> I64:
 
 
 def plausible(trace: Trace, *kinds: Kind) -> I64:
-    """The slices of these kinds that are not `Trace.implausible`."""
-    return np.flatnonzero(trace.is_kind(*kinds) & ~trace.implausible)
+    """The slices of these kinds that are not `Trace.implausible`. Of one kind, and of `DEVICE_WORK`, made once:
+    read-only."""
+    if len(kinds) != 1 and kinds != DEVICE_WORK:
+        return np.flatnonzero(trace.is_kind(*kinds) & ~trace.implausible)
+    key = f"plausible {kinds}"
+    found: I64 | None = trace.derived.get(key)
+    if found is None:
+        found = np.flatnonzero(trace.is_kind(*kinds) & ~trace.implausible)
+        found.flags.writeable = False
+        trace.derived[key] = found
+    return found
+
+
+def called(trace: Trace, wanted: Callable[[str], bool], kind: Kind | None = None) -> I64:
+    """The slices whose name is wanted, in order; of a kind, those that are plausible. Looks at no others."""
+    key = f"names {kind}"
+    if key not in trace.derived:
+        every = np.arange(len(trace.names))
+        trace.derived[key] = (
+            every if kind is None else distinct(trace.name[plausible(trace, kind)], len(every))
+        ).tolist()
+    names = [i for i in trace.derived[key] if wanted(trace.names[i])]
+    if kind is not None and len(names) == len(trace.derived[key]):
+        return plausible(trace, kind)
+    index = index_of(trace, "name")
+    found = np.concatenate([np.zeros(0, np.int64), *(index.between(i, i + 1) for i in names)])
+    if kind is not None:
+        found = found[(trace.kind[found] == int(kind)) & ~trace.implausible[found]]
+    found.sort()
+    return found

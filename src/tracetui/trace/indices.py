@@ -1,0 +1,74 @@
+"""From a value of a column to all that have it, made once, so that one look-up need not go through every slice.
+
+`prepare` makes the indices, in any thread; until then, and without it, `having` looks through the column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.trace.model import I32, I64, Trace
+
+COLUMNS = ("name", "launch", "op", "flow_from", "flow_to")
+"""What can be asked for: columns of slices, and of flows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The positions of each value of a column, without values below 0."""
+
+    value: I32
+    """The distinct values, ascending."""
+    first: I64
+    """Where the positions of each value begin in `at`, and their number. One entry more than `value`."""
+    at: I32
+    """Positions in the column by value, ascending within each."""
+
+    def between(self, low: int, high: int) -> I32:
+        """The positions of the values from `low` to below `high`, by value."""
+        # As the column's own type: with another one all values would be converted.
+        a, b = self.first[np.searchsorted(self.value, np.array((low, max(low, high)), np.int32))]
+        return self.at[a:b]
+
+
+def index_of(trace: Trace, column: str) -> Index:
+    """The index of one of `COLUMNS`, made on the first call."""
+    found: Index | None = trace.derived.get(f"by {column}")
+    if found is None:
+        found = trace.derived[f"by {column}"] = _index(getattr(trace, column))
+    return found
+
+
+def prepare(trace: Trace) -> None:
+    """Make all indices."""
+    for column in COLUMNS:
+        index_of(trace, column)
+
+
+def having(trace: Trace, column: str, low: int, high: int | None = None) -> I32 | I64:
+    """The positions at which a column of `COLUMNS` is `low`, or from `low` to below `high` (then by value)."""
+    index: Index | None = trace.derived.get(f"by {column}")
+    if index is not None:
+        return index.between(low, low + 1 if high is None else high)
+    values: I32 = getattr(trace, column)
+    if high is None:
+        return np.flatnonzero(values == low)
+    at = np.flatnonzero((values >= low) & (values < high))
+    return at[np.argsort(values[at], kind="stable")]
+
+
+def _index(values: I32) -> Index:
+    at = np.flatnonzero(values >= 0).astype(np.int32)
+    values = values[at]
+    # Sorting 16-bit numbers is one pass over them, so two sorts take linear time.
+    order = np.argsort(values.astype(np.uint16), kind="stable")
+    high = (values >> 16).astype(np.uint16)
+    if high.any():
+        order = order[np.argsort(high[order], kind="stable")]
+    at, values = at[order], values[order]
+    opens = np.ones(len(values), dtype=np.bool_)
+    opens[1:] = values[1:] != values[:-1]
+    first = np.flatnonzero(opens)
+    return Index(values[first], np.append(first, len(values)), at)
