@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from tests.recorded import ROOT, load
+
 from tracetui.trace import Trace
 from tracetui.trace.indices import COLUMNS, having, index_of, prepare
 

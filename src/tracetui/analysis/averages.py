@@ -200,7 +200,7 @@ def averages(
 
 
 def _row_names(trace: Trace, slices: I64) -> tuple[I64, list[str]]:
-    """(4 times the name index of each slice, the names): the trace's, with all `ProfilerStep#N` as one name."""
+    """(4 times the name index of each slice, the names): the trace's, all `ProfilerStep#N` as one name."""
     names = trace.names
     table = np.arange(0, 4 * len(names), 4, dtype=np.int64)
     table[named(trace, lambda name: name.startswith("ProfilerStep#"))] = 4 * len(names)

@@ -66,8 +66,8 @@ class Calls:
 
 
 def _ops_by_id(trace: Trace, ops: I64) -> Callable[[I64], I64]:
-    """What finds for each id the position in `ops` of the first op that has it, or -1. Ids of 0 and below belong
-    to none."""
+    """What finds for each id the position in `ops` of the first op that has it, or -1. Ids of 0 and below
+    belong to none."""
     own = trace.external_id[ops]
     at = np.flatnonzero(own > 0)
     top = int(own.max()) if len(at) else 0

@@ -31,6 +31,7 @@ def order_by_time(group: I32, start: I64, end: I64) -> I64:
 
 
 UNKNOWN = -2
+"""A parent that is not known yet."""
 
 
 def parents(group: I32, start: I64, end: I64, known: I64 | None = None) -> I64:
@@ -38,8 +39,8 @@ def parents(group: I32, start: I64, end: I64, known: I64 | None = None) -> I64:
 
     The input must be sorted by (group, start, longest first): see `order_by_time`. B is in A where
     A.start <= B.start < A.end and B.end <= A.end, the rule of torch.autograd.profiler_util.EventList; the
-    result equals that of its stack of intervals, without a Python loop over them. `known`: the results that are
-    at hand, `UNKNOWN` for the others.
+    result equals that of its stack of intervals, without a Python loop over them. `known`: results at
+    hand, `UNKNOWN` for the others.
     Shapes (n,), int64 nanoseconds; the result has dtype int64.
     """
     n = len(start)

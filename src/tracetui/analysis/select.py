@@ -33,8 +33,8 @@ def distinct(at: I64 | I32, size: int) -> I64:
 
 
 def plausible(trace: Trace, *kinds: Kind) -> I64:
-    """The slices of these kinds that are not `Trace.implausible`. Of one kind, and of `DEVICE_WORK`, made once:
-    read-only."""
+    """The slices of these kinds that are not `Trace.implausible`. Of one kind, and of `DEVICE_WORK`, made
+    once: read-only."""
     if len(kinds) != 1 and kinds != DEVICE_WORK:
         return np.flatnonzero(trace.is_kind(*kinds) & ~trace.implausible)
     key = f"plausible {kinds}"
@@ -54,11 +54,10 @@ def called(trace: Trace, wanted: Callable[[str], bool], kind: Kind | None = None
         trace.derived[key] = (
             every if kind is None else distinct(trace.name[plausible(trace, kind)], len(every))
         ).tolist()
-    names = [i for i in trace.derived[key] if wanted(trace.names[i])]
+    names = np.array([i for i in trace.derived[key] if wanted(trace.names[i])], dtype=np.int64)
     if kind is not None and len(names) == len(trace.derived[key]):
         return plausible(trace, kind)
-    index = index_of(trace, "name")
-    found = np.concatenate([np.zeros(0, np.int64), *(index.between(i, i + 1) for i in names)])
+    found = index_of(trace, "name").each(names).astype(np.int64)
     if kind is not None:
         found = found[(trace.kind[found] == int(kind)) & ~trace.implausible[found]]
     found.sort()

@@ -1,4 +1,4 @@
-"""From a value of a column to all that have it, made once, so that one look-up need not go through every slice.
+"""From a value of a column to all that have it, made once, so that a look-up does not read every slice.
 
 `prepare` makes the indices, in any thread; until then, and without it, `having` looks through the column.
 """
@@ -32,12 +32,24 @@ class Index:
         a, b = self.first[np.searchsorted(self.value, np.array((low, max(low, high)), np.int32))]
         return self.at[a:b]
 
+    def each(self, values: I32 | I64) -> I32:
+        """The positions of all of these values, by value in the order given."""
+        if not len(self.value):
+            return self.at
+        wanted = values.astype(np.int32)
+        place = np.minimum(np.searchsorted(self.value, wanted), len(self.value) - 1)
+        place = place[self.value[place] == wanted]
+        begin, count = self.first[place], self.first[place + 1] - self.first[place]
+        begin -= np.cumsum(count) - count
+        found: I32 = self.at[np.repeat(begin, count) + np.arange(count.sum())]
+        return found
+
 
 def index_of(trace: Trace, column: str) -> Index:
     """The index of one of `COLUMNS`, made on the first call."""
     found: Index | None = trace.derived.get(f"by {column}")
     if found is None:
-        found = trace.derived[f"by {column}"] = _index(getattr(trace, column))
+        found = trace.derived[f"by {column}"] = index(getattr(trace, column))
     return found
 
 
@@ -48,7 +60,7 @@ def prepare(trace: Trace) -> None:
 
 
 def having(trace: Trace, column: str, low: int, high: int | None = None) -> I32 | I64:
-    """The positions at which a column of `COLUMNS` is `low`, or from `low` to below `high` (then by value)."""
+    """Where a column of `COLUMNS` is `low`; with `high`, where it is from `low` to below that, by value."""
     index: Index | None = trace.derived.get(f"by {column}")
     if index is not None:
         return index.between(low, low + 1 if high is None else high)
@@ -59,7 +71,8 @@ def having(trace: Trace, column: str, low: int, high: int | None = None) -> I32 
     return at[np.argsort(values[at], kind="stable")]
 
 
-def _index(values: I32) -> Index:
+def index(values: I32) -> Index:
+    """The index of any column."""
     at = np.flatnonzero(values >= 0).astype(np.int32)
     values = values[at]
     # Sorting 16-bit numbers is one pass over them, so two sorts take linear time.
