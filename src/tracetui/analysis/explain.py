@@ -22,6 +22,7 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.scope import find_steps
 from tracetui.analysis.select import plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace.indices import having
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, rate
 
@@ -79,7 +80,7 @@ def _runtime(trace: Trace, i: int) -> Parts:
         what.append("It is the last call in the recording: torch.profiler waits like this before it stops.")
     facts: list[tuple[str, str]] = []
     why: list[str] = []
-    events = np.flatnonzero(trace.launch == i)
+    events = having(trace, "launch", i)
     if len(events) > 1:
         facts.append(("launched", f"{len(events):,} GPU events, {duration(trace.duration[events].sum())}"))
     if is_synchronising(name):
@@ -187,8 +188,8 @@ def _more(trace: Trace, i: int, name: str) -> list[str]:
     if name == "aten::addmm":
         return _where_added(trace, i)
     if operators.operator(name) is None and trace.kind[i] == Kind.ANNOTATION:
-        shadow = trace.is_kind(Kind.GPU_ANNOTATION) & (trace.name == trace.name[i])
-        return [others.SHADOWED] if shadow.any() else []
+        same = having(trace, "name", int(trace.name[i]))
+        return [others.SHADOWED] if (trace.kind[same] == Kind.GPU_ANNOTATION).any() else []
     return []
 
 
