@@ -9,7 +9,7 @@ import pytest
 from tests.recorded import ROOT, load
 
 from tracetui.trace import Trace
-from tracetui.trace.indices import COLUMNS, having, index_of, prepare
+from tracetui.trace.indices import COLUMNS, having, index_of, namesakes, prepare
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +45,18 @@ def test_values_of_more_than_16_bits_and_none_at_all(train: Trace) -> None:
     empty = replace(train, flow_to=values[:0], launch=np.full(len(train), -1, np.int32))
     prepare(empty)
     assert having(empty, "flow_to", 3).tolist() == having(empty, "launch", 0, 10**6).tolist() == []
+
+
+def test_the_namesakes_of_a_row(train: Trace) -> None:
+    fresh = replace(train)
+    assert namesakes(fresh, 0, 0, 0) is None
+    prepare(fresh)
+    for i in range(0, len(fresh), 97):
+        lane, depth, name = int(fresh.lane[i]), int(fresh.depth[i]), int(fresh.name[i])
+        alike = (fresh.lane == lane) & (fresh.depth == depth) & (fresh.name == name)
+        found = namesakes(fresh, lane, depth, name)
+        assert found is not None
+        assert found.tolist() == np.flatnonzero(alike).tolist()
+    none = namesakes(fresh, 0, fresh.lanes[0].rows - 1, int(fresh.name[fresh.lanes[-1].first]))
+    assert none is not None
+    assert not len(none)

@@ -33,7 +33,7 @@ from tracetui.analysis.ancestors import covering, op_around
 from tracetui.analysis.cpu_time import LONGEST_LATENCY_NS, CpuTime
 from tracetui.analysis.gaps import DeviceGaps, device_of, work_of_devices
 from tracetui.analysis.scope import StepTable, find_steps, launch_times, step_of
-from tracetui.analysis.select import distinct
+from tracetui.analysis.select import distinct, has
 from tracetui.analysis.stream_waits import waits_of
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I8, I32, I64, Bool
@@ -137,7 +137,7 @@ def others_work(causes: Causes, at: I64 | slice = slice(None)) -> int:
 
 def cause_words(trace: Trace, causes: Causes, at: I64 | slice = slice(None)) -> dict[str, str]:
     """`CAUSE_TEXT` as it is so of the gaps `at` together."""
-    if not bool((trace.kind == Kind.CPU_OP).any()):
+    if not has(trace, Kind.CPU_OP):
         return CAUSE_TEXT | {"host": NO_OPS}
     return CAUSE_TEXT | ({"host": OUTSIDE_BUT_OTHERS} if others_work(causes, at) else {})
 
@@ -145,7 +145,7 @@ def cause_words(trace: Trace, causes: Causes, at: I64 | slice = slice(None)) -> 
 def cause_sentences(trace: Trace, causes: Causes) -> dict[str, str]:
     """Like `cause_words`, as parts of a sentence."""
     said = dict(CAUSE_SENTENCES) if waits_for_others(trace) else CAUSE_SENTENCES | {"queued": _QUEUED_ALONE}
-    if not bool((trace.kind == Kind.CPU_OP).any()):
+    if not has(trace, Kind.CPU_OP):
         return said | {"host": "the CPU was in no recorded call (the trace has no ops)"}
     if not others_work(causes):
         return said

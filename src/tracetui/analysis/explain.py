@@ -20,7 +20,7 @@ from tracetui.analysis.meanings.runtime import runtime_call
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import find_steps
-from tracetui.analysis.select import plausible
+from tracetui.analysis.select import has, plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.indices import having
 from tracetui.trace.model import I64
@@ -123,7 +123,7 @@ def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
     if len(events):
         total = duration(trace.duration[events].sum())
         facts.append(("launched", f"{plural(len(events), 'GPU event')}, {total}"))
-    elif kind == Kind.CPU_OP and trace.is_kind(*DEVICE_WORK).any() and operators.NOTHING not in what[0]:
+    elif kind == Kind.CPU_OP and has(trace, *DEVICE_WORK) and operators.NOTHING not in what[0]:
         what.append("This call launches nothing: its time is CPU time only.")
     if kind == Kind.CPU_OP:
         args = trace.args(i)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.indices import index_of
-from tracetui.trace.model import I32, I64, Bool
+from tracetui.trace.model import I8, I32, I64, Bool
 
 
 def named(trace: Trace, wanted: Callable[[str], bool]) -> Bool:
@@ -25,11 +25,18 @@ def pick(trace: Trace, at: I64, wanted: Callable[[str], bool]) -> I64:
     return at[mask[names]]
 
 
-def distinct(at: I64 | I32, size: int) -> I64:
+def distinct(at: I64 | I32 | I8, size: int) -> I64:
     """The distinct values of `at`, in order; all are in [0, size). `np.unique` takes fifty times as long."""
     there = np.zeros(size, dtype=np.bool_)
     there[at] = True
     return np.flatnonzero(there)
+
+
+def has(trace: Trace, *kinds: Kind) -> bool:
+    """Whether the trace has any slice of these kinds."""
+    if "kinds" not in trace.derived:
+        trace.derived["kinds"] = frozenset(distinct(trace.kind, len(Kind)).tolist())
+    return not trace.derived["kinds"].isdisjoint(kinds)
 
 
 def plausible(trace: Trace, *kinds: Kind) -> I64:

@@ -57,6 +57,24 @@ def prepare(trace: Trace) -> None:
     """Make all indices."""
     for column in COLUMNS:
         index_of(trace, column)
+    first = np.cumsum([0, *(lane.rows for lane in trace.lanes)])
+    row = first.astype(np.int32)[trace.lane] + trace.depth
+    by_name = index_of(trace, "name").at
+    order = by_name[_order(row[by_name])]
+    key = row[order] * np.int64(len(trace.names)) + trace.name[order]
+    opens = _opens(key)
+    trace.derived["namesakes"] = first, key[opens], np.append(opens, len(key)), order
+
+
+def namesakes(trace: Trace, lane: int, depth: int, name: int) -> I32 | None:
+    """The slices of a name in a row of a lane, in order; None before `prepare`."""
+    found: tuple[I64, I64, I64, I32] | None = trace.derived.get("namesakes")
+    if found is None:
+        return None
+    rows, key, first, order = found
+    wanted = (int(rows[lane]) + depth) * len(trace.names) + name
+    at = int(np.searchsorted(key, wanted))
+    return order[first[at] : first[at + 1]] if at < len(key) and key[at] == wanted else order[:0]
 
 
 def having(trace: Trace, column: str, low: int, high: int | None = None) -> I32 | I64:
@@ -75,13 +93,21 @@ def index(values: I32) -> Index:
     """The index of any column."""
     at = np.flatnonzero(values >= 0).astype(np.int32)
     values = values[at]
-    # Sorting 16-bit numbers is one pass over them, so two sorts take linear time.
+    order = _order(values)
+    at, values = at[order], values[order]
+    first = _opens(values)
+    return Index(values[first], np.append(first, len(values)), at)
+
+
+def _order(values: I32) -> I64:
+    """A stable order. Sorting 16-bit numbers is one pass over them, so two sorts take linear time."""
     order = np.argsort(values.astype(np.uint16), kind="stable")
     high = (values >> 16).astype(np.uint16)
-    if high.any():
-        order = order[np.argsort(high[order], kind="stable")]
-    at, values = at[order], values[order]
+    return order[np.argsort(high[order], kind="stable")] if high.any() else order
+
+
+def _opens(values: I32 | I64) -> I64:
+    """Where each distinct one of sorted values begins."""
     opens = np.ones(len(values), dtype=np.bool_)
     opens[1:] = values[1:] != values[:-1]
-    first = np.flatnonzero(opens)
-    return Index(values[first], np.append(first, len(values)), at)
+    return np.flatnonzero(opens)

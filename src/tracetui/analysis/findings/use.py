@@ -22,6 +22,7 @@ from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
+from tracetui.analysis.select import has
 from tracetui.analysis.split import BUSY, CAUSED
 from tracetui.analysis.steps import StepRow
 from tracetui.analysis.verdict import busy_text
@@ -384,4 +385,4 @@ def _is_compiled(results: Results) -> bool:
 
 
 def _has_ops(results: Results) -> bool:
-    return bool(results.trace.is_kind(Kind.CPU_OP).any())
+    return has(results.trace, Kind.CPU_OP)
