@@ -629,10 +629,9 @@ def test_without_the_cache(path: Path, cache: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_end_of_a_command_waits_for_it(path: Path, cache: Path) -> None:
-    script = (  # small traces, and without waiting
-        "from tracetui.cli import main; from tracetui.formats import source\nfrom tracetui.trace import saved\n"
-        "saved.WORTH, source._SETTLED = 0, -10**12; main()"
-    )
+    imports = "from tracetui.cli import main; from tracetui.formats import source;"
+    imports += "from tracetui.trace import saved;"
+    script = imports + "saved.WORTH, source._SETTLED = 0, -10**12; main()"  # any size, and without waiting
     printed = [
         subprocess.run(
             [sys.executable, "-c", script, "summary", path, *more], capture_output=True, check=True

@@ -29,7 +29,7 @@ from tracetui.trace.model import Trace
 from tracetui.trace.saved_file import FORMAT, About, Key, about, read, size_of, write
 
 WORTH = 20_000_000
-"""Bytes of text from which on a trace is kept: smaller ones are read in less than a tenth of a second."""
+"""Bytes of text from which on a trace is kept: smaller ones are read in a fifth of a second."""
 SUFFIX = ".trace"
 _GIGABYTES = "TRACETUI_CACHE_GB"
 _MOST = 4.0
