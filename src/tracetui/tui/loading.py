@@ -61,12 +61,15 @@ class LoadTask:
         try:
             # Imported here, in parallel with the start of the app.
             from tracetui.analysis.graphs import with_module_lanes
+            from tracetui.session.recording import Recording
             from tracetui.trace import Cancelled, TraceError, load
             from tracetui.trace.saved import keep
 
             try:
                 loaded = load(self.path, self._progress)
-                self.trace = with_module_lanes(loaded)
+                trace = with_module_lanes(loaded)
+                Recording.prepare(trace)
+                self.trace = trace
                 keep(loaded, AFTER)
                 # The loaded objects stay: without this, each full collection would visit all of them,
                 # which costs a frame.
