@@ -14,12 +14,16 @@ import pytest
 
 from tracetui import trace
 from tracetui.analysis import results
-from tracetui.trace import Trace, load
+from tracetui.trace import Trace, load, saved
 
 # Else every process that a test starts compiles all that it imports, and every worker all tests, each time.
 if os.environ.get("PYTHONDONTWRITEBYTECODE") != "never":
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# No test uses what is kept of traces, unless it asks for it (the fixture `cache`), and none uses the user's.
+os.environ["TRACETUI_NO_CACHE"] = "1"
+os.environ["TRACETUI_CACHE"] = os.devnull
 
 # The tests' own reading of large files makes millions of objects, among which there is no garbage.
 gc.set_threshold(20_000, 20, 50)
@@ -43,6 +47,15 @@ def pytest_collection_finish() -> None:
     """What is there now stays: the collector need not look at it again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder in which traces of any size are kept."""
+    monkeypatch.delenv("TRACETUI_NO_CACHE")
+    monkeypatch.setenv("TRACETUI_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(saved, "WORTH", 0)
+    return tmp_path / "cache"
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracetui.cli.common import check_exists, command_errors, did_you_mean, emit, fail, looks
+from tracetui.cli.common import cache_option, check_exists, command_errors, did_you_mean, emit, fail, looks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -168,6 +168,7 @@ def print_summary(path: str, ascii: bool = False, other: str | None = None) -> N
 @click.command("open")
 @click.argument("trace", type=click.Path(allow_dash=True))
 @click.argument("other", required=False, type=click.Path(allow_dash=True))
+@cache_option
 @looks
 @command_errors
 def open_command(trace: str, other: str | None, theme: str | None, ascii: bool) -> None:
