@@ -314,4 +314,4 @@ def test_damaged_traces_have_findings_without_an_error(name: str, tmp_path: Path
         check_all(trace, results.within(range_scope(low, low + (high - low) // 2 + 1)).findings())
         efficiency(trace)
         for i in rng.sample(range(len(trace)), min(10, len(trace))):
-            assert explain(trace, i).what
+            assert explain(trace, i, results.self_time()).what
