@@ -11,9 +11,11 @@ from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
+from tracetui.compare.answer import answer, known
 from tracetui.compare.calls import CallTree, call_tree
 from tracetui.compare.changes import find_changes, otherwise
-from tracetui.compare.explain import FEW_CALLS, OPTIONS, Facts, answer, explain, known, options
+from tracetui.compare.explain import FEW_CALLS, explain
+from tracetui.compare.facts import OPTIONS, Facts, options
 from tracetui.compare.match import Vocabulary, match_calls, match_work
 from tracetui.compare.model import Comparison, Machine, Metric
 from tracetui.compare.sides import Side, paced_by_device, pair_rounds, side_of
