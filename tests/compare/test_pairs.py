@@ -75,6 +75,13 @@ def test_fused_optimizer():
     assert "became aten::_fused_adamw_: 1.21 ms → 482 µs on the GPU" in fused.text
     assert (len(fused.events_a), len(fused.events_b)) == (4 * 40, 4 * 6)
     assert fused.change_ns == pytest.approx(found.metrics["device_ns"].change, rel=0.05)
+    # Each place is shown at what the sentence names, the longest of it: no small kernel of the same place.
+    for shown, side, part in zip(
+        fused.places.T, (found.a, found.b), ("std::multiplies", "FusedAdamMathFunctor"), strict=True
+    ):
+        names = [side.trace.name_of(int(i)) for i in shown]
+        assert len(names) == 4
+        assert all(part in name for name in names), names
     machine = one(found, "machine")
     assert "1.75 times" in machine.text
     assert "is the machine: without it, about 9.94 ms." in found.answer

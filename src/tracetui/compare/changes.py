@@ -51,10 +51,17 @@ class Change:
     """"replaced", "fused", "split", "new", "gone", "order"; "calls" for calls that launch nothing."""
     a: Part = field(default_factory=Part)
     b: Part = field(default_factory=Part)
-    places: int = 0
-    """In how many places it is so."""
+    ends: list[tuple[int, int]] = field(default_factory=list)
+    """For each place where it is so how many events of a, and of b, there are up to its end."""
     rounds: set[tuple[int, int]] = field(default_factory=set)
     """The pairs of rounds with such a place."""
+
+    def add(self, a: list[int], b: list[int], rounds: tuple[int, int]) -> None:
+        """Add the events (slices) of one place."""
+        self.a.events += a
+        self.b.events += b
+        self.ends.append((len(self.a.events), len(self.b.events)))
+        self.rounds.add(rounds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,18 +133,12 @@ def find_changes(
             seen[alike] = _grouped(own, other, left, right)
         for key, (kind, a, b) in seen[alike]:
             change = found.setdefault(key, Change(kind))
-            change.a.events += [own[at] for at in a]
-            change.b.events += [other[at] for at in b]
-            change.places += 1
-            change.rounds.add(region.rounds)
+            change.add([own[at] for at in a], [other[at] for at in b], region.rounds)
     round_a, round_b = sides[0].round_of(work.moved_a), sides[1].round_of(work.moved_b)
     moved = zip(work.moved_a.tolist(), work.moved_b.tolist(), round_a.tolist(), round_b.tolist(), strict=True)
     for i, j, of_a, of_b in moved:
         change = found.setdefault(("order", left.name(i)), Change("order"))
-        change.a.events.append(i)
-        change.b.events.append(j)
-        change.places += 1
-        change.rounds.add((of_a, of_b))
+        change.add([i], [j], (of_a, of_b))
     # Copies come last: the op of a kernel often launches one, too, and its calls are the kernel's.
     changes = sorted(
         found.values(),

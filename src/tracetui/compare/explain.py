@@ -12,6 +12,7 @@ from tracetui.analysis.select import named
 from tracetui.compare.facts import Facts
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import counted, short
+from tracetui.compare.places import in_pairs
 from tracetui.compare.sides import Side
 from tracetui.compare.timing import Slower, slower
 from tracetui.compare.told import call_changes, device_changes
@@ -106,7 +107,7 @@ def _graphs(facts: Facts) -> Iterator[Explanation]:
         ]
         same = f"The same {counted(len(a) / facts.count)} kernels, copies and sets{facts.each}"
         text = f"{same} {come} from a CUDA graph: {launches[0]} → {launches[1]} launches."
-        yield facts.told("graph", text, 0, "device", a, b)
+        yield facts.told("graph", text, 0, "device", a, b, in_pairs(a, b))
 
 
 def _by_graph(side: Side, at: I64) -> Bool:
@@ -133,7 +134,8 @@ def _sizes(facts: Facts) -> Iterator[Explanation]:
         f"{counted(len(a) / facts.count)} {what}{facts.each} work on other sizes ({_example(facts, a, b)}): "
         f"{duration(before)} → {duration(after)} on the {'GPU' if device else 'CPU'}."
     )
-    yield facts.told("sizes", text, after - before, "device" if device else "cpu", a, b)
+    places = in_pairs(a, b, facts.b.trace.duration[b])
+    yield facts.told("sizes", text, after - before, "device" if device else "cpu", a, b, places)
 
 
 def _example(facts: Facts, a: I64, b: I64) -> str:
@@ -195,9 +197,8 @@ def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanat
     if on == "device" and is_communication(facts.a.trace.name_of(int(one.a[0]))):
         some += ", with its waiting for other ranks"
     text = f"{name} takes {duration(after)} instead of {duration(before)} on the {place}{where}{some}."
-    return facts.told(
-        "slower" if one.change > 0 else "faster", text, one.change / facts.count, on, one.a, one.b
-    )
+    kind, places = "slower" if one.change > 0 else "faster", np.abs(time[1][one.b] - time[0][one.a])
+    return facts.told(kind, text, one.change / facts.count, on, one.a, one.b, in_pairs(one.a, one.b, places))
 
 
 def _more_steps(facts: Facts) -> Iterator[Explanation]:

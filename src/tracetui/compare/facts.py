@@ -12,6 +12,7 @@ from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Change
 from tracetui.compare.match import Matches
 from tracetui.compare.model import Explanation, Machine, Metric
+from tracetui.compare.places import telling
 from tracetui.compare.sides import Side, paced_by_device
 from tracetui.trace.model import I64, Bool
 
@@ -112,11 +113,31 @@ class Facts:
         )
         return one, other
 
+    def by_round(self, a: I64, b: I64) -> I64:
+        """The places of calls: of each round the call that tells most."""
+        found = [
+            telling(
+                side.trace, at, side.round_of(at), tree.self_time[np.searchsorted(tree.at, at)], self.count
+            )
+            for side, tree, at in zip(self.sides, self.trees, (a, b), strict=True)
+        ]
+        places = np.stack(found, axis=1)
+        return places[(places >= 0).any(1)]
+
     def told(
-        self, kind: str, text: str, change: float, on: str, a: I64, b: I64, cpu_change: float = 0.0
+        self,
+        kind: str,
+        text: str,
+        change: float,
+        on: str,
+        a: I64,
+        b: I64,
+        places: I64,
+        cpu_change: float = 0.0,
     ) -> Explanation:
         return Explanation(
-            kind, text, round(change), on, *self.about(a, b), round(cpu_change), np.sort(a), np.sort(b)
+            kind, text, round(change), on, *self.about(a, b), round(cpu_change), np.sort(a), np.sort(b),
+            places,
         )  # fmt: skip
 
 

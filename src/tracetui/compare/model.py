@@ -80,6 +80,9 @@ class Explanation:
     events_a: I64 = field(default_factory=lambda: np.zeros(0, np.int64), compare=False)
     """Slices of trace a, by time."""
     events_b: I64 = field(default_factory=lambda: np.zeros(0, np.int64), compare=False)
+    places: I64 = field(default_factory=lambda: np.zeros((0, 2), np.int64), compare=False)
+    """(places, 2): where it is, each by the slices of a and of b that tell most of it; -1 where a side has
+    nothing there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

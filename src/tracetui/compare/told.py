@@ -12,6 +12,7 @@ from tracetui.compare.changes import Change
 from tracetui.compare.facts import Facts
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import by_time, called, counted, is_, listed, moves, short
+from tracetui.compare.places import telling
 from tracetui.compare.sides import Side
 from tracetui.trace.model import I64, Kind, Trace
 from tracetui.units import duration, plural
@@ -30,7 +31,23 @@ def device_changes(facts: Facts) -> Iterator[Explanation]:
             before, after = facts.work_time(a, b)
             cpu = change.a.cpu / facts.count, change.b.cpu / facts.count
             text = _sentence(facts, change, (before, after), cpu, both)
-            yield facts.told(change.kind, text, after - before, "device", a, b, cpu[1] - cpu[0])
+            places = _places(facts, change, a, b)
+            yield facts.told(change.kind, text, after - before, "device", a, b, places, cpu[1] - cpu[0])
+
+
+def _places(facts: Facts, change: Change, a: I64, b: I64) -> I64:
+    ends = np.array(change.ends, dtype=np.int64).reshape(-1, 2).T
+    found = [
+        telling(
+            side.trace,
+            at,
+            np.searchsorted(end, np.arange(len(at)), side="right"),
+            side.trace.duration[at],
+            len(end),
+        )
+        for side, at, end in zip(facts.sides, (a, b), ends, strict=True)
+    ]
+    return np.stack(found, axis=1)
 
 
 def _sentence(
@@ -69,7 +86,7 @@ def _where(facts: Facts, change: Change) -> str:
     if len(facts.b.steps) and len(rounds) < facts.count:
         one = f" in {facts.b.label(rounds[0])}"
         return one if len(rounds) == 1 else f" in {len(rounds)} of {facts.count} steps"
-    many = round(change.places / max(1, len(rounds)))
+    many = round(len(change.ends) / max(1, len(rounds)))
     return f", {many:,} times" if many > 1 and change.kind != "order" else ""
 
 
@@ -98,7 +115,9 @@ def call_changes(facts: Facts) -> Iterator[Explanation]:
         a, b = (one[mask if kind == "guards" else ~mask] for one, mask in zip(at, guard, strict=True))
         if len(a) or len(b):
             before, after = facts.call_time(a, b)
-            yield facts.told(kind, tell(facts, a, b, before, after), after - before, "cpu", a, b)
+            yield facts.told(
+                kind, tell(facts, a, b, before, after), after - before, "cpu", a, b, facts.by_round(a, b)
+            )
 
 
 def _guards_text(facts: Facts, a: I64, b: I64, before: float, after: float) -> str:

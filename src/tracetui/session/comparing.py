@@ -140,7 +140,6 @@ class Comparing:
         """The difference that was gone to last."""
         self._there: Event | None = None
         """What was selected then."""
-        self._places: dict[int, list[Place]] = {}
         self._on = len(walk.recordings) == len(LETTERS)
         if self._on:
             sources = zip(walk.scene.sources, LETTERS, _titles(walk), strict=True)
@@ -332,11 +331,9 @@ class Comparing:
         return self._found.comparison.explanations if self._found is not None else ()
 
     def places(self, which: int) -> list[Place]:
-        """Where a difference is, by time."""
-        if which not in self._places:
-            assert self._found is not None
-            self._places[which] = places(self._found.comparison, self.differences[which])
-        return self._places[which]
+        """Where a difference is."""
+        a, b = self.differences[which].places.T.tolist()
+        return list(zip(a, b, strict=True))
 
     def next(self, step: int) -> str:
         """Go to the next (1) or previous (-1) difference. Returns a message."""
@@ -401,20 +398,3 @@ def _titles(walk: Walk) -> list[str]:
 
 
 NOT_YET = "still comparing the two"
-
-
-def places(comparison: Comparison, one: Explanation) -> list[Place]:
-    """Where an explanation's events are, as pairs that belong together: event by event where there are as
-    many on both sides, else the first of each step; one after the other where only one side has any."""
-    a, b = one.events_a, one.events_b
-    if not len(a) or not len(b):
-        return [(int(i), -1) for i in a] + [(-1, int(j)) for j in b]
-    if len(a) == len(b):
-        return list(zip(a.tolist(), b.tolist(), strict=True))
-    of_a, of_b = comparison.a.round_of(a), comparison.b.round_of(b)
-    found = [
-        (int(a[of_a == i][0]), int(b[of_b == j][0]))
-        for i, j in comparison.rounds
-        if (of_a == i).any() and (of_b == j).any()
-    ]
-    return found or [(int(a[0]), int(b[0]))]

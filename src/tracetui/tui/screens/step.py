@@ -30,9 +30,8 @@ def step_lines(comparison: Comparison, width: int) -> list[Line]:
     overview = compare_overview(comparison)
     why = next((block.entries for block in overview.left if block.key == "why"), ())
     for entry, one in zip(why, comparison.explanations, strict=True):
-        event = (
-            int(one.events_b[0]) if len(one.events_b) else int(one.events_a[0]) if len(one.events_a) else -1
-        )
+        a, b = one.places[0].tolist() if len(one.places) else (-1, -1)
+        event = b if b >= 0 else a
         found += [
             Line(entry.name if n == 0 else "", text, event) for n, text in enumerate(wrap(entry.text, width))
         ]
