@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.compare.conftest import compared
 from tests.conftest import SAMPLES
@@ -207,3 +209,26 @@ def test_the_machine_in_some_of_the_steps():
     found = compare(side_of(a), side_of(b, [0, 1]))
     assert "times as long on the CPU in the 2 pairs of steps: the machine" in found.answer
     assert "pairs of steps" not in of("train_base", "train_base_again").answer
+    # All else is of the same steps: the program is the same, so idle time is the machine's, too.
+    same = compare(side_of(a, [0, 1]), side_of(b, [0, 1]))
+    assert found.metrics == same.metrics
+    assert found.idle == same.idle
+    assert found.notes[0] == "A has 4 steps, B 2: the numbers are of the 2 of either that were matched"
+
+
+def test_one_step_against_several_counts_all():
+    """Events are matched with one step; the median is that of all."""
+    a = Results(load(PAIRS / "train_base.json.gz"))
+    found = compare(side_of(a, [0, 1, 2]), side_of(a, [3]))
+    assert found.metrics["step_ns"].a == np.median(side_of(a, [0, 1, 2]).times)
+    assert re.match(r"A has 3 steps, B 1: step \d of A and step 5 of B were matched, ", found.notes[0])
+
+
+def test_what_the_gpu_is_idle_for():
+    """Of the same program the machine explains it; a wait that only one side has it does not."""
+    again = of("train_base", "train_base_again").idle
+    assert again["dispatch"].change > 1.9e6
+    assert all(one.within_noise for one in again.values())
+    item = of("train_base", "train_item").idle
+    assert [cause for cause, one in item.items() if not one.within_noise] == ["back to back", "sync"]
+    assert item["sync"].a == 0

@@ -181,9 +181,9 @@ def test_numbers_have_their_idle_time(pair: Comparison) -> None:
     rows = {row["name"]: row for row in table.records(np.arange(table.rows))}
     assert rows["launches"]["change"] == -1
     assert rows["step_ns"]["spread_a_min"] <= rows["step_ns"]["a"] <= rows["step_ns"]["spread_a_max"]
-    for cause, a, b in pair.idle:
+    for cause, one in pair.idle.items():
         row = rows[f"idle_{cause.replace(' ', '_')}_ns"]
-        assert (row["a"], row["b"], row["within_noise"]) == (a, b, None)
+        assert (row["a"], row["b"], row["within_noise"]) == (one.a, one.b, one.within_noise)
     assert "communication_ns" not in rows, "0 in both"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from tracetui.compare.changes import find_changes, otherwise
 from tracetui.compare.explain import FEW_CALLS, explain
 from tracetui.compare.facts import OPTIONS, Facts, options
 from tracetui.compare.match import Vocabulary, match_calls, match_work
-from tracetui.compare.model import Comparison, Machine, Metric
+from tracetui.compare.model import Comparison, Machine, Metric, counted_of
 from tracetui.compare.sides import Side, paced_by_device, pair_rounds, side_of
 from tracetui.compare.timing import drift, ratio, resized
 from tracetui.trace.model import F64, I64, Kind
@@ -40,8 +40,9 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         a, b = side_of(a.results, []), side_of(b.results, [])
     whole = a, b
     rounds = pair_rounds(a, b)
-    # From here on, the rounds that were paired; the numbers are of all.
+    # From here on, the rounds that were paired.
     a, b = a.only([i for i, _ in rounds]), b.only([j for _, j in rounds])
+    counted = counted_of(*whole, rounds)
     pairs = [(i, i) for i in range(len(rounds))]
     words = Vocabulary(a.trace, b.trace)
     work, calls = match_work(a, b, pairs, words), match_calls(a, b, pairs, words)
@@ -73,11 +74,10 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     much = 2 * int(own_a[calls.a[same]].sum()) >= int(_op_time(a).sum())
     much = much and (not changes or machine.calls >= FEW_CALLS)
     cpu_drift = (machine.cpu_ratio or 1.0) if much else 1.0
-    metrics = _metrics(*whole, on_the_way, device_drift, cpu_drift)
-    idle = _idle(*whole)
-    first = next(
-        ((float(one), float(other)) for cause, one, other in idle if cause == "initialisation"), (0.0, 0.0)
-    )
+    metrics = _metrics(*counted, on_the_way, device_drift, cpu_drift)
+    idle = _idle(*counted, metrics["step_ns"].machine)
+    start = idle.get("initialisation")
+    first = (start.a or 0.0, start.b or 0.0) if start else (0.0, 0.0)
     facts = Facts(
         a,
         b,
@@ -133,17 +133,7 @@ def _metrics(
         explained: Callable[[float], float] = lambda _: 0.0,
         slack: float = 0.0,
     ) -> Metric:
-        one, other = np.asarray(values(a), np.float64), np.asarray(values(b), np.float64)
-        if not len(one) or not len(other):
-            return Metric(None, None, True)
-        left, right = float(np.median(one)), float(np.median(other))
-        vary = max(_vary(one), _vary(other))
-        machine = explained(left)
-        rest = abs(right - left - machine)
-        return Metric(
-            left, right, rest <= max(vary, slack * max(left, right)),
-            (float(one.min()), float(one.max())), (float(other.min()), float(other.max())), machine,
-        )  # fmt: skip
+        return _metric(values(a), values(b), lambda left, _: explained(left), slack)
 
     def rows(field: str) -> Callable[[Side], I64]:
         return lambda side: np.array([getattr(row, field) for row in side.rows], dtype=np.int64)
@@ -178,6 +168,23 @@ def _metrics(
     return found
 
 
+def _metric(a: F64 | I64, b: F64 | I64, machine: Callable[[float, float], float], slack: float) -> Metric:
+    """The medians of the values of two sides' rounds. `machine`: what of the change from one to the other
+    the machine explains; `slack`: the share of either by which they may differ anyway."""
+    one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    if not len(one) or not len(other):
+        return Metric(None, None, True)
+    left, right = float(np.median(one)), float(np.median(other))
+    # What every step of one side has, and none of the other, is there, however much it varies.
+    only = np.all(one > 0) != np.all(other > 0) and np.any(one) != np.any(other)
+    vary = 0.0 if only else max(_vary(one), _vary(other))
+    explained = machine(left, right)
+    return Metric(
+        left, right, abs(right - left - explained) <= max(vary, slack * max(left, right)),
+        (float(one.min()), float(one.max())), (float(other.min()), float(other.max())), explained,
+    )  # fmt: skip
+
+
 def _pace(
     a: Side, b: Side, path: tuple[float, float], step: float, drifted: Callable[[float], float]
 ) -> float:
@@ -210,16 +217,25 @@ def _op_time(side: Side) -> I64:
     return side.sums(ops, side.results.self_time())
 
 
-def _idle(a: Side, b: Side) -> tuple[tuple[str, int, int], ...]:
-    def median(side: Side, cause: str) -> int:
-        times = [one.get(cause, 0) for one in side.idle]
-        return round(float(np.median(times))) if times else 0
+def _idle(a: Side, b: Side, machine: float) -> dict[str, Metric]:
+    """By cause, the largest first. `machine`: what it adds to a step, ns."""
 
-    found = [(cause, median(a, cause), median(b, cause)) for cause in CAUSES]
-    return tuple(sorted((one for one in found if one[1] or one[2]), key=lambda one: -max(one[1:])))
+    def times(side: Side, cause: str) -> I64:
+        return np.array([one.get(cause, 0) for one in side.idle], np.int64)
+
+    whole = sum(float(np.median(times(a, cause))) for cause in CAUSES if len(a.idle))
+
+    def explained(left: float, right: float) -> float:
+        # What goes the machine's way. Idle time grows by more than its share: work beside it hides less.
+        most = machine * min(1.0, 2 * left / whole) if whole and left and right else 0.0
+        return min(max(right - left, min(most, 0.0)), max(most, 0.0))
+
+    found = {cause: _metric(times(a, cause), times(b, cause), explained, MACHINE_SHARE) for cause in CAUSES}
+    known = [(cause, one) for cause, one in found.items() if one.a or one.b]
+    return dict(sorted(known, key=lambda one: -max(one[1].a or 0, one[1].b or 0)))
 
 
-def _notes(a: Side, b: Side, pairs: list[tuple[int, int]], machine: Machine) -> tuple[str, ...]:
+def _notes(a: Side, b: Side, pairs: Sequence[tuple[int, int]], machine: Machine) -> tuple[str, ...]:
     found = []
     has_a, has_b = len(a.results.step_table()), len(b.results.step_table())
     if not len(a.steps) and (has_a or has_b):
@@ -228,7 +244,15 @@ def _notes(a: Side, b: Side, pairs: list[tuple[int, int]], machine: Machine) -> 
     elif not len(a.steps):
         found.append("there are no steps: the recordings are compared as wholes")
     if a.rounds != b.rounds and len(a.steps):
-        found.append(f"A has {plural(a.rounds, 'step')}, B {b.rounds}: {plural(len(pairs), 'pair')} matched")
+        what = f"A has {plural(a.rounds, 'step')}, B {b.rounds}"
+        one, other = counted_of(a, b, pairs)
+        if one is not a or other is not b:
+            found.append(f"{what}: the numbers are of the {len(pairs)} of either that were matched")
+        elif len(pairs) > 1:
+            found.append(f"{what}: {len(pairs)} of either were matched, the numbers are of all")
+        else:
+            left, right = (side.label(i) for side, i in zip((a, b), pairs[0], strict=True))
+            found.append(f"{what}: {left} of A and {right} of B were matched, the numbers are of all")
     sources = [side.results.step_table().source for side in (a, b)]
     if len(a.steps) and sources[0] != sources[1]:
         found.append(f"the steps of A come from {sources[0]}, those of B from {sources[1]}")

@@ -289,7 +289,14 @@ def compare_json(report: Report) -> Record:
         "notes": list(found.notes),
         **{name: _metric_json(found.metrics[name]) for name in METRICS},
         "idle_by_cause": [
-            {"cause": cause, "a_ns": a, "b_ns": b, "change_ns": b - a} for cause, a, b in found.idle
+            {
+                "cause": cause,
+                "a_ns": round(one.a or 0),
+                "b_ns": round(one.b or 0),
+                "change_ns": round(one.b or 0) - round(one.a or 0),
+                "within_noise": one.within_noise,
+            }
+            for cause, one in found.idle.items()
         ],
         "machine": {
             "cpu_ratio": finite(found.machine.cpu_ratio),

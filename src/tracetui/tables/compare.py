@@ -107,15 +107,13 @@ def spread_text(name: str, spread: tuple[float, float] | None) -> str:
     return f"{number if number and high.endswith(f' {unit}') else low} .. {high}"
 
 
-def _noise(comparison: Comparison, name: str) -> str:
-    """What a difference is, where it is no effect: the machine's speed, or no more than steps vary."""
-    metric = comparison.metrics[name]
+def _noise(metric: Metric, time: Metric) -> str:
+    """What a difference is, where it is no effect: the machine's speed, or no more than steps vary. `time`:
+    what says so; of a metric that is no time, that of a step."""
     if not metric.change:
         return "same" if metric.change == 0 else ""
     if not metric.within_noise:
         return ""
-    # A share follows from the times.
-    time = comparison.metrics[name if name.endswith("_ns") else "step_ns"]
     change = time.change or 0.0
     if abs(change) <= MACHINE_SHARE * max(time.a or 0, time.b or 0):
         return "within noise"
@@ -140,14 +138,14 @@ def numbers(comparison: Comparison) -> list[Number]:
     words = WORDS if comparison.per_step else {**WORDS, "step_ns": WHOLE}
     metrics = comparison.metrics
     found = [
-        Number(name, words[name], metrics[name], _noise(comparison, name))
+        Number(name, words[name], one, _noise(one, one if name.endswith("_ns") else metrics["step_ns"]))
         for name in METRICS
-        if name in metrics
+        if (one := metrics.get(name)) is not None
     ]
     found = [one for one in found if one.metric.a or one.metric.b]
     idle = [
-        Number(f"idle_{field(cause)}", f"idle: {cause}", Metric(a, b, False), idle=True)
-        for cause, a, b in comparison.idle
+        Number(f"idle_{field(cause)}", f"idle: {cause}", one, _noise(one, one), idle=True)
+        for cause, one in comparison.idle.items()
     ]
     return found + idle
 
@@ -219,7 +217,7 @@ def number_columns(rows: Sequence[Number]) -> Columns:
         column("ratio", "B/A", lambda row: ratio_text(row.metric.ratio), 2),
         Column("noise", "", lambda r: noise(r)[0], width=12, right=False, drop=1)
         .said("", noise)
-        .filed(within_noise=each(lambda row: None if row.idle else row.metric.within_noise)),
+        .filed(within_noise=each(lambda row: row.metric.within_noise)),
         spread("spread_a"),
         spread("spread_b"),
     )  # fmt: skip
@@ -378,7 +376,7 @@ def _sums(side: Side) -> _Sums:
 
 def joined_averages(comparison: Comparison) -> JoinedAverages:
     """The averages of both sides, row by row."""
-    sides = _sums(comparison.a), _sums(comparison.b)
+    sides = [_sums(side) for side in comparison.counted]
     keys = {key: row for row, key in enumerate(dict.fromkeys(sides[0].keys + sides[1].keys))}
     columns: list[dict[str, F64]] = []
     firsts: list[I64] = []
