@@ -14,14 +14,14 @@ from tracetui.analysis.results import Results
 from tracetui.compare.answer import answer, known
 from tracetui.compare.calls import CallTree, call_tree
 from tracetui.compare.changes import find_changes, otherwise
-from tracetui.compare.explain import FEW_CALLS, explain
+from tracetui.compare.explain import FEW_CALLS, LEAST, explain
 from tracetui.compare.facts import OPTIONS, Facts, options
 from tracetui.compare.match import Vocabulary, match_calls, match_work
 from tracetui.compare.model import Comparison, Machine, Metric, counted_of
 from tracetui.compare.sides import Side, paced_by_device, pair_rounds, side_of
 from tracetui.compare.timing import drift, ratio, resized
 from tracetui.trace.model import F64, I64, Kind
-from tracetui.units import plural
+from tracetui.units import duration, plural
 
 MACHINE_SHARE = 0.02
 """A median may differ by this share without being a difference, if steps vary at all."""
@@ -94,6 +94,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         machine,
         on_the_way,
         metrics,
+        idle,
     )
     explanations, same_program = explain(facts)
     step = metrics["step_ns"]
@@ -101,7 +102,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         metrics["step_ns"] = replace(step, within_noise=False)
     return Comparison(
         *whole, tuple(rounds), work, calls, metrics, idle, machine, explanations,
-        answer(facts, explanations, same_program), same_program, _notes(*whole, rounds, machine),
+        answer(facts, explanations, same_program), same_program, _notes(facts, rounds),
     )  # fmt: skip
 
 
@@ -235,7 +236,8 @@ def _idle(a: Side, b: Side, machine: float) -> dict[str, Metric]:
     return dict(sorted(known, key=lambda one: -max(one[1].a or 0, one[1].b or 0)))
 
 
-def _notes(a: Side, b: Side, pairs: Sequence[tuple[int, int]], machine: Machine) -> tuple[str, ...]:
+def _notes(facts: Facts, pairs: Sequence[tuple[int, int]]) -> tuple[str, ...]:
+    (a, b), machine = facts.whole, facts.machine
     found = []
     has_a, has_b = len(a.results.step_table()), len(b.results.step_table())
     if not len(a.steps) and (has_a or has_b):
@@ -258,10 +260,15 @@ def _notes(a: Side, b: Side, pairs: Sequence[tuple[int, int]], machine: Machine)
         found.append(f"the steps of A come from {sources[0]}, those of B from {sources[1]}")
     if max(machine.calls, machine.work) < STRANGE * max(len(b.calls), len(b.work)):
         found.append("hardly anything is the same in both: is this the same program?")
-    if paced_by_device(a) and paced_by_device(b):
+    if facts.by_device:
+        before, after = facts.held
+        meanwhile = "what the CPU does meanwhile does not make a step longer"
+        if abs(after - before) >= LEAST * facts.step:
+            held = f"{duration(after)}{facts.each} in B, {duration(before)} in A"
+            meanwhile = f"what the CPU does makes a step longer only where the GPU waits for it ({held})"
         found.append(
-            "the GPU sets the pace: what the CPU does meanwhile does not make a step longer, and a step's "
-            "time runs from the end of one step's work to that of the next"
+            f"the GPU sets the pace: {meanwhile}, and a step's time runs from the end of one step's work to "
+            "that of the next"
         )
     names = [_device(side) for side in (a, b)]
     if all(names) and names[0] != names[1]:

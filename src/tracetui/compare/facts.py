@@ -16,6 +16,9 @@ from tracetui.compare.places import telling
 from tracetui.compare.sides import Side, paced_by_device
 from tracetui.trace.model import I64, Bool
 
+OF_CPU = ("sync", "allocation", "dispatch", "host", "launch")
+"""Causes of idle time in which the device waits for the CPU."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
@@ -43,6 +46,7 @@ class Facts:
     path: tuple[float, float]
     """What the calls that are the same add to a step of each side, ns."""
     metrics: Mapping[str, Metric]
+    idle: Mapping[str, Metric]
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -62,6 +66,13 @@ class Facts:
     def by_device(self) -> bool:
         """Whether the device sets the pace on both sides."""
         return all(map(paced_by_device, self.whole))
+
+    @property
+    def held(self) -> tuple[float, float]:
+        """How long the device of either side waited for the CPU, ns a step, as far as the two differ."""
+        known = [self.idle[cause] for cause in OF_CPU if cause in self.idle]
+        known = [one for one in known if not one.within_noise]
+        return sum(one.a or 0.0 for one in known), sum(one.b or 0.0 for one in known)
 
     @property
     def recorded(self) -> str:
