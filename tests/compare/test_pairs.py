@@ -116,13 +116,13 @@ def test_compiled_mlp():
     found = of("mlp_eager", "mlp_compile")
     fused = one(found, "fused")
     assert fused.text.startswith(
-        "aten::gelu and aten::mul became triton_poi_fused__unsafe_view_gelu_mul_0: 67.3 µs → 55.7 µs on the "
+        "aten::gelu and aten::mul became triton poi: gelu mul: 67.3 µs → 55.7 µs on the "
     )
     assert one(found, "guards").change_ns == pytest.approx(18_261, abs=1)
     assert {e.kind for e in found.explanations} <= {"fused", "calls", "guards", "machine"}
     back = of("mlp_compile", "mlp_eager")
     assert one(back, "split").text.startswith(
-        "triton_poi_fused__unsafe_view_gelu_mul_0 became aten::gelu and aten::mul: 55.7 µs → 67.3 µs"
+        "triton poi: gelu mul became aten::gelu and aten::mul: 55.7 µs → 67.3 µs"
     )
 
 

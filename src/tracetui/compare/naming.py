@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tracetui.analysis.kernel_names import LONGEST, short_name
+from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Part
@@ -55,9 +55,9 @@ def is_(names: str) -> str:
 
 def short(trace: Trace, i: int) -> str:
     name = trace.name_of(i)
-    # Inductor names its calls like its kernels, at any length.
-    long = name.startswith("triton_") and len(name) > LONGEST
-    return short_name(name, "kernel" if long else trace.categories[int(trace.category[i])])
+    # Inductor names its calls like its kernels: both are told as the timeline shows the kernel.
+    triton = name.startswith("triton_")
+    return short_name(name, "kernel" if triton else trace.categories[int(trace.category[i])])
 
 
 def by_time(side: Side, tree: CallTree, at: I64) -> list[str]:
