@@ -87,9 +87,12 @@ class Launched:
         return self.names[int(self.side.trace.name[i])]
 
     def of_op(self, unit: Sequence[int]) -> str:
-        """The name of the op that launched it, and whether it moves memory; "" for none."""
-        op = self.op[unit[0]]
-        return f"{self.name(op)} {self.moves(unit[0])}" if op >= 0 else ""
+        """The name of the op that launched it, and whether it moves memory; "" for none. A copy is that of the
+        op around it: there are many, for many reasons."""
+        first = unit[0]
+        op, top = self.op[first], self.top[first]
+        around = self.name(top) if top >= 0 and self.kernel(first).kind == "copy" else ""
+        return f"{self.name(op)} {around} {self.moves(first)}" if op >= 0 else ""
 
     def of_shapes(self, unit: Sequence[int]) -> str:
         """The op that launched a product (or the like), with its shapes; "" if they are not known."""
@@ -100,6 +103,24 @@ class Launched:
         """The kind of its kernels, if that says what it is; else ""."""
         kinds = {self.kernel(i).kind for i in unit} & TELLING
         return min(kinds) if len(kinds) == 1 else ""
+
+    def compiled(self, i: int) -> bool:
+        """Whether a compiler fused it: its name says what of."""
+        return bool(self.kernel(i).ops)
+
+    def about(self, events: Sequence[int]) -> set[str]:
+        """The operators that it computes and that say what it is, as far as is known: without "aten::"."""
+        found = {op for i in events for op in self.kernel(i).ops}
+        found |= {self.name(self.op[i]).removeprefix("aten::") for i in events if self.op[i] >= 0}
+        return {name for name in found if name.endswith("_backward")}
+
+    def only_copies(self, events: Sequence[int]) -> bool:
+        """Whether all kernels change the type or the layout of something."""
+        return all(self.kernel(i).kind == "copy" for i in events if not self.moves(i))
+
+    def copies(self, events: Sequence[int]) -> bool:
+        """Whether any may do that."""
+        return any(self.kernel(i).kind == "copy" or self.compiled(i) for i in events)
 
     def moves(self, i: int) -> bool:
         """Whether it moves or sets memory."""
@@ -192,11 +213,13 @@ Units = list[list[int]]
 
 def _pattern(events: list[int], of: Launched) -> object:
     """What two runs of events have to have in common to be grouped alike: names, and which share an op."""
-    number: dict[int, int] = {}
-    ops = [of.op[i] for i in events]
-    shared = tuple([number.setdefault(op, len(number)) for op in ops])
     names = of.side.trace.name
-    return names[events].tobytes(), shared, names[[op for op in number if op >= 0]].tobytes()
+    found: list[object] = [names[events].tobytes()]
+    for above in (of.op, of.top):
+        number: dict[int, int] = {}
+        found.append(tuple([number.setdefault(above[i], len(number)) for i in events]))
+        found.append(names[[op for op in number if op >= 0]].tobytes())
+    return tuple(found)
 
 
 def _grouped(a: list[int], b: list[int], left: Launched, right: Launched) -> list[tuple[object, Group]]:
@@ -218,9 +241,11 @@ def _groups(a: list[int], b: list[int], left: Launched, right: Launched) -> list
     out: list[Group] = []
     # Products of the same shapes, the work of the same op, then that of the same kind, is the same work done
     # differently.
-    words = (Launched.of_shapes, Launched.of_op, Launched.telling)
+    words = [Launched.of_shapes, Launched.of_op, Launched.telling]
+    if any(map(left.compiled, a)) or any(map(right.compiled, b)):
+        words.remove(Launched.of_op)  # the same op is often another part of it: what a compiler left over
     _pair(_units(a, left), _units(b, right), words, left, right, out)
-    groups = _with_their_ops(out, left, right)
+    groups = _with_their_ops([one for group in out for one in _parted(group, out, left, right)], left, right)
     return [(_became(a, b) if kind == "replaced" else kind, a, b) for kind, a, b in groups]
 
 
@@ -241,6 +266,24 @@ def _pair(
             out.append(("replaced", *same))
 
 
+def _parted(group: Group, groups: list[Group], left: Launched, right: Launched) -> list[Group]:
+    """What only stands in the same place is parted where it can not be the same work: it is gone, and new."""
+    kind, a, b = group
+    if kind != "rest":
+        return [group]
+    one, other = left.about(a), right.about(b)
+    # Copies do not become sums; nor does one backward another.
+    apart = bool(one) and bool(other) and not one & other
+    apart |= (left.only_copies(a) and not right.copies(b)) or (right.only_copies(b) and not left.copies(a))
+    tops = (
+        {left.top[i] for kind, mine, _ in groups if kind == "replaced" for i in mine} - {-1},
+        {right.top[j] for kind, _, its in groups if kind == "replaced" for j in its} - {-1},
+    )
+    # What the op of a pair launched besides belongs to the pair.
+    apart |= {left.top[i] for i in a} <= tops[0] or {right.top[j] for j in b} <= tops[1]
+    return _alone(a, b) if apart else [("replaced", a, b)]
+
+
 def _with_their_ops(groups: list[Group], left: Launched, right: Launched) -> list[Group]:
     """Kernels and sets that are new or gone belong to the pair whose op launched them, too."""
     found = [group for group in groups if group[1] and group[2]]
@@ -252,13 +295,14 @@ def _with_their_ops(groups: list[Group], left: Launched, right: Launched) -> lis
         if a and b:
             continue
         own, of, home = (a, left, homes[0]) if a else (b, right, homes[1])
-        at = {home.get(of.top[i], -1) for i in own}
-        if len(at) > 1 or -1 in at or any(of.side.trace.kind[i] == Kind.MEMCPY for i in own):
-            found.append((kind, a, b))
-            continue
-        (n,) = at
-        before, mine, other = found[n]
-        found[n] = before, sorted([*mine, *a]), sorted([*other, *b])
+        stay = any(of.side.trace.kind[i] == Kind.MEMCPY for i in own)
+        left_over = [i for i in own if stay or of.top[i] not in home]
+        for i in own:
+            if not stay and (n := home.get(of.top[i])) is not None:
+                before, mine, other = found[n]
+                found[n] = (before, sorted([*mine, i]), other) if a else (before, mine, sorted([*other, i]))
+        if left_over:
+            found.append((kind, left_over, b) if a else (kind, a, left_over))
     return found
 
 
@@ -321,7 +365,7 @@ def _unpaired(
     """What is left between pairs, as groups; copies and sets of one side on their own."""
     kernels_a, kernels_b = [i for i in a if not left.moves(i)], [j for j in b if not right.moves(j)]
     if kernels_a and kernels_b:
-        return [*_alone([], [j for j in b if right.moves(j)]), ("replaced", a, kernels_b)]
+        return [*_alone([], [j for j in b if right.moves(j)]), ("rest", a, kernels_b)]
     if so_far and so_far[-1][1] and so_far[-1][2]:  # a pair before: did it take in what follows?
         kind, before, after = so_far[-1]
         if kernels_a and right.adds(after) and not left.adds(before):
