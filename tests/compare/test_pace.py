@@ -12,8 +12,8 @@ from tracetui.compare.model import Comparison
 
 
 def ahead(waits: bool) -> list[Event]:
-    """Four steps of ten kernels of 100 us. If it `waits`, the CPU waits for them all at the end of a step, and
-    the next one's first launch comes 80 us later."""
+    """Four steps of ten kernels of 100 us. If it `waits`, the CPU waits for them all at the end of a step,
+    and the next one's first launch comes 80 us later."""
     found: list[Event] = []
     now, done = 0.0, 20.0
     for number in range(4):

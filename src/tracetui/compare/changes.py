@@ -49,6 +49,8 @@ class Change:
 
     kind: str
     """"replaced", "fused", "split", "new", "gone", "order"; "calls" for calls that launch nothing."""
+    what: str = ""
+    """"cast" or "layout conversion", if it is nothing but such, and there are only on one side."""
     a: Part = field(default_factory=Part)
     b: Part = field(default_factory=Part)
     ends: list[tuple[int, int]] = field(default_factory=list)
@@ -87,12 +89,13 @@ class Launched:
         return self.names[int(self.side.trace.name[i])]
 
     def of_op(self, unit: Sequence[int]) -> str:
-        """The name of the op that launched it, and whether it moves memory; "" for none. A copy is that of the
-        op around it: there are many, for many reasons."""
+        """The name of the op that launched it, and whether it moves memory; "" for none. A copy is that of
+        the op around it: there are many, for many reasons."""
         first = unit[0]
-        op, top = self.op[first], self.top[first]
-        around = self.name(top) if top >= 0 and self.kernel(first).kind == "copy" else ""
-        return f"{self.name(op)} {around} {self.moves(first)}" if op >= 0 else ""
+        if (op := self.op[first]) < 0:
+            return ""
+        above = int(self.side.trace.parent[op]) if self.kernel(first).kind == "copy" else -1
+        return f"{self.name(op)} {self.name(above) if above >= 0 else ''} {self.moves(first)}"
 
     def of_shapes(self, unit: Sequence[int]) -> str:
         """The op that launched a product (or the like), with its shapes; "" if they are not known."""
@@ -153,7 +156,8 @@ def find_changes(
         if alike not in seen:  # most regions are in many steps, or layers: each is grouped once
             seen[alike] = _grouped(own, other, left, right)
         for key, (kind, a, b) in seen[alike]:
-            change = found.setdefault(key, Change(kind))
+            what = key if isinstance(key, str) else ""
+            change = found.setdefault((kind, key), Change(kind, what))
             change.add([own[at] for at in a], [other[at] for at in b], region.rounds)
     round_a, round_b = sides[0].round_of(work.moved_a), sides[1].round_of(work.moved_b)
     moved = zip(work.moved_a.tolist(), work.moved_b.tolist(), round_a.tolist(), round_b.tolist(), strict=True)
@@ -201,6 +205,22 @@ def _launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, call
     return Launched(side, tree, innermost, outermost, names, shapes, np.flatnonzero(free))
 
 
+def _copying(events: Sequence[int], of: Launched, both: bool) -> str:
+    """What events of one side are, if they all copy for the same reason; else "". All such are one change."""
+    found = {_reason(of.kernel(i)) for i in events}
+    return found.pop() if len(found) == 1 and not both else ""
+
+
+def _reason(kernel: KernelName) -> str:
+    """Why a kernel copies, if its name says so: "cast" or "layout conversion"; else ""."""
+    if kernel.kind != "copy":
+        return ""
+    if "nhwctonchw" in (name := kernel.name.lower()) or "nchwtonhwc" in name:
+        return "layout conversion"
+    casts = "loadwithcast" in name or ("copy_kernel" in name and "direct_copy" not in name)
+    return "cast" if casts else ""
+
+
 def _key(events: Sequence[int], of: Launched) -> object:
     """What is the same in all places of a change."""
     return frozenset(Counter(map(of.name, events)).items()), frozenset(of.of_op([i]) for i in events)
@@ -214,7 +234,9 @@ Units = list[list[int]]
 def _pattern(events: list[int], of: Launched) -> object:
     """What two runs of events have to have in common to be grouped alike: names, and which share an op."""
     names = of.side.trace.name
-    found: list[object] = [names[events].tobytes()]
+    ops = np.array([of.op[i] for i in events], dtype=np.int64)
+    around = np.where(ops >= 0, names[of.side.trace.parent[ops]], -1)
+    found: list[object] = [names[events].tobytes(), around.tobytes()]
     for above in (of.op, of.top):
         number: dict[int, int] = {}
         found.append(tuple([number.setdefault(above[i], len(number)) for i in events]))
@@ -227,7 +249,8 @@ def _grouped(a: list[int], b: list[int], left: Launched, right: Launched) -> lis
     at_a, at_b = ({i: n for n, i in enumerate(events)} for events in (a, b))
     return [
         (
-            (kind, _key(one, left), _key(other, right)),
+            _copying(one or other, left if one else right, bool(one and other))
+            or (_key(one, left), _key(other, right)),
             (kind, [at_a[i] for i in one], [at_b[j] for j in other]),
         )
         for kind, one, other in _groups(a, b, left, right)
@@ -280,7 +303,8 @@ def _parted(group: Group, groups: list[Group], left: Launched, right: Launched) 
         {right.top[j] for kind, _, its in groups if kind == "replaced" for j in its} - {-1},
     )
     # What the op of a pair launched besides belongs to the pair.
-    apart |= {left.top[i] for i in a} <= tops[0] or {right.top[j] for j in b} <= tops[1]
+    own = {left.top[i] for i in a} - {-1}, {right.top[j] for j in b} - {-1}
+    apart |= any(mine and mine <= its for mine, its in zip(own, tops, strict=True))
     return _alone(a, b) if apart else [("replaced", a, b)]
 
 

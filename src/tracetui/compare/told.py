@@ -11,8 +11,9 @@ from tracetui.analysis.select import distinct, named
 from tracetui.compare.changes import Change
 from tracetui.compare.facts import Facts
 from tracetui.compare.model import Explanation
-from tracetui.compare.naming import by_time, called, counted, is_, listed, moves, short
+from tracetui.compare.naming import by_time, called, counted, is_, listed, moves, short, shorts
 from tracetui.compare.places import telling
+from tracetui.compare.repeats import longer_run
 from tracetui.compare.sides import Side
 from tracetui.trace.model import I64, Kind, Trace
 from tracetui.units import duration, plural
@@ -60,24 +61,53 @@ def _sentence(
     if change.kind == "order":
         return f"{left} runs in another place{where}."
     if change.kind in ("new", "gone"):
-        new = change.kind == "new"
-        name, part = (right, change.b) if new else (left, change.a)
-        waits = part.waits / facts.count
-        on_cpu = f", {duration(cpu[new])} on the CPU" if cpu[new] else ""
-        if waits:
-            on_cpu += f" ({duration(waits)} of that waiting for the GPU)"
-        if new:
-            where = _ahead(facts, change) + where
-        spent = f"{duration(time[new])} on the GPU{on_cpu}{facts.each}"
-        side = facts.b if new else facts.a
-        told = f"{is_(name)} {change.kind}"
-        if len(change.rounds) == facts.count and all(side.trace.name_of(i) in both for i in part.events):
-            told = f"{'runs' if is_(name) == 'is' else 'run'} {'more' if new else 'less'} often"
-        return f"{name} {told}{where}: {spent}."
+        return _one_sided(facts, change, left or right, time, cpu, both)
     # Where the calls of one side count elsewhere, there is nothing to compare.
     on_cpu = f", {duration(cpu[0])} → {duration(cpu[1])} on the CPU" if all(cpu) else ""
     spent = f"{duration(time[0])} → {duration(time[1])} on the GPU{on_cpu}{facts.each}"
     return f"{left} became {right}{where}: {spent}."
+
+
+def _one_sided(
+    facts: Facts,
+    change: Change,
+    name: str,
+    time: tuple[float, float],
+    cpu: tuple[float, float],
+    both: set[str],
+) -> str:
+    """`name`: of the events; `both`: the names of work that both sides do."""
+    new, where = change.kind == "new", _where(facts, change)
+    side, part = (facts.b, change.b) if new else (facts.a, change.a)
+    on_cpu = f", {duration(cpu[new])} on the CPU" if cpu[new] else ""
+    if waits := part.waits / facts.count:
+        on_cpu += f" ({duration(waits)} of that waiting for the GPU)"
+    spent = f"{duration(time[new])} on the GPU{on_cpu}{facts.each}"
+    more = len(change.rounds) == facts.count and all(side.trace.name_of(i) in both for i in part.events)
+    if block := longer_run(facts, change):
+        before, after = block.times
+        number = "One" if abs(after - before) == 1 else str(abs(after - before))
+        times = f"{plural(after, 'time')} in a row instead of {before}"
+        return (
+            f"{number} {'more' if new else 'fewer'} of a block of {block.size} kernels, copies and sets"
+            f"{where}, which comes {times} ({name}): {spent}."
+        )
+    if change.what:
+        many = len(part.events) / (facts.count if len(change.rounds) == facts.count else len(change.rounds))
+        only = "" if len(change.rounds) == facts.count else where
+        which = f"({listed(shorts(side.trace, part.events))})"
+        if more:
+            number = counted(many, f"{'more' if new else 'fewer'} {change.what}")
+            return f"{number}{facts.each}{only} {which}: {spent}."
+        number = counted(many, change.what)
+        verb = "is" if number.startswith("1 ") else "are"
+        return f"{number}{facts.each}{only} {which} {verb} {change.kind}: {spent}."
+    if new:
+        where = _ahead(facts, change) + where
+    told = f"{is_(name)} {change.kind}"
+    if more:
+        told = f"{'runs' if is_(name) == 'is' else 'run'} {'more' if new else 'less'} often"
+    return f"{name} {told}{where}: {spent}."
 
 
 def _where(facts: Facts, change: Change) -> str:
