@@ -232,3 +232,26 @@ def test_what_the_gpu_is_idle_for():
     item = of("train_base", "train_item").idle
     assert [cause for cause, one in item.items() if not one.within_noise] == ["back to back", "sync"]
     assert item["sync"].a == 0
+
+
+def test_memory_where_both_recorded_it(pair):
+    """The peaks of the one step, read from the records; B has a megabyte more all along."""
+    totals: dict[str, list[int]] = {"Total Allocated": [], "Total Reserved": []}
+
+    def more(events):
+        (step,) = [
+            e for e in events if e["name"].startswith("ProfilerStep#") and e["cat"] == "user_annotation"
+        ]
+        for event in events:
+            if event["name"] == "[memory]" and event["args"]["Device Type"] == 1:
+                for what, seen in totals.items():
+                    if event["ts"] < step["ts"] + step["dur"]:
+                        seen.append(event["args"][what])
+                event["args"]["Total Allocated"] += 1_000_000
+
+    metrics = pair("train_memory", more).metrics
+    allocated, reserved = metrics["peak_allocated_bytes"], metrics["peak_reserved_bytes"]
+    assert (allocated.a, allocated.change) == (max(totals["Total Allocated"]), 1_000_000)
+    assert not allocated.within_noise
+    assert (reserved.a, reserved.change) == (max(totals["Total Reserved"]), 0)
+    assert of("train", "train_memory").metrics["peak_allocated_bytes"].a is None

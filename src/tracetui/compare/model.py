@@ -14,8 +14,9 @@ from tracetui.trace.model import I64
 METRICS = (
     "step_ns", "device_ns", "busy_share", "compute_ns", "communication_ns", "copies_ns",
     "launches", "kernels", "copied_bytes", "cpu_op_ns",
+    "peak_allocated_bytes", "peak_reserved_bytes",
 )  # fmt: skip
-"""What is compared first, per step. `copied_bytes`: as far as the traces say."""
+"""What is compared first, per step. Bytes: as far as the traces say."""
 
 
 def counted_of(a: Side, b: Side, rounds: Sequence[tuple[int, int]]) -> tuple[Side, Side]:

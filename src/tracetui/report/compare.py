@@ -10,7 +10,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from tracetui.cells import fit, wrap
-from tracetui.compare.compare import MACHINE_SHARE
+from tracetui.compare.metrics import MACHINE_SHARE
 from tracetui.compare.model import METRICS, Comparison, Explanation, Metric
 from tracetui.compare.sides import Side
 from tracetui.report.limits import Outcome, limits_json, limits_rows, wall_time_note

@@ -46,6 +46,8 @@ METRICS = {
     "launches": "Calls that launch work; a graph is one.",
     "kernels": "Kernels that it launched.",
     "copied_bytes": "The bytes of the copies that it launched, as the traces say.",
+    "peak_allocated_bytes": "The most that tensors took on a GPU, as PyTorch's allocator counted it.",
+    "peak_reserved_bytes": "The most that PyTorch's allocator held of a GPU, in use or not.",
     "cpu_op_ns": "The self times of its ops, on all threads.",
 }
 NAMES, PLACES = 6, 5

@@ -15,7 +15,7 @@ import numpy as np
 
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
-from tracetui.compare.compare import MACHINE_SHARE
+from tracetui.compare.metrics import MACHINE_SHARE
 from tracetui.compare.model import METRICS, Comparison, Explanation, Metric
 from tracetui.compare.sides import Side, paced_by_device
 from tracetui.tables import markdown
@@ -40,6 +40,8 @@ WORDS = {
     "kernels": "kernels",
     "copied_bytes": "bytes copied",
     "cpu_op_ns": "CPU in ops",
+    "peak_allocated_bytes": "peak allocated",
+    "peak_reserved_bytes": "peak reserved",
 }
 """What people call a metric."""
 WHOLE = "time"
@@ -82,7 +84,7 @@ def value_text(name: str, value: float | None) -> str:
         return "-"
     if name == "busy_share":
         return percent(value, 1)
-    if name == "copied_bytes":
+    if name.endswith("_bytes"):
         return size(value)
     return duration(value) if name.endswith("_ns") else _count(value)
 
