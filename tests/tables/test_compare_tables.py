@@ -15,17 +15,19 @@ from tracetui.analysis.results import Results
 from tracetui.compare.compare import compare, compare_steps
 from tracetui.compare.model import Comparison
 from tracetui.tables.compare import (
-    MEASURES,
-    JoinedAverages,
-    averages_records,
-    averages_table,
     change_text,
     explanations_table,
-    joined_averages,
     metrics_table,
     ratio_text,
     spread_text,
     value_text,
+)
+from tracetui.tables.compare_averages import (
+    MEASURES,
+    JoinedAverages,
+    averages_records,
+    averages_table,
+    joined_averages,
 )
 from tracetui.tables.model import arrange, fit
 from tracetui.tables.writers import TABLE_ENDINGS, table_text

@@ -16,15 +16,8 @@ from tracetui.compare.sides import Side
 from tracetui.report.limits import Outcome, limits_json, limits_rows, wall_time_note
 from tracetui.safe_text import plain
 from tracetui.tables import markdown
-from tracetui.tables.compare import (
-    average_columns,
-    averages_records,
-    joined_averages,
-    main_change,
-    number_columns,
-    numbers,
-    signed,
-)
+from tracetui.tables.compare import main_change, number_columns, numbers, signed
+from tracetui.tables.compare_averages import average_columns, averages_records, joined_averages
 from tracetui.tables.jsonable import share as finite
 from tracetui.tables.lines import Line, Span, columns
 from tracetui.tables.model import Column, pick

@@ -11,7 +11,8 @@ from tracetui.compare.model import Comparison
 from tracetui.report.compare_overview import compare_overview, spreads_text
 from tracetui.report.parts import evidence
 from tracetui.session.session import Session
-from tracetui.tables.compare import JoinedAverages, Number, averages_table, joined_averages, numbers
+from tracetui.tables.compare import Number, numbers
+from tracetui.tables.compare_averages import JoinedAverages, averages_table, joined_averages
 from tracetui.timeline.scene import Event
 from tracetui.trace.model import DEVICE_WORK, Kind
 from tracetui.tui.panes.base import GoToDifference, GoToEvent, JumpToGap
@@ -21,9 +22,8 @@ from tracetui.tui.panes.scoped import ScopedPane
 COMPARING = "comparing A and B …"
 
 
-class ComparePane(OverviewPane):
-    """The answer, what explains it, and the numbers. Enter goes to an explanation's events, again to the next
-    of them."""
+class OfBoth(ScopedPane):
+    """A pane about both recordings, whatever the scope."""
 
     def __init__(self, session: Session, key: str) -> None:
         super().__init__(session, key)
@@ -34,7 +34,12 @@ class ComparePane(OverviewPane):
         return ""
 
     def set_scope(self, scope: Scope | None) -> None:
-        """The comparison is of the recordings as wholes."""
+        """The compared steps stay."""
+
+
+class ComparePane(OverviewPane, OfBoth):  # in this order: Textual takes styles from the first
+    """The answer, what explains it, and the numbers. Enter goes to an explanation's events, again to the next
+    of them."""
 
     def work_out(self) -> Iterator[Callable[[], None]]:
         comparison = self.session.comparing.comparison
@@ -107,25 +112,17 @@ class ComparePane(OverviewPane):
             self.post_message(GoToEvent(None, "no gap has this as a cause"))
 
 
-class BothPane(ScopedPane):
+class BothPane(OfBoth):
     """Every name of A and B side by side. Enter goes to its first event in A, again to that in B."""
 
     parts: ClassVar[tuple[str, ...]] = ("all", "ops", "kernels", "annotations")
 
     def __init__(self, session: Session, key: str) -> None:
         super().__init__(session, key)
-        self.of = 0
         self.part = "all"
         self.joined: JoinedAverages | None = None
         self._rows: dict[tuple[str, bool, bool], int] = {}
         self._event: int | None = None
-        self.waiting = COMPARING
-
-    def whose(self) -> str:
-        return ""
-
-    def set_scope(self, scope: Scope | None) -> None:
-        """The averages are of the compared steps."""
 
     def work_out(self) -> Iterator[Callable[[], None]]:
         comparison = self.session.comparing.comparison

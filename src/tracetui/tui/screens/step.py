@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from textual import work
-from textual.widget import Widget
 from textual.worker import Worker, WorkerState, get_current_worker
 
 from tracetui.analysis.results import Results
@@ -16,8 +13,8 @@ from tracetui.session.walk import Walk
 from tracetui.tables.model import Column, Table
 from tracetui.tui.bindings import bind
 from tracetui.tui.panes.base import failure
-from tracetui.tui.screens.explain import Line
-from tracetui.tui.screens.sheet import Rows, WalkingSheet
+from tracetui.tui.screens.explain import Line, LinesSheet
+from tracetui.tui.screens.sheet import WalkingSheet
 from tracetui.tui.tables.view import TableView
 from tracetui.units import plural
 
@@ -45,7 +42,7 @@ def step_lines(comparison: Comparison, width: int) -> list[Line]:
     return found
 
 
-class StepScreen(WalkingSheet[int]):
+class StepScreen(LinesSheet, WalkingSheet[int]):
     """Says why a step differs from the median of all others; the result is an event to jump to."""
 
     BINDINGS = bind("escape,q,equals_sign leave")
@@ -57,15 +54,9 @@ class StepScreen(WalkingSheet[int]):
         super().__init__(f"{rows[step].label} beside the median of {others}", HINTS, walk)
         self.results, self.step = results, step
         self.comparison: Comparison | None = None
-        self.lines: list[Line] = []
-        self.list = Rows()
         self.list.waiting = "comparing …"
 
-    def body(self) -> Iterator[Widget]:
-        yield self.list
-
     def on_mount(self) -> None:
-        self.list.focus()
         self.fit(3)
         self.read()
 
@@ -114,11 +105,3 @@ class StepScreen(WalkingSheet[int]):
     def on_table_view_highlighted(self, message: TableView.Highlighted) -> None:
         at = self.lines[message.row].event
         self.visit(None if at < 0 else lambda: self.walk.select(at))
-
-    def on_table_view_chosen(self, message: TableView.Chosen) -> None:
-        event = self.lines[message.row].event
-        if event >= 0:
-            self.dismiss(event)
-
-    def action_choose(self) -> None:
-        self.list.action_choose()
