@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from tests.compare.conftest import compared
@@ -40,6 +41,7 @@ def pair(folder: Path, a: bool, b: bool) -> Comparison:
 def test_a_wait_makes_the_step_longer_that_the_gpu_paces(tmp_path):
     found = pair(tmp_path, False, True)
     assert found.metrics["step_ns"].change > 50_000
+    assert re.search(r" The GPU waits for the CPU for [\d.]+ µs of it instead of 0 ns\.$", found.answer)
     (note,) = [note for note in found.notes if note.startswith("the GPU sets the pace")]
     idle = sum(one.b for cause, one in found.idle.items() if cause != "back to back")
     assert "makes a step longer only where the GPU waits for it (" in note

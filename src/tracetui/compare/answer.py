@@ -35,7 +35,7 @@ def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     if not step.within_noise:
         without = much and 0 < b - slower < 10 * b
         part = f"; {sign}{duration(abs(slower))} is the machine: without it, about {duration(b - slower)}"
-        return f"{told}{part if without else ''}.{_device(facts)}"
+        return f"{told}{part if without else ''}.{_device(facts)}{_held(facts)}"
     if same and machine is not None and (machine.on == "device" or not facts.by_device):
         return f"{machine.text} {told}."
     start = f"{'The same program. ' if same else ''}{told}: "
@@ -73,6 +73,14 @@ def known(facts: Facts, found: Sequence[Explanation]) -> bool:
         one.change_ns for one in found if one.kind != "machine" and not (facts.by_device and one.on == "cpu")
     ]
     return any(ns * change > 0 and 2 * abs(ns) >= abs(change) for ns in mine)
+
+
+def _held(facts: Facts) -> str:
+    """A good part of the change where the device sets the pace, but waits for the CPU on one side."""
+    (before, after), change = facts.held, facts.metrics["step_ns"].change or 0.0
+    if not facts.by_device or (after - before) * change <= 0 or abs(after - before) < 0.2 * abs(change):
+        return ""
+    return f" The GPU waits for the CPU for {duration(after)} of it instead of {duration(before)}."
 
 
 def _device(facts: Facts) -> str:
