@@ -223,7 +223,9 @@ def _reason(kernel: KernelName) -> str:
 
 def _key(events: Sequence[int], of: Launched) -> object:
     """What is the same in all places of a change."""
-    return frozenset(Counter(map(of.name, events)).items()), frozenset(of.of_op([i]) for i in events)
+    # A compiler numbers its kernels: they are the same if all else in their names is.
+    names = Counter(of.kernel(i).short if of.compiled(i) else of.name(i) for i in events)
+    return frozenset(names.items()), frozenset(of.of_op([i]) for i in events if not of.compiled(i))
 
 
 Group = tuple[str, list[int], list[int]]
