@@ -330,11 +330,6 @@ class Comparing:
         """What explains the difference, what matters most first."""
         return self._found.comparison.explanations if self._found is not None else ()
 
-    def places(self, which: int) -> list[Place]:
-        """Where a difference is."""
-        a, b = self.differences[which].places.T.tolist()
-        return list(zip(a, b, strict=True))
-
     def next(self, step: int) -> str:
         """Go to the next (1) or previous (-1) difference. Returns a message."""
         if self._found is None:
@@ -345,20 +340,21 @@ class Comparing:
         at = self.at if self.at is not None else -1 if step > 0 else count
         # Those in no one place, such as the machine's, are passed by while there are others.
         ways = [(at + step * k) % count for k in range(1, count + 1)]
-        return self.show(next((which for which in ways if self.places(which)), ways[0]))
+        return self.show(next((which for which in ways if len(self.differences[which].places)), ways[0]))
 
     def show(self, which: int, again: int = 0) -> str:
         """Go to a difference: align both there, and select it. `again`: to that one of its places. Returns a
         message."""
-        one, where = self.differences[which], self.places(which)
+        one = self.differences[which]
+        where = one.places
         self.at = which
         number = f"difference {which + 1} of {len(self.differences)}"
-        if not where:
+        if not len(where):
             self._there = self._walk.scene.event
             self._walk.change()
             return f"{number}: in no one place"
         nth = again % len(where)
-        a, b = where[nth]
+        a, b = where[nth].tolist()
         events = [Event(of, at) for of, at in enumerate((a, b)) if at >= 0]
         pair = (a, b) if len(events) == 2 else self._pair(events[0]) or self._anchor(events[0])
         if pair is not None:
