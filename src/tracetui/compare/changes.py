@@ -323,10 +323,12 @@ def _with_their_ops(groups: list[Group], left: Launched, right: Launched) -> lis
         own, of, home = (a, left, homes[0]) if a else (b, right, homes[1])
         stay = any(of.side.trace.kind[i] == Kind.MEMCPY for i in own)
         left_over = [i for i in own if stay or of.top[i] not in home]
-        for i in own:
-            if not stay and (n := home.get(of.top[i])) is not None:
-                before, mine, other = found[n]
-                found[n] = (before, sorted([*mine, i]), other) if a else (before, mine, sorted([*other, i]))
+        for n in {home[of.top[i]] for i in own if not stay and of.top[i] in home}:
+            more = [i for i in own if home.get(of.top[i]) == n]
+            before, mine, other = found[n]
+            found[n] = (
+                (before, sorted([*mine, *more]), other) if a else (before, mine, sorted([*other, *more]))
+            )
         if left_over:
             found.append((kind, left_over, b) if a else (kind, a, left_over))
     return found
