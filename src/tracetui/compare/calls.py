@@ -63,10 +63,9 @@ class CallTree:
 def call_tree(side: Side) -> CallTree:
     """The tree of a side's calls."""
     trace, at = side.trace, side.calls
-    mine = np.zeros(len(trace), dtype=np.bool_)
-    mine[at] = True
-    above = first_marked(trace, trace.parent[at], mine)
-    parent = np.where(above >= 0, np.searchsorted(at, above), -1)
+    place = np.full(len(trace) + 1, -1, dtype=np.int64)
+    place[at] = np.arange(len(at))
+    parent = place[first_marked(trace, trace.parent[at], place[:-1] >= 0)]
     start, duration = trace.start[at], trace.duration[at]
     inner = np.flatnonzero(parent >= 0)
 
@@ -83,11 +82,10 @@ def call_tree(side: Side) -> CallTree:
         own[here] = (self_time - without_children(hidden))[here]
         more = busy_union(trace, at[here])
         covered = union(np.concatenate([covered.start, more.start]), np.concatenate([covered.end, more.end]))
-    round_ = side.round_of(at)
     return CallTree(
         at, parent, _ends(trace.lane[at], start, start + duration), self_time, own,
-        _before(side, at, start, round_, covered),
-        named(trace, is_synchronising)[trace.name[at]], round_,
+        _before(side, at, start, covered),
+        named(trace, is_synchronising)[trace.name[at]], side.call_round,
     )  # fmt: skip
 
 
@@ -117,14 +115,14 @@ def _ends(lane: I32, start: I64, end: I64) -> I64:
     return found
 
 
-def _before(side: Side, at: I64, start: I64, round_: I64, covered: Union) -> I64:
+def _before(side: Side, at: I64, start: I64, covered: Union) -> I64:
     """The stretches between `covered`, each to the call that ends it."""
     found = np.zeros(len(at), dtype=np.int64)
     if not len(at) or not len(covered):
         return found
     order = np.argsort(start, kind="stable")
     opener = order[np.minimum(np.searchsorted(start[order], covered.start), len(at) - 1)]
-    low, _ = side.windows
+    (low, _), round_ = side.windows, side.call_round
     since = np.maximum(np.append(low[round_[opener[:1]]], covered.end[:-1]), low[round_[opener]])
     found[opener] = np.maximum(covered.start - since, 0)
     return found

@@ -42,8 +42,8 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     a, b = a.only([i for i, _ in rounds]), b.only([j for _, j in rounds])
     pairs = [(i, i) for i in range(len(rounds))]
     words = Vocabulary(a.trace, b.trace)
-    work, calls = match_work(a, b, pairs, words), match_calls(a, b, pairs, words)
     trees = call_tree(a), call_tree(b)
+    work, calls = match_work(a, b, pairs, words), match_calls(trees, a, b, pairs, words)
     changes = find_changes((a, b), trees, work, calls)
     grown = resized(a.trace, b.trace, work.all_a, work.all_b, True)
     ops = a.trace.kind[calls.a] == Kind.CPU_OP
@@ -195,17 +195,17 @@ def _vary(values: F64) -> float:
 def _copied(side: Side) -> I64:
     """The bytes that the copies of each round move; none at all where there are too many to read."""
     trace = side.trace
-    at = side.work[trace.kind[side.work] == Kind.MEMCPY]
-    if len(at) > MOST_READ:
+    copies = trace.kind[side.work] == Kind.MEMCPY
+    if np.count_nonzero(copies) > MOST_READ:
         return np.zeros(0, dtype=np.int64)
-    sizes = [args.get("bytes") for args in trace.args_of(at)]
+    sizes = [args.get("bytes") for args in trace.args_of(side.work[copies])]
     known = np.array([n if isinstance(n, int) and 0 <= n < 1 << 50 else 0 for n in sizes], dtype=np.int64)
-    return sum_into(side.round_of(at), known, side.rounds)
+    return sum_into(side.work_round[copies], known, side.rounds)
 
 
 def _op_time(side: Side) -> I64:
-    ops = side.calls[side.trace.kind[side.calls] == Kind.CPU_OP]
-    return side.sums(ops, side.results.self_time())
+    ops = side.trace.kind[side.calls] == Kind.CPU_OP
+    return sum_into(side.call_round[ops], side.results.self_time()[side.calls[ops]], side.rounds)
 
 
 def _idle(a: Side, b: Side) -> tuple[tuple[str, int, int], ...]:
