@@ -154,7 +154,7 @@ def _launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, call
     trace = side.trace
     at = np.concatenate([np.zeros(0, np.int64), *events])
     op = op_behind(trace, at)
-    place = tree.places(len(trace))
+    place = tree.place
     free = np.ones(len(tree.at), dtype=np.bool_)
     free[place[calls]] = False
     # Sets of memory come with many ops, and are no work of theirs.
@@ -336,7 +336,7 @@ def _unpaired(
 
 def _charge(parts: list[Part], rest: Part, of: Launched) -> None:
     """Give each part the calls that only its side makes, by the ops at their top, and `rest` the others."""
-    tree, place = of.tree, of.tree.places(len(of.side.trace))
+    tree, place = of.tree, of.tree.place
     for part in parts:
         part.tops = sorted({of.top[i] for i in part.events if of.top.get(i, -1) >= 0})
         took = np.array([max(1, int(of.side.trace.duration[i])) for i in part.events], dtype=np.int64)
@@ -368,7 +368,7 @@ def _charge_launches(parts: list[Part], of: Launched) -> None:
     """Give each part also the calls that launched its work, if both sides make them: a copy of pageable
     memory waits in its launch. Those of graphs launch much else."""
     tree, trace = of.tree, of.side.trace
-    place = tree.places(len(trace))
+    place = tree.place
     mine = np.ones(len(tree.at), dtype=np.bool_)
     mine[of.free] = False
     mine &= ~named(trace, lambda name: "GraphLaunch" in name)[trace.name[tree.at]]
@@ -389,7 +389,7 @@ def otherwise(
     for side, tree, at, mine in zip(sides, trees, (calls.a, calls.b), parts, strict=True):
         events = np.array([i for part in mine for i in part.events], dtype=np.int64)
         alone = np.ones(len(tree.at), dtype=np.bool_)
-        alone[np.searchsorted(tree.at, at)] = False
+        alone[tree.place[at]] = False
         around = tree.parent[alone]
         launch = side.trace.launch[events]
         found |= np.isin(

@@ -117,7 +117,7 @@ def _same_path(trees: tuple[CallTree, CallTree], a: I64, b: I64, rounds: int) ->
     """What the calls that are the same, but for waiting, add to a round of each side: the medians, ns."""
     found = []
     for tree, at in zip(trees, (a, b), strict=True):
-        place = np.searchsorted(tree.at, at)
+        place = tree.place[at]
         place = place[~tree.waits[place]]
         found.append(float(np.median(sum_into(tree.round[place], (tree.own + tree.before)[place], rounds))))
     return found[0], found[1]

@@ -162,22 +162,28 @@ def _match(
     kinds = [tokens, *(one for one in (exact, loose) if one is not None)]
     sorted_ = [(one[a.order], other[b.order]) for one, other in kinds]
     between = Between()
+    latest: dict[int, tuple[I64, I64, tuple[I64, I64]]] = {}
     behind = [op_behind(side.trace, side.at) for side in sides] if loose is None else None
     for pair in pairs:
         own: list[Region] = []
-        for of_a, of_b in zip_longest(a.lanes[pair[0]], b.lanes[pair[1]], fillvalue=slice(0)):
+        lanes = zip_longest(a.lanes[pair[0]], b.lanes[pair[1]], fillvalue=slice(0))
+        for number, (of_a, of_b) in enumerate(lanes):
             (own_a, own_b), *other = ((one[of_a], two[of_b]) for one, two in sorted_)
             at_a, at_b = a.at[of_a], b.at[of_b]
             # First what has the same neighbors: else a new layer is scattered over those around it.
             first_a, first_b = other[0] if exact else (own_a, own_b)
+            before = latest.get(number)
             if np.array_equal(first_a, first_b):
                 i = j = np.arange(len(first_a))
+            elif before and np.array_equal(first_a, before[0]) and np.array_equal(first_b, before[1]):
+                i, j = before[2]  # the next step, as this one
             else:
                 i, j = align(_grams(first_a), _grams(first_b))
                 if exact:
                     i, j = between.more(first_a, first_b, i, j)
                     i, j = between.more(_grams(own_a), _grams(own_b), i, j)
                 i, j = between.more(own_a, own_b, i, j)
+                latest[number] = first_a, first_b, (i, j)
             if behind is not None:
                 i, j = _credible(
                     a.trace, b.trace, at_a[i], at_b[j], behind[0][of_a][i], behind[1][of_b][j], i, j
