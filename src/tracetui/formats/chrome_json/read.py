@@ -62,7 +62,7 @@ def read(
             supply = Supply(reader.separator, begin, source.size, *cut)
             from tracetui.formats.chrome_json.workers import read_parallel  # only large files need it
 
-            ending = read_parallel(supply, reader, count, advance)
+            ending = read_parallel(supply, reader, count, reader.scans(window), advance)
             if ending.kind == "lost":
                 stream.close()
                 damage = Diagnostics()
