@@ -17,7 +17,7 @@ from tracetui.compare.align import align
 from tracetui.compare.calls import CallTree
 from tracetui.compare.match import ALIKE, Matches
 from tracetui.compare.sides import Side
-from tracetui.trace.model import I64, Bool, Kind
+from tracetui.trace.model import I32, I64, Bool, Kind
 
 TELLING = frozenset(("gemm", "conv", "attention", "collective"))
 """Kinds of kernels that are the same work whatever op launched them."""
@@ -72,6 +72,9 @@ class Launched:
     """Of such products, convolutions and attention the shapes of the op, as far as they are known."""
     free: I64
     """The calls that the other side does not make (positions in `tree`)."""
+    patterns: list[bytes]
+    """Of each run of events what it has in common with others that are grouped like it: names, and which share
+    an op."""
 
     def name(self, i: int) -> str:
         return self.side.trace.name_of(i)
@@ -118,14 +121,16 @@ def find_changes(
     left = _launched(sides[0], trees[0], [one.a for one in work.regions], work.all_a, calls.a)
     right = _launched(sides[1], trees[1], [one.b for one in work.regions], work.all_b, calls.b)
     found: dict[object, Change] = {}
-    seen: dict[object, list[tuple[object, Group]]] = {}
-    for region in work.regions:
+    seen: dict[object, list[tuple[Change, list[int], list[int]]]] = {}
+    for region, *alike in zip(work.regions, left.patterns, right.patterns, strict=True):
         own, other = region.a.tolist(), region.b.tolist()
-        alike = _pattern(own, left), _pattern(other, right)
-        if alike not in seen:  # most regions are in many steps, or layers: each is grouped once
-            seen[alike] = _grouped(own, other, left, right)
-        for key, (kind, a, b) in seen[alike]:
-            change = found.setdefault(key, Change(kind))
+        groups = seen.get(tuple(alike))
+        if groups is None:  # most regions are in many steps, or layers: each is grouped once
+            groups = seen[tuple(alike)] = [
+                (found.setdefault(key, Change(kind)), a, b)
+                for key, (kind, a, b) in _grouped(own, other, left, right)
+            ]
+        for change, a, b in groups:
             change.a.events += [own[at] for at in a]
             change.b.events += [other[at] for at in b]
             change.places += 1
@@ -176,7 +181,20 @@ def _launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, call
         for i, args in zip(known.tolist(), trace.args_of(op[known]), strict=True)
         if args.get("Input Dims")
     }
-    return Launched(side, tree, innermost, outermost, names, shapes, np.flatnonzero(free))
+    patterns = _patterns(trace.name, [len(one) for one in events], at, op)
+    return Launched(side, tree, innermost, outermost, names, shapes, np.flatnonzero(free), patterns)
+
+
+def _patterns(name: I32, sizes: list[int], at: I64, *above: I64) -> list[bytes]:
+    """`sizes`: of runs of the events `at`; `above`: what is around each event (slices, -1 for none)."""
+    ends = np.cumsum(sizes, dtype=np.int64)
+    run, begin = np.repeat(np.arange(len(sizes)), sizes), np.repeat(ends - sizes, sizes)
+    columns: list[I32 | I64] = [name[at]]
+    for one in above:
+        _, first, which = np.unique(run * (len(name) + 1) + one, return_index=True, return_inverse=True)
+        columns += [first[which] - begin, np.where(one >= 0, name[one], -1)]
+    rows = np.stack(columns, axis=1).astype(np.int32)
+    return [rows[high - size : high].tobytes() for high, size in zip(ends.tolist(), sizes, strict=True)]
 
 
 def _key(events: Sequence[int], of: Launched) -> object:
@@ -187,15 +205,6 @@ def _key(events: Sequence[int], of: Launched) -> object:
 Group = tuple[str, list[int], list[int]]
 """(kind, events of a, events of b)."""
 Units = list[list[int]]
-
-
-def _pattern(events: list[int], of: Launched) -> object:
-    """What two runs of events have to have in common to be grouped alike: names, and which share an op."""
-    number: dict[int, int] = {}
-    ops = [of.op[i] for i in events]
-    shared = tuple([number.setdefault(op, len(number)) for op in ops])
-    names = of.side.trace.name
-    return names[events].tobytes(), shared, names[[op for op in number if op >= 0]].tobytes()
 
 
 def _grouped(a: list[int], b: list[int], left: Launched, right: Launched) -> list[tuple[object, Group]]:

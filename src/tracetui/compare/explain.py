@@ -124,7 +124,7 @@ class Facts:
     def call_time(self, a: I64, b: I64) -> tuple[float, float]:
         """The self time of these calls, ns a step."""
         one, other = (
-            int(tree.self_time[tree.place[at]].sum()) / self.count
+            int(tree.self_time[np.searchsorted(tree.at, at)].sum()) / self.count
             for tree, at in zip(self.trees, (a, b), strict=True)
         )
         return one, other
@@ -453,7 +453,7 @@ def _by_time(side: Side, tree: CallTree, at: I64) -> list[str]:
     """The names of calls, those that take most time first."""
     time: Counter[str] = Counter()
     _, first, which = np.unique(side.trace.name[at], return_index=True, return_inverse=True)
-    spent = sum_into(which, tree.self_time[tree.place[at]], len(first))
+    spent = sum_into(which, tree.self_time[np.searchsorted(tree.at, at)], len(first))
     for i, ns in zip(at[first].tolist(), spent.tolist(), strict=True):
         time[_short(side.trace, i)] += ns
     return [name for name, _ in time.most_common()]
@@ -544,7 +544,7 @@ def _slower_work(facts: Facts) -> Iterator[Explanation]:
 
 def _slower_calls(facts: Facts) -> Iterator[Explanation]:
     """Not of calls that wait for the device: the device decides how long they take."""
-    waits = facts.trees[0].waits[facts.trees[0].place[facts.calls.a]]
+    waits = facts.trees[0].waits[np.searchsorted(facts.trees[0].at, facts.calls.a)]
     same = ~facts.bigger & ~waits & ~facts.other
     a, b = facts.calls.a[same], facts.calls.b[same]
     time = np.zeros(len(facts.a.trace), np.int64), np.zeros(len(facts.b.trace), np.int64)
