@@ -68,7 +68,8 @@ class Side:
 
     @cached_property
     def _work(self) -> tuple[I64, I64]:
-        return self._in_rounds(plausible(self.trace, *DEVICE_WORK))
+        at = plausible(self.trace, *DEVICE_WORK)
+        return self._in_rounds(at, launch_times(self.trace, at))
 
     @cached_property
     def calls(self) -> I64:
@@ -93,22 +94,26 @@ class Side:
         at = at[works[trace.lane[at]]]
         noted = np.flatnonzero(trace.kind[at] == Kind.ANNOTATION)
         own = ~named(trace, is_collective)[trace.name[at[noted]]] & (op_around(trace, at[noted]) >= 0)
-        return self._in_rounds(np.delete(at, noted[~own]))
+        at = np.delete(at, noted[~own])
+        return self._in_rounds(at, trace.start[at])
 
-    def _in_rounds(self, at: I64) -> tuple[I64, I64]:
-        """Those of these slices that are in a round, and its number."""
-        of = self.round_of(at)
+    def _in_rounds(self, at: I64, time: I64) -> tuple[I64, I64]:
+        """Those of these slices that are in a round, and its number, from when their work began on the CPU."""
+        of = self._round_at(time)
         return at[of >= 0], of[of >= 0]
 
     def round_of(self, at: I64) -> I64:
         """The round of each slice, -1 for none: that in which it starts; of device work, its launch. Shape of
         `at`."""
+        return self._round_at(launch_times(self.trace, at))
+
+    def _round_at(self, time: I64) -> I64:
         if not len(self.steps):
-            return np.zeros(len(at), dtype=np.int64)
+            return np.zeros(len(time), dtype=np.int64)
         table = self.results.step_table()
         place = np.full(len(table) + 1, -1, dtype=np.int64)
         place[self.steps] = np.arange(len(self.steps))
-        return place[step_of(table, launch_times(self.trace, at))]
+        return place[step_of(table, time)]
 
     @cached_property
     def windows(self) -> tuple[I64, I64]:
