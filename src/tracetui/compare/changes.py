@@ -73,8 +73,7 @@ class Launched:
     free: I64
     """The calls that the other side does not make (positions in `tree`)."""
     patterns: list[bytes]
-    """Of each run of events, what those that are grouped alike share: names, and which have
-    one op."""
+    """Of each run of events what those that are grouped alike share: names, and which have one op."""
 
     def name(self, i: int) -> str:
         return self.side.trace.name_of(i)

@@ -98,7 +98,7 @@ class Side:
         return self._in_rounds(at, trace.start[at])
 
     def _in_rounds(self, at: I64, time: I64) -> tuple[I64, I64]:
-        """Those of these slices that are in a round, and its number, from when their work began on the CPU."""
+        """Those of these slices that are in a round, and its number. `time`: when they began on the CPU."""
         of = self._round_at(time)
         return at[of >= 0], of[of >= 0]
 
