@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from textual.pilot import Pilot
 
 from tracetui.capture.events import CaptureResult
@@ -136,6 +137,33 @@ async def test_keys_go_from_difference_to_difference_and_say_why() -> None:
         await pilot.pause()
         assert screen.session.comparing.told() == ()
         assert app.screen is screen
+
+
+async def test_the_next_difference_draws_the_lines_of_two_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+    line = ComparePane.render_line
+    monkeypatch.setattr(ComparePane, "render_line", lambda pane, y: drawn.append(y) or line(pane, y))
+    app = two()
+    app.console._color_system = Console(color_system="truecolor", force_terminal=True)._color_system
+    async with app.run_test(size=(200, 50)) as pilot:
+        screen = await compared(pilot)
+        await pilot.press("right_parenthesis")
+        pane = screen.area.open
+        assert isinstance(pane, ComparePane)
+        for _ in range(3):
+            await pilot.pause()
+            before = pane.row
+            drawn.clear()
+            await pilot.press("right_parenthesis")
+            await pilot.pause()
+            both = [y for y, made in enumerate(pane.lines()) if {p.entry for p in made} & {before, pane.row}]
+            assert before != pane.row
+            assert sorted(drawn) == both
+            assert len(both) < pane.size.height // 2
+        shown = text(app)
+        pane.refresh()
+        await pilot.pause()
+        assert text(app) == shown, "what was not drawn again is as it would be"
 
 
 async def test_enter_in_the_pane_goes_to_each_place_of_a_difference() -> None:

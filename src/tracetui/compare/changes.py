@@ -17,7 +17,7 @@ from tracetui.compare.align import align
 from tracetui.compare.calls import CallTree
 from tracetui.compare.match import ALIKE, Matches
 from tracetui.compare.sides import Side
-from tracetui.trace.model import I64, Bool, Kind
+from tracetui.trace.model import I32, I64, Bool, Kind
 
 TELLING = frozenset(("gemm", "conv", "attention", "collective"))
 """Kinds of kernels that are the same work whatever op launched them."""
@@ -81,6 +81,8 @@ class Launched:
     """Of such products, convolutions and attention the shapes of the op, as far as they are known."""
     free: I64
     """The calls that the other side does not make (positions in `tree`)."""
+    patterns: list[bytes]
+    """Of each run of events what those that are grouped alike share: names, and which have one op."""
 
     def name(self, i: int) -> str:
         return self.side.trace.name_of(i)
@@ -149,15 +151,16 @@ def find_changes(
     left = _launched(sides[0], trees[0], [one.a for one in work.regions], work.all_a, calls.a)
     right = _launched(sides[1], trees[1], [one.b for one in work.regions], work.all_b, calls.b)
     found: dict[object, Change] = {}
-    seen: dict[object, list[tuple[object, Group]]] = {}
-    for region in work.regions:
+    seen: dict[object, list[tuple[Change, list[int], list[int]]]] = {}
+    for region, *alike in zip(work.regions, left.patterns, right.patterns, strict=True):
         own, other = region.a.tolist(), region.b.tolist()
-        alike = _pattern(own, left), _pattern(other, right)
-        if alike not in seen:  # most regions are in many steps, or layers: each is grouped once
-            seen[alike] = _grouped(own, other, left, right)
-        for key, (kind, a, b) in seen[alike]:
-            what = key if isinstance(key, str) else ""
-            change = found.setdefault((kind, key), Change(kind, what))
+        groups = seen.get(tuple(alike))
+        if groups is None:  # most regions are in many steps, or layers: each is grouped once
+            groups = seen[tuple(alike)] = [
+                (found.setdefault((kind, key), Change(kind, key if isinstance(key, str) else "")), a, b)
+                for key, (kind, a, b) in _grouped(own, other, left, right)
+            ]
+        for change, a, b in groups:
             change.add([own[at] for at in a], [other[at] for at in b], region.rounds)
     round_a, round_b = sides[0].round_of(work.moved_a), sides[1].round_of(work.moved_b)
     moved = zip(work.moved_a.tolist(), work.moved_b.tolist(), round_a.tolist(), round_b.tolist(), strict=True)
@@ -180,7 +183,7 @@ def _launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, call
     trace = side.trace
     at = np.concatenate([np.zeros(0, np.int64), *events])
     op = op_behind(trace, at)
-    place = tree.places(len(trace))
+    place = tree.place
     free = np.ones(len(tree.at), dtype=np.bool_)
     free[place[calls]] = False
     # Sets of memory come with many ops, and are no work of theirs.
@@ -202,7 +205,21 @@ def _launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, call
         for i, args in zip(known.tolist(), trace.args_of(op[known]), strict=True)
         if args.get("Input Dims")
     }
-    return Launched(side, tree, innermost, outermost, names, shapes, np.flatnonzero(free))
+    around = np.where(op >= 0, trace.parent[op], -1)
+    patterns = _patterns(trace.name, [len(one) for one in events], at, op, tops, around)
+    return Launched(side, tree, innermost, outermost, names, shapes, np.flatnonzero(free), patterns)
+
+
+def _patterns(name: I32, sizes: list[int], at: I64, *above: I64) -> list[bytes]:
+    """`sizes`: of runs of the events `at`; `above`: what is around each event (slices, -1 for none)."""
+    ends = np.cumsum(sizes, dtype=np.int64)
+    run, begin = np.repeat(np.arange(len(sizes)), sizes), np.repeat(ends - sizes, sizes)
+    columns: list[I32 | I64] = [name[at]]
+    for one in above:
+        _, first, which = np.unique(run * (len(name) + 1) + one, return_index=True, return_inverse=True)
+        columns += [first[which] - begin, np.where(one >= 0, name[one], -1)]
+    rows = np.stack(columns, axis=1).astype(np.int32)
+    return [rows[high - size : high].tobytes() for high, size in zip(ends.tolist(), sizes, strict=True)]
 
 
 def _copying(events: Sequence[int], of: Launched, both: bool) -> str:
@@ -231,19 +248,6 @@ def _key(events: Sequence[int], of: Launched) -> object:
 Group = tuple[str, list[int], list[int]]
 """(kind, events of a, events of b)."""
 Units = list[list[int]]
-
-
-def _pattern(events: list[int], of: Launched) -> object:
-    """What two runs of events have to have in common to be grouped alike: names, and which share an op."""
-    names = of.side.trace.name
-    ops = np.array([of.op[i] for i in events], dtype=np.int64)
-    around = np.where(ops >= 0, names[of.side.trace.parent[ops]], -1)
-    found: list[object] = [names[events].tobytes(), around.tobytes()]
-    for above in (of.op, of.top):
-        number: dict[int, int] = {}
-        found.append(tuple([number.setdefault(above[i], len(number)) for i in events]))
-        found.append(names[[op for op in number if op >= 0]].tobytes())
-    return tuple(found)
 
 
 def _grouped(a: list[int], b: list[int], left: Launched, right: Launched) -> list[tuple[object, Group]]:
@@ -409,7 +413,7 @@ def _unpaired(
 
 def _charge(parts: list[Part], rest: Part, of: Launched) -> None:
     """Give each part the calls that only its side makes, by the ops at their top, and `rest` the others."""
-    tree, place = of.tree, of.tree.places(len(of.side.trace))
+    tree, place = of.tree, of.tree.place
     for part in parts:
         part.tops = sorted({of.top[i] for i in part.events if of.top.get(i, -1) >= 0})
         took = np.array([max(1, int(of.side.trace.duration[i])) for i in part.events], dtype=np.int64)
@@ -441,7 +445,7 @@ def _charge_launches(parts: list[Part], of: Launched) -> None:
     """Give each part also the calls that launched its work, if both sides make them: a copy of pageable
     memory waits in its launch. Those of graphs launch much else."""
     tree, trace = of.tree, of.side.trace
-    place = tree.places(len(trace))
+    place = tree.place
     mine = np.ones(len(tree.at), dtype=np.bool_)
     mine[of.free] = False
     mine &= ~named(trace, lambda name: "GraphLaunch" in name)[trace.name[tree.at]]
@@ -462,7 +466,7 @@ def otherwise(
     for side, tree, at, mine in zip(sides, trees, (calls.a, calls.b), parts, strict=True):
         events = np.array([i for part in mine for i in part.events], dtype=np.int64)
         alone = np.ones(len(tree.at), dtype=np.bool_)
-        alone[np.searchsorted(tree.at, at)] = False
+        alone[tree.place[at]] = False
         around = tree.parent[alone]
         launch = side.trace.launch[events]
         found |= np.isin(

@@ -40,8 +40,8 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     counted = counted_of(*whole, rounds)
     pairs = [(i, i) for i in range(len(rounds))]
     words = Vocabulary(a.trace, b.trace)
-    work, calls = match_work(a, b, pairs, words), match_calls(a, b, pairs, words)
     trees = call_tree(a), call_tree(b)
+    work, calls = match_work(a, b, pairs, words), match_calls(trees, a, b, pairs, words)
     changes = find_changes((a, b), trees, work, calls)
     grown = resized(a.trace, b.trace, work.all_a, work.all_b, True)
     ops = a.trace.kind[calls.a] == Kind.CPU_OP
@@ -115,7 +115,7 @@ def _same_path(trees: tuple[CallTree, CallTree], a: I64, b: I64, rounds: int) ->
     """What the calls that are the same, but for waiting, add to a round of each side: the medians, ns."""
     found = []
     for tree, at in zip(trees, (a, b), strict=True):
-        place = np.searchsorted(tree.at, at)
+        place = tree.place[at]
         place = place[~tree.waits[place]]
         found.append(float(np.median(sum_into(tree.round[place], (tree.own + tree.before)[place], rounds))))
     return found[0], found[1]

@@ -111,7 +111,7 @@ class Facts:
     def call_time(self, a: I64, b: I64) -> tuple[float, float]:
         """The self time of these calls, ns a step."""
         one, other = (
-            int(tree.self_time[np.searchsorted(tree.at, at)].sum()) / self.count
+            int(tree.self_time[tree.place[at]].sum()) / self.count
             for tree, at in zip(self.trees, (a, b), strict=True)
         )
         return one, other
@@ -127,9 +127,7 @@ class Facts:
     def by_round(self, a: I64, b: I64) -> I64:
         """The places of calls: of each round the call that tells most."""
         found = [
-            telling(
-                side.trace, at, side.round_of(at), tree.self_time[np.searchsorted(tree.at, at)], self.count
-            )
+            telling(side.trace, at, side.round_of(at), tree.self_time[tree.place[at]], self.count)
             for side, tree, at in zip(self.sides, self.trees, (a, b), strict=True)
         ]
         places = np.stack(found, axis=1)

@@ -101,12 +101,12 @@ def _vary(values: F64) -> float:
 def _copied(side: Side) -> I64:
     """The bytes that the copies of each round move; none at all where there are too many to read."""
     trace = side.trace
-    at = side.work[trace.kind[side.work] == Kind.MEMCPY]
-    if len(at) > MOST_READ:
+    copies = trace.kind[side.work] == Kind.MEMCPY
+    if np.count_nonzero(copies) > MOST_READ:
         return np.zeros(0, dtype=np.int64)
-    sizes = [args.get("bytes") for args in trace.args_of(at)]
+    sizes = [args.get("bytes") for args in trace.args_of(side.work[copies])]
     known = np.array([n if isinstance(n, int) and 0 <= n < 1 << 50 else 0 for n in sizes], dtype=np.int64)
-    return sum_into(side.round_of(at), known, side.rounds)
+    return sum_into(side.work_round[copies], known, side.rounds)
 
 
 def _peak_metric(a: Side, b: Side, what: str) -> Metric:
@@ -134,8 +134,8 @@ def _peaks(side: Side, what: str) -> I64:
 
 
 def op_time(side: Side) -> I64:
-    ops = side.calls[side.trace.kind[side.calls] == Kind.CPU_OP]
-    return side.sums(ops, side.results.self_time())
+    ops = side.trace.kind[side.calls] == Kind.CPU_OP
+    return sum_into(side.call_round[ops], side.results.self_time()[side.calls[ops]], side.rounds)
 
 
 def idle_of(a: Side, b: Side, machine: float) -> dict[str, Metric]:

@@ -64,7 +64,7 @@ def by_time(side: Side, tree: CallTree, at: I64) -> list[str]:
     """The names of calls, those that take most time first."""
     time: Counter[str] = Counter()
     _, first, which = np.unique(side.trace.name[at], return_index=True, return_inverse=True)
-    spent = sum_into(which, tree.self_time[np.searchsorted(tree.at, at)], len(first))
+    spent = sum_into(which, tree.self_time[tree.place[at]], len(first))
     for i, ns in zip(at[first].tolist(), spent.tolist(), strict=True):
         time[short(side.trace, i)] += ns
     return [name for name, _ in time.most_common()]
