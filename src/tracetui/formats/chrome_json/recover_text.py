@@ -39,6 +39,7 @@ _WRONG_AFTER = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*"[ \t\r\n]*[^:,}\] \t\r\n]', 
 """The rest of a string, and after it what no string stands before."""
 _NO_VALUE = re.compile(rb"[^\x00-\x1fA-Za-z_+-]")
 """What no value begins with, nor a word that may stand for one."""
+_WORD_BEGUN = re.compile(rb"\b(?:t|tr|tru|f|fa|fal|fals|n|nu|nul)\Z")
 
 _BUDGET = 32
 """Bytes that failed attempts may read, for each byte of the text; and what else they cost, in bytes:"""
@@ -240,9 +241,14 @@ def _is_hopeless(text: bytes, failed: int, why: str) -> bool:
         return text[failed : failed + 1] != b","
     if why == "invalid escaped character":
         return _WRONG_AFTER.match(text, failed + 1) is not None
-    before = text[max(0, failed - 64) : failed].rstrip(_SPACES)[-1:]
+    head = text[max(0, failed - 64) : failed]
+    before = head.rstrip(_SPACES)[-1:]
     if why == "invalid character":
-        return before == b":" and _NO_VALUE.match(text, failed) is not None
+        if text[failed : failed + 1] < b" ":
+            # Most often within a string.
+            return _WORD_BEGUN.search(head) is None and _WRONG_AFTER.match(text, failed) is not None
+        wrong = _NO_VALUE.match(text, failed)
+        return wrong is not None and (before == b":" or (before in (b"[", b",") and wrong.group() != b","))
     return why.startswith("expected ','") and not before.isalpha()
 
 
