@@ -23,7 +23,7 @@ FLAGS = ["-O3", "-shared", "-fvisibility=hidden", "-ffp-contract=off"]
 
 def compile_library(source: Path) -> Path | None:
     """The library made from `source`, beside it; None without a compiler that makes one."""
-    library = source.with_name(f"lib{source.stem}{SUFFIX}")
+    library = source.with_name(f"{source.stem}.native{SUFFIX}")
     named = os.environ.get("CC") or sysconfig.get_config_var("CC") or ""
     flags = [*FLAGS, *([] if sys.platform == "win32" else ["-fPIC"])]
     flags.append(f"-DSOURCE={zlib.crc32(source.read_bytes())}u")

@@ -23,7 +23,7 @@ def load_library(source: Path) -> ctypes.CDLL | None:
     if folder == "0":
         return None
     try:
-        library = ctypes.CDLL(os.path.join(folder, f"lib{source.stem}{SUFFIX}"))
+        library = ctypes.CDLL(os.path.join(folder, f"{source.stem}.native{SUFFIX}"))
         library.source_checksum.restype = ctypes.c_uint32
         return library if library.source_checksum() == zlib.crc32(source.read_bytes()) else None
     except (OSError, AttributeError):
