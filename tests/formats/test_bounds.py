@@ -91,12 +91,12 @@ def test_an_answer_in_time(what: str, trace_of: Callable[..., Trace]) -> None:
     assert time.process_time() - begun < 5
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(12), 5009])  # 5009: much is dropped, a little at a time
 def test_any_mixture_in_time(seed: int, trace_of: Callable[..., Trace]) -> None:
     rng = random.Random(seed)
     pieces = [*b'{}[]",:\\ \n1x', b'{"', b'{"ph":"X","ts":1}', b'"a":', b'},{"', b"inf", b"\xff", b'"ph":"X"']
     some = [p if isinstance(p, bytes) else bytes([p]) for p in rng.sample(pieces, rng.randrange(2, 7))]
-    text = HEAD + b"".join(rng.choice(some) for _ in range(SIZE // 2))
+    text = (HEAD + b"".join(rng.choice(some) for _ in range(SIZE // 2)))[:SIZE]
     begun = time.process_time()
     with contextlib.suppress(TraceError):
         assert trace_of(text).notices
