@@ -7,6 +7,7 @@ A folder has its traces listed.
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -79,6 +80,7 @@ def open_trace(path: str, theme: str | None = None, ascii: bool = False, other: 
         return
     if "-" in paths and sys.stdin.isatty():
         fail("standard input is a terminal: pipe a trace into it, or name a file")
+    gc.disable()  # until the first picture is there: see `TracetuiApp.on_mount`
     from tracetui.tui.loading import LoadTask
 
     settings = _settings(theme, ascii)

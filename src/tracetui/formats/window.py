@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import numpy as np
+
 ReadInto = Callable[[memoryview], int]
 """Fills a buffer with the next bytes of text and returns how many; 0 at the end."""
 
@@ -23,6 +25,9 @@ class Window:
         self.offset = offset
         self.size = 0
         self.ended = False
+        self._ahead = np.empty(0, dtype=np.uint8)
+        """What was read and is not in the window yet is between `_first` and `_last`."""
+        self._first = self._last = 0
 
     def fill(self, size: int) -> None:
         """Read on until the window holds `size` bytes, or the text ends."""
@@ -34,11 +39,43 @@ class Window:
             self.buffer = larger
         with memoryview(self.buffer) as view:
             while self.size < size:
-                count = self._read(view[self.size + 1 : size + 1])
+                count = self._take(view[self.size + 1 : size + 1])
                 if not count:
                     self.ended = True
                     return
                 self.size += count
+
+    def _take(self, view: memoryview) -> int:
+        count = min(len(view), self._last - self._first)
+        if not count:
+            return self._read(view)
+        view[:count] = self._ahead[self._first : self._first + count].data
+        self._first += count
+        return count
+
+    def peek(self, size: int, least: int) -> memoryview:
+        """The next bytes of the text, at most `size`; fewer than `least` only where it ends. They are still
+        to be read, unless `pass_over` is called. Empties the window."""
+        own, rest = self.size, self._last - self._first
+        if own > self._first or own + rest < least:
+            larger = max(size, own + rest)
+            ahead = np.empty(larger, dtype=np.uint8) if len(self._ahead) < larger else self._ahead
+            ahead[own : own + rest] = self._ahead[self._first : self._last]
+            self._ahead, self._first, self._last = ahead, own, own + rest
+        with memoryview(self.buffer) as view:
+            self._ahead[self._first - own : self._first] = view[1 : own + 1]
+        self._first -= own
+        self.size, self.ended = 0, False
+        text = self._ahead.data
+        if self._last - self._first < least:
+            while self._last < size and (count := self._read(text[self._last : size])):
+                self._last += count
+        return text[self._first : self._last]
+
+    def pass_over(self, count: int) -> None:
+        """Take the first `count` bytes that `peek` gave."""
+        self._first += count
+        self.offset += count
 
     def skip(self, count: int) -> None:
         """Drop the first `count` bytes."""

@@ -27,6 +27,7 @@ from tracetui.formats.chrome_json.recover_text import (
 )
 from tracetui.formats.chrome_json.rows import NeedsMode, Rows, patient_rows, typed_rows
 from tracetui.formats.chrome_json.scan import ANY, Separator, last_boundary, learn_separator, outline
+from tracetui.formats.chrome_json.scanner import AHEAD, LIBRARY
 from tracetui.formats.chrome_json.schema import FASTEST, RAW_EVENTS, Mode, decoder
 from tracetui.formats.window import Window
 
@@ -40,6 +41,7 @@ _OVERLAP = 1 << 10
 """How long a border between two events may be where one is looked for after an event that is too long."""
 _ATTEMPTS = 16
 """How many further arrays of events to read, and how often to look for each."""
+_PATIENCE = 16
 _BLANK = 1 << 12
 """White space before an event that is longer than this is skipped without reading on for its end."""
 
@@ -74,11 +76,30 @@ class Reader:
         self._lessons = 8  # attempts left to learn a separator
         self._mode = FASTEST
         self._escalated = 0
+        self._scanning = _PATIENCE
+        """Chunks that the scanner may still decline before it is no longer asked."""
         self._passed: tuple[int, int] | None = None
         """(offset of a closing bracket skipped because the text after it is invalid, chunks by then)"""
         self._keys: dict[str, Any] = {}
         self._arrays = 0  # further ones that were found
         self._advance: Callable[[int], None] = lambda offset: None
+
+    def twin(self) -> Reader:
+        """Another reader of the same text, with an intake of its own."""
+        twin = Reader(Intake(), self.bare, self.size)
+        twin.separator = self.separator
+        return twin
+
+    def scans(self, window: Window) -> bool:
+        """Whether the scanner reads the first events of a window."""
+        if LIBRARY is None:
+            return False
+        window.fill(self.size)
+        comma = last_boundary(window.buffer, 1, window.size + 1, self.separator)[0] - 1
+        if comma <= 0:
+            return False
+        with window.as_list(comma) as text:
+            return Intake().scan(Chunk(0, comma), bytes(text))
 
     def read(self, window: Window, final: bool, advance: Callable[[int], None] | None = None) -> Ending:
         """Read up to the end of the text, or of the array. `final`: the end of the text is that of the file.
@@ -92,7 +113,11 @@ class Reader:
 
     def _read(self, window: Window, final: bool) -> Ending:
         want = self.size
+        ahead = False  # not before a first chunk: small files have no second
         while True:
+            if ahead and window.size <= want == self.size:
+                self._scan_ahead(window)
+            ahead = True
             window.fill(want)
             self._advance(window.offset)
             self.learn(window)
@@ -135,6 +160,17 @@ class Reader:
                 return self._finish(window)
             else:
                 want = self._grow(window)
+
+    def _scan_ahead(self, window: Window) -> None:
+        """Read all that the scanner reads without a decision to be made here."""
+        while self._scanning and self.separator is not None:
+            text = window.peek(AHEAD, self.size)
+            count = self.intake.scan_ahead(text, window.offset, self.size, self.separator)
+            if not count:
+                return
+            self._scanning = _PATIENCE
+            window.pass_over(count)
+            self._advance(window.offset)
 
     def _grow(self, window: Window) -> int:
         """How far to read on for the end of the event at the beginning of the window. What is too long to be
@@ -208,6 +244,11 @@ class Reader:
 
     def _decode(self, text: bytes | memoryview, chunk: Chunk) -> None:
         """Add the events in `text`, a JSON list, to the intake. Raises Broken before adding anything."""
+        if self._scanning and not chunk.apart:
+            if self.intake.scan(chunk, text):
+                self._scanning = _PATIENCE
+                return
+            self._scanning -= 1
         rows = self._rows(text)
         if rows is not None:
             self.intake.add(chunk, rows, lambda: RAW_EVENTS.decode(bytes(text)))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from tracetui.formats.chrome_json.recover_text import lenient
 from tracetui.formats.chrome_json.rows import Rows
+from tracetui.formats.chrome_json.scan import Separator
+from tracetui.formats.chrome_json.scanner import LIBRARY, Scanned, Scanner, Whole
 from tracetui.formats.chrome_json.times import exact
 from tracetui.formats.columns import I64, NO_ID, NO_TIME, Array
 from tracetui.formats.store import LAUNCH_FLOWS, SLICE_COLUMNS, AsyncEvent, Store
@@ -36,6 +38,9 @@ class Chunk:
     """"" if the chunk decodes; otherwise it was recovered, with this `end` (see `recover_text`)."""
 
 
+Packed = tuple[list[Chunk], tuple[Any, ...]]
+
+
 @dataclass(slots=True)
 class Intake:
     """The store of a text or of a stretch of it, and the locations of its chunks."""
@@ -45,6 +50,7 @@ class Intake:
     """Offset and length of the text; a length of 0 if unknown."""
     store: Store = field(default_factory=Store)
     chunks: list[Chunk] = field(default_factory=list)
+    _scanner: Scanner | None = None
     _classified: int = 0
     _class_table: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
 
@@ -61,7 +67,16 @@ class Intake:
         missing = rows.duration == NO_TIME
         whole = np.flatnonzero((classes == WHOLE) | (missing & (classes == SLICE)))
         if len(whole):
-            self._add_whole(whole, rows, texts(), source)
+            all_texts = texts()
+            events = [
+                (
+                    Whole(source + at, int(rows.head[at]), int(rows.name[at]), int(rows.start[at])),
+                    all_texts[at],
+                )
+                for at in whole.tolist()
+            ]
+            for event, duration in self._add_whole(events):
+                rows.duration[event.source - source] = duration
         timeless = (rows.start == NO_TIME) & (classes <= POINT)
         if timeless.any():
             store.diagnostics.note("no_time", chunk.offset, int(timeless.sum()))
@@ -76,6 +91,46 @@ class Intake:
             ids, encloses = rows.pick_flow(points)
             flows = {"flow": ids, "encloses": np.array(encloses, dtype=np.bool_)}
             store.points.add(share, **self._columns(rows, points, source), **flows)
+
+    def scan(self, chunk: Chunk, text: bytes | memoryview) -> bool:
+        """Add the events in `text`, a JSON list in UTF-8; False if that is left to `add`."""
+        scanner = self._the_scanner()
+        found = scanner.scan(text, len(self.chunks)) if scanner else None
+        if found is None:
+            return False
+        self._add_scanned(found, text, chunk.offset - 1)
+        return True
+
+    def scan_ahead(self, text: memoryview, offset: int, length: int, separator: Separator) -> int:
+        """Add the events of as many chunks as possible, see `Scanner.scan_ahead`; the bytes that they take.
+        `text` begins at `offset`."""
+        scanner = self._the_scanner()
+        found = scanner.scan_ahead(text, len(self.chunks), length, separator) if scanner else None
+        if found is None:
+            return 0
+        self._add_scanned(found, text, offset)
+        return found.end
+
+    def _the_scanner(self) -> Scanner | None:
+        if self._scanner is None and LIBRARY is not None:
+            self._scanner = Scanner(self.store.tables)
+        return self._scanner
+
+    def _add_scanned(self, found: Scanned, text: bytes | memoryview, offset: int) -> None:
+        store = self.store
+        for begin, length, timeless in found.chunks:
+            self.chunks.append(Chunk(offset + begin, length))
+            store.diagnostics.note("no_time", offset + begin, timeless)
+        share = self._share(self.chunks[-1].offset + self.chunks[-1].length)
+        store.count(found.heads)
+        if found.whole:
+            events = ((whole, text[whole.begin : whole.end]) for whole in found.whole)
+            for event, duration in self._add_whole(events):
+                if event.slice >= 0:
+                    found.slices["duration"][event.slice] = duration
+        store.slices.add(share, **found.slices)
+        if found.points:
+            store.points.add(share, **found.points)
 
     @staticmethod
     def _columns(rows: Rows, which: I64, source: int) -> dict[str, Array]:
@@ -99,24 +154,27 @@ class Intake:
             self._class_table[number] = kind
         self._classified = total
 
-    def _add_whole(self, which: I64, rows: Rows, texts: Sequence[bytes | msgspec.Raw], source: int) -> None:
+    def _add_whole(
+        self, events: Iterable[tuple[Whole, bytes | msgspec.Raw | memoryview]]
+    ) -> Iterator[tuple[Whole, int]]:
+        """Add events that must be decoded whole, given with their texts; gives the durations of slices."""
         store, heads = self.store, list(self.store.tables.heads)
         samples: list[tuple[int, int, float]] = []
-        for at in which.tolist():
-            event = lenient(texts[at])
-            phase, category, pid, tid = heads[rows.head[at]]
-            start = int(rows.start[at])
+        for whole, text in events:
+            event = lenient(text)
+            phase, category, pid, tid = heads[whole.head]
+            start = whole.start
             args = event.get("args")
             if phase == "X":
                 # Old tools wrote only the duration in thread time.
                 other = event.get("tdur")
-                rows.duration[at] = max(0, exact(str(other))) if other is not None else 0
+                yield whole, max(0, exact(str(other))) if other is not None else 0
             elif phase == "M":
                 name = event.get("name")
                 if name in _METADATA and isinstance(args, dict) and args:
                     store.metadata.append((name, str(pid), str(tid), next(iter(args.values()))))
             elif start == NO_TIME:
-                store.diagnostics.note("no_time", self.chunks[-1].offset)
+                store.diagnostics.note("no_time", self.chunks[whole.source >> SOURCE_BITS].offset)
             elif phase == "C":
                 for key, value in args.items() if isinstance(args, dict) else ():
                     if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300:
@@ -127,7 +185,7 @@ class Intake:
                 key = repr(event.get("id", event.get("id2")))
                 key += f" {event['scope']}" if "scope" in event else ""
                 store.asyncs.append(
-                    AsyncEvent(phase, category, key, int(rows.name[at]), str(pid), start, source + at)
+                    AsyncEvent(phase, category, key, whole.name, str(pid), start, whole.source)
                 )
         if samples:
             columns = zip(store.counters.kinds.items(), zip(*samples, strict=True), strict=True)
@@ -135,14 +193,14 @@ class Intake:
                 0.0, **{name: np.array(values, dtype=kind) for (name, kind), values in columns}
             )
 
-    def pack(self) -> tuple[bytes, list[Array]]:
-        """A small header and arrays, to send through a pipe. Empties the store's columns."""
+    def pack(self) -> tuple[Packed, list[Array]]:
+        """Plain data and arrays, for `absorb`. Empties the store's columns."""
         plain, arrays = self.store.pack()
-        return pickle.dumps((self.chunks, plain), protocol=pickle.HIGHEST_PROTOCOL), arrays
+        return (self.chunks, plain), arrays
 
-    def absorb(self, header: bytes, arrays: list[Array], end: int) -> None:
+    def absorb(self, packed: Packed, arrays: list[Array], end: int) -> None:
         """Append what `pack` returned for the next stretch of the text, which ends at `end`."""
-        chunks, plain = pickle.loads(header)
+        chunks, plain = packed
         base = len(self.chunks) << SOURCE_BITS
         self.chunks += chunks
         self.store.absorb(plain, arrays, self._share(end), base)

@@ -242,7 +242,7 @@ def find_close(text: bytes, begin: int, bare: bool) -> int:
     return -1
 
 
-def lenient(text: bytes | msgspec.Raw) -> dict[str, Any]:
+def lenient(text: bytes | memoryview | msgspec.Raw) -> dict[str, Any]:
     """A JSON object as a dict, with invalid UTF-8 replaced; {} if it cannot be decoded."""
     try:
         found = msgspec.json.decode(text)

@@ -4,12 +4,15 @@ Three ways, each exact where it is used:
 - a float64 holds three decimals below 2**43 microseconds (Kineto since 2024, offsets from a base);
 - an integer epoch in microseconds is decoded as an integer;
 - a fractional epoch (16 digits before the point) and times in quotes are read from the digits themselves.
+
+A time has the same value whichever way it is read: what a float64 can hold is
+rounded as a float64 everywhere, and halves of a larger one are rounded up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
 import numpy as np
 
@@ -86,7 +89,9 @@ def exact(text: str) -> int:
         return 0
     if scale == 1_000 and abs(value) >= _NANOSECONDS and value == value.to_integral_value():
         scale = 1
-    return max(-TIME_LIMIT, min(TIME_LIMIT, int((value * scale).to_integral_value())))
+    if scale == 1_000 and abs(value) < FLOAT_LIMIT:
+        return int(from_floats(np.array([float(value)]))[0])
+    return max(-TIME_LIMIT, min(TIME_LIMIT, int((value * scale).to_integral_value(ROUND_HALF_UP))))
 
 
 def from_texts(texts: Sequence[bytes]) -> I64:
@@ -126,7 +131,8 @@ def from_texts(texts: Sequence[bytes]) -> I64:
     np.negative(value, out=value, where=negative)
     # Sixteen digits of microseconds fit int64 as nanoseconds unless the first is a nine.
     large = (digits > 16) | ((digits == 16) & (table[:, 0] == ord("9")))
-    for row in np.flatnonzero(strange | large | (digits == 0)).tolist():
+    small = (decimals > 3) & (np.abs(value) < FLOAT_LIMIT * 1000)
+    for row in np.flatnonzero(strange | large | small | (digits == 0)).tolist():
         value[row] = exact(bytes(texts[row]).decode("ascii", "replace")) if texts[row] else NO_TIME
     return value
 

@@ -70,9 +70,9 @@ def main(descriptor: int, bare: bool, size: int, separator: tuple[bytes, int, in
         begin, end, final, sent = map(int, line.split())
         text = source.read(end - begin) if sent else None
         ending = read_stretch(descriptor, Stretch(0, begin, end, bool(final), text), reader)
-        header, arrays = reader.intake.pack()
+        packed, arrays = reader.intake.pack()
         body = [array.tobytes() for array in arrays]
         shapes = [(array.dtype.str, len(array)) for array in arrays]
-        head = pickle.dumps((ending, shapes, header), protocol=pickle.HIGHEST_PROTOCOL)
+        head = pickle.dumps((ending, shapes, packed), protocol=pickle.HIGHEST_PROTOCOL)
         for part in (LENGTHS.pack(len(head), sum(map(len, body))), head, *body):
             write_all(out, part)

@@ -1,11 +1,12 @@
-"""Reads one text with several processes, each taking its own stretches.
+"""Reads one text with several threads or processes, each taking its own stretches.
 
 The text is cut at separators between events. A separator might be inside a string or a nested list; but a
 stretch that starts correctly and decodes up to its end proves that the next one starts correctly, and the
 first one does. If a stretch does not meet the next, the rest is read serially.
 
-Each worker is a fresh Python process (forking a process with threads can hang) and does not import the
-parent's main module. Workers get one stretch at a time, so that none waits for a slow one; the parent reads
+Threads serve where the scanner reads the text, since it runs without the interpreter's lock. Otherwise each
+worker is a fresh Python process (forking a process with threads can hang) and does not import the parent's
+main module. Workers get one stretch at a time, so that none waits for a slow one; the parent reads
 stretches too, while the workers are still starting. Workers read plain files themselves; compressed text is
 decoded here and sent to them.
 """
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from tracetui.formats.chrome_json.chunks import Ending, Reader
-from tracetui.formats.chrome_json.intake import Intake
+from tracetui.formats.chrome_json.intake import Packed
 from tracetui.formats.chrome_json.stretches import Stretch, Supply
 from tracetui.formats.chrome_json.worker import LENGTHS, read_stretch, write_all
 from tracetui.formats.columns import Array
@@ -40,27 +41,48 @@ class Part:
 
     stretch: Stretch
     ending: Ending
-    header: bytes
+    packed: Packed
     arrays: list[Array]
 
 
-class _Crew:
-    """The worker processes, and what they have read so far."""
+_NOTHING: Packed = ([], ())
 
-    def __init__(self, supply: Supply, reader: Reader, count: int) -> None:
+
+class _Closing(Exception):
+    """The rest is not wanted."""
+
+
+class _Crew:
+    """The workers, and what they have read so far."""
+
+    def __init__(self, supply: Supply, reader: Reader, count: int, threads: bool) -> None:
         self.parts: dict[int, Part] = {}
         self.news = threading.Condition()
         self._supply = supply
         self._supplying = threading.Lock()
         self._taken = 0
-        self._stopped = False
+        self._stopped = self._closing = False
         self._error: BaseException | None = None
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._threads = (
+            [self._thread(self._read, reader) for _ in range(count)]
+            if threads
+            else [self._thread(self._serve, process) for process in self._start(reader, count)]
+        )
+        for thread in self._threads:
+            thread.start()
+
+    @staticmethod
+    def _thread(serve: Callable[[Any], None], argument: object) -> threading.Thread:
+        return threading.Thread(target=serve, args=(argument,), name="trace worker", daemon=True)
+
+    def _start(self, reader: Reader, count: int) -> list[subprocess.Popen[bytes]]:
+        """As many processes as can be had, at most `count`."""
+        supply = self._supply
         assert reader.separator is not None
         descriptors = (supply.descriptor,) if supply.descriptor >= 0 else ()
         arguments = (supply.descriptor, reader.bare, reader.size, tuple(reader.separator))
         code = _CODE.format(path=sys.path, arguments=arguments)
-        self._processes: list[subprocess.Popen[bytes]] = []
-        self._threads: list[threading.Thread] = []
         for _ in range(count):
             try:
                 process = subprocess.Popen(
@@ -74,10 +96,7 @@ class _Crew:
             except OSError:
                 break  # no more processes allowed: make do with fewer
             self._processes.append(process)
-            thread = threading.Thread(target=self._serve, args=(process,), name="trace worker", daemon=True)
-            self._threads.append(thread)
-        for thread in self._threads:
-            thread.start()
+        return self._processes
 
     def take(self) -> Stretch | None:
         """The next unread stretch, None if there is none."""
@@ -101,14 +120,37 @@ class _Crew:
             self.news.notify_all()
 
     def _serve(self, process: subprocess.Popen[bytes]) -> None:
+        def ask(stretch: Stretch) -> Part | None:
+            try:
+                return _ask(process, stretch)
+            except (OSError, ValueError, EOFError, pickle.UnpicklingError):
+                return None  # it died
+
+        self._work(ask)
+
+    def _read(self, parent: Reader) -> None:
+        reader = parent.twin()
+
+        def check_in(offset: int) -> None:
+            if self._closing:
+                raise _Closing
+
+        def read(stretch: Stretch) -> Part | None:
+            ending = read_stretch(self._supply.descriptor, stretch, reader, check_in)
+            return Part(stretch, ending, *reader.intake.pack())
+
+        self._work(read)
+
+    def _work(self, read: Callable[[Stretch], Part | None]) -> None:
         try:
             while (stretch := self.take()) is not None:
-                try:
-                    self.put(_ask(process, stretch))
-                except (OSError, ValueError, EOFError, pickle.UnpicklingError):
-                    # The worker died: the parent will continue from here.
-                    self.put(Part(stretch, Ending("lost", stretch.begin), b"", []))
+                part = read(stretch)
+                # Without one, the parent continues from here.
+                self.put(part or Part(stretch, Ending("lost", stretch.begin), _NOTHING, []))
+                if part is None:
                     return
+        except _Closing:
+            pass
         except BaseException as error:
             with self.news:
                 self._error = error
@@ -121,8 +163,8 @@ class _Crew:
             raise self._error
 
     def close(self) -> None:
-        """Kill all processes and wait for them to exit."""
-        self._stopped = True
+        """Stop all workers, and wait for them."""
+        self._stopped = self._closing = True
         for process in self._processes:
             process.kill()
         for process in self._processes:
@@ -143,14 +185,14 @@ def _ask(process: subprocess.Popen[bytes], stretch: Stretch) -> Part:
     for part in (line, stretch.text or b""):
         write_all(process.stdin, part)
     lengths = LENGTHS.unpack(_receive(process.stdout, LENGTHS.size))
-    ending, shapes, header = pickle.loads(_receive(process.stdout, lengths[0]))
+    ending, shapes, packed = pickle.loads(_receive(process.stdout, lengths[0]))
     body = _receive(process.stdout, lengths[1])
     arrays: list[Array] = []
     at = 0
     for kind, count in shapes:
         arrays.append(np.frombuffer(body, dtype=np.dtype(kind), count=count, offset=at))
         at += arrays[-1].nbytes
-    return Part(stretch, ending, header, arrays)
+    return Part(stretch, ending, packed, arrays)
 
 
 def _receive(pipe: Any, length: int) -> bytearray:
@@ -165,15 +207,16 @@ def _receive(pipe: Any, length: int) -> bytearray:
     return made
 
 
-def read_parallel(supply: Supply, reader: Reader, count: int, advance: Callable[[int], None]) -> Ending:
-    """Read the stretches of `supply` with `count` processes, including this one.
+def read_parallel(
+    supply: Supply, reader: Reader, count: int, threads: bool, advance: Callable[[int], None]
+) -> Ending:
+    """Read the stretches of `supply` with `count` threads or processes, including this one.
 
     The intake of `reader` receives them in order, so the result is that of reading serially. If the ending is
     "lost", the rest must be read serially from its offset; everything before it has been received.
     """
-    crew = _Crew(supply, reader, count - 1)
-    mine = Reader(Intake(), reader.bare, reader.size)
-    mine.separator = reader.separator
+    crew = _Crew(supply, reader, count - 1, threads)
+    mine = reader.twin()
     done = 0
     end = 0
     ending = Ending("lost", reader.intake.begin)
@@ -197,8 +240,8 @@ def read_parallel(supply: Supply, reader: Reader, count: int, advance: Callable[
             while (part := crew.parts.pop(done, None)) is not None:
                 done += 1
                 ending, end = part.ending, part.stretch.end
-                if part.header:
-                    reader.intake.absorb(part.header, part.arrays, end)
+                if part.packed is not _NOTHING:
+                    reader.intake.absorb(part.packed, part.arrays, end)
                 advance(end)
                 if ending.kind != "met":
                     return ending
