@@ -91,8 +91,28 @@ def test_what_is_said_to_launch_nothing_launches_nothing() -> None:
             assert not below[name], name
         if operators.CALLS in text:
             assert not direct[name], name
-        if operators.ONE_KERNEL in text or operators.PRODUCT in text:
+        if any(said in text for said in (operators.ONE_KERNEL, operators.PRODUCT, operators.CONVOLVES)):
             assert direct[name] or not below[name], name
+
+
+# From recorded traces: {op: kernels and copies on the device by one call, with the ops in it}.
+MEASURED = {
+    "aten::cudnn_convolution": {1, 2, 4},
+    "aten::cudnn_convolution_backward": {2, 4, 5, 7, 8},
+    "aten::index": {1, 2, 3},
+    "aten::max_pool2d_with_indices_backward": {2},
+    "aten::pow": {1, 2},
+    "aten::where": {1, 2},
+    "aten::native_layer_norm_backward": {2},
+    "aten::sigmoid_backward": {1},
+    "aten::threshold_backward": {1},
+}
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_one_kernel_is_said_where_there_is_never_more(name: str) -> None:
+    text = operators.operator(name) or ""
+    assert (operators.ONE_KERNEL in text) == (MEASURED[name] == {1})
 
 
 def test_the_views_of_the_findings_are_views() -> None:

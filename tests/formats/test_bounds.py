@@ -113,9 +113,9 @@ def test_where_a_value_ends() -> None:
         (b'{"a":"x', (-1, 7)),
         (b'{"a":"' + b"x" * 50, (-1, 56)),
     ):
-        assert _value(text, memoryview(text), 0) == expected
+        assert _value(text, memoryview(text), 0)[:2] == expected
     for text in (b'{"a":tru}' + b" " * 99, b'{"a" 1}' + b" " * 99, b'{"a":"x\x01"}' + b" " * 99):
-        end, failed = _value(text, memoryview(text), 0)
+        end, failed, _ = _value(text, memoryview(text), 0)
         assert end == -1
         assert 4 <= failed <= 9
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from textual.pilot import Pilot
 
 from tracetui.capture.events import CaptureResult
@@ -14,6 +15,7 @@ from tracetui.timeline.scene import Event
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.panes.compare import BothPane, ComparePane
+from tracetui.tui.screens.difference import DifferenceScreen
 from tracetui.tui.screens.open import OpenScreen
 from tracetui.tui.screens.step import StepScreen
 from tracetui.tui.screens.trace import TraceScreen
@@ -83,6 +85,39 @@ async def test_two_open_with_the_answer_the_reasons_and_the_numbers() -> None:
         assert ") next difference" in lines[-1]
 
 
+async def test_e_explains_the_line_under_the_cursor() -> None:
+    app = two()
+    async with app.run_test(size=USUAL) as pilot:
+        screen = await compared(pilot)
+        pane = screen.area.open
+        assert isinstance(pane, ComparePane)
+        pane.focus()
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, DifferenceScreen))
+        shown = "\n".join(sheet_lines(app))
+        assert "aten::gelu and aten::mul became triton poi: gelu mul" in shown
+        assert "triton poi: gelu mul: 1 time, 55.7 µs" in shown
+        # Enter on a place goes there.
+        sheet = app.screen
+        assert isinstance(sheet, DifferenceScreen)
+        at = next(n for n, line in enumerate(sheet.lines) if line.event == 1)
+        for _ in range(at):
+            await pilot.press("down")
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is screen and screen.walk.selected is not None)
+        assert "place 2 of 3" in screen.footer.message
+        assert screen.walk.scene.event == Event(1, kernels(screen, 1, "triton_poi")[1])
+        # A number says what it is, and how far the steps are apart.
+        pane.focus()
+        pane.show_row(next(n for n, entry in enumerate(pane.entries) if entry.name == "step time"))
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, DifferenceScreen))
+        shown = "\n".join(sheet_lines(app))
+        assert "From the end of the step before to its own end" in shown
+        assert "steps of A" in shown
+        assert "within noise" in shown
+
+
 async def test_keys_go_from_difference_to_difference_and_say_why() -> None:
     app = two()
     async with app.run_test(size=(200, 50)) as pilot:
@@ -102,6 +137,33 @@ async def test_keys_go_from_difference_to_difference_and_say_why() -> None:
         await pilot.pause()
         assert screen.session.comparing.told() == ()
         assert app.screen is screen
+
+
+async def test_the_next_difference_draws_the_lines_of_two_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+    line = ComparePane.render_line
+    monkeypatch.setattr(ComparePane, "render_line", lambda pane, y: drawn.append(y) or line(pane, y))
+    app = two()
+    app.console._color_system = Console(color_system="truecolor", force_terminal=True)._color_system
+    async with app.run_test(size=(200, 50)) as pilot:
+        screen = await compared(pilot)
+        await pilot.press("right_parenthesis")
+        pane = screen.area.open
+        assert isinstance(pane, ComparePane)
+        for _ in range(3):
+            await pilot.pause()
+            before = pane.row
+            drawn.clear()
+            await pilot.press("right_parenthesis")
+            await pilot.pause()
+            both = [y for y, made in enumerate(pane.lines()) if {p.entry for p in made} & {before, pane.row}]
+            assert before != pane.row
+            assert sorted(drawn) == both
+            assert len(both) < pane.size.height // 2
+        shown = text(app)
+        pane.refresh()
+        await pilot.pause()
+        assert text(app) == shown, "what was not drawn again is as it would be"
 
 
 async def test_enter_in_the_pane_goes_to_each_place_of_a_difference() -> None:

@@ -83,8 +83,9 @@ def _edits(a: I64, b: I64) -> tuple[I64, I64]:
     if len(distinct) > _TOP:  # more than a text can tell apart: a false match is taken out below
         number %= _TOP
     blocks = Levenshtein.editops(_text(number[: len(a)]), _text(number[len(a) :])).as_matching_blocks()
-    at_a = np.concatenate([np.arange(block.a, block.a + block.size) for block in blocks]).astype(np.int64)
-    at_b = np.concatenate([np.arange(block.b, block.b + block.size) for block in blocks]).astype(np.int64)
+    begin_a, begin_b, size = np.array([(block.a, block.b, block.size) for block in blocks], dtype=np.int64).T
+    within = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+    at_a, at_b = np.repeat(begin_a, size) + within, np.repeat(begin_b, size) + within
     same = a[at_a] == b[at_b]
     return at_a[same], at_b[same]
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.cpu_time import is_synchronising
-from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named
 from tracetui.compare.sides import Side
@@ -38,14 +37,10 @@ class CallTree:
     waits: Bool
     """Whether the call waits for the device."""
     round: I64
+    place: I32
+    """The position of each of the trace's slices, -1 for what is no call; at the end, for slice -1, too."""
 
-    def places(self, slices: int) -> I64:
-        """The position of each of a trace's slices, -1 for what is no call, and for slice -1."""
-        place = np.full(slices + 1, -1, dtype=np.int64)
-        place[self.at] = np.arange(len(self.at))
-        return place
-
-    def under(self, tops: I64) -> I64:
+    def under(self, tops: I32 | I64) -> I64:
         """For each call the position in `tops` of the outermost of them that is it or contains it, or -1.
         `tops`: positions, ascending."""
         found = np.full(len(self.at), -1, dtype=np.int64)
@@ -63,31 +58,36 @@ class CallTree:
 def call_tree(side: Side) -> CallTree:
     """The tree of a side's calls."""
     trace, at = side.trace, side.calls
-    mine = np.zeros(len(trace), dtype=np.bool_)
-    mine[at] = True
-    above = first_marked(trace, trace.parent[at], mine)
-    parent = np.where(above >= 0, np.searchsorted(at, above), -1)
+    place = np.full(len(trace) + 1, -1, dtype=np.int32)
+    place[at] = np.arange(len(at))
+    parent = place[first_marked(trace, trace.parent[at], place[:-1] >= 0)].astype(np.int64)
     start, duration = trace.start[at], trace.duration[at]
-    inner = np.flatnonzero(parent >= 0)
+    end = start + duration
 
-    def without_children(of: I64) -> I64:
-        return of - sum_into(parent[inner], of[inner], len(at))
+    def without_children(of: I64, low: int = 0) -> I64:
+        """`of`: from position `low`, the first of a lane, on."""
+        above = parent[low : low + len(of)]
+        inner = above >= 0
+        return of - sum_into(above[inner] - low, of[inner], len(of))
 
     self_time = without_children(duration)
     own = np.zeros(len(at), dtype=np.int64)
     covered: Union = EMPTY
+    tops: list[I64] = []
     for lane in _on_the_way(side):
-        here = np.flatnonzero(trace.lane[at] == lane)
-        hidden = np.zeros(len(at), dtype=np.int64)
-        hidden[here] = covered.within(start[here], start[here] + duration[here])
-        own[here] = (self_time - without_children(hidden))[here]
-        more = busy_union(trace, at[here])
-        covered = union(np.concatenate([covered.start, more.start]), np.concatenate([covered.end, more.end]))
-    round_ = side.round_of(at)
+        low, high = np.searchsorted(at, (trace.lanes[lane].first, trace.lanes[lane].last)).tolist()
+        own[low:high] = self_time[low:high]
+        if len(covered):
+            own[low:high] -= without_children(covered.within(start[low:high], end[low:high]), low)
+        top = np.flatnonzero(parent[low:high] < 0) + low
+        covered = union(
+            *(np.concatenate(one) for one in ((covered.start, start[top]), (covered.end, end[top])))
+        )
+        tops.append(top)
     return CallTree(
-        at, parent, _ends(trace.lane[at], start, start + duration), self_time, own,
-        _before(side, at, start, round_, covered),
-        named(trace, is_synchronising)[trace.name[at]], round_,
+        at, parent, _ends(trace.lane[at], start, end), self_time, own,
+        _before(side, np.sort(np.concatenate([at[:0], *tops])), start, covered),
+        named(trace, is_synchronising)[trace.name[at]], side.call_round, place,
     )  # fmt: skip
 
 
@@ -109,22 +109,24 @@ def _on_the_way(side: Side) -> list[int]:
 def _ends(lane: I32, start: I64, end: I64) -> I64:
     """The position after each call's last descendant: the first later one of its lane that starts at its end
     or after it."""
-    found = np.zeros(len(lane), dtype=np.int64)
+    found = np.arange(1, len(lane) + 1)
     borders = np.flatnonzero(np.diff(lane)) + 1
-    for low, high in zip([0, *borders.tolist()], [*borders.tolist(), len(lane)], strict=True):
-        later = np.searchsorted(start[low:high], end[low:high], side="left") + low
-        found[low:high] = np.maximum(later, np.arange(low, high) + 1)
+    around = np.flatnonzero((end[:-1] > start[1:]) & (lane[:-1] == lane[1:]))  # most contain nothing
+    splits = np.searchsorted(around, borders)
+    for low, high, some in zip([0, *borders], [*borders, len(lane)], np.split(around, splits), strict=True):
+        found[some] = np.searchsorted(start[low:high], end[some], side="left") + low
     return found
 
 
-def _before(side: Side, at: I64, start: I64, round_: I64, covered: Union) -> I64:
-    """The stretches between `covered`, each to the call that ends it."""
-    found = np.zeros(len(at), dtype=np.int64)
-    if not len(at) or not len(covered):
+def _before(side: Side, tops: I64, start: I64, covered: Union) -> I64:
+    """The stretches between `covered`, each to the call that ends it. `tops`: the outermost calls that cover
+    (positions, in order)."""
+    found = np.zeros(len(start), dtype=np.int64)
+    if not len(covered):
         return found
-    order = np.argsort(start, kind="stable")
-    opener = order[np.minimum(np.searchsorted(start[order], covered.start), len(at) - 1)]
-    low, _ = side.windows
+    order = tops[np.argsort(start[tops], kind="stable")]
+    opener = order[np.searchsorted(start[order], covered.start)]
+    (low, _), round_ = side.windows, side.call_round
     since = np.maximum(np.append(low[round_[opener[:1]]], covered.end[:-1]), low[round_[opener]])
     found[opener] = np.maximum(covered.start - since, 0)
     return found

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 
-from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.device_work import op_behind
 from tracetui.compare.align import align
+from tracetui.compare.calls import CallTree
 from tracetui.compare.sides import Side
 from tracetui.trace.model import I64, Bool, Kind, Trace
 
@@ -17,6 +19,8 @@ CONTEXT = 4
 """Tokens that have to be the same in a row, first."""
 MOST_SIZED = 1 << 15
 """Events whose sizes are read from the files."""
+SMALL = 256
+"""Stretches of so few events are kept, and aligned once."""
 ALIKE = 8
 """The same work does not take so many times as long."""
 _ODD = np.int64(0x5851F42D4C957F2D)
@@ -82,7 +86,8 @@ def match_work(a: Side, b: Side, pairs: list[tuple[int, int]], words: Vocabulary
     """The device work: by name, stream by stream, in the order in which it ran. Where something differs,
     sizes decide which of several events of one name it is, as long as there are not too many to read."""
     names = words.a[a.trace.name[a.work]], words.b[b.trace.name[b.work]]
-    found = _match(a, b, pairs, a.work, b.work, names)
+    sides = tuple(Events(side, side.work, side.work_round) for side in (a, b))
+    found = _match(sides, pairs, names)
     if not found.regions or len(a.work) + len(b.work) > MOST_SIZED:
         return found
     numbers: dict[str, int] = {}
@@ -91,7 +96,7 @@ def match_work(a: Side, b: Side, pairs: list[tuple[int, int]], words: Vocabulary
         + np.array([numbers.setdefault(size, len(numbers)) for size in sizes_of(side.trace, side.work)])
         for name, side in zip(names, (a, b), strict=True)
     ]
-    return _match(a, b, pairs, a.work, b.work, names, exact=(sized[0], sized[1]))
+    return _match(sides, pairs, names, exact=(sized[0], sized[1]))
 
 
 def sizes_of(trace: Trace, at: I64) -> list[str]:
@@ -99,84 +104,101 @@ def sizes_of(trace: Trace, at: I64) -> list[str]:
     return [repr([args.get(key) for key in ("grid", "block", "bytes")]) for args in trace.args_of(at)]
 
 
-def match_calls(a: Side, b: Side, pairs: list[tuple[int, int]], words: Vocabulary) -> Matches:
+def match_calls(
+    trees: tuple[CallTree, CallTree], a: Side, b: Side, pairs: list[tuple[int, int]], words: Vocabulary
+) -> Matches:
     """The ops and runtime calls: thread by thread, by name and that of the call around them; what is left, by
     name."""
-    of_a, of_b = (_with_parent(side.trace, side.calls, own) for side, own in ((a, words.a), (b, words.b)))
     names = words.a[a.trace.name[a.calls]], words.b[b.trace.name[b.calls]]
-    return _match(a, b, pairs, a.calls, b.calls, (of_a, of_b), names)
+    of_a, of_b = (_with_parent(name, tree.parent) for name, tree in zip(names, trees, strict=True))
+    sides = tuple(Events(side, side.calls, side.call_round) for side in (a, b))
+    return _match(sides, pairs, (of_a, of_b), names)
 
 
-def _with_parent(trace: Trace, at: I64, numbers: I64) -> I64:
-    calls = np.zeros(len(trace), dtype=np.bool_)
-    calls[at] = True
-    above = first_marked(trace, trace.parent[at], calls)
-    return (numbers[trace.name[at]] << 32) + np.where(above >= 0, numbers[trace.name[above]] + 1, 0)
+def _with_parent(name: I64, parent: I64) -> I64:
+    above: I64 = np.append(name + 1, 0)[parent]
+    return (name << 32) + above
+
+
+class Events:
+    """Events of one kind of one side, in the order in which they are matched."""
+
+    def __init__(self, side: Side, at: I64, of: I64) -> None:
+        """`at`: slices in order; `of`: the round of each."""
+        self.trace = side.trace
+        self.order = np.argsort(of, kind="stable")
+        self.at = at[self.order]
+        """By round, lane and time."""
+        self.lanes = self._lanes(side, of[self.order])
+        """Of each round, where in `at` each lane begins and ends: the lane that steps are on first, then
+        those with most events."""
+
+    def _lanes(self, side: Side, of: I64) -> list[list[slice]]:
+        found: list[list[slice]] = [[] for _ in range(side.rounds)]
+        if not len(of):
+            return found
+        lane = self.trace.lane[self.at]
+        begin = np.append(0, np.flatnonzero((np.diff(of) != 0) | (np.diff(lane) != 0)) + 1)
+        end = np.append(begin[1:], len(of))
+        table = side.results.step_table()
+        main = int(self.trace.lane[table.event[0]]) if len(table) else -1
+        order = np.lexsort((lane[begin], begin - end, lane[begin] != main, of[begin]))
+        for round_, low, high in zip(*(one[order].tolist() for one in (of[begin], begin, end)), strict=True):
+            found[round_].append(slice(low, high))
+        return found
 
 
 def _match(
-    a: Side,
-    b: Side,
+    sides: tuple[Events, ...],
     pairs: list[tuple[int, int]],
-    at_a: I64,
-    at_b: I64,
     tokens: tuple[I64, I64],
     loose: tuple[I64, I64] | None = None,
     exact: tuple[I64, I64] | None = None,
 ) -> Matches:
     """`loose`: tokens for what `tokens` leaves unmatched, region by region; `exact`: those to try first."""
+    a, b = sides
     found_a, found_b, moved_a, moved_b = ([np.zeros(0, np.int64)] for _ in range(4))
     regions: list[Region] = []
-    in_a, in_b = _by_round(a, at_a), _by_round(b, at_b)
+    kinds = [tokens, *(one for one in (exact, loose) if one is not None)]
+    sorted_ = [(one[a.order], other[b.order]) for one, other in kinds]
+    between = Between()
+    latest: dict[int, tuple[I64, I64, tuple[I64, I64]]] = {}
+    behind = [op_behind(side.trace, side.at) for side in sides] if loose is None else None
     for pair in pairs:
         own: list[Region] = []
-        for of_a, of_b in _lanes(a, b, at_a, at_b, in_a[pair[0]], in_b[pair[1]]):
-            own_a, own_b = tokens[0][of_a], tokens[1][of_b]
+        lanes = zip_longest(a.lanes[pair[0]], b.lanes[pair[1]], fillvalue=slice(0))
+        for number, (of_a, of_b) in enumerate(lanes):
+            (own_a, own_b), *other = ((one[of_a], two[of_b]) for one, two in sorted_)
+            at_a, at_b = a.at[of_a], b.at[of_b]
             # First what has the same neighbors: else a new layer is scattered over those around it.
-            first = exact or tokens
-            i, j = align(_grams(first[0][of_a]), _grams(first[1][of_b]))
-            if exact:
-                i, j = _more(exact[0][of_a], exact[1][of_b], i, j)
-                i, j = _more(_grams(own_a), _grams(own_b), i, j)
-            i, j = _more(own_a, own_b, i, j)
-            i, j = _credible(a.trace, b.trace, at_a[of_a], at_b[of_b], i, j) if loose is None else (i, j)
-            if loose is not None and (len(i) < len(of_a) and len(j) < len(of_b)):
-                i, j = _more(loose[0][of_a], loose[1][of_b], i, j)
-            found_a.append(at_a[of_a[i]])
-            found_b.append(at_b[of_b[j]])
-            own += _regions(at_a[of_a], at_b[of_b], i, j, pair)
+            first_a, first_b = other[0] if exact else (own_a, own_b)
+            before = latest.get(number)
+            if np.array_equal(first_a, first_b):
+                i = j = np.arange(len(first_a))
+            elif before and np.array_equal(first_a, before[0]) and np.array_equal(first_b, before[1]):
+                i, j = before[2]  # the next step, as this one
+            else:
+                i, j = align(_grams(first_a), _grams(first_b))
+                if exact:
+                    i, j = between.more(first_a, first_b, i, j)
+                    i, j = between.more(_grams(own_a), _grams(own_b), i, j)
+                i, j = between.more(own_a, own_b, i, j)
+                latest[number] = first_a, first_b, (i, j)
+            if behind is not None:
+                i, j = _credible(
+                    a.trace, b.trace, at_a[i], at_b[j], behind[0][of_a][i], behind[1][of_b][j], i, j
+                )
+            elif len(i) < len(at_a) and len(j) < len(at_b):
+                i, j = between.more(*other[-1], i, j)
+            found_a.append(at_a[i])
+            found_b.append(at_b[j])
+            own += _regions(at_a, at_b, i, j, pair)
         left, right = _moved(a.trace, b.trace, own, loose is None)
         moved_a.append(left)
         moved_b.append(right)
         regions += _without(own, left, right) if len(left) else own
     a_, b_, left, right = (np.concatenate(one) for one in (found_a, found_b, moved_a, moved_b))
     return Matches(a_, b_, left, right, tuple(regions))
-
-
-def _by_round(side: Side, at: I64) -> list[I64]:
-    """Positions in `at` of the events of each round, in order."""
-    of = side.round_of(at)
-    order = np.argsort(of, kind="stable")
-    return np.split(order, np.searchsorted(of[order], np.arange(1, side.rounds)))
-
-
-def _lanes(a: Side, b: Side, at_a: I64, at_b: I64, in_a: I64, in_b: I64) -> Iterator[tuple[I64, I64]]:
-    """The events of two rounds, lane by lane: of threads and streams that have the same part."""
-    left, right = _parts(a, at_a, in_a), _parts(b, at_b, in_b)
-    none = np.zeros(0, np.int64)
-    pairs = list(zip(left, right, strict=False))
-    pairs += [(one, none) for one in left[len(right) :]] + [(none, one) for one in right[len(left) :]]
-    yield from pairs
-
-
-def _parts(side: Side, at: I64, of_round: I64) -> list[I64]:
-    """The events of a round by lane: the lane that steps are on first, then those with most events."""
-    lane = side.trace.lane[at[of_round]]
-    lanes, count = np.unique(lane, return_counts=True)
-    table = side.results.step_table()
-    main = int(side.trace.lane[table.event[0]]) if len(table) else -1
-    order = sorted(range(len(lanes)), key=lambda k: (lanes[k] != main, -count[k], lanes[k]))
-    return [of_round[lane == lanes[k]] for k in order]
 
 
 def _grams(tokens: I64) -> I64:
@@ -188,30 +210,29 @@ def _grams(tokens: I64) -> I64:
     return found
 
 
-def _credible(a: Trace, b: Trace, at_a: I64, at_b: I64, i: I64, j: I64) -> tuple[I64, I64]:
+def _credible(
+    a: Trace, b: Trace, of_a: I64, of_b: I64, op_a: I64, op_b: I64, i: I64, j: I64
+) -> tuple[I64, I64]:
     """The matches without those beside what does not match that take a very different time: a kernel of the
-    same name that does something else."""
-    close = _close(a.duration[at_a[i]], b.duration[at_b[j]])
-    beside = np.ones(len(i) + 1, dtype=np.bool_)
+    same name that does something else. `of_a`, `of_b`: the slices; `op_a`, `op_b`: the ops behind them."""
+    sure = _close(a.duration[of_a], b.duration[of_b])
+    beside = np.zeros(len(i) + 1, dtype=np.bool_)
     beside[1:-1] = (np.diff(i) > 1) | (np.diff(j) > 1)
-    beside[[0, -1]] = False
-    sure = close | ~(beside[:-1] | beside[1:])
+    sure |= ~(beside[:-1] | beside[1:])
     # A set of memory is a part of what follows it: alone it has to come from the same op.
-    after = np.append((np.diff(i) == 1) & (np.diff(j) == 1), True)
-    alone = np.flatnonzero(sure & ~after & (a.kind[at_a[i]] == Kind.MEMSET))[:MOST_SIZED]
-    ops = zip(_ops(a, at_a[i[alone]]), _ops(b, at_b[j[alone]]), strict=True)
-    sure[alone] = [not one or not other or one == other for one, other in ops]
+    alone = np.flatnonzero(sure & beside[1:] & (a.kind[of_a] == Kind.MEMSET) & (op_a >= 0) & (op_b >= 0))
+    sure[alone] = _same_ops(a, b, op_a[alone], op_b[alone])
     return i[sure], j[sure]
 
 
-def _ops(trace: Trace, at: I64) -> list[tuple[object, ...]]:
-    """The name and the shapes of the ops that launched these events; () for none. NOT safe to show."""
-    op = op_behind(trace, at)
-    found: list[tuple[object, ...]] = [()] * len(at)
-    known = np.flatnonzero(op >= 0)
-    for i, args in zip(known.tolist(), trace.args_of(op[known]), strict=True):
-        found[i] = trace.name_of(int(op[i])), args.get("Input Dims")
-    return found
+def _same_ops(a: Trace, b: Trace, of_a: I64, of_b: I64) -> Bool:
+    """Which of these pairs of ops have the same name and shapes."""
+    names = zip(a.name[of_a].tolist(), b.name[of_b].tolist(), strict=True)
+    same = np.array([a.names[x] == b.names[y] for x, y in names], dtype=np.bool_)
+    known = np.flatnonzero(same)[:MOST_SIZED]
+    shapes = zip(a.args_of(of_a[known]), b.args_of(of_b[known]), strict=True)
+    same[known] = [one.get("Input Dims") == other.get("Input Dims") for one, other in shapes]
+    return same
 
 
 def _close(a: I64 | int, b: I64 | int) -> Bool:
@@ -219,23 +240,52 @@ def _close(a: I64 | int, b: I64 | int) -> Bool:
     return np.asarray(np.maximum(a, b) <= ALIKE * np.maximum(1, np.minimum(a, b)), dtype=np.bool_)
 
 
-def _more(a: I64, b: I64, i: I64, j: I64) -> tuple[I64, I64]:
-    """Matches with those that looser tokens add between them."""
-    ends_a, ends_b = np.append(i, len(a)), np.append(j, len(b))
-    begin_a, begin_b = np.append(0, i + 1), np.append(0, j + 1)
-    more_a, more_b = [i], [j]
-    for k in np.flatnonzero((ends_a > begin_a) & (ends_b > begin_b)).tolist():
-        x, y = align(a[begin_a[k] : ends_a[k]], b[begin_b[k] : ends_b[k]])
-        more_a.append(x + begin_a[k])
-        more_b.append(y + begin_b[k])
-    return np.sort(np.concatenate(more_a)), np.sort(np.concatenate(more_b))
+class Between:
+    """Adds matches between others. What is alike is in many steps, or layers: each is aligned once."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[bytes, bytes], tuple[I64, I64]] = {}
+
+    def more(self, a: I64, b: I64, i: I64, j: I64) -> tuple[I64, I64]:
+        """Matches with those that looser tokens add between them."""
+        found_a, found_b, low_a, low_b, count = [i], [j], [0], [0], [len(i)]
+        for x, end_x, y, end_y in _gaps(len(a), len(b), i, j, False):
+            left, right = a[x:end_x], b[y:end_y]
+            key = left.tobytes(), right.tobytes()
+            same = self._seen.get(key)
+            if same is None:
+                same = align(left, right)
+                if len(left) + len(right) <= SMALL:
+                    self._seen[key] = same
+            if len(same[0]):
+                found_a.append(same[0])
+                found_b.append(same[1])
+                low_a.append(x)
+                low_b.append(y)
+                count.append(len(same[0]))
+        if len(count) == 1:
+            return i, j
+        return (
+            np.sort(np.concatenate(found_a) + np.repeat(low_a, count)),
+            np.sort(np.concatenate(found_b) + np.repeat(low_b, count)),
+        )
+
+
+def _gaps(size_a: int, size_b: int, i: I64, j: I64, either: bool) -> Iterator[tuple[int, int, int, int]]:
+    """(begin in a, end, begin in b, end) of the stretches between matches: where both sides have events, or
+    `either` has."""
+    ends = np.append(i, size_a), np.append(j, size_b)
+    begins = np.append(0, i + 1), np.append(0, j + 1)
+    some = [end > begin for begin, end in zip(begins, ends, strict=True)]
+    at = np.flatnonzero(some[0] | some[1] if either else some[0] & some[1])
+    lists = (one[at].tolist() for one in (begins[0], ends[0], begins[1], ends[1]))
+    return zip(*lists, strict=True)
 
 
 def _regions(a: I64, b: I64, i: I64, j: I64, rounds: tuple[int, int]) -> list[Region]:
-    ends_a, ends_b = np.append(i, len(a)), np.append(j, len(b))
-    begin_a, begin_b = np.append(0, i + 1), np.append(0, j + 1)
-    between = np.flatnonzero((ends_a > begin_a) | (ends_b > begin_b)).tolist()
-    return [Region(a[begin_a[k] : ends_a[k]], b[begin_b[k] : ends_b[k]], rounds) for k in between]
+    return [
+        Region(a[x:end_x], b[y:end_y], rounds) for x, end_x, y, end_y in _gaps(len(a), len(b), i, j, True)
+    ]
 
 
 def _moved(a: Trace, b: Trace, regions: list[Region], wanted: bool) -> tuple[I64, I64]:
@@ -243,11 +293,11 @@ def _moved(a: Trace, b: Trace, regions: list[Region], wanted: bool) -> tuple[I64
     none = np.zeros(0, np.int64)
     if not wanted or not any(len(one.a) for one in regions) or not any(len(one.b) for one in regions):
         return none, none
-    waiting: dict[str, list[int]] = {}
+    waiting: dict[str, deque[int]] = {}
     for i in np.concatenate([one.a for one in regions]).tolist():
-        waiting.setdefault(a.name_of(i), []).append(i)
+        waiting.setdefault(a.name_of(i), deque()).append(i)
     there = np.concatenate([one.b for one in regions]).tolist()
-    pairs = [(same.pop(0), j) for j in there if (same := waiting.get(b.name_of(j)))]
+    pairs = [(same.popleft(), j) for j in there if (same := waiting.get(b.name_of(j)))]
     pairs = [(i, j) for i, j in pairs if _close(int(a.duration[i]), int(b.duration[j]))]
     left, right = zip(*pairs, strict=True) if pairs else (none, none)
     return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)

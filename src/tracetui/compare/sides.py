@@ -59,14 +59,32 @@ class Side:
     @cached_property
     def work(self) -> I64:
         """The device work of the rounds, by (stream, start) (slices)."""
+        return self._work[0]
+
+    @cached_property
+    def work_round(self) -> I64:
+        """The round of each of `work`."""
+        return self._work[1]
+
+    @cached_property
+    def _work(self) -> tuple[I64, I64]:
         at = plausible(self.trace, *DEVICE_WORK)
-        return at[self.round_of(at) >= 0]
+        return self._in_rounds(at, launch_times(self.trace, at))
 
     @cached_property
     def calls(self) -> I64:
         """Their ops and runtime calls, by (thread, start, longest first) (slices). Annotations within an op
         are calls, too: PyTorch's own, such as `## Call CompiledFxGraph ##`. Threads that neither launch nor
         have ops only watch: how often they look depends on how long something takes."""
+        return self._calls[0]
+
+    @cached_property
+    def call_round(self) -> I64:
+        """The round of each of `calls`."""
+        return self._calls[1]
+
+    @cached_property
+    def _calls(self) -> tuple[I64, I64]:
         trace = self.trace
         at = plausible(trace, Kind.CPU_OP, Kind.RUNTIME, Kind.ANNOTATION)
         works = np.zeros(len(trace.lanes), dtype=np.bool_)
@@ -77,17 +95,25 @@ class Side:
         noted = np.flatnonzero(trace.kind[at] == Kind.ANNOTATION)
         own = ~named(trace, is_collective)[trace.name[at[noted]]] & (op_around(trace, at[noted]) >= 0)
         at = np.delete(at, noted[~own])
-        return at[self.round_of(at) >= 0]
+        return self._in_rounds(at, trace.start[at])
+
+    def _in_rounds(self, at: I64, time: I64) -> tuple[I64, I64]:
+        """Those of these slices that are in a round, and its number. `time`: when they began on the CPU."""
+        of = self._round_at(time)
+        return at[of >= 0], of[of >= 0]
 
     def round_of(self, at: I64) -> I64:
         """The round of each slice, -1 for none: that in which it starts; of device work, its launch. Shape of
         `at`."""
+        return self._round_at(launch_times(self.trace, at))
+
+    def _round_at(self, time: I64) -> I64:
         if not len(self.steps):
-            return np.zeros(len(at), dtype=np.int64)
+            return np.zeros(len(time), dtype=np.int64)
         table = self.results.step_table()
         place = np.full(len(table) + 1, -1, dtype=np.int64)
         place[self.steps] = np.arange(len(self.steps))
-        return place[step_of(table, launch_times(self.trace, at))]
+        return place[step_of(table, time)]
 
     @cached_property
     def windows(self) -> tuple[I64, I64]:
@@ -156,11 +182,7 @@ class Side:
     @cached_property
     def work_time(self) -> I64:
         """The time of all device work that each round launched, ns; overlap counts twice."""
-        return self.sums(self.work, self.trace.duration)
-
-    def sums(self, at: I64, values: I64) -> I64:
-        """The sum of the slices' values by round. `values`: one for each slice of the trace."""
-        return sum_into(self.round_of(at), values[at], self.rounds)
+        return sum_into(self.work_round, self.trace.duration[self.work], self.rounds)
 
 
 def paced_by_device(side: Side) -> bool:
@@ -196,8 +218,8 @@ def _typical(side: Side) -> int:
 def _signatures(side: Side, marks: dict[object, int], names: dict[str, int]) -> I64:
     """A number for each round, the same for rounds that run the same device work (of a trace without any,
     that make the same calls)."""
-    trace, at = side.trace, side.work if len(side.work) else side.calls
-    of = side.round_of(at)
+    trace = side.trace
+    at, of = (side.work, side.work_round) if len(side.work) else (side.calls, side.call_round)
     own = np.array([names.setdefault(name, len(names)) for name in trace.names], dtype=np.int64)[
         trace.name[at]
     ]

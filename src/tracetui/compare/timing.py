@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tracetui.analysis.device_work import op_behind
-from tracetui.trace.model import F64, I64, Bool, Trace
+from tracetui.trace.model import F64, I32, I64, Bool, Trace
 
 SAMPLES = 6
 """Pairs of a name whose sizes are read; all, if some of them differ."""
@@ -68,9 +68,7 @@ def slower(
     odd_ones = np.abs(off) > np.maximum(ROUNDED_NS, ROUNDED * time_b)
     exact = float(np.mean(odd_ones)) <= 0.1
     """Two copies of one recording: then every difference is one."""
-    order = np.argsort(name, kind="stable")
-    names, first = np.unique(name[order], return_index=True)
-    groups = np.split(order, first[1:])
+    names, groups = _by_name(name)
     found: list[Slower] = []
     if exact:
         for number, group in zip(names.tolist(), groups, strict=True):
@@ -98,6 +96,16 @@ def slower(
     return found
 
 
+def _by_name(name: I32 | I64) -> tuple[I32 | I64, list[I64]]:
+    """(the names, in order; where each is). `name`: not empty, none below 0."""
+    # Sorting numbers of 16 bits is a pass over them.
+    small = int(name.max()) < 1 << 16
+    order = np.argsort(name.astype(np.uint16) if small else name, kind="stable")
+    sorted_ = name[order]
+    first = np.append(0, np.flatnonzero(np.diff(sorted_)) + 1)
+    return sorted_[first], np.split(order, first[1:])
+
+
 def _told(name: int, these: I64, of: int, a: I64, b: I64, off: F64) -> Slower:
     return Slower(name, a[these], b[these], of, round(float(off[these].sum())))
 
@@ -115,9 +123,7 @@ def resized(a: Trace, b: Trace, left: I64, right: I64, device: bool) -> Bool:
     found = np.zeros(len(left), dtype=np.bool_)
     if not len(left):
         return found
-    order = np.argsort(a.name[left], kind="stable")
-    _, first = np.unique(a.name[left[order]], return_index=True)
-    groups = np.split(order, first[1:])
+    _, groups = _by_name(a.name[left])
     few = [
         group[np.linspace(0, len(group) - 1, min(SAMPLES, len(group))).astype(np.int64)] for group in groups
     ]
@@ -161,11 +167,13 @@ def _sizes(trace: Trace, events: I64, device: bool) -> list[Sizes]:
     op = op_behind(trace, events) if device else events
     known = np.flatnonzero(op >= 0)
     shapes: list[list[object]] = [[] for _ in events]
-    for i, args in zip(known.tolist(), trace.args_of(op[known]), strict=True):
+    own: list[tuple[object, ...]] = [()] * len(events)
+    # Of the ops and the events at once: most often they are near each other in the file.
+    read = trace.args_of(np.concatenate([op[known], events if device else events[:0]]))
+    for i, args in zip(known.tolist(), read[: len(known)], strict=True):
         dims = args.get("Input Dims")
         shapes[i] = dims if isinstance(dims, list) else []
     names = [trace.name_of(i) if i >= 0 else "" for i in op.tolist()]
-    own: list[tuple[object, ...]] = [()] * len(events)
     if device:
-        own = [tuple(args.get(key) for key in ("grid", "block", "bytes")) for args in trace.args_of(events)]
+        own = [tuple(args.get(key) for key in ("grid", "block", "bytes")) for args in read[len(known) :]]
     return list(map(Sizes, own, names, shapes))

@@ -16,6 +16,10 @@ PRODUCT = (
     "On a GPU the library (cuBLAS on NVIDIA) picks a kernel by shape, type and layout; arithmetic sets the "
     "time of a large matmul, the launch that of a tiny one."
 )
+CONVOLVES = (
+    "On a GPU the library (cuDNN on NVIDIA) picks kernels by shape, type and layout: one, or several that "
+    "also convert the layout."
+)
 REDUCES = "On a GPU it is one or two kernels; reading memory sets their time."
 FUSED = "The whole of it is one op, so its intermediate values are not written to memory."
 NOTHING = "It launches nothing."
@@ -46,11 +50,9 @@ ge Compares for "greater or equal": one truth value per element.
 gelu The GELU activation.
 gelu_backward The gradient of GELU.
 gt Compares for "greater": one truth value per element.
-index Picks elements with tensors of indices, as x[i] does.
 index_add_ Adds rows at the places an index gives.
 index_copy_ Writes rows to the places an index gives, as updating a KV cache does.
 index_put_ Writes elements to the places indices give, as x[i] = y does.
-index_select Picks whole rows by an index, as an embedding does.
 isfinite Tells for each element whether it is finite.
 isinf Tells for each element whether it is infinite.
 isneginf Tells for each element whether it is minus infinity.
@@ -73,13 +75,10 @@ mul Multiplies by a tensor or a number, element by element.
 nan_to_num Replaces elements that are not finite numbers.
 ne Compares for "not equal": one truth value per element.
 neg Changes the sign of each element.
-pow Raises each element to a power.
 reciprocal Takes 1/x of each element.
-relu The ReLU activation: negative elements become zero.
 remainder Takes the remainder of a division.
 round Rounds each element.
 rsqrt Takes 1/√x of each element, as RMSNorm and LayerNorm do with the mean square.
-rsub Subtracts from a number.
 scatter_ Writes elements to the places an index gives.
 scatter_add_ Adds elements at the places an index gives.
 sigmoid The sigmoid of each element.
@@ -96,7 +95,6 @@ threshold_ Replaces elements below a threshold, in place.
 threshold_backward The gradient of ReLU.
 tril Keeps the lower triangle of a matrix and sets the rest to zero, as a causal mask needs.
 triu Keeps the upper triangle of a matrix and sets the rest to zero, as a causal mask needs.
-where Picks each element from one of two tensors by a condition.
 """
 _RANDOM = """
 bernoulli_ Fills a tensor with random zeros and ones.
@@ -150,7 +148,8 @@ _safe_softmax A softmax that gives zeros, not NaN, for rows that are fully maske
 _scaled_dot_product_attention_math Attention in single ops, the math backend: matmuls, mask and softmax are
     separate kernels, and the scores are written to memory.
 _to_copy Makes a copy with a different type, device or layout, by empty and copy_.
-cross_entropy_loss The cross-entropy loss: log_softmax, then nll_loss.
+cross_entropy_loss The cross-entropy loss: log_softmax, then nll_loss, or single ops if the targets are
+    probabilities.
 embedding Looks up rows of a table by index; it calls index_select.
 embedding_backward The gradient of an embedding's table; it calls embedding_dense_backward.
 full Makes a tensor and sets all of it to one value, by empty and fill_.
@@ -187,6 +186,7 @@ rand Makes a tensor of random numbers between 0 and 1, by empty and uniform_.
 randint Makes a tensor of random integers, by empty and random_.
 randn Makes a tensor of normally distributed random numbers, by empty and normal_.
 repeat Copies a tensor several times along its dimensions.
+rsub Subtracts from a number; it calls sub.
 rms_norm Normalizes rows by their root mean square: one fused op if PyTorch has it, otherwise pow, mean,
     add, rsqrt and mul, a kernel each.
 slice_backward The gradient of a slice: zeros of the whole size, with the gradient copied into the slice.
@@ -204,13 +204,14 @@ _int_mm Multiplies two int8 matrices.
 _scaled_mm Multiplies two FP8 matrices, with scales.
 baddbmm A batch of matrix multiplications, plus a third input.
 bmm A batch of matrix multiplications: one for each entry of the first dimension.
-convolution_backward The gradient of a convolution, of its input and its weight.
-cudnn_batch_norm A batch norm by cuDNN.
-cudnn_batch_norm_backward The gradient of a batch norm by cuDNN.
-cudnn_convolution A convolution by cuDNN, which picks a kernel or several.
 dot The dot product of two vectors.
-mm Multiplies two matrices: the library picks a kernel for these shapes and launches it.
+mm Multiplies two matrices; where the sums are split, a memset or a second kernel that adds belongs to it.
 mv Multiplies a matrix and a vector.
+"""
+_CONVOLUTIONS = """
+convolution_backward The gradient of a convolution, of its input and its weight.
+cudnn_convolution A convolution by cuDNN.
+cudnn_convolution_backward The gradient of a convolution by cuDNN, of its input and its weight.
 """
 _REDUCTIONS = """
 _log_softmax The logarithm of a softmax over rows.
@@ -223,6 +224,8 @@ amin Takes the smallest element along dimensions.
 any Tells whether any element is true.
 argmax Finds the index of the largest element, as greedy decoding does.
 argmin Finds the index of the smallest element.
+cudnn_batch_norm A batch norm by cuDNN.
+cudnn_batch_norm_backward The gradient of a batch norm by cuDNN.
 cumsum Running sums along a dimension.
 linalg_vector_norm The norm of a vector, as gradient clipping needs it.
 max Takes the largest element.
@@ -286,8 +289,20 @@ _OWN = {
     "added in the kernel's epilogue; otherwise it is first copied into the result.",
     "copy_": "Copies into an existing tensor: between devices, types or layouts. On one GPU it is a plain "
     "memcpy if type and layout agree, otherwise a kernel; memory traffic sets its time.",
-    "clone": "Copies a tensor into new memory, by empty_like and copy_. On a GPU, reading and writing all "
-    "of it sets its time.",
+    "clone": "Copies a tensor into new memory, which it allocates, by copy_. On a GPU, reading and writing "
+    "all of it sets its time.",
+    "index": "Picks elements with tensors of indices, as x[i] does. On a GPU it is one kernel; indices on "
+    "the CPU are copied first, and a mask is first made into indices, for which the CPU waits.",
+    "index_select": "Picks whole rows by an index, as an embedding does. On a GPU it is one kernel, its own "
+    "or that of gather; memory traffic sets its time.",
+    "max_pool2d_with_indices_backward": "The gradient of max_pool2d: zeros, and the gradient added at "
+    "each maximum. On a GPU these are two kernels.",
+    "pow": "Raises each element to a power. On a GPU it is one kernel, or a copy if the exponent is 1; "
+    "memory traffic sets its time.",
+    "relu": "The ReLU activation: negative elements become zero. On a GPU it is one kernel, its own or that "
+    "of clamp_min, which later versions of PyTorch call.",
+    "where": "Picks each element from one of two tensors by a condition. On a GPU it is one kernel, and a "
+    "tiny one before it for a number, which is made a tensor.",
     "arange": "Makes a tensor of evenly spaced numbers. On a GPU it is one small kernel.",
     "scalar_tensor": "Makes a tensor of one number, by empty and fill_. On a GPU its kernel is tiny: the "
     "launch costs more.",
@@ -329,6 +344,7 @@ _ATEN = {
     **_table(_MAYBE_COPIES, "It is a view, metadata only, where the strides allow it; else it copies."),
     **_table(_CALLS, CALLS),
     **_table(_PRODUCTS, PRODUCT),
+    **_table(_CONVOLUTIONS, CONVOLVES),
     **_table(_REDUCTIONS, REDUCES),
     **_table(_MEMORY, NOTHING),
     **_table(_ATTENTION, _SCORES),
@@ -526,7 +542,8 @@ def _aten(name: str) -> str | None:
     if base in _ATEN:
         return f"{_first(_ATEN[base])} {VIEW_IN_PLACE if VIEW in _ATEN[base] else IN_PLACE}"
     if name.endswith("_backward") and name[:-9] in _ATEN:
-        return f"The gradient of {name[:-9]}, for the backward pass. {ONE_KERNEL}"
+        second = ONE_KERNEL if ONE_KERNEL in _ATEN[name[:-9]] else "On a GPU it takes one kernel or several."
+        return f"The gradient of {name[:-9]}, for the backward pass. {second}"
     return None
 
 

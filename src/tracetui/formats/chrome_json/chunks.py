@@ -336,8 +336,8 @@ class Reader:
         else:
             piece, end = window.text(), "more"
         found = recover_text(piece, end)
-        if end == "more" and not (found.rest and (found.events or found.settled)):
-            return False
+        if end == "more" and not (found.events and found.rest) and found.settled <= window.size // 4:
+            return False  # too little for having read all of it
         self._keep(window.offset, found, Chunk(window.offset, len(piece), end))
         window.skip(found.rest)
         return True

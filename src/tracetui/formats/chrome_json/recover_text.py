@@ -20,6 +20,7 @@ import msgspec
 
 from tracetui.formats.chrome_json.repair_event import repair_event
 from tracetui.formats.chrome_json.repair_many import all_decode, repair_many
+from tracetui.formats.chrome_json.scan import last_boundary
 from tracetui.formats.chrome_json.schema import ONE, RAW_FIELDS
 
 _SPACES = b" \t\r\n"
@@ -32,7 +33,13 @@ _CLOSED = re.compile(rb'\]\s*(?:\}\s*\Z|,\s*"|\Z)')
 _BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
 _TOKEN = re.compile(rb'[{}\[\]]|"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NESTING = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
-_STOPPED = re.compile(r"\(byte (\d+)\)$")
+_STOPPED = re.compile(r"(?:JSON is malformed: )?(.*) \(byte (\d+)\)$")
+"""What msgspec says of the place where it stopped, and the place."""
+_WRONG_AFTER = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*"[ \t\r\n]*[^:,}\] \t\r\n]', re.DOTALL)
+"""The rest of a string, and after it what no string stands before."""
+_NO_VALUE = re.compile(rb"[^\x00-\x1fA-Za-z_+-]")
+"""What no value begins with, nor a word that may stand for one."""
+_WORD_BEGUN = re.compile(rb"\b(?:t|tr|tru|f|fa|fal|fals|n|nu|nul)\Z")
 
 _BUDGET = 32
 """Bytes that failed attempts may read, for each byte of the text; and what else they cost, in bytes:"""
@@ -102,37 +109,49 @@ def recover_text(text: bytes, end: str, bare: bool = False) -> Recovered:
     `bare`), or anywhere, with "more" to come.
     """
     out = Recovered(rest=len(text), budget=_BUDGET * len(text) + (1 << 20))
-    done = at = out.settled = _together(text, out, end == "file")  # end of the last sound event
-    phase = 0
     view = memoryview(text)
+    first = _OPENING.search(text)
+    if first and not _is_hopeless(text, *_value(text, view, first.start())[1:]):
+        out.settled = _together(text, out, end == "file")
+    done = at = out.settled  # end of the last sound event
+    phase = 0
+    hopeless = set[int]()
+    open_ = -1  # behind the opening of the first event that may end after the text
     while (opening := _OPENING.search(text, at)) is not None:
         begin = opening.start()
         if phase < begin and (phase := text.find(b'"ph"', begin)) < 0:
             break  # no event can follow
-        after, failed = _value(text, view, begin)
+        after, failed, why = _value(text, view, begin)
         if after >= 0 and is_event(view[begin:after]):
-            _between(text, done, begin, out)
+            _between(text, done, begin, hopeless, out)
             _sound(text, begin, after, out)
             done = at = after
+            open_ = -1
             continue
         if failed < 0:
             # Deep nesting, where every bracket would be tried in turn: skip to the first that closes.
+            open_ = opening.end() if open_ < 0 else open_
             out.budget -= _TOO_DEEP
             closing = _AFTER_CLOSING.search(text, begin + 1) if out.budget > 0 else None
             at = closing.end() if closing else len(text)
             continue
         out.budget -= failed - begin + _ATTEMPT
         at = begin + 1
-        if after < 0 and out.budget > 0:
+        if _is_hopeless(text, failed, why):
+            hopeless.add(begin)
+        elif after < 0:
             # Perhaps only its texts or values are wrong.
-            brace, cost = _closing(text, begin, len(text), _TOKENS)
+            brace, cost = _closing(text, begin, len(text), _TOKENS) if out.budget > 0 else (len(text) + 1, 0)
             mended = _mended(text[begin:brace]) if brace <= len(text) else None
             if mended is not None:
-                _between(text, done, begin, out)
+                _between(text, done, begin, hopeless, out)
                 _keep(mended, begin, brace, out)
                 done = at = brace
+                open_ = -1
                 continue
             out.budget -= cost + (16 * (brace - begin) if brace <= len(text) else 0)
+            if open_ < 0 and brace > len(text):
+                open_ = opening.end()
         if out.budget <= 0:
             at = max(at, failed)
             # What was read as the end of a string may have been the first key of an event.
@@ -142,12 +161,17 @@ def recover_text(text: bytes, end: str, bare: bool = False) -> Recovered:
     if end == "more":
         following = _OPENING.search(text, done)
         out.rest = following.start() if following else len(text)
+        # Broken events before the last border need not be read again, with more of the text.
+        last = open_ if open_ >= 0 else opening.end() if opening else len(text)
+        border = last_boundary(text, done, last, None)[1]
+        if border > 0:
+            out.rest, out.settled = max(out.rest, border), border
     elif end == "file":
         out.close = find_close(text, done, bare)
         if out.close < 0:
             out.cut = done
             return out
-    _between(text, done, out.close if end == "file" else out.rest, out, last=True)
+    _between(text, done, out.close if end == "file" else out.rest, hopeless, out, last=True)
     return out
 
 
@@ -188,24 +212,44 @@ def _holds_none(text: bytes, begin: int, end: int) -> bool:
     return phase >= 0 and not 0 <= inner < phase and text.find(b'"ph"', phase + 1, end) < 0
 
 
-def _value(text: bytes, view: memoryview, begin: int) -> tuple[int, int]:
-    """(end, failed) of the JSON object that opens at `begin`: `end` is -1 if it is not valid; `failed` is
-    then the byte where that shows, -1 if it is nested too deep. Makes no objects, and reads no further than
-    it has to."""
+def _value(text: bytes, view: memoryview, begin: int) -> tuple[int, int, str]:
+    """(end, failed, why) of the JSON object that opens at `begin`: `end` is -1 if it is not valid; `failed`
+    is then the byte where that shows, -1 if it is nested too deep; `why` is what msgspec says. Makes no
+    objects, and reads no further than it has to."""
     try:
         ONE.decode(view[begin:])
         stop = len(text)
     except RecursionError:
-        return -1, -1
+        return -1, -1, ""
     except (ValueError, msgspec.DecodeError) as error:
-        place = _STOPPED.search(str(error))
+        place = _STOPPED.match(str(error))
         if place is None:
-            return -1, len(text)  # the text ends first
-        stop = begin + int(place[1])
-        if "trailing characters" not in str(error):
-            return -1, stop
+            return -1, len(text), ""  # the text ends first
+        stop = begin + int(place[2])
+        if "trailing characters" not in place[1]:
+            return -1, stop, place[1]
         stop -= 1  # msgspec counts the character that it stopped at
-    return text.rfind(b"}", begin, stop) + 1, stop
+    return text.rfind(b"}", begin, stop) + 1, stop, ""
+
+
+def _is_hopeless(text: bytes, failed: int, why: str) -> bool:
+    """Whether no repair can help an object that is wrong at `failed` (see `_value`). Repairs never change
+    brackets, numbers or the ends of strings; outside of strings only words after a colon, and commas."""
+    if why in ("expected ':'", "invalid number"):
+        return True
+    if why == "expected '\"'":
+        return text[failed : failed + 1] != b","
+    if why == "invalid escaped character":
+        return _WRONG_AFTER.match(text, failed + 1) is not None
+    head = text[max(0, failed - 64) : failed]
+    before = head.rstrip(_SPACES)[-1:]
+    if why == "invalid character":
+        if text[failed : failed + 1] < b" ":
+            # Most often within a string.
+            return _WORD_BEGUN.search(head) is None and _WRONG_AFTER.match(text, failed) is not None
+        wrong = _NO_VALUE.match(text, failed)
+        return wrong is not None and (before == b":" or (before in (b"[", b",") and wrong.group() != b","))
+    return why.startswith("expected ','") and not before.isalpha()
 
 
 def is_incomplete(text: bytes) -> bool:
@@ -215,7 +259,7 @@ def is_incomplete(text: bytes) -> bool:
     except RecursionError:
         return False
     except (ValueError, msgspec.DecodeError) as error:
-        return _STOPPED.search(str(error)) is None
+        return _STOPPED.match(str(error)) is None
     return False
 
 
@@ -316,17 +360,21 @@ def _repaired(piece: bytes, begin: int, out: Recovered) -> bool:
     return mended is not None
 
 
-def _between(text: bytes, begin: int, end: int, out: Recovered, last: bool = False) -> None:
-    """Check the text between two sound events: usually a comma; otherwise repair or drop it."""
+def _between(
+    text: bytes, begin: int, end: int, hopeless: set[int], out: Recovered, last: bool = False
+) -> None:
+    """Check the text between two sound events: usually a comma; otherwise repair or drop it. Nothing that
+    begins in `hopeless` can be repaired."""
     junk = text[begin:end].strip(_SPACES)
     if junk in (b",", b""):
         if not junk and begin and not last:
             out.notes.append(("separator", begin))
         return
-    _broken(text, begin, end, out)
+    _broken(text, begin, end, hopeless, out)
+    hopeless.clear()
 
 
-def _broken(text: bytes, begin: int, end: int, out: Recovered) -> None:
+def _broken(text: bytes, begin: int, end: int, hopeless: set[int], out: Recovered) -> None:
     """Repair or drop text[begin:end], in which no event is sound."""
     begin = _after_gap(text, begin, end)
     end = begin + len(text[begin:end].rstrip(b", \t\r\n"))
@@ -342,6 +390,18 @@ def _broken(text: bytes, begin: int, end: int, out: Recovered) -> None:
             # No event is left in this: only to be counted.
             out.notes += [("broken_event", start), *(("broken_event", cut) for cut in cuts[first:-1])]
             return
+        if start in hopeless:
+            out.notes.append(("broken_event", start))
+            after = cuts[first + 1] if first + 1 < len(cuts) else 0
+            if text.find(b'"ph"', cuts[first], after) < 0 < after and out.budget > 0:
+                # The border may be one between two objects of its own.
+                closing, cost = _closing(text, start, end)
+                out.budget -= cost
+                last = bisect.bisect_left(cuts, closing, first)
+                if last < len(cuts) and _holds_none(text, start, closing):
+                    first = last
+            first += 1
+            continue
         if out.budget > 0:
             closing, cost = _closing(text, start, end)
             last = bisect.bisect_left(cuts, closing, first)

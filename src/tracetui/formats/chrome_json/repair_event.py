@@ -13,9 +13,9 @@ ESCAPE = re.compile(
 """Sound escapes, half a pair of surrogates, or a lone backslash."""
 BARE = re.compile(r"(?<=[:\[,\s])[-+]?(?:inf(?:inity)?|nan|n/a)(?=\s*(?:[,}\]]|$))", re.IGNORECASE)
 TRAILING = re.compile(r",(?=\s*[}\]])|(?<=[{\[])(\s*),|,(?=\s*,)")
-WORD = re.compile(r"(?<=:)(\s*)(?!(?:true|false|null)\b)([A-Za-z_][^,{}\[\]:\\\n\0]*)")
+WORD = re.compile(r"(:\s*)(?!(?:true|false|null)\b)([A-Za-z_][^,{}\[\]:\\\n\0]*)")
 AFTER_VALUE = re.compile(r"\s*[,}]")
-_LETTER = re.compile("[A-Za-z_]")
+LETTER = re.compile("[A-Za-z_]")
 
 
 def repair_event(text: bytes) -> tuple[bytes | None, list[str]]:
@@ -55,7 +55,7 @@ def repair_event(text: bytes) -> tuple[bytes | None, list[str]]:
         return None, []  # a zero outside of strings: nothing is certain
     if outside.count("{") != outside.count("}") or outside.count("[") != outside.count("]"):
         return None, []  # no repair changes brackets
-    lettered = _LETTER.search(outside)
+    lettered = LETTER.search(outside)
     if lettered:
         outside, count = BARE.subn("null", outside)
         if count:

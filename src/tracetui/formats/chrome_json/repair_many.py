@@ -6,6 +6,7 @@ For text in which every event is broken in the same way: what is common to all i
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,7 @@ from tracetui.formats.chrome_json.repair_event import (
     BARE,
     CONTROL,
     ESCAPE,
+    LETTER,
     STRING,
     TRAILING,
     WORD,
@@ -26,7 +28,8 @@ from tracetui.formats.columns import I64
 _STEP = np.zeros(256, dtype=np.int8)
 _STEP[list(b"{[")] = 1
 _STEP[list(b"}]")] = -1
-_CONTROL = re.compile(rb"[\x00-\x1f]")
+_COMMAS = (",}", ",]", "{,", "[,", ",,")
+"""What `TRAILING` finds, without spaces."""
 _TEXT, _BORDER = "\0", "\1"
 """What stands for a text, and for the border of two events, where only the rest is looked at."""
 
@@ -100,22 +103,26 @@ def _is_comma(between: str) -> bool:
 def _mend_outside(outside: str, found: Events) -> str:
     """See `repair_event`. No expression reaches from one object into the next."""
 
-    def note(kind: str, matches: list[re.Match[str]]) -> None:
-        borders = np.flatnonzero(np.frombuffer(outside.encode(), np.uint8) == ord(_BORDER))
-        found.note(np.searchsorted(borders, [match.start() for match in matches]), kind)
+    def exchange(kind: str, matches: list[re.Match[str]], put: Callable[[re.Match[str]], str]) -> None:
+        nonlocal outside
+        if matches:
+            borders = np.flatnonzero(np.frombuffer(outside.encode(), np.uint8) == ord(_BORDER))
+            found.note(np.searchsorted(borders, [match.start() for match in matches]), kind)
+            ends = [0, *(match.end() for match in matches)]
+            kept = (
+                outside[end : match.start()] + put(match) for end, match in zip(ends, matches, strict=False)
+            )
+            outside = "".join([*kept, outside[ends[-1] :]])
 
-    def quoted(match: re.Match[str]) -> str:
-        return f'{match[1]}"{match[2].rstrip()}"' if AFTER_VALUE.match(outside, match.end()) else match[0]
-
-    if bare := list(BARE.finditer(outside)):
-        note("bare_value", bare)
-        outside = BARE.sub("null", outside)
-    if commas := list(TRAILING.finditer(outside)):
-        note("comma", commas)
-        outside = TRAILING.sub(r"\1", outside)
-    if words := [m for m in WORD.finditer(outside) if AFTER_VALUE.match(outside, m.end())]:
-        note("unquoted", words)
-        outside = WORD.sub(quoted, outside)
+    lettered = LETTER.search(outside) is not None
+    if lettered and any(word in outside.lower() for word in ("inf", "nan", "n/a")):
+        exchange("bare_value", list(BARE.finditer(outside)), lambda match: "null")
+    close = "".join(outside.split())
+    if any(pair in close for pair in _COMMAS):
+        exchange("comma", list(TRAILING.finditer(outside)), lambda match: match[1] or "")
+    if lettered:
+        words = [m for m in WORD.finditer(outside) if AFTER_VALUE.match(outside, m.end())]
+        exchange("unquoted", words, lambda match: f'{match[1]}"{match[2].rstrip()}"')
     return outside
 
 
@@ -143,7 +150,7 @@ def _mend_strings(strings: list[str], whose: I64, found: Events, text: bytes) ->
         for at, string in enumerate(strings):
             if "\\" in string:
                 strings[at] = ESCAPE.sub(escape, string)
-    if not text.isascii() or _CONTROL.search(text):
+    if CONTROL.search("".join(strings)):
         for at, string in enumerate(strings):
             if not string.isprintable():
                 strings[at] = CONTROL.sub(control, string)

@@ -40,9 +40,12 @@ class Navigation:
             self.host.jump(event, said)
 
     def action_explain(self) -> None:
+        from tracetui.tui.panes.compare import ComparePane
         from tracetui.tui.screens.explain import ExplainScreen
 
         walk, event, pane = self.host.walk, self.host.walk.selected, self.host.area.open
+        if isinstance(pane, ComparePane) and (pane.has_focus or event is None) and pane.explain():
+            return
         if isinstance(pane, AveragesPane) and pane.has_focus and pane.example() is not None:
             self.host.jump(pane.example() or 0)  # the keys are with the table: its row is meant
             event = walk.selected

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import ClassVar
 
@@ -123,17 +123,19 @@ class OverviewPane(ScopedPane):
             self.top = scrolled(self.top, line, self.page, max(len(self.lines()), self.page))
 
     def _to(self, at: int, tell: bool = True) -> None:
-        top = self.top
+        top, before = self.top, self.row
         self._held = True  # drawn once, when the place in the lines is known
         super()._to(at, tell)
         self.top = top  # in lines, not in entries
         self._to_view()
         self._held = False
-        self.redraw()
+        moved = {before, self.row}
+        mine = [y - top for y, line in enumerate(self.lines()) if any(p.entry in moved for p in line)]
+        self.redraw(mine if self.top == top else None)
 
-    def redraw(self) -> None:
+    def redraw(self, lines: Collection[int] | None = None) -> None:
         if not self._held:
-            super().redraw()
+            super().redraw(lines)
 
     def action_move(self, step: int) -> None:
         """Up or down within the column."""

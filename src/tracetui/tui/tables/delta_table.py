@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -82,14 +82,20 @@ class DeltaLines(Widget):
         self._drawn = None
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
-    def redraw(self) -> None:
-        """Send the cells that have changed."""
+    def redraw(self, lines: Collection[int] | None = None) -> None:
+        """Send the cells that have changed. `lines`: the only ones that can have; None for any."""
         width, height = self.size
         if not self.is_attached or not width or not can_send_deltas(self.app):
             self.refresh()
             return
-        made = [self._delta(y, width, height) for y in range(height)]
-        regions = [Region(0, y, strip.end, 1) for y, strip in enumerate(made) if strip.end]
+        made = self._drawn
+        if lines is None or made is None or len(made) != height or made[0].cell_length != width:
+            lines, made = range(height), [self._delta(y, width, height) for y in range(height)]
+        else:
+            lines = [y for y in lines if 0 <= y < height]
+            for y in lines:
+                made[y] = self._delta(y, width, height)
+        regions = [Region(0, y, made[y].end, 1) for y in lines if made[y].end]
         if regions:
             self.refresh(*regions)
         self._drawn = made

@@ -1,0 +1,50 @@
+"""How much is aligned: what is the same, or the same again, is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tracetui.analysis.results import Results
+from tracetui.compare import match
+from tracetui.compare.align import align
+from tracetui.compare.compare import compare
+from tracetui.compare.match import Between
+from tracetui.trace import load
+
+TRAIN = Path(__file__).resolve().parents[2] / "sample_traces" / "train.json.gz"
+
+
+@pytest.fixture
+def aligned(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The lengths of what is aligned."""
+    found: list[tuple[int, int]] = []
+    monkeypatch.setattr(match, "align", lambda a, b: found.append((len(a), len(b))) or align(a, b))
+    return found
+
+
+def test_the_same_program_needs_no_aligning(aligned):
+    found = compare(Results(load(TRAIN)), Results(load(TRAIN)))
+    assert len(found.work.a) == len(found.a.work)
+    assert len(found.calls.a) == len(found.a.calls)
+    assert aligned == []
+
+
+def test_stretches_that_are_alike_are_aligned_once(aligned):
+    rng = np.random.default_rng(1)
+    kinds = [(rng.integers(0, 4, 9), rng.integers(0, 4, 7)) for _ in range(3)]
+    # The anchors, 99, are matched; between them is one of three kinds of stretches, or nothing on one side.
+    which = rng.integers(0, 3, 200)
+    stretches = [(kinds[k][0], kinds[k][1] if n % 10 else kinds[k][1][:0]) for n, k in enumerate(which)]
+    a, b = (np.concatenate([np.append(one[side], 99) for one in stretches]) for side in (0, 1))
+    i, j = np.flatnonzero(a == 99), np.flatnonzero(b == 99)
+    x, y = Between().more(a, b, i, j)
+    assert len(aligned) == 3
+    expected, low_a, low_b = [], 0, 0
+    for (one, other), high_a, high_b in zip(stretches, i.tolist(), j.tolist(), strict=True):
+        left, right = align(one, other)
+        expected += [*zip(left + low_a, right + low_b, strict=True), (high_a, high_b)]
+        low_a, low_b = high_a + 1, high_b + 1
+    assert list(zip(x, y, strict=True)) == expected
