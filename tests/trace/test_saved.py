@@ -613,6 +613,23 @@ def test_a_writing_that_is_stopped_leaves_nothing(path: Path, cache: Path) -> No
     assert list(cache.iterdir()) == []
 
 
+def test_the_end_of_the_program_gives_up_after_a_second(path: Path, cache: Path) -> None:
+    script = f"""
+import time
+from tracetui.formats import source
+from tracetui.trace import load, saved, saved_file
+saved.WORTH, source._SETTLED = 0, -10**12
+real = saved_file._write_at
+saved_file._write_at = lambda *args: (time.sleep(0.15), real(*args))  # a slow disk
+trace = load({str(path)!r})
+saved.keep(trace)
+time.sleep(0.1)
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert list(cache.iterdir()) == []  # not even an unfinished file
+    assert run.stderr == ""
+
+
 def test_a_viewer_in_a_browser_writes_nothing(
     path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,7 +34,7 @@ SUFFIX = ".trace"
 _GIGABYTES = "TRACETUI_CACHE_GB"
 _MOST = 4.0
 _SAMPLES, _SAMPLE = 16, 1 << 12
-_PATIENCE = 1.0
+_PATIENCE = 0.8
 """Seconds that the end of the program waits for traces to be written."""
 _FORGOTTEN = 3600
 """Seconds after which an unfinished file is one of a program that was killed."""
@@ -133,11 +133,12 @@ def find(source: Source) -> Trace | None:
     if not is_on() or not is_worth(source):
         return None
     try:
-        with _opened(_file_of(source.path)) as file:
+        kept = _file_of(source.path)
+        with _opened(kept) as file:
             found = read(file, _key(source), source)
-            with suppress(OSError):
-                os.utime(file.fileno())  # used just now
-            return found
+        with suppress(OSError):
+            os.utime(kept)  # used just now
+        return found
     except Exception:  # whatever a damaged file leads to
         return None
 

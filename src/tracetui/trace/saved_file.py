@@ -23,6 +23,7 @@ import numpy as np
 
 from tracetui.formats.columns import Array
 from tracetui.formats.diagnostics import Notice
+from tracetui.formats.machine import usable_cores
 from tracetui.formats.registry import unpack
 from tracetui.formats.source import Source
 from tracetui.safe_text import plain
@@ -320,7 +321,7 @@ def _all(holds: Callable[..., bool], *arguments: Iterable[Any]) -> bool:
     """Whether `holds` of every tuple of arguments, tried in several threads."""
     from concurrent.futures import ThreadPoolExecutor
 
-    pool = ThreadPoolExecutor(min(8, os.cpu_count() or 1), "kept trace")
+    pool = ThreadPoolExecutor(min(8, usable_cores()), "kept trace")
     try:
         return all(pool.map(holds, *arguments))
     finally:
