@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.analysis.nesting import order_by_time, parents, sum_into, top_of
+from tracetui.analysis.nesting import UNKNOWN, order_by_time, parents, sum_into, top_of
 
 interval = st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12))
 
@@ -33,7 +33,11 @@ def test_parents_are_those_of_the_stack(intervals: list[tuple[int, int, int]]) -
     group, start, end = group[order], start[order], end[order]
     keys = list(zip(group.tolist(), start.tolist(), (-end).tolist(), strict=True))
     assert keys == sorted(keys)
-    assert parents(group, start, end).tolist() == by_stack(group.tolist(), start.tolist(), end.tolist())
+    found = parents(group, start, end)
+    assert found.tolist() == by_stack(group.tolist(), start.tolist(), end.tolist())
+    for part in range(4):  # what is known already is not looked for again
+        known = np.where(np.arange(len(found)) % 4 <= part, found, UNKNOWN)
+        assert parents(group, start, end, known).tolist() == found.tolist()
 
 
 def test_order_is_stable() -> None:
