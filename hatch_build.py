@@ -1,6 +1,6 @@
-"""Compiles the scanner, `scanner.c`, into the wheel where there is a C compiler.
+"""Compiles the libraries in C into the wheel where there is a C compiler.
 
-Where there is none, the wheel is one for any platform, and the Python reader does all the work.
+Where there is none, the wheel is one for any platform, and Python does all the work.
 """
 
 from __future__ import annotations
@@ -16,23 +16,22 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-FOLDER = Path("src/tracetui/formats/chrome_json")
+SOURCES = ("src/tracetui/formats/chrome_json/scanner.c", "src/tracetui/trace/nesting.c")
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 FLAGS = ["-O3", "-shared", "-fvisibility=hidden", "-ffp-contract=off"]
 
 
-def compile_scanner(root: Path) -> Path | None:
-    """The library made from scanner.c, beside it; None without a compiler that makes one."""
-    library = root / FOLDER / f"libscanner{SUFFIX}"
+def compile_library(source: Path) -> Path | None:
+    """The library made from `source`, beside it; None without a compiler that makes one."""
+    library = source.with_name(f"lib{source.stem}{SUFFIX}")
     named = os.environ.get("CC") or sysconfig.get_config_var("CC") or ""
     flags = [*FLAGS, *([] if sys.platform == "win32" else ["-fPIC"])]
+    flags.append(f"-DSOURCE={zlib.crc32(source.read_bytes())}u")
     for compiler in (named.split(), ["cc"], ["gcc"], ["clang"]):
         if not compiler or not shutil.which(compiler[0]):
             continue
         made = library.with_suffix(".new")
-        source = root / FOLDER / "scanner.c"
-        checksum = f"-DSOURCE={zlib.crc32(source.read_bytes())}u"
-        command = [*compiler, *flags, checksum, "-o", str(made), str(source), "-lm"]
+        command = [*compiler, *flags, "-o", str(made), str(source), "-lm"]
         if subprocess.run(command, capture_output=True, check=False).returncode == 0:
             made.replace(library)
             return library
@@ -40,17 +39,19 @@ def compile_scanner(root: Path) -> Path | None:
 
 
 class Hook(BuildHookInterface[Any]):
-    """Adds the library to the wheel, which is then one for this platform."""
+    """Adds the libraries to the wheel, which is then one for this platform."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called by hatchling before it builds a wheel."""
-        if os.environ.get("TRACETUI_SCANNER") == "0":
+        if os.environ.get("TRACETUI_NATIVE") == "0":
             return
-        library = compile_scanner(Path(self.root))
-        if library is None:
+        root = Path(self.root)
+        libraries = [compile_library(root / source) for source in SOURCES]
+        made = [library for library in libraries if library is not None]
+        if len(made) < len(SOURCES):
             self.app.display_warning("no C compiler: large traces will be read more slowly")
             return
-        build_data["artifacts"].append((FOLDER / library.name).as_posix())
+        build_data["artifacts"] += [library.relative_to(root).as_posix() for library in made]
         build_data["pure_python"] = False
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["tag"] = f"py3-none-{platform}"

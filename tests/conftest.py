@@ -14,12 +14,19 @@ import pytest
 
 from tracetui import trace
 from tracetui.analysis import results
-from tracetui.trace import Trace, load
+from tracetui.compare import compare
+from tracetui.compare.model import Comparison
+from tracetui.compare.sides import Side
+from tracetui.trace import Trace, load, saved
 
 # Else every process that a test starts compiles all that it imports, and every worker all tests, each time.
 if os.environ.get("PYTHONDONTWRITEBYTECODE") != "never":
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# No test uses what is kept of traces, unless it asks for it (the fixture `cache`), and none uses the user's.
+os.environ["TRACETUI_NO_CACHE"] = "1"
+os.environ["TRACETUI_CACHE"] = os.devnull
 
 # The tests' own reading of large files makes millions of objects, among which there is no garbage.
 gc.set_threshold(20_000, 20, 50)
@@ -27,6 +34,14 @@ gc.set_threshold(20_000, 20, 50)
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "sample_traces"
 COLLECTION = ROOT.parent / "shared" / "traces"
+
+
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Some tests wait for other processes: one worker more than there are cores uses that time."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores + 1
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -43,6 +58,15 @@ def pytest_collection_finish() -> None:
     """What is there now stays: the collector need not look at it again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder in which traces of any size are kept."""
+    monkeypatch.delenv("TRACETUI_NO_CACHE")
+    monkeypatch.setenv("TRACETUI_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(saved, "WORTH", 0)
+    return tmp_path / "cache"
 
 
 @pytest.fixture
@@ -77,10 +101,18 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace, "load", load_once)
 
 
-_Results = lru_cache(maxsize=2)(results.Results)
+_Results = lru_cache(maxsize=4)(results.Results)
+_compare_each = compare.compare
+_compare = lru_cache(maxsize=4)(_compare_each)
+
+
+def _compare_once(a: Any, b: Any) -> Comparison:
+    """Steps of one trace are compared each time."""
+    return _compare_each(a, b) if isinstance(a, Side) else _compare(a, b)
 
 
 @pytest.fixture
-def analysed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands share what is found out about a trace: for tests of several things that they say of it."""
+def analysed_once(monkeypatch: pytest.MonkeyPatch, read_once: None) -> None:
+    """Commands share what is found out about a trace, or two: for tests of several things that they say."""
     monkeypatch.setattr(results, "Results", _Results)
+    monkeypatch.setattr(compare, "compare", _compare_once)

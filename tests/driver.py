@@ -7,9 +7,11 @@ machine not always long enough.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 from textual import app, pilot
@@ -33,8 +35,8 @@ async def settle(app: App[Any], paint: bool = True) -> None:
     """
     due = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
     end = time.monotonic() + LONGEST
-    while True:
-        await asyncio.sleep(0)
+    for turn in itertools.count():
+        await asyncio.sleep(0 if turn < 20 else 0.001)  # a thread may have to do something first
         while due:
             if time.monotonic() > end:
                 raise TimeoutError("the app does not come to rest")
@@ -47,7 +49,12 @@ async def settle(app: App[Any], paint: bool = True) -> None:
             if screen._update_timer._active.is_set() and (paint or _moves(screen))
         ]
         if not resized and not changed:
-            return
+            unpainted = [screen for screen in app.screen_stack[-1:] if paint and screen in _UNPAINTED]
+            if not unpainted:
+                return
+            _UNPAINTED.discard(unpainted[0])
+            with unpainted[0]._context():
+                _paint(unpainted[0])
         if resized:
             app._check_resize()
         for screen in changed:
@@ -74,7 +81,20 @@ async def until(pilot: Pilot[Any], true: Callable[[], object], seconds: float = 
         wait = min(1.5 * wait, 0.02)
 
 
-_draw = Screen._on_timer_update
+_draw, _paint = Screen._on_timer_update, Screen._compositor_refresh
+_UNPAINTED: WeakSet[Screen[Any]] = WeakSet()
+
+
+def _paint_later(screen: Screen[Any]) -> None:
+    """What moves several times before the app is at rest is painted once."""
+    if screen is not screen.app.screen or screen.app.is_inline:
+        _paint(screen)
+        return
+    _UNPAINTED.add(screen)
+    screen._dirty_widgets.clear()
+    screen.app._update_mouse_over(screen)
+
+
 _PARSED: dict[tuple[object, ...], Any] = {}
 _parse, _set_variables = Stylesheet._parse_rules, Stylesheet.set_variables
 
@@ -99,6 +119,7 @@ def drive(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Stylesheet, "set_variables", _set_and_forget)
     patch.setattr(RuleSet, "__hash__", object.__hash__)  # as it is, but not in Python
     patch.setattr(Screen, "_on_timer_update", lambda screen: None)  # half done is not drawn: `settle` draws
+    patch.setattr(Screen, "_compositor_refresh", _paint_later)
 
     async def key_done(least: float = 0, most: float = 0) -> None:
         await settle(active_app.get(), paint=False)

@@ -15,6 +15,7 @@ from tests.recorded import load
 from tracetui.analysis.chain import MOST_EVENTS, launch_chain, launched_by
 from tracetui.analysis.efficiency import efficiency
 from tracetui.analysis.explain import Explanation, explain
+from tracetui.analysis.results import Results
 from tracetui.trace import Kind, Trace
 
 DATA = Path(__file__).parent.parent / "data"
@@ -97,8 +98,9 @@ def test_a_backward_op_belongs_to_the_step_and_to_its_forward() -> None:
 @pytest.mark.parametrize("name", RECORDED)
 def test_everything_can_be_explained(name: str) -> None:
     trace = recorded(name)
+    own = Results(trace).self_time()
     for i in range(0, len(trace), max(1, len(trace) // 400)):
-        found = explain(trace, i)
+        found = explain(trace, i, own)
         assert found.title
         assert found.what
         assert all(text.endswith(".") for text in (*found.what, *found.why))

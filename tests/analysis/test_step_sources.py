@@ -9,6 +9,7 @@ import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, trace_of
 
 from tracetui.analysis.scope import StepTable, find_steps, step_scope
+from tracetui.analysis.step_sources import _outermost_ops
 from tracetui.analysis.steps import summarize_steps
 
 ATTACHED = Path(__file__).resolve().parents[3] / "shared" / "traces" / "attached" / "h200_500ms.json.gz"
@@ -330,3 +331,12 @@ def test_a_chosen_annotation_stands_above_all(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *training(3), *loop("decode", 2, tid=3))
     assert find_steps(trace, "decode").source == "annotation decode"
     assert (find_steps(trace, "nothing").source, find_steps(trace).source) == ("", "Optimizer.step")
+
+
+def test_the_outermost_op_of_a_lane_of_twenty_thousand_levels(tmp_path: Path) -> None:
+    """In one step: level by level it would take minutes."""
+    deep = 20_000
+    ops = [cpu("aten::a", i, 4 * deep - 2 * i) for i in range(deep)]
+    trace = trace_of(tmp_path, *ops, note("alone", 5 * deep, 1, ops[0]["tid"]))
+    at = np.array([0, 1, deep // 2, deep - 1, deep])
+    assert _outermost_ops(trace, at).tolist() == [0, 0, 0, 0, deep]

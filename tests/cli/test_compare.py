@@ -22,6 +22,9 @@ PAIRS = Path(__file__).parent.parent / "data" / "pairs"
 EAGER, COMPILED, TRAIN = (str(SAMPLES / f"{name}.json.gz") for name in ("mlp_eager", "mlp_compile", "train"))
 
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
+
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Baselines go to a folder of the test's own."""
@@ -55,7 +58,8 @@ def test_the_fields_of_json() -> None:
     assert list(found) == [
         "answer", "same_program", "per_step", "a", "b", "notes", "step_ns", "device_ns", "busy_share",
         "compute_ns", "communication_ns", "copies_ns", "launches", "kernels", "copied_bytes", "cpu_op_ns",
-        "idle_by_cause", "machine", "explanations", "averages", "limits",
+        "peak_allocated_bytes", "peak_reserved_bytes", "idle_by_cause", "machine", "explanations",
+        "averages", "limits",
     ]  # fmt: skip
     for name in ("step_ns", "device_ns", "busy_share", "launches", "kernels", "cpu_op_ns", "compute_ns"):
         metric = found[name]

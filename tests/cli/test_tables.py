@@ -21,7 +21,7 @@ from tracetui.cli.scopes import parse_duration
 
 DATA = Path(__file__).parent.parent / "data"
 EAGER = str(DATA / "mlp_eager.json.gz")
-pytestmark = pytest.mark.usefixtures("read_once")
+pytestmark = pytest.mark.usefixtures("analysed_once")
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
 
 

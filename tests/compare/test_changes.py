@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from tests.compare.conftest import compared
@@ -93,6 +94,74 @@ def test_one_more_of_the_same_is_not_new(tmp_path):
     assert more.startswith("mm runs more often: 10.0 µs on the GPU, ")
     (less,) = texts(both(tmp_path, b, a))
     assert less.startswith("mm runs less often: ")
+
+
+def layers(count: int) -> Program:
+    """A program with some equal layers of five kernels, and others around them."""
+    one = [("mm", "gemm"), ("add", "plus"), ("norm", "mean", "scale"), ("relu", "clamp")]
+    return Program(("embed", "gather"), *(one * count), ("loss", "nll"))
+
+
+def test_one_more_layer_is_one_sentence(tmp_path):
+    (more,) = texts(both(tmp_path, layers(3), layers(4)))
+    assert more.startswith(
+        "One more of a block of 5 kernels, copies and sets, which comes 4 times in a row instead of 3 "
+    )
+    (fewer,) = texts(both(tmp_path, layers(4), layers(2)))
+    assert fewer.startswith(
+        "2 fewer of a block of 5 kernels, copies and sets, which comes 2 times in a row instead of 4 "
+    )
+
+
+def test_other_work_is_no_layer(tmp_path):
+    """As long, and in the same place, but not the same."""
+    other = [("mm", "gemm"), ("add", "plus"), ("norm", "mean", "scale"), ("silu", "sigmoid")]
+    one = [*other[:3], ("relu", "clamp")]
+    b = Program(("embed", "gather"), *one, *other, *one, *one, ("loss", "nll"))
+    assert not any("block" in text for text in texts(both(tmp_path, layers(3), b)))
+
+
+CAST = (
+    "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda({})::"
+    "{{lambda(float)#1}}, at::native::memory::LoadWithCast<1>, at::native::memory::StoreWithCast<1> >(int)"
+)
+
+
+def test_casts_are_one_sentence(tmp_path):
+    """Wherever they are, and whatever asked for them."""
+    a = Program(
+        ("aten::to", ("aten::copy_", CAST.format(1))), ("mm", "gemm"), ("add", "plus"),
+        ("backward", ("aten::copy_", CAST.format(1))), ("relu", "clamp"), ("sum", "total"),
+        ("aten::to", ("aten::copy_", CAST.format(1)), ("aten::copy_", CAST.format(1))), ("mean", "average"),
+    )  # fmt: skip
+    b = Program(("mm", "gemm"), ("add", "plus"), ("relu", "clamp"), ("sum", "total"), ("mean", "average"))
+    (gone,) = texts(both(tmp_path, a, b))
+    assert re.match(r"4 casts a step \(copy .*\) are gone: 40.0 µs on the GPU, ", gone)
+
+
+def test_a_cast_is_not_a_copy_within_attention(tmp_path):
+    """Nor the set of memory of what follows: both belong to their ops."""
+    cast, copy = CAST.format(1), "void at::native::elementwise_kernel<128, direct_copy_kernel_cuda>(int)"
+    a = Program(
+        ("mm", "gemm"), ("aten::to", ("aten::copy_", cast)), ("old", "fmha_cutlassF_f32_a"), ("add", "plus")
+    )
+    new = ("new", ("aten::mul", "times"), ("aten::clone", copy), "fmha_cutlassB_f32_b")
+    b = Program(("mm", "gemm"), new, ("add", "plus"))
+    gone, became = sorted(texts(both(tmp_path, a, b)))
+    assert re.match(r"1 cast a step \(copy .*\) is gone: 10.0 µs", gone)
+    assert became.startswith("old became new: 10.0 µs → 30.0 µs")
+
+
+def test_one_backward_does_not_become_another(tmp_path):
+    """Where the products between them stand in another order."""
+    a = Program(("mm", "gemm"), ("aten::gelu_backward", "gelu_kernel"), ("add", "plus"))
+    b = Program(("mm", "gemm"), ("triton", "triton_per_fused_native_layer_norm_backward_3"), ("add", "plus"))
+    gone, new = sorted(texts(both(tmp_path, a, b)))
+    assert gone.startswith("aten::gelu_backward is gone: ")
+    assert new.startswith("triton is new: ")
+    same = Program(("mm", "gemm"), ("triton", "triton_poi_fused_gelu_gelu_backward_3"), ("add", "plus"))
+    (became,) = texts(both(tmp_path, a, same))
+    assert became.startswith("aten::gelu_backward became triton: ")
 
 
 def test_sizes_of_calls_are_not_told_beside_other_work(tmp_path):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.compare.conftest import compared
 from tests.conftest import SAMPLES
@@ -75,6 +77,13 @@ def test_fused_optimizer():
     assert "became aten::_fused_adamw_: 1.21 ms → 482 µs on the GPU" in fused.text
     assert (len(fused.events_a), len(fused.events_b)) == (4 * 40, 4 * 6)
     assert fused.change_ns == pytest.approx(found.metrics["device_ns"].change, rel=0.05)
+    # Each place is shown at what the sentence names, the longest of it: no small kernel of the same place.
+    for shown, side, part in zip(
+        fused.places.T, (found.a, found.b), ("std::multiplies", "FusedAdamMathFunctor"), strict=True
+    ):
+        names = [side.trace.name_of(int(i)) for i in shown]
+        assert len(names) == 4
+        assert all(part in name for name in names), names
     machine = one(found, "machine")
     assert "1.75 times" in machine.text
     assert "is the machine: without it, about 9.94 ms." in found.answer
@@ -107,13 +116,13 @@ def test_compiled_mlp():
     found = of("mlp_eager", "mlp_compile")
     fused = one(found, "fused")
     assert fused.text.startswith(
-        "aten::gelu and aten::mul became triton_poi_fused__unsafe_view_gelu_mul_0: 67.3 µs → 55.7 µs on the "
+        "aten::gelu and aten::mul became triton poi: gelu mul: 67.3 µs → 55.7 µs on the "
     )
     assert one(found, "guards").change_ns == pytest.approx(18_261, abs=1)
     assert {e.kind for e in found.explanations} <= {"fused", "calls", "guards", "machine"}
     back = of("mlp_compile", "mlp_eager")
     assert one(back, "split").text.startswith(
-        "triton_poi_fused__unsafe_view_gelu_mul_0 became aten::gelu and aten::mul: 55.7 µs → 67.3 µs"
+        "triton poi: gelu mul became aten::gelu and aten::mul: 55.7 µs → 67.3 µs"
     )
 
 
@@ -200,3 +209,49 @@ def test_the_machine_in_some_of_the_steps():
     found = compare(side_of(a), side_of(b, [0, 1]))
     assert "times as long on the CPU in the 2 pairs of steps: the machine" in found.answer
     assert "pairs of steps" not in of("train_base", "train_base_again").answer
+    # All else is of the same steps: the program is the same, so idle time is the machine's, too.
+    same = compare(side_of(a, [0, 1]), side_of(b, [0, 1]))
+    assert found.metrics == same.metrics
+    assert found.idle == same.idle
+    assert found.notes[0] == "A has 4 steps, B 2: the numbers are of the 2 of either that were matched"
+
+
+def test_one_step_against_several_counts_all():
+    """Events are matched with one step; the median is that of all."""
+    a = Results(load(PAIRS / "train_base.json.gz"))
+    found = compare(side_of(a, [0, 1, 2]), side_of(a, [3]))
+    assert found.metrics["step_ns"].a == np.median(side_of(a, [0, 1, 2]).times)
+    assert re.match(r"A has 3 steps, B 1: step \d of A and step 5 of B were matched, ", found.notes[0])
+
+
+def test_what_the_gpu_is_idle_for():
+    """Of the same program the machine explains it; a wait that only one side has it does not."""
+    again = of("train_base", "train_base_again").idle
+    assert again["dispatch"].change > 1.9e6
+    assert all(one.within_noise for one in again.values())
+    item = of("train_base", "train_item").idle
+    assert [cause for cause, one in item.items() if not one.within_noise] == ["back to back", "sync"]
+    assert item["sync"].a == 0
+
+
+def test_memory_where_both_recorded_it(pair):
+    """The peaks of the one step, read from the records; B has a megabyte more all along."""
+    totals: dict[str, list[int]] = {"Total Allocated": [], "Total Reserved": []}
+
+    def more(events):
+        (step,) = [
+            e for e in events if e["name"].startswith("ProfilerStep#") and e["cat"] == "user_annotation"
+        ]
+        for event in events:
+            if event["name"] == "[memory]" and event["args"]["Device Type"] == 1:
+                for what, seen in totals.items():
+                    if event["ts"] < step["ts"] + step["dur"]:
+                        seen.append(event["args"][what])
+                event["args"]["Total Allocated"] += 1_000_000
+
+    metrics = pair("train_memory", more).metrics
+    allocated, reserved = metrics["peak_allocated_bytes"], metrics["peak_reserved_bytes"]
+    assert (allocated.a, allocated.change) == (max(totals["Total Allocated"]), 1_000_000)
+    assert not allocated.within_noise
+    assert (reserved.a, reserved.change) == (max(totals["Total Reserved"]), 0)
+    assert of("train", "train_memory").metrics["peak_allocated_bytes"].a is None

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tracetui.formats import machine
 from tracetui.formats.chrome_json import stretches
-from tracetui.formats.chrome_json.stretches import memory_for_events, usable_cores, worth
+from tracetui.formats.chrome_json.stretches import worth
+from tracetui.formats.machine import memory_for_events, usable_cores
 
 MEGABYTE = 1 << 20
 
@@ -32,12 +34,12 @@ def test_the_quota_of_a_control_group(files: dict[str, str], cores: float | None
     (tmp_path / "cpu").mkdir()
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    assert stretches._quota(tmp_path) == cores
+    assert machine._quota(tmp_path) == cores
 
 
 @pytest.mark.parametrize(("quota", "cores"), [(None, 6), (2.5, 3), (0.5, 1), (0.0, 1), (64.0, 6)])
 def test_the_cores_that_may_be_used(quota: float | None, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stretches, "_quota", lambda folder: quota)
+    monkeypatch.setattr(machine, "_quota", lambda folder: quota)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(6 if pid == 0 else 9)), raising=False)
     assert usable_cores() == cores
     monkeypatch.delattr(os, "sched_getaffinity")

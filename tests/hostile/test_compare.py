@@ -18,6 +18,8 @@ from tracetui.session.baselines import INDEX, baselines_folder
 from .test_commands import file_name
 from .texts import KINDS, unsafe, without_colours, write
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 
 def run(*arguments: str) -> tuple[int, str, str]:
     result = CliRunner().invoke(main, ["compare", *arguments])

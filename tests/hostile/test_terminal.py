@@ -29,7 +29,7 @@ def run(arguments: list[str], keys: list[str], seconds: float = 60) -> str:
     written, end, quiet = b"", time.monotonic() + seconds, 0
     try:
         while time.monotonic() < end:
-            if select.select([fd], [], [], 0.2)[0]:
+            if select.select([fd], [], [], 0.1)[0]:
                 try:
                     chunk = os.read(fd, 1 << 16)
                 except OSError:

@@ -15,17 +15,19 @@ from tracetui.analysis.results import Results
 from tracetui.compare.compare import compare, compare_steps
 from tracetui.compare.model import Comparison
 from tracetui.tables.compare import (
-    MEASURES,
-    JoinedAverages,
-    averages_records,
-    averages_table,
     change_text,
     explanations_table,
-    joined_averages,
     metrics_table,
     ratio_text,
     spread_text,
     value_text,
+)
+from tracetui.tables.compare_averages import (
+    MEASURES,
+    JoinedAverages,
+    averages_records,
+    averages_table,
+    joined_averages,
 )
 from tracetui.tables.model import arrange, fit
 from tracetui.tables.writers import TABLE_ENDINGS, table_text
@@ -181,9 +183,9 @@ def test_numbers_have_their_idle_time(pair: Comparison) -> None:
     rows = {row["name"]: row for row in table.records(np.arange(table.rows))}
     assert rows["launches"]["change"] == -1
     assert rows["step_ns"]["spread_a_min"] <= rows["step_ns"]["a"] <= rows["step_ns"]["spread_a_max"]
-    for cause, a, b in pair.idle:
+    for cause, one in pair.idle.items():
         row = rows[f"idle_{cause.replace(' ', '_')}_ns"]
-        assert (row["a"], row["b"], row["within_noise"]) == (a, b, None)
+        assert (row["a"], row["b"], row["within_noise"]) == (one.a, one.b, one.within_noise)
     assert "communication_ns" not in rows, "0 in both"
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tracetui.trace import nesting
 from tracetui.trace.nesting import nest, sort_slices
 
 Slice = tuple[int, int, int]
@@ -94,6 +96,9 @@ def slow_depths(ordered: list[Slice], firsts: list[int]) -> list[int]:
 @example([(0, 0, 0), (0, 0, 0), (0, 0, 5), (0, 5, 0)])
 def test_depth_and_parent_agree_with_the_oracles(slices: list[Slice]) -> None:
     ordered, depth, parent, rows, firsts = run(slices)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nesting, "LIBRARY", None)
+        assert run(slices) == (ordered, depth, parent, rows, firsts)
     assert ordered == sorted(slices, key=lambda s: (s[0], s[1], -s[2]))
     assert parent == slow_parents(ordered)
     assert depth == slow_depths(ordered, firsts)

@@ -15,6 +15,7 @@ from tracetui.timeline.scene import Event
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.panes.compare import BothPane, ComparePane
+from tracetui.tui.screens.difference import DifferenceScreen
 from tracetui.tui.screens.open import OpenScreen
 from tracetui.tui.screens.step import StepScreen
 from tracetui.tui.screens.trace import TraceScreen
@@ -82,6 +83,39 @@ async def test_two_open_with_the_answer_the_reasons_and_the_numbers() -> None:
         names = [entry.name for entry in pane.entries]
         assert {"step time", "GPU work", "launches", "kernels", "dispatch"} <= set(names)
         assert ") next difference" in lines[-1]
+
+
+async def test_e_explains_the_line_under_the_cursor() -> None:
+    app = two()
+    async with app.run_test(size=USUAL) as pilot:
+        screen = await compared(pilot)
+        pane = screen.area.open
+        assert isinstance(pane, ComparePane)
+        pane.focus()
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, DifferenceScreen))
+        shown = "\n".join(sheet_lines(app))
+        assert "aten::gelu and aten::mul became triton poi: gelu mul" in shown
+        assert "triton poi: gelu mul: 1 time, 55.7 µs" in shown
+        # Enter on a place goes there.
+        sheet = app.screen
+        assert isinstance(sheet, DifferenceScreen)
+        at = next(n for n, line in enumerate(sheet.lines) if line.event == 1)
+        for _ in range(at):
+            await pilot.press("down")
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is screen and screen.walk.selected is not None)
+        assert "place 2 of 3" in screen.footer.message
+        assert screen.walk.scene.event == Event(1, kernels(screen, 1, "triton_poi")[1])
+        # A number says what it is, and how far the steps are apart.
+        pane.focus()
+        pane.show_row(next(n for n, entry in enumerate(pane.entries) if entry.name == "step time"))
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, DifferenceScreen))
+        shown = "\n".join(sheet_lines(app))
+        assert "From the end of the step before to its own end" in shown
+        assert "steps of A" in shown
+        assert "within noise" in shown
 
 
 async def test_keys_go_from_difference_to_difference_and_say_why() -> None:

@@ -147,18 +147,18 @@ def averages(
         device_at = device_at[trace.is_kind(*DEVICE_WORK)[calls.device[device_at]]]
     cpu_at = cpu_at[members(trace, scope, calls.cpu[cpu_at])]
 
-    slices = np.concatenate([calls.cpu[cpu_at], calls.device[device_at]])
-    on_device = np.arange(len(slices)) >= len(cpu_at)
+    cpu, device = calls.cpu[cpu_at], calls.device[device_at]
+    slices = np.concatenate([cpu, device])
     annotation = trace.is_kind(Kind.ANNOTATION, Kind.GPU_ANNOTATION)[slices]
-    start = np.concatenate([trace.start[calls.cpu[cpu_at]], calls.device_start[device_at]])
-    duration = np.concatenate([trace.duration[calls.cpu[cpu_at]], calls.device_duration[device_at]])
-    own_device = np.concatenate([calls.self_device[cpu_at], calls.device_duration[device_at]])
-    all_device = np.concatenate([calls.device_total[cpu_at], calls.device_duration[device_at]])
-    self_cpu = np.concatenate([calls.self_cpu[cpu_at], np.zeros(len(device_at), dtype=np.int64)])
+    start = np.concatenate([trace.start[cpu], calls.device_start[device_at]])
+    duration = np.concatenate([trace.duration[cpu], calls.device_duration[device_at]])
 
-    name, names = _row_names(trace, slices)
+    key, names = _row_names(trace, slices)
     label, labels = group_labels(trace, calls, cpu_at, device_at, group)
-    key = ((label * max(1, len(names)) + name) * 2 + on_device) * 2 + annotation
+    if len(labels) > 1:
+        key += label * (4 * len(names))
+    key[len(cpu) :] += 2
+    key += annotation
     row, count = _dense(key)
     first = _first_events(row, count, start, start + duration, trace.source[slices])
     # Rows of memory records have no slice. They come after other rows that start at the same time.
@@ -180,25 +180,30 @@ def averages(
     row_of[slices] = row
     heads = [int(i) for i in first]
     record = iter(sorted(memory, key=lambda m: m[2]))
-    times = (np.where(on_device, 0, duration), self_cpu, all_device, own_device)
-    cpu_total, own_cpu, device_total, self_device = (sum_into(row, values, size) for values in times)
+    of_cpu, of_device = row[: len(cpu)], row[len(cpu) :]
+    cpu_total = sum_into(of_cpu, duration[: len(cpu)], size)
+    self_cpu = sum_into(of_cpu, calls.self_cpu[cpu_at], size)
+    ran = np.flatnonzero(calls.device_total[cpu_at])
+    own = sum_into(of_device, duration[len(cpu) :], size)
+    device_total = own + sum_into(of_cpu[ran], calls.device_total[cpu_at[ran]], size)
+    self_device = own + sum_into(of_cpu[ran], calls.self_device[cpu_at[ran]], size)
     return Averages(
-        tuple(names[name[i]] if i >= 0 else next(record)[0] for i in heads),
+        tuple(names[key[i] // 4 % len(names)] if i >= 0 else next(record)[0] for i in heads),
         tuple(labels[label[i]] if i >= 0 else "" for i in heads),
-        np.array([i >= 0 and on_device[i] for i in heads], dtype=np.bool_),
+        np.array([i >= len(cpu) for i in heads], dtype=np.bool_),
         np.array([i >= 0 and annotation[i] for i in heads], dtype=np.bool_),
         calls_of,
-        cpu_total, own_cpu, device_total, self_device,
+        cpu_total, self_cpu, device_total, self_device,
         np.array([slices[i] if i >= 0 else -1 for i in heads], dtype=np.int64),
         row_of, scope, group, int(np.count_nonzero(trace.implausible)),
     )  # fmt: skip
 
 
 def _row_names(trace: Trace, slices: I64) -> tuple[I64, list[str]]:
-    """(name index of each slice, the names): the trace's, with all `ProfilerStep#N` as one name."""
+    """(4 times the name index of each slice, the names): the trace's, all `ProfilerStep#N` as one name."""
     names = trace.names
-    table = np.arange(len(names), dtype=np.int64)
-    table[named(trace, lambda name: name.startswith("ProfilerStep#"))] = len(names)
+    table = np.arange(0, 4 * len(names), 4, dtype=np.int64)
+    table[named(trace, lambda name: name.startswith("ProfilerStep#"))] = 4 * len(names)
     return table[trace.name[slices]], [*names, "ProfilerStep*"]
 
 

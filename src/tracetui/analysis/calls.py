@@ -7,12 +7,13 @@ The rules are those of torch.autograd.profiler (`_parse_kineto_results`) and tor
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.nesting import order_by_time, parents, sum_into, top_of
-from tracetui.analysis.select import named
+from tracetui.analysis.nesting import UNKNOWN, order_by_time, parents, sum_into, top_of
+from tracetui.analysis.select import called
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 
@@ -64,15 +65,24 @@ class Calls:
     """Position in `cpu` of the op (or annotation) that each device event belongs to, -1 for none."""
 
 
-def _op_with_id(trace: Trace, ops: I64, ids: I64) -> I64:
-    """For each id the position in `ops` of the op that has it, or -1. Ids of 0 and below belong to none."""
+def _ops_by_id(trace: Trace, ops: I64) -> Callable[[I64], I64]:
+    """What finds for each id the position in `ops` of the first op that has it, or -1. Ids of 0 and below
+    belong to none."""
     own = trace.external_id[ops]
-    order = np.argsort(own, kind="stable")
-    own = own[order]
-    if not len(own):
-        return np.full(len(ids), -1, dtype=np.int64)
-    at = np.minimum(np.searchsorted(own, ids), len(own) - 1)
-    return np.where((own[at] == ids) & (ids > 0), order[at], -1)
+    at = np.flatnonzero(own > 0)
+    top = int(own.max()) if len(at) else 0
+    if top < 8 * len(own) + 65536:  # nearly always: a table
+        place = np.full(top + 1, -1, dtype=np.int64)
+        place[own[at[::-1]]] = at[::-1]
+        return lambda ids: place[np.where((ids > 0) & (ids <= top), ids, 0)]
+    at = at[np.argsort(own[at], kind="stable")]
+    own = own[at]
+
+    def find(ids: I64) -> I64:
+        found = np.minimum(np.searchsorted(own, ids), len(own) - 1)
+        return np.where(own[found] == ids, at[found], -1)
+
+    return find
 
 
 def main_lane(trace: Trace, ops: I64) -> int:
@@ -83,8 +93,8 @@ def main_lane(trace: Trace, ops: I64) -> int:
     """
     if not len(ops):
         return -1
-    steps = named(trace, lambda name: name.startswith("ProfilerStep#"))
-    found = ops[steps[trace.name[ops]]]
+    steps = called(trace, lambda name: name.startswith("ProfilerStep#"))
+    found = steps[ops[np.minimum(np.searchsorted(ops, steps), len(ops) - 1)] == steps]
     if len(found):
         return int(trace.lane[found[0]])
     count = np.bincount(trace.lane[ops], minlength=len(trace.lanes))
@@ -100,7 +110,8 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
 
     `python_functions`: count `python_function` slices as CPU calls, as PyTorch 2.13 does.
     """
-    good = ~trace.implausible & ~named(trace, HIDDEN_NAMES.__contains__)[trace.name]
+    good = ~trace.implausible
+    good[called(trace, HIDDEN_NAMES.__contains__)] = False
     python = (Kind.PYTHON,) if python_functions else ()
     cpu_kinds = trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, Kind.OVERHEAD, *python)
     cpu = np.flatnonzero(cpu_kinds & good)
@@ -109,23 +120,30 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     ops = np.flatnonzero(is_op)
 
     # Each call's thread: its lane; for a runtime or overhead event that of its op, or the main thread.
-    thread = trace.lane[cpu].astype(np.int32)
+    thread = trace.lane[cpu]
     runtime = np.flatnonzero((kind == Kind.RUNTIME) | (kind == Kind.OVERHEAD))
-    links = trace.external_id[cpu[runtime]].copy()
+    links = trace.external_id[cpu[runtime]]
     # An overhead event's id is not a link if it equals the event's own correlation.
     links[(kind[runtime] == Kind.OVERHEAD) & (links == trace.correlation[cpu[runtime]])] = 0
-    linked = _op_with_id(trace, cpu[ops], links)
+    with_id = _ops_by_id(trace, cpu[ops])
+    linked = with_id(links)
     main = main_lane(trace, cpu[ops])
     if main >= 0:
         thread[runtime] = np.where(linked >= 0, thread[ops[linked]], main)
+    moved = bool((thread[runtime] != trace.lane[cpu[runtime]]).any())
 
     start = trace.start[cpu]
     duration = trace.duration[cpu]
-    order = order_by_time(thread, start, start + duration)
-    cpu, thread, start, duration = cpu[order], thread[order], start[order], duration[order]
-    ops = np.flatnonzero(is_op[order])
-    apart = (kind[order] == Kind.ANNOTATION) & named(trace, is_collective)[trace.name[cpu]]
-    parent = _parents_of(np.flatnonzero(~apart), thread, start, start + duration)
+    if moved:
+        order = order_by_time(thread, start, start + duration)
+        cpu, thread, start, duration = cpu[order], thread[order], start[order], duration[order]
+        ops = np.flatnonzero(is_op[order])
+        with_id = _ops_by_id(trace, cpu[ops])
+    apart = np.zeros(len(cpu), dtype=np.bool_)
+    talk = np.zeros(len(trace), dtype=np.bool_)
+    talk[called(trace, is_collective, Kind.ANNOTATION)] = True
+    apart = talk[cpu]
+    parent = _parents_of(trace, cpu, np.flatnonzero(~apart), thread, start, start + duration, moved)
 
     device_kinds = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET, Kind.SYNC, Kind.GPU_ANNOTATION)
     # CUDA's own event records have no row in PyTorch's table.
@@ -137,10 +155,10 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     # Kineto moves the annotation's start 1 ns to the left and makes it 2 ns longer on export.
     device_start = np.where(widened, device_start + 1, device_start)
     device_duration = np.where(widened, np.maximum(device_duration - 2, 0), device_duration)
-    links = trace.external_id[device].copy()
+    links = trace.external_id[device]
     links[(device_kind == Kind.SYNC) & (links == trace.correlation[device])] = 0
     links[widened] = 0
-    device_op = _op_with_id(trace, cpu[ops], links)
+    device_op = with_id(links)
     device_op = np.where(device_op >= 0, ops[device_op] if len(ops) else -1, -1)
 
     n = len(cpu)
@@ -148,11 +166,12 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     own_device = sum_into(device_op[has_op], device_duration[has_op], n)
     own_device[apart] = 0
     removed, innermost, top = _same_name_chains(trace.name[cpu], parent)
-    parent = np.where(parent >= 0, top[parent], -1)
+    if removed.any():
+        parent = np.where(parent >= 0, top[parent], -1)
     own_device[top[innermost]] = own_device[innermost]
     own_device[removed] = 0
-    counted = np.flatnonzero(~removed & (parent >= 0))
-    self_cpu = np.where(apart, 0, duration - sum_into(parent[counted], duration[counted], n))
+    around = np.where(removed, 0, parent + 1)  # at 0: of none
+    self_cpu = np.where(apart, 0, duration - sum_into(around, duration, n + 1)[1:])
     return Calls(
         cpu, parent, removed, innermost, top, apart, self_cpu, _totals(parent, own_device), own_device,
         device, device_start, device_duration, device_op,
@@ -175,12 +194,22 @@ def is_collective(name: str) -> bool:
     return COLLECTIVE.match(name) is not None
 
 
-def _parents_of(some: I64, thread: I32, start: I64, end: I64) -> I64:
-    """The parents among `some` of the calls, in tree order; -1 for none, and for all others. Shape (n,)."""
-    if len(some) == len(start):
-        return parents(thread, start, end)
-    found = parents(thread[some], start[some], end[some])
+def _parents_of(trace: Trace, cpu: I64, some: I64, thread: I32, start: I64, end: I64, moved: bool) -> I64:
+    """The parents among `some` of the calls, in tree order; -1 for none, and for all others. Shape (n,).
+    `moved`: whether any call is not in its lane's thread."""
     parent = np.full(len(start), -1, dtype=np.int64)
+    at, thread = cpu[some], thread[some]
+    # What is around a call in its lane is around it here, too, if it is among them and no call came from
+    # another lane.
+    place = np.full(len(trace), UNKNOWN, dtype=np.int64)
+    place[at] = np.arange(len(some))
+    up = trace.parent[at]
+    known = np.where(up >= 0, place[up], -1)
+    if moved:
+        mixed = np.zeros(len(trace.lanes), dtype=np.bool_)
+        mixed[thread[thread != trace.lane[at]]] = True
+        known[mixed[thread] | ((known >= 0) & (thread[known] != thread))] = UNKNOWN
+    found = parents(thread, start[some], end[some], known)
     parent[some] = np.where(found >= 0, some[found], -1)
     return parent
 
@@ -193,9 +222,11 @@ def _same_name_chains(name: I32, parent: I64) -> tuple[Bool, Bool, I64]:
     """
     n = len(parent)
     inner = np.flatnonzero(parent >= 0)
-    children = np.bincount(parent[inner], minlength=n)
+    around = parent[inner]
+    children = np.bincount(around, minlength=n)
+    same = np.flatnonzero(name[around] == name[inner])
     removed = np.zeros(n, dtype=np.bool_)
-    removed[inner] = (children[parent[inner]] == 1) & (name[parent[inner]] == name[inner])
+    removed[inner[same[children[around[same]] == 1]]] = True
     innermost = removed.copy()
     innermost[parent[removed]] = False
     return removed, innermost, top_of(parent, removed)

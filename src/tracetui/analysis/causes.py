@@ -31,8 +31,9 @@ import numpy as np
 
 from tracetui.analysis.ancestors import covering, op_around
 from tracetui.analysis.cpu_time import LONGEST_LATENCY_NS, CpuTime
-from tracetui.analysis.gaps import DeviceGaps, work_of_devices
+from tracetui.analysis.gaps import DeviceGaps, device_of, work_of_devices
 from tracetui.analysis.scope import StepTable, find_steps, launch_times, step_of
+from tracetui.analysis.select import distinct, has
 from tracetui.analysis.stream_waits import waits_of
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I8, I32, I64, Bool
@@ -136,7 +137,7 @@ def others_work(causes: Causes, at: I64 | slice = slice(None)) -> int:
 
 def cause_words(trace: Trace, causes: Causes, at: I64 | slice = slice(None)) -> dict[str, str]:
     """`CAUSE_TEXT` as it is so of the gaps `at` together."""
-    if not bool((trace.kind == Kind.CPU_OP).any()):
+    if not has(trace, Kind.CPU_OP):
         return CAUSE_TEXT | {"host": NO_OPS}
     return CAUSE_TEXT | ({"host": OUTSIDE_BUT_OTHERS} if others_work(causes, at) else {})
 
@@ -144,7 +145,7 @@ def cause_words(trace: Trace, causes: Causes, at: I64 | slice = slice(None)) -> 
 def cause_sentences(trace: Trace, causes: Causes) -> dict[str, str]:
     """Like `cause_words`, as parts of a sentence."""
     said = dict(CAUSE_SENTENCES) if waits_for_others(trace) else CAUSE_SENTENCES | {"queued": _QUEUED_ALONE}
-    if not bool((trace.kind == Kind.CPU_OP).any()):
+    if not has(trace, Kind.CPU_OP):
         return said | {"host": "the CPU was in no recorded call (the trace has no ops)"}
     if not others_work(causes):
         return said
@@ -277,7 +278,7 @@ class IdleTime:
         """How long each stretch's thread had waited before it, since its launch before L. Shape (n,)."""
         waited = np.zeros(len(self.start), dtype=np.int64)
         late = (self.launch >= 0) & (self.launched > self.start)
-        for lane in np.unique(self.lane[late]).tolist():
+        for lane in distinct(self.lane[late], len(self.trace.lanes)).tolist():
             waits = self.cpu.waits(lane)
             if len(waits):
                 mine = np.flatnonzero(late & (self.lane == lane))
@@ -294,8 +295,8 @@ class IdleTime:
         lane = self.lane[at]
         cuts = [self.drained[at], self.launched[at], self.called[at], self.arrived[at]]
         drained, launched, called, arrived = (np.clip(cut, low, high) for cut in cuts)
-        for i in np.unique(lane).tolist():
-            of = np.flatnonzero(lane == i) if len(lane) else np.zeros(0, np.int64)
+        for i in (distinct(lane + 1, len(self.trace.lanes) + 1) - 1).tolist():
+            of = np.flatnonzero(lane == i)
             begin, d, c, e = low[of], drained[of], launched[of], called[of]
             started, profiled, waited, allocated, worked = self.cpu.states(i)
             first = started.within(begin, e)
@@ -375,7 +376,7 @@ class IdleTime:
         found = np.zeros(len(at), dtype=np.int64)
         lane = self.lane[at]
         begin, end = (np.clip(cut[at], low, high) for cut in (self.drained, self.launched))
-        for i in np.unique(lane[lane >= 0]).tolist():
+        for i in distinct(lane[lane >= 0], len(self.trace.lanes)).tolist():
             of = np.flatnonzero(lane == i)
             both, own = self.cpu.with_others(i), self.cpu.states(i)[-1]
             if both is own:
@@ -401,16 +402,14 @@ class IdleTime:
             if len(held):  # else it was done before, and is not why
                 found[i] = held[np.argmax(trace.start[held] + trace.duration[held])]
         left = queued[(found[queued] < 0) & long]
-        mine = trace.lanes[int(trace.lane[event[0]])].device
-        elsewhere = [at for device, at in self.cpu.work.items() if device != mine]
-        if not len(left) or not elsewhere:
-            return found
-        work = np.concatenate(elsewhere)
-        over = trace.start[work] + trace.duration[work]
-        order = np.argsort(over, kind="stable")
-        work, over = work[order], over[order]
-        at = np.maximum(np.searchsorted(over, self.end[left], side="right") - 1, 0)
-        near = (over[at] <= self.end[left]) & (over[at] > self.start[left])
-        near &= self.end[left] - over[at] <= LONGEST_LATENCY_NS
-        found[left[near]] = work[at[near]]
+        if len(left) and len(self.cpu.work) > 1:
+            work, over, before = self.cpu.ended
+            at = np.searchsorted(over, self.end[left], side="right") - 1
+            mine = device_of(trace)[trace.lane[event[0]]]
+            same = (at >= 0) & (device_of(trace)[trace.lane[work[at]]] == mine)
+            at = np.where(same, before[at], at)
+            near = (
+                (at >= 0) & (over[at] > self.start[left]) & (self.end[left] - over[at] <= LONGEST_LATENCY_NS)
+            )
+            found[left[near]] = work[at[near]]
         return found

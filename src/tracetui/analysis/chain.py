@@ -10,6 +10,7 @@ from tracetui.analysis.flow import launches_work, partner, place_of
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.scope import find_steps, launch_times, step_of
 from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace.indices import having
 from tracetui.trace.model import I64
 
 MOST_EVENTS = 8
@@ -65,7 +66,7 @@ def launched_by(trace: Trace, i: int) -> I64:
     lane = trace.lanes[int(trace.lane[i])]
     # The slices in a slice are the rows after it, before the first that starts after its end.
     stop = lane.first + int(np.searchsorted(trace.start[lane.first : lane.last], end))
-    return np.flatnonzero((trace.launch >= i) & (trace.launch < max(stop, i + 1)))
+    return np.sort(having(trace, "launch", i, max(stop, i + 1))).astype(np.int64)
 
 
 def launch_chain(trace: Trace, i: int) -> Chain:
@@ -143,7 +144,7 @@ def _outer_links(trace: Trace, outer: list[int], anchor: int) -> list[Link]:
 def _forward_of(trace: Trace, at: list[int]) -> int:
     """The forward op that a backward one among the slices belongs to, or -1."""
     for i in at:
-        for flow in np.flatnonzero(trace.flow_to == i).tolist():
+        for flow in having(trace, "flow_to", i).tolist():
             if trace.flow_kind[int(trace.flow_category[flow])] == "fwdbwd":
                 return int(trace.flow_from[flow])
     # The autograd engine's slice around a backward op has none of its own.

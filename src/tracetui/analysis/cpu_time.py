@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
-from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps, work_of_devices
+from tracetui.analysis.gaps import DeviceGaps, busy_union, device_of, find_gaps, work_of_devices
 from tracetui.analysis.initialisation import first_calls, first_ops, loading, profilers_work, queue_full
 from tracetui.analysis.select import named, plausible
 from tracetui.trace import Kind, Trace
@@ -83,8 +84,10 @@ class CpuTime:
         self._blocking = _blocking_copies(trace, work)
         self._lanes: dict[int, tuple[tuple[Union, ...], Union]] = {}
         self._with_others: dict[int, Union] = {}
-        self._ops: dict[int, I64] = {}
-        """The ops of each process."""
+        self._ops: dict[int, Union] = {}
+        """When each lane was in ops."""
+        self._processes: dict[int, tuple[list[int], Union]] = {}
+        """The lanes of each process that have ops, and when any of them was in one."""
         self.latency = _latency(trace, find_gaps(trace) if gaps is None else gaps)
         """From a launch's end to the start on an idle device, ns: the median, at most
         `LONGEST_LATENCY_NS`."""
@@ -100,16 +103,27 @@ class CpuTime:
     def with_others(self, lane: int) -> Union:
         """The last of `states`, and when other threads of the lane's process were in ops."""
         if lane not in self._with_others:
-            own, process = self.states(lane)[-1], self.trace.lanes[lane].process
-            if process not in self._ops:
-                here = [i for i, one in enumerate(self.trace.lanes) if one.process == process]
-                ops = plausible(self.trace, Kind.CPU_OP)
-                ops = ops[np.isin(self.trace.lane[ops], here) & self._names[2][self.trace.name[ops]]]
-                self._ops[process] = ops
-            ops = self._ops[process]
-            alone = not bool(np.any(self.trace.lane[ops] != lane))
-            self._with_others[lane] = own if alone else _both(own, busy_union(self.trace, ops))
+            own, lanes = self.states(lane)[-1], self.trace.lanes
+            process = lanes[lane].process
+            if process not in self._processes:
+                here = [i for i, one in enumerate(lanes) if one.process == process and len(self._in_ops(i))]
+                self._processes[process] = here, _all([self._in_ops(i) for i in here])
+            here, ops = self._processes[process]
+            self._with_others[lane] = own if here in ([], [lane]) else _all([own, ops])
         return self._with_others[lane]
+
+    @cached_property
+    def ended(self) -> tuple[I64, I64, I64]:
+        """All work of the devices by its end: (slices, ends, position of the last before each that is of
+        another device, -1 for none)."""
+        trace = self.trace
+        work = np.concatenate([np.sort(at) for at in self.work.values()])
+        over = trace.start[work] + trace.duration[work]
+        order = np.argsort(over, kind="stable")
+        device = device_of(trace)[trace.lane[work[order]]]
+        run = np.arange(len(work))
+        run[1:][device[1:] == device[:-1]] = 0
+        return work[order], over[order], np.maximum.accumulate(run) - 1
 
     def launched_before(self, launch: I64, lane: int) -> I64:
         """The launch of the lane before each of `launch`; -1 for none."""
@@ -127,7 +141,7 @@ class CpuTime:
     def _look_at(self, lane: int) -> tuple[tuple[Union, ...], Union]:
         if lane < 0:
             return (self._loading, *(self._overhead,) * 4), EMPTY
-        trace, (synchronising, allocating, op) = self.trace, self._names
+        trace, (synchronising, allocating, _) = self.trace, self._names
         this = trace.lanes[lane]
         at = np.arange(this.first, this.last)[~trace.implausible[this.first : this.last]]
         runtime = at[trace.kind[at] == Kind.RUNTIME]
@@ -140,15 +154,29 @@ class CpuTime:
         profiled = _both(started, self._overhead)
         waited = _both(profiled, sync)
         allocated = _both(waited, busy_union(trace, runtime[allocating[name]]))
-        ops = at[trace.kind[at] == Kind.CPU_OP]
-        worked = _both(allocated, busy_union(trace, ops[op[trace.name[ops]]]))
+        worked = _both(allocated, self._in_ops(lane))
         return (started, profiled, waited, allocated, worked), sync
+
+    def _in_ops(self, lane: int) -> Union:
+        if lane not in self._ops:
+            this, ops = self.trace.lanes[lane], plausible(self.trace, Kind.CPU_OP)
+            ops = ops[slice(*np.searchsorted(ops, (this.first, this.last)))]
+            if not self._names[2].all():
+                ops = ops[self._names[2][self.trace.name[ops]]]
+            self._ops[lane] = busy_union(self.trace, ops)
+        return self._ops[lane]
 
 
 def _both(one: Union, other: Union) -> Union:
-    if not len(one) or not len(other):
-        return one if len(one) else other
-    return union(np.concatenate([one.start, other.start]), np.concatenate([one.end, other.end]))
+    return _all((one, other))
+
+
+def _all(unions: Sequence[Union]) -> Union:
+    """What any of them covers: one of them itself where the others are empty."""
+    some = [one for one in unions if len(one)]
+    if len(some) < 2:
+        return some[0] if some else EMPTY
+    return union(np.concatenate([one.start for one in some]), np.concatenate([one.end for one in some]))
 
 
 def _blocking_copies(trace: Trace, work: I64) -> I64:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tracetui.analysis.ancestors import op_around
+from tracetui.analysis.gaps import by_start, work_of_devices
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.select import distinct, named, plausible
@@ -16,8 +17,8 @@ from tracetui.trace.model import I64
 
 def device_work(trace: Trace) -> I64:
     """Every plausible kernel, copy and memset, by time. Slice indices."""
-    at = plausible(trace, *DEVICE_WORK)
-    return at[np.argsort(trace.start[at], kind="stable")]
+    work = list(work_of_devices(trace).values())
+    return work[0] if len(work) == 1 else by_start(trace, plausible(trace, *DEVICE_WORK))
 
 
 def decoded_names(trace: Trace, events: I64) -> dict[int, KernelName]:

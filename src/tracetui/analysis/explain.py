@@ -20,8 +20,9 @@ from tracetui.analysis.meanings.runtime import runtime_call
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import find_steps
-from tracetui.analysis.select import plausible
+from tracetui.analysis.select import has, plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace.indices import having
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, rate
 
@@ -79,7 +80,7 @@ def _runtime(trace: Trace, i: int) -> Parts:
         what.append("It is the last call in the recording: torch.profiler waits like this before it stops.")
     facts: list[tuple[str, str]] = []
     why: list[str] = []
-    events = np.flatnonzero(trace.launch == i)
+    events = having(trace, "launch", i)
     if len(events) > 1:
         facts.append(("launched", f"{len(events):,} GPU events, {duration(trace.duration[events].sum())}"))
     if is_synchronising(name):
@@ -122,7 +123,7 @@ def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
     if len(events):
         total = duration(trace.duration[events].sum())
         facts.append(("launched", f"{plural(len(events), 'GPU event')}, {total}"))
-    elif kind == Kind.CPU_OP and trace.is_kind(*DEVICE_WORK).any() and operators.NOTHING not in what[0]:
+    elif kind == Kind.CPU_OP and has(trace, *DEVICE_WORK) and operators.NOTHING not in what[0]:
         what.append("This call launches nothing: its time is CPU time only.")
     if kind == Kind.CPU_OP:
         args = trace.args(i)
@@ -187,8 +188,8 @@ def _more(trace: Trace, i: int, name: str) -> list[str]:
     if name == "aten::addmm":
         return _where_added(trace, i)
     if operators.operator(name) is None and trace.kind[i] == Kind.ANNOTATION:
-        shadow = trace.is_kind(Kind.GPU_ANNOTATION) & (trace.name == trace.name[i])
-        return [others.SHADOWED] if shadow.any() else []
+        same = having(trace, "name", int(trace.name[i]))
+        return [others.SHADOWED] if (trace.kind[same] == Kind.GPU_ANNOTATION).any() else []
     return []
 
 

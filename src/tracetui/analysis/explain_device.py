@@ -22,6 +22,7 @@ from tracetui.analysis.kernels.letters import letters
 from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.meanings.kernels import kernel
 from tracetui.trace import Kind, Trace
+from tracetui.trace.indices import having
 from tracetui.units import duration, plural, rate, share, significant, size
 
 SMALL_SET = 65_536
@@ -197,8 +198,8 @@ def _set_for(trace: Trace, i: int, count: int) -> list[str]:
 
 def compared(trace: Trace, i: int) -> list[str]:
     """A sentence if it takes much longer than most calls of the same name, unless those do other work."""
-    alike = (trace.name == trace.name[i]) & (trace.category == trace.category[i])
-    at = np.flatnonzero(alike & ~trace.implausible)
+    at = having(trace, "name", int(trace.name[i]))
+    at = at[(trace.category[at] == trace.category[i]) & ~trace.implausible[at]]
     same = trace.duration[at]
     usual, mine = float(np.median(same)) if len(same) else 0.0, int(trace.duration[i])
     if len(same) < 3 or mine < LONGER * usual or mine - usual < SURPLUS_NS:

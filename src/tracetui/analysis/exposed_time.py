@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from tracetui.analysis.gaps import busy_union, work_of_devices
 from tracetui.analysis.kinds import communicates
-from tracetui.analysis.select import named
+from tracetui.analysis.select import pick
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64, Bool
@@ -35,9 +36,14 @@ class Alone:
 
 def exposed_communication(trace: Trace) -> Alone:
     """Collectives while no other kernel runs on their device."""
-    kernel = trace.kind == Kind.KERNEL
-    talk = kernel & communicates(trace)[trace.name]
-    return _alone(trace, talk, kernel & ~talk)
+    talks = communicates(trace)
+
+    def kinds(at: I64) -> tuple[Bool, Bool]:
+        kernel = trace.kind[at] == int(Kind.KERNEL)
+        talk = kernel & talks[trace.name[at]]
+        return talk, kernel & ~talk
+
+    return _alone(trace, kinds)
 
 
 def is_within_device(name: str) -> bool:
@@ -45,19 +51,25 @@ def is_within_device(name: str) -> bool:
     return _WITHIN.search(name) is not None
 
 
-def host_copies(trace: Trace) -> Bool:
-    """Mask: copies between the device and elsewhere, not those within the device's memory."""
-    within = named(trace, is_within_device)
-    return np.asarray((trace.kind == Kind.MEMCPY) & ~within[trace.name], dtype=np.bool_)
+def host_copies(trace: Trace, at: I64) -> Bool:
+    """Which of the slices `at` are copies between the device and elsewhere, not those within the device's
+    memory. Shape of `at`."""
+    copy = trace.kind[at] == int(Kind.MEMCPY)
+    copies = at[copy]
+    copy[copy] = ~np.isin(copies, pick(trace, copies, is_within_device))
+    return np.asarray(copy, dtype=np.bool_)
 
 
 def host_copies_alone(trace: Trace) -> Alone:
     """Copies from and to the host or another device, while no kernel runs on their device."""
-    return _alone(trace, host_copies(trace), trace.kind == Kind.KERNEL)
+    return _alone(trace, lambda at: (host_copies(trace, at), trace.kind[at] == int(Kind.KERNEL)))
 
 
-def _alone(trace: Trace, one: Bool, other: Bool) -> Alone:
-    work = [at for at in work_of_devices(trace).values() if one[at].any()]
-    return Alone(
-        tuple((busy_union(trace, at[one[at] | other[at]]), busy_union(trace, at[other[at]])) for at in work)
-    )
+def _alone(trace: Trace, kinds: Callable[[I64], tuple[Bool, Bool]]) -> Alone:
+    """`kinds`: which of the slices it is given are of the one kind, and which of the other."""
+    found = []
+    for at in work_of_devices(trace).values():
+        one, other = kinds(at)
+        if one.any():
+            found.append((busy_union(trace, at[one | other]), busy_union(trace, at[other])))
+    return Alone(tuple(found))

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracetui.trace.model import DEVICE_WORK, Kind, Trace
+from tracetui.trace.indices import having
+from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
 
 _DEVICE = frozenset(int(k) for k in (*DEVICE_WORK, Kind.SYNC))
 
@@ -29,18 +30,24 @@ def subtree(trace: Trace, i: int) -> tuple[int, int]:
     return i, max(i + 1, stop)
 
 
+def work_within(trace: Trace, i: int) -> I64:
+    """The device events, but for marks of synchronisation, of the calls within slice i, by call."""
+    first, stop = subtree(trace, i)
+    events = having(trace, "launch", first, stop)
+    call = trace.launch[events]
+    inside = trace.start[call] + trace.duration[call] <= trace.start[i] + trace.duration[i]
+    return np.asarray(events[inside & np.isin(trace.kind[events], DEVICE_WORK)], dtype=np.int64)
+
+
 def launches_within(trace: Trace, i: int) -> list[int]:
     """The runtime slices within slice i that launched something, by time."""
-    first, stop = subtree(trace, i)
-    launched = np.unique(trace.launch[(trace.launch >= 0) & trace.is_kind(*DEVICE_WORK)])
-    lo, hi = np.searchsorted(launched, [first, stop])
-    ends = trace.start[i] + trace.duration[i]
-    return [int(j) for j in launched[lo:hi] if trace.start[j] + trace.duration[j] <= ends]
+    found: list[int] = np.unique(trace.launch[work_within(trace, i)]).tolist()
+    return found
 
 
 def device_events(trace: Trace, launch: int) -> list[int]:
     """The device events that a runtime slice launched, by time."""
-    found = np.flatnonzero(trace.launch == launch)
+    found = having(trace, "launch", launch)
     return [int(j) for j in found[np.argsort(trace.start[found], kind="stable")]]
 
 
@@ -103,7 +110,7 @@ def unfollow(trace: Trace, i: int) -> tuple[int | None, str]:
 
 def launches_work(trace: Trace, i: int) -> bool:
     """Whether runtime slice i put work on a device, or is a launch by name: not so `cudaMalloc`."""
-    mine = trace.kind[trace.launch == i]
+    mine = trace.kind[having(trace, "launch", i)]
     return bool(np.isin(mine, DEVICE_WORK).any()) or "Launch" in trace.name_of(i)
 
 
@@ -115,12 +122,13 @@ def partner(trace: Trace, i: int) -> tuple[int, bool] | None:
     stops = [i + 1, subtree(trace, i)[1]] if int(trace.kind[i]) == Kind.CPU_OP else [i + 1]
     for stop in stops:
         for here, there, back in (
-            (trace.flow_from, trace.flow_to, False),
-            (trace.flow_to, trace.flow_from, True),
+            ("flow_from", trace.flow_to, False),
+            ("flow_to", trace.flow_from, True),
         ):
-            at = np.flatnonzero((here >= i) & (here < stop) & ((there < i) | (there >= stop)))
-            if len(at):
-                return int(there[at[np.argmin(here[at])]]), back
+            to = there[having(trace, here, i, stop)]
+            to = to[(to < i) | (to >= stop)]
+            if len(to):
+                return int(to[0]), back
     return None
 
 

@@ -35,8 +35,9 @@ class GapList:
 
     def find(self, device: int, index: int) -> int | None:
         """The position in this list of gap `index` of a device, or None."""
-        found = np.flatnonzero((self.device == device) & (self.index == index))
-        return int(found[0]) if len(found) else None
+        low, high = np.searchsorted(self.device, (device, device + 1))
+        at = low + int(np.searchsorted(self.index[low:high], index))
+        return int(at) if at < high and self.index[at] == index else None
 
 
 def list_gaps(devices: Sequence[DeviceGaps]) -> GapList:

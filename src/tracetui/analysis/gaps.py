@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tracetui.analysis.select import distinct, pick, plausible
+from tracetui.analysis.select import called, plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import I64
@@ -82,12 +82,25 @@ def device_of(trace: Trace) -> I64:
 
 
 def work_of_devices(trace: Trace) -> dict[int, I64]:
-    """Each device's plausible kernels, copies and sets (slices), sorted by (lane, start)."""
-    at = plausible(trace, *DEVICE_WORK)
-    lane = trace.lane[at]
-    devices = device_of(trace)
-    used = np.unique(devices[distinct(lane, len(devices))]).tolist()
-    return {d: at[(devices == d)[lane]] for d in used} if len(used) > 1 else dict.fromkeys(used, at)
+    """Each device's plausible kernels, copies and sets (slices), by time; those that start together by lane.
+    Made once: read-only."""
+    if "work" not in trace.derived:
+        at = plausible(trace, *DEVICE_WORK)
+        low, high = np.searchsorted(at, [(lane.first, lane.last) for lane in trace.lanes]).reshape(-1, 2).T
+        parts: dict[int, list[I64]] = {}
+        for i in np.flatnonzero(low < high).tolist():
+            parts.setdefault(trace.lanes[i].device, []).append(at[low[i] : high[i]])
+        trace.derived["work"] = {
+            device: some[0] if len(some) == 1 else by_start(trace, np.concatenate(some))
+            for device, some in sorted(parts.items())
+        }
+    work: dict[int, I64] = trace.derived["work"]
+    return work
+
+
+def by_start(trace: Trace, at: I64) -> I64:
+    """The slices `at` by start; those that start together as they are."""
+    return at[np.argsort(trace.start[at], kind="stable")]
 
 
 def without_work_text(trace: Trace) -> str:
@@ -95,7 +108,7 @@ def without_work_text(trace: Trace) -> str:
     lanes = device_of(trace) >= 0
     at = np.flatnonzero((trace.kind == Kind.OTHER) & lanes[trace.lane])
     if not len(at):
-        calls = pick(trace, plausible(trace, Kind.RUNTIME), lambda name: "Launch" in name)
+        calls = called(trace, lambda name: "Launch" in name, Kind.RUNTIME)
         if not len(calls) or bool(trace.is_kind(*DEVICE_WORK).any()):
             return "There are no GPU events here."
         return (
@@ -118,16 +131,17 @@ def busy_union(trace: Trace, at: I64) -> Union:
 
 def find_gaps(trace: Trace) -> list[DeviceGaps]:
     """The gaps of every device that ran anything, by device index; [] where none did."""
-    cpu = plausible(trace, Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, Kind.OVERHEAD)
-    begun = int(trace.start[cpu].min()) if len(cpu) else None
+    cpu = trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, Kind.OVERHEAD)
+    cpu &= ~trace.implausible
+    # A lane's slices are sorted by time, and argmax ends at the first that counts.
+    lanes = [lane for lane in trace.lanes if lane.first < lane.last]
+    first = [lane.first + int(np.argmax(cpu[lane.first : lane.last])) for lane in lanes]
+    begun = min((int(trace.start[i]) for i in first if cpu[i]), default=None)
     return [_gaps_of(trace, device, at, begun) for device, at in work_of_devices(trace).items()]
 
 
 def _gaps_of(trace: Trace, device: int, at: I64, begun: int | None) -> DeviceGaps:
     start = trace.start[at]
-    if not bool(np.all(start[1:] >= start[:-1])):
-        order = np.argsort(start, kind="stable")
-        at, start = at[order], start[order]
     end = start + trace.duration[at]
     reach = np.maximum.accumulate(end)
     opens = np.flatnonzero(start[1:] > reach[:-1]) + 1

@@ -11,7 +11,7 @@ import re
 import numpy as np
 
 from tracetui.analysis.ancestors import deepest_at, first_marked
-from tracetui.analysis.select import named, pick, plausible
+from tracetui.analysis.select import called, named, pick, plausible
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
 from tracetui.trace.model import I64, Bool
@@ -56,17 +56,17 @@ def is_profilers(name: str) -> bool:
 
 def loading(trace: Trace) -> I64:
     """The `overhead` events of loading. Slices."""
-    return pick(trace, plausible(trace, Kind.OVERHEAD), is_loading)
+    return called(trace, is_loading, Kind.OVERHEAD)
 
 
 def queue_full(trace: Trace) -> I64:
     """The `overhead` events of launches that wait for a place in the queue. Slices."""
-    return pick(trace, plausible(trace, Kind.OVERHEAD), lambda name: name == _QUEUE_FULL)
+    return called(trace, lambda name: name == _QUEUE_FULL, Kind.OVERHEAD)
 
 
 def profilers_work(trace: Trace) -> I64:
     """The `overhead` events of the profiler. Slices."""
-    return pick(trace, plausible(trace, Kind.OVERHEAD), is_profilers)
+    return called(trace, is_profilers, Kind.OVERHEAD)
 
 
 def first_calls(trace: Trace) -> I64:

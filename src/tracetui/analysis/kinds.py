@@ -8,7 +8,7 @@ import numpy as np
 
 from tracetui.analysis.gaps import work_of_devices
 from tracetui.analysis.kernels.communication import is_communication as is_communication
-from tracetui.analysis.launches import find_launches
+from tracetui.analysis.launches import Launches, find_launches
 from tracetui.analysis.scope import StepTable, launch_times, step_of
 from tracetui.analysis.select import pick
 from tracetui.trace import Kind, Trace
@@ -46,14 +46,14 @@ def communicates(trace: Trace) -> Bool:
     """Mask over `trace.names`: the kernels that exchange data with other devices."""
     if "communicates" not in trace.derived:
         mask = np.zeros(len(trace.names), dtype=np.bool_)
-        mask[trace.name[pick(trace, np.flatnonzero(trace.kind == Kind.KERNEL), is_communication)]] = True
+        mask[trace.name[pick(trace, np.flatnonzero(trace.kind == int(Kind.KERNEL)), is_communication)]] = True
         trace.derived["communicates"] = mask
     known: Bool = trace.derived["communicates"]
     return known
 
 
-def time_by_kind(trace: Trace, table: StepTable) -> TimeByKind:
-    """Device time and counts by the step that launched the work."""
+def time_by_kind(trace: Trace, table: StepTable, launches: Launches | None = None) -> TimeByKind:
+    """Device time and counts by the step that launched the work. `launches`: the trace's, if at hand."""
     size = len(table) + 2
     names = ("compute", "communication", "exposed_communication", "copy", "exposed_copy", "set")
     time = {name: np.zeros(size, np.int64) for name in names}
@@ -66,7 +66,6 @@ def time_by_kind(trace: Trace, table: StepTable) -> TimeByKind:
         into[-1] += int(values.sum())
 
     for at in work_of_devices(trace).values():
-        at = at[np.argsort(trace.start[at], kind="stable")]
         step = step_of(table, launch_times(trace, at)).astype(np.int64)
         step = np.where(step >= 0, step, outside)
         start, end = trace.start[at], trace.start[at] + trace.duration[at]
@@ -88,11 +87,13 @@ def time_by_kind(trace: Trace, table: StepTable) -> TimeByKind:
                 hidden = union(start[hidden_by], end[hidden_by]).within(low, high)
                 add(time[f"exposed_{name}"], step[mine], high - low - hidden)
 
-    launches = find_launches(trace)
+    launches = find_launches(trace) if launches is None else launches
     step = step_of(table, trace.start[launches.launch]).astype(np.int64)
     step = np.where(step >= 0, step, outside)
-    calls, first = np.unique(launches.launch, return_index=True)
-    add(launched, step[first], np.ones(len(calls), np.int64))
+    seen = np.zeros(len(trace), dtype=np.bool_)
+    seen[launches.launch] = True
+    of_call = step_of(table, trace.start[np.flatnonzero(seen)]).astype(np.int64)
+    add(launched, np.where(of_call >= 0, of_call, outside), np.ones(len(of_call), np.int64))
     step, delays = step[launches.first], launches.delay[launches.first]
     order = np.argsort(step, kind="stable")
     by_step = np.split(delays[order], np.searchsorted(step[order], np.arange(1, size - 1)))

@@ -30,12 +30,17 @@ def order_by_time(group: I32, start: I64, end: I64) -> I64:
     return order
 
 
-def parents(group: I32, start: I64, end: I64) -> I64:
+UNKNOWN = -2
+"""A parent that is not known yet."""
+
+
+def parents(group: I32, start: I64, end: I64, known: I64 | None = None) -> I64:
     """The nearest earlier interval of the same group that contains each one, or -1.
 
     The input must be sorted by (group, start, longest first): see `order_by_time`. B is in A where
     A.start <= B.start < A.end and B.end <= A.end, the rule of torch.autograd.profiler_util.EventList; the
-    result equals that of its stack of intervals, without a Python loop over them.
+    result equals that of its stack of intervals, without a Python loop over them. `known`: results at
+    hand, `UNKNOWN` for the others.
     Shapes (n,), int64 nanoseconds; the result has dtype int64.
     """
     n = len(start)
@@ -43,9 +48,15 @@ def parents(group: I32, start: I64, end: I64) -> I64:
     if not n:
         return candidate
     candidate[np.flatnonzero(group[1:] != group[:-1]) + 1] = -1
+    if known is None:
+        active = np.flatnonzero(candidate >= 0)
+    else:
+        active = np.flatnonzero((known == UNKNOWN) & (candidate >= 0))
+        candidate = np.where(known == UNKNOWN, candidate, known)
+    if not len(active):
+        return candidate
     # An interval of zero length also needs a parent that ends after its start.
     need = np.maximum(end, start + 1)
-    active = np.flatnonzero(candidate >= 0)
     active = active[end[candidate[active]] < need[active]]
     # All intervals between i and its candidate end too early. If the candidate does too, so do all between it
     # and *its* candidate: jump there. Each round about doubles the number of siblings that a jump skips.
@@ -76,7 +87,8 @@ def sum_into(index: I64 | I32, values: I64, size: int) -> I64:
     if not len(values):
         return np.zeros(size, dtype=np.int64)
     # bincount adds in float64, which is exact, and much faster, while no sum can pass 2**53.
-    if float(np.abs(values).max()) * len(values) < 2**53:
+    most = max(int(values.max()), -int(values.min())) * len(values)
+    if most < 2**53 or float(np.abs(values).sum(dtype=np.float64)) < 2**52:
         return np.bincount(index, weights=values, minlength=size).astype(np.int64)
     total = np.zeros(size, dtype=np.int64)
     np.add.at(total, index, values)

@@ -19,7 +19,7 @@ from tracetui.analysis.cpu_time import CpuTime
 from tracetui.analysis.gap_list import GapList, join_causes, list_gaps
 from tracetui.analysis.gaps import DeviceGaps, busy_union, clip, device_of, find_gaps, without_work_text
 from tracetui.analysis.scope import NEVER, WHOLE, Scope, StepTable, find_steps, launch_times, members, step_of
-from tracetui.analysis.select import distinct, named, pick, plausible
+from tracetui.analysis.select import called, distinct, named, plausible
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.efficiency import EfficiencyTable
     from tracetui.analysis.findings import Finding
     from tracetui.analysis.kernels.model import KernelName
-    from tracetui.analysis.launches import Launches
+    from tracetui.analysis.launches import Launches, ShortKernels
     from tracetui.analysis.memory import MemoryUse
     from tracetui.analysis.split import Split
     from tracetui.analysis.steps import Steps
@@ -45,7 +45,7 @@ def once(make: Callable[[Results], T]) -> Callable[[Results], T]:
 
     @wraps(make)
     def result(self: Results) -> T:
-        return self._once(make.__name__, partial(make, self))
+        return self.kept(make.__name__, partial(make, self))
 
     return result
 
@@ -55,7 +55,7 @@ def of_trace(make: Callable[[Results], T]) -> Callable[[Results], T]:
 
     @wraps(make)
     def result(self: Results) -> T:
-        return self.whole._once(make.__name__, partial(make, self.whole))
+        return self.whole.kept(make.__name__, partial(make, self.whole))
 
     return result
 
@@ -78,7 +78,7 @@ class Results:
         """The results of the whole trace."""
         return self._whole or self
 
-    def _once(self, key: object, make: Callable[[], T]) -> T:
+    def kept(self, key: object, make: Callable[[], T]) -> T:
         """The cached result under this key, computed by `make` on the first call."""
         # One lock per key: a thread that wants the gaps does not wait for the averages.
         with self._lock:
@@ -139,7 +139,7 @@ class Results:
         """All steps of the trace, everything outside them, and the whole."""
         from tracetui.analysis.steps import summarize_steps
 
-        return summarize_steps(self.trace, split=self.split())
+        return summarize_steps(self.trace, split=self.split(), launches=self.launches())
 
     def step_at(self, time: int, event: int | None = None) -> Scope | None:
         """The step that an event belongs to, or, without an event, the step that a time is in."""
@@ -155,7 +155,7 @@ class Results:
         from tracetui.analysis.calls import build_calls
 
         make = partial(build_calls, self.trace, python_functions)
-        return self.whole._once(("calls", python_functions), make)
+        return self.whole.kept(("calls", python_functions), make)
 
     def averages(self, group: str = "name", python_functions: bool = False) -> Averages:
         """The averages, by one of `GROUPS`."""
@@ -164,7 +164,7 @@ class Results:
         def make() -> Averages:
             return averages(self.trace, self.scope, group=group, calls=self.calls(python_functions))
 
-        return self._once(("averages", group, python_functions), make)
+        return self.kept(("averages", group, python_functions), make)
 
     @of_trace
     def memory(self) -> Records | None:
@@ -241,6 +241,13 @@ class Results:
         from tracetui.analysis.launches import find_launches
 
         return find_launches(self.trace, self.scope)
+
+    @once
+    def short_kernels(self) -> ShortKernels:
+        """Those of them that took less time than their launch."""
+        from tracetui.analysis.launches import short_kernels
+
+        return short_kernels(self.trace, self.launches())
 
     @once
     def launch_calls(self) -> I64:
@@ -389,7 +396,7 @@ class Results:
 
     def slices(self, kind: Kind, wanted: Callable[[str], bool]) -> I64:
         """The scope's plausible slices of a kind with a wanted name."""
-        at = pick(self.trace, plausible(self.trace, kind), wanted)
+        at = called(self.trace, wanted, kind)
         return at[members(self.trace, self.scope, at)]
 
     def analysable(self) -> bool:

@@ -163,7 +163,7 @@ def launch_times(trace: Trace, at: I64) -> I64:
     if len(shadows):
         cause[shadows] = _annotation_with_id(trace, trace.external_id[at[shadows]])
     time = np.where(cause >= 0, trace.start[cause], trace.start[at])
-    unlinked = np.flatnonzero((cause < 0) & trace.is_kind(*DEVICE_WORK)[at])
+    unlinked = np.flatnonzero((cause < 0) & np.isin(trace.kind[at], DEVICE_WORK))
     early = trace.start[at[unlinked]] < _first_launched(trace)[trace.lane[at[unlinked]]]
     time[unlinked[early]] = NEVER
     return time
@@ -171,12 +171,15 @@ def launch_times(trace: Trace, at: I64) -> I64:
 
 def _first_launched(trace: Trace) -> I64:
     """Per lane, when its first event with a launch starts; `NEVER` where it has none."""
-    first = np.full(len(trace.lanes), NEVER, dtype=np.int64)
-    for i, lane in enumerate(trace.lanes):
-        linked = np.flatnonzero(trace.launch[lane.first : lane.last] >= 0)
-        if len(linked):
-            first[i] = trace.start[lane.first + linked[0]]
-    return first
+    if "first launched" not in trace.derived:
+        first = np.full(len(trace.lanes), NEVER, dtype=np.int64)
+        for i, lane in enumerate(trace.lanes):
+            linked = trace.launch[lane.first : lane.last] >= 0
+            if linked.any():
+                first[i] = trace.start[lane.first + int(np.argmax(linked))]
+        trace.derived["first launched"] = first
+    found: I64 = trace.derived["first launched"]
+    return found
 
 
 def _annotation_with_id(trace: Trace, ids: I64) -> I64:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tracetui.trace import Kind, Trace
-from tracetui.trace.model import I32, I64, Bool
+from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace.indices import index_of
+from tracetui.trace.model import I8, I32, I64, Bool
 
 
 def named(trace: Trace, wanted: Callable[[str], bool]) -> Bool:
@@ -24,13 +25,47 @@ def pick(trace: Trace, at: I64, wanted: Callable[[str], bool]) -> I64:
     return at[mask[names]]
 
 
-def distinct(at: I64 | I32, size: int) -> I64:
+def distinct(at: I64 | I32 | I8, size: int) -> I64:
     """The distinct values of `at`, in order; all are in [0, size). `np.unique` takes fifty times as long."""
     there = np.zeros(size, dtype=np.bool_)
     there[at] = True
     return np.flatnonzero(there)
 
 
+def has(trace: Trace, *kinds: Kind) -> bool:
+    """Whether the trace has any slice of these kinds."""
+    if "kinds" not in trace.derived:
+        trace.derived["kinds"] = frozenset(distinct(trace.kind, len(Kind)).tolist())
+    return not trace.derived["kinds"].isdisjoint(kinds)
+
+
 def plausible(trace: Trace, *kinds: Kind) -> I64:
-    """The slices of these kinds that are not `Trace.implausible`."""
-    return np.flatnonzero(trace.is_kind(*kinds) & ~trace.implausible)
+    """The slices of these kinds that are not `Trace.implausible`. Of one kind, and of `DEVICE_WORK`, made
+    once: read-only."""
+    if len(kinds) != 1 and kinds != DEVICE_WORK:
+        return np.flatnonzero(trace.is_kind(*kinds) & ~trace.implausible)
+    key = f"plausible {kinds}"
+    found: I64 | None = trace.derived.get(key)
+    if found is None:
+        found = np.flatnonzero(trace.is_kind(*kinds) & ~trace.implausible)
+        found.flags.writeable = False
+        trace.derived[key] = found
+    return found
+
+
+def called(trace: Trace, wanted: Callable[[str], bool], kind: Kind | None = None) -> I64:
+    """The slices whose name is wanted, in order; of a kind, those that are plausible. Looks at no others."""
+    key = f"names {kind}"
+    if key not in trace.derived:
+        every = np.arange(len(trace.names))
+        trace.derived[key] = (
+            every if kind is None else distinct(trace.name[plausible(trace, kind)], len(every))
+        ).tolist()
+    names = np.array([i for i in trace.derived[key] if wanted(trace.names[i])], dtype=np.int64)
+    if kind is not None and len(names) == len(trace.derived[key]):
+        return plausible(trace, kind)
+    found = index_of(trace, "name").each(names).astype(np.int64)
+    if kind is not None:
+        found = found[(trace.kind[found] == int(kind)) & ~trace.implausible[found]]
+    found.sort()
+    return found

@@ -127,7 +127,7 @@ def _device_time(trace: Trace, gaps: DeviceGaps, cpu: CpuTime) -> DeviceTime:
     talk = kernel & communicates(trace)[trace.name[at]]
     computing = busy_union(trace, at[kernel & ~talk])
     kernels = busy_union(trace, at[kernel]) if talk.any() else computing
-    own = busy_union(trace, at[~host_copies(trace)[at]])
+    own = busy_union(trace, at[~host_copies(trace, at)])
     low, high = trace.span
     before, after = (low, gaps.first), (gaps.last, high)
     last = at[trace.launch[at] >= 0]
@@ -145,7 +145,7 @@ def _device_time(trace: Trace, gaps: DeviceGaps, cpu: CpuTime) -> DeviceTime:
     ended_by = np.concatenate([gaps.before, none])
     start, end, event, ended_by = (array[order] for array in (start, end, event, ended_by))
     idle = IdleTime(trace, start, end, event, ended_by, thread, cpu)
-    opens = at[np.unique(trace.lane[at], return_index=True)[1]]  # sorted by (lane, start)
+    opens = at[np.unique(trace.lane[at], return_index=True)[1]]
     ended = event >= 0
     early = np.flatnonzero(ended & ((launch_times(trace, event) == NEVER) | np.isin(event, opens)))
     in_flight = IdleTime(trace, start[early], end[early], event[early], ended_by[early], thread, cpu)

@@ -389,13 +389,11 @@ def _replays(trace: Trace, at: I64, token: I64) -> tuple[I64, I64] | None:
 
 def _outermost_ops(trace: Trace, at: I64) -> I64:
     """The outermost op around each slice, itself where there is none."""
-    top = at.copy()
-    up = op_around(trace, at)
-    while bool((up >= 0).any()):
-        there = np.flatnonzero(up >= 0)
-        top[there] = up[there]
-        up[there] = op_around(trace, up[there])
-    return top
+    ops = np.flatnonzero(trace.kind == int(Kind.CPU_OP))
+    outer = np.zeros(len(trace), dtype=np.bool_)
+    outer[ops[op_around(trace, ops) < 0]] = True
+    top = first_marked(trace, trace.parent[at], outer)
+    return np.where(top >= 0, top, at)
 
 
 def _cycle(token: I64, time: I64, copies: I64) -> tuple[I64, I64] | None:

@@ -21,6 +21,7 @@ from tracetui.analysis.causes import CAUSES, CauseTotal, cause_table
 from tracetui.analysis.cpu_verdict import cpu_work
 from tracetui.analysis.gaps import without_work_text, work_of_devices
 from tracetui.analysis.kinds import time_by_kind
+from tracetui.analysis.launches import Launches
 from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times, step_of
 from tracetui.analysis.split import BUSY, COLUMNS, IDLE, Split
 from tracetui.analysis.verdict import OF_RECORDING, OF_STEP, OF_STEPS, Verdict, judge
@@ -138,10 +139,15 @@ def step_windows(trace: Trace, steps: StepTable) -> tuple[I64, I64]:
     return start, np.append(start[1:], max(int(last), int(start[-1])))
 
 
-def summarize_steps(trace: Trace, annotation: str | None = None, split: Split | None = None) -> Steps:
+def summarize_steps(
+    trace: Trace,
+    annotation: str | None = None,
+    split: Split | None = None,
+    launches: Launches | None = None,
+) -> Steps:
     """The steps of a trace: its `ProfilerStep`s, or the calls of the named annotation; there may be none.
 
-    `split`: `Split(trace)`, if already at hand.
+    `split`, `launches`: `Split(trace)` and `find_launches(trace)`, if already at hand.
     """
     table = find_steps(trace, annotation)
     split = Split(trace) if split is None else split
@@ -163,7 +169,7 @@ def summarize_steps(trace: Trace, annotation: str | None = None, split: Split | 
         np.add.at(gaps, (at[inside], cause[inside]), 1)
         gaps[count] += np.bincount(cause, minlength=len(CAUSES))
 
-    kinds = time_by_kind(trace, table)
+    kinds = time_by_kind(trace, table, launches)
     unusual = _unusual(table.end - table.start)
 
     # What lies outside: the whole minus all steps.

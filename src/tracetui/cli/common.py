@@ -171,13 +171,33 @@ def load_or_exit(path: str) -> Trace:
     """Load a trace with a progress bar. Exit codes: 1 if the file cannot be read, 130 for Ctrl+C."""
     check_exists(path)
     from tracetui.trace import load
+    from tracetui.trace.saved import keep
 
     with errors_as_exits(), progress_bar() as progress:
-        return load(path, progress)
+        found = load(path, progress)
+    keep(found)
+    return found
 
 
-trace_argument = click.argument("trace", metavar="TRACE", type=click.Path(path_type=str, allow_dash=True))
-"""The argument TRACE: a path, or "-" for standard input. `load_or_exit` checks that it exists."""
+def _without_cache(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        os.environ["TRACETUI_NO_CACHE"] = "1"
+
+
+cache_option = click.option(
+    "--no-cache",
+    is_flag=True,
+    expose_value=False,
+    callback=_without_cache,
+    help="Read the file itself, and keep nothing of it: see the command cache.",
+)
+"""The option of every command that reads a trace."""
+
+
+def trace_argument(command: F) -> F:
+    """The argument TRACE: a path, or "-" for standard input, which `load_or_exit` checks; `cache_option`."""
+    argument = click.argument("trace", metavar="TRACE", type=click.Path(path_type=str, allow_dash=True))
+    return argument(cache_option(command))
 
 
 def looks(command: F) -> F:

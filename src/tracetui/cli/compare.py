@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracetui.cli.common import check_exists, command_errors, did_you_mean, emit, fail, load_or_exit
+from tracetui.cli.common import (
+    cache_option,
+    check_exists,
+    command_errors,
+    did_you_mean,
+    emit,
+    fail,
+    load_or_exit,
+)
 from tracetui.cli.tables import FAILED_LIMIT, chosen_format, formats, write
 from tracetui.units import parse_time, plural
 
@@ -102,6 +110,7 @@ def _complete_baseline(ctx: click.Context, param: click.Parameter, typed: str) -
     f"(device=50us), a count (launches=0) or a size (bytes=1MB). Repeatable. METRIC is one of {GATES}.",
 )
 @click.option("--strict", is_flag=True, help="Limits count noise and what the machine's speed explains, too.")
+@cache_option
 @formats
 @command_errors
 def compare_command(

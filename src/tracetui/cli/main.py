@@ -12,7 +12,14 @@ import click
 from click.shell_completion import CompletionItem
 
 from tracetui import __version__
-from tracetui.cli.common import did_you_mean, harmless_errors, looks, open_closed_streams, output_failed
+from tracetui.cli.common import (
+    cache_option,
+    did_you_mean,
+    harmless_errors,
+    looks,
+    open_closed_streams,
+    output_failed,
+)
 
 COMMANDS = {
     # command: (module, attribute, one line for --help)
@@ -44,6 +51,7 @@ COMMANDS = {
         "Print achieved TFLOP/s and GB/s as a share of the peak.",
     ),
     "check": ("tracetui.cli.check", "check_command", "Report what is wrong with a file; write a clean copy."),
+    "cache": ("tracetui.cli.cache", "cache_command", "Print or clear what is kept of large traces."),
     "completion": (
         "tracetui.cli.completion",
         "completion_command",
@@ -135,6 +143,7 @@ class LazyGroup(click.Group):
     subcommand_metavar="[COMMAND | TRACE [TRACE] | FOLDER] [ARGS]...",
 )
 @click.version_option(__version__, prog_name="tracetui")
+@cache_option
 @looks
 @click.pass_context
 def main(ctx: click.Context, theme: str | None, ascii: bool) -> None:

@@ -7,6 +7,7 @@ A folder has its traces listed.
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracetui.cli.common import check_exists, command_errors, did_you_mean, emit, fail, looks
+from tracetui.cli.common import cache_option, check_exists, command_errors, did_you_mean, emit, fail, looks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +80,7 @@ def open_trace(path: str, theme: str | None = None, ascii: bool = False, other: 
         return
     if "-" in paths and sys.stdin.isatty():
         fail("standard input is a terminal: pipe a trace into it, or name a file")
+    gc.disable()  # until the first picture is there: see `TracetuiApp.on_mount`
     from tracetui.tui.loading import LoadTask
 
     settings = _settings(theme, ascii)
@@ -166,6 +168,7 @@ def print_summary(path: str, ascii: bool = False, other: str | None = None) -> N
 @click.command("open")
 @click.argument("trace", type=click.Path(allow_dash=True))
 @click.argument("other", required=False, type=click.Path(allow_dash=True))
+@cache_option
 @looks
 @command_errors
 def open_command(trace: str, other: str | None, theme: str | None, ascii: bool) -> None:

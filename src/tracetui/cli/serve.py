@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from tracetui.cli.common import fail, looks
+from tracetui.cli.common import cache_option, fail, looks
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -45,6 +45,7 @@ BUNDLED_FONT = (
 @click.argument("trace", type=click.Path())
 @click.option("--host", default=LOCAL[0], show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(1, 65535), default=8000, show_default=True, help="Port to use.")
+@cache_option
 @looks
 def serve_command(trace: str, host: str, port: int, theme: str | None, ascii: bool) -> None:
     """Show TRACE in a browser: for a class, or a machine without a good terminal.

@@ -49,12 +49,21 @@ class Change:
 
     kind: str
     """"replaced", "fused", "split", "new", "gone", "order"; "calls" for calls that launch nothing."""
+    what: str = ""
+    """"cast" or "layout conversion", if it is nothing but such, and there are only on one side."""
     a: Part = field(default_factory=Part)
     b: Part = field(default_factory=Part)
-    places: int = 0
-    """In how many places it is so."""
+    ends: list[tuple[int, int]] = field(default_factory=list)
+    """For each place where it is so how many events of a, and of b, there are up to its end."""
     rounds: set[tuple[int, int]] = field(default_factory=set)
     """The pairs of rounds with such a place."""
+
+    def add(self, a: list[int], b: list[int], rounds: tuple[int, int]) -> None:
+        """Add the events (slices) of one place."""
+        self.a.events += a
+        self.b.events += b
+        self.ends.append((len(self.a.events), len(self.b.events)))
+        self.rounds.add(rounds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,9 +91,13 @@ class Launched:
         return self.names[int(self.side.trace.name[i])]
 
     def of_op(self, unit: Sequence[int]) -> str:
-        """The name of the op that launched it, and whether it moves memory; "" for none."""
-        op = self.op[unit[0]]
-        return f"{self.name(op)} {self.moves(unit[0])}" if op >= 0 else ""
+        """The name of the op that launched it, and whether it moves memory; "" for none. A copy is that of
+        the op around it: there are many, for many reasons."""
+        first = unit[0]
+        if (op := self.op[first]) < 0:
+            return ""
+        above = int(self.side.trace.parent[op]) if self.kernel(first).kind == "copy" else -1
+        return f"{self.name(op)} {self.name(above) if above >= 0 else ''} {self.moves(first)}"
 
     def of_shapes(self, unit: Sequence[int]) -> str:
         """The op that launched a product (or the like), with its shapes; "" if they are not known."""
@@ -95,6 +108,24 @@ class Launched:
         """The kind of its kernels, if that says what it is; else ""."""
         kinds = {self.kernel(i).kind for i in unit} & TELLING
         return min(kinds) if len(kinds) == 1 else ""
+
+    def compiled(self, i: int) -> bool:
+        """Whether a compiler fused it: its name says what of."""
+        return bool(self.kernel(i).ops)
+
+    def about(self, events: Sequence[int]) -> set[str]:
+        """The operators that it computes and that say what it is, as far as is known: without "aten::"."""
+        found = {op for i in events for op in self.kernel(i).ops}
+        found |= {self.name(self.op[i]).removeprefix("aten::") for i in events if self.op[i] >= 0}
+        return {name for name in found if name.endswith("_backward")}
+
+    def only_copies(self, events: Sequence[int]) -> bool:
+        """Whether all kernels change the type or the layout of something."""
+        return all(self.kernel(i).kind == "copy" for i in events if not self.moves(i))
+
+    def copies(self, events: Sequence[int]) -> bool:
+        """Whether any may do that."""
+        return any(self.kernel(i).kind == "copy" or self.compiled(i) for i in events)
 
     def moves(self, i: int) -> bool:
         """Whether it moves or sets memory."""
@@ -126,22 +157,16 @@ def find_changes(
         groups = seen.get(tuple(alike))
         if groups is None:  # most regions are in many steps, or layers: each is grouped once
             groups = seen[tuple(alike)] = [
-                (found.setdefault(key, Change(kind)), a, b)
+                (found.setdefault((kind, key), Change(kind, key if isinstance(key, str) else "")), a, b)
                 for key, (kind, a, b) in _grouped(own, other, left, right)
             ]
         for change, a, b in groups:
-            change.a.events += [own[at] for at in a]
-            change.b.events += [other[at] for at in b]
-            change.places += 1
-            change.rounds.add(region.rounds)
+            change.add([own[at] for at in a], [other[at] for at in b], region.rounds)
     round_a, round_b = sides[0].round_of(work.moved_a), sides[1].round_of(work.moved_b)
     moved = zip(work.moved_a.tolist(), work.moved_b.tolist(), round_a.tolist(), round_b.tolist(), strict=True)
     for i, j, of_a, of_b in moved:
         change = found.setdefault(("order", left.name(i)), Change("order"))
-        change.a.events.append(i)
-        change.b.events.append(j)
-        change.places += 1
-        change.rounds.add((of_a, of_b))
+        change.add([i], [j], (of_a, of_b))
     # Copies come last: the op of a kernel often launches one, too, and its calls are the kernel's.
     changes = sorted(
         found.values(),
@@ -180,7 +205,8 @@ def _launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, call
         for i, args in zip(known.tolist(), trace.args_of(op[known]), strict=True)
         if args.get("Input Dims")
     }
-    patterns = _patterns(trace.name, [len(one) for one in events], at, op)
+    around = np.where(op >= 0, trace.parent[op], -1)
+    patterns = _patterns(trace.name, [len(one) for one in events], at, op, tops, around)
     return Launched(side, tree, innermost, outermost, names, shapes, np.flatnonzero(free), patterns)
 
 
@@ -196,9 +222,27 @@ def _patterns(name: I32, sizes: list[int], at: I64, *above: I64) -> list[bytes]:
     return [rows[high - size : high].tobytes() for high, size in zip(ends.tolist(), sizes, strict=True)]
 
 
+def _copying(events: Sequence[int], of: Launched, both: bool) -> str:
+    """What events of one side are, if they all copy for the same reason; else "". All such are one change."""
+    found = {_reason(of.kernel(i)) for i in events}
+    return found.pop() if len(found) == 1 and not both else ""
+
+
+def _reason(kernel: KernelName) -> str:
+    """Why a kernel copies, if its name says so: "cast" or "layout conversion"; else ""."""
+    if kernel.kind != "copy":
+        return ""
+    if "nhwctonchw" in (name := kernel.name.lower()) or "nchwtonhwc" in name:
+        return "layout conversion"
+    casts = "loadwithcast" in name or ("copy_kernel" in name and "direct_copy" not in name)
+    return "cast" if casts else ""
+
+
 def _key(events: Sequence[int], of: Launched) -> object:
     """What is the same in all places of a change."""
-    return frozenset(Counter(map(of.name, events)).items()), frozenset(of.of_op([i]) for i in events)
+    # A compiler numbers its kernels: they are the same if all else in their names is.
+    names = Counter(of.kernel(i).short if of.compiled(i) else of.name(i) for i in events)
+    return frozenset(names.items()), frozenset(of.of_op([i]) for i in events if not of.compiled(i))
 
 
 Group = tuple[str, list[int], list[int]]
@@ -211,7 +255,8 @@ def _grouped(a: list[int], b: list[int], left: Launched, right: Launched) -> lis
     at_a, at_b = ({i: n for n, i in enumerate(events)} for events in (a, b))
     return [
         (
-            (kind, _key(one, left), _key(other, right)),
+            _copying(one or other, left if one else right, bool(one and other))
+            or (_key(one, left), _key(other, right)),
             (kind, [at_a[i] for i in one], [at_b[j] for j in other]),
         )
         for kind, one, other in _groups(a, b, left, right)
@@ -225,9 +270,11 @@ def _groups(a: list[int], b: list[int], left: Launched, right: Launched) -> list
     out: list[Group] = []
     # Products of the same shapes, the work of the same op, then that of the same kind, is the same work done
     # differently.
-    words = (Launched.of_shapes, Launched.of_op, Launched.telling)
+    words = [Launched.of_shapes, Launched.of_op, Launched.telling]
+    if any(map(left.compiled, a)) or any(map(right.compiled, b)):
+        words.remove(Launched.of_op)  # the same op is often another part of it: what a compiler left over
     _pair(_units(a, left), _units(b, right), words, left, right, out)
-    groups = _with_their_ops(out, left, right)
+    groups = _with_their_ops([one for group in out for one in _parted(group, out, left, right)], left, right)
     return [(_became(a, b) if kind == "replaced" else kind, a, b) for kind, a, b in groups]
 
 
@@ -248,6 +295,25 @@ def _pair(
             out.append(("replaced", *same))
 
 
+def _parted(group: Group, groups: list[Group], left: Launched, right: Launched) -> list[Group]:
+    """What only stands in the same place is parted where it can not be the same work: it is gone, and new."""
+    kind, a, b = group
+    if kind != "rest":
+        return [group]
+    one, other = left.about(a), right.about(b)
+    # Copies do not become sums; nor does one backward another.
+    apart = bool(one) and bool(other) and not one & other
+    apart |= (left.only_copies(a) and not right.copies(b)) or (right.only_copies(b) and not left.copies(a))
+    tops = (
+        {left.top[i] for kind, mine, _ in groups if kind == "replaced" for i in mine} - {-1},
+        {right.top[j] for kind, _, its in groups if kind == "replaced" for j in its} - {-1},
+    )
+    # What the op of a pair launched besides belongs to the pair.
+    own = {left.top[i] for i in a} - {-1}, {right.top[j] for j in b} - {-1}
+    apart |= any(mine and mine <= its for mine, its in zip(own, tops, strict=True))
+    return _alone(a, b) if apart else [("replaced", a, b)]
+
+
 def _with_their_ops(groups: list[Group], left: Launched, right: Launched) -> list[Group]:
     """Kernels and sets that are new or gone belong to the pair whose op launched them, too."""
     found = [group for group in groups if group[1] and group[2]]
@@ -259,13 +325,16 @@ def _with_their_ops(groups: list[Group], left: Launched, right: Launched) -> lis
         if a and b:
             continue
         own, of, home = (a, left, homes[0]) if a else (b, right, homes[1])
-        at = {home.get(of.top[i], -1) for i in own}
-        if len(at) > 1 or -1 in at or any(of.side.trace.kind[i] == Kind.MEMCPY for i in own):
-            found.append((kind, a, b))
-            continue
-        (n,) = at
-        before, mine, other = found[n]
-        found[n] = before, sorted([*mine, *a]), sorted([*other, *b])
+        stay = any(of.side.trace.kind[i] == Kind.MEMCPY for i in own)
+        left_over = [i for i in own if stay or of.top[i] not in home]
+        for n in {home[of.top[i]] for i in own if not stay and of.top[i] in home}:
+            more = [i for i in own if home.get(of.top[i]) == n]
+            before, mine, other = found[n]
+            found[n] = (
+                (before, sorted([*mine, *more]), other) if a else (before, mine, sorted([*other, *more]))
+            )
+        if left_over:
+            found.append((kind, left_over, b) if a else (kind, a, left_over))
     return found
 
 
@@ -328,7 +397,7 @@ def _unpaired(
     """What is left between pairs, as groups; copies and sets of one side on their own."""
     kernels_a, kernels_b = [i for i in a if not left.moves(i)], [j for j in b if not right.moves(j)]
     if kernels_a and kernels_b:
-        return [*_alone([], [j for j in b if right.moves(j)]), ("replaced", a, kernels_b)]
+        return [*_alone([], [j for j in b if right.moves(j)]), ("rest", a, kernels_b)]
     if so_far and so_far[-1][1] and so_far[-1][2]:  # a pair before: did it take in what follows?
         kind, before, after = so_far[-1]
         if kernels_a and right.adds(after) and not left.adds(before):

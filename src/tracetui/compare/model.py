@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,8 +14,17 @@ from tracetui.trace.model import I64
 METRICS = (
     "step_ns", "device_ns", "busy_share", "compute_ns", "communication_ns", "copies_ns",
     "launches", "kernels", "copied_bytes", "cpu_op_ns",
+    "peak_allocated_bytes", "peak_reserved_bytes",
 )  # fmt: skip
-"""What is compared first, per step. `copied_bytes`: as far as the traces say."""
+"""What is compared first, per step. Bytes: as far as the traces say."""
+
+
+def counted_of(a: Side, b: Side, rounds: Sequence[tuple[int, int]]) -> tuple[Side, Side]:
+    """The rounds that numbers are of: where one side has more, those that were matched, as what the machine
+    explains is of those; all, if hardly any were, or one is compared with the median of several."""
+    if not 1 < len(rounds) == min(a.rounds, b.rounds):
+        return a, b
+    return a.only([i for i, _ in rounds]), b.only([j for _, j in rounds])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +89,9 @@ class Explanation:
     events_a: I64 = field(default_factory=lambda: np.zeros(0, np.int64), compare=False)
     """Slices of trace a, by time."""
     events_b: I64 = field(default_factory=lambda: np.zeros(0, np.int64), compare=False)
+    places: I64 = field(default_factory=lambda: np.zeros((0, 2), np.int64), compare=False)
+    """(places, 2): where it is, each by the slices of a and of b that tell most of it; -1 where a side has
+    nothing there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,8 +106,8 @@ class Comparison:
     calls: Matches
     metrics: Mapping[str, Metric]
     """By `METRICS`."""
-    idle: tuple[tuple[str, int, int], ...]
-    """(cause, ns of a, ns of b) per step, the largest first."""
+    idle: Mapping[str, Metric]
+    """What the devices did besides work, by cause, ns per step, the largest first."""
     machine: Machine
     explanations: tuple[Explanation, ...]
     """What matters most first: where the device sets the pace, what it does; then the largest."""
@@ -105,6 +117,11 @@ class Comparison:
     """Whether both run the same calls and the same device work, in the same order, with the same sizes."""
     notes: tuple[str, ...]
     """What else differs between the recordings, and what was not compared. Safe to show."""
+
+    @property
+    def counted(self) -> tuple[Side, Side]:
+        """The steps of either side that the numbers are of."""
+        return counted_of(self.a, self.b, self.rounds)
 
     @property
     def per_step(self) -> bool:

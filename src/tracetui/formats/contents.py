@@ -6,11 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from tracetui.formats.source import Source
 from tracetui.formats.store import Store
 
 
 class EventReader(Protocol):
     """Reads complete events from the file again, given their `source` values."""
+
+    source: Source
+    """The file."""
+
+    def pack(self) -> bytes:
+        """JSON from which `registry.unpack` makes the reader again. Raises ValueError if there is none."""
 
     def read(self, sources: Sequence[int]) -> list[dict[str, Any]]:
         """The events as JSON objects, in the order of `sources`; {} where one can no longer be read."""

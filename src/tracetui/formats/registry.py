@@ -36,6 +36,11 @@ FORMATS: tuple[Format, ...] = (chrome_json,)
 """The first one that recognises the text reads it."""
 
 
+unpack = chrome_json.unpack
+"""The `EventReader` of an opened file, from what its `pack` returned and the size of the text. Raises
+ValueError if that cannot be."""
+
+
 def read(source: Source, report: Report, workers: int | None = None) -> Contents:
     """Detect the format of a source and read it. Raises what `Format.read` raises."""
     head = source.parts().read(0, HEAD)

@@ -7,6 +7,7 @@ import os
 import re
 import stat
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -22,6 +23,8 @@ _SEARCHED = 1 << 26
 _GIGABYTES = "TRACETUI_SPOOL_GB"
 """The variable that says how many gigabytes of a stream are copied to a temporary file at most."""
 _MOST = 8.0
+_SETTLED = 2_000_000_000
+"""Nanoseconds after which a change of a file gives it another time: the resolution of the coarsest clocks."""
 
 
 @dataclass(slots=True)
@@ -35,6 +38,9 @@ class Source:
     encoding: Encoding
     stamp: tuple[int, int]
     """Size and modification time (ns) when it was opened."""
+    identity: tuple[int, ...] | None = None
+    """`identity_of` it when it was opened. None for a copy of a stream, and for a file that may still change
+    without another time: one that did so less than two seconds before."""
 
     def stream(self, diagnostics: Diagnostics, offset: int = 0) -> Stream:
         """The text from `offset` on. Damage to the encoding is noted in `diagnostics`."""
@@ -43,6 +49,11 @@ class Source:
     def parts(self) -> Parts:
         """Random access to the text."""
         return self.encoding.parts(self.file, self.size)
+
+    @staticmethod
+    def identity_of(status: os.stat_result) -> tuple[int, ...]:
+        """What tells a file from every other, and from itself after a change."""
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def shown(path: str) -> str:
@@ -53,6 +64,7 @@ def shown(path: str) -> str:
 def open_source(path: str | Path, progress: Report | None = None) -> Source:
     """Open a trace. Raises TraceError if it cannot be read."""
     name = str(path)
+    stream = True
     try:
         file: IO[bytes]
         if name == "-":
@@ -70,7 +82,8 @@ def open_source(path: str | Path, progress: Report | None = None) -> Source:
             if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
                 file.close()
                 raise OSError(errno.EINVAL, "is a device, not a trace")
-            if not stat.S_ISREG(mode):
+            stream = not stat.S_ISREG(mode)
+            if stream:
                 with file:
                     file = _spool(file, progress)
         status = os.fstat(file.fileno())
@@ -83,7 +96,11 @@ def open_source(path: str | Path, progress: Report | None = None) -> Source:
     if not status.st_size:
         file.close()
         raise TraceError(f"{shown(name)}: is empty")
-    return Source(name, file, status.st_size, _encoding(head), (status.st_size, status.st_mtime_ns))
+    settled = min(status.st_mtime_ns, status.st_ctime_ns) > 0
+    settled &= max(status.st_mtime_ns, status.st_ctime_ns) < time.time_ns() - _SETTLED
+    identity = Source.identity_of(status) if settled and not stream else None
+    stamp = status.st_size, status.st_mtime_ns
+    return Source(name, file, status.st_size, _encoding(head), stamp, identity)
 
 
 def _encoding(head: bytes) -> Encoding:

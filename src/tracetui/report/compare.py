@@ -10,21 +10,14 @@ from typing import Any
 from rich.cells import cell_len
 
 from tracetui.cells import fit, wrap
-from tracetui.compare.compare import MACHINE_SHARE
+from tracetui.compare.metrics import MACHINE_SHARE
 from tracetui.compare.model import METRICS, Comparison, Explanation, Metric
 from tracetui.compare.sides import Side
 from tracetui.report.limits import Outcome, limits_json, limits_rows, wall_time_note
 from tracetui.safe_text import plain
 from tracetui.tables import markdown
-from tracetui.tables.compare import (
-    average_columns,
-    averages_records,
-    joined_averages,
-    main_change,
-    number_columns,
-    numbers,
-    signed,
-)
+from tracetui.tables.compare import main_change, number_columns, numbers, signed
+from tracetui.tables.compare_averages import average_columns, averages_records, joined_averages
 from tracetui.tables.jsonable import share as finite
 from tracetui.tables.lines import Line, Span, columns
 from tracetui.tables.model import Column, pick
@@ -289,7 +282,14 @@ def compare_json(report: Report) -> Record:
         "notes": list(found.notes),
         **{name: _metric_json(found.metrics[name]) for name in METRICS},
         "idle_by_cause": [
-            {"cause": cause, "a_ns": a, "b_ns": b, "change_ns": b - a} for cause, a, b in found.idle
+            {
+                "cause": cause,
+                "a_ns": round(one.a or 0),
+                "b_ns": round(one.b or 0),
+                "change_ns": round(one.b or 0) - round(one.a or 0),
+                "within_noise": one.within_noise,
+            }
+            for cause, one in found.idle.items()
         ],
         "machine": {
             "cpu_ratio": finite(found.machine.cpu_ratio),

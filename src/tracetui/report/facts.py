@@ -8,17 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracetui.analysis.flow import is_device, launches_within, launches_work, partner, path, place_of
+from tracetui.analysis.flow import is_device, launches_work, partner, path, place_of, work_within
 from tracetui.analysis.gaps import device_of, without_work_text
 from tracetui.analysis.graphs import module_of
 from tracetui.analysis.layouts import input_facts
 from tracetui.analysis.memory import change
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import find_steps, launch_times, step_of
+from tracetui.analysis.select import plausible
 from tracetui.cells import wrap
 from tracetui.report.device_facts import device_facts
 from tracetui.safe_text import plain
 from tracetui.tables.names import short_of
+from tracetui.trace.indices import having
 from tracetui.trace.memory import Records, moment
 from tracetui.trace.model import DEVICE_WORK, I32, I64, Kind, Trace
 from tracetui.units import exact, fixed, instant, memory_size, plural, share_of, size
@@ -163,7 +165,7 @@ def _links(trace: Trace, i: int) -> list[Fact]:
 def _launched(trace: Trace, i: int) -> list[Fact]:
     if is_device(trace, i) or trace.lanes[int(trace.lane[i])].device >= 0:
         return []
-    on_devices = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.implausible)
+    on_devices = plausible(trace, *DEVICE_WORK)
     if not len(on_devices):
         return []
     steps = find_steps(trace)
@@ -179,9 +181,9 @@ def _launched(trace: Trace, i: int) -> list[Fact]:
             if n
         ]
     else:
-        mask = np.zeros(len(trace) + 1, dtype=np.bool_)
-        mask[[i] if int(trace.kind[i]) == Kind.RUNTIME else launches_within(trace, i)] = True
-        work = on_devices[mask[trace.launch[on_devices]]]
+        runtime = int(trace.kind[i]) == Kind.RUNTIME
+        work = np.sort(having(trace, "launch", i) if runtime else work_within(trace, i))
+        work = work[np.isin(trace.kind[work], DEVICE_WORK) & ~trace.implausible[work]]
         what = [plural(len(work), "event")]
         if int(trace.kind[i]) == Kind.ANNOTATION:
             others = _launched_by_others(trace, i, trace.launch[on_devices])
@@ -210,11 +212,12 @@ def _launched_by_others(trace: Trace, i: int, launch: I32) -> int:
 
 def _kin(trace: Trace, i: int) -> list[Fact]:
     """The events with the same name and kind."""
-    same = np.flatnonzero((trace.name == trace.name[i]) & (trace.kind == trace.kind[i]))
+    same = having(trace, "name", int(trace.name[i]))
+    same = same[trace.kind[same] == trace.kind[i]]
     if len(same) < 2:
         return []
     lengths = np.sort(trace.duration[same])
-    rank = int(np.count_nonzero(trace.duration[same] > trace.duration[i])) + 1
+    rank = len(lengths) - int(np.searchsorted(lengths, trace.duration[i], side="right")) + 1
     low, middle, high = (exact(float(v)) for v in (lengths[0], np.median(lengths), lengths[-1]))
     longest = int(same[int(np.argmax(trace.duration[same]))])
     return [

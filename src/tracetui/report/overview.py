@@ -267,11 +267,11 @@ def _ops(results: Results, costs: _Costs) -> Block:
     rows = np.flatnonzero((values > 0) & (table.first >= 0))
     rows = rows[results.trace.kind[table.first[rows]] == Kind.CPU_OP]
     rows = rows[np.argsort(-values[rows], kind="stable")][:TOP]
-    what, by = ("self CPU time", "self_cpu") if of_cpu else ("GPU time", "self_device")
+    what, by = ("self CPU", "self_cpu") if of_cpu else ("GPU time", "self_device")
     names = [table.names[row] for row in rows.tolist()]
     total = float(values[on & ~(table.annotation & table.device)].sum())
     entries = _top(results, rows, values, costs.calls, total, names, "ops", by)
-    return Block("ops", "Ops", f"by {what}, {costs.said}", entries)
+    return Block("ops", "Ops", f"by {what}, {duration(total)} {costs.said}", entries)
 
 
 def _kernels(results: Results, costs: _Costs) -> Block:

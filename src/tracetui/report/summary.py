@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from tracetui.analysis.averages import Averages
 from tracetui.analysis.causes import CauseTotal, cause_totals
 from tracetui.analysis.kernel_names import decode
-from tracetui.analysis.launches import ShortKernels, short_kernels
+from tracetui.analysis.launches import ShortKernels
 from tracetui.analysis.results import Results
 from tracetui.analysis.steps import Steps
 from tracetui.analysis.verdict import busy_text, judge
@@ -80,7 +81,11 @@ def summarize(results: Results) -> Summary:
     """Compute everything that the summary shows."""
     trace = results.trace
     path = trace.info.path
-    reports, table = gap_report(results), results.averages()
+    with ThreadPoolExecutor(1) as beside:  # numpy lets go of Python's lock
+        averages = beside.submit(results.averages)
+        reports = gap_report(results)
+        results.findings()
+        table = averages.result()
     if reports:
         ranked = [int(i) for i in table.sorted_by("self_device_time_total")]
         top = [i for i in ranked if _is_work(trace, table, i) and table.self_device[i] > 0]
@@ -94,7 +99,7 @@ def summarize(results: Results) -> Summary:
         steps_from(results.steps(), results.scope),
         table,
         top,
-        short_kernels(trace, results.launches()),
+        results.short_kernels(),
         cause_totals(results.causes()),
     )
 

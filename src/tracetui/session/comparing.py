@@ -140,7 +140,6 @@ class Comparing:
         """The difference that was gone to last."""
         self._there: Event | None = None
         """What was selected then."""
-        self._places: dict[int, list[Place]] = {}
         self._on = len(walk.recordings) == len(LETTERS)
         if self._on:
             sources = zip(walk.scene.sources, LETTERS, _titles(walk), strict=True)
@@ -331,13 +330,6 @@ class Comparing:
         """What explains the difference, what matters most first."""
         return self._found.comparison.explanations if self._found is not None else ()
 
-    def places(self, which: int) -> list[Place]:
-        """Where a difference is, by time."""
-        if which not in self._places:
-            assert self._found is not None
-            self._places[which] = places(self._found.comparison, self.differences[which])
-        return self._places[which]
-
     def next(self, step: int) -> str:
         """Go to the next (1) or previous (-1) difference. Returns a message."""
         if self._found is None:
@@ -348,20 +340,21 @@ class Comparing:
         at = self.at if self.at is not None else -1 if step > 0 else count
         # Those in no one place, such as the machine's, are passed by while there are others.
         ways = [(at + step * k) % count for k in range(1, count + 1)]
-        return self.show(next((which for which in ways if self.places(which)), ways[0]))
+        return self.show(next((which for which in ways if len(self.differences[which].places)), ways[0]))
 
     def show(self, which: int, again: int = 0) -> str:
         """Go to a difference: align both there, and select it. `again`: to that one of its places. Returns a
         message."""
-        one, where = self.differences[which], self.places(which)
+        one = self.differences[which]
+        where = one.places
         self.at = which
         number = f"difference {which + 1} of {len(self.differences)}"
-        if not where:
+        if not len(where):
             self._there = self._walk.scene.event
             self._walk.change()
             return f"{number}: in no one place"
         nth = again % len(where)
-        a, b = where[nth]
+        a, b = where[nth].tolist()
         events = [Event(of, at) for of, at in enumerate((a, b)) if at >= 0]
         pair = (a, b) if len(events) == 2 else self._pair(events[0]) or self._anchor(events[0])
         if pair is not None:
@@ -401,20 +394,3 @@ def _titles(walk: Walk) -> list[str]:
 
 
 NOT_YET = "still comparing the two"
-
-
-def places(comparison: Comparison, one: Explanation) -> list[Place]:
-    """Where an explanation's events are, as pairs that belong together: event by event where there are as
-    many on both sides, else the first of each step; one after the other where only one side has any."""
-    a, b = one.events_a, one.events_b
-    if not len(a) or not len(b):
-        return [(int(i), -1) for i in a] + [(-1, int(j)) for j in b]
-    if len(a) == len(b):
-        return list(zip(a.tolist(), b.tolist(), strict=True))
-    of_a, of_b = comparison.a.round_of(a), comparison.b.round_of(b)
-    found = [
-        (int(a[of_a == i][0]), int(b[of_b == j][0]))
-        for i, j in comparison.rounds
-        if (of_a == i).any() and (of_b == j).any()
-    ]
-    return found or [(int(a[0]), int(b[0]))]

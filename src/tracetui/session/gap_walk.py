@@ -23,16 +23,19 @@ def gap_order(gaps: GapList, by_size: bool, minimum: int = 0) -> I64:
 
 
 def next_gap(
-    gaps: GapList, order: I64, at: int | None, time: float, step: int, by_size: bool
+    gaps: GapList, order: I64, at: int | None, time: float, step: int, by_size: bool, last: int = 0
 ) -> tuple[int, int] | None:
     """(next gap, its 1-based place in `order`), starting from gap `at`, or else from a time.
 
     By size, the longest comes first; by time, the one after (or before) the time. Wraps around.
-    None if there are no gaps.
+    None if there are no gaps. `last`: the 1-based place of `at`, if that is known.
     """
     if not len(order):
         return None
-    here = np.flatnonzero(order == at) if at is not None else order[:0]
+    if 0 < last <= len(order) and order[last - 1] == at:
+        here = np.array([last - 1])
+    else:
+        here = np.flatnonzero(order == at) if at is not None else order[:0]
     if len(here):
         place = int(here[0]) + step
     elif by_size:
@@ -54,8 +57,10 @@ class GapWalk:
         self.by_size = True
         self._shown: dict[tuple[int, int, int], int] = {}
         """Indices in `Results.gaps` of the gaps that were highlighted, as the scene names them."""
-        self._orders: dict[int, I64] = {}
-        """`gap_order` of each recording."""
+        self._orders: dict[tuple[int, bool, int], I64] = {}
+        """`gap_order` by recording, by size or not, and minimum."""
+        self._place = 0
+        """Where the last one was in it."""
 
     @property
     def _results(self) -> Results:
@@ -70,27 +75,33 @@ class GapWalk:
     def toggle_order(self) -> None:
         """Switch between longest first and by time."""
         self.by_size = not self.by_size
-        self._orders.clear()
 
     @property
     def order_text(self) -> str:
         """The order in words."""
         return "longest first" if self.by_size else "by time"
 
+    def order(self, of: int) -> I64:
+        """The `gap_order` of a recording, found once: in a thread, before it is asked for."""
+        key = of, self.by_size, self.minimum
+        if key not in self._orders:
+            gaps = self._walk.recordings[of].results.gaps()
+            self._orders[key] = gap_order(gaps, self.by_size, self.minimum)
+        return self._orders[key]
+
     def next(self, step: int) -> str | None:
         """Show the next (1) or previous (-1) gap. Returns a message about it; None if there are no gaps."""
         gaps = self._results.gaps()
         view = self._walk.view
-        order = self._orders.get(self._walk.active)
-        if order is None:
-            order = self._orders[self._walk.active] = gap_order(gaps, self.by_size, self.minimum)
+        order = self.order(self._walk.active)
         middle = (view.start_ns + view.end_ns) / 2 - self._walk.offset
         marked = self._walk.scene.gap
         at = self.at if marked is not None and marked[0] == self._walk.active else None
-        found = next_gap(gaps, order, at, middle, step, self.by_size)
+        found = next_gap(gaps, order, at, middle, step, self.by_size, self._place)
         if found is None:
             return None
         gap, place = found
+        self._place = place
         return f"gap {place:,} of {len(order):,}, {self.order_text}: {self.show(gap)}"
 
     def show(self, gap: int, of: int | None = None) -> str:

@@ -30,6 +30,8 @@ from tracetui.trace.intervals import Union
 
 DURING = ("initialisation", "profiler", "sync", "allocation", "dispatch", "host")
 """The causes that say what the CPU did meanwhile."""
+PREPARED = 16
+"""Lanes, the longest, whose slices are sorted by row before the first picture."""
 
 
 class Recording:
@@ -102,7 +104,18 @@ class Recording:
     @cached_property
     def _drawn(self) -> tuple[Rows, Mapping[int, Union], Sequence[str]]:
         """What every session with this recording draws: rows, busy times, and what the lanes are called."""
-        return Rows(self.trace), busy_of(self.trace), roles(self.trace)
+        found: tuple[Rows, Mapping[int, Union], Sequence[str]] | None = self.trace.derived.get("drawn")
+        if found is None:
+            found = self.trace.derived["drawn"] = Rows(self.trace), busy_of(self.trace), roles(self.trace)
+        return found
+
+    @classmethod
+    def prepare(cls, trace: Trace) -> None:
+        """Make what the first picture of a trace needs, in the thread that has read it."""
+        rows, lanes = cls(trace)._drawn[0], trace.lanes
+        for lane in sorted(range(len(lanes)), key=lambda i: lanes[i].first - lanes[i].last)[:PREPARED]:
+            rows.row(lane, 0)
+        trace.span  # noqa: B018  (kept by the trace)
 
     def load_lanes(self) -> list[Mapping[str, Any]]:
         """The saved arrangement of the lanes; [] if there is none."""

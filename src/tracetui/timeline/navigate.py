@@ -8,6 +8,7 @@ from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.rows import Row, Rows
 from tracetui.timeline.scene import Event, Local, Scene
 from tracetui.timeline.viewport import Viewport
+from tracetui.trace.indices import having
 from tracetui.trace.model import Kind, Trace
 
 FARTHEST = 500
@@ -151,10 +152,11 @@ def linked(trace: Trace, slice_index: int) -> tuple[tuple[int, int], ...]:
     if launch >= 0:
         found.append((launch, slice_index))
     else:
-        found += [(slice_index, int(i)) for i in np.flatnonzero(trace.launch == slice_index)[:MOST]]
+        found += [(slice_index, int(i)) for i in having(trace, "launch", slice_index)[:MOST]]
         if not found and trace.kind[slice_index] == Kind.CPU_OP:
-            ran = np.flatnonzero((trace.op == slice_index) & (trace.launch >= 0))[:MOST]
-            found += [(slice_index, int(i)) for i in ran]
-    found += [(slice_index, int(i)) for i in trace.flow_to[trace.flow_from == slice_index][:MOST]]
-    found += [(int(i), slice_index) for i in trace.flow_from[trace.flow_to == slice_index][:MOST]]
+            ran = having(trace, "op", slice_index)
+            found += [(slice_index, int(i)) for i in ran[trace.launch[ran] >= 0][:MOST]]
+    after, before = (having(trace, end, slice_index)[:MOST] for end in ("flow_from", "flow_to"))
+    found += [(slice_index, int(i)) for i in trace.flow_to[after]]
+    found += [(int(i), slice_index) for i in trace.flow_from[before]]
     return tuple(found)

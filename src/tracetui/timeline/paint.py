@@ -15,6 +15,7 @@ from tracetui.timeline.links import ALONE
 from tracetui.timeline.raster import Raster, raster
 from tracetui.timeline.rows import Row
 from tracetui.timeline.scene import Local
+from tracetui.trace.indices import namesakes
 from tracetui.trace.model import I32, I64, Bool
 from tracetui.units import duration
 
@@ -201,7 +202,10 @@ def _alike(local: Local, row: Row) -> I32:
     key = ("alike", row.lane, row.depth)
     kept = local.source.kept.get(key)
     if kept is None or kept[0] != local.source.same:
-        kept = local.source.kept[key] = (local.source.same, row.index[row.name == local.source.same])
+        same, rows = local.source.same, local.source.rows
+        # A row with a chain of frames is none of the trace's own.
+        alike = None if len(rows.frames(row.lane)) else namesakes(rows.trace, row.lane, row.depth, same)
+        kept = local.source.kept[key] = same, row.index[row.name == same] if alike is None else alike
     found: I32 = kept[1]
     return found
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tracetui.formats.columns import I32, I64, NO_TIME, Array, Bool
 from tracetui.formats.contents import Contents
+from tracetui.formats.machine import together
 from tracetui.formats.store import LAUNCH_FLOWS, Store
 from tracetui.safe_text import plain
 from tracetui.trace.implausible import first_view, mark_implausible
@@ -18,6 +20,9 @@ from tracetui.trace.model import Counters, Instants, Lane, Trace, TraceInfo
 from tracetui.trace.nesting import nest, sort_slices
 from tracetui.trace.pairs import pair_async, pair_threads
 from tracetui.units import exact
+
+_MANY = 1 << 18
+"""Slices from which threads are worth it."""
 
 
 def build(contents: Contents, path: str, size: int) -> Trace:
@@ -51,9 +56,10 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     category_of_head, categories = _categories(heads)
     columns["category"] = category_of_head[head]
     del head, lane, start, duration, implausible
-    # Each old column is freed before the next is sorted: this is where memory is at its highest.
-    for column in columns:
-        columns[column] = columns[column][order]
+    many = len(order) > _MANY
+
+    # Each old column is freed as soon as it is sorted: this is where memory is at its highest.
+    together([partial(_put_in_order, columns, name, order) for name in columns], many)
     clipped = clipped[order]
     del order
     columns["start"] -= zero
@@ -61,17 +67,23 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     lane, start, duration, kind = (columns[name] for name in ("lane", "start", "duration", "kind"))
     correlation, external = columns["correlation"], columns["external_id"]
     firsts = np.searchsorted(lane, np.arange(len(plan.lanes) + 1))
-    depth, parent, rows = nest(begin, end, firsts.tolist())
-    del begin, end
     ranks = plan.rank_of_lane
     rank = ranks[lane] if len(ranks) and ranks.any() else None
-    launch = link_launches(kind, start, correlation, rank)
-    op = link_ops(kind, start, correlation, external, rank)
-    early, lead = count_before_launch(launch, start)
+
+    def tree() -> tuple[Any, ...]:
+        depth, parent, rows = nest(begin, end, firsts.tolist())
+        return depth, parent, rows, _flows(points, heads, plan, start, duration, parent, firsts, zero)
+
+    def launches() -> tuple[Any, ...]:
+        found = link_launches(kind, start, correlation, rank)
+        return found, count_before_launch(found, start)
+
+    def ops() -> tuple[Any, ...]:
+        return (link_ops(kind, start, correlation, external, rank),)
+
+    (depth, parent, rows, flows), (launch, (early, lead)), (op,) = together([tree, launches, ops], many)
+    flow_from, flow_to, flow_category, flow_kinds = flows
     diagnostics.note("before_launch", count=early, detail=f"by up to {exact(lead)}")
-    flow_from, flow_to, flow_category, flow_kinds = _flows(
-        points, heads, plan, start, duration, parent, firsts, zero
-    )
     base = contents.base_ns
     about = (contents.devices, contents.distributed, contents.properties)
     return Trace(
@@ -97,6 +109,10 @@ def build(contents: Contents, path: str, size: int) -> Trace:
         reader=contents.reader,
         clipped=frozenset(np.flatnonzero(clipped).tolist()),
     )
+
+
+def _put_in_order(columns: dict[str, Any], name: str, order: I64) -> None:
+    columns[name] = columns[name][order]
 
 
 def _close_open(start: I64, duration: I64) -> None:

@@ -42,6 +42,8 @@ def mark_implausible(
 def _clip(kind: I8, lane: I32, start: I64, duration: I64, implausible: Bool, overlong: Bool) -> Bool:
     """Mask of the overlong device work that ends where the next of its stream begins; sets `duration`."""
     clipped = np.zeros(len(start), dtype=np.bool_)
+    if not overlong.any():
+        return clipped
     work = np.isin(kind, DEVICE_WORK)
     for stream in np.unique(lane[overlong & work]).tolist():
         here = work & (lane == stream)
@@ -61,6 +63,8 @@ def _mark(
     the limit.
     """
     count = len(start)
+    if _is_plain(lane, start, duration, on_device):
+        return (np.zeros(count, dtype=np.bool_),) * 3
     implausible = duration < 0
     diagnostics.note("negative_duration", count=int(implausible.sum()))
     endless = (np.abs(start) >= TIME_LIMIT) | (duration >= TIME_LIMIT)
@@ -97,17 +101,34 @@ def _mark(
     return implausible | long, long, endless
 
 
-def _astray(start: I64, good: Bool) -> Bool:
-    """Mask of slices far away from nearly all others, beyond a long gap without starts."""
-    times = start[good]
+def _is_plain(lane: I32, start: I64, duration: I64, on_device: Bool) -> bool:
+    """Whether nothing can be implausible, by the extremes alone."""
+    if len(start) < 3 or int(duration.min()) < 0 or int(duration.max()) > 1000 * _SECOND:
+        return False
+    if max(-int(start.min()), int(start.max())) >= TIME_LIMIT:
+        return False
+    # No device event of at most this length can be too long.
+    long = np.flatnonzero(duration > _SECOND // 10)
+    return not on_device[lane[long]].any() and not _outlies(start)
+
+
+def _outlies(times: I64) -> tuple[int, int, int] | None:
+    """(low, high, how far away from them is far) if there are times far away, else None."""
     sample = (
         times if len(times) <= _SAMPLE else times[np.linspace(0, len(times) - 1, _SAMPLE, dtype=np.int64)]
     )
     low, high = (int(q) for q in np.quantile(sample, (0.1, 0.9) if len(times) > 50 else (0.25, 0.75)))
     far = _FAR * max(high - low, _SECOND // 100)
-    if int(times.min()) >= low - far and int(times.max()) <= high + far:
+    return (low, high, far) if int(times.min()) < low - far or int(times.max()) > high + far else None
+
+
+def _astray(start: I64, good: Bool) -> Bool:
+    """Mask of slices far away from nearly all others, beyond a long gap without starts."""
+    times = start[good]
+    outlying = _outlies(times)
+    if outlying is None:
         return np.zeros(len(start), dtype=np.bool_)
-    return good & _beyond_a_hole(start, times, low, high, far)
+    return good & _beyond_a_hole(start, times, *outlying)
 
 
 def _beyond_a_hole(start: I64, times: I64, low: int, high: int, far: int) -> Bool:

@@ -60,7 +60,9 @@ def read_labels(metadata: Iterable[tuple[str, str, str, Any]]) -> dict[str, Labe
     """Labels by pid. Later metadata overrides earlier."""
     found: dict[str, Labels] = {}
     for name, pid, tid, value in metadata:
-        entry = found.setdefault(pid, Labels())
+        entry = found.get(pid)
+        if entry is None:
+            entry = found[pid] = Labels()
         text = value.strip() if isinstance(value, str) else ""
         number = value if isinstance(value, int) and abs(value) < 1 << 62 else 0
         if name == "process_name":

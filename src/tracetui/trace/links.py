@@ -160,8 +160,11 @@ def _by_flow(ends: FlowEnds) -> I64:
     time, phase = ends.time[order], ends.phase[order]
     wrong = same & ((time[1:] < time[:-1]) | ((time[1:] == time[:-1]) & (phase[1:] < phase[:-1])))
     if wrong.any():
-        tangled = np.isin(key, key[1:][wrong])
-        at = np.flatnonzero(tangled)
+        flow = np.zeros(len(key), dtype=np.int32)
+        np.cumsum(~same, out=flow[1:])
+        tangled = np.zeros(int(flow[-1]) + 1, dtype=np.bool_)
+        tangled[flow[1:][wrong]] = True
+        at = np.flatnonzero(tangled[flow])
         order[at] = order[at][np.lexsort((phase[at], time[at], key[at]))]
     return order
 

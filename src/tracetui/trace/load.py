@@ -12,13 +12,17 @@ from tracetui.formats.registry import read
 from tracetui.formats.source import open_source, shown
 from tracetui.trace.build import build
 from tracetui.trace.model import Trace
+from tracetui.trace.saved import find
 
 
-def load(path: str | Path, progress: Progress | None = None, *, workers: int | None = None) -> Trace:
+def load(
+    path: str | Path, progress: Progress | None = None, *, workers: int | None = None, cache: bool = True
+) -> Trace:
     """Read a trace, plain or compressed with gzip or zstd; "-" is standard input.
 
     `progress` is called with (bytes of the file done, bytes of the file) now and then. `workers`: how many
     processes decode, including this one; by default chosen by the size of the file and the number of cores.
+    `cache`: a file that `saved` keeps is not read again.
     Raises TraceError (one line) if it cannot be opened as a trace, Cancelled if `progress` returned False;
     never OSError.
     """
@@ -26,6 +30,9 @@ def load(path: str | Path, progress: Progress | None = None, *, workers: int | N
     source = open_source(path, report)
     try:
         with _no_collections():
+            if cache and (kept := find(source)):
+                report(source.size, source.size)
+                return kept
             return build(read(source, report, workers), source.path, source.size)
     except OSError as error:
         source.file.close()

@@ -5,19 +5,36 @@ All lanes are laid end to end on one time axis, so that each step is one operati
   those that ended by then, found by one search in the sorted ends;
 - its parent is the last slice before it that is one row higher.
 
+The library made from nesting.c finds the same in one pass with a stack, where it is installed.
+
 Where a slice outlasts the one it starts in, that part of the lane (between two moments when nothing is open)
 takes a slower path: each slice goes to the first of several stacks that it nests in.
 """
 
 from __future__ import annotations
 
+import ctypes
 import heapq
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
+from tracetui.formats.native import load_library
 from tracetui.trace.model import I32, I64
 
+
+def _load() -> ctypes.CDLL | None:
+    library = load_library(Path(__file__).with_name("nesting.c"))
+    if library is not None:
+        address, number = ctypes.c_void_p, ctypes.c_int64
+        library.nest.argtypes = [address, address, number, address, address, address, number]
+        library.nest.restype = ctypes.c_int64
+    return library
+
+
+LIBRARY = _load()
+"""None where it is not installed."""
 _BLOCK = 1 << 17
 _GROUPS = 24
 """Stacks for slices that overlap without nesting. Others get a row of their own."""
@@ -86,6 +103,41 @@ def nest(begin: I64, end: I64, lane_firsts: Sequence[int]) -> tuple[I32, I32, li
     count = len(begin)
     if not count:
         return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32), [0] * (len(lane_firsts) - 1)
+    depth, parent, stretches = _in_one_pass(begin, end) or _by_sorting(begin, end)
+    if not stretches:
+        return depth, parent, _rows(depth, lane_firsts)
+    group = np.zeros(count, dtype=np.int32)
+    for first, last in stretches:
+        mine = _overlapping(begin[first:last].tolist(), end[first:last].tolist())
+        depth[first:last], group[first:last] = mine[0], mine[1]
+        inside = np.array(mine[2], dtype=np.int32)
+        parent[first:last] = np.where(inside >= 0, inside + first, -1)
+    return depth, parent, _stack_groups(depth, group, lane_firsts, stretches)
+
+
+def _in_one_pass(begin: I64, end: I64) -> tuple[I32, I32, list[tuple[int, int]]] | None:
+    """Depth and parent, and the stretches in which they are not right because slices cross; None without the
+    library."""
+    if LIBRARY is None:
+        return None
+    count = len(begin)
+    begin, end = np.ascontiguousarray(begin), np.ascontiguousarray(end)
+    depth, parent = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int32)
+    room = 1 << 12
+    while True:
+        crossing = np.empty((room, 2), dtype=np.int64)
+        arrays = (a.ctypes.data for a in (depth, parent, crossing))
+        found = LIBRARY.nest(begin.ctypes.data, end.ctypes.data, count, *arrays, room)
+        if found < 0:
+            raise MemoryError
+        if found <= room:
+            return depth, parent, [(a, b) for a, b in crossing[:found].tolist()]
+        room = found
+
+
+def _by_sorting(begin: I64, end: I64) -> tuple[I32, I32, list[tuple[int, int]]]:
+    """As `_in_one_pass`."""
+    count = len(begin)
     real = end > begin
     # Empty slices are never open, so they count neither as begun nor as ended.
     depth = np.cumsum(real, dtype=np.int32)
@@ -107,15 +159,7 @@ def nest(begin: I64, end: I64, lane_firsts: Sequence[int]) -> tuple[I32, I32, li
         which = np.unique(np.searchsorted(roots, crossing, side="right") - 1)
         ends = np.append(roots, count)[which + 1]
         stretches = list(zip(roots[which].tolist(), ends.tolist(), strict=True))
-    if not stretches:
-        return depth, parent, _rows(depth, lane_firsts)
-    group = np.zeros(count, dtype=np.int32)
-    for first, last in stretches:
-        mine = _overlapping(begin[first:last].tolist(), end[first:last].tolist())
-        depth[first:last], group[first:last] = mine[0], mine[1]
-        inside = np.array(mine[2], dtype=np.int32)
-        parent[first:last] = np.where(inside >= 0, inside + first, -1)
-    return depth, parent, _stack_groups(depth, group, lane_firsts, stretches)
+    return depth, parent, stretches
 
 
 def _parents(depth: I32) -> I32:

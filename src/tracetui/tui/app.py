@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -35,6 +36,15 @@ NOT_SERVED = ("open", "open_file", "capture")
 
 SETTLED = 0.05
 """Seconds between the last change of the terminal's size and a full repaint."""
+
+OPENED = 1.0
+"""Seconds after which a small trace has its first picture."""
+
+
+def collect_garbage() -> None:
+    """Look for garbage again: not among what the start has made, nearly all of which stays."""
+    gc.freeze()
+    gc.enable()
 
 
 class TracetuiApp(App):
@@ -85,6 +95,8 @@ class TracetuiApp(App):
         return dict(THEMES) if self._themed else super().available_themes
 
     def on_mount(self) -> None:
+        if not gc.isenabled():
+            self.set_timer(OPENED, collect_garbage)
         if not self.is_headless:
             self.catch_signals()
         self.set_keymap(self.settings.keys)

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from tracetui.trace.model import Trace
 
 
+AFTER = 2.0
+"""Seconds until a trace is written to the cache: by then it is on the screen."""
+
+
 class LoadTask:
     """One trace being loaded in a thread. Its fields may be read from any thread."""
 
@@ -57,10 +61,16 @@ class LoadTask:
         try:
             # Imported here, in parallel with the start of the app.
             from tracetui.analysis.graphs import with_module_lanes
+            from tracetui.session.recording import Recording
             from tracetui.trace import Cancelled, TraceError, load
+            from tracetui.trace.saved import keep
 
             try:
-                self.trace = with_module_lanes(load(self.path, self._progress))
+                loaded = load(self.path, self._progress)
+                trace = with_module_lanes(loaded)
+                Recording.prepare(trace)
+                self.trace = trace
+                keep(loaded, AFTER)
                 # The loaded objects stay: without this, each full collection would visit all of them,
                 # which costs a frame.
                 gc.freeze()

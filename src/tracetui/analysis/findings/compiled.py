@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.graphs import by_module
 from tracetui.analysis.kernels.inductor import METADATA
 from tracetui.analysis.results import Results
+from tracetui.analysis.select import called
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb
@@ -34,11 +36,13 @@ FUSED_SHARE = 0.05
 
 def compile_phases(results: Results) -> I64:
     """The phases of torch.compile at work, those that overlap the scope (slices)."""
-    trace, mask = results.trace, results.named(lambda name: name.endswith(_COMPILING))
-    if not mask.any():
-        return np.zeros(0, dtype=np.int64)
-    at = np.flatnonzero(mask[trace.name] & ~trace.implausible)
-    low, high = results.span
+    return results.kept("compile phases", partial(_compile_phases, results))
+
+
+def _compile_phases(results: Results) -> I64:
+    trace, (low, high) = results.trace, results.span
+    at = called(trace, lambda name: name.endswith(_COMPILING))
+    at = at[~trace.implausible[at]]
     return at[(trace.start[at] < high) & (trace.start[at] + trace.duration[at] > low)]
 
 

@@ -141,7 +141,8 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
         return
     time = verdict.parts[PARTS.index("copies")]
     low, high = results.judged_range()
-    at = results.work()[host_copies(trace)[results.work()]]
+    at = results.work()
+    at = at[host_copies(trace, at)]
     at = at[(trace.start[at] < high) & (trace.start[at] + trace.duration[at] > low)]
     spent = alone.within(trace.start[at], trace.start[at] + trace.duration[at])
     at, spent = at[spent > 0], spent[spent > 0]
@@ -201,7 +202,8 @@ def _slow_copies(results: Results, pinned: bool) -> Iterator[Finding]:
 
     trace = results.trace
     named = results.named(wanted)
-    at = results.work()[(named[trace.name] & host_copies(trace))[results.work()]]
+    at = results.work()[named[trace.name[results.work()]]]
+    at = at[host_copies(trace, at)]
     time = int(trace.duration[at].sum())
     span = sum(gaps.span for gaps in results.gaps().devices)
     if time < max(PAGEABLE_NS, SLOW_SHARE * span):

@@ -25,7 +25,6 @@ from tracetui.analysis.findings.model import (
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.kernels.gemm import UNALIGNED
 from tracetui.analysis.kernels.model import KernelName
-from tracetui.analysis.launches import short_kernels
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of
@@ -71,7 +70,7 @@ def hotspot(results: Results) -> Iterator[Finding]:
     at = work[which == top]
     name = results.decoded(int(at[0]))
     # These have rules of their own.
-    if name.kind == "collective" or host_copies(trace)[at[0]] or _on_plain_units(name):
+    if name.kind == "collective" or host_copies(trace, at[:1])[0] or _on_plain_units(name):
         return
     at = longest_first(trace, at)
     mean = time[top] / len(at)
@@ -121,7 +120,7 @@ def memory_bound(results: Results) -> Iterator[Finding]:
     if (results.busy_share or 0.0) < BUSY_SHARE:
         return
     at = results.work_of_kind("elementwise", "copy", "softmax", "norm", "reduction", "memcpy")
-    at = outside_attention(results, at[~host_copies(trace)[at]])
+    at = outside_attention(results, at[~host_copies(trace, at)])
     time = int(trace.duration[at].sum())
     if not time or time < MEMORY_SHARE * results.work_time:
         return
@@ -157,7 +156,7 @@ def short_calls(results: Results) -> Iterator[Finding]:
     )
     if waited < WAITED_SHARE * sum(gaps.span for gaps in results.gaps().devices):
         return
-    short = short_kernels(trace, launches)
+    short = results.short_kernels()
     if short.events < SHORT_EVENTS or short.events < SHORT_SHARE * short.of:
         return
     if any(blocking_launches(results)):  # the time of a launch is that of its kernel
@@ -215,7 +214,8 @@ def spread(results: Results) -> Iterator[Finding]:
     at = results.work()[trace.kind[results.work()] == Kind.KERNEL]
     at = at[~np.isin(at, results.work_of_kind("collective"))]
     step = step_of(steps, launch_times(trace, at))
-    rows = [at[step == i] for i in range(len(steps))]
+    order = np.argsort(step, kind="stable")
+    rows = np.split(at[order], np.searchsorted(step[order], np.arange(len(steps) + 1)))[1:-1]
     table = _same_sequence(results, rows)
     if table is None:
         return

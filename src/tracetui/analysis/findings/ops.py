@@ -14,6 +14,7 @@ from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.trace import Kind
+from tracetui.trace.indices import index
 from tracetui.trace.model import I64, Bool
 from tracetui.units import duration, plural, share, verb
 
@@ -77,8 +78,9 @@ def look_at_the_children(results: Results) -> Iterator[Finding]:
 def _down(results: Results, at: I64, whole: int) -> tuple[int, I64]:
     """(levels, slices): as far down as one name takes half of the whole; no slices where none does."""
     trace, found, levels = results.trace, np.zeros(0, dtype=np.int64), 0
+    children = index(trace.parent)
     while levels < _DEEPEST:
-        below = np.flatnonzero(np.isin(trace.parent, at))
+        below = np.sort(children.each(at)).astype(np.int64)
         if not len(below):
             break
         called, which = np.unique(trace.name[below], return_inverse=True)

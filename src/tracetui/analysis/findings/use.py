@@ -20,9 +20,9 @@ from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.launches import short_kernels
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
+from tracetui.analysis.select import has
 from tracetui.analysis.split import BUSY, CAUSED
 from tracetui.analysis.steps import StepRow
 from tracetui.analysis.verdict import busy_text
@@ -63,7 +63,7 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
     verdict = results.verdict()
     if verdict.verdict != "overhead-bound":
         return
-    short = short_kernels(results.trace, results.launches())
+    short = results.short_kernels()
     # Where it also waits for other ranks, or for what the trace does not show, the CPU is not all.
     queued = verdict.causes[CAUSES.index("queued")] >= IDLE_SHARE * verdict.judged
     alone = not queued and verdict.share("communication") < IDLE_SHARE
@@ -232,8 +232,12 @@ class _Idle:
         return {"busy_share": self.busy_share, "idle_ns": float(self.idle), "span_busy_share": whole}
 
 
-def _idle(results: Results) -> Iterator[_Idle]:
+def _idle(results: Results) -> tuple[_Idle, ...]:
     """The devices that ran anything, with why they did not all the time."""
+    return results.kept("idle", lambda: tuple(_look_at_idle(results)))
+
+
+def _look_at_idle(results: Results) -> Iterator[_Idle]:
     low, high = results.judged_range()
     loader = busy_union(results.trace, loader_calls(results.whole))
     compiler = busy_union(results.trace, compile_phases(results))
@@ -346,7 +350,7 @@ def _advice(results: Results, idle: _Idle) -> str:
         return "Look for other processes on the GPU (nvidia-smi), and record again with it to yourself."
     if main == "host":
         # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
-        short, time = short_kernels(trace, results.launches()), dict(zip(CAUSES, idle.causes, strict=True))
+        short, time = results.short_kernels(), dict(zip(CAUSES, idle.causes, strict=True))
         if 2 * short.events > short.of and "dispatch" in (CAUSES[i] for i in idle.largest):
             both = "" if 2 * time["host"] < idle.idle else f"{_ADVICE['host']} "
             return both + _ADVICE["dispatch"]
@@ -381,4 +385,4 @@ def _is_compiled(results: Results) -> bool:
 
 
 def _has_ops(results: Results) -> bool:
-    return bool(results.trace.is_kind(Kind.CPU_OP).any())
+    return has(results.trace, Kind.CPU_OP)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from tracetui.formats.chrome_json.event_reader import FileReader
 from tracetui.formats.chrome_json.read import read
 
-__all__ = ["read", "sniff"]
+__all__ = ["read", "sniff", "unpack"]
+
+unpack = FileReader.unpack
 
 
 def sniff(head: bytes, name: str) -> bool:

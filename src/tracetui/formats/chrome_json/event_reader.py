@@ -26,6 +26,17 @@ from tracetui.formats.source import Source
 _KEPT = 12
 
 
+class _Packed(msgspec.Struct):
+    """A reader without its file."""
+
+    bare: bool
+    chunks: list[Chunk]
+    top: dict[str, Any]
+
+
+_PACKED = msgspec.json.Decoder(_Packed)
+
+
 class FileReader:
     """Reads the events behind `source` values. Safe to use from several threads."""
 
@@ -33,12 +44,28 @@ class FileReader:
         self.top = top
         """The file's top-level keys except its events."""
         self.path = source.path
-        self._source = source
+        self.source = source
         self._chunks = chunks
         self._bare = bare
         self._kept: OrderedDict[int, list[bytes]] = OrderedDict()
         self._lock = threading.Lock()
         self._parts = source.parts()
+
+    def pack(self) -> bytes:
+        """JSON from which `unpack` makes the reader again. Raises ValueError if there is none."""
+        packed = _Packed(self._bare, list(self._chunks), dict(self.top))
+        text = msgspec.json.encode(packed)
+        if _PACKED.decode(text) != packed:  # infinity
+            raise ValueError
+        return text
+
+    @classmethod
+    def unpack(cls, source: Source, text: bytes | msgspec.Raw, size: int) -> FileReader:
+        """The reader of the same file again, whose text has `size` bytes. Raises ValueError."""
+        packed = _PACKED.decode(text)
+        if any(min(c.offset, c.length) < 0 or c.offset + c.length > size for c in packed.chunks):
+            raise ValueError
+        return cls(source, packed.chunks, packed.bare, packed.top)
 
     def read(self, sources: Sequence[int]) -> list[dict[str, Any]]:
         """The events as JSON objects, in the order of `sources`; {} where one can no longer be read."""
@@ -77,7 +104,7 @@ class FileReader:
         return texts
 
     def _read(self, offset: int, length: int) -> bytes:
-        status = os.fstat(self._source.file.fileno())
-        if (status.st_size, status.st_mtime_ns) != self._source.stamp:
+        status = os.fstat(self.source.file.fileno())
+        if (status.st_size, status.st_mtime_ns) != self.source.stamp:
             return b""
         return self._parts.read(offset, length)

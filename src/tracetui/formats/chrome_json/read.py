@@ -10,10 +10,11 @@ from tracetui.formats.chrome_json.event_reader import FileReader
 from tracetui.formats.chrome_json.intake import Intake
 from tracetui.formats.chrome_json.layout import Beginning, find_events, salvage
 from tracetui.formats.chrome_json.recover_text import ending_keys, fits_end
-from tracetui.formats.chrome_json.stretches import BLOCK, Supply, memory_for_events, possible, worth
+from tracetui.formats.chrome_json.stretches import BLOCK, MOST_THREADS, Supply, possible, worth
 from tracetui.formats.contents import Contents
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.errors import Report, TraceError
+from tracetui.formats.machine import memory_for_events
 from tracetui.formats.source import Source
 from tracetui.formats.store import Store
 from tracetui.formats.window import Window
@@ -62,7 +63,10 @@ def read(
             supply = Supply(reader.separator, begin, source.size, *cut)
             from tracetui.formats.chrome_json.workers import read_parallel  # only large files need it
 
-            ending = read_parallel(supply, reader, count, reader.scans(window), advance)
+            threads = reader.scans(window)
+            ending = read_parallel(
+                supply, reader, min(count, MOST_THREADS) if threads else count, threads, advance
+            )
             if ending.kind == "lost":
                 stream.close()
                 damage = Diagnostics()

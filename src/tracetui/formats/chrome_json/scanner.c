@@ -38,7 +38,7 @@
 #define SOURCE 0
 #endif
 /* The checksum of the file that this was compiled from, so that an older library is not taken for this one. */
-EXPORT uint32_t scanner_source(void) { return SOURCE; }
+EXPORT uint32_t source_checksum(void) { return SOURCE; }
 
 enum { READ, DECLINED, FULL };
 enum { SLICE, POINT, WHOLE, COUNTED };

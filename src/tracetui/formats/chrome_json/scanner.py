@@ -1,17 +1,13 @@
 """The scanner in C (`scanner.c`), called through ctypes with the interpreter's lock released.
 
 It reads most chunks several times as fast as `rows.py`, which stays the reference: a chunk in which anything
-is unusual is declined and left to it. Where the library is missing, or not made from the scanner.c beside
-it, all chunks are. TRACETUI_SCANNER=0 does without, TRACETUI_SCANNER=PATH takes another library.
+is unusual is declined and left to it. Where the library is missing, all chunks are.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
 import secrets
-import sys
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +18,7 @@ import numpy as np
 
 from tracetui.formats.chrome_json.scan import Separator
 from tracetui.formats.columns import I32, I64, Array
+from tracetui.formats.native import load_library
 from tracetui.formats.store import POINT_COLUMNS, SLICE_COLUMNS, Numbered, Tables
 
 AHEAD = 1 << 22
@@ -65,33 +62,14 @@ class _Chunks(ctypes.Structure):
 
 
 def _load() -> ctypes.CDLL | None:
-    suffix = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
-    source = Path(__file__).with_name("scanner.c")
-    wanted = os.environ.get("TRACETUI_SCANNER") or str(source.with_name("libscanner" + suffix))
-    try:
-        if wanted == "0":
-            return None
-        library = ctypes.CDLL(wanted)
-        library.scanner_source.restype = ctypes.c_uint32
-        if library.scanner_source() != zlib.crc32(source.read_bytes()):
-            return None
-    except (OSError, AttributeError):
+    library = load_library(Path(__file__).with_name("scanner.c"))
+    if library is None:
         return None
     address, number = ctypes.c_void_p, ctypes.c_int64
     library.scanner_new.argtypes, library.scanner_new.restype = [ctypes.c_uint64], address
     library.scanner_free.argtypes, library.scanner_free.restype = [address], None
     library.scanner_chunk.argtypes = [address, address, number, number, address]
-    library.scanner_chunks.argtypes = [
-        address,
-        address,
-        number,
-        number,
-        address,
-        number,
-        number,
-        number,
-        address,
-    ]
+    library.scanner_chunks.argtypes = [address, address, *[number] * 2, address, *[number] * 3, address]
     library.scanner_chunks.restype = number
     library.scanner_number.argtypes = [address, ctypes.c_int, address, address, number]
     library.scanner_number.restype = None

@@ -1,14 +1,13 @@
-"""Cuts text into stretches for several processes; how many are worthwhile, and what memory there is."""
+"""Cuts text into stretches for several threads or processes, and says how many are worthwhile."""
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 from tracetui.formats.chrome_json.scan import Separator
+from tracetui.formats.machine import usable_cores
 from tracetui.formats.window import Window
 
 BLOCK = 1 << 24
@@ -16,45 +15,8 @@ BLOCK = 1 << 24
 _WORTH = 3 << 25
 """From this size on (100 MB) a second process pays off."""
 _MOST = 16
-
-
-def usable_cores() -> int:
-    """Cores that this process may use: its affinity, and the quota of its control group."""
-    try:
-        cores = len(os.sched_getaffinity(0))
-    except AttributeError:
-        cores = os.cpu_count() or 1
-    quota = _quota(Path("/sys/fs/cgroup"))
-    return max(1, cores if quota is None else min(cores, math.ceil(quota)))
-
-
-def _quota(folder: Path) -> float | None:
-    """The control group's limit in cores, None for none."""
-    try:
-        limit, period = (folder / "cpu.max").read_text().split()[:2]
-        return None if limit == "max" else int(limit) / int(period)
-    except (OSError, ValueError):
-        pass
-    try:
-        limit = (folder / "cpu/cpu.cfs_quota_us").read_text()
-        period = (folder / "cpu/cpu.cfs_period_us").read_text()
-        return int(limit) / int(period) if int(limit) > 0 else None
-    except (OSError, ValueError, ZeroDivisionError):
-        return None
-
-
-def memory_for_events() -> int:
-    """Bytes that the events of one trace may take: half of the memory, or of the control group's limit."""
-    try:
-        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        total = 1 << 40  # not known
-    for limit in ("memory.max", "memory/memory.limit_in_bytes"):
-        try:
-            total = min(total, int((Path("/sys/fs/cgroup") / limit).read_text()))
-        except (OSError, ValueError):
-            continue
-    return total // 2
+MOST_THREADS = 8
+"""More than these wait for each other."""
 
 
 def possible() -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tracetui.trace.indices import prepare
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.base import JumpToGap
@@ -39,9 +40,12 @@ class Navigation:
             self.host.jump(event, said)
 
     def action_explain(self) -> None:
+        from tracetui.tui.panes.compare import ComparePane
         from tracetui.tui.screens.explain import ExplainScreen
 
         walk, event, pane = self.host.walk, self.host.walk.selected, self.host.area.open
+        if isinstance(pane, ComparePane) and (pane.has_focus or event is None) and pane.explain():
+            return
         if isinstance(pane, AveragesPane) and pane.has_focus and pane.example() is not None:
             self.host.jump(pane.example() or 0)  # the keys are with the table: its row is meant
             event = walk.selected
@@ -78,13 +82,16 @@ class Navigation:
     # Gaps
 
     def find_gaps(self) -> None:
-        """Find the gaps in a thread, then draw them."""
+        """Find the gaps in a thread, then draw them; and what makes keys quick in a large trace."""
         session = self.host.session
 
         def find() -> None:
             for recording in session.walk.recordings:
                 recording.results.gaps()
             self.host.from_thread(draw)
+            for of, recording in enumerate(session.walk.recordings):
+                self.gaps.order(of)
+                prepare(recording.trace)
             for recording in session.walk.recordings:
                 recording.results.causes()
             self.host.from_thread(draw)

@@ -7,10 +7,12 @@ from functools import partial
 from typing import ClassVar
 
 from tracetui.analysis.scope import Scope
+from tracetui.compare.model import Comparison
 from tracetui.report.compare_overview import compare_overview, spreads_text
 from tracetui.report.parts import evidence
 from tracetui.session.session import Session
-from tracetui.tables.compare import JoinedAverages, averages_table, joined_averages, numbers
+from tracetui.tables.compare import Number, numbers
+from tracetui.tables.compare_averages import JoinedAverages, averages_table, joined_averages
 from tracetui.timeline.scene import Event
 from tracetui.trace.model import DEVICE_WORK, Kind
 from tracetui.tui.panes.base import GoToDifference, GoToEvent, JumpToGap
@@ -20,9 +22,8 @@ from tracetui.tui.panes.scoped import ScopedPane
 COMPARING = "comparing A and B …"
 
 
-class ComparePane(OverviewPane):
-    """The answer, what explains it, and the numbers. Enter goes to an explanation's events, again to the next
-    of them."""
+class OfBoth(ScopedPane):
+    """A pane about both recordings, whatever the scope."""
 
     def __init__(self, session: Session, key: str) -> None:
         super().__init__(session, key)
@@ -33,7 +34,12 @@ class ComparePane(OverviewPane):
         return ""
 
     def set_scope(self, scope: Scope | None) -> None:
-        """The comparison is of the recordings as wholes."""
+        """The compared steps stay."""
+
+
+class ComparePane(OverviewPane, OfBoth):  # in this order: Textual takes styles from the first
+    """The answer, what explains it, and the numbers. Enter goes to an explanation's events, again to the next
+    of them."""
 
     def work_out(self) -> Iterator[Callable[[], None]]:
         comparison = self.session.comparing.comparison
@@ -50,20 +56,45 @@ class ComparePane(OverviewPane):
         comparison = self.session.comparing.comparison
         if comparison is None:
             return
-        at, rows = message.row, numbers(comparison)
-        explained = len(comparison.explanations)
-        entry = self.entries[at]
-        if at < explained:
+        at = message.row
+        if at < len(comparison.explanations):
             self.post_message(GoToDifference(at, message.again))
-        elif entry.target.pane:
+        elif self.entries[at].target.pane:
             super().on_table_view_chosen(message)
         else:
-            row = next((r for r in rows if r.title.removeprefix("idle: ") == entry.name), None)
+            row = self._number(comparison, at)
             if row is not None and row.idle:
-                self._show_gap(entry.name, message.again)
+                self._show_gap(self.entries[at].name, message.again)
             else:
                 said = spreads_text(row) if row is not None else ""
                 self.post_message(GoToEvent(None, said or "this line leads to no event"))
+
+    def _number(self, comparison: Comparison, at: int) -> Number | None:
+        name = self.entries[at].name
+        return next((r for r in numbers(comparison) if r.title.removeprefix("idle: ") == name), None)
+
+    def explain(self) -> bool:
+        """Open a sheet about the line under the cursor. False if there is nothing to say of it."""
+        from tracetui.report.difference import explanation_facts, number_facts
+        from tracetui.tui.screens.difference import DifferenceScreen
+
+        comparison, at = self.session.comparing.comparison, self.row
+        if comparison is None or at is None:
+            return False
+        if at < len(comparison.explanations):
+            one = comparison.explanations[at]
+            sheet = DifferenceScreen(f"Explain: difference {at + 1}", explanation_facts(comparison, one))
+        elif (number := self._number(comparison, at)) is not None:
+            sheet = DifferenceScreen(f"Explain: {number.title}", number_facts(number))
+        else:
+            return False
+
+        def show(place: int | None) -> None:
+            if place is not None:
+                self.post_message(GoToDifference(at, place))
+
+        self.app.push_screen(sheet, show)
+        return True
 
     def _show_gap(self, cause: str, again: int) -> None:
         """Go to the longest gap of a cause: in A, and with the next Enter in B."""
@@ -81,25 +112,17 @@ class ComparePane(OverviewPane):
             self.post_message(GoToEvent(None, "no gap has this as a cause"))
 
 
-class BothPane(ScopedPane):
+class BothPane(OfBoth):
     """Every name of A and B side by side. Enter goes to its first event in A, again to that in B."""
 
     parts: ClassVar[tuple[str, ...]] = ("all", "ops", "kernels", "annotations")
 
     def __init__(self, session: Session, key: str) -> None:
         super().__init__(session, key)
-        self.of = 0
         self.part = "all"
         self.joined: JoinedAverages | None = None
         self._rows: dict[tuple[str, bool, bool], int] = {}
         self._event: int | None = None
-        self.waiting = COMPARING
-
-    def whose(self) -> str:
-        return ""
-
-    def set_scope(self, scope: Scope | None) -> None:
-        """The averages are of the compared steps."""
 
     def work_out(self) -> Iterator[Callable[[], None]]:
         comparison = self.session.comparing.comparison

@@ -4,7 +4,7 @@ the chain of events that led to it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 from textual import work
@@ -22,7 +22,7 @@ from tracetui.session.walk import Walk
 from tracetui.tables.model import Column, Table
 from tracetui.tui.bindings import bind
 from tracetui.tui.panes.base import failure
-from tracetui.tui.screens.sheet import Rows, WalkingSheet
+from tracetui.tui.screens.sheet import Rows, Sheet, WalkingSheet
 from tracetui.tui.tables.view import TableView
 from tracetui.units import duration, exact
 
@@ -89,7 +89,29 @@ def same_line(before: Sequence[Line], row: int, after: Sequence[Line]) -> int:
     return same_place(texts[0], row, texts[1])
 
 
-class ExplainScreen(WalkingSheet[int]):
+class LinesSheet(Sheet[int]):
+    """A sheet of lines, some of which lead somewhere: that is its result."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.lines: list[Line] = []
+        self.list = Rows()
+
+    def body(self) -> Iterator[Widget]:
+        yield self.list
+
+    def on_mount(self) -> None:
+        self.list.focus()
+
+    def on_table_view_chosen(self, message: TableView.Chosen) -> None:
+        if (event := self.lines[message.row].event) >= 0:
+            self.dismiss(event)
+
+    def action_choose(self) -> None:
+        self.list.action_choose()
+
+
+class ExplainScreen(LinesSheet, WalkingSheet[int]):
     """Explains an event, or a gap and the event that ended it; the result is an event to jump to."""
 
     BINDINGS = bind("escape,q,e leave  I glossary")
@@ -111,16 +133,10 @@ class ExplainScreen(WalkingSheet[int]):
         self.results, self.event, self.gap = results, event, gap
         self.explanation: Explanation | None = None
         self.gap_facts: Sequence[Fact] = ()
-        self.lines: list[Line] = []
-        self.list = Rows()
         self._at: int | None = None
         """The event that the timeline shows."""
 
-    def body(self) -> Iterator[Widget]:
-        yield self.list
-
     def on_mount(self) -> None:
-        self.list.focus()
         self.read()
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="explain")
@@ -182,14 +198,6 @@ class ExplainScreen(WalkingSheet[int]):
         if at != self._at:
             self._at = at
             self.visit(None if at is None else lambda: self.walk.select(at))
-
-    def on_table_view_chosen(self, message: TableView.Chosen) -> None:
-        event = self.lines[message.row].event
-        if event >= 0:
-            self.dismiss(event)
-
-    def action_choose(self) -> None:
-        self.list.action_choose()
 
     def action_glossary(self) -> None:
         self._glossary(self.terms)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from textual import work
-from textual.widget import Widget
 from textual.worker import Worker, WorkerState, get_current_worker
 
 from tracetui.analysis.results import Results
@@ -16,8 +13,8 @@ from tracetui.session.walk import Walk
 from tracetui.tables.model import Column, Table
 from tracetui.tui.bindings import bind
 from tracetui.tui.panes.base import failure
-from tracetui.tui.screens.explain import Line
-from tracetui.tui.screens.sheet import Rows, WalkingSheet
+from tracetui.tui.screens.explain import Line, LinesSheet
+from tracetui.tui.screens.sheet import WalkingSheet
 from tracetui.tui.tables.view import TableView
 from tracetui.units import plural
 
@@ -30,9 +27,8 @@ def step_lines(comparison: Comparison, width: int) -> list[Line]:
     overview = compare_overview(comparison)
     why = next((block.entries for block in overview.left if block.key == "why"), ())
     for entry, one in zip(why, comparison.explanations, strict=True):
-        event = (
-            int(one.events_b[0]) if len(one.events_b) else int(one.events_a[0]) if len(one.events_a) else -1
-        )
+        a, b = one.places[0].tolist() if len(one.places) else (-1, -1)
+        event = b if b >= 0 else a
         found += [
             Line(entry.name if n == 0 else "", text, event) for n, text in enumerate(wrap(entry.text, width))
         ]
@@ -46,7 +42,7 @@ def step_lines(comparison: Comparison, width: int) -> list[Line]:
     return found
 
 
-class StepScreen(WalkingSheet[int]):
+class StepScreen(LinesSheet, WalkingSheet[int]):
     """Says why a step differs from the median of all others; the result is an event to jump to."""
 
     BINDINGS = bind("escape,q,equals_sign leave")
@@ -58,15 +54,9 @@ class StepScreen(WalkingSheet[int]):
         super().__init__(f"{rows[step].label} beside the median of {others}", HINTS, walk)
         self.results, self.step = results, step
         self.comparison: Comparison | None = None
-        self.lines: list[Line] = []
-        self.list = Rows()
         self.list.waiting = "comparing …"
 
-    def body(self) -> Iterator[Widget]:
-        yield self.list
-
     def on_mount(self) -> None:
-        self.list.focus()
         self.fit(3)
         self.read()
 
@@ -115,11 +105,3 @@ class StepScreen(WalkingSheet[int]):
     def on_table_view_highlighted(self, message: TableView.Highlighted) -> None:
         at = self.lines[message.row].event
         self.visit(None if at < 0 else lambda: self.walk.select(at))
-
-    def on_table_view_chosen(self, message: TableView.Chosen) -> None:
-        event = self.lines[message.row].event
-        if event >= 0:
-            self.dismiss(event)
-
-    def action_choose(self) -> None:
-        self.list.action_choose()

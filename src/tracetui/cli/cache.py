@@ -1,0 +1,73 @@
+"""`tracetui cache`: what is kept of large traces, so that they open at once the next time."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import click
+
+from tracetui.cli.common import command_errors, emit
+
+STATES = {
+    "current": "",
+    "changed": "  (the file or tracetui has changed: read again when opened)",
+    "gone": "  (the file is gone)",
+    "damaged": "not readable: it is ignored",
+}
+
+
+@click.command("cache")
+@click.option("--clear", is_flag=True, help="Delete everything that is kept.")
+@click.option("--json", "as_json", is_flag=True, help="Strict JSON, for scripts.")
+@command_errors
+def cache_command(clear: bool, as_json: bool) -> None:
+    """Print what is kept of large traces, so that they open at once the next time.
+
+    Of each trace of 20 MB of text or more it is what was read, a seventh of the text's size. It is used as
+    long as the trace's file does not change. All of it takes 4 GB at most, or a tenth of the free disk space
+    if that is less; what has not been used for longest goes first.
+
+    TRACETUI_CACHE_GB sets another limit, TRACETUI_CACHE another folder; TRACETUI_NO_CACHE=1 is the option
+    --no-cache for every command.
+    """
+    from tracetui.safe_text import plain
+    from tracetui.session.recent import ago
+    from tracetui.tables.jsonable import dumps
+    from tracetui.trace import saved
+    from tracetui.units import plural, size
+
+    freed = saved.clear() if clear else 0
+    kept, folder, most = saved.kept_traces(), saved.cache_folder(), saved.limit()
+    total = sum(file.bytes for file, _, _ in kept)
+    if as_json:
+        rows = [
+            {
+                "path": path or None,
+                "bytes": file.bytes,
+                "used_s": file.used,
+                "state": state,
+                "file": file.file.name,
+            }
+            for file, path, state in kept
+        ]
+        found = {"folder": str(folder), "total_bytes": total, "limit_bytes": most, "enabled": saved.is_on()}
+        emit(dumps({**found, "freed_bytes": freed, "traces": rows}))
+        return
+    now = time.time()
+    lines = [
+        f"{size(file.bytes):>8}  {ago(now - file.used):>10}  {path}{STATES[state]}"
+        for file, path, state in kept
+    ]
+    if lines:
+        lines.append("")
+    if clear:
+        lines.append(f"{size(freed)} deleted")
+    lines.append(
+        f"{plural(len(kept), 'trace')}, {size(total)} of at most {size(most)}, in {plain(str(folder))}"
+    )
+    if not saved.is_on():
+        lines.append("TRACETUI_NO_CACHE is set: nothing is kept or used")
+    elif folder.exists() and not os.access(folder, os.W_OK):
+        lines.append("this folder cannot be written to: nothing is kept")
+    emit("\n".join(lines))

@@ -1,0 +1,94 @@
+"""The difference of two sides in a sentence or two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracetui.compare.facts import Facts
+from tracetui.compare.model import Explanation
+from tracetui.units import capital, duration, percent, significant
+
+MACHINE = 0.02
+"""A part of the machine is told if it is this share of the step."""
+SAME, WORTH = 0.001, 0.1
+"""A step that changes by a smaller share takes as long as before; the device's work is worth a sentence of
+its own if its ratio differs from the step's by this much."""
+
+
+def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
+    """The difference in a sentence or two."""
+    step = facts.metrics["step_ns"]
+    a, b = step.a or 0.0, step.b or 0.0
+    change = b - a
+    what = "A step" if len(facts.a.steps) else "The recording"
+    if not found and not change:
+        return "No difference: the same work, in the same time."
+    if abs(change) < SAME * a and not facts.within:
+        return f"{'The same program. ' if same else ''}{what} takes {duration(b)}, as before.{_device(facts)}"
+    told = _takes(facts, a, b)
+    if facts.within:
+        return f"{told}."
+    machine = next((one for one in found if one.kind == "machine"), None)
+    slower = step.machine if machine is not None and facts.mostly(machine.on == "device") else 0.0
+    much = abs(slower) >= max(MACHINE * a, 0.2 * abs(change))
+    sign = "+" if slower > 0 else "-"
+    if not step.within_noise:
+        without = much and 0 < b - slower < 10 * b
+        part = f"; {sign}{duration(abs(slower))} is the machine: without it, about {duration(b - slower)}"
+        return f"{told}{part if without else ''}.{_device(facts)}{_held(facts)}"
+    if same and machine is not None and (machine.on == "device" or not facts.by_device):
+        return f"{machine.text} {told}."
+    start = f"{'The same program. ' if same else ''}{told}: "
+    if much and abs(change - slower) <= 0.2 * abs(change):
+        return f"{start}the machine{facts.recorded}, not the change.{_device(facts)}"
+    if much:
+        part = f"{sign}{duration(abs(slower))} is the machine, the rest no more than steps vary"
+        return f"{start}{part}.{_device(facts)}"
+    return f"{start}no more than steps vary.{_device(facts)}"
+
+
+def _takes(facts: Facts, a: float, b: float) -> str:
+    part = f" ({_part(a, b)})" if a else ""
+    if not facts.within:
+        what = "A step" if len(facts.a.steps) else "The recording"
+        return f"{what} takes {duration(b)} instead of {duration(a)}{part}"
+    one, other = facts.whole
+    step = capital(other.label(0)) if other.rounds == 1 else "The median step"
+    against = one.label(0) if one.rounds == 1 else "the median of the others"
+    return f"{step} takes {duration(b)}, {against} {duration(a)}{part}"
+
+
+def _part(a: float, b: float) -> str:
+    """`+2.5%`, `-26%`, `12.5 times as long`."""
+    if b >= 5 * a:
+        return f"{significant(b / a)} times as long"
+    away = abs(b - a) / a
+    return f"{'+' if b > a else '-'}{percent(away, 1 if away < 0.0995 else 0)}"
+
+
+def known(facts: Facts, found: Sequence[Explanation]) -> bool:
+    """Whether something explains at least half of the change of a step: then it is no noise."""
+    change = facts.metrics["step_ns"].change or 0.0
+    mine = [
+        one.change_ns for one in found if one.kind != "machine" and not (facts.by_device and one.on == "cpu")
+    ]
+    return any(ns * change > 0 and 2 * abs(ns) >= abs(change) for ns in mine)
+
+
+def _held(facts: Facts) -> str:
+    """A good part of the change where the device sets the pace, but waits for the CPU on one side."""
+    (before, after), change = facts.held, facts.metrics["step_ns"].change or 0.0
+    if not facts.by_device or (after - before) * change <= 0 or abs(after - before) < 0.2 * abs(change):
+        return ""
+    return f" The GPU waits for the CPU for {duration(after)} of it instead of {duration(before)}."
+
+
+def _device(facts: Facts) -> str:
+    """A difference of the device's work that is not that of the step."""
+    work, step = facts.metrics["device_ns"], facts.metrics["step_ns"]
+    if work.within_noise or not work.a or not work.b:
+        return ""
+    alike = not step.within_noise and abs(work.b / work.a - (step.ratio or 1.0)) < WORTH
+    if alike or abs(work.b / work.a - 1) < MACHINE:
+        return ""
+    return f" The GPU's work took {duration(work.b)} instead of {duration(work.a)} ({_part(work.a, work.b)})."

@@ -1,0 +1,156 @@
+"""The numbers of a step on both sides, and what of their difference is noise or the machine's speed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.nesting import sum_into
+from tracetui.compare.model import Metric
+from tracetui.compare.sides import Side, paced_by_device
+from tracetui.trace.memory import RECORD, named_instants
+from tracetui.trace.model import F64, I64, Kind
+
+MACHINE_SHARE = 0.02
+"""A median may differ by this share without being a difference, if steps vary at all."""
+
+MOST_READ = 1 << 12
+"""Copies whose sizes are read from the files."""
+
+
+def metrics_of(
+    a: Side, b: Side, path: tuple[float, float], device_drift: float, cpu_drift: float
+) -> dict[str, Metric]:
+    def of(
+        values: Callable[[Side], F64 | I64],
+        explained: Callable[[float], float] = lambda _: 0.0,
+        slack: float = 0.0,
+    ) -> Metric:
+        return _metric(values(a), values(b), lambda left, _: explained(left), slack)
+
+    def rows(field: str) -> Callable[[Side], I64]:
+        return lambda side: np.array([getattr(row, field) for row in side.rows], dtype=np.int64)
+
+    def drifted(left: float) -> float:
+        return left * (device_drift - 1)
+
+    # Of one and the same recording nothing is noise.
+    slack = 0.0 if path[0] == path[1] and device_drift == 1 else MACHINE_SHARE
+    found = {
+        "step_ns": of(lambda side: side.times, lambda left: _pace(a, b, path, left, drifted), slack),
+        "device_ns": of(lambda side: side.work_time, drifted, slack),
+        "compute_ns": of(rows("compute"), drifted, slack),
+        "communication_ns": of(rows("exposed_communication"), drifted, slack),
+        "copies_ns": of(rows("exposed_copy"), drifted, slack),
+        "launches": of(rows("launches")),
+        "kernels": of(rows("kernels")),
+        "copied_bytes": of(_copied),
+        **{f"peak_{what}_bytes": _peak_metric(a, b, what) for what in ("allocated", "reserved")},
+        "cpu_op_ns": of(op_time, lambda left: left * (cpu_drift - 1), slack),
+    }
+    step, work = found["step_ns"], found["device_ns"]
+    if paced_by_device(a) and paced_by_device(b) and not work.within_noise:
+        # Steps that vary on the CPU do not hide what the device, which sets the pace, does otherwise.
+        against = (step.change or 0) * (work.change or 0) <= 0
+        found["step_ns"] = replace(step, within_noise=step.within_noise and against)
+    if len(a.busy_shares) and len(b.busy_shares):
+        busy = of(lambda side: side.busy_shares, slack=0.0)
+        noise = found["step_ns"].within_noise and found["device_ns"].within_noise
+        found["busy_share"] = Metric(busy.a, busy.b, busy.within_noise or noise, busy.spread_a, busy.spread_b)
+    else:
+        found["busy_share"] = Metric(None, None, True)
+    return found
+
+
+def _metric(a: F64 | I64, b: F64 | I64, machine: Callable[[float, float], float], slack: float) -> Metric:
+    """The medians of the values of two sides' rounds. `machine`: what of the change from one to the other
+    the machine explains; `slack`: the share of either by which they may differ anyway."""
+    one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    if not len(one) or not len(other):
+        return Metric(None, None, True)
+    left, right = float(np.median(one)), float(np.median(other))
+    # What every step of one side has, and none of the other, is there, however much it varies.
+    only = np.all(one > 0) != np.all(other > 0) and np.any(one) != np.any(other)
+    vary = 0.0 if only else max(_vary(one), _vary(other))
+    explained = machine(left, right)
+    return Metric(
+        left, right, abs(right - left - explained) <= max(vary, slack * max(left, right)),
+        (float(one.min()), float(one.max())), (float(other.min()), float(other.max())), explained,
+    )  # fmt: skip
+
+
+def _pace(
+    a: Side, b: Side, path: tuple[float, float], step: float, drifted: Callable[[float], float]
+) -> float:
+    """How much longer a step takes because the machine was slower: on the device, if that sets the pace, else
+    on the CPU."""
+    if paced_by_device(a) and paced_by_device(b):
+        return drifted(step)
+    return path[1] - path[0]
+
+
+def _vary(values: F64) -> float:
+    """Three standard errors of the median of these values, estimated from their median deviation."""
+    away = float(np.median(np.abs(values - np.median(values))))
+    return 3 * 1.2533 * 1.4826 * away / float(np.sqrt(len(values)))
+
+
+def _copied(side: Side) -> I64:
+    """The bytes that the copies of each round move; none at all where there are too many to read."""
+    trace = side.trace
+    at = side.work[trace.kind[side.work] == Kind.MEMCPY]
+    if len(at) > MOST_READ:
+        return np.zeros(0, dtype=np.int64)
+    sizes = [args.get("bytes") for args in trace.args_of(at)]
+    known = np.array([n if isinstance(n, int) and 0 <= n < 1 << 50 else 0 for n in sizes], dtype=np.int64)
+    return sum_into(side.round_of(at), known, side.rounds)
+
+
+def _peak_metric(a: Side, b: Side, what: str) -> Metric:
+    # The sizes are read from the files: only if both have them.
+    if not all(len(named_instants(side.trace, RECORD)) for side in (a, b)):
+        return Metric(None, None, True)
+    return _metric(_peaks(a, what), _peaks(b, what), lambda *_: 0.0, 0.0)
+
+
+def _peaks(side: Side, what: str) -> I64:
+    """The most bytes "allocated" or "reserved" on a GPU in each round, on the one that has most; none at all
+    where the recording does not know them from before a round's end."""
+    records = side.results.memory()
+    if records is None:
+        return np.zeros(0, dtype=np.int64)
+    total: I64 = getattr(records, what)
+    found = np.full(side.rounds, -1, dtype=np.int64)
+    for device in np.unique(records.where[records.where >= 0]).tolist():
+        at = np.flatnonzero((records.where == device) & (total >= 0))
+        # What was there when a round began counts, too.
+        low, high = (np.searchsorted(records.time[at], ends) for ends in side.windows)
+        for n, (first, last) in enumerate(zip(np.maximum(low - 1, 0).tolist(), high.tolist(), strict=True)):
+            found[n] = max(found[n], int(total[at[first:last]].max(initial=-1)))
+    return found if (found >= 0).all() else found[:0]
+
+
+def op_time(side: Side) -> I64:
+    ops = side.trace.kind[side.calls] == Kind.CPU_OP
+    return sum_into(side.call_round[ops], side.results.self_time()[side.calls[ops]], side.rounds)
+
+
+def idle_of(a: Side, b: Side, machine: float) -> dict[str, Metric]:
+    """By cause, the largest first. `machine`: what it adds to a step, ns."""
+
+    def times(side: Side, cause: str) -> I64:
+        return np.array([one.get(cause, 0) for one in side.idle], np.int64)
+
+    whole = sum(float(np.median(times(a, cause))) for cause in CAUSES if len(a.idle))
+
+    def explained(left: float, right: float) -> float:
+        # What goes the machine's way. Idle time grows by more than its share: work beside it hides less.
+        most = machine * min(1.0, 2 * left / whole) if whole and left and right else 0.0
+        return min(max(right - left, min(most, 0.0)), max(most, 0.0))
+
+    found = {cause: _metric(times(a, cause), times(b, cause), explained, MACHINE_SHARE) for cause in CAUSES}
+    known = [(cause, one) for cause, one in found.items() if one.a or one.b]
+    return dict(sorted(known, key=lambda one: -max(one[1].a or 0, one[1].b or 0)))

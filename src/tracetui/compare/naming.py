@@ -1,0 +1,75 @@
+"""What a sentence calls events."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.nesting import sum_into
+from tracetui.compare.calls import CallTree
+from tracetui.compare.changes import Part
+from tracetui.compare.sides import Side
+from tracetui.trace.model import I64, Kind, Trace
+from tracetui.units import significant
+
+NAMED = 3
+"""Names in a sentence; the rest are counted."""
+
+
+def called(side: Side, part: Part) -> str:
+    """What a sentence calls events: by the ops that launch nothing else, if those are few; else by their own
+    names."""
+    own, ops = shorts(side.trace, part.events), shorts(side.trace, part.tops)
+    few = part.mostly and 0 < len(ops) <= min(NAMED, max(1, len(own)))
+    if moves(side.trace, part.events):
+        return f"{listed(own)} ({listed(ops)})" if few else listed(own)
+    return listed(ops if few else own)
+
+
+def shorts(trace: Trace, events: Sequence[int]) -> list[str]:
+    """The short names of events, each once: in order if they are few, else the longest first."""
+    at = np.array(events, dtype=np.int64)
+    _, first, which = np.unique(trace.name[at], return_index=True, return_inverse=True)
+    time = sum_into(which, trace.duration[at], len(first))
+    order = np.argsort(-time if len(first) > NAMED else first, kind="stable")
+    return list(dict.fromkeys(short(trace, events[i]) for i in first[order].tolist()))
+
+
+def moves(trace: Trace, events: Sequence[int]) -> bool:
+    return bool(np.all(trace.kind[np.array(events, dtype=np.int64)] != Kind.KERNEL))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a sentence: `a`, `a and b`, `a, b and 3 others`."""
+    if len(names) > NAMED:
+        names = [*names[: NAMED - 1], f"{len(names) - NAMED + 1} others"]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def is_(names: str) -> str:
+    return "are" if " and " in names.partition(" (")[0] else "is"
+
+
+def short(trace: Trace, i: int) -> str:
+    name = trace.name_of(i)
+    # Inductor names its calls like its kernels: both are told as the timeline shows the kernel.
+    triton = name.startswith("triton_")
+    return short_name(name, "kernel" if triton else trace.categories[int(trace.category[i])])
+
+
+def by_time(side: Side, tree: CallTree, at: I64) -> list[str]:
+    """The names of calls, those that take most time first."""
+    time: Counter[str] = Counter()
+    _, first, which = np.unique(side.trace.name[at], return_index=True, return_inverse=True)
+    spent = sum_into(which, tree.self_time[np.searchsorted(tree.at, at)], len(first))
+    for i, ns in zip(at[first].tolist(), spent.tolist(), strict=True):
+        time[short(side.trace, i)] += ns
+    return [name for name, _ in time.most_common()]
+
+
+def counted(number: float, noun: str = "") -> str:
+    text = f"{number:,.0f}" if number >= 1 or number == 0 else significant(number)
+    return f"{text} {noun}{'' if text == '1' else 's'}" if noun else text

@@ -1,0 +1,83 @@
+"""Work that is new, or gone, because a run of equal blocks is longer, or shorter: a layer more."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from tracetui.compare.changes import Change
+from tracetui.compare.facts import Facts
+from tracetui.trace.model import I32, I64
+
+SMALLEST = 4
+"""Events of a block: fewer that come again are no part of a program that has a name."""
+CHECKED = 8
+"""Places that are looked at; a change is the same in all of them."""
+
+
+class Block(NamedTuple):
+    """Kernels, copies and sets that follow each other on one stream, again and again."""
+
+    size: int
+    """Events."""
+    times: tuple[int, int]
+    """How often in a row they come on side a, and on b."""
+
+
+def longer_run(facts: Facts, change: Change) -> Block | None:
+    """The block of which a change adds some to those that both sides have, or takes some away; None if it is
+    no such change, or not the same one in all its places."""
+    new = change.kind == "new"
+    part = change.b if new else change.a
+    ends = [0, *(end[new] for end in change.ends[:CHECKED])]
+    if ends[1] < SMALLEST:
+        return None
+    found = None
+    for low, high in pairwise(ends):
+        run = _run(facts, new, np.array(part.events[low:high], dtype=np.int64))
+        if run is None or found not in (None, run):
+            return None
+        found = run
+    if found is None:
+        return None
+    size, more, fewer = found
+    return Block(size, (fewer, more) if new else (more, fewer))
+
+
+def _run(facts: Facts, new: bool, own: I64) -> tuple[int, int, int] | None:
+    """(size of the block, times on the side that has more, on the other). `own`: the events of a place."""
+    side, other = (facts.b, facts.a) if new else (facts.a, facts.b)
+    trace, count = side.trace, len(own)
+    name = trace.name[own]
+    sizes = (size for size in range(SMALLEST, count + 1) if not count % size)
+    # Of itself at the most.
+    size = next(size for size in sizes if np.array_equal(name[size:], name[: count - size]))
+    if not _goes_on(side.work, trace.name, own, size):
+        return None
+    mine = side.work[trace.lane[side.work] == trace.lane[own[0]]]
+    mine = mine[side.round_of(mine) == side.round_of(own[:1])]
+    at, name = int(np.searchsorted(mine, own[0])), trace.name[mine]
+    if not np.array_equal(mine[at : at + count], own):
+        return None
+    before = np.flatnonzero(name[:at] != name[size : at + size])
+    low = int(before[-1]) + 1 if len(before) else 0
+    after = np.flatnonzero(name[at + count :] != name[at + count - size : len(name) - size])
+    high = at + count + (int(after[0]) if len(after) else len(name) - at - count)
+    # The rest of the run has to be a run of the other side, too.
+    beside = np.concatenate([mine[low:at], mine[at + count : high]])
+    rest = facts.work.links(len(trace), back=new)[beside]
+    if len(rest) < size or (rest < 0).any() or (np.diff(np.searchsorted(other.work, rest)) != 1).any():
+        return None
+    return size, (high - low) // size, len(rest) // size
+
+
+def _goes_on(work: I64, names: I32, own: I64, size: int) -> bool:
+    """Whether the event before a place, or the one after it, can be of the same run: a quick look."""
+    at = int(np.searchsorted(work, own[0]))
+    before, after = work[max(at - 1, 0) : at], work[at + len(own) : at + len(own) + 1]
+    # The last of the block before it, and the first of that after it.
+    return any(names[i] == names[own[size - 1]] for i in before) or any(
+        names[i] == names[own[0]] for i in after
+    )

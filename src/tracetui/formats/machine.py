@@ -1,0 +1,62 @@
+"""What of the machine there is to use: cores and memory, and tasks that run on several cores at once."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+_MOST = 8
+
+
+def usable_cores() -> int:
+    """Cores that this process may use: its affinity, and the quota of its control group."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:
+        cores = os.cpu_count() or 1
+    quota = _quota(Path("/sys/fs/cgroup"))
+    return max(1, cores if quota is None else min(cores, math.ceil(quota)))
+
+
+def _quota(folder: Path) -> float | None:
+    """The control group's limit in cores, None for none."""
+    try:
+        limit, period = (folder / "cpu.max").read_text().split()[:2]
+        return None if limit == "max" else int(limit) / int(period)
+    except (OSError, ValueError):
+        pass
+    try:
+        limit = (folder / "cpu/cpu.cfs_quota_us").read_text()
+        period = (folder / "cpu/cpu.cfs_period_us").read_text()
+        return int(limit) / int(period) if int(limit) > 0 else None
+    except (OSError, ValueError, ZeroDivisionError):
+        return None
+
+
+def memory_for_events() -> int:
+    """Bytes that the events of one trace may take: half of the memory, or of the control group's limit."""
+    try:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        total = 1 << 40  # not known
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):
+        try:
+            total = min(total, int((Path("/sys/fs/cgroup") / limit).read_text()))
+        except (OSError, ValueError):
+            continue
+    return total // 2
+
+
+def together(tasks: Sequence[Callable[[], T]], worth: bool = True) -> list[T]:
+    """The results of all tasks, in threads if that is `worth` it: where they leave the interpreter's lock for
+    long, as numpy does in loops over long arrays."""
+    count = min(usable_cores(), len(tasks), _MOST) if worth else 1
+    if count < 2:
+        return [task() for task in tasks]
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(lambda task: task(), tasks))

@@ -1,0 +1,113 @@
+"""From a value of a column to all that have it, made once, so that a look-up does not read every slice.
+
+`prepare` makes the indices, in any thread; until then, and without it, `having` looks through the column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.trace.model import I32, I64, Trace
+
+COLUMNS = ("name", "launch", "op", "flow_from", "flow_to")
+"""What can be asked for: columns of slices, and of flows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The positions of each value of a column, without values below 0."""
+
+    value: I32
+    """The distinct values, ascending."""
+    first: I64
+    """Where the positions of each value begin in `at`, and their number. One entry more than `value`."""
+    at: I32
+    """Positions in the column by value, ascending within each."""
+
+    def between(self, low: int, high: int) -> I32:
+        """The positions of the values from `low` to below `high`, by value."""
+        # As the column's own type: with another one all values would be converted.
+        a, b = self.first[np.searchsorted(self.value, np.array((low, max(low, high)), np.int32))]
+        return self.at[a:b]
+
+    def each(self, values: I32 | I64) -> I32:
+        """The positions of all of these values, by value in the order given."""
+        if not len(self.value):
+            return self.at
+        wanted = values.astype(np.int32)
+        place = np.minimum(np.searchsorted(self.value, wanted), len(self.value) - 1)
+        place = place[self.value[place] == wanted]
+        begin, count = self.first[place], self.first[place + 1] - self.first[place]
+        begin -= np.cumsum(count) - count
+        found: I32 = self.at[np.repeat(begin, count) + np.arange(count.sum())]
+        return found
+
+
+def index_of(trace: Trace, column: str) -> Index:
+    """The index of one of `COLUMNS`, made on the first call."""
+    found: Index | None = trace.derived.get(f"by {column}")
+    if found is None:
+        found = trace.derived[f"by {column}"] = index(getattr(trace, column))
+    return found
+
+
+def prepare(trace: Trace) -> None:
+    """Make all indices."""
+    for column in COLUMNS:
+        index_of(trace, column)
+    first = np.cumsum([0, *(lane.rows for lane in trace.lanes)])
+    row = first.astype(np.int32)[trace.lane] + trace.depth
+    by_name = index_of(trace, "name").at
+    order = by_name[_order(row[by_name])]
+    key = row[order] * np.int64(len(trace.names)) + trace.name[order]
+    opens = _opens(key)
+    trace.derived["namesakes"] = first, key[opens], np.append(opens, len(key)), order
+
+
+def namesakes(trace: Trace, lane: int, depth: int, name: int) -> I32 | None:
+    """The slices of a name in a row of a lane, in order; None before `prepare`."""
+    found: tuple[I64, I64, I64, I32] | None = trace.derived.get("namesakes")
+    if found is None:
+        return None
+    rows, key, first, order = found
+    wanted = (int(rows[lane]) + depth) * len(trace.names) + name
+    at = int(np.searchsorted(key, wanted))
+    return order[first[at] : first[at + 1]] if at < len(key) and key[at] == wanted else order[:0]
+
+
+def having(trace: Trace, column: str, low: int, high: int | None = None) -> I32 | I64:
+    """Where a column of `COLUMNS` is `low`; with `high`, where it is from `low` to below that, by value."""
+    index: Index | None = trace.derived.get(f"by {column}")
+    if index is not None:
+        return index.between(low, low + 1 if high is None else high)
+    values: I32 = getattr(trace, column)
+    if high is None:
+        return np.flatnonzero(values == low)
+    at = np.flatnonzero((values >= low) & (values < high))
+    return at[np.argsort(values[at], kind="stable")]
+
+
+def index(values: I32) -> Index:
+    """The index of any column."""
+    at = np.flatnonzero(values >= 0).astype(np.int32)
+    values = values[at]
+    order = _order(values)
+    at, values = at[order], values[order]
+    first = _opens(values)
+    return Index(values[first], np.append(first, len(values)), at)
+
+
+def _order(values: I32) -> I64:
+    """A stable order. Sorting 16-bit numbers is one pass over them, so two sorts take linear time."""
+    order = np.argsort(values.astype(np.uint16), kind="stable")
+    high = (values >> 16).astype(np.uint16)
+    return order[np.argsort(high[order], kind="stable")] if high.any() else order
+
+
+def _opens(values: I32 | I64) -> I64:
+    """Where each distinct one of sorted values begins."""
+    opens = np.ones(len(values), dtype=np.bool_)
+    opens[1:] = values[1:] != values[:-1]
+    return np.flatnonzero(opens)

@@ -1,0 +1,289 @@
+"""Keeps what was read from a large file, so that opening the same file again takes milliseconds.
+
+One file per trace in the user's cache folder. It is only used if the trace's file is the one that it was made
+from: the same device, inode, size and times, the same bytes in 16 places, read by the same version of this
+program. Nothing here ever raises: without the cache, a trace is read as always.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import re
+import stat
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import IO
+
+import tracetui
+from tracetui.formats.source import Source
+from tracetui.safe_text import plain
+from tracetui.trace.model import Trace
+from tracetui.trace.saved_file import FORMAT, About, Key, about, read, size_of, write
+
+WORTH = 20_000_000
+"""Bytes of text from which on a trace is kept: smaller ones are read in a fifth of a second."""
+SUFFIX = ".trace"
+_GIGABYTES = "TRACETUI_CACHE_GB"
+_MOST = 4.0
+_SAMPLES, _SAMPLE = 16, 1 << 12
+_PATIENCE = 1.0
+"""Seconds that the end of the program waits for traces to be written."""
+_FORGOTTEN = 3600
+"""Seconds after which an unfinished file is one of a program that was killed."""
+
+
+# -- where
+
+
+def cache_folder() -> Path:
+    """Where traces are kept; `TRACETUI_CACHE` overrides it."""
+    named = os.environ.get("TRACETUI_CACHE")
+    if named:
+        return Path(named)
+    from platformdirs import user_cache_path
+
+    return user_cache_path("tracetui", appauthor=False) / "traces"
+
+
+def is_on() -> bool:
+    """Whether traces are kept and looked for: not with `TRACETUI_NO_CACHE`."""
+    return not os.environ.get("TRACETUI_NO_CACHE")
+
+
+def limit() -> int:
+    """Bytes that all kept traces may take: 4 GB, or what `TRACETUI_CACHE_GB` says; at most a tenth of what is
+    free on the disk or taken by them."""
+    import shutil
+
+    wanted = os.environ.get(_GIGABYTES, "")
+    gigabytes = float(wanted) if re.fullmatch(r"\d{1,6}(\.\d{1,3})?", wanted) else _MOST
+    folder, most = cache_folder(), int(gigabytes * 1e9)
+    with suppress(OSError):
+        room = shutil.disk_usage(folder).free + sum(kept.bytes for kept in _files(folder))
+        return min(most, room // 10)
+    return most
+
+
+def _file_of(path: str) -> Path:
+    """Where a trace is kept, by its path: a file that is written anew replaces what was kept of it."""
+    name = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:24]
+    return cache_folder() / f"{name}{SUFFIX}"
+
+
+def _opened(file: Path) -> IO[bytes]:
+    """Open a kept file, if it is one and ours. Raises OSError."""
+    flags = getattr(os, "O_NONBLOCK", 0)  # do not wait at a named pipe
+    found = open(file, "rb", buffering=0, opener=lambda name, mode: os.open(name, mode | flags))  # noqa: SIM115
+    status = os.fstat(found.fileno())
+    if not stat.S_ISREG(status.st_mode) or (hasattr(os, "getuid") and status.st_uid != os.getuid()):
+        found.close()
+        raise PermissionError
+    return found
+
+
+# -- which
+
+
+@lru_cache(maxsize=1)
+def _program() -> str:
+    """The version, and a hash of the sizes and times of the modules that make a `Trace`: while one works on
+    them, the version stays."""
+    found = hashlib.sha256()
+    root = Path(tracetui.__file__).parent
+    with suppress(OSError):
+        for folder in ("", "trace", "formats", "formats/chrome_json", "formats/encodings"):
+            for entry in sorted(os.scandir(root / folder), key=lambda entry: entry.name):
+                if entry.is_file():
+                    status = entry.stat()
+                    found.update(f"{entry.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return f"{tracetui.__version__} {sys.byteorder} {found.hexdigest()[:16]}"
+
+
+def _key(source: Source) -> Key | None:
+    """The key of an opened file; None if it cannot be told from another, or is no longer at its path."""
+    digest = hashlib.sha256()
+    last = max(0, source.size - _SAMPLE)
+    with open(source.path, "rb", buffering=0) as file:  # `source.file` may be in use
+        if source.identity is None or Source.identity_of(os.fstat(file.fileno())) != source.identity:
+            return None
+        for place in range(_SAMPLES):
+            file.seek(last * place // (_SAMPLES - 1))
+            digest.update(file.read(_SAMPLE))
+    return Key(FORMAT, _program(), source.identity, digest.hexdigest())
+
+
+def is_worth(source: Source) -> bool:
+    """Whether reading this file takes so long that it is kept."""
+    return source.identity is not None and source.size * source.encoding.RATIO >= WORTH
+
+
+# -- finding and keeping
+
+
+def find(source: Source) -> Trace | None:
+    """The trace of an opened file as it was kept; None if it was not, or cannot be used."""
+    if not is_on() or not is_worth(source):
+        return None
+    try:
+        with _opened(_file_of(source.path)) as file:
+            found = read(file, _key(source), source)
+            with suppress(OSError):
+                os.utime(file.fileno())  # used just now
+            return found
+    except Exception:  # whatever a damaged file leads to
+        return None
+
+
+def save(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> bool:
+    """Keep a trace that `load` returned, completely or not at all; whether it is kept.
+
+    `going_on` is called now and then, and stops the writing by returning False.
+    """
+    source = trace.reader.source
+    if os.environ.get("TRACETUI_SERVED") or not is_on() or not is_worth(source):
+        return False
+    part: Path | None = None
+    try:
+        key, file = _key(source), _file_of(source.path)
+        if key is None:
+            return False
+        known = _about(file)
+        if known is not None and known.key == key:
+            return True  # it comes from there
+        import tempfile
+
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _make_room(file, size_of(trace)):
+            return False
+        descriptor, name = tempfile.mkstemp(".part", dir=file.parent)  # for us alone
+        part = Path(name)
+        with open(descriptor, "wb", buffering=0) as out:
+            write(out, trace, key, going_on)
+        part.replace(file)
+        return True
+    except Exception:  # a full disk, a home that is read-only
+        if part is not None:
+            with suppress(OSError):
+                part.unlink()
+        return False
+
+
+def _make_room(file: Path, wanted: int) -> bool:
+    """Delete the least recently used traces until `wanted` bytes for `file` fit; False if they never do."""
+    most = limit()
+    others = [kept for kept in _files(file.parent) if kept.file != file]
+    total = wanted + sum(kept.bytes for kept in others)
+    for kept in others if wanted <= most else ():
+        if total <= most:
+            break
+        with suppress(OSError):
+            kept.file.unlink()
+            total -= kept.bytes
+    for part in file.parent.glob("*.part"):
+        with suppress(OSError):
+            if time.time() - part.stat().st_mtime > _FORGOTTEN:
+                part.unlink()
+    return total <= most
+
+
+_threads: list[threading.Thread] = []
+_leaving, _stop = threading.Event(), threading.Event()
+
+
+def keep(trace: Trace, delay: float = 0.0) -> None:
+    """`save` in a thread, after `delay` seconds. The end of the program waits a second for it at most."""
+    if not is_on() or not is_worth(trace.reader.source):
+        return
+
+    def run() -> None:
+        _leaving.wait(delay)
+        save(trace, lambda: not _stop.is_set())
+
+    thread = threading.Thread(target=run, name="keep trace", daemon=True)
+    with suppress(RuntimeError):  # the program is ending
+        if not _threads:
+            atexit.register(_leave)
+        thread.start()
+        _threads.append(thread)
+
+
+def _leave() -> None:
+    _leaving.set()
+    end = time.monotonic() + _PATIENCE
+    for thread in _threads:
+        thread.join(max(0.0, end - time.monotonic()))
+    _stop.set()
+    for thread in _threads:
+        thread.join(0.2)  # it deletes its unfinished file
+
+
+# -- what is kept
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A file in the cache folder."""
+
+    file: Path
+    bytes: int
+    used: float
+    """When it was last used, in seconds since 1970."""
+
+
+def _files(folder: Path) -> list[Kept]:
+    """The kept traces, the least recently used first; [] if the folder cannot be read."""
+    found = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(SUFFIX):
+                with suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    found.append(Kept(Path(entry.path), status.st_size, status.st_mtime))
+    return sorted(found, key=lambda kept: kept.used)
+
+
+def kept_traces() -> list[tuple[Kept, str, str]]:
+    """(file, path of the trace, state) of all kept traces, the last used first. The path is safe to show, ""
+    if the file cannot be read. State: "current", "changed" (the trace or the program), "gone", "damaged"."""
+    found = []
+    for kept in reversed(_files(cache_folder())):
+        known = _about(kept.file)
+        found.append((kept, plain(known.path) if known else "", _state(known)))
+    return found
+
+
+def _about(file: Path) -> About | None:
+    """Which trace a file keeps; None if it cannot be read."""
+    try:
+        with _opened(file) as opened:
+            return about(opened)
+    except Exception:  # as in `find`
+        return None
+
+
+def _state(known: About | None) -> str:
+    if known is None:
+        return "damaged"
+    try:
+        same = Source.identity_of(os.stat(known.path)) == known.key.identity
+    except (OSError, ValueError):
+        return "gone"
+    return "current" if same and (known.key.format, known.key.program) == (FORMAT, _program()) else "changed"
+
+
+def clear() -> int:
+    """Delete all kept traces; the number of bytes that were freed."""
+    freed = 0
+    for kept in _files(cache_folder()):
+        with suppress(OSError):
+            kept.file.unlink()
+            freed += kept.bytes
+    return freed

@@ -1,0 +1,53 @@
+"""Steps of which the GPU sets the pace, and what the CPU does meanwhile."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from tests.compare.conftest import compared
+from tests.kineto import Event, cpu, kernel, launch, step
+
+from tracetui.compare.model import Comparison
+
+
+def ahead(waits: bool) -> list[Event]:
+    """Four steps of ten kernels of 100 us. If it `waits`, the CPU waits for them all at the end of a step,
+    and the next one's first launch comes 80 us later."""
+    found: list[Event] = []
+    now, done = 0.0, 20.0
+    for number in range(4):
+        begin = now
+        for k in range(10):
+            correlation = 10 * number + k + 1
+            found += [cpu("aten::mm", now, 8), launch(now + 2, correlation)]
+            found.append(kernel(max(done, now + 8), 100, correlation, name="gemm"))
+            done = max(done, now + 8) + 100
+            now += 10
+        if waits:
+            found.append(cpu("cudaStreamSynchronize", now, done - now, "cuda_runtime"))
+            now = done + 80
+        found.append(step(number, begin, now - begin))
+    return found
+
+
+def pair(folder: Path, a: bool, b: bool) -> Comparison:
+    for name, waits in (("a", a), ("b", b)):
+        (folder / f"{name}.json").write_text(json.dumps({"traceEvents": ahead(waits)}))
+    return compared(folder / "a.json", folder / "b.json")
+
+
+def test_a_wait_makes_the_step_longer_that_the_gpu_paces(tmp_path):
+    found = pair(tmp_path, False, True)
+    assert found.metrics["step_ns"].change > 50_000
+    assert re.search(r" The GPU waits for the CPU for [\d.]+ µs of it instead of 0 ns\.$", found.answer)
+    (note,) = [note for note in found.notes if note.startswith("the GPU sets the pace")]
+    idle = sum(one.b for cause, one in found.idle.items() if cause != "back to back")
+    assert "makes a step longer only where the GPU waits for it (" in note
+    assert f"({idle / 1000:.1f} µs a step in B, 0 ns in A)" in note
+
+
+def test_without_a_wait_the_cpu_does_not_make_a_step_longer(tmp_path):
+    (note,) = pair(tmp_path, False, False).notes
+    assert note.startswith("the GPU sets the pace: what the CPU does meanwhile does not make a step longer")

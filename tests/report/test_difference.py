@@ -1,0 +1,51 @@
+"""What is said of one line of a comparison."""
+
+from __future__ import annotations
+
+import pytest
+from tests.compare.test_pairs import of
+
+from tracetui.compare.model import METRICS
+from tracetui.report import difference
+from tracetui.report.difference import explanation_facts, number_facts
+from tracetui.tables.compare import numbers
+
+PAIRS = [
+    ("train_base", "train_base_again"),
+    ("train_base", "train_fused_adamw"),
+    ("decode_eager", "decode_graph"),
+    ("mlp_eager", "mlp_compile"),
+    ("pageable", "pinned"),
+]
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_every_line_is_explained(pair):
+    found = of(*pair)
+    for one in found.explanations:
+        facts = explanation_facts(found, one)
+        assert facts[0].value == one.text
+        assert facts[1].value == difference.MEANS[one.kind]
+        places = [fact.event for fact in facts if fact.event >= 0]
+        assert places == list(range(min(len(one.places), difference.PLACES)))
+        assert len(places) > 0 or one.kind in ("machine", "initialisation", "steps")
+    for row in numbers(found):
+        facts = number_facts(row)
+        assert facts[0].value
+        assert any(fact.label == "noise" for fact in facts) == (row.noise in ("within noise", "the machine"))
+
+
+def test_the_events_behind_it():
+    """From the raw JSON: 40 foreach kernels a step became 5 of Adam, and one that counts."""
+    found = of("train_base", "train_fused_adamw")
+    (fused,) = [one for one in found.explanations if one.kind == "fused"]
+    told = {fact.label or fact.value: fact.value for fact in explanation_facts(found, fused)}
+    assert told["in A"] == "foreach mul bf16: 10 times, 258 µs"
+    assert told["in B"] == "fused adam bf16: 5 times, 481 µs"
+    assert "foreach add fp32: 1 time, 1.49 µs" in told
+    assert told["places"].startswith("A step 2: foreach mul bf16, ")
+    assert "; B step 2: fused adam bf16, 112 µs" in told["places"]
+
+
+def test_every_metric_has_words():
+    assert set(difference.METRICS) == set(METRICS)

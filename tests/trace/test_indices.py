@@ -1,0 +1,62 @@
+"""Indices give what a look through the column gives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.recorded import ROOT, load
+
+from tracetui.trace import Trace
+from tracetui.trace.indices import COLUMNS, having, index_of, namesakes, prepare
+
+
+@pytest.fixture(scope="module")
+def train() -> Trace:
+    return load(ROOT / "sample_traces" / "train.json.gz")
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_the_index_finds_what_the_column_shows(train: Trace, column: str) -> None:
+    fresh = replace(train)
+    values = getattr(fresh, column)
+    top = int(values.max())
+    asked = [*range(0, top, max(1, top // 50)), top, top + 1]
+    ranges = [(0, top + 1), (top // 3, top // 2), (5, 5), (9, 2)]
+    without = [having(fresh, column, i).tolist() for i in asked]
+    within = [having(fresh, column, *one).tolist() for one in ranges]
+    prepare(fresh)
+    assert without == [having(fresh, column, i).tolist() for i in asked]
+    assert within == [having(fresh, column, *one).tolist() for one in ranges]
+    assert without == [np.flatnonzero(values == i).tolist() for i in asked]
+    assert any(without)
+
+
+def test_values_of_more_than_16_bits_and_none_at_all(train: Trace) -> None:
+    random = np.random.default_rng(1)
+    values = random.integers(-1, 300_000, len(train)).astype(np.int32)
+    wide = replace(train, launch=values)
+    index = index_of(wide, "launch")
+    assert index.value.tolist() == sorted({*values.tolist()} - {-1})
+    assert index.at.tolist() == [
+        i for _, i in sorted((v, i) for i, v in enumerate(values.tolist()) if v >= 0)
+    ]
+    empty = replace(train, flow_to=values[:0], launch=np.full(len(train), -1, np.int32))
+    prepare(empty)
+    assert having(empty, "flow_to", 3).tolist() == having(empty, "launch", 0, 10**6).tolist() == []
+
+
+def test_the_namesakes_of_a_row(train: Trace) -> None:
+    fresh = replace(train)
+    assert namesakes(fresh, 0, 0, 0) is None
+    prepare(fresh)
+    for i in range(0, len(fresh), 97):
+        lane, depth, name = int(fresh.lane[i]), int(fresh.depth[i]), int(fresh.name[i])
+        alike = (fresh.lane == lane) & (fresh.depth == depth) & (fresh.name == name)
+        found = namesakes(fresh, lane, depth, name)
+        assert found is not None
+        assert found.tolist() == np.flatnonzero(alike).tolist()
+    none = namesakes(fresh, 0, fresh.lanes[0].rows - 1, int(fresh.name[fresh.lanes[-1].first]))
+    assert none is not None
+    assert not len(none)
