@@ -20,8 +20,7 @@ from tests.formats.test_fuzz import SEED, assemble, bases, mutate, spans_of_line
 
 from tracetui.formats.chrome_json import intake
 from tracetui.formats.chrome_json.read import read
-from tracetui.formats.chrome_json.scanner import LIBRARY, Scanner, texts_of
-from tracetui.formats.chrome_json.schema import RAW_EVENTS
+from tracetui.formats.chrome_json.scanner import LIBRARY, Scanner
 from tracetui.formats.columns import NO_TIME
 from tracetui.formats.errors import TraceError
 from tracetui.formats.source import open_source
@@ -261,22 +260,6 @@ def test_events_that_no_tool_wrote(seed: int, both: Both, tmp_path: Path) -> Non
             read += found is not None
             declined += found is None
     assert min(read, declined) > 0.03 * (read + declined)  # both paths are tested
-
-
-def test_the_texts_of_events() -> None:
-    rng = random.Random(SEED)
-    found = 0
-    for _ in range(300):
-        text = ", ".join(an_event(rng) for _ in range(rng.randrange(1, 9))).encode()
-        texts = texts_of(text)
-        if texts is not None:
-            assert texts == [bytes(t) for t in RAW_EVENTS.decode(b"[" + text + b"]")]
-            found += 1
-        else:
-            assert texts_of(text[:-1]) is None
-    assert found > 30
-    assert texts_of(b"") is None
-    assert texts_of(b"[1]") is None
 
 
 @pytest.mark.parametrize("at", range(1, 130))

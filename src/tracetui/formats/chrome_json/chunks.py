@@ -27,7 +27,7 @@ from tracetui.formats.chrome_json.recover_text import (
 )
 from tracetui.formats.chrome_json.rows import NeedsMode, Rows, patient_rows, typed_rows
 from tracetui.formats.chrome_json.scan import ANY, Separator, last_boundary, learn_separator, outline
-from tracetui.formats.chrome_json.scanner import AHEAD, LIBRARY, texts_of
+from tracetui.formats.chrome_json.scanner import AHEAD, LIBRARY
 from tracetui.formats.chrome_json.schema import FASTEST, RAW_EVENTS, Mode, decoder
 from tracetui.formats.window import Window
 
@@ -373,7 +373,5 @@ def reread(text: bytes, chunk: Chunk, bare: bool) -> list[bytes]:
     """
     if chunk.apart:
         return recover_text(text, chunk.apart, bare).events
-    if (scanned := texts_of(text)) is not None:
-        return scanned
     texts = [bytes(t) for t in RAW_EVENTS.decode(b"[" + text + b"]")]
     return [t for t in texts if t[:1] == b"{"]

@@ -795,20 +795,3 @@ EXPORT int64_t scanner_chunks(Scanner *s, const uint8_t *text, int64_t size, int
     }
     return at;
 }
-
-/* Where the events of a chunk of `size` bytes begin and end, two numbers each, at most `room` events. Returns how
-   many there are, -1 where the chunk is declined. */
-EXPORT int64_t scanner_spans(const uint8_t *text, int64_t size, int64_t *spans, int64_t room) {
-    At p = text, end = text + size;
-    for (int64_t count = 0;;) {
-        At first = p = blank(p, end);
-        if (p >= end || *p != '{' || count == room) return -1;
-        p = value(p, end);
-        if (!p) return -1;
-        spans[2 * count] = first - text;
-        spans[2 * count++ + 1] = p - text;
-        p = blank(p, end);
-        if (p == end) return count;
-        if (*p++ != ',') return -1;
-    }
-}

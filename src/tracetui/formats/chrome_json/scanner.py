@@ -71,8 +71,6 @@ def _load() -> ctypes.CDLL | None:
     library.scanner_chunk.argtypes = [address, address, number, number, address]
     library.scanner_chunks.argtypes = [address, address, *[number] * 2, address, *[number] * 3, address]
     library.scanner_chunks.restype = number
-    library.scanner_spans.argtypes = [address, number, address, number]
-    library.scanner_spans.restype = number
     library.scanner_number.argtypes = [address, ctypes.c_int, address, address, number]
     library.scanner_number.restype = None
     return library
@@ -80,15 +78,6 @@ def _load() -> ctypes.CDLL | None:
 
 LIBRARY = _load()
 """None where it is not installed."""
-
-
-def texts_of(text: bytes) -> list[bytes] | None:
-    """The texts of the events in a chunk; None if that is left to the Python reader."""
-    if LIBRARY is None:
-        return None
-    spans = np.empty((_ROOM, 2), dtype=np.int64)
-    count = LIBRARY.scanner_spans(text, len(text), spans.ctypes.data, _ROOM)
-    return None if count < 0 else [text[begin:end] for begin, end in spans[:count].tolist()]
 
 
 @dataclass(frozen=True, slots=True)
