@@ -310,3 +310,12 @@ def test_more_than_there_is_room_for_is_declined() -> None:
 def test_deep_nesting_is_declined() -> None:
     deep = b'[{"ph":"X","ts":1,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}]"
     assert Scanner(Tables()).scan(deep, 0) is None
+
+
+def test_ids_beyond_64_bits(both: Both, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    event = {"ph": "X", "ts": 1, "dur": 1, "args": {"correlation": 1, "external id": 1 << 63}}
+    path.write_text(json.dumps([event, event]))
+    ours, reference = both(path, 1 << 18)
+    assert not differing(ours, reference)
+    assert ours[0]["slice external"] == [-1, -1]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
-_MOST = 8
 
 
 def usable_cores() -> int:
@@ -52,10 +51,10 @@ def memory_for_events() -> int:
     return total // 2
 
 
-def together(tasks: Sequence[Callable[[], T]], worth: bool = True) -> list[T]:
-    """The results of all tasks, in threads if that is `worth` it: where they leave the interpreter's lock for
-    long, as numpy does in loops over long arrays."""
-    count = min(usable_cores(), len(tasks), _MOST) if worth else 1
+def together(tasks: Sequence[Callable[[], T]], most: int) -> list[T]:
+    """The results of all tasks, in at most this many threads: worth it where they leave the interpreter's
+    lock for long, as numpy does in loops over long arrays."""
+    count = min(usable_cores(), len(tasks), most)
     if count < 2:
         return [task() for task in tasks]
     with ThreadPoolExecutor(count) as pool:

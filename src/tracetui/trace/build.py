@@ -23,6 +23,8 @@ from tracetui.units import exact
 
 _MANY = 1 << 18
 """Slices from which threads are worth it."""
+_THREADS = 3
+"""More would take more memory: each has a column of its own in the making."""
 
 
 def build(contents: Contents, path: str, size: int) -> Trace:
@@ -56,10 +58,10 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     category_of_head, categories = _categories(heads)
     columns["category"] = category_of_head[head]
     del head, lane, start, duration, implausible
-    many = len(order) > _MANY
+    threads = _THREADS if len(order) > _MANY else 1
 
     # Each old column is freed as soon as it is sorted: this is where memory is at its highest.
-    together([partial(_put_in_order, columns, name, order) for name in columns], many)
+    together([partial(_put_in_order, columns, name, order) for name in columns], threads)
     clipped = clipped[order]
     del order
     columns["start"] -= zero
@@ -81,7 +83,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     def ops() -> tuple[Any, ...]:
         return (link_ops(kind, start, correlation, external, rank),)
 
-    (depth, parent, rows, flows), (launch, (early, lead)), (op,) = together([tree, launches, ops], many)
+    (depth, parent, rows, flows), (launch, (early, lead)), (op,) = together([tree, launches, ops], threads)
     flow_from, flow_to, flow_category, flow_kinds = flows
     diagnostics.note("before_launch", count=early, detail=f"by up to {exact(lead)}")
     base = contents.base_ns

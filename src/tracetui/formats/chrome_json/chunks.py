@@ -272,8 +272,8 @@ class Reader:
         for _ in range(6):
             try:
                 rows = typed_rows(decoder(mode).decode(text), mode, self.intake.store.tables)
-            except NeedsMode:
-                mode = Mode(mode.known, "int")
+            except NeedsMode as needed:
+                mode = Mode(mode.known, needed.time)
                 continue
             except msgspec.ValidationError as error:
                 field = str(error).rpartition(".")[2].strip("`")

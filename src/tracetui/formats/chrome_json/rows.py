@@ -49,6 +49,10 @@ class Rows:
 class NeedsMode(Exception):
     """The times of a chunk need a more exact mode."""
 
+    def __init__(self, time: str) -> None:
+        super().__init__(time)
+        self.time = time
+
 
 def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
     """Raises NeedsMode if floats would lose digits, OverflowError if an integer exceeds 64 bits."""
@@ -57,11 +61,10 @@ def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
         raw = np.fromiter([e.ts for e in events], np.float64, count)
         # NaN, a missing time, compares as false.
         if (raw >= FLOAT_LIMIT).any() or (raw <= -FLOAT_LIMIT).any():
-            raise NeedsMode
-        start = from_floats(raw)
-        duration = from_floats(np.fromiter([e.dur for e in events], np.float64, count))
+            raise NeedsMode("int")
+        start, duration = from_floats(raw), _durations(events)
     elif mode.time == "int":
-        duration = from_floats(np.fromiter([e.dur for e in events], np.float64, count))
+        duration = _durations(events)
         start, duration = from_integers(np.fromiter([e.ts for e in events], np.int64, count), duration)
     else:
         times = [bytes(e.ts).strip(b'"') for e in events]
@@ -82,9 +85,18 @@ def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
         return tables.flow_ids([e.id for e in picked]), [e.bp == "e" or e.ph != "f" for e in picked]
 
     def pick_lower(indices: I64) -> list[int]:
-        return [args[i].lower for i in indices.tolist()]
+        lower = [args[i].lower for i in indices.tolist()]
+        return [n if -(1 << 63) <= n < 1 << 63 else NO_ID for n in lower]
 
     return Rows(head, name, start, duration, correlation, external, pick_flow, pick_lower, wrong)
+
+
+def _durations(events: list[Any]) -> I64:
+    """Raises NeedsMode if floats would lose digits."""
+    raw = np.fromiter([e.dur for e in events], np.float64, len(events))
+    if (raw >= FLOAT_LIMIT).any() or (raw <= -FLOAT_LIMIT).any():
+        raise NeedsMode("text")
+    return from_floats(raw)
 
 
 def _decoded(fields: dict[str, msgspec.Raw], key: str) -> Any:
