@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tracetui.capture import CaptureOptions, CaptureResult
     from tracetui.session.folder import Found
     from tracetui.session.recording import Recording
+    from tracetui.session.session import Session
     from tracetui.timeline.themes import Theme as Palette
     from tracetui.tui.screens.trace import TraceScreen
 
@@ -243,7 +244,8 @@ class TracetuiApp(App):
         if message.beside is not None and there is not None:
             await self._show([message.beside, there])
             return
-        await self.push_screen(LoadingScreen(LoadTask(message.path).start(), beside=message.beside))
+        task = LoadTask(message.path, draws=message.beside is None).start()
+        await self.push_screen(LoadingScreen(task, beside=message.beside))
 
     def _open_already(self, path: str | Path) -> Recording | None:
         """The recording of a file that is open and has not changed since."""
@@ -252,21 +254,39 @@ class TracetuiApp(App):
         every = (recording for trace in self.traces for recording in trace.walk.recordings)
         return next((one for one in every if one.path == resolved(str(path)) and one.is_current()), None)
 
+    async def on_loading_screen_begun(self, message: LoadingScreen.Begun) -> None:
+        """Draw the beginning of a large file while the rest is read."""
+        screen = message.loading
+        if self.screen_stack[-1:] == [screen] and not (screen.finished or screen.tasks[0].cancelled):
+            from tracetui.tui.screens.part import PartScreen
+            from tracetui.tui.timeline.pace import Pace, frame_limit
+
+            pane = None if self.settings.pane == "none" else self.settings.pane
+            part = PartScreen(screen.tasks[0], self.palette, self.actions, pane)
+            part.timeline.pace = Pace(frame_limit(self.settings.frames_per_second))
+            await self.push_screen(part)
+
     async def on_loading_screen_ended(self, message: LoadingScreen.Ended) -> None:
         screen = message.loading
         if self.screen_stack[-1:] != [screen] or not screen.finished:
             return  # it posts this again once it is back on top
+        from tracetui.tui.screens.part import PartScreen
+
+        part = screen.session if isinstance(screen, PartScreen) else None
+        if part is not None:
+            await self.pop_screen()
         if any(task.trace is None for task in screen.tasks):
             screen.failed()
             return
         recordings = self._recordings(screen.tasks, screen.beside)
         if len(self.screen_stack) > 1:
             await self.pop_screen()
-        await self._show(recordings)
+        await self._show(recordings, part)
 
-    async def _show(self, recordings: Sequence[Recording]) -> None:
-        """Show recordings in a mode of their own."""
+    async def _show(self, recordings: Sequence[Recording], part: Session | None = None) -> None:
+        """Show recordings in a mode of their own. `part`: where one was in the beginning of the one."""
         shown = self._trace_screen(recordings)
+        shown.before = part
         self._opened += 1
         mode = f"trace {self._opened}"
         self.add_mode(mode, lambda: shown)

@@ -11,7 +11,7 @@ from textual import work
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState, get_current_worker
 
-from tracetui.analysis.explain import Explanation, explain
+from tracetui.analysis.explain import Explanation, explain, explain_alone
 from tracetui.analysis.glossary import terms_in, terms_of
 from tracetui.analysis.meanings.terms import Term
 from tracetui.analysis.results import Results
@@ -143,7 +143,10 @@ class ExplainScreen(LinesSheet, WalkingSheet[int]):
     def read(self) -> None:
         """Explain the event, in a thread: its arguments are read from the file."""
         facts = gap_facts(self.results, self.gap) if self.gap is not None else []
-        explanation = explain(self.results.trace, self.event, self.results.self_time())
+        if self.walk.recording.part:
+            explanation = explain_alone(self.results.trace, self.event)
+        else:
+            explanation = explain(self.results.trace, self.event, self.results.self_time())
         if not get_current_worker().is_cancelled:
             self.app.call_from_thread(self.show_explanation, explanation, facts)
 
