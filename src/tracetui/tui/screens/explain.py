@@ -126,7 +126,8 @@ class ExplainScreen(LinesSheet, WalkingSheet[int]):
     ) -> None:
         """`gap`: index of a gap in `Results.gaps` that ends with the event; `glossary` is called to open the
         glossary on some terms."""
-        super().__init__("Explain", HINTS, walk)
+        hints = tuple(hint for hint in HINTS if hint[2] == "leave") if walk.recording.part else HINTS
+        super().__init__("Explain", hints, walk)
         self._glossary = glossary
         self.terms: Sequence[Term] = ()
         """Those that the sheet uses."""
@@ -158,7 +159,8 @@ class ExplainScreen(LinesSheet, WalkingSheet[int]):
     def show_explanation(self, explanation: Explanation, facts: Sequence[Fact] = ()) -> None:
         self.explanation, self.gap_facts = explanation, facts
         told = (f"{fact.label} {fact.value}" for fact in facts)
-        self.terms = tuple(dict.fromkeys((*terms_in(*told), *terms_of(explanation))))
+        if not self.walk.recording.part:  # the examples of the glossary are not known yet
+            self.terms = tuple(dict.fromkeys((*terms_in(*told), *terms_of(explanation))))
         title = explanation.title
         if self.gap is not None:
             title = f"idle {duration(int(self.results.gaps().duration[self.gap]))}, then {title}"

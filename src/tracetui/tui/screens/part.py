@@ -130,8 +130,8 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
         """Show the progress, and what the picture is."""
         drawn = size(self.session.active.trace.info.text_size)
         self.line.say(
-            f"{self.tasks[0].share:.0%} read. Drawn: its first {drawn} of text. Events may be missing anywhere. "
-            "What it means is known when all is read."
+            f"{self.tasks[0].share:.0%} read. Drawn: its first {drawn} of text. "
+            "Events may be missing anywhere. What it means is known when all is read."
         )
 
     def on_key(self) -> None:
