@@ -155,7 +155,7 @@ async def test_the_part_is_drawn_keys_move_in_it_and_the_whole_replaces_it(size:
         assert "stream 7" in lines or "CPU" in lines or "thread" in lines
         for claim in ("BOUND", "busy", "overall", "idle", "CPU main", "events", "steps,"):
             assert claim not in lines
-        before = part.session.walk.view
+        before, height = part.session.walk.view, part.timeline.size.height
         await pilot.press("w", "w", "down", "right", "right")
         assert part.session.walk.view != before
         event = part.session.walk.selected
@@ -180,7 +180,7 @@ async def test_the_part_is_drawn_keys_move_in_it_and_the_whole_replaces_it(size:
         assert walk.trace.event(walk.selected) == trace.event(event)
         assert walk.view.start_ns == old.view.start_ns + shift
         assert walk.view.span_ns == old.view.span_ns
-        assert screen_of(app).timeline.size.height == part.timeline.size.height
+        assert screen_of(app).timeline.size.height == height
         assert len(app.traces) == 1
 
 
