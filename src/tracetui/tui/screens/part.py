@@ -64,6 +64,7 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
 
     DEFAULT_CSS = """
     PartScreen { layout: vertical; }
+    PartScreen #body { height: 1fr; width: 1fr; }
     PartScreen #picture { height: 1fr; width: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -100,10 +101,11 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
     def compose(self) -> ComposeResult:
         yield self.top
         yield self.line
-        with Vertical(id="picture"):
-            yield self.timeline
-            yield self.bar
-        yield self.area
+        with Vertical(id="body"):  # as in `TraceScreen`: the timeline keeps its height
+            with Vertical(id="picture"):
+                yield self.timeline
+                yield self.bar
+            yield self.area
         yield self.footer
 
     def on_mount(self) -> None:
