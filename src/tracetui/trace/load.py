@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from tracetui.formats.columns import Columns
 from tracetui.formats.errors import Cancelled, Progress, Report, TraceError
 from tracetui.formats.registry import read, read_beginning
@@ -63,10 +65,10 @@ def load(
 def load_beginning(source: Source, report: Report, length: int) -> Trace:
     """The slices in the first `length` bytes of a file's text or so, to be drawn while the rest is read.
 
-    Their times, lanes and names are as in the whole trace. Nothing else is: parents, links, further lanes and
-    notices of the whole are not known. What needs a second event to be drawn is left out: slices of `B` and
-    `E`, async ones, flows and counters. Raises TraceError if the file cannot be opened
-    again, if its format is not certain, or if there is no slice.
+    Their times, lanes and names are as in the file. Nothing else of the whole is known, such as parents and
+    further lanes, and there are no links and no notices. What needs a second event to be drawn is left out:
+    slices of `B` and `E`, async ones, flows, counters. Raises TraceError if the file cannot be opened again,
+    if its format is not certain, if there is no slice, or one that cannot be as the file says.
     """
     try:
         if not os.path.samestat(os.stat(source.path), os.fstat(source.file.fileno())):
@@ -82,7 +84,11 @@ def load_beginning(source: Source, report: Report, length: int) -> Trace:
         store = contents.store
         store.points, store.counters = Columns(POINT_COLUMNS), Columns(COUNTER_COLUMNS)
         store.series, store.asyncs = {}, []
-        return replace(build(contents, source.path, source.size), notices=())
+        part = build(contents, source.path, source.size)
+        if part.implausible.any() or part.clipped:
+            raise TraceError("has slices that only the whole can judge")
+        none = np.full(len(part), -1, dtype=np.int32)  # the right one may be further on
+        return replace(part, launch=none, op=none, notices=())
     except BaseException:
         again.file.close()
         raise

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tracetui.capture import CaptureOptions, CaptureResult
     from tracetui.session.folder import Found
     from tracetui.session.recording import Recording
-    from tracetui.session.session import Session
     from tracetui.timeline.themes import Theme as Palette
     from tracetui.tui.screens.trace import TraceScreen
 
@@ -242,7 +241,7 @@ class TracetuiApp(App):
             return
         there = self._open_already(message.path) if message.beside is not None else None
         if message.beside is not None and there is not None:
-            await self._show([message.beside, there])
+            await self._show(self._trace_screen([message.beside, there]))
             return
         task = LoadTask(message.path, draws=message.beside is None).start()
         await self.push_screen(LoadingScreen(task, beside=message.beside))
@@ -272,21 +271,23 @@ class TracetuiApp(App):
             return  # it posts this again once it is back on top
         from tracetui.tui.screens.part import PartScreen
 
-        part = screen.session if isinstance(screen, PartScreen) else None
-        if part is not None:
-            await self.pop_screen()
         if any(task.trace is None for task in screen.tasks):
-            screen.failed()
+            if isinstance(screen, PartScreen):
+                await self.pop_screen()  # the screen below says why
+            else:
+                screen.failed()
             return
-        recordings = self._recordings(screen.tasks, screen.beside)
-        if len(self.screen_stack) > 1:
-            await self.pop_screen()
-        await self._show(recordings, part)
+        shown = self._trace_screen(self._recordings(screen.tasks, screen.beside))
+        shown.before = screen.session if isinstance(screen, PartScreen) else None
+        with self.batch_update():  # no picture of what is below
+            if shown.before is not None:
+                await self.pop_screen()
+            if len(self.screen_stack) > 1:
+                await self.pop_screen()
+            await self._show(shown)
 
-    async def _show(self, recordings: Sequence[Recording], part: Session | None = None) -> None:
-        """Show recordings in a mode of their own. `part`: where one was in the beginning of the one."""
-        shown = self._trace_screen(recordings)
-        shown.before = part
+    async def _show(self, shown: TraceScreen) -> None:
+        """Show a trace in a mode of its own."""
         self._opened += 1
         mode = f"trace {self._opened}"
         self.add_mode(mode, lambda: shown)
@@ -300,7 +301,7 @@ class TracetuiApp(App):
         mode = mode_of(self, both)
         alone = next((t for t in self.traces if t.walk.recordings == [message.recording]), None)
         if alone is None:
-            await self._show([message.recording])
+            await self._show(self._trace_screen([message.recording]))
         else:
             await self.switch_mode(mode_of(self, alone))
         self.traces.remove(both)

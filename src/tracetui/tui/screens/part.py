@@ -119,9 +119,6 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
     def begun(self) -> None:
         """It is drawn already."""
 
-    def failed(self) -> None:
-        """The screen below shows the error."""
-
     def action_cancel(self) -> None:
         below = self.app.screen_stack[-2]
         self.app.pop_screen()

@@ -69,11 +69,10 @@ def describe(
     letter: str = "",
     beside: Sequence[Part] = (),
     own: int | None = None,
-    part: bool = False,
 ) -> list[Part]:
     """The selected event's line, at most `width` cells. `offset`: ns from the trace's time to the axis's;
     `letter`: which of several recordings it is in; `beside`: its partner in another one; `own`: its self time
-    in ns, None while that is not known; `part`: other events are not read yet, so nothing is said of them.
+    in ns, None while that is not known.
 
     A kernel has its short name. If the line is too long, any name is shortened; then the lane, the self time
     and the start are left out, in this order (and the launch, beside a partner); in the end the name is cut.
@@ -88,8 +87,7 @@ def describe(
         groups["beside"] = list(beside)
     if own is not None and len(trace.children(i)):
         groups["self"] = [("  self ", False), (duration(own, 4), False)]
-    place = None if part else place_of(trace, i)
-    if place and place.number > 1:
+    if (place := place_of(trace, i)) and place.number > 1:
         groups["launch"] = [
             ("  number ", False),
             (f"{place.number:,}", True),

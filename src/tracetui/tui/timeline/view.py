@@ -134,7 +134,6 @@ class TimelineView(Widget, can_focus=True):
                 letter=scene.letter(scene.active) if len(scene.sources) > 1 else "",
                 beside=beside or (),
                 own=own,
-                part=self.session.part,
             )
         else:
             hint = "  click an event, or press an arrow key"
