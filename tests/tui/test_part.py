@@ -107,6 +107,14 @@ def test_a_small_file_has_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not shown
 
 
+def test_what_is_kept_in_the_cache_has_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = load(LLAMA)
+    monkeypatch.setattr(loading, "find", lambda source: whole)
+    shown: list[Trace] = []
+    assert load(LLAMA, show=shown.append) is whole
+    assert not shown
+
+
 @pytest.mark.parametrize("first", [5000.0, -7.0])
 def test_view_range_and_selection_stay_where_they_were(tmp_path: Path, first: float) -> None:
     """Also where the earliest event comes last in the file, so that the two have other zeros."""
