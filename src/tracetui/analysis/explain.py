@@ -16,6 +16,7 @@ from tracetui.analysis.initialisation import profilers_work, queue_full
 from tracetui.analysis.kernel_names import decode, short_name
 from tracetui.analysis.layouts import input_facts
 from tracetui.analysis.meanings import operators, others
+from tracetui.analysis.meanings.kernels import kernel
 from tracetui.analysis.meanings.runtime import runtime_call
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
@@ -24,10 +25,11 @@ from tracetui.analysis.select import has, plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.indices import having
 from tracetui.trace.model import I64
-from tracetui.units import duration, plural, rate
+from tracetui.units import duration, exact, plural, rate
 
 NOTABLE = 0.1
 """The least share of an event that is told."""
+UNKNOWN_CALL = "A call to the GPU's runtime or driver that tracetui does not know."
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +75,26 @@ def explain(trace: Trace, i: int, own: I64 | None = None) -> Explanation:
     return Explanation(i, title, tuple(what), tuple(why), tuple(facts), launch_chain(trace, i))
 
 
+def explain_alone(trace: Trace, i: int) -> Explanation:
+    """What the name of slice i says, and how long it took: nothing that rests on another event, for a trace
+    whose other events are still being read."""
+    kind, name = Kind(int(trace.kind[i])), trace.name_of(i)
+    category = trace.categories[int(trace.category[i])]
+    if kind in DEVICE_WORK:
+        what = kernel(decode(name)) or ("tracetui does not know how to read this kernel's name.",)
+    elif kind == Kind.RUNTIME:
+        what = (runtime_call(name) or UNKNOWN_CALL,)
+    elif kind in (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON):
+        what = (_cpu_meaning(name, kind),)
+    else:
+        what = (_other(trace, i, kind),)
+    facts = (("took", exact(int(trace.duration[i]))), ("more", "known when the whole file is read"))
+    return Explanation(i, f"{short_name(name, category)} ({category})", what, (), facts, Chain((), 0))
+
+
 def _runtime(trace: Trace, i: int) -> Parts:
     name = trace.name_of(i)
-    what = [runtime_call(name) or "A call to the GPU's runtime or driver that tracetui does not know."]
+    what = [runtime_call(name) or UNKNOWN_CALL]
     if _closes(trace, i):
         what.append("It is the last call in the recording: torch.profiler waits like this before it stops.")
     facts: list[tuple[str, str]] = []

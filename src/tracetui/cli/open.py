@@ -86,7 +86,7 @@ def open_trace(path: str, theme: str | None = None, ascii: bool = False, other: 
     settings = _settings(theme, ascii)
     if "-" in paths:
         _keyboard_from_terminal()
-    tasks = [LoadTask(one).start() for one in paths]  # load while Textual is imported
+    tasks = [LoadTask(one, draws=other is None).start() for one in paths]  # load while Textual is imported
     from tracetui.tui.app import TracetuiApp
 
     app = (

@@ -31,6 +31,9 @@ class Format(Protocol):
         choose by size. Raises TraceError if there are no events, OSError if the file cannot be read.
         """
 
+    def read_beginning(self, source: Source, report: Report, length: int) -> Contents:
+        """Read the events in the first `length` bytes of text, or a few less. Raises as `read` does."""
+
 
 FORMATS: tuple[Format, ...] = (chrome_json,)
 """The first one that recognises the text reads it."""
@@ -43,8 +46,7 @@ ValueError if that cannot be."""
 
 def read(source: Source, report: Report, workers: int | None = None) -> Contents:
     """Detect the format of a source and read it. Raises what `Format.read` raises."""
-    head = source.parts().read(0, HEAD)
-    found = next((f for f in FORMATS if f.sniff(head, source.path)), None)
+    head, found = _format_of(source)
     try:
         if found is None and (reason := advice(head, source.path, certain=True)):
             raise TraceError(reason)
@@ -53,3 +55,15 @@ def read(source: Source, report: Report, workers: int | None = None) -> Contents
     except TraceError as error:
         reason = advice(head, source.path) or str(error)
         raise TraceError(f"{shown(source.path)}: {reason}") from None
+
+
+def read_beginning(source: Source, report: Report, length: int) -> Contents | None:
+    """Read the beginning of a source: see `Format.read_beginning`. None if its format is not certain."""
+    _, found = _format_of(source)
+    return found.read_beginning(source, report, length) if found else None
+
+
+def _format_of(source: Source) -> tuple[bytes, Format | None]:
+    """The beginning of a source's text, and the format that recognises it."""
+    head = source.parts().read(0, HEAD)
+    return head, next((f for f in FORMATS if f.sniff(head, source.path)), None)

@@ -37,8 +37,10 @@ PREPARED = 16
 class Recording:
     """A trace with everything computed from it and saved for it."""
 
-    def __init__(self, trace: Trace) -> None:
-        self.trace = trace
+    def __init__(self, trace: Trace, part: bool = False) -> None:
+        """`part`: it is the beginning of a file that is still being read (`trace.load.load_beginning`), so
+        nothing may be said of the whole."""
+        self.trace, self.part = trace, part
         self.results = Results(trace)
         self.path = resolved(trace.info.path)
         """Absolute, so that it stays valid when the working directory changes; "-" for standard input."""
@@ -104,6 +106,8 @@ class Recording:
     @cached_property
     def _drawn(self) -> tuple[Rows, Mapping[int, Union], Sequence[str]]:
         """What every session with this recording draws: rows, busy times, and what the lanes are called."""
+        if self.part:
+            return Rows(self.trace), {}, ()  # neither when a device did nothing nor what a lane is for
         found: tuple[Rows, Mapping[int, Union], Sequence[str]] | None = self.trace.derived.get("drawn")
         if found is None:
             found = self.trace.derived["drawn"] = Rows(self.trace), busy_of(self.trace), roles(self.trace)

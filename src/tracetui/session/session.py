@@ -6,8 +6,11 @@ It has no terminal and draws nothing: the app displays it, tests and scripts can
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 from tracetui.analysis import flow
 from tracetui.session.arranging import Lanes
@@ -19,7 +22,8 @@ from tracetui.session.recording import Recording
 from tracetui.session.scopes import Scopes
 from tracetui.session.search import Search
 from tracetui.session.walk import Walk
-from tracetui.timeline.scene import Idle
+from tracetui.timeline import moves
+from tracetui.timeline.scene import EDGE, Idle
 from tracetui.timeline.themes import DARK, Theme
 from tracetui.trace import Trace
 from tracetui.units import as_typed, instant
@@ -46,6 +50,31 @@ class Session:
     def active(self) -> Recording:
         """The recording that the selection is in."""
         return self.walk.recording
+
+    @property
+    def part(self) -> bool:
+        """Whether this is the beginning of a file that is still being read."""
+        return self.active.part
+
+    def go_on_from(self, part: Session) -> None:
+        """Show what is on the screen of a session with the beginning of the same file: the same time, if the
+        user has moved there, the same range and the same event."""
+        walk, before = self.walk, part.walk
+        self.lanes.resize(before.view.width + before.scene.labels + EDGE, before.height)
+        # Without the base, which may be at the end of the file.
+        clocks = [info.zero_ns - (info.base_ns or 0) for info in (before.trace.info, walk.trace.info)]
+        shift = clocks[0] - clocks[1]
+        if before.moved or before.selected is not None:
+            view = replace(before.view, start=before.view.start + shift, width=walk.view.width)
+            walk.moved = True
+            walk.show_scene(moves.look(walk.scene, view))
+        if before.range_ns is not None:
+            walk.set_range(*(time + shift for time in before.range_ns))
+        if before.selected is not None:
+            event = same_event(before.trace, before.selected, walk.trace, shift)
+            if event is not None:
+                walk.select(event, reveal=False)
+                walk.reveal(event, closer=False)
 
     def draw_gaps(self) -> int:
         """Find the gaps of all recordings and draw them. Returns how many the active one has."""
@@ -110,3 +139,23 @@ class Session:
         start = int(trace.start[event]) + self.walk.offset
         self.walk.set_range(start, start + max(1, int(trace.duration[event])))
         return True
+
+
+def same_event(part: Trace, event: int, whole: Trace, shift: int) -> int | None:
+    """The slice of `whole` that is slice `event` of a part of it, whose zero is `shift` ns later; None if
+    there is none, or if it cannot be told from another."""
+
+    def place(trace: Trace, lane: int) -> tuple[str, str, str]:
+        found = trace.lanes[lane]
+        return trace.processes[found.process].pid, found.tid, found.kind
+
+    name, where = part.name_of(event), place(part, int(part.lane[event]))
+    start, duration = int(part.start[event]) + shift, int(part.duration[event])
+    found = []
+    for number, lane in enumerate(whole.lanes):
+        if place(whole, number) == where:
+            starts = whole.start[lane.first : lane.last]
+            first, last = lane.first + np.searchsorted(starts, [start, start + 1])
+            same = range(int(first), int(last))
+            found += [i for i in same if whole.duration[i] == duration and whole.name_of(i) == name]
+    return found[0] if len(found) == 1 else None

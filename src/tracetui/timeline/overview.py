@@ -107,6 +107,8 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
         busy = " busy" if len(each) + 6 < scene.labels else ""
         canvas.put(0, 0, cut(each + busy, scene.labels - 1), theme.text, None, BOLD)
         return
+    if not any(source.devices for source in scene.sources):
+        return  # of a file that is still being read
     used = share(overall([one for one, _ in _used(scene)]))
     devices = [device for source in scene.sources for device in source.devices]
     what = "GPU" if any(device >= 0 for device in devices) else "CPU"

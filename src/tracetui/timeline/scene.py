@@ -54,7 +54,7 @@ class Source:
     short: Callable[[int], str]
     """The short form of a name (by index), for bars."""
     devices: Mapping[int, Union]
-    """When each device was busy; without devices, as `busy_of` says."""
+    """When each device was busy; without devices, as `busy_of` says. Nothing while the file is being read."""
     offset: int = 0
     """Axis time minus trace time, ns."""
     title: str = ""

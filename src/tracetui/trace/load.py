@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from tracetui.formats.columns import Columns
 from tracetui.formats.errors import Cancelled, Progress, Report, TraceError
-from tracetui.formats.registry import read
-from tracetui.formats.source import open_source, shown
+from tracetui.formats.registry import read, read_beginning
+from tracetui.formats.source import Source, open_source, shown
+from tracetui.formats.store import COUNTER_COLUMNS, POINT_COLUMNS
 from tracetui.trace.build import build
 from tracetui.trace.model import Trace
 from tracetui.trace.saved import find
 
+LARGE = 200_000_000
+"""Bytes of text from which on the beginning is read first, for `load`'s `show`."""
+BEGINNING = 1 << 25
+"""Bytes of text of the beginning: a twentieth of a second, and less than a sixth of any large file."""
+
 
 def load(
-    path: str | Path, progress: Progress | None = None, *, workers: int | None = None, cache: bool = True
+    path: str | Path,
+    progress: Progress | None = None,
+    *,
+    workers: int | None = None,
+    cache: bool = True,
+    show: Callable[[Trace], object] | None = None,
 ) -> Trace:
     """Read a trace, plain or compressed with gzip or zstd; "-" is standard input.
 
     `progress` is called with (bytes of the file done, bytes of the file) now and then. `workers`: how many
     processes decode, including this one; by default chosen by the size of the file and the number of cores.
-    `cache`: a file that `saved` keeps is not read again.
+    `cache`: a file that `saved` keeps is not read again. `show`: called with what the beginning of a large
+    file holds, see `load_beginning`, before the file is read.
     Raises TraceError (one line) if it cannot be opened as a trace, Cancelled if `progress` returned False;
     never OSError.
     """
@@ -33,12 +50,47 @@ def load(
             if cache and (kept := find(source)):
                 report(source.size, source.size)
                 return kept
+            if show is not None and source.size * source.encoding.RATIO >= LARGE:
+                with suppress(TraceError):  # what is wrong is said of the whole
+                    show(load_beginning(source, report, BEGINNING))
             return build(read(source, report, workers), source.path, source.size)
     except OSError as error:
         source.file.close()
         raise TraceError(f"{shown(source.path)}: {(error.strerror or 'cannot be read').lower()}") from None
     except BaseException:
         source.file.close()
+        raise
+
+
+def load_beginning(source: Source, report: Report, length: int) -> Trace:
+    """The slices in the first `length` bytes of a file's text or so, to be drawn while the rest is read.
+
+    Their times, lanes and names are as in the file. Nothing else of the whole is known, such as parents and
+    further lanes, and there are no links and no notices. What needs a second event to be drawn is left out:
+    slices of `B` and `E`, async ones, flows, counters. Raises TraceError if the file cannot be opened again,
+    if its format is not certain, if there is no slice, or one that cannot be as the file says.
+    """
+    try:
+        if not os.path.samestat(os.stat(source.path), os.fstat(source.file.fileno())):
+            raise TraceError("cannot be opened again")  # a stream, or another file by now
+        # Its own descriptor: events are read again through it while the file is being read.
+        again = replace(source, file=open(source.path, "rb", buffering=0))  # noqa: SIM115
+    except OSError:
+        raise TraceError("cannot be opened again") from None
+    try:
+        contents = read_beginning(again, report, length)
+        if contents is None or not len(contents.store.slices):
+            raise TraceError("does not begin with slices")
+        store = contents.store
+        store.points, store.counters = Columns(POINT_COLUMNS), Columns(COUNTER_COLUMNS)
+        store.series, store.asyncs = {}, []
+        part = build(contents, source.path, source.size)
+        if part.implausible.any() or part.clipped:
+            raise TraceError("has slices that only the whole can judge")
+        none = np.full(len(part), -1, dtype=np.int32)  # the right one may be further on
+        return replace(part, launch=none, op=none, notices=())
+    except BaseException:
+        again.file.close()
         raise
 
 

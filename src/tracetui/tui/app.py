@@ -241,9 +241,10 @@ class TracetuiApp(App):
             return
         there = self._open_already(message.path) if message.beside is not None else None
         if message.beside is not None and there is not None:
-            await self._show([message.beside, there])
+            await self._show(self._trace_screen([message.beside, there]))
             return
-        await self.push_screen(LoadingScreen(LoadTask(message.path).start(), beside=message.beside))
+        task = LoadTask(message.path, draws=message.beside is None).start()
+        await self.push_screen(LoadingScreen(task, beside=message.beside))
 
     def _open_already(self, path: str | Path) -> Recording | None:
         """The recording of a file that is open and has not changed since."""
@@ -252,21 +253,41 @@ class TracetuiApp(App):
         every = (recording for trace in self.traces for recording in trace.walk.recordings)
         return next((one for one in every if one.path == resolved(str(path)) and one.is_current()), None)
 
+    async def on_loading_screen_begun(self, message: LoadingScreen.Begun) -> None:
+        """Draw the beginning of a large file while the rest is read."""
+        screen = message.loading
+        if self.screen_stack[-1:] == [screen] and not (screen.finished or screen.tasks[0].cancelled):
+            from tracetui.tui.screens.part import PartScreen
+            from tracetui.tui.timeline.pace import Pace, frame_limit
+
+            pane = None if self.settings.pane == "none" else self.settings.pane
+            part = PartScreen(screen.tasks[0], self.palette, self.actions, pane)
+            part.timeline.pace = Pace(frame_limit(self.settings.frames_per_second))
+            await self.push_screen(part)
+
     async def on_loading_screen_ended(self, message: LoadingScreen.Ended) -> None:
         screen = message.loading
         if self.screen_stack[-1:] != [screen] or not screen.finished:
             return  # it posts this again once it is back on top
-        if any(task.trace is None for task in screen.tasks):
-            screen.failed()
-            return
-        recordings = self._recordings(screen.tasks, screen.beside)
-        if len(self.screen_stack) > 1:
-            await self.pop_screen()
-        await self._show(recordings)
+        from tracetui.tui.screens.part import PartScreen
 
-    async def _show(self, recordings: Sequence[Recording]) -> None:
-        """Show recordings in a mode of their own."""
-        shown = self._trace_screen(recordings)
+        if any(task.trace is None for task in screen.tasks):
+            if isinstance(screen, PartScreen):
+                await self.pop_screen()  # the screen below says why
+            else:
+                screen.failed()
+            return
+        shown = self._trace_screen(self._recordings(screen.tasks, screen.beside))
+        shown.before = screen.session if isinstance(screen, PartScreen) else None
+        with self.batch_update():  # no picture of what is below
+            if shown.before is not None:
+                await self.pop_screen()
+            if len(self.screen_stack) > 1:
+                await self.pop_screen()
+            await self._show(shown)
+
+    async def _show(self, shown: TraceScreen) -> None:
+        """Show a trace in a mode of its own."""
         self._opened += 1
         mode = f"trace {self._opened}"
         self.add_mode(mode, lambda: shown)
@@ -280,7 +301,7 @@ class TracetuiApp(App):
         mode = mode_of(self, both)
         alone = next((t for t in self.traces if t.walk.recordings == [message.recording]), None)
         if alone is None:
-            await self._show([message.recording])
+            await self._show(self._trace_screen([message.recording]))
         else:
             await self.switch_mode(mode_of(self, alone))
         self.traces.remove(both)

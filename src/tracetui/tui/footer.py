@@ -59,7 +59,7 @@ class Footer(Widget):
 
     def drop_old(self) -> None:
         """Remove the message if it is old."""
-        if self._old:
+        if self._old and self.is_attached:  # the key may have closed the screen
             self.say("")
             # In this frame: a key is answered only when its last line has been sent.
             self.screen.post_message(messages.Update(self))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,11 @@ AFTER = 2.0
 class LoadTask:
     """One trace being loaded in a thread. Its fields may be read from any thread."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = str(path)
+    def __init__(self, path: str | Path, draws: bool = False) -> None:
+        """`draws`: the beginning of a large file is wanted before all of it is read."""
+        self.path, self.draws = str(path), draws
+        self.beginning: Future[Trace] = Future()
+        """What the beginning of a large file holds. There may never be a result."""
         self.done = 0
         self.total = 0
         self.trace: Trace | None = None
@@ -66,7 +70,8 @@ class LoadTask:
             from tracetui.trace.saved import keep
 
             try:
-                loaded = load(self.path, self._progress)
+                show = self.beginning.set_result if self.draws else None
+                loaded = load(self.path, self._progress, show=show)
                 trace = with_module_lanes(loaded)
                 Recording.prepare(trace)
                 self.trace = trace

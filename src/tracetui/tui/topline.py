@@ -100,6 +100,11 @@ class TopLine(Widget):
             warnings = zip("AB", map(warning, (trace, other)), strict=True)
             self._warning = "; ".join(f"{letter}: {text}" for letter, text in warnings if text)
 
+    def say(self, text: str) -> None:
+        """Show a text instead of facts about the trace."""
+        self._facts = text
+        self.refresh()
+
     def set_steps(self, steps: Sequence[int]) -> None:
         """Show how many steps there are, and how long: their lengths, ns."""
         self._facts = facts(self._trace, steps)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tracetui.formats.chrome_json.event_reader import FileReader
-from tracetui.formats.chrome_json.read import read
+from tracetui.formats.chrome_json.read import read, read_beginning
 
-__all__ = ["read", "sniff", "unpack"]
+__all__ = ["read", "read_beginning", "sniff", "unpack"]
 
 unpack = FileReader.unpack
 

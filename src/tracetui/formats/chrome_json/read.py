@@ -95,6 +95,29 @@ def read(
     )
 
 
+def read_beginning(source: Source, report: Report, length: int) -> Contents:
+    """The events that lie wholly within the first `length` bytes of a text or so, at least one chunk less
+    than all of it. Says nothing of what is wrong with them."""
+    intake = Intake(extent=length)
+    stream = source.stream(Diagnostics())
+    try:
+        left = length
+
+        def readinto(view: memoryview) -> int:
+            nonlocal left
+            count = stream.readinto(view[:left]) if left else 0
+            left -= count
+            return count
+
+        window = Window(readinto, 0)
+        beginning = find_events(window, Diagnostics())
+        Reader(intake, beginning.bare).read(window, False, lambda _: report(0, source.size))
+    finally:
+        stream.close()
+    reader = FileReader(source, intake.chunks, beginning.bare, beginning.header)
+    return Contents(intake.store, reader, length, None, (), None, {})
+
+
 def _elements(store: Store) -> int:
     """What was read of the array of events, sound or not."""
     found = store.diagnostics.found

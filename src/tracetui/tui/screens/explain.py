@@ -11,7 +11,7 @@ from textual import work
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState, get_current_worker
 
-from tracetui.analysis.explain import Explanation, explain
+from tracetui.analysis.explain import Explanation, explain, explain_alone
 from tracetui.analysis.glossary import terms_in, terms_of
 from tracetui.analysis.meanings.terms import Term
 from tracetui.analysis.results import Results
@@ -126,7 +126,8 @@ class ExplainScreen(LinesSheet, WalkingSheet[int]):
     ) -> None:
         """`gap`: index of a gap in `Results.gaps` that ends with the event; `glossary` is called to open the
         glossary on some terms."""
-        super().__init__("Explain", HINTS, walk)
+        hints = tuple(hint for hint in HINTS if hint[2] == "leave") if walk.recording.part else HINTS
+        super().__init__("Explain", hints, walk)
         self._glossary = glossary
         self.terms: Sequence[Term] = ()
         """Those that the sheet uses."""
@@ -143,7 +144,10 @@ class ExplainScreen(LinesSheet, WalkingSheet[int]):
     def read(self) -> None:
         """Explain the event, in a thread: its arguments are read from the file."""
         facts = gap_facts(self.results, self.gap) if self.gap is not None else []
-        explanation = explain(self.results.trace, self.event, self.results.self_time())
+        if self.walk.recording.part:
+            explanation = explain_alone(self.results.trace, self.event)
+        else:
+            explanation = explain(self.results.trace, self.event, self.results.self_time())
         if not get_current_worker().is_cancelled:
             self.app.call_from_thread(self.show_explanation, explanation, facts)
 
@@ -155,7 +159,8 @@ class ExplainScreen(LinesSheet, WalkingSheet[int]):
     def show_explanation(self, explanation: Explanation, facts: Sequence[Fact] = ()) -> None:
         self.explanation, self.gap_facts = explanation, facts
         told = (f"{fact.label} {fact.value}" for fact in facts)
-        self.terms = tuple(dict.fromkeys((*terms_in(*told), *terms_of(explanation))))
+        if not self.walk.recording.part:  # the examples of the glossary are not known yet
+            self.terms = tuple(dict.fromkeys((*terms_in(*told), *terms_of(explanation))))
         title = explanation.title
         if self.gap is not None:
             title = f"idle {duration(int(self.results.gaps().duration[self.gap]))}, then {title}"

@@ -125,6 +125,9 @@ class LoadingScreen(Screen[None]):
             super().__init__()
             self.loading = loading
 
+    class Begun(Ended):
+        """The beginning of the one task's file can be drawn."""
+
     def __init__(self, *tasks: LoadTask, beside: Recording | None = None) -> None:
         """`tasks`: one, or two to be compared; `beside`: what the one is to be compared with."""
         super().__init__()
@@ -142,11 +145,15 @@ class LoadingScreen(Screen[None]):
         self._timer = self.set_interval(1 / 10, self._tick)
         for task in self.tasks:
             task.when_done(self._ended)
+        if len(self.tasks) == 1 and self.beside is None:
+            self.tasks[0].beginning.add_done_callback(lambda _: self.begun())
 
     def on_screen_resume(self) -> None:
         """Post `Ended` again: the app ignores it while another screen (the palette) covers this one."""
         if self.finished:
             self._ended()
+        elif self.tasks[0].beginning.done():
+            self.begun()
 
     def on_unmount(self) -> None:
         forget_drawn()
@@ -155,11 +162,19 @@ class LoadingScreen(Screen[None]):
         """Called on the loading thread."""
         self.post_message(self.Ended(self))
 
+    def begun(self) -> None:
+        """Called on the loading thread."""
+        self.post_message(self.Begun(self))
+
     def _tick(self) -> None:
         if self.finished:
             self._timer.stop()
         else:
-            self.query_one(Progress).advance()
+            self.advance()
+
+    def advance(self) -> None:
+        """Show the progress."""
+        self.query_one(Progress).advance()
 
     def failed(self) -> None:
         """Show the error."""

@@ -79,6 +79,8 @@ class TraceScreen(Screen[None]):
         self.area = PaneArea(self.session, pane)
         self.hints = PAIR_HINTS if self.session.comparing else HINTS
         self.footer = Footer(self.hints)
+        self.before: Session | None = None
+        """Where one was in the beginning of the file, while the rest was read."""
         self._active = self.walk.active
         self.host = host = Host(self, self.session, self.timeline, self.area, self.footer)
         # The order of the controllers is that of Esc's stack: it undoes the last one first.
@@ -132,6 +134,9 @@ class TraceScreen(Screen[None]):
         self.timeline.focus()
         self.lanes.restore()
         self.marks.restore()
+        if self.before is not None:
+            self.session.go_on_from(self.before)
+            self.before = None
         # The timeline first, then what takes longer.
         self.call_after_refresh(self.navigation.find_gaps)
         both = bool(self.session.comparing)

@@ -76,8 +76,8 @@ class TimelineView(Widget, can_focus=True):
             self.set_timer(wait, self._draw)
             return
         self._waiting = False
-        # Beside each other there is no room for counters.
-        counted = 0 if self.session.comparing else len(self.walk.recordings)
+        # Beside each other there is no room for counters, and of a part they would be too low.
+        counted = 0 if self.session.comparing or self.session.part else len(self.walk.recordings)
         for of in range(self._derived, counted):
             self.run_worker(partial(self._derive, of), thread=True, group=f"series {of}", exit_on_error=False)
         self._derived = counted
@@ -123,7 +123,7 @@ class TimelineView(Widget, can_focus=True):
             results = self.walk.recording.results
             # Of a large trace it is known when a pane has asked for it: it takes too long for a key press.
             at_hand = results.ready("self_time") or len(source.trace) < LITTLE
-            own = int(results.self_time()[scene.selected]) if at_hand else None
+            own = int(results.self_time()[scene.selected]) if at_hand and not self.session.part else None
             beside = self.session.comparing.beside()
             parts = describe(
                 source.trace,

@@ -1,0 +1,168 @@
+"""The screen while a large trace is being read: its beginning is drawn, and nothing is said of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.widgets import Static
+
+from tracetui.session.recording import Recording
+from tracetui.session.session import Session
+from tracetui.timeline.themes import Theme
+from tracetui.tui.bindings import ACTIONS, Action
+from tracetui.tui.controllers.host import Host
+from tracetui.tui.controllers.moves import Moves
+from tracetui.tui.footer import Footer
+from tracetui.tui.loading import LoadTask
+from tracetui.tui.panes.area import PaneArea, PaneTabs
+from tracetui.tui.screens.loading import LoadingScreen
+from tracetui.tui.textual_private import draw_less
+from tracetui.tui.timeline import SelectionBar, TimelineView
+from tracetui.tui.topline import TopLine
+from tracetui.tui.verdict_line import VerdictLine
+from tracetui.units import size
+
+LATER = "that is known when the whole file is read"
+HINTS = (
+    ("wasd", "move", ""),
+    ("←→↑↓", "select", ""),
+    ("?", "help", "help"),
+    ("q", "stop reading", "cancel"),
+    ("e", "explain", "explain"),
+    ("f", "fit", "centre"),
+    ("0", "all that is drawn", "fit"),
+)
+HERE = ("Moving", "previous", "next", "up", "down", "explain", "clear", "help")
+"""The groups and ids of the actions that need no more than what is drawn."""
+CANCEL = "quit"
+APP = ("palette", "redraw")
+
+
+class Waiting(PaneArea):
+    """The tabs, and in the place of the open pane that it waits."""
+
+    DEFAULT_CSS = """
+    Waiting Static { color: $text-muted; padding: 0 1; }
+    """
+
+    def compose(self) -> ComposeResult:
+        yield self.tabs
+        if self._first is None:
+            self.add_class("closed")
+        else:
+            self.tabs.open = self._first
+            yield Static("This pane waits until the whole file is read.", markup=False)
+
+
+class PartScreen(LoadingScreen, inherit_bindings=False):
+    """The timeline of the beginning of a file, with the keys that move in it. It lies on the `LoadingScreen`,
+    which comes back where the file turns out to be broken."""
+
+    DEFAULT_CSS = """
+    PartScreen { layout: vertical; }
+    PartScreen #body { height: 1fr; width: 1fr; }
+    PartScreen #picture { height: 1fr; width: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            ",".join(a.keys),
+            a.action if a.group in HERE or a.id in (*HERE, *APP) else "cancel" if a.id == CANCEL else "later",
+            a.text,
+            id=a.id,
+            show=False,
+        )
+        for a in ACTIONS
+    ]
+
+    def __init__(
+        self, task: LoadTask, palette: Theme, actions: Sequence[Action] = ACTIONS, pane: str | None = None
+    ) -> None:
+        """`task`: whose beginning has been read; `pane`: the one that will be open."""
+        super().__init__(task)
+        draw_less(self)
+        part = task.beginning.result()
+        self.session = Session([Recording(part, part=True)], palette)
+        self.timeline = TimelineView(self.session, palette)
+        self.timeline.bar = self.bar = SelectionBar()
+        self.area, self.footer = Waiting(self.session, pane), Footer(HINTS)
+        self.top, self.line = TopLine(part), VerdictLine()
+        self.top.say(size(part.info.size))
+        self._actions = [a for a in actions if a.group in HERE or a.id in (*HERE, *APP, CANCEL)]
+        self.host = Host(self, self.session, self.timeline, self.area, self.footer)
+        moves = Moves(self.host)
+        for name in dir(moves):
+            if name.startswith("action_"):
+                setattr(self, name, getattr(moves, name))
+
+    def compose(self) -> ComposeResult:
+        yield self.top
+        yield self.line
+        with Vertical(id="body"):  # as in `TraceScreen`: the timeline keeps its height
+            with Vertical(id="picture"):
+                yield self.timeline
+                yield self.bar
+            yield self.area
+        yield self.footer
+
+    def on_mount(self) -> None:
+        self.advance()
+        self.timeline.focus()
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._follow_theme())
+
+    def _follow_theme(self) -> None:
+        self.timeline.set_theme(getattr(self.app, "palette", None))
+
+    def begun(self) -> None:
+        """It is drawn already."""
+
+    def action_cancel(self) -> None:
+        below = self.app.screen_stack[-2]
+        self.app.pop_screen()
+        if isinstance(below, LoadingScreen):
+            below.action_cancel()
+
+    def advance(self) -> None:
+        """Show the progress, and what the picture is."""
+        drawn = size(self.session.active.trace.info.text_size)
+        self.line.say(
+            f"{self.tasks[0].share:.0%} read. Drawn: its first {drawn} of text. "
+            "Events may be missing anywhere. What it means is known when all is read."
+        )
+
+    def on_key(self) -> None:
+        """Remove the message about the previous key."""
+        if self.footer.grow_old():
+            self.call_later(self.app.call_later, self.footer.drop_old)
+
+    def on_pane_tabs_picked(self, message: PaneTabs.Picked) -> None:
+        self.action_later()
+
+    def action_later(self) -> None:
+        """For the keys that ask for more than is there."""
+        self.host.say(LATER)
+
+    def action_clear(self) -> None:
+        if self.session.walk.range_ns is not None:
+            self.session.walk.set_range(None)
+        elif not self.host.escape():
+            self.host.say("nothing to clear: q stops reading")
+
+    def action_explain(self) -> None:
+        event = self.session.walk.selected
+        if event is None:
+            self.host.say("select an event first")
+            return
+        from tracetui.tui.screens.explain import ExplainScreen
+
+        results, walk = self.session.active.results, self.session.walk
+        sheet = ExplainScreen(results, event, walk, lambda _: self.action_later())
+        self.app.push_screen(sheet, self.host.jump_if)
+
+    def action_help(self) -> None:
+        from tracetui.tui.screens.help import HelpScreen
+
+        self.app.push_screen(HelpScreen(self._actions))

@@ -1,0 +1,257 @@
+"""The beginning of a large file is drawn while the rest is read; then the whole takes its place."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import json
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tracetui.session.recording import Recording
+from tracetui.session.session import Session
+from tracetui.trace import Trace, load
+from tracetui.tui.app import TracetuiApp
+from tracetui.tui.loading import LoadTask
+from tracetui.tui.screens.explain import ExplainScreen
+from tracetui.tui.screens.loading import LoadingScreen
+from tracetui.tui.screens.part import LATER, PartScreen
+from tracetui.tui.screens.trace import TraceScreen
+
+from .conftest import screen_of, sheet_lines, slice_event, until, write_trace
+from .test_app import LLAMA, text
+
+loading = importlib.import_module("tracetui.trace.load")  # `tracetui.trace.load` is also the function
+LENGTH = 3_000_000
+"""Bytes of the beginning, in these tests: about a fifth of the text."""
+
+
+@pytest.fixture(autouse=True)
+def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "LARGE", 0)
+    monkeypatch.setattr(loading, "BEGINNING", LENGTH)
+    monkeypatch.setenv("TRACETUI_NO_CACHE", "1")
+
+
+class HeldTask(LoadTask):
+    """Reads on behind the beginning only when it may."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, draws=True)
+        self.may = threading.Event()
+
+    def _progress(self, done: int, total: int) -> bool:
+        if self.beginning.done() and not self.cancelled:
+            assert self.may.wait(30)
+        return super()._progress(done, total)
+
+
+def slices(trace: Trace) -> Counter[tuple[object, ...]]:
+    """Every slice as the file has it: what, where and when."""
+    zero, lanes = trace.info.zero_ns - (trace.info.base_ns or 0), trace.lanes
+    where = [(trace.processes[lane.process].pid, lane.tid, lane.kind) for lane in lanes]
+    columns = (trace.name, trace.lane, trace.start, trace.duration)
+    return Counter(
+        (trace.names[name], where[lane], start + zero, duration)
+        for name, lane, start, duration in zip(*(column.tolist() for column in columns), strict=True)
+    )
+
+
+def both(path: Path) -> tuple[Trace, Trace]:
+    """The part that is shown, and the whole."""
+    shown: list[Trace] = []
+    whole = load(path, show=shown.append)
+    assert len(shown) == 1
+    return shown[0], whole
+
+
+def plain(folder: Path) -> Path:
+    path = folder / "llama.json"
+    path.write_bytes(gzip.decompress(LLAMA.read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_the_part_holds_slices_of_the_whole_and_says_nothing_else(tmp_path: Path, compressed: bool) -> None:
+    part, whole = both(LLAMA if compressed else plain(tmp_path))
+    assert 1000 < len(part) < len(whole) / 2
+    assert not slices(part) - slices(whole)
+    assert part.notices == ()
+    assert not len(part.counters.start)
+    assert not len(part.instants.start)
+    event = len(part) // 2
+    assert part.event(event)["name"] == part.name_of(event)
+
+
+def test_slices_that_need_a_second_event_are_not_in_the_part(tmp_path: Path) -> None:
+    """The end of one may come later, and then another end would be taken for its own."""
+    pairs = [
+        {"ph": ph, "name": "pair", "pid": 1, "tid": 1, "ts": 10 * n, "cat": "cpu_op"}
+        for n in range(20_000)
+        for ph in "BE"
+    ]
+    whole_ones = [slice_event("one", 10 * n, 5, tid=2) for n in range(20_000)]
+    events = [event for three in zip(pairs[::2], pairs[1::2], whole_ones, strict=True) for event in three]
+    part, whole = both(write_trace(tmp_path / "pairs.json", events))
+    assert set(whole.names) == {"pair", "one"}
+    assert {name for name, *_ in slices(part)} == {"one"}
+
+
+def test_a_small_file_has_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "LARGE", 1 << 40)
+    shown: list[Trace] = []
+    load(LLAMA, show=shown.append)
+    assert not shown
+
+
+def test_what_is_kept_in_the_cache_has_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = load(LLAMA)
+    monkeypatch.setattr(loading, "find", lambda source: whole)
+    shown: list[Trace] = []
+    assert load(LLAMA, show=shown.append) is whole
+    assert not shown
+
+
+@pytest.mark.parametrize("first", [5000.0, -7.0])
+def test_view_range_and_selection_stay_where_they_were(tmp_path: Path, first: float) -> None:
+    """Also where the earliest event comes last in the file, so that the two have other zeros."""
+    events = [slice_event(f"op{n % 7}", 10 * n, 8, tid=n % 3) for n in range(60_000)]
+    path = write_trace(tmp_path / "t.json", [*events, slice_event("last", first, 1, tid=9)])
+    part, whole = both(path)
+    before, after = Session([Recording(part, part=True)]), Session([Recording(whole)])
+    before.lanes.resize(100, 30)
+    event = len(part) // 2
+    before.walk.select(event)
+    before.walk.zoom(50)
+    before.walk.set_range(1000, 2000)
+    after.go_on_from(before)
+    shift = part.info.zero_ns - whole.info.zero_ns
+    assert shift == (7000 if first < 0 else 0)
+    assert after.walk.view.start_ns == before.walk.view.start_ns + shift
+    assert after.walk.view.span_ns == before.walk.view.span_ns
+    assert after.walk.range_ns == (1000 + shift, 2000 + shift)
+    found = after.walk.selected
+    assert found is not None
+    assert whole.event(found) == part.event(event)
+
+
+def test_one_who_has_not_moved_sees_the_whole(tmp_path: Path) -> None:
+    part, whole = both(plain(tmp_path))
+    after, new = Session([Recording(whole)]), Session([Recording(whole)])
+    before = Session([Recording(part, part=True)])
+    after.go_on_from(before)
+    new.lanes.resize(before.walk.view.width + before.walk.scene.labels + 1, before.walk.height)
+    assert after.walk.view == new.walk.view
+    assert after.walk.selected is None
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_the_part_is_drawn_keys_move_in_it_and_the_whole_replaces_it(size: tuple[int, int]) -> None:
+    task = HeldTask(LLAMA)
+    app = TracetuiApp(task)
+    async with app.run_test(size=size) as pilot:
+        task.start()
+        await until(pilot, lambda: isinstance(app.screen, PartScreen))
+        part = app.screen
+        assert isinstance(part, PartScreen)
+        await until(pilot, lambda: "Events may be missing anywhere." in text(app))
+        lines = text(app)
+        assert "Drawn: its first 3.00 MB of text." in lines
+        assert "stream 7" in lines or "CPU" in lines or "thread" in lines
+        for claim in ("BOUND", "busy", "overall", "idle", "CPU main", "events", "steps,"):
+            assert claim not in lines
+        before, height = part.session.walk.view, part.timeline.size.height
+        await pilot.press("w", "w", "down", "right", "right")
+        assert part.session.walk.view != before
+        event = part.session.walk.selected
+        assert event is not None
+        trace = part.session.active.trace
+        name = trace.name_of(event)
+        await pilot.press("slash")
+        assert LATER in text(app)
+        await pilot.press("e")
+        await until(pilot, lambda: "whole file is read" in "".join(sheet_lines(app)))
+        task.may.set()
+        await until(pilot, task.finished.is_set)
+        assert isinstance(app.screen, ExplainScreen)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen))
+        walk, old = screen_of(app).walk, part.session.walk
+        await until(pilot, lambda: "events" in text(app))
+        assert trace.info.base_ns is None, "it comes after the events"
+        shift = trace.info.zero_ns - (walk.trace.info.zero_ns - (walk.trace.info.base_ns or 0))
+        assert walk.selected is not None
+        assert walk.trace.name_of(walk.selected) == name
+        assert walk.trace.event(walk.selected) == trace.event(event)
+        assert abs(walk.view.start_ns - old.view.start_ns - shift) <= 1, "half a ns is rounded to even"
+        assert walk.view.span_ns == old.view.span_ns
+        assert screen_of(app).timeline.size.height == height
+        assert len(app.traces) == 1
+
+
+async def test_a_file_that_turns_out_to_be_broken_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise loading.TraceError("broken.json: has more events than fit")
+
+    monkeypatch.setattr(loading, "read", fail)
+    task = HeldTask(plain(tmp_path))
+    app = TracetuiApp(task)
+    async with app.run_test(size=(80, 24)) as pilot:
+        task.start()
+        await until(pilot, lambda: "has more events than fit" in text(app))
+        assert type(app.screen) is LoadingScreen
+        await pilot.press("escape")
+    assert app.return_code == 1
+
+
+async def test_reading_is_stopped_from_the_part() -> None:
+    task = HeldTask(LLAMA)
+    app = TracetuiApp(task)
+    async with app.run_test(size=(80, 24)) as pilot:
+        task.start()
+        await until(pilot, lambda: isinstance(app.screen, PartScreen))
+        await pilot.press("escape")
+        assert not task.cancelled
+        assert "q stops reading" in text(app)
+        await pilot.press("q")
+        assert task.cancelled
+        task.may.set()
+    assert app.return_code == 0
+    assert task.finished.wait(30)
+    assert task.trace is None
+
+
+async def test_stopped_beside_an_open_trace_one_is_back_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = LoadTask(LLAMA).start()
+    assert first.finished.wait(30)
+    app = TracetuiApp(first)
+    async with app.run_test(size=(80, 24)) as pilot:
+        shown = screen_of(app)
+        task = HeldTask(LLAMA)
+        await app.push_screen(LoadingScreen(task.start()))
+        await until(pilot, lambda: isinstance(app.screen, PartScreen))
+        await pilot.press("q")
+        await until(pilot, lambda: app.screen is shown)
+        task.may.set()
+        again = HeldTask(LLAMA)
+        await app.push_screen(LoadingScreen(again.start()))
+        await until(pilot, lambda: isinstance(app.screen, PartScreen))
+        again.may.set()
+        await until(pilot, lambda: len(app.traces) == 2 and app.screen is app.traces[1])
+        await pilot.press("t")
+        await until(pilot, lambda: app.screen is shown)
+
+
+def test_no_part_of_what_cannot_be_opened_twice(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"traceEvents": [slice_event("a", n, 1) for n in range(20_000)]}))
+    source = loading.open_source(path)
+    path.unlink()
+    with pytest.raises(loading.TraceError):
+        loading.load_beginning(source, lambda done, total: None, LENGTH)
+    source.file.close()
