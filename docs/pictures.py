@@ -75,6 +75,7 @@ _HUES = (
 NAMED = dict(
     zip((*_NAMES.split(), *(f"bright{name}" for name in _NAMES.split())), _HUES.split(), strict=True)
 )
+NAMED["bfightmagenta"] = NAMED["brightmagenta"]  # pyte's name of it as a background
 Look = tuple[str, str, bool, bool]
 """(ink, paper, bold, underlined)."""
 
