@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from tracetui.formats.chrome_json.times import (
     from_integers,
     from_texts,
 )
+from tracetui.trace import load
 
 
 @given(st.lists(st.integers(0, int(FLOAT_LIMIT) * 1000 - 1), min_size=1))
@@ -95,3 +97,12 @@ def test_one_text(text: str, nanoseconds: int) -> None:
     assert from_texts([text.encode()]).tolist() == [nanoseconds]
     if text:
         assert exact(text) in (nanoseconds, nanoseconds - 1, nanoseconds + 1)
+
+
+@pytest.mark.parametrize("among", ["{}", '{"ts": "5", "ph": "X"}', '{"ts": [], "ph": "X"}'])
+def test_a_duration_beside_nanoseconds_is_in_nanoseconds(among: str, tmp_path: Path) -> None:
+    """Whichever way the chunk is read, because of another event in it."""
+    path = tmp_path / "trace.json"
+    path.write_text(f'[{among}, {{"ph": "X", "name": "a", "ts": 1711964646123456789, "dur": 5000}}]')
+    trace = load(path)
+    assert trace.duration[[trace.name_of(i) for i in range(len(trace))].index("a")] == 5000

@@ -14,7 +14,14 @@ import msgspec
 import numpy as np
 
 from tracetui.formats.chrome_json.schema import RAW_FIELDS, Mode
-from tracetui.formats.chrome_json.times import FLOAT_LIMIT, exact, from_floats, from_integers, from_texts
+from tracetui.formats.chrome_json.times import (
+    FLOAT_LIMIT,
+    exact,
+    from_floats,
+    from_integers,
+    from_texts,
+    shrink,
+)
 from tracetui.formats.columns import I32, I64, NO_ID, NO_TIME
 from tracetui.formats.store import Tables
 
@@ -57,10 +64,12 @@ def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
         duration = from_floats(np.fromiter([e.dur for e in events], np.float64, count))
         start, duration = from_integers(np.fromiter([e.ts for e in events], np.int64, count), duration)
     else:
-        start = from_texts([bytes(e.ts).strip(b'"') for e in events])
+        times = [bytes(e.ts).strip(b'"') for e in events]
+        start = from_texts(times)
         texts = [bytes(e.dur) for e in events]
         duration = from_texts([text.strip(b'"') for text in texts])
         wrong = sum(map(bool, (texts[i] for i in np.flatnonzero(duration == NO_TIME))))
+        shrink(times, duration)
     args = [e.args for e in events]
     correlation = np.fromiter([a.correlation for a in args], np.int64, count)
     external = np.fromiter([a.external for a in args], np.int64, count)
@@ -122,6 +131,7 @@ def patient_rows(texts: Sequence[bytes | msgspec.Raw], tables: Tables) -> Rows:
     count = len(texts)
     numbers = np.zeros((6, count), dtype=np.int64)
     flows: list[tuple[Any, bool]] = []
+    times: list[bytes] = []
     wrong = 0
     for at, text in enumerate(texts):
         fields = RAW_FIELDS.decode(text)
@@ -135,6 +145,7 @@ def patient_rows(texts: Sequence[bytes | msgspec.Raw], tables: Tables) -> Rows:
             or (start == NO_TIME and "ts" in fields)
             or (duration == NO_TIME and "dur" in fields)
         )
+        times.append(bytes(fields.get("ts", b"")).strip(b' "'))
         ids: dict[str, Any] = args if isinstance(args, dict) else {}
         head = tables.heads[_text(phase), _text(category), _label(pid), _label(tid)]
         external = _id(ids.get("External id", ids.get("external id")))
@@ -149,5 +160,6 @@ def patient_rows(texts: Sequence[bytes | msgspec.Raw], tables: Tables) -> Rows:
     def pick_lower(indices: I64) -> list[int]:
         return [NO_ID] * len(indices)
 
+    shrink(times, numbers[3])
     heads, names = numbers[:2].astype(np.int32)
     return Rows(heads, names, numbers[2], numbers[3], numbers[4], numbers[5], pick_flow, pick_lower, wrong)
