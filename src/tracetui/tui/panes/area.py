@@ -128,7 +128,7 @@ class PaneArea(Vertical):
     DEFAULT_CSS = """
     PaneArea { height: 40%; min-height: 6; max-height: 20; }
     PaneArea.closed { height: 1; min-height: 1; }
-    PaneArea.maximised { height: 1fr; max-height: 100%; }
+    PaneArea.maximized { height: 1fr; max-height: 100%; }
     """
 
     def __init__(self, session: Session, first: str | None) -> None:

@@ -32,10 +32,10 @@ class AveragesPane(ScopedPane):
         self._event: int | None = None
         self.waiting = "adding up …"
 
-    def _colour(self, name: int) -> str | None:
-        """The colour of a name in the timeline."""
-        colour = self.session.walk.scene.sources[self.of].palette.colour_of(name)
-        return f"color({colour})" if 0 <= colour < 256 else None
+    def _color(self, name: int) -> str | None:
+        """The color of a name in the timeline."""
+        color = self.session.walk.scene.sources[self.of].palette.color_of(name)
+        return f"color({color})" if 0 <= color < 256 else None
 
     def work_out(self) -> Iterator[Callable[[], None]]:
         group, results = self.group, self.results.within(self.scope)
@@ -55,7 +55,7 @@ class AveragesPane(ScopedPane):
         """`note`: the note of the averages, and the part of the trace that they cover."""
         before = self._row_under_cursor()
         self.averages = averages
-        table = averages_table(self.results.trace, averages, self.key, self._colour, memory)
+        table = averages_table(self.results.trace, averages, self.key, self._color, memory)
         by = next((key for key in self.sort_first.split() if table.column(key) is not None), None)
         self.set_table(table, by)
         if before is not None:

@@ -126,13 +126,13 @@ class BothPane(OfBoth):
             joined = self.joined or joined_averages(comparison)
             yield partial(self.show_averages, joined)
 
-    def _colour(self, name: str) -> str | None:
-        """The colour of a name in the timeline."""
+    def _color(self, name: str) -> str | None:
+        """The color of a name in the timeline."""
         for source in self.session.walk.scene.sources:
             at = source.index_of(name)
             if at >= 0:
-                colour = source.palette.colour_of(at)
-                return f"color({colour})" if 0 <= colour < 256 else None
+                color = source.palette.color_of(at)
+                return f"color({color})" if 0 <= color < 256 else None
         return None
 
     def show_averages(self, joined: JoinedAverages) -> None:
@@ -141,7 +141,7 @@ class BothPane(OfBoth):
         self.joined = joined
         keys = zip(joined.names, joined.device.tolist(), joined.annotation.tolist(), strict=True)
         self._rows = {key: row for row, key in enumerate(keys)}
-        self.set_table(averages_table(comparison, joined, self.part, self._colour))
+        self.set_table(averages_table(comparison, joined, self.part, self._color))
         per = "mean of a step" if comparison.per_step else "whole recordings"
         self.set_note(f"{self.part}, {per}; b: another part")
         self.follow(self._event)

@@ -80,10 +80,10 @@ class FindingsPane(ScopedPane):
         lines = self.lines = finding_lines(self.findings, width)
         if row is not None:
             row = same_place([line.text for line in before], row, [line.text for line in lines])
-        table = findings_table(self.results.trace, self.findings, lines, self._nothing, self._colour)
+        table = findings_table(self.results.trace, self.findings, lines, self._nothing, self._color)
         self.set_table(table, row=row)
 
-    def _colour(self, severity: str) -> str | None:
+    def _color(self, severity: str) -> str | None:
         style = self.get_component_styles(f"finding--{severity}")
         return style.color.hex6 if severity != "info" else None
 
