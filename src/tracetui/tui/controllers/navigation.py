@@ -46,9 +46,7 @@ class Navigation:
         keys = pane is not None and pane.has_focus
         if isinstance(pane, ComparePane) and (keys or self.host.walk.selected is None) and pane.explain():
             return
-        if (
-            pane is None or not keys or isinstance(pane, DetailsPane)
-        ):  # all of its lines are about the selection
+        if pane is None or not keys or isinstance(pane, DetailsPane):  # details are about the selection
             self._explain_selection()
         elif (there := pane.about()) is not None:  # the keys are with the table: its row is meant
             screen.post_message(there)
