@@ -75,6 +75,7 @@ _HUES = (
 NAMED = dict(
     zip((*_NAMES.split(), *(f"bright{name}" for name in _NAMES.split())), _HUES.split(), strict=True)
 )
+NAMED["bfightmagenta"] = NAMED["brightmagenta"]  # pyte's name of it as a background
 Look = tuple[str, str, bool, bool]
 """(ink, paper, bold, underlined)."""
 
@@ -141,12 +142,12 @@ def opened(sample: str, size: tuple[int, int], look: str) -> Iterator[Session]:
             session.end()
 
 
-def colour(name: str, default: str) -> str:
+def color(name: str, default: str) -> str:
     return default if name == "default" else NAMED.get(name, name)
 
 
 def look_of(cell: Char) -> Look:
-    ink, paper = colour(cell.fg, INK), colour(cell.bg, PAPER)
+    ink, paper = color(cell.fg, INK), color(cell.bg, PAPER)
     return (
         (paper, ink, cell.bold, cell.underscore) if cell.reverse else (ink, paper, cell.bold, cell.underscore)
     )

@@ -270,7 +270,7 @@ def test_a_file_that_is_no_trace_on_a_real_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("theme", ["dark", "light"])
-def test_without_colours_none_is_sent(monkeypatch: pytest.MonkeyPatch, theme: str) -> None:
+def test_without_colors_none_is_sent(monkeypatch: pytest.MonkeyPatch, theme: str) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     terminal = Terminal("open", "--theme", theme, str(LLAMA))
     terminal.read("Kernels and copies")

@@ -405,12 +405,12 @@ def test_a_trace_without_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-@pytest.mark.parametrize("colour", [True, False])
-def test_colour_on_a_terminal_unless_no_color(colour: bool) -> None:
+@pytest.mark.parametrize("color", [True, False])
+def test_color_on_a_terminal_unless_no_color(color: bool) -> None:
     import pty
 
     environment = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
-    environment |= {"TERM": "xterm-256color"} | ({} if colour else {"NO_COLOR": "1"})
+    environment |= {"TERM": "xterm-256color"} | ({} if color else {"NO_COLOR": "1"})
     master, slave = pty.openpty()
     command = [sys.executable, "-m", "tracetui", "summary", EAGER]
     with subprocess.Popen(command, stdout=slave, stderr=slave, stdin=slave, env=environment) as child:
@@ -427,8 +427,8 @@ def test_colour_on_a_terminal_unless_no_color(colour: bool) -> None:
         assert child.wait(timeout=60) == 0
     os.close(master)
     assert b"Mixed" in out
-    colours = set(re.findall(rb"\x1b\[([0-9;]*)m", out))
-    assert bool(colours - {b"0", b"1", b"2", b"1;2"}) == colour
+    colors = set(re.findall(rb"\x1b\[([0-9;]*)m", out))
+    assert bool(colors - {b"0", b"1", b"2", b"1;2"}) == color
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Pictures of the timeline: the text of each line, and a digest of its colours and attributes."""
+"""Pictures of the timeline: the text of each line, and a digest of its colors and attributes."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_walk(trace: Trace, request: pytest.FixtureRequest, golden: Callable[[st
 
 
 @pytest.mark.parametrize("name", ALL_THEMES)
-def test_colours(name: str, golden: Callable[[str, str, str], None]) -> None:
+def test_colors(name: str, golden: Callable[[str, str, str], None]) -> None:
     fields = vars_of(ALL_THEMES[name])
     golden("themes", name, "\n".join(f"{key} {value}" for key, value in fields.items()))
 
@@ -137,7 +137,7 @@ def test_colours(name: str, golden: Callable[[str, str, str], None]) -> None:
 def vars_of(theme: Theme) -> dict[str, object]:
     """The fields, with the families by their kind's name."""
     fields = {field.name: getattr(theme, field.name) for field in dataclasses.fields(theme)}
-    return fields | {"families": {Kind(kind).name: colours for kind, colours in theme.families.items()}}
+    return fields | {"families": {Kind(kind).name: colors for kind, colors in theme.families.items()}}
 
 
 @pytest.mark.parametrize("trace", ["made", "mlp_eager", "train_ddp"], indirect=True)

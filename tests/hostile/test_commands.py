@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from tracetui.cli import main
 from tracetui.report import terminal
 
-from .texts import KINDS, unsafe, without_colours, write
+from .texts import KINDS, unsafe, without_colors, write
 
 READING = [
     ("table",),
@@ -49,7 +49,7 @@ def test_no_control_comes_through(
         code, out, err = run(*arguments, str(trace_file), *options)
         assert code == 0, (arguments, err)
         assert out
-        shown = without_colours(out) if form == "terminal" else out
+        shown = without_colors(out) if form == "terminal" else out
         assert not unsafe(shown), (arguments, unsafe(shown)[:5])
         assert not unsafe(err), (arguments, unsafe(err)[:5])
         if form == "--json":

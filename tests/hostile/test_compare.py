@@ -16,7 +16,7 @@ from tracetui.report import terminal
 from tracetui.session.baselines import INDEX, baselines_folder
 
 from .test_commands import file_name
-from .texts import KINDS, unsafe, without_colours, write
+from .texts import KINDS, unsafe, without_colors, write
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -43,7 +43,7 @@ def test_no_control_comes_through(
     for pair in ((trace_file, harmless), (harmless, trace_file), (trace_file, trace_file)):
         code, out, err = run(*map(str, pair), *limits, *options)
         assert code in (0, 3), err
-        shown = without_colours(out) if form == "terminal" else out
+        shown = without_colors(out) if form == "terminal" else out
         assert not unsafe(shown), unsafe(shown)[:5]
         assert not unsafe(err), unsafe(err)[:5]
         if form == "--json":

@@ -49,8 +49,8 @@ def unsafe(text: str, allowed: str = "\n") -> list[str]:
     return found
 
 
-def without_colours(text: str) -> str:
-    """`text` without the escape sequences that only choose colours."""
+def without_colors(text: str) -> str:
+    """`text` without the escape sequences that only choose colors."""
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 

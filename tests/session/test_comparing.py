@@ -265,8 +265,8 @@ def test_a_difference_is_shown_where_it_is_in_both() -> None:
     assert session.walk.scene.event == Event(1, triton[0])
 
 
-@pytest.mark.parametrize("theme", ["coloured", "plain"])
-def test_what_only_one_has_is_marked_with_and_without_colours(theme: str) -> None:
+@pytest.mark.parametrize("theme", ["colored", "plain"])
+def test_what_only_one_has_is_marked_with_and_without_colors(theme: str) -> None:
     session = opened(size=(160, 40))
     if theme == "plain":
         sources = session.walk.scene.sources

@@ -14,7 +14,7 @@ from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.paint import paint_names, paint_rows
 from tracetui.timeline.scene import Local, Scene
 from tracetui.timeline.themes import DARK, PLAIN, Theme
-from tracetui.timeline.uncoloured import tell_bars_apart
+from tracetui.timeline.uncolored import tell_bars_apart
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Trace
 
@@ -40,17 +40,17 @@ class Slow:
         self.below = BELOW if not self.theme.ascii else SHARES
         self.hair = "|" if self.theme.ascii else "│"
 
-    def colour(self, i: int) -> int:
+    def color(self, i: int) -> int:
         source = self.local.source
         if i == self.local.selected:
             return self.theme.selected
         if source.matches is not None and source.matches[i]:
             return self.theme.match
-        return self.name_colour(int(self.trace.name[i]))
+        return self.name_color(int(self.trace.name[i]))
 
-    def name_colour(self, name: int) -> int:
+    def name_color(self, name: int) -> int:
         source = self.local.source
-        return self.theme.same if name == source.same else source.palette.colour_of(name)
+        return self.theme.same if name == source.same else source.palette.color_of(name)
 
     def busy(self, time: int) -> int:
         return sum(min(end, time) - start for _, start, end in self.slices if start < time)
@@ -64,8 +64,8 @@ class Slow:
         steps = [(8 * self.busy(t) + self.cell // 2) // self.cell for t in (low, low + self.cell)]
         return max(0, min(8, steps[1] - steps[0]))
 
-    def text_on(self, colour: int) -> int:
-        return int(self.local.source.palette.text_on(np.array([colour], np.int16))[0])
+    def text_on(self, color: int) -> int:
+        return int(self.local.source.palette.text_on(np.array([color], np.int16))[0])
 
     def running(self, moment: int) -> int:
         """The name that runs at a moment of the row's own busy time."""
@@ -76,19 +76,19 @@ class Slow:
         return int(self.trace.name[self.slices[-1][0]])
 
     def crowded(self, x: int, here: list[int]) -> int:
-        """The colour of a cell with three slices or more."""
+        """The color of a cell with three slices or more."""
         low = self.local.view.start_ns + x * self.cell
         begin, length = self.busy(low), self.busy(low + self.cell) - self.busy(low)
         names = {self.running(begin + part) for part in (length // 6, length // 2, 5 * length // 6)}
-        colour = self.theme.many_device if self.device else self.theme.many
+        color = self.theme.many_device if self.device else self.theme.many
         if len(names) == 1:
-            colour = self.name_colour(names.pop())
+            color = self.name_color(names.pop())
         source = self.local.source
-        if source.same in {int(self.trace.name[i]) for i in here} and colour != self.theme.same:
-            colour = self.theme.hint
+        if source.same in {int(self.trace.name[i]) for i in here} and color != self.theme.same:
+            color = self.theme.hint
         if source.matches is not None and any(source.matches[i] for i in here):
-            colour = self.theme.match
-        return self.theme.selected if self.local.selected in here else colour
+            color = self.theme.match
+        return self.theme.selected if self.local.selected in here else color
 
     def bar(self, x: int) -> Cell:
         """A cell before names are written."""
@@ -99,33 +99,33 @@ class Slow:
             return " ", self.theme.text, paper, 0
         begin, end = here[0][1:]
         last, begin_last, end_last = here[-1]
-        colour, rightward, rest = self.colour(here[0][0]), False, False
+        color, rightward, rest = self.color(here[0][0]), False, False
         if len(here) == 1:
             # It continues to the right, or both its ends are in the cell and the right border is nearer.
             rightward = begin > low and (end >= high or begin - low > high - end)
             rest = low > self.local.view.start_ns and (begin < low or 8 * (end - begin) >= self.cell)
         elif len(here) == 2:
-            other = self.colour(last)
+            other = self.color(last)
             if share == 8:
-                if colour == other:
-                    return "┊", self.text_on(colour), other, 0
+                if color == other:
+                    return "┊", self.text_on(color), other, 0
                 where = (8 * (begin_last - low) + self.cell // 2) // self.cell
-                return self.left[max(0, min(8, where))], colour, other, 0
+                return self.left[max(0, min(8, where))], color, other, 0
             rightward = min(end_last, high) - begin_last > end - max(begin, low)
-            colour = other if rightward else colour
+            color = other if rightward else color
             rest = 8 * min(end - begin, end_last - begin_last) >= self.cell
         else:
-            colour = self.crowded(x, [i for i, _, _ in here])
+            color = self.crowded(x, [i for i, _, _ in here])
         if share == 8:
-            return " ", self.text_on(colour), colour, 0
+            return " ", self.text_on(color), color, 0
         if share == 0:
-            return (" ", paper, paper, 0) if rest else (self.hair, colour, paper, 0)
+            return (" ", paper, paper, 0) if rest else (self.hair, color, paper, 0)
         if len(here) > 2:
-            return self.below[share], colour, paper, 0
-        return (self.left[8 - share], paper, colour, 0) if rightward else (self.left[share], colour, paper, 0)
+            return self.below[share], color, paper, 0
+        return (self.left[8 - share], paper, color, 0) if rightward else (self.left[share], color, paper, 0)
 
     def told_apart(self, x: int, cell: Cell) -> Cell:
-        """Without colours: what is lit has a texture, other bars are underlined."""
+        """Without colors: what is lit has a texture, other bars are underlined."""
         here, source, ascii = self.touching(x), self.local.source, self.theme.ascii
         glyph, ink, paper, _ = cell
         if not here:
@@ -191,7 +191,7 @@ def some_slices(rng: random.Random) -> list[tuple[int, int, int, str]]:
 
 
 THEMES = {
-    "colours": DARK,
+    "colors": DARK,
     "ascii": replace(DARK, ascii=True),
     "plain": PLAIN,
     "plain ascii": replace(PLAIN, ascii=True),

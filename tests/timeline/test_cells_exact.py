@@ -11,7 +11,7 @@ import pytest
 from tracetui.timeline import moves
 from tracetui.timeline.arrangement import arranged, arrangement
 from tracetui.timeline.canvas import BOLD, UNDERLINE, Canvas, cut, runs, unpack
-from tracetui.timeline.colour import contrast, rgb
+from tracetui.timeline.color import contrast, rgb
 from tracetui.timeline.frame import paint
 from tracetui.timeline.scene import EDGE, TOP, Idle, Scene
 from tracetui.timeline.series import series
@@ -44,7 +44,7 @@ def test_text_is_cut_at_the_edges() -> None:
     assert canvas.text(0) == canvas.text(1) == "   "
 
 
-def test_colours_that_are_not_given_stay() -> None:
+def test_colors_that_are_not_given_stay() -> None:
     canvas = Canvas.blank(3, 1, 7, 0)
     canvas.put(0, 0, "ab", ink=1, paper=2, attributes=BOLD)
     canvas.put(0, 1, "c")

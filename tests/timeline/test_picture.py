@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from tracetui.timeline.canvas import INK, PAPER, WIDE, Canvas, code_points, cut, unpack
 from tracetui.timeline.frame import paint
 from tracetui.timeline.layout import Of
-from tracetui.timeline.palette import Palette, colour_of_name
+from tracetui.timeline.palette import Palette, color_of_name
 from tracetui.timeline.scene import EDGE, TOP, Idle, Scene
 from tracetui.timeline.themes import DARK, LIGHT, PLAIN, SIXTEEN
 from tracetui.timeline.viewport import Viewport, fit
@@ -43,7 +43,7 @@ def test_bars_borders_and_names(make: Make, make_scene: MakeScene) -> None:
     assert below[2:5] == "at…"
     assert below[5] == "▊"  # and ends at three quarters of its last
     paper = scene.theme.paper
-    assert canvas.paper[TOP + 1, scene.labels + 1] != paper  # colour on the right, paper's colour on the left
+    assert canvas.paper[TOP + 1, scene.labels + 1] != paper  # color on the right, paper's color on the left
     assert canvas.ink[TOP + 1, scene.labels + 1] == paper
     assert canvas.paper[TOP + 1, scene.labels + 5] == paper
 
@@ -141,7 +141,7 @@ def test_gaps_carry_their_length_and_cause(make: Make, make_scene: MakeScene) ->
     assert "host" not in "".join(folded.text(y) for y in range(9))
 
 
-def test_gaps_have_a_texture_where_the_ground_has_no_colour(make: Make, make_scene: MakeScene) -> None:
+def test_gaps_have_a_texture_where_the_ground_has_no_color(make: Make, make_scene: MakeScene) -> None:
     trace, gaps = stream_with_a_gap(make)
     for theme, texture in ((PLAIN, "╱"), (SIXTEEN, "╱"), (replace(PLAIN, ascii=True), "/")):
         scene = make_scene(trace, Viewport(0.0, 1000.0, 22), theme=theme).having(gaps=gaps)
@@ -268,7 +268,7 @@ def test_markup_in_a_name_is_text(make: Make, make_scene: MakeScene) -> None:
     assert lane(paint(scene, 6), scene).startswith("[bold red]x[/]")
 
 
-def test_selection_name_and_matches_have_colours_of_their_own(make: Make, make_scene: MakeScene) -> None:
+def test_selection_name_and_matches_have_colors_of_their_own(make: Make, make_scene: MakeScene) -> None:
     trace = make([(0, 1000 * i, 900, "ab"[i % 2]) for i in range(4)])
     scene = make_scene(trace, Viewport(0.0, 100.0, 40))
     mask = np.array([False, True, False, False])
@@ -322,17 +322,17 @@ def test_range_and_marks(make: Make, make_scene: MakeScene) -> None:
     assert "here" in canvas.text(1)
 
 
-def test_one_name_one_colour(make: Make) -> None:
+def test_one_name_one_color(make: Make) -> None:
     trace = make([(0, 0, 10, "aten::mm"), (1, 0, 10, "kernel")], streams=[1])
     for theme in (DARK, LIGHT):
         palette = Palette(trace, theme)
         for name, text in enumerate(trace.names):
             kind = Kind.KERNEL if text == "kernel" else Kind.CPU_OP
-            assert palette.colour_of(name) == colour_of_name(text, kind, theme)
-            assert palette.of(np.array([name], dtype=np.int32))[0] == palette.colour_of(name)
+            assert palette.color_of(name) == color_of_name(text, kind, theme)
+            assert palette.of(np.array([name], dtype=np.int32))[0] == palette.color_of(name)
 
 
-def test_without_colours(make: Make, make_scene: MakeScene) -> None:
+def test_without_colors(make: Make, make_scene: MakeScene) -> None:
     trace = make([(0, 0, 900, "a"), (0, 900, 1000, "b"), (1, 0, 1000, "k"), (1, 3000, 100, "k")], streams=[1])
     gaps = {0: Idle(np.array([1000]), np.array([3000]))}
     scene = make_scene(trace, Viewport(0.0, 100.0, 40), theme=PLAIN)
@@ -391,7 +391,7 @@ def test_an_empty_trace(make: Make, make_scene: MakeScene) -> None:
     assert paint(scene, 5).height == 5
 
 
-def test_without_colours_what_is_lit_has_textures(make: Make, make_scene: MakeScene) -> None:
+def test_without_colors_what_is_lit_has_textures(make: Make, make_scene: MakeScene) -> None:
     trace = make(
         [(0, 0, 1000, "two words"), (0, 1000, 1000, "b"), (0, 2000, 1000, "b"), (0, 3500, 2, "b")],
         streams=[1],
@@ -437,7 +437,7 @@ def test_names_in_other_scripts_keep_their_cells_in_ascii(make: Make, make_scene
     scene = make_scene(trace, Viewport(0.0, 100.0, 40), theme=replace(DARK, ascii=True))
     row = lane(paint(scene, 4), scene)
     assert row.startswith("??norm")
-    assert row[20] == "|"  # where two bars of one colour touch
+    assert row[20] == "|"  # where two bars of one color touch
     assert row.isascii()
     assert len(row) == 40
 

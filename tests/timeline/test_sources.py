@@ -146,11 +146,11 @@ def place(scene: Scene, source: int, of: Of, ref: int, depth: int = 0) -> int:
     return TOP + [(one.source, one.of, one.ref, one.depth) for one in scene.lines(99)].index(key)
 
 
-def lit(scene: Scene, y: int, colour: int) -> list[int]:
-    """The columns of a line that have a colour."""
+def lit(scene: Scene, y: int, color: int) -> list[int]:
+    """The columns of a line that have a color."""
     canvas = paint(scene, TOP + scene.layout.height + scene.layout.dock.height)
     part = slice(scene.labels, -EDGE)
-    return np.flatnonzero((canvas.paper[y, part] == colour) | (canvas.ink[y, part] == colour)).tolist()
+    return np.flatnonzero((canvas.paper[y, part] == color) | (canvas.ink[y, part] == color)).tolist()
 
 
 def test_namesakes_light_up_in_every_recording() -> None:

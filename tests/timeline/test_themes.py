@@ -1,4 +1,4 @@
-"""Every theme: what can be read, and that no colour means two things."""
+"""Every theme: what can be read, and that no color means two things."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from tracetui.timeline.colour import contrast, rgb
+from tracetui.timeline.color import contrast, rgb
 from tracetui.timeline.palette import Palette
-from tracetui.timeline.themes import COLOUR_BLIND, LIGHT, SIXTEEN, THEMES, Theme
+from tracetui.timeline.themes import COLOR_BLIND, LIGHT, SIXTEEN, THEMES, Theme
 from tracetui.trace.model import Kind
 
-COLOURED = [theme for theme in THEMES.values() if not theme.plain]
-MANY = [theme for theme in COLOURED if theme is not SIXTEEN]
-"""The colours of SIXTEEN are the terminal's own: xterm's stand for them here."""
+COLORED = [theme for theme in THEMES.values() if not theme.plain]
+MANY = [theme for theme in COLORED if theme is not SIXTEEN]
+"""The colors of SIXTEEN are the terminal's own: xterm's stand for them here."""
 LIT = ("selected", "same", "hint", "match", "gap")
 """What a bar, or the place of one, may mean other than its name."""
 OTHERS = ("mark", "flow")
 
 
 def names(theme: Theme) -> set[int]:
-    return {colour for family in theme.families.values() for colour in family}
+    return {color for family in theme.families.values() for color in family}
 
 
-def text_on(theme: Theme, colour: int) -> int:
+def text_on(theme: Theme, color: int) -> int:
     palette = Palette.__new__(Palette)
     palette.theme = theme
-    return int(palette.text_on(np.array([colour], dtype=np.int16))[0])
+    return int(palette.text_on(np.array([color], dtype=np.int16))[0])
 
 
 def by_theme(themes: Sequence[Theme]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("theme", themes, ids=[t.name for t in themes])
 
 
-@by_theme(COLOURED)
+@by_theme(COLORED)
 def test_every_text_can_be_read(theme: Theme) -> None:
     bars = names(theme) | {getattr(theme, what) for what in LIT} | {theme.many, theme.many_device}
     for bar in bars:
@@ -59,7 +59,7 @@ def test_bars_and_lines_stand_out_from_the_paper(theme: Theme) -> None:
         assert contrast(getattr(theme, what), back) >= 2.5, what
     assert contrast(theme.busy, theme.window) >= 1.5
     kinds = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
-    on_device = {colour for kind in kinds for colour in theme.families[kind]} | {
+    on_device = {color for kind in kinds for color in theme.families[kind]} | {
         theme.many_device,
         theme.busy,
     }
@@ -76,30 +76,30 @@ def test_bars_and_lines_stand_out_from_the_paper(theme: Theme) -> None:
 
 
 @by_theme(MANY)
-def test_no_colour_means_two_things(theme: Theme) -> None:
+def test_no_color_means_two_things(theme: Theme) -> None:
     for what in (*LIT, *OTHERS):
         for name in names(theme):
             least = 14 if what in ("hint", *OTHERS) else 22
             assert distance(rgb(getattr(theme, what)), rgb(name)) >= least, (what, name)
     for one, other in combinations(("selected", "same", "match", "gap", "mark", "flow"), 2):
-        colours = getattr(theme, one), getattr(theme, other)
-        assert distance(*map(rgb, colours)) >= 20, (one, other)
+        colors = getattr(theme, one), getattr(theme, other)
+        assert distance(*map(rgb, colors)) >= 20, (one, other)
     assert not names(theme) & {theme.many, theme.many_device, theme.busy, theme.area}
 
 
-def test_sixteen_colours_keep_what_is_lit_apart() -> None:
+def test_sixteen_colors_keep_what_is_lit_apart() -> None:
     lit = {SIXTEEN.selected, SIXTEEN.same, SIXTEEN.hint, SIXTEEN.match, SIXTEEN.gap}
     assert len(lit) == 5
     assert not lit & names(SIXTEEN)
 
 
 @pytest.mark.parametrize("eyes", ["protanopia", "deuteranopia"])
-def test_colour_blind_eyes_tell_what_is_lit(eyes: str) -> None:
-    theme = COLOUR_BLIND
+def test_color_blind_eyes_tell_what_is_lit(eyes: str) -> None:
+    theme = COLOR_BLIND
     lit = {what: seen(eyes, getattr(theme, what)) for what in ("selected", "same", "match")}
-    for what, colour in lit.items():
+    for what, color in lit.items():
         for name in names(theme):
-            assert distance(colour, seen(eyes, name)) >= 20, (what, name)
+            assert distance(color, seen(eyes, name)) >= 20, (what, name)
     for one, other in combinations(lit.values(), 2):
         assert distance(one, other) >= 20
     kernels, ops = (next(f for k, f in theme.families.items() if k.name == n) for n in ("KERNEL", "CPU_OP"))
@@ -108,7 +108,7 @@ def test_colour_blind_eyes_tell_what_is_lit(eyes: str) -> None:
             assert distance(seen(eyes, kernel), seen(eyes, op)) >= 25, (kernel, op)
 
 
-# Colours as eyes see them
+# Colors as eyes see them
 
 Rgb = Sequence[float]
 SEEN = {
@@ -126,19 +126,19 @@ SEEN = {
 }
 
 
-def linear(colour: Rgb) -> list[float]:
-    shares = [c / 255 for c in colour]
+def linear(color: Rgb) -> list[float]:
+    shares = [c / 255 for c in color]
     return [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
 
 
-def seen(eyes: str, colour: int) -> Rgb:
-    light = linear(rgb(colour))
+def seen(eyes: str, color: int) -> Rgb:
+    light = linear(rgb(color))
     mixed = [min(1.0, max(0.0, sum(m * c for m, c in zip(row, light, strict=True)))) for row in SEEN[eyes]]
     return [255 * (12.92 * c if c <= 0.0031308 else 1.055 * c ** (1 / 2.4) - 0.055) for c in mixed]
 
 
-def lab(colour: Rgb) -> tuple[float, float, float]:
-    red, green, blue = linear(colour)
+def lab(color: Rgb) -> tuple[float, float, float]:
+    red, green, blue = linear(color)
     x = (0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.95047
     y = 0.2126 * red + 0.7152 * green + 0.0722 * blue
     z = (0.0193 * red + 0.1192 * green + 0.9505 * blue) / 1.08883

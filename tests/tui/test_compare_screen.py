@@ -16,6 +16,7 @@ from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.panes.compare import BothPane, ComparePane
 from tracetui.tui.screens.difference import DifferenceScreen
+from tracetui.tui.screens.explain import ExplainScreen
 from tracetui.tui.screens.open import OpenScreen
 from tracetui.tui.screens.step import StepScreen
 from tracetui.tui.screens.trace import TraceScreen
@@ -226,6 +227,23 @@ async def test_the_partner_is_a_key_away_and_its_numbers_are_on_the_line() -> No
         assert "aligned at" in screen.footer.message
 
 
+async def test_e_explains_a_row_of_the_averages_of_both() -> None:
+    app = two()
+    async with app.run_test(size=(160, 40)) as pilot:
+        screen = await compared(pilot)
+        await pilot.press("P")
+        await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
+        pane = screen.area.open
+        assert isinstance(pane, BothPane)
+        pane.focus()
+        await pilot.press("down", "e")
+        await until(pilot, lambda: isinstance(app.screen, ExplainScreen))
+        assert screen.walk.selected is not None
+        assert pane.joined is not None
+        assert pane.row is not None
+        assert screen.walk.trace.name_of(screen.walk.selected) == pane.joined.names[pane.row]
+
+
 async def test_the_averages_of_both_are_sorted_and_lead_to_both() -> None:
     app = two()
     async with app.run_test(size=(160, 40)) as pilot:
@@ -340,6 +358,7 @@ async def test_another_is_opened_to_compare_and_one_goes_on_with_either() -> Non
         await pilot.press("C")
         await until(pilot, lambda: isinstance(app.screen, OpenScreen))
         assert "Compare with" in sheet_lines(app)[0]
+        assert "compare with:" in sheet_lines(app)[1]
         await pilot.press(*str(COMPILED), "enter")
         both = await compared(pilot)
         assert both.walk.recordings[0] is first.walk.recordings[0], "A is not read again"

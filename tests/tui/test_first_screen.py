@@ -385,6 +385,46 @@ async def test_e_explains_the_row_that_has_the_keys() -> None:
         assert screen.trace.duration[event] == screen.trace.duration[same].max()
 
 
+@pytest.mark.parametrize(
+    ("pane", "keys", "title"),
+    [
+        ("gaps", "down", "Explain: idle "),
+        ("steps", "", "Explain: ProfilerStep#2"),
+        ("findings", "", "Explain: "),
+        ("efficiency", "", "Explain: aten::mm"),
+        ("overview", "", "Explain: "),
+    ],
+)
+async def test_e_explains_the_row_of_every_pane(pane: str, keys: str, title: str) -> None:
+    app = app_of(SAMPLES / "mlp_eager.json.gz", pane)
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = screen_of(app)
+        shown = screen.area.open
+        assert shown is not None
+        await until(pilot, lambda: shown.table is not None and len(shown.order) > 0)
+        await pilot.press("tab", *keys.split())
+        await until(pilot, lambda: shown.about() is not None)
+        assert screen.walk.selected is None
+        await pilot.press("e")
+        await until(pilot, lambda: title in text(app))
+        assert screen.walk.selected is not None
+
+
+async def test_e_on_a_row_about_no_event_says_so_instead_of_explaining_another() -> None:
+    app = app_of(SAMPLES / "mlp_eager.json.gz", "steps")
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = screen_of(app)
+        pane = screen.area.open
+        assert pane is not None
+        await pilot.press("right")
+        assert screen.walk.selected is not None
+        await until(pilot, lambda: pane.table is not None and len(pane.order) > 0)
+        await pilot.press("tab", "end", "e")
+        await pilot.pause()
+        assert "about no single event or gap" in screen.footer.message
+        assert app.screen is screen
+
+
 async def test_the_overview_follows_the_part_that_is_walked() -> None:
     app = app_of(SAMPLES / "train.json.gz", "overview")
     async with app.run_test(size=(120, 36)) as pilot:

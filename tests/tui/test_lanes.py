@@ -267,7 +267,7 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest
     assert [p.name for p in file.parent.iterdir()] == [file.name]  # nothing half-written lies about
 
 
-async def test_a_maximised_pane_is_left_before_anything_is_cleared() -> None:
+async def test_a_maximized_pane_is_left_before_anything_is_cleared() -> None:
     app = app_of(MLP)
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)

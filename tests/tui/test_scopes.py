@@ -397,5 +397,19 @@ async def test_narrow_tabs_end_in_no_torn_word() -> None:
         await until(pilot, lambda: " view of " in line_of(tabs))
 
 
+async def test_a_note_without_room_for_its_first_clause_is_left_out() -> None:
+    app = app_of(LLAMA)
+    async with app.run_test(size=(120, 36)) as pilot:
+        tabs = screen_of(app).area.tabs
+        await until(pilot, lambda: "1 overview" in line_of(tabs))
+        room = 120 - len("".join(text for _, text in tabs.labels()))
+        first = "x" * (room - 6)
+        for note, shown in ((f"{first}: host 45%", f"{first}…"), (f"{first} 1.234 ms", "")):
+            tabs.set_note(note)
+            assert line_of(tabs)[120 - room :].strip() == shown
+        tabs.set_note(f"{first} 1.234 ms", f"{first} 1.234 ms")  # needed: other tabs lose their titles
+        assert line_of(tabs).rstrip().endswith(f"{first} 1.234 ms")
+
+
 def line_of(tabs: PaneTabs) -> str:
     return tabs.render_line(0).text

@@ -133,7 +133,7 @@ async def test_a_sheet_is_no_higher_than_what_it_says() -> None:
 
 
 @pytest.mark.parametrize("name", list(SHEETS))
-async def test_a_sheet_in_ascii_and_without_colours(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_sheet_in_ascii_and_without_colors(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     task = LoadTask(MLP).start()
     assert task.finished.wait(30)

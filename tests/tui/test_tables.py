@@ -126,7 +126,7 @@ async def test_keys_move_choose_and_tell() -> None:
         shown = lines(view)
         assert shown[0].split() == ["Word", "▼Number", "Rare", "Rarer"]
         assert [line[1:].split()[0] for line in shown[1:6]] == ["delta", "bravo", "charlie", "Alpha", "echo"]
-        # Without colours, too, one sees where the cursor stands.
+        # Without colors, too, one sees where the cursor stands.
         assert [line[0] for line in shown[1:6]] == ["▸", " ", " ", " ", " "]
         assert {len(line) for line in shown} == {56}
 

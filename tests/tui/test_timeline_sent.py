@@ -29,7 +29,7 @@ TOKEN = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])|([^\x1b])")
 
 
 class Terminal:
-    """Cursor moves, colours and characters: as much of a terminal as the app uses to draw."""
+    """Cursor moves, colors and characters: as much of a terminal as the app uses to draw."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
@@ -47,7 +47,7 @@ class Terminal:
             elif command == "C":
                 self.x += int(numbers or 1)
             elif command == "m":
-                self._colour([int(n or 0) for n in numbers.split(";")])
+                self._color([int(n or 0) for n in numbers.split(";")])
             elif command:
                 raise AssertionError(f"unknown command {command!r}")
             elif character == "\n":
@@ -57,7 +57,7 @@ class Terminal:
                 self.cells[self.y][self.x] = (character, look + self.style.get("other", ""))
                 self.x += get_character_cell_size(character)
 
-    def _colour(self, codes: list[int]) -> None:
+    def _color(self, codes: list[int]) -> None:
         while codes:
             code = codes.pop(0)
             if code == 0:

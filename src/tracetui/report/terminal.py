@@ -1,4 +1,4 @@
-"""Lines to standard output: with colours on a terminal (unless `NO_COLOR` is set), plain in a pipe."""
+"""Lines to standard output: with colors on a terminal (unless `NO_COLOR` is set), plain in a pipe."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def render(lines: Sequence[Line]) -> str:
     from rich.console import Console
     from rich.text import Text
 
-    # Rich chooses colours from the environment; writing happens in one place, so return the text.
+    # Rich chooses colors from the environment; writing happens in one place, so return the text.
     out = io.StringIO()
     console = Console(
         file=out, force_terminal=True, width=terminal_width(), highlight=False, legacy_windows=False

@@ -225,10 +225,10 @@ def averages_table(
     trace: Trace,
     averages: Averages,
     part: str = "all",
-    colour: Callable[[int], str | None] | None = None,
+    color: Callable[[int], str | None] | None = None,
     memory: MemoryUse | None = None,
 ) -> Table:
-    """A part of the averages on the screen. `colour` maps a name's index to its colour in the timeline."""
+    """A part of the averages on the screen. `color` maps a name's index to its color in the timeline."""
     a = averages
     rows = part_rows(trace, a, part)
     columns = average_columns(a, memory, trace, rows)
@@ -249,7 +249,7 @@ def averages_table(
         pick(columns, SCREEN[part], without),
         len(a),
         searched,
-        (lambda r: colour(int(trace.name[a.first[r]])) if a.first[r] >= 0 else None) if colour else None,
+        (lambda r: color(int(trace.name[a.first[r]])) if a.first[r] >= 0 else None) if color else None,
         empty=f"no {part} here",
         only=rows,
         foot={"name": "total", **foot} if part != "annotations" and foot else {},

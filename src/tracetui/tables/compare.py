@@ -229,16 +229,16 @@ def each_of(values: Sequence[Any]) -> Callable[[I64], list[Any]]:
 
 
 def explanations_table(
-    comparison: Comparison, colour: Callable[[Explanation], str | None] | None = None
+    comparison: Comparison, color: Callable[[Explanation], str | None] | None = None
 ) -> Table:
-    """A row per explanation, in their order, the largest first. `colour`: of a row's chip."""
+    """A row per explanation, in their order, the largest first. `color`: of a row's chip."""
     told = comparison.explanations
     columns = explanation_columns(told)
     return Table(
         pick(columns, "text on change cpu_change kind"),
         len(told),
         lambda r: " ".join([told[r].kind, told[r].text, *told[r].names_a, *told[r].names_b]),
-        (lambda r: colour(told[r])) if colour is not None else None,
+        (lambda r: color(told[r])) if color is not None else None,
         empty=comparison.answer,
         records=lambda order: records(pick(columns, "kind text on change cpu_change names events"), order),
     )

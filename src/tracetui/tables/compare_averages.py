@@ -239,10 +239,10 @@ def averages_table(
     comparison: Comparison,
     joined: JoinedAverages | None = None,
     part: str = "all",
-    colour: Callable[[str], str | None] | None = None,
+    color: Callable[[str], str | None] | None = None,
 ) -> Table:
     """A part of both averages on the screen: "all", "ops", "kernels" or "annotations". Unsorted, the largest
-    difference is first. `joined`: `joined_averages(comparison)`, if already at hand; `colour`: of a name."""
+    difference is first. `joined`: `joined_averages(comparison)`, if already at hand; `color`: of a name."""
     both = joined_averages(comparison) if joined is None else joined
     rows = both.parts[part]
     columns = average_columns(both, comparison, rows)
@@ -253,7 +253,7 @@ def averages_table(
         pick(columns, f"name device {keys}", without),
         len(both),
         lambda r: f"{columns['name'].text(r)} {both.names[r]}",
-        (lambda r: colour(both.names[r])) if colour is not None else None,
+        (lambda r: color(both.names[r])) if color is not None else None,
         empty=f"no {part} here",
         only=rows,
         records=lambda at: averages_records(both, comparison, at),

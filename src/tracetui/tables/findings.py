@@ -86,9 +86,9 @@ def findings_table(
     findings: Sequence[Finding],
     lines: Sequence[FindingLine],
     empty: str,
-    colour: Callable[[str], str | None] | None = None,
+    color: Callable[[str], str | None] | None = None,
 ) -> Table:
-    """The `finding_lines` on the screen. A file gets every finding with at least one line left. `colour`: of
+    """The `finding_lines` on the screen. A file gets every finding with at least one line left. `color`: of
     the chip of a severity."""
 
     def of_lines(order: I64) -> list[Record]:
@@ -102,7 +102,7 @@ def findings_table(
         ),
         len(lines),
         lambda r: lines[r].text,
-        (lambda r: colour(findings[lines[r].finding].severity)) if colour is not None else None,
+        (lambda r: color(findings[lines[r].finding].severity)) if color is not None else None,
         dim=lambda r: not lines[r].title,
         empty=empty,
         records=of_lines,

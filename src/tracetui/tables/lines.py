@@ -1,4 +1,4 @@
-"""Reports as lines of (text, style) spans: the same lines become plain text, or coloured text on a terminal.
+"""Reports as lines of (text, style) spans: the same lines become plain text, or colored text on a terminal.
 
 Texts in spans are plain: nothing in them is ever read as markup.
 """
@@ -23,7 +23,7 @@ STYLES = {
     "bad": "bold red",
     "accent": "cyan",
 }
-"""Style names to terminal styles. Colour never stands alone: the text says the same."""
+"""Style names to terminal styles. Color never stands alone: the text says the same."""
 
 
 def plain_text(lines: Iterable[Line]) -> str:

@@ -105,8 +105,8 @@ class Table:
     rows: int
     search_text: Callable[[int], str] | None = None
     """The text that the filter searches. None: cannot be filtered."""
-    colour: Callable[[int], str | None] | None = None
-    """The colour of the row's chip, as "#rrggbb"; the same as in the timeline. None: no chip."""
+    color: Callable[[int], str | None] | None = None
+    """The color of the row's chip, as "#rrggbb"; the same as in the timeline. None: no chip."""
     dim: Callable[[int], bool] | None = None
     """Whether a row is less important."""
     empty: str = "nothing here"

@@ -15,7 +15,7 @@ from tracetui.cells import clip
 PAPER = 256
 """The terminal's own background; as a foreground: reversed text."""
 INK = 257
-"""The terminal's own text colour; as a background: reversed."""
+"""The terminal's own text color; as a background: reversed."""
 
 BOLD = 1
 UNDERLINE = 2
@@ -38,7 +38,7 @@ Run = tuple[str, int]
 class Canvas:
     """Cells of (code point, foreground, background, attributes). All arrays of shape (height, width).
 
-    Colours are 0..255 of the xterm palette, PAPER or INK.
+    Colors are 0..255 of the xterm palette, PAPER or INK.
     """
 
     glyph: Codes
@@ -78,7 +78,7 @@ class Canvas:
         paper: int | None = None,
         attributes: int | None = None,
     ) -> None:
-        """Write text, cut at the edges of the canvas; None leaves a colour unchanged."""
+        """Write text, cut at the edges of the canvas; None leaves a color unchanged."""
         if not 0 <= line < self.height or not text:
             return
         codes = code_points(text)
@@ -106,7 +106,7 @@ class Canvas:
             self.glyph[self.glyph == code] = ord(ASCII_FALLBACKS.get(chr(code), "?"))
 
     def styles(self) -> npt.NDArray[np.int32]:
-        """One number per cell for its colours and attributes; see `unpack`. Shape (height, width)."""
+        """One number per cell for its colors and attributes; see `unpack`. Shape (height, width)."""
         paper, attributes = self.paper.astype(np.int32), self.attributes.astype(np.int32)
         return self.ink.astype(np.int32) | (paper << 9) | (attributes << 18)
 

@@ -53,7 +53,7 @@ def _draw(scene: Scene, field: Canvas, begin: tuple[int, int], end: tuple[int, i
 
 
 def _ink(scene: Scene, field: Canvas, y: int, x: int) -> int:
-    """The flow's colour on the background; over a bar, the bar's own text colour."""
+    """The flow's color on the background; over a bar, the bar's own text color."""
     theme = scene.theme
     paper = int(field.paper[y, x])
     if paper in theme.grounds:

@@ -18,14 +18,14 @@ from tracetui.timeline.paint import (
     ASCII_SHARES,
     FROM_BELOW,
     Cells,
-    Colours,
+    Colors,
     paint_names,
     paint_rows,
     put_cells,
 )
 from tracetui.timeline.ruler_line import paint_ruler
 from tracetui.timeline.scene import EDGE, TOP, Local, Scene
-from tracetui.timeline.uncoloured import dot_range, tell_bars_apart
+from tracetui.timeline.uncolored import dot_range, tell_bars_apart
 
 
 def paint(scene: Scene, height: int) -> Canvas:
@@ -58,7 +58,7 @@ def paint(scene: Scene, height: int) -> Canvas:
 
 
 def _paint_source(
-    local: Local, lines: list[tuple[int, Line]], field: Canvas, papers: Colours, cursor: int
+    local: Local, lines: list[tuple[int, Line]], field: Canvas, papers: Colors, cursor: int
 ) -> None:
     """Paint the lines of one source. `lines`: with their places in the field. `cursor`: its column."""
     shown = [line for _, line in lines if line.of is Of.LANE]
@@ -96,7 +96,7 @@ def _paint_scroll_bar(scene: Scene, canvas: Canvas, at: int, room: int, lines: i
         canvas.ink[first : first + size, -1] = scene.theme.dim
 
 
-def column_papers(scene: Scene) -> Colours:
+def column_papers(scene: Scene) -> Colors:
     """The background of every column; the selected range has its own. Shape (width,)."""
     papers = np.full(scene.view.width, scene.theme.paper, dtype=np.int16)
     if scene.band is not None:

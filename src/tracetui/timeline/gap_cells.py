@@ -57,7 +57,7 @@ def paint_gaps(
     local: Local, lines: list[Line], cells: Cells, empty: npt.NDArray[np.bool_], telling: frozenset[int]
 ) -> None:
     """Mark the empty cells of devices' lines while the device is idle: the chosen gap, lengths and causes;
-    where the ground cannot have a colour, a texture. `empty`: shape (lines, width). `telling`: see
+    where the ground cannot have a color, a texture. `empty`: shape (lines, width). `telling`: see
     `tellers`."""
     theme = local.theme
     borders = local.view.borders()
@@ -86,7 +86,7 @@ def paint_gaps(
 
 def _write(idle: Idle, gap: I64, cells: Cells, y: int, part: int, ink: int, chosen: int) -> None:
     """Lengths on the first line of a row, causes on the second. `gap`: the gap of each cell, -1 for none. The
-    chosen gap keeps its colours."""
+    chosen gap keeps its colors."""
     cuts = np.flatnonzero(np.diff(gap, prepend=-2, append=-2))
     for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
         which = int(gap[begin])

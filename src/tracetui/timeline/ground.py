@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracetui.timeline.layout import Line, Of
-from tracetui.timeline.paint import Colours
+from tracetui.timeline.paint import Colors
 from tracetui.timeline.scene import Local
 from tracetui.trace.intervals import EMPTY
 from tracetui.trace.model import I64, Trace
@@ -27,7 +27,7 @@ def device_of(trace: Trace, line: Line) -> int:
 class Ground:
     """The ground of a source's lines in one picture."""
 
-    def __init__(self, local: Local, papers: Colours) -> None:
+    def __init__(self, local: Local, papers: Colors) -> None:
         """`papers`: the background of every column, shape (width,)."""
         self.papers, self._local = papers, local
         self._idle: dict[int, I64] = {}
@@ -44,7 +44,7 @@ class Ground:
             self._idle[device] = found
         return found
 
-    def below(self, line: Line, busy: I64) -> Colours:
+    def below(self, line: Line, busy: I64) -> Colors:
         """The ground of a line that is busy for so long in each cell, ns. Red is where nothing else than that
         runs on its device. Both of shape (width,)."""
         theme = self._local.theme

@@ -55,12 +55,12 @@ def _cells(scene: Scene, borders: I64) -> tuple[I64, Bool]:
     return eighths, idling
 
 
-def _point(scene: Scene, canvas: Canvas, cell: int, colour: int, plain: int) -> None:
-    """Colour a cell of the overview, with a stroke if it is empty. Without colours, reverse it and show
+def _point(scene: Scene, canvas: Canvas, cell: int, color: int, plain: int) -> None:
+    """Color a cell of the overview, with a stroke if it is empty. Without colors, reverse it and show
     `plain`."""
     x = scene.labels + cell
     if scene.labels <= x < canvas.width - EDGE:
-        canvas.ink[0, x] = colour
+        canvas.ink[0, x] = color
         if scene.theme.plain:
             canvas.ink[0, x], canvas.paper[0, x] = PAPER, INK
             canvas.glyph[0, x] = plain

@@ -28,7 +28,7 @@ SEAM = ord("┊")
 SHORTEST = 3
 """A bar of fewer cells has no name."""
 
-Colours = npt.NDArray[np.int16]
+Colors = npt.NDArray[np.int16]
 
 
 @dataclass(slots=True, eq=False)
@@ -36,14 +36,12 @@ class Cells:
     """The cells of rows while they are painted. All arrays of shape (rows, width)."""
 
     glyph: npt.NDArray[np.uint32]
-    ink: Colours
-    paper: Colours
-    attributes: Colours
+    ink: Colors
+    paper: Colors
+    attributes: Colors
 
 
-def paint_rows(
-    local: Local, lines: list[Line], below: Callable[[Line, I64], Colours]
-) -> tuple[Cells, Raster]:
+def paint_rows(local: Local, lines: list[Line], below: Callable[[Line, I64], Colors]) -> tuple[Cells, Raster]:
     """The cells of lines with slices of a source, without names.
 
     `below`: the ground of a line, from its busy time in each cell; see `Ground.below`.
@@ -60,25 +58,25 @@ def paint_rows(
         paper.copy(),
         np.zeros(shape, dtype=np.int16),
     )
-    first = _colours(local, shares.first)
+    first = _colors(local, shares.first)
     _paint_shares(local, shares, rows, cells, first, paper, foot)
     return cells, shares
 
 
-def _colours(local: Local, slices: I32) -> Colours:
-    """The current colours of slices: by name, or as the selection, its namesakes, or search matches."""
+def _colors(local: Local, slices: I32) -> Colors:
+    """The current colors of slices: by name, or as the selection, its namesakes, or search matches."""
     trace, theme = local.source.trace, local.theme
     if not len(trace):
         return np.zeros(slices.shape, dtype=np.int16)
     names = trace.name[slices]
-    colours = local.source.palette.of(names)
+    colors = local.source.palette.of(names)
     if local.source.same >= 0:
-        colours = np.where(names == local.source.same, np.int16(theme.same), colours)
+        colors = np.where(names == local.source.same, np.int16(theme.same), colors)
     if local.source.matches is not None:
-        colours = np.where(local.source.matches[slices], np.int16(theme.match), colours)
+        colors = np.where(local.source.matches[slices], np.int16(theme.match), colors)
     if local.selected >= 0:
-        colours = np.where(slices == local.selected, np.int16(theme.selected), colours)
-    return colours
+        colors = np.where(slices == local.selected, np.int16(theme.selected), colors)
+    return colors
 
 
 def _paint_shares(
@@ -86,8 +84,8 @@ def _paint_shares(
     shares: Raster,
     rows: list[Row],
     cells: Cells,
-    first: Colours,
-    paper: Colours,
+    first: Colors,
+    paper: Colors,
     foot: Bool,
 ) -> None:
     """`paper`: the ground of the cells. `foot`: which lines are the last of their row, shape (lines, 1)."""
@@ -113,7 +111,7 @@ def _paint_shares(
     # Two slices with a gap between them: the longer part keeps its side and gets the share of both.
     if pair.any():
         later = trace.start[shares.last]
-        last = _colours(local, shares.last)
+        last = _colors(local, shares.last)
         more = np.minimum(trace.duration[shares.last], right - later) > end - np.maximum(start, left)
         apart = pair & ~full
         at_right |= apart & more
@@ -128,15 +126,15 @@ def _paint_shares(
         cells.glyph[alike] = SEAM
         cells.ink[alike] = local.source.palette.text_on(first[alike])
 
-    # Crowded: the share as height, in the colour of the prevailing name.
+    # Crowded: the share as height, in the color of the prevailing name.
     if crowd.any():
         names = shares.prevailing[crowd]
         mixed = _mixed(local, rows)[np.nonzero(crowd)[0]]
-        named = _named_colours(local, np.maximum(names, 0))
-        colour = np.where(names >= 0, named, mixed)
-        colour = _lit(local, shares, rows, crowd, colour)
+        named = _named_colors(local, np.maximum(names, 0))
+        color = np.where(names >= 0, named, mixed)
+        color = _lit(local, shares, rows, crowd, color)
         first = first.copy()
-        first[crowd] = colour
+        first[crowd] = color
         low = crowd & ~full
         cells.glyph[low] = from_below[eighths[low]]
         cells.ink[low] = first[low]
@@ -163,38 +161,38 @@ def _paint_shares(
     cells.ink[hair] = first[hair]
 
 
-def _mixed(local: Local, rows: list[Row]) -> Colours:
-    """The colour of each row's crowded cells in which no name prevails. Shape (rows,)."""
+def _mixed(local: Local, rows: list[Row]) -> Colors:
+    """The color of each row's crowded cells in which no name prevails. Shape (rows,)."""
     lanes, theme = local.source.trace.lanes, local.theme
     return np.array([theme.many_device if lanes[r.lane].device >= 0 else theme.many for r in rows], np.int16)
 
 
-def _named_colours(local: Local, names: I32) -> Colours:
-    colours = local.source.palette.of(names)
+def _named_colors(local: Local, names: I32) -> Colors:
+    colors = local.source.palette.of(names)
     if local.source.same >= 0:
-        colours = np.where(names == local.source.same, np.int16(local.theme.same), colours)
-    return colours
+        colors = np.where(names == local.source.same, np.int16(local.theme.same), colors)
+    return colors
 
 
-def _lit(local: Local, shares: Raster, rows: list[Row], crowd: Bool, colour: Colours) -> Colours:
-    """Colours of crowded cells: the selection, matches and highlighted names win over the prevailing name."""
+def _lit(local: Local, shares: Raster, rows: list[Row], crowd: Bool, color: Colors) -> Colors:
+    """Colors of crowded cells: the selection, matches and highlighted names win over the prevailing name."""
     theme = local.theme
     at_row, _ = np.nonzero(crowd)
     low, high = shares.first[crowd], shares.last[crowd]
-    colour = colour.astype(np.int16)
+    color = color.astype(np.int16)
     if local.source.matches is not None or local.source.same >= 0:
         for i in np.unique(at_row).tolist():
             here = at_row == i
             if local.source.same >= 0:
                 alike = _alike(local, rows[i])
-                _light(colour, here & (colour != theme.same), alike, low, high, theme.hint)
+                _light(color, here & (color != theme.same), alike, low, high, theme.hint)
             if local.source.matches is not None:
-                _light(colour, here, _matching(local, rows[i], local.source.matches), low, high, theme.match)
+                _light(color, here, _matching(local, rows[i], local.source.matches), low, high, theme.match)
     if local.selected >= 0:
         lane = int(local.source.trace.lane[local.selected])
         own = np.array([(r.lane, r.depth) == (lane, local.source.rows.depth(local.selected)) for r in rows])
-        colour[(low <= local.selected) & (local.selected <= high) & own[at_row]] = theme.selected
-    return colour
+        color[(low <= local.selected) & (local.selected <= high) & own[at_row]] = theme.selected
+    return color
 
 
 def _alike(local: Local, row: Row) -> I32:
@@ -220,10 +218,10 @@ def _matching(local: Local, row: Row, matches: Bool) -> I32:
     return found
 
 
-def _light(colour: Colours, here: Bool, hits: I32, low: I32, high: I32, value: int) -> None:
+def _light(color: Colors, here: Bool, hits: I32, low: I32, high: I32, value: int) -> None:
     found = np.searchsorted(hits, high[here], side="right") > np.searchsorted(hits, low[here])
     at = np.flatnonzero(here)[found]
-    colour[at] = value
+    color[at] = value
 
 
 def paint_names(local: Local, lines: list[Line], shares: Raster, cells: Cells) -> None:
@@ -244,7 +242,7 @@ def paint_names(local: Local, lines: list[Line], shares: Raster, cells: Cells) -
         alone = links.partner[slices] == ALONE
     wide = (ends - begins >= SHORTEST) | alone
     begins, ends, alone, slices = begins[wide], ends[wide], alone[wide], slices[wide]
-    # A bar that touches another of the same colour needs a seam, unless there is one already.
+    # A bar that touches another of the same color needs a seam, unless there is one already.
     column = begins % local.view.width
     left = np.maximum(begins - 1, 0)
     paper, glyph, full = cells.paper.ravel(), cells.glyph.ravel(), shares.full.ravel()

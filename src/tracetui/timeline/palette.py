@@ -1,7 +1,7 @@
-"""A colour for each name, and readable text on it.
+"""A color for each name, and readable text on it.
 
-Colours are numbers of the xterm palette (0..255): pictures look the same with 256 and with millions of
-colours, and take few bytes to send.
+Colors are numbers of the xterm palette (0..255): pictures look the same with 256 and with millions of
+colors, and take few bytes to send.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 from tracetui.timeline.canvas import INK, PAPER
-from tracetui.timeline.colour import contrast
+from tracetui.timeline.color import contrast
 from tracetui.timeline.themes import Theme
 from tracetui.trace.model import Kind, Trace
 
 
 @lru_cache(maxsize=4096)
-def colour_of_name(name: str, kind: Kind, theme: Theme) -> int:
-    """The colour of a name: the same in every run, every trace and every table."""
+def color_of_name(name: str, kind: Kind, theme: Theme) -> int:
+    """The color of a name: the same in every run, every trace and every table."""
     family = theme.families[kind]
     return family[crc32(name.encode("utf-8", "replace")) % len(family)]
 
 
 class Palette:
-    """The colours of a trace's names under a theme.
+    """The colors of a trace's names under a theme.
 
     A name's hue depends on the kind of its first event (annotations have the same name on CPU and GPU).
     """
@@ -37,25 +37,25 @@ class Palette:
         kinds = np.zeros(len(trace.names), dtype=np.int8)
         kinds[trace.name[::-1]] = trace.kind[::-1]
         self._kinds = kinds
-        self.colours: npt.NDArray[np.int16] = np.full(len(trace.names), -1, dtype=np.int16)
+        self.colors: npt.NDArray[np.int16] = np.full(len(trace.names), -1, dtype=np.int16)
         """By name; -1 if not looked up yet."""
 
     def of(self, names: npt.NDArray[np.int32]) -> npt.NDArray[np.int16]:
-        """Colours of names, in the same shape."""
-        found: npt.NDArray[np.int16] = self.colours[names]
+        """Colors of names, in the same shape."""
+        found: npt.NDArray[np.int16] = self.colors[names]
         if (found < 0).any():
             for name in np.unique(names[found < 0]).tolist():
-                self.colours[name] = self.colour_of(name)
-            found = self.colours[names]
+                self.colors[name] = self.color_of(name)
+            found = self.colors[names]
         return found
 
-    def colour_of(self, name: int) -> int:
-        """The colour of one name."""
-        return colour_of_name(self._names[name], Kind(int(self._kinds[name])), self.theme)
+    def color_of(self, name: int) -> int:
+        """The color of one name."""
+        return color_of_name(self._names[name], Kind(int(self._kinds[name])), self.theme)
 
-    def text_on(self, colours: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
+    def text_on(self, colors: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
         """Black or white (or the paper's own near-black), whichever reads better on a background."""
-        found: npt.NDArray[np.int16] = _text_table(self.theme)[colours]
+        found: npt.NDArray[np.int16] = _text_table(self.theme)[colors]
         return found
 
 
@@ -67,8 +67,8 @@ def _text_table(theme: Theme) -> npt.NDArray[np.int16]:
     elif theme.paper < 16:
         dark, light = 0, 15
     table = np.full(INK + 1, dark, dtype=np.int16)
-    for colour in range(256):
-        table[colour] = dark if contrast(colour, dark) >= contrast(colour, light) else light
+    for color in range(256):
+        table[color] = dark if contrast(color, dark) >= contrast(color, light) else light
     table[PAPER] = INK
     table[INK] = PAPER
     return table

@@ -1,10 +1,10 @@
-"""The themes of the timeline: what every colour means, and which colours names may take.
+"""The themes of the timeline: what every color means, and which colors names may take.
 
-A colour means one thing. Red is idle time (dark behind bars), magenta a search match, white (black on white)
-the selection, pale yellow (dark grey on white) its namesakes, cyan (blue) a flow, lavender (purple) a mark,
+A color means one thing. Red is idle time (dark behind bars), magenta a search match, white (black on white)
+the selection, pale yellow (dark gray on white) its namesakes, cyan (blue) a flow, lavender (purple) a mark,
 and the green of the overview how busy the devices were. Names take blues (operators), soft tones
 (annotations), tans (the runtime) and olive to orange (kernels). Tests check that these stay away from the
-colours above, that text has a contrast of at least 4.5 to 1 to its background, and bars of at least 3 to 1 to
+colors above, that text has a contrast of at least 4.5 to 1 to its background, and bars of at least 3 to 1 to
 the paper, those of a device to the red below them, too.
 """
 
@@ -20,7 +20,7 @@ from tracetui.trace.model import Kind
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Theme:
-    """Every colour and glyph choice of a picture. Numbers as in `Canvas`."""
+    """Every color and glyph choice of a picture. Numbers as in `Canvas`."""
 
     name: str
     dark: bool
@@ -42,7 +42,7 @@ class Theme:
     gap: int
     flow: int
     mark: int
-    """No family of names has a colour like one of these seven."""
+    """No family of names has a color like one of these seven."""
     band: int
     """Behind a selected range."""
     window: int
@@ -62,12 +62,12 @@ class Theme:
     families: Mapping[Kind, tuple[int, ...]]
     """The hues that the names of a kind share out among themselves."""
     plain: bool = False
-    """No colours at all: bars are reversed, and neighbours are told apart by a line."""
+    """No colors at all: bars are reversed, and neighbours are told apart by a line."""
     ascii: bool = False
 
     @property
     def grounded(self) -> bool:
-        """Whether the ground has a colour of its own while a device is idle."""
+        """Whether the ground has a color of its own while a device is idle."""
         return self.idle != self.paper
 
     @property
@@ -100,8 +100,8 @@ many           67     24            153            67          4
 many_device   100     23            142           100          2
 """
 _NAMES, *_ROWS = (row.split() for row in _ROLES.strip().splitlines())
-_COLOURS: dict[str, dict[str, Any]] = {
-    name: {role: int(colours[n]) for role, *colours in _ROWS} for n, name in enumerate(_NAMES)
+_COLORS: dict[str, dict[str, Any]] = {
+    name: {role: int(colors[n]) for role, *colors in _ROWS} for n, name in enumerate(_NAMES)
 }
 
 
@@ -121,7 +121,7 @@ def _theme(name: str, dark: bool, /, **families: tuple[int, ...]) -> Theme:
         Kind.SYNC: families["sync"],
         Kind.SPAN: families["span"],
     }
-    return Theme(name, dark, families=kinds, **_COLOURS[name])
+    return Theme(name, dark, families=kinds, **_COLORS[name])
 
 
 DARK = _theme(
@@ -163,7 +163,7 @@ HIGH_CONTRAST = _theme(
     overhead=(144,),
     span=(145,),
 )
-COLOUR_BLIND = _theme(
+COLOR_BLIND = _theme(
     "colour-blind",
     True,
     ops=(39, 75, 110, 69, 74, 33, 32, 68),
@@ -176,8 +176,8 @@ COLOUR_BLIND = _theme(
     overhead=(101,),
     span=(102,),
 )
-"""Blue against yellow, safe with every common colour blindness; lit things are lighter than all else."""
-_PLAIN: dict[str, Any] = dict.fromkeys(_COLOURS["dark"], INK) | dict.fromkeys(
+"""Blue against yellow, safe with every common color blindness; lit things are lighter than all else."""
+_PLAIN: dict[str, Any] = dict.fromkeys(_COLORS["dark"], INK) | dict.fromkeys(
     ("paper", "frame", "band", "window", "idle", "idle_lit"), PAPER
 )
 PLAIN = replace(DARK, name="plain", plain=True, families=dict.fromkeys(Kind, (INK,)), **_PLAIN)
@@ -190,8 +190,8 @@ SIXTEEN = _theme(
     kernels=(10, 2),
     copies=(5, 5),
 )
-"""Only the terminal's own colours: one or two per kind."""
+"""Only the terminal's own colors: one or two per kind."""
 
 THEMES: Mapping[str, Theme] = {
-    theme.name: theme for theme in (DARK, LIGHT, HIGH_CONTRAST, COLOUR_BLIND, PLAIN, SIXTEEN)
+    theme.name: theme for theme in (DARK, LIGHT, HIGH_CONTRAST, COLOR_BLIND, PLAIN, SIXTEEN)
 }

@@ -74,9 +74,9 @@ class TracetuiApp(App):
         """The traces opened so far, each in its own mode."""
         self.settings = settings or Settings()
         if self.no_color:
-            from tracetui.tui.colourless import Colourless
+            from tracetui.tui.colorless import Colorless
 
-            filters(self)[:] = [Colourless()]
+            filters(self)[:] = [Colorless()]
         self._settling: Timer | None = None
         every = rebound(self.settings.keys)
         self.actions = tuple(a for a in every if not (self.served and a.id in NOT_SERVED))
@@ -91,7 +91,7 @@ class TracetuiApp(App):
 
     @property
     def available_themes(self) -> dict[str, Theme]:
-        """Only our own themes: Textual's have no colours for the timeline."""
+        """Only our own themes: Textual's have no colors for the timeline."""
         return dict(THEMES) if self._themed else super().available_themes
 
     def on_mount(self) -> None:
@@ -107,18 +107,18 @@ class TracetuiApp(App):
             filters(self).append(AsciiFilter())
 
     @property
-    def colours(self) -> int:
-        """How many colours this terminal has; 0 with NO_COLOR."""
+    def color_count(self) -> int:
+        """How many colors this terminal has; 0 with NO_COLOR."""
         systems = {None: 0, "standard": 16, "windows": 16}
         return 0 if self.no_color else systems.get(self.console.color_system, 256)
 
     @property
     def palette(self) -> Palette:
-        """The timeline's colours for this theme and terminal."""
-        return palette_of(self.theme, self.colours, self.settings.ascii)
+        """The timeline's colors for this theme and terminal."""
+        return palette_of(self.theme, self.color_count, self.settings.ascii)
 
     def get_css_variables(self) -> dict[str, str]:
-        few = SIXTEEN if self.colours == 16 and not self.is_headless else NONE if self.no_color else {}
+        few = SIXTEEN if self.color_count == 16 and not self.is_headless else NONE if self.no_color else {}
         return {**super().get_css_variables(), **few}
 
     def watch_theme(self) -> None:

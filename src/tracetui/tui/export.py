@@ -38,7 +38,7 @@ def table_text(table: Table, order: I64, ending: str) -> str:
 
 
 def picture_text(lines: Sequence[Iterable[Segment]], ending: str, title: str) -> str:
-    """A screen's lines as SVG (with colours, under a title) or as text, by a file's ending."""
+    """A screen's lines as SVG (with colors, under a title) or as text, by a file's ending."""
     if ending == ".txt":
         return "".join(f"{''.join(s.text for s in line).rstrip()}\n" for line in lines)
     width = max((Segment.get_line_length(list(line)) for line in lines), default=1)

@@ -1,6 +1,6 @@
-"""The app's themes, and the timeline's colours for each.
+"""The app's themes, and the timeline's colors for each.
 
-All colours are in the xterm palette: a terminal with 256 colours shows the same as one with millions.
+All colors are in the xterm palette: a terminal with 256 colors shows the same as one with millions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from textual.theme import Theme
 from tracetui.timeline import themes as palette
 from tracetui.timeline.themes import Theme as Palette
 
-_COLOURS: Mapping[str, tuple[str, str, str, str]] = {
+_COLORS: Mapping[str, tuple[str, str, str, str]] = {
     # role: dark, light, high-contrast, colour-blind
     "primary": ("#5f87af", "#005f87", "#ffffff", "#5f87af"),
     "accent": ("#ffaf5f", "#005faf", "#ffff00", "#87d7ff"),
@@ -55,13 +55,13 @@ _FIELDS = ("primary", "accent", "warning", "error", "foreground", "background", 
 
 
 def _theme(column: int, name: str) -> Theme:
-    colours = {role: row[column] for role, row in _COLOURS.items()}
-    variables = {role: colour for role, colour in colours.items() if role not in _FIELDS}
-    variables["block-cursor-blurred-foreground"] = colours["foreground"]
-    variables["scrollbar-background"] = colours["surface"]
-    theme = Theme(name, colours["primary"], dark=name != "light", variables=variables)
+    colors = {role: row[column] for role, row in _COLORS.items()}
+    variables = {role: color for role, color in colors.items() if role not in _FIELDS}
+    variables["block-cursor-blurred-foreground"] = colors["foreground"]
+    variables["scrollbar-background"] = colors["surface"]
+    theme = Theme(name, colors["primary"], dark=name != "light", variables=variables)
     for field in _FIELDS:
-        setattr(theme, field, colours[field])
+        setattr(theme, field, colors[field])
     return theme
 
 
@@ -76,8 +76,8 @@ SIXTEEN: Mapping[str, str] = {
     **dict.fromkeys(("accent", "warning", "error"), "#ffff00"),
     "block-cursor-blurred-background": "#808080",
 }
-"""Used instead of any theme's colours where the terminal has 16: mixed shades would all become the same one.
-The background is always black: what the other dark colours look like is up to the terminal."""
+"""Used instead of any theme's colors where the terminal has 16: mixed shades would all become the same one.
+The background is always black: what the other dark colors look like is up to the terminal."""
 
 _INKS = ("primary", "foreground", "accent", "warning", "error", "text-muted", "scrollbar")
 _PAPERS = ("background", "surface", "surface-lighten-1", "panel", "scrollbar-background")
@@ -90,7 +90,7 @@ NONE: Mapping[str, str] = {
     "block-cursor-blurred-foreground": "#ffffff",
     "input-selection-background": "#ffffff",
 }
-"""Used instead of any theme's colours with NO_COLOR: text on white is sent reversed."""
+"""Used instead of any theme's colors with NO_COLOR: text on white is sent reversed."""
 
 ABOUT: Mapping[str, str] = {
     "dark": "for a dark terminal",
@@ -104,16 +104,16 @@ PALETTES: Mapping[str, Palette] = {
     "dark": palette.DARK,
     "light": palette.LIGHT,
     "high-contrast": palette.HIGH_CONTRAST,
-    "colour-blind": palette.COLOUR_BLIND,
+    "colour-blind": palette.COLOR_BLIND,
 }
 
 
-def palette_of(theme: str, colours: int, ascii: bool) -> Palette:
-    """The timeline's theme for an app's theme, on a terminal with this many colours (0: none)."""
+def palette_of(theme: str, colors: int, ascii: bool) -> Palette:
+    """The timeline's theme for an app's theme, on a terminal with this many colors (0: none)."""
     found = PALETTES.get(theme, palette.DARK)
-    if colours == 0:
+    if colors == 0:
         found = palette.PLAIN
-    elif colours <= 16:
+    elif colors <= 16:
         found = palette.SIXTEEN
     return replace(found, ascii=True) if ascii else found
 

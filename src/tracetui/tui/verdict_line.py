@@ -209,7 +209,7 @@ class VerdictLine(Widget):
 
     def _bar(self, size: int, left: int) -> list[Segment]:
         counted, names = self.parts, [part.what for part in self.parts]
-        plain = self.app.no_color or getattr(self.app, "colours", 256) <= 16
+        plain = self.app.no_color or getattr(self.app, "color_count", 256) <= 16
         found = []
         for column, (first, last, eighths) in enumerate(bar_cells(counted, size)):
             shown = first if eighths >= 4 else last

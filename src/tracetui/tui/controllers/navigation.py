@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tracetui.trace.indices import prepare
 from tracetui.tui.controllers.host import Escape, Host
-from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.base import JumpToGap
+from tracetui.tui.panes.details import DetailsPane
 from tracetui.tui.panes.gaps import GapsPane
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.timeline import GapClicked
@@ -41,19 +41,28 @@ class Navigation:
 
     def action_explain(self) -> None:
         from tracetui.tui.panes.compare import ComparePane
+
+        pane, screen = self.host.area.open, self.host.screen
+        keys = pane is not None and pane.has_focus
+        if isinstance(pane, ComparePane) and (keys or self.host.walk.selected is None) and pane.explain():
+            return
+        if pane is None or not keys or isinstance(pane, DetailsPane):  # details are about the selection
+            self._explain_selection()
+        elif (there := pane.about()) is not None:  # the keys are with the table: its row is meant
+            screen.post_message(there)
+            screen.call_later(self._explain_selection)
+        else:
+            self.host.say("this line is about no single event or gap; Enter goes where it leads")
+
+    def _explain_selection(self) -> None:
         from tracetui.tui.screens.explain import ExplainScreen
 
-        walk, event, pane = self.host.walk, self.host.walk.selected, self.host.area.open
-        if isinstance(pane, ComparePane) and (pane.has_focus or event is None) and pane.explain():
-            return
-        if isinstance(pane, AveragesPane) and pane.has_focus and pane.example() is not None:
-            self.host.jump(pane.example() or 0)  # the keys are with the table: its row is meant
-            event = walk.selected
-        if event is None:
+        walk = self.host.walk
+        if walk.selected is None:
             self.host.say("select an event first, or a row of a table")
         else:
             results, gap = self.host.session.active.results, self.gaps.current
-            sheet = ExplainScreen(results, event, walk, self.action_glossary, gap)
+            sheet = ExplainScreen(results, walk.selected, walk, self.action_glossary, gap)
             self.host.screen.app.push_screen(sheet, self.host.jump_if)
 
     def action_glossary(self, some: Sequence[Term] = ()) -> None:

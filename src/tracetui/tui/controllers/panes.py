@@ -112,7 +112,7 @@ class PaneKeys:
             picture = self.host.screen.query_one("#picture")
             picture.display = not picture.display
             self.area.usual_size()
-            self.area.set_class(not picture.display, "maximised")
+            self.area.set_class(not picture.display, "maximized")
             if picture.display:
                 self.host.timeline.focus()
             else:

@@ -97,6 +97,9 @@ class PaneTabs(Widget):
         segments = [Segment(text, marked if key == self.open else tab) for key, text in labels]
         room = self.size.width - sum(len(text) for _, text in labels)
         note = clauses(self.note, room - 2) if room >= 14 else ""
+        cut = note != self.note and self.note[len(note) - 1 : len(note)] not in (",", ";", ":")
+        if cut and not self.needed:  # "idle 24.947 …" says less than nothing
+            note = ""
         segments.append(
             Segment(cell(f"{note} ", max(0, room), True), self.get_component_rich_style("tabs--note"))
         )
@@ -125,7 +128,7 @@ class PaneArea(Vertical):
     DEFAULT_CSS = """
     PaneArea { height: 40%; min-height: 6; max-height: 20; }
     PaneArea.closed { height: 1; min-height: 1; }
-    PaneArea.maximised { height: 1fr; max-height: 100%; }
+    PaneArea.maximized { height: 1fr; max-height: 100%; }
     """
 
     def __init__(self, session: Session, first: str | None) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from textual.message import Message
+
 from tracetui.analysis.averages import Averages
 from tracetui.analysis.groups import GROUPS
 from tracetui.analysis.memory import MemoryUse
@@ -30,10 +32,10 @@ class AveragesPane(ScopedPane):
         self._event: int | None = None
         self.waiting = "adding up …"
 
-    def _colour(self, name: int) -> str | None:
-        """The colour of a name in the timeline."""
-        colour = self.session.walk.scene.sources[self.of].palette.colour_of(name)
-        return f"color({colour})" if 0 <= colour < 256 else None
+    def _color(self, name: int) -> str | None:
+        """The color of a name in the timeline."""
+        color = self.session.walk.scene.sources[self.of].palette.color_of(name)
+        return f"color({color})" if 0 <= color < 256 else None
 
     def work_out(self) -> Iterator[Callable[[], None]]:
         group, results = self.group, self.results.within(self.scope)
@@ -53,7 +55,7 @@ class AveragesPane(ScopedPane):
         """`note`: the note of the averages, and the part of the trace that they cover."""
         before = self._row_under_cursor()
         self.averages = averages
-        table = averages_table(self.results.trace, averages, self.key, self._colour, memory)
+        table = averages_table(self.results.trace, averages, self.key, self._color, memory)
         by = next((key for key in self.sort_first.split() if table.column(key) is not None), None)
         self.set_table(table, by)
         if before is not None:
@@ -86,24 +88,21 @@ class AveragesPane(ScopedPane):
             if row >= 0:
                 self.show_row(row)
 
-    def example(self) -> int | None:
+    def about(self) -> Message | None:
         """The first instance of the row under the cursor, or the selection if that is one of them."""
         if self.averages is None or self.row is None:
             return None
         found, *_ = instances(self.results, self.averages, self.row, self.sort)
         selected = self.session.walk.selected
-        if selected is not None and selected in found:
-            return selected
-        return int(found[0]) if len(found) else None
+        return Jump(selected) if selected is not None and selected in found else super().about()
 
-    def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
+    def leads_to(self, row: int, again: int = 0) -> Message | None:
         if self.averages is None:
-            return
-        found, times, what = instances(self.results, self.averages, message.row, self.sort)
+            return None
+        found, times, what = instances(self.results, self.averages, row, self.sort)
         if not len(found):
-            self.post_message(Jump(-1, "no lane shows an event of this row"))
-            return
-        at = message.again % len(found)
+            return Jump(-1, "no lane shows an event of this row")
+        at = again % len(found)
         count = plural(len(found), "instance")
         if what:
             which = f"the most {what}" if at == 0 else f"number {at + 1} by {what}"
@@ -111,7 +110,7 @@ class AveragesPane(ScopedPane):
         else:
             which = "the longest" if at == 0 else f"number {at + 1}"
             said = f"{which} of {count}; Enter again: the next longest"
-        self.post_message(Jump(int(found[at]), said if len(found) > 1 else "the only instance"))
+        return Jump(int(found[at]), said if len(found) > 1 else "the only instance")
 
 
 class OpsPane(AveragesPane):

@@ -132,6 +132,27 @@ class Pane(TableView):
     def follow(self, event: int | None) -> None:
         """Another event was selected: show it in this table. Called only while the pane is visible."""
 
+    def leads_to(self, row: int, again: int = 0) -> Message | None:
+        """What Enter on a row asks the screen for; `again`: how often before."""
+        raise NotImplementedError
+
+    def about(self) -> Message | None:
+        """What goes to the event or gap that the row under the cursor is about. None: it is about none."""
+        there = self.leads_to(self.row) if self.row is not None else None
+        match there:
+            case Jump(event=event) if event < 0:
+                return None
+            case Follow(target=target) if target.event is None and target.gap is None:
+                return None
+            case Jump() | JumpToGap() | Follow() | GoToEvent(event=Event()):
+                return there
+        return None
+
+    def on_table_view_chosen(self, message: TableView.Chosen) -> None:
+        message.stop()
+        if (there := self.leads_to(message.row, message.again)) is not None:
+            self.post_message(there)
+
     def catch_up(self) -> None:
         """The pane is shown again: do what was put off while it was hidden."""
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import ClassVar
 
+from textual.message import Message
+
 from tracetui.analysis.scope import Scope
 from tracetui.compare.model import Comparison
 from tracetui.report.compare_overview import compare_overview, spreads_text
@@ -51,23 +53,19 @@ class ComparePane(OverviewPane, OfBoth):  # in this order: Textual takes styles 
         if self.overview is not None and which < len(self.session.comparing.differences):
             self._go(which)
 
-    def on_table_view_chosen(self, message: OverviewPane.Chosen) -> None:
-        message.stop()
+    def leads_to(self, row: int, again: int = 0) -> Message | None:
         comparison = self.session.comparing.comparison
         if comparison is None:
-            return
-        at = message.row
-        if at < len(comparison.explanations):
-            self.post_message(GoToDifference(at, message.again))
-        elif self.entries[at].target.pane:
-            super().on_table_view_chosen(message)
-        else:
-            row = self._number(comparison, at)
-            if row is not None and row.idle:
-                self._show_gap(self.entries[at].name, message.again)
-            else:
-                said = spreads_text(row) if row is not None else ""
-                self.post_message(GoToEvent(None, said or "this line leads to no event"))
+            return None
+        if row < len(comparison.explanations):
+            return GoToDifference(row, again)
+        if self.entries[row].target.pane:
+            return super().leads_to(row)
+        number = self._number(comparison, row)
+        if number is not None and number.idle:
+            return self._to_gap(self.entries[row].name, again)
+        said = spreads_text(number) if number is not None else ""
+        return GoToEvent(None, said or "this line leads to no event")
 
     def _number(self, comparison: Comparison, at: int) -> Number | None:
         name = self.entries[at].name
@@ -96,20 +94,18 @@ class ComparePane(OverviewPane, OfBoth):  # in this order: Textual takes styles 
         self.app.push_screen(sheet, show)
         return True
 
-    def _show_gap(self, cause: str, again: int) -> None:
-        """Go to the longest gap of a cause: in A, and with the next Enter in B."""
+    def _to_gap(self, cause: str, again: int) -> Message:
+        """The way to the longest gap of a cause: in A, and with the next Enter in B."""
         recordings = self.session.walk.recordings
         if not all(recording.results.ready("causes") for recording in recordings):
-            self.post_message(GoToEvent(None, "still looking for the causes of gaps"))
-            return
+            return GoToEvent(None, "still looking for the causes of gaps")
         gaps = [evidence(recording.results, cause).gap for recording in recordings]
         known = [(of, gap) for of, gap in enumerate(gaps) if gap is not None]
-        if known:
-            of, gap = known[again % len(known)]
-            more = f"; Enter again: in {'BA'[of]}" if len(known) > 1 else ""
-            self.post_message(JumpToGap(gap, of, f"the longest such gap in {'AB'[of]}{more}"))
-        else:
-            self.post_message(GoToEvent(None, "no gap has this as a cause"))
+        if not known:
+            return GoToEvent(None, "no gap has this as a cause")
+        of, gap = known[again % len(known)]
+        more = f"; Enter again: in {'BA'[of]}" if len(known) > 1 else ""
+        return JumpToGap(gap, of, f"the longest such gap in {'AB'[of]}{more}")
 
 
 class BothPane(OfBoth):
@@ -130,13 +126,13 @@ class BothPane(OfBoth):
             joined = self.joined or joined_averages(comparison)
             yield partial(self.show_averages, joined)
 
-    def _colour(self, name: str) -> str | None:
-        """The colour of a name in the timeline."""
+    def _color(self, name: str) -> str | None:
+        """The color of a name in the timeline."""
         for source in self.session.walk.scene.sources:
             at = source.index_of(name)
             if at >= 0:
-                colour = source.palette.colour_of(at)
-                return f"color({colour})" if 0 <= colour < 256 else None
+                color = source.palette.color_of(at)
+                return f"color({color})" if 0 <= color < 256 else None
         return None
 
     def show_averages(self, joined: JoinedAverages) -> None:
@@ -145,7 +141,7 @@ class BothPane(OfBoth):
         self.joined = joined
         keys = zip(joined.names, joined.device.tolist(), joined.annotation.tolist(), strict=True)
         self._rows = {key: row for row, key in enumerate(keys)}
-        self.set_table(averages_table(comparison, joined, self.part, self._colour))
+        self.set_table(averages_table(comparison, joined, self.part, self._color))
         per = "mean of a step" if comparison.per_step else "whole recordings"
         self.set_note(f"{self.part}, {per}; b: another part")
         self.follow(self._event)
@@ -168,13 +164,12 @@ class BothPane(OfBoth):
         if row is not None:
             self.show_row(row)
 
-    def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
-        message.stop()
+    def leads_to(self, row: int, again: int = 0) -> Message | None:
         if self.joined is None:
-            return
-        firsts = [int(side[message.row]) for side in (self.joined.first_a, self.joined.first_b)]
+            return None
+        firsts = [int(side[row]) for side in (self.joined.first_a, self.joined.first_b)]
         events = [Event(of, at) for of, at in enumerate(firsts) if at >= 0]
-        at = events[message.again % len(events)]
+        at = events[again % len(events)]
         letter = "AB"[at.source]
         more = f"; Enter again: in {'AB'[1 - at.source]}" if len(events) > 1 else f"; only {letter} has it"
-        self.post_message(GoToEvent(at, f"the first in {letter}{more}"))
+        return GoToEvent(at, f"the first in {letter}{more}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from textual import work
+from textual.message import Message
 from textual.worker import get_current_worker
 
 from tracetui.cells import same_place
@@ -97,6 +98,6 @@ class DetailsPane(Pane):
             row=row,
         )
 
-    def on_table_view_chosen(self, message: Pane.Chosen) -> None:
-        target = self.lines[message.row].event
-        self.post_message(Jump(target, "" if target >= 0 else "this line has no event"))
+    def leads_to(self, row: int, again: int = 0) -> Message | None:
+        target = self.lines[row].event
+        return Jump(target, "" if target >= 0 else "this line has no event")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from textual.message import Message
+
 from tracetui.analysis.efficiency import EfficiencyRow, EfficiencyTable
 from tracetui.session.session import Session
 from tracetui.tables.efficiency import efficiency_table
@@ -34,8 +36,8 @@ class EfficiencyPane(ScopedPane):
         note = f"{peak}; from a sample of the calls" if found.sampled else peak
         self.set_note(note if self.rows else "", where)
 
-    def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
-        row, trace = self.rows[message.row], self.results.trace
-        order = row.slices[(-trace.duration[row.slices]).argsort(kind="stable")]
-        at = message.again % len(order)
-        self.post_message(Jump(int(order[at]), f"{at + 1} of {plural(len(order), 'call')}, longest first"))
+    def leads_to(self, row: int, again: int = 0) -> Message | None:
+        calls = self.rows[row].slices
+        order = calls[(-self.results.trace.duration[calls]).argsort(kind="stable")]
+        at = again % len(order)
+        return Jump(int(order[at]), f"{at + 1} of {plural(len(order), 'call')}, longest first")

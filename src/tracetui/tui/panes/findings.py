@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import ClassVar
 
+from textual.message import Message
+
 from tracetui.analysis.findings import SEVERITIES, Finding
 from tracetui.analysis.verdict import communication_text
 from tracetui.cells import same_place
@@ -78,17 +80,16 @@ class FindingsPane(ScopedPane):
         lines = self.lines = finding_lines(self.findings, width)
         if row is not None:
             row = same_place([line.text for line in before], row, [line.text for line in lines])
-        table = findings_table(self.results.trace, self.findings, lines, self._nothing, self._colour)
+        table = findings_table(self.results.trace, self.findings, lines, self._nothing, self._color)
         self.set_table(table, row=row)
 
-    def _colour(self, severity: str) -> str | None:
+    def _color(self, severity: str) -> str | None:
         style = self.get_component_styles(f"finding--{severity}")
         return style.color.hex6 if severity != "info" else None
 
-    def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
+    def leads_to(self, row: int, again: int = 0) -> Message | None:
         if self.findings is None:
-            return
-        finding = self.findings[self.lines[message.row].finding]
-        at = message.again % len(finding.evidence)
-        said = f"evidence {at + 1} of {len(finding.evidence)}: {finding.title}"
-        self.post_message(Jump(finding.evidence[at], said))
+            return None
+        finding = self._finding(row)
+        at = again % len(finding.evidence)
+        return Jump(finding.evidence[at], f"evidence {at + 1} of {len(finding.evidence)}: {finding.title}")

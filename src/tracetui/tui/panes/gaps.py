@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from textual.message import Message
+
 from tracetui.analysis.causes import Causes, cause_totals
 from tracetui.analysis.gap_list import GapList
 from tracetui.analysis.results import Results
@@ -74,8 +76,7 @@ class GapsPane(ScopedPane):
     def on_table_view_highlighted(self, message: ScopedPane.Highlighted) -> None:
         self._wanted = None
 
-    def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
-        if (gap := self._gap_of(message.row)) is not None:
-            found = self.results.gaps().find(*gap)
-            if found is not None:
-                self.post_message(JumpToGap(found))
+    def leads_to(self, row: int, again: int = 0) -> Message | None:
+        gap = self._gap_of(row)
+        found = self.results.gaps().find(*gap) if gap is not None else None
+        return JumpToGap(found) if found is not None else None

@@ -10,6 +10,7 @@ import numpy as np
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.message import Message
 from textual.strip import Strip
 
 from tracetui.cells import cell
@@ -199,8 +200,8 @@ class OverviewPane(ScopedPane):
             if event.chain > 1 or again:
                 self.action_choose()
 
-    def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
-        self.post_message(Follow(self.entries[message.row].target))
+    def leads_to(self, row: int, again: int = 0) -> Message | None:
+        return Follow(self.entries[row].target)
 
     # Drawing
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from textual.message import Message
+
 from tracetui.analysis.steps import StepRow, Steps
 from tracetui.session.session import Session
 from tracetui.tables.steps import steps_table, steps_within, table_rows
@@ -77,11 +79,10 @@ class StepsPane(ScopedPane):
                 self.show_row(n)
                 return
 
-    def on_table_view_chosen(self, message: ScopedPane.Chosen) -> None:
+    def leads_to(self, row: int, again: int = 0) -> Message | None:
         if self.steps is None:
-            return
-        if message.row < len(self.steps.rows):
-            row = self.steps.rows[message.row]
-            self.post_message(Jump(row.event, row.verdict.reason, show=row.window))
-        else:
-            self.post_message(ShowSpan(*self.results.trace.span, self.steps.whole.verdict.reason))
+            return None
+        if row < len(self.steps.rows):
+            step = self.steps.rows[row]
+            return Jump(step.event, step.verdict.reason, show=step.window)
+        return ShowSpan(*self.results.trace.span, self.steps.whole.verdict.reason)

@@ -69,10 +69,10 @@ class TraceList(Vertical):
     def compose(self) -> ComposeResult:
         yield self.list
 
-    def ask(self, typed: str = "") -> None:
+    def ask(self, typed: str = "", label: str = "open:") -> None:
         """Show the line to type into."""
         if self.prompt is None:
-            self.prompt = Prompt("open:", typed, "a path (.json, .json.gz, .json.zst), or part of a name")
+            self.prompt = Prompt(label, typed, "a path (.json, .json.gz, .json.zst), or part of a name")
             self.mount(self.prompt, before=self.list)
             self.show(typed)
 
@@ -200,7 +200,7 @@ class OpenScreen(Sheet[Chosen]):
         yield self.traces
 
     def on_mount(self) -> None:
-        self.traces.ask()
+        self.traces.ask(label="compare with:" if self.compare else "open:")
 
     def on_resize(self) -> None:
         self.fit(len(self.traces.recent) + len(self.traces.samples) + 1)

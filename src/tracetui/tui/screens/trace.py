@@ -63,7 +63,7 @@ class TraceScreen(Screen[None]):
     TraceScreen #body.side { layout: horizontal; }
     TraceScreen #picture { height: 1fr; width: 1fr; }
     TraceScreen #body.side PaneArea { width: 42%; height: 100%; max-height: 100%; }
-    TraceScreen #body.side PaneArea.maximised { width: 100%; }
+    TraceScreen #body.side PaneArea.maximized { width: 100%; }
     TraceScreen #body.side PaneArea.closed { width: 14; }
     """
 

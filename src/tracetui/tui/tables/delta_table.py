@@ -16,7 +16,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.timeline.canvas import BOLD, DIM, INK, ITALIC, PAPER, UNDERLINE, Packed, code_points
-from tracetui.timeline.colour import rgb
+from tracetui.timeline.color import rgb
 from tracetui.tui.ascii_filter import AsciiFilter
 from tracetui.tui.textual_private import filters
 from tracetui.tui.timeline.delta_strips import Board, DeltaStrip
@@ -28,9 +28,9 @@ _NUMBERS = {rgb(number): number for number in range(16, 256)}
 
 
 def can_send_deltas(app: App[Any]) -> bool:
-    """Whether these strips work here: they need 256 colours, and bypass the app's filters."""
-    colours = app.console.color_system in ("256", "truecolor") and not app.no_color
-    return colours and not any(isinstance(f, AsciiFilter) for f in filters(app))
+    """Whether these strips work here: they need 256 colors, and bypass the app's filters."""
+    colors = app.console.color_system in ("256", "truecolor") and not app.no_color
+    return colors and not any(isinstance(f, AsciiFilter) for f in filters(app))
 
 
 def packed(segments: Iterable[Segment], width: int) -> Packed:
@@ -53,19 +53,19 @@ def number_of(style: Style) -> int:
         | (DIM if style.dim else 0)
         | (ITALIC if style.italic else 0)
     )
-    ink, paper = _colour(style.color, INK), _colour(style.bgcolor, PAPER)
+    ink, paper = _color(style.color, INK), _color(style.bgcolor, PAPER)
     return ink | paper << 9 | attributes << 18
 
 
-def _colour(colour: Color | None, default: int) -> int:
-    if colour is None or colour.is_default:
+def _color(color: Color | None, default: int) -> int:
+    if color is None or color.is_default:
         return default
-    if colour.number is not None:
-        return colour.number
-    red, green, blue = colour.get_truecolor()
+    if color.number is not None:
+        return color.number
+    red, green, blue = color.get_truecolor()
     found = _NUMBERS.get((red, green, blue))
     if found is None:
-        found = colour.downgrade(ColorSystem.EIGHT_BIT).number
+        found = color.downgrade(ColorSystem.EIGHT_BIT).number
     return default if found is None else found
 
 

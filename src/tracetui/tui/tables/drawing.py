@@ -15,7 +15,7 @@ Columns = Sequence[tuple[Column, int]]
 """The visible columns and their widths in cells."""
 
 CURSOR = "▸"
-"""Marks the row under the cursor, also without colours."""
+"""Marks the row under the cursor, also without colors."""
 
 
 def header(
@@ -44,10 +44,10 @@ def row(
     table: Table, row: int, here: bool, columns: Columns, chip: int, width: int, style: Style, bar: Segment
 ) -> Strip:
     """One row. `here`: the cursor is on it; `chip`: cells before the columns; `bar`: the last cell."""
-    colour = table.colour(row) if table.colour is not None else None
-    lead = "▌" if colour else " "
+    color = table.color(row) if table.color is not None else None
+    lead = "▌" if color else " "
     mark = CURSOR if here else " "
-    segments = [Segment(lead, style + Style(color=colour) if colour else style)] if chip > 1 else []
+    segments = [Segment(lead, style + Style(color=color) if color else style)] if chip > 1 else []
     # All cells in one run of one style: fewer bytes on a slow link.
     words = "".join(_cell(c, row, size) + " " * c.after for c, size in columns[:-1])
     words += "".join(_cell(c, row, size) for c, size in columns[-1:])

@@ -256,8 +256,8 @@ class TableView(DeltaLines, can_focus=True):
 
     @property
     def _chip(self) -> int:
-        """Cells before the columns: the colour chip, if any, and the cursor's mark."""
-        return 2 if self.table is not None and self.table.colour is not None else 1
+        """Cells before the columns: the color chip, if any, and the cursor's mark."""
+        return 2 if self.table is not None and self.table.color is not None else 1
 
     def _columns(self) -> list[tuple[Column, int]]:
         width = self.size.width - self._chip - 2  # less the scroll bar and a cell before it

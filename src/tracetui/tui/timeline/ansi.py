@@ -27,21 +27,21 @@ def rich_style(style: int) -> Style:
 
 
 @lru_cache(maxsize=1024)
-def _ink(colour: int) -> str:
-    if colour >= PAPER:
+def _ink(color: int) -> str:
+    if color >= PAPER:
         return "39"
-    if colour < 16:
-        return str(30 + colour if colour < 8 else 82 + colour)
-    return f"38;5;{colour}"
+    if color < 16:
+        return str(30 + color if color < 8 else 82 + color)
+    return f"38;5;{color}"
 
 
 @lru_cache(maxsize=1024)
-def _paper(colour: int) -> str:
-    if colour >= PAPER:
+def _paper(color: int) -> str:
+    if color >= PAPER:
         return "49"
-    if colour < 16:
-        return str(40 + colour if colour < 8 else 92 + colour)
-    return f"48;5;{colour}"
+    if color < 16:
+        return str(40 + color if color < 8 else 92 + color)
+    return f"48;5;{color}"
 
 
 @lru_cache(maxsize=256)
@@ -76,7 +76,7 @@ def _change(now: Shown, style: int, blank: bool) -> tuple[Shown, str]:
 
 
 def ansi(runs: Sequence[Run | int]) -> str:
-    """Runs as text with as few colour changes as possible; ends with a reset.
+    """Runs as text with as few color changes as possible; ends with a reset.
 
     A number is a count of cells that stay as they are: the cursor jumps over them.
     """

@@ -26,9 +26,9 @@ class Board:
 
 
 class DeltaStrip(LazyStrip):
-    """A line that sends colours only where they change, and only the cells that have changed.
+    """A line that sends colors only where they change, and only the cells that have changed.
 
-    Textual's own strips reset the colour after every segment, and send everything to the left of a change.
+    Textual's own strips reset the color after every segment, and send everything to the left of a change.
     Here a widget refreshes the region up to `end`, the compositor asks for it with `crop(0, end)`, and gets a
     patch. Whole lines are sent in full. Where a dialog covers part of a line, the compositor divides it: from
     then on we do not know what the terminal shows there, until the line is sent in full again.

@@ -17,7 +17,7 @@ from tracetui.trace.model import Trace
 
 
 def theme_of(app: App[Any] | None) -> Theme:
-    """The theme for an app: without colours, with 16, or light or dark like the app's own."""
+    """The theme for an app: without colors, with 16, or light or dark like the app's own."""
     if app is None:
         return DARK
     if app.no_color:

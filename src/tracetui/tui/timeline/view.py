@@ -57,7 +57,7 @@ class TimelineView(Widget, can_focus=True):
         walk.on_range = lambda band: self.post_message(RangeChanged(band))
 
     def set_theme(self, theme: Theme | None) -> None:
-        """Change the colours; None follows the app's theme."""
+        """Change the colors; None follows the app's theme."""
         self._given_theme = theme
         theme = theme or theme_of(self.app)
         self.walk.change(sources=tuple(themed(source, theme) for source in self.walk.scene.sources))

@@ -7,7 +7,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 
-from tracetui.tui.colourless import Colourless, without_colours
+from tracetui.tui.colorless import Colorless, without_colors
 
 
 @pytest.mark.parametrize(
@@ -21,15 +21,15 @@ from tracetui.tui.colourless import Colourless, without_colours
         ("default", "none"),
     ],
 )
-def test_a_light_background_becomes_reversed_and_colours_go(style: str, left: str) -> None:
+def test_a_light_background_becomes_reversed_and_colors_go(style: str, left: str) -> None:
     wanted = Style.null() if left == "none" else Style.parse(left)
-    assert without_colours(Style.parse(style)) == wanted
+    assert without_colors(Style.parse(style)) == wanted
 
 
 def test_what_the_mouse_may_click_on_stays() -> None:
     style = Style.parse("#ffffff on #000000") + Style.from_meta({"@mouse.down": "scroll_up"})
-    (segment,) = Colourless().apply([Segment("x", style)], Color(0, 0, 0))
+    (segment,) = Colorless().apply([Segment("x", style)], Color(0, 0, 0))
     assert segment.style is not None
     assert segment.style.meta == {"@mouse.down": "scroll_up"}
     assert segment.style.color is None
-    assert Colourless().apply([Segment("x")], Color(0, 0, 0)) == [Segment("x")]
+    assert Colorless().apply([Segment("x")], Color(0, 0, 0)) == [Segment("x")]

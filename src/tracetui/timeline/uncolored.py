@@ -1,4 +1,4 @@
-"""Without colours, highlights are shown by texture.
+"""Without colors, highlights are shown by texture.
 
 Bars are reversed, and underlined so that one row does not run into the next. The selection, its namesakes and
 search matches are not reversed but filled, each with a texture of its own; a selected range is dotted.

@@ -1,6 +1,6 @@
-"""`NO_COLOR`: removes all colours; bold, dim, underline and reverse remain.
+"""`NO_COLOR`: removes all colors; bold, dim, underline and reverse remain.
 
-Textual's own filter turns colours into greys, which may not suit the terminal's background.
+Textual's own filter turns colors into grays, which may not suit the terminal's background.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ LIGHT = 128
 
 
 @lru_cache(maxsize=1024)
-def without_colours(style: Style) -> Style:
-    """A style without colours and italics, reversed if its background is light."""
+def without_colors(style: Style) -> Style:
+    """A style without colors and italics, reversed if its background is light."""
     reverse = bool(style.reverse)
     if style.bgcolor is not None and not style.bgcolor.is_default:
         red, green, blue = style.bgcolor.get_truecolor()
@@ -32,11 +32,11 @@ def without_colours(style: Style) -> Style:
     return plain + Style.from_meta(style.meta) if style.meta else plain
 
 
-class Colourless(LineFilter):
-    """Removes the colours from what widgets draw."""
+class Colorless(LineFilter):
+    """Removes the colors from what widgets draw."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         return [
-            Segment(text, None if style is None else without_colours(style), control)
+            Segment(text, None if style is None else without_colors(style), control)
             for text, style, control in segments
         ]
