@@ -127,19 +127,21 @@ class Side:
     @cached_property
     def spans(self) -> tuple[I64, I64]:
         """(starts, ends) of the rounds, ns: from the end of the one before to its own end, on the CPU or of
-        the work that it launched, whichever is later. Where the CPU runs ahead of the device, the windows on
-        the CPU say nothing of the pace; the sum is the same."""
+        the work that it launched, whichever is later. The first begins after the work from before it that
+        the device still had to do, as far as that ends within it. Where the CPU runs ahead of the device, the
+        windows on the CPU say nothing of the pace."""
         if not len(self.steps):
             return self.windows
         table = self.results.step_table()
         low, high = self.results.step_windows()
         at = plausible(self.trace, *DEVICE_WORK)
-        step = step_of(table, launch_times(self.trace, at))
-        at, step = at[step >= 0], step[step >= 0]
+        launched = launch_times(self.trace, at)
+        step, over = step_of(table, launched), self.trace.start[at] + self.trace.duration[at]
         done = table.end.copy()
-        np.maximum.at(done, step, self.trace.start[at] + self.trace.duration[at])
+        np.maximum.at(done, step[step >= 0], over[step >= 0])
         done = np.maximum.accumulate(np.maximum(done, np.append(low[1:], high[-1:])))
-        began = np.append(low[:1], done[:-1])
+        earlier = over[(launched < low[0]) & (over < done[0])]
+        began = np.append(max(int(low[0]), int(earlier.max(initial=low[0]))), done[:-1])
         return began[self.steps], done[self.steps]
 
     @cached_property
