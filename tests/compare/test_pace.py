@@ -63,3 +63,9 @@ def test_the_first_step_does_not_count_the_work_from_before_it(tmp_path):
     assert found.metrics["step_ns"].a == found.metrics["step_ns"].b == 1_000_000
     # Both sides' idle and busy time are of what the device did of a step, one after the other.
     assert found.metrics["busy_share"].a == found.metrics["busy_share"].b == 1
+
+
+def test_a_short_wait_is_told_too(tmp_path):
+    """Less than steps vary, and alike in both: the device waits all the same."""
+    note = next(note for note in pair(tmp_path, True, True).notes if note.startswith("the GPU sets the pace"))
+    assert re.search(r"only where the GPU waits for it \(([\d.]+ µs) a step in B, \1 in A\)", note)

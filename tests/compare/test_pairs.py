@@ -12,7 +12,7 @@ from tests.compare.conftest import compared
 from tests.conftest import SAMPLES
 
 from tracetui.analysis.results import Results
-from tracetui.compare.compare import compare
+from tracetui.compare.compare import compare, compare_steps
 from tracetui.compare.model import Comparison, Explanation
 from tracetui.compare.sides import side_of
 from tracetui.trace import load
@@ -255,3 +255,15 @@ def test_memory_where_both_recorded_it(pair):
     assert not allocated.within_noise
     assert (reserved.a, reserved.change) == (max(totals["Total Reserved"]), 0)
     assert of("train", "train_memory").metrics["peak_allocated_bytes"].a is None
+
+
+@pytest.mark.parametrize("name", ["train_base", "train_item", "decode_eager", "pageable", "pinned"])
+def test_what_is_said_of_one_step_agrees_with_the_numbers(name):
+    results = Results(load(PAIRS / f"{name}.json.gz"))
+    for step in range(len(results.step_table())):
+        found = compare_steps(results, step)
+        ops = found.metrics["cpu_op_ns"]
+        for one in found.explanations:
+            if (one.kind, one.on) == ("machine", "cpu"):
+                assert one.change_ns * (found.machine.cpu_ratio - 1) > 0
+                assert ops.change / ((found.machine.cpu_ratio - 1) * ops.a) >= 0.5

@@ -69,9 +69,11 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     work_time = facts.metrics["device_ns"].a or 1
     enough = facts.related(False) and (same or facts.machine.calls >= FEW_CALLS)
     slow_cpu = enough and abs(cpu - 1) >= MACHINE and abs(path) >= LEAST * facts.step
+    # A sentence agrees with itself and, where one step stands for several, with the numbers of all.
+    slow_cpu = slow_cpu and path * (cpu - 1) > 0 and _in_all(facts, "cpu_op_ns", cpu)
     slow_device = (
         facts.related(True) and abs(device - 1) >= DEVICE and abs(after - before) >= LEAST * work_time
-    )
+    ) and _in_all(facts, "device_ns", device)
     if not slow_cpu and not slow_device:
         return
     calls = f"{round(facts.machine.calls / facts.count):,} calls{facts.each}"
@@ -91,6 +93,15 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
             text += f": the machine{facts.recorded}, not the {'program' if same else 'change'}"
     change, on = (after - before, "device") if on_device else (path, "cpu")
     yield Explanation("machine", f"{capital(text)}.", round(change), on)
+
+
+def _in_all(facts: Facts, metric: str, ratio: float) -> bool:
+    """Whether the numbers of all steps show at least half of what the machine did in those that were
+    matched."""
+    row = facts.metrics[metric]
+    if all(side.rounds == facts.count for side in facts.whole):
+        return True
+    return 2 * (row.change or 0.0) / ((ratio - 1) * (row.a or 1.0)) >= 1
 
 
 def _graphs(facts: Facts) -> Iterator[Explanation]:
