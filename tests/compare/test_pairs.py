@@ -278,3 +278,14 @@ def test_one_call_is_told_to_change_by_what_it_did():
         side.trace.duration[at].sum() for side, at in ((found.a, copy.events_a), (found.b, copy.events_b))
     )
     assert copy.change_ns == pytest.approx(after - before, abs=1)
+
+
+def test_idle_time_is_of_the_time_that_counts_where_the_gpu_is_behind():
+    """The GPU works for less than 0.8 of a step, but ends it after the next has begun on the CPU. What it did
+    between the ends of two steps is its work and its idle time."""
+    graph = side_of(Results(load(PAIRS / "decode_graph.json.gz")))
+    for busy, idle, time in zip(graph.busy_shares, graph.idle, graph.times, strict=True):
+        assert busy * time + sum(idle.values()) == pytest.approx(time, rel=0.001)
+    found = of("decode_eager", "decode_graph")
+    back, again = (one.idle["back to back"] for one in (found, of("decode_graph", "decode_eager")))
+    assert (back.a, back.b, back.within_noise) == (again.b, again.a, again.within_noise)

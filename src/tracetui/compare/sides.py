@@ -22,6 +22,8 @@ from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind, Trace
 
 PACE = 0.8
 """A device that works for this share of the time sets the pace."""
+LAG = 0.1
+"""A device whose steps end by this share of a step after the next began on the CPU works behind it."""
 
 
 @dataclass(frozen=True)
@@ -152,8 +154,8 @@ class Side:
 
     @cached_property
     def idle(self) -> tuple[dict[str, int], ...]:
-        """What the devices did besides work in each round: cause to ns. Where the device sets the pace, in
-        `spans`, else in the windows of the steps."""
+        """What the devices did besides work in each round: cause to ns. Where the device works behind
+        the CPU, in `spans`, else in the windows of the steps."""
         if not self._behind:
             return tuple(dict(row.window_causes) for row in self.rows)
         spent = self._device_time[:, IDLE]
@@ -170,10 +172,17 @@ class Side:
         found = [judge(one, None).busy_share for one in self._device_time]
         return np.array([share for share in found if share is not None], dtype=np.float64)
 
-    @property
+    @cached_property
     def _behind(self) -> bool:
-        """Whether the device sets the pace: then it does the work of a step after the step on the CPU."""
-        return bool(len(self.steps)) and paced_by_device(self)
+        """Whether the device does the work of a step after the step on the CPU: it sets the pace, or lags. Of
+        all steps of the recording: where one is compared with the others, the times of both are alike."""
+        if not len(self.steps):
+            return False
+        every = side_of(self.results)
+        if len(every.steps) != len(self.steps):
+            return every._behind
+        lag = self.spans[1] - self.windows[1]
+        return paced_by_device(self) or bool(np.median(lag) >= LAG * np.median(self.times))
 
     @cached_property
     def _device_time(self) -> I64:
