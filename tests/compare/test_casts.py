@@ -16,7 +16,7 @@ CAST, GEMM = (
 def side(kernels: list[Any], compiled: bool = False) -> Any:
     """A side whose kernels one op launched."""
     return SimpleNamespace(
-        top={i: 100 for i in range(len(kernels))},
+        top=dict.fromkeys(range(len(kernels)), 100),
         kernel=kernels.__getitem__,
         compiled=lambda i: compiled,
         side=SimpleNamespace(trace=SimpleNamespace(kind=np.full(len(kernels), Kind.KERNEL))),
