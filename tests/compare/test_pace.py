@@ -9,14 +9,17 @@ from pathlib import Path
 from tests.compare.conftest import compared
 from tests.kineto import Event, cpu, kernel, launch, step
 
+from tracetui.analysis.results import Results
+from tracetui.compare.compare import compare_steps
 from tracetui.compare.model import Comparison
+from tracetui.trace import load
 
 
-def ahead(waits: bool) -> list[Event]:
+def ahead(waits: bool, backlog: float = 0) -> list[Event]:
     """Four steps of ten kernels of 100 us. If it `waits`, the CPU waits for them all at the end of a step,
-    and the next one's first launch comes 80 us later."""
-    found: list[Event] = []
-    now, done = 0.0, 20.0
+    and the next one's first launch comes 80 us later. `backlog`: us of work that is launched before."""
+    found: list[Event] = [launch(-10, 900), kernel(-5, backlog + 25, 900)] if backlog else []
+    now, done = 0.0, 20.0 + backlog
     for number in range(4):
         begin = now
         for k in range(10):
@@ -51,3 +54,18 @@ def test_a_wait_makes_the_step_longer_that_the_gpu_paces(tmp_path):
 def test_without_a_wait_the_cpu_does_not_make_a_step_longer(tmp_path):
     (note,) = pair(tmp_path, False, False).notes
     assert note.startswith("the GPU sets the pace: what the CPU does meanwhile does not make a step longer")
+
+
+def test_the_first_step_does_not_count_the_work_from_before_it(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"traceEvents": ahead(False, backlog=2000)}))
+    found = compare_steps(Results(load(path)), 0)
+    assert found.metrics["step_ns"].a == found.metrics["step_ns"].b == 1_000_000
+    # Both sides' idle and busy time are of what the device did of a step, one after the other.
+    assert found.metrics["busy_share"].a == found.metrics["busy_share"].b == 1
+
+
+def test_a_short_wait_is_told_too(tmp_path):
+    """Less than steps vary, and alike in both: the device waits all the same."""
+    note = next(note for note in pair(tmp_path, True, True).notes if note.startswith("the GPU sets the pace"))
+    assert re.search(r"only where the GPU waits for it \(([\d.]+ µs) a step in B, \1 in A\)", note)

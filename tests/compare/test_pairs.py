@@ -12,7 +12,7 @@ from tests.compare.conftest import compared
 from tests.conftest import SAMPLES
 
 from tracetui.analysis.results import Results
-from tracetui.compare.compare import compare
+from tracetui.compare.compare import compare, compare_steps
 from tracetui.compare.model import Comparison, Explanation
 from tracetui.compare.sides import side_of
 from tracetui.trace import load
@@ -36,9 +36,10 @@ def test_the_same_program_twice():
     """254 kernels, copies and sets a step in both; the ops' self times are 25.49 and 34.15 ms."""
     found = of("train_base", "train_base_again")
     assert found.same_program
-    assert found.answer.startswith(
-        "The same program: its 2,215 calls a step took 1.34 times as long on the CPU: the machine, not the "
-        "program."
+    assert re.match(
+        r"The same program: its 2,215 calls a step took 1\.34 times as long on the CPU "
+        r"\(\+[\d.]+ ms with the time between them\): the machine, not the program\.",
+        found.answer,
     )
     step = found.metrics["step_ns"]
     assert found.machine.cpu_ratio == pytest.approx(34_152_669 / 25_490_375)
@@ -207,7 +208,7 @@ def test_the_machine_in_some_of_the_steps():
     """The ratio is that of the pairs: it says so where one side has more steps."""
     a, b = (Results(load(PAIRS / f"{name}.json.gz")) for name in ("train_base", "train_base_again"))
     found = compare(side_of(a), side_of(b, [0, 1]))
-    assert "times as long on the CPU in the 2 pairs of steps: the machine" in found.answer
+    assert "with the time between them) in the 2 pairs of steps: the machine" in found.answer
     assert "pairs of steps" not in of("train_base", "train_base_again").answer
     # All else is of the same steps: the program is the same, so idle time is the machine's, too.
     same = compare(side_of(a, [0, 1]), side_of(b, [0, 1]))
@@ -255,3 +256,36 @@ def test_memory_where_both_recorded_it(pair):
     assert not allocated.within_noise
     assert (reserved.a, reserved.change) == (max(totals["Total Reserved"]), 0)
     assert of("train", "train_memory").metrics["peak_allocated_bytes"].a is None
+
+
+@pytest.mark.parametrize("name", ["train_base", "train_item", "decode_eager", "pageable", "pinned"])
+def test_what_is_said_of_one_step_agrees_with_the_numbers(name):
+    results = Results(load(PAIRS / f"{name}.json.gz"))
+    for step in range(len(results.step_table())):
+        found = compare_steps(results, step)
+        ops = found.metrics["cpu_op_ns"]
+        for one in found.explanations:
+            if (one.kind, one.on) == ("machine", "cpu"):
+                assert one.change_ns * (found.machine.cpu_ratio - 1) > 0
+                assert ops.change / ((found.machine.cpu_ratio - 1) * ops.a) >= 0.5
+
+
+def test_one_call_is_told_to_change_by_what_it_did():
+    """The ops took longer, the copy that holds the CPU up 10.1 instead of 10.5 ms."""
+    found = compare_steps(Results(load(PAIRS / "pageable.json.gz")), 0)
+    copy = one(found, "faster", "cudaMemcpyAsync")
+    before, after = (
+        side.trace.duration[at].sum() for side, at in ((found.a, copy.events_a), (found.b, copy.events_b))
+    )
+    assert copy.change_ns == pytest.approx(after - before, abs=1)
+
+
+def test_idle_time_is_of_the_time_that_counts_where_the_gpu_is_behind():
+    """The GPU works for less than 0.8 of a step, but ends it after the next has begun on the CPU. What it did
+    between the ends of two steps is its work and its idle time."""
+    graph = side_of(Results(load(PAIRS / "decode_graph.json.gz")))
+    for busy, idle, time in zip(graph.busy_shares, graph.idle, graph.times, strict=True):
+        assert busy * time + sum(idle.values()) == pytest.approx(time, rel=0.001)
+    found = of("decode_eager", "decode_graph")
+    back, again = (one.idle["back to back"] for one in (found, of("decode_graph", "decode_eager")))
+    assert (back.a, back.b, back.within_noise) == (again.b, again.a, again.within_noise)

@@ -326,9 +326,17 @@ def _with_their_ops(groups: list[Group], left: Launched, right: Launched) -> lis
             continue
         own, of, home = (a, left, homes[0]) if a else (b, right, homes[1])
         stay = any(of.side.trace.kind[i] == Kind.MEMCPY for i in own)
-        left_over = [i for i in own if stay or of.top[i] not in home]
-        for n in {home[of.top[i]] for i in own if not stay and of.top[i] in home}:
-            more = [i for i in own if home.get(of.top[i]) == n]
+        # Casts that no compiled kernel took in are told together.
+        casts = {
+            i
+            for i in own
+            if _reason(of.kernel(i))
+            and of.top[i] in home
+            and not _compiled(found[home[of.top[i]]], left, right)
+        }
+        left_over = [i for i in own if stay or i in casts or of.top[i] not in home]
+        for n in {home[of.top[i]] for i in own if not stay and i not in casts and of.top[i] in home}:
+            more = [i for i in own if i not in casts and home.get(of.top[i]) == n]
             before, mine, other = found[n]
             found[n] = (
                 (before, sorted([*mine, *more]), other) if a else (before, mine, sorted([*other, *more]))
@@ -336,6 +344,10 @@ def _with_their_ops(groups: list[Group], left: Launched, right: Launched) -> lis
         if left_over:
             found.append((kind, left_over, b) if a else (kind, a, left_over))
     return found
+
+
+def _compiled(group: Group, left: Launched, right: Launched) -> bool:
+    return any(map(left.compiled, group[1])) or any(map(right.compiled, group[2]))
 
 
 def _alone(a: list[int], b: list[int]) -> list[Group]:

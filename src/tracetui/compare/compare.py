@@ -13,10 +13,10 @@ from tracetui.analysis.results import Results
 from tracetui.compare.answer import answer, known
 from tracetui.compare.calls import CallTree, call_tree
 from tracetui.compare.changes import find_changes, otherwise
-from tracetui.compare.explain import FEW_CALLS, LEAST, explain
+from tracetui.compare.explain import FEW_CALLS, explain
 from tracetui.compare.facts import OPTIONS, Facts, options
 from tracetui.compare.match import Vocabulary, match_calls, match_work
-from tracetui.compare.metrics import idle_of, metrics_of, op_time
+from tracetui.compare.metrics import idle_of, metrics_of
 from tracetui.compare.model import Comparison, Machine, counted_of
 from tracetui.compare.sides import Side, pair_rounds, side_of
 from tracetui.compare.timing import drift, ratio, resized
@@ -25,6 +25,9 @@ from tracetui.units import duration, plural
 
 STRANGE = 0.05
 """Programs that have less than this in common are not the same one, changed."""
+
+WAITS = 0.001
+"""A device that waits for the CPU for a smaller share of a step is not said to."""
 
 
 def compare(a: Results | Side, b: Results | Side) -> Comparison:
@@ -66,7 +69,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     # Where little is the same, it does not say how fast the machine was.
     much = 2 * int(time_a[timed].sum()) >= int(a.work_time.sum())
     device_drift = drift(time_a[timed], time_b[timed]) if much else 1.0
-    much = 2 * int(own_a[calls.a[same]].sum()) >= int(op_time(a).sum())
+    much = 2 * int(own_a[calls.a[same]].sum()) >= int(a.op_time.sum())
     much = much and (not changes or machine.calls >= FEW_CALLS)
     cpu_drift = (machine.cpu_ratio or 1.0) if much else 1.0
     metrics = metrics_of(*counted, on_the_way, device_drift, cpu_drift)
@@ -146,9 +149,9 @@ def _notes(facts: Facts, pairs: Sequence[tuple[int, int]]) -> tuple[str, ...]:
     if max(machine.calls, machine.work) < STRANGE * max(len(b.calls), len(b.work)):
         found.append("hardly anything is the same in both: is this the same program?")
     if facts.by_device:
-        before, after = facts.held
+        before, after = facts.waited
         meanwhile = "what the CPU does meanwhile does not make a step longer"
-        if abs(after - before) >= LEAST * facts.step:
+        if max(before, after) >= WAITS * facts.step:
             held = f"{duration(after)}{facts.each} in B, {duration(before)} in A"
             meanwhile = f"what the CPU does makes a step longer only where the GPU waits for it ({held})"
         found.append(

@@ -14,10 +14,10 @@ from tracetui.compare.model import Explanation
 from tracetui.compare.naming import counted, short
 from tracetui.compare.places import in_pairs
 from tracetui.compare.sides import Side
-from tracetui.compare.timing import Slower, slower
+from tracetui.compare.timing import Slower, drift, slower
 from tracetui.compare.told import call_changes, device_changes
 from tracetui.safe_text import plain
-from tracetui.trace.model import DEVICE_WORK, I64, Bool, Trace
+from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
 from tracetui.units import capital, duration, plural, significant
 
 MACHINE, DEVICE = 0.02, 0.03
@@ -65,20 +65,27 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     """The calls and kernels that are the same took longer, or less long."""
     cpu, device = facts.machine.cpu_ratio or 1.0, facts.machine.device_ratio or 1.0
     path = facts.path[1] - facts.path[0]
+    # What the CPU does while the device sets the pace is on no way of a step: then of the calls alone.
+    spent = _op_change(facts) if facts.by_device else path
     before, after = facts.work_time(facts.work.all_a[facts.timed], facts.work.all_b[facts.timed])
     work_time = facts.metrics["device_ns"].a or 1
     enough = facts.related(False) and (same or facts.machine.calls >= FEW_CALLS)
-    slow_cpu = enough and abs(cpu - 1) >= MACHINE and abs(path) >= LEAST * facts.step
+    slow_cpu = enough and abs(cpu - 1) >= MACHINE and abs(spent) >= LEAST * facts.step
+    # A sentence agrees with itself and, where one step stands for several, with the numbers of all.
+    slow_cpu = slow_cpu and spent * (cpu - 1) > 0 and _in_all(facts, "cpu_op_ns", cpu)
     slow_device = (
         facts.related(True) and abs(device - 1) >= DEVICE and abs(after - before) >= LEAST * work_time
-    )
+    ) and _in_all(facts, "device_ns", device)
     if not slow_cpu and not slow_device:
         return
     calls = f"{round(facts.machine.calls / facts.count):,} calls{facts.each}"
     work = plural(round(facts.machine.work / facts.count), "kernel") + facts.each
     both = "" if same else " that both run"
     its = "its" if same else "the"
-    parts = [f"{its} {calls}{both} took {significant(cpu)} times as long on the CPU"] if slow_cpu else []
+    of = "in ops" if facts.by_device else "with the time between them"
+    change = f"{'+' if spent > 0 else '-'}{duration(abs(spent))} {of}"
+    told = f"{its} {calls}{both} took {significant(cpu)} times as long on the CPU ({change})"
+    parts = [told] if slow_cpu else []
     if slow_device:
         parts.append(f"{its} {work}{both} took {significant(device)} times as long on the GPU")
     text = ", ".join(parts)
@@ -89,8 +96,24 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
         text = f"{'The same program: ' if same else ''}{text}"
         if facts.mostly(on_device):
             text += f": the machine{facts.recorded}, not the {'program' if same else 'change'}"
-    change, on = (after - before, "device") if on_device else (path, "cpu")
-    yield Explanation("machine", f"{capital(text)}.", round(change), on)
+    added, on = (after - before, "device") if on_device else (spent, "cpu")
+    yield Explanation("machine", f"{capital(text)}.", round(added), on)
+
+
+def _op_change(facts: Facts) -> float:
+    """What the ops that are the same took longer, ns a step."""
+    same = ~facts.bigger & ~facts.other & (facts.a.trace.kind[facts.calls.a] == Kind.CPU_OP)
+    before, after = facts.call_time(facts.calls.a[same], facts.calls.b[same])
+    return after - before
+
+
+def _in_all(facts: Facts, metric: str, ratio: float) -> bool:
+    """Whether the numbers of all steps show at least half of what the machine did in those that were
+    matched."""
+    row = facts.metrics[metric]
+    if all(side.rounds == facts.count for side in facts.whole):
+        return True
+    return 2 * (row.change or 0.0) / ((ratio - 1) * (row.a or 1.0)) >= 1
 
 
 def _graphs(facts: Facts) -> Iterator[Explanation]:
@@ -181,7 +204,10 @@ def _slower_calls(facts: Facts) -> Iterator[Explanation]:
     for own, tree in zip(time, facts.trees, strict=True):
         own[tree.at] = tree.self_time
     names, whole = facts.a.trace.name[a].astype(np.int64), facts.step * facts.count
-    for one in slower(names, time[0][a], time[1][b], a, b, whole, CALL_CHANGE):
+    # A launch may wait for room in the queue: it says nothing of how fast the CPU is.
+    ops = facts.a.trace.kind[a] == Kind.CPU_OP
+    much = drift(time[0][a[ops]], time[1][b[ops]]) if ops.any() else None
+    for one in slower(names, time[0][a], time[1][b], a, b, whole, CALL_CHANGE, much):
         yield _slow(facts, one, time, "cpu")
 
 

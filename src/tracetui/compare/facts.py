@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,8 +71,12 @@ class Facts:
     def held(self) -> tuple[float, float]:
         """How long the device of either side waited for the CPU, ns a step, as far as the two differ."""
         known = [self.idle[cause] for cause in OF_CPU if cause in self.idle]
-        known = [one for one in known if not one.within_noise]
-        return sum(one.a or 0.0 for one in known), sum(one.b or 0.0 for one in known)
+        return _both(one for one in known if not one.within_noise)
+
+    @property
+    def waited(self) -> tuple[float, float]:
+        """How long the device of either side waited for the CPU, ns a step."""
+        return _both(self.idle[cause] for cause in OF_CPU if cause in self.idle)
 
     @property
     def recorded(self) -> str:
@@ -148,6 +152,11 @@ class Facts:
             kind, text, round(change), on, *self.about(a, b), round(cpu_change), np.sort(a), np.sort(b),
             places,
         )  # fmt: skip
+
+
+def _both(metrics: Iterable[Metric]) -> tuple[float, float]:
+    found = [(one.a or 0.0, one.b or 0.0) for one in metrics]
+    return sum(a for a, _ in found), sum(b for _, b in found)
 
 
 OPTIONS = (("record_shapes", "shapes"), ("with_stack", "Python stacks"), ("profile_memory", "memory"))

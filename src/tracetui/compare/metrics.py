@@ -49,7 +49,7 @@ def metrics_of(
         "kernels": of(rows("kernels")),
         "copied_bytes": of(_copied),
         **{f"peak_{what}_bytes": _peak_metric(a, b, what) for what in ("allocated", "reserved")},
-        "cpu_op_ns": of(op_time, lambda left: left * (cpu_drift - 1), slack),
+        "cpu_op_ns": of(lambda side: side.op_time, lambda left: left * (cpu_drift - 1), slack),
     }
     step, work = found["step_ns"], found["device_ns"]
     if paced_by_device(a) and paced_by_device(b) and not work.within_noise:
@@ -133,24 +133,27 @@ def _peaks(side: Side, what: str) -> I64:
     return found if (found >= 0).all() else found[:0]
 
 
-def op_time(side: Side) -> I64:
-    ops = side.trace.kind[side.calls] == Kind.CPU_OP
-    return sum_into(side.call_round[ops], side.results.self_time()[side.calls[ops]], side.rounds)
-
-
 def idle_of(a: Side, b: Side, machine: float) -> dict[str, Metric]:
     """By cause, the largest first. `machine`: what it adds to a step, ns."""
 
     def times(side: Side, cause: str) -> I64:
         return np.array([one.get(cause, 0) for one in side.idle], np.int64)
 
-    whole = sum(float(np.median(times(a, cause))) for cause in CAUSES if len(a.idle))
+    mid = {cause: [float(np.median(times(side, cause))) for side in (a, b)] for cause in CAUSES}
+    wholes = [sum(one) or 1.0 for one in zip(*mid.values(), strict=True)]
+    sign = 1 if machine > 0 else -1
+    # What goes the machine's way, by as much as it adds to all of them together.
+    along = {cause: max(sign * (right - left), 0.0) for cause, (left, right) in mid.items()}
+    scale = min(1.0, abs(machine) / (sum(along.values()) or 1.0))
 
-    def explained(left: float, right: float) -> float:
-        # What goes the machine's way. Idle time grows by more than its share: work beside it hides less.
-        most = machine * min(1.0, 2 * left / whole) if whole and left and right else 0.0
-        return min(max(right - left, min(most, 0.0)), max(most, 0.0))
+    def explained(cause: str) -> float:
+        # Idle time grows by more than its share: work beside it hides less.
+        share = min(2 * time / whole for time, whole in zip(mid[cause], wholes, strict=True))
+        return sign * min(scale * along[cause], abs(machine) * share)
 
-    found = {cause: _metric(times(a, cause), times(b, cause), explained, MACHINE_SHARE) for cause in CAUSES}
+    found = {
+        cause: _metric(times(a, cause), times(b, cause), lambda *_, of=cause: explained(of), MACHINE_SHARE)
+        for cause in CAUSES
+    }
     known = [(cause, one) for cause, one in found.items() if one.a or one.b]
     return dict(sorted(known, key=lambda one: -max(one[1].a or 0, one[1].b or 0)))

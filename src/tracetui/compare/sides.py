@@ -22,6 +22,8 @@ from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind, Trace
 
 PACE = 0.8
 """A device that works for this share of the time sets the pace."""
+LAG = 0.1
+"""A device whose steps end by this share of a step after the next began on the CPU works behind it."""
 
 
 @dataclass(frozen=True)
@@ -127,19 +129,21 @@ class Side:
     @cached_property
     def spans(self) -> tuple[I64, I64]:
         """(starts, ends) of the rounds, ns: from the end of the one before to its own end, on the CPU or of
-        the work that it launched, whichever is later. Where the CPU runs ahead of the device, the windows on
-        the CPU say nothing of the pace; the sum is the same."""
+        the work that it launched, whichever is later. The first begins after the work from before it that
+        the device still had to do, as far as that ends within it. Where the CPU runs ahead of the device, the
+        windows on the CPU say nothing of the pace."""
         if not len(self.steps):
             return self.windows
         table = self.results.step_table()
         low, high = self.results.step_windows()
         at = plausible(self.trace, *DEVICE_WORK)
-        step = step_of(table, launch_times(self.trace, at))
-        at, step = at[step >= 0], step[step >= 0]
+        launched = launch_times(self.trace, at)
+        step, over = step_of(table, launched), self.trace.start[at] + self.trace.duration[at]
         done = table.end.copy()
-        np.maximum.at(done, step, self.trace.start[at] + self.trace.duration[at])
+        np.maximum.at(done, step[step >= 0], over[step >= 0])
         done = np.maximum.accumulate(np.maximum(done, np.append(low[1:], high[-1:])))
-        began = np.append(low[:1], done[:-1])
+        earlier = over[(launched < low[0]) & (over < done[0])]
+        began = np.append(max(int(low[0]), int(earlier.max(initial=low[0]))), done[:-1])
         return began[self.steps], done[self.steps]
 
     @cached_property
@@ -150,8 +154,8 @@ class Side:
 
     @cached_property
     def idle(self) -> tuple[dict[str, int], ...]:
-        """What the devices did besides work in each round: cause to ns. Where the device sets the pace, in
-        `spans`, else in the windows of the steps."""
+        """What the devices did besides work in each round: cause to ns. Where the device works behind
+        the CPU, in `spans`, else in the windows of the steps."""
         if not self._behind:
             return tuple(dict(row.window_causes) for row in self.rows)
         spent = self._device_time[:, IDLE]
@@ -168,10 +172,17 @@ class Side:
         found = [judge(one, None).busy_share for one in self._device_time]
         return np.array([share for share in found if share is not None], dtype=np.float64)
 
-    @property
+    @cached_property
     def _behind(self) -> bool:
-        """Whether the device sets the pace: then it does the work of a step after the step on the CPU."""
-        return bool(len(self.steps)) and paced_by_device(self)
+        """Whether the device does the work of a step after the step on the CPU: it sets the pace, or lags. Of
+        all steps of the recording: where one is compared with the others, the times of both are alike."""
+        if not len(self.steps):
+            return False
+        every = side_of(self.results)
+        if len(every.steps) != len(self.steps):
+            return every._behind
+        lag = self.spans[1] - self.windows[1]
+        return paced_by_device(self) or bool(np.median(lag) >= LAG * np.median(self.times))
 
     @cached_property
     def _device_time(self) -> I64:
@@ -183,6 +194,12 @@ class Side:
     def work_time(self) -> I64:
         """The time of all device work that each round launched, ns; overlap counts twice."""
         return sum_into(self.work_round, self.trace.duration[self.work], self.rounds)
+
+    @cached_property
+    def op_time(self) -> I64:
+        """The self time of the ops of each round, on all threads, ns."""
+        ops = self.trace.kind[self.calls] == Kind.CPU_OP
+        return sum_into(self.call_round[ops], self.results.self_time()[self.calls[ops]], self.rounds)
 
 
 def paced_by_device(side: Side) -> bool:
@@ -198,7 +215,7 @@ def side_of(results: Results, steps: Sequence[int] | None = None) -> Side:
 
 def pair_rounds(a: Side, b: Side) -> list[tuple[int, int]]:
     """Which rounds are compared event by event: in order; where one side has more, those that launch alike.
-    One round against several is compared with the one that took the median time."""
+    One round against several is compared with the one whose times are nearest to the medians."""
     if a.rounds == b.rounds:
         return [(i, i) for i in range(a.rounds)]
     if a.rounds == 1 or b.rounds == 1:
@@ -211,8 +228,13 @@ def pair_rounds(a: Side, b: Side) -> list[tuple[int, int]]:
 
 
 def _typical(side: Side) -> int:
-    order = np.argsort(side.times, kind="stable")
-    return int(order[(len(order) - 1) // 2])
+    """The round nearest to the medians of the time and of the ops' time: what explains a difference from it
+    is to agree with the numbers."""
+    away = np.zeros(side.rounds)
+    for times in (side.times, side.op_time):
+        if middle := float(np.median(times)):
+            away += np.abs(times / middle - 1)
+    return int(np.argmin(away))
 
 
 def _signatures(side: Side, marks: dict[object, int], names: dict[str, int]) -> I64:

@@ -56,14 +56,22 @@ def drift(a: I64, b: I64) -> float:
 
 
 def slower(
-    name: I64, time_a: I64, time_b: I64, a: I64, b: I64, round_time: float, least: float = LEAST_CHANGE
+    name: I64,
+    time_a: I64,
+    time_b: I64,
+    a: I64,
+    b: I64,
+    round_time: float,
+    least: float = LEAST_CHANGE,
+    much: float | None = None,
 ) -> list[Slower]:
     """Names (of pairs of events `a`, `b` with these times) that changed beyond the drift of all and beyond
     noise; single events, where the rest of their name did not. `round_time`: ns of all rounds together.
-    `least`: the logarithm of the smallest ratio that is told, where there is any noise."""
+    `least`: the logarithm of the smallest ratio that is told, where there is any noise. `much`: how much
+    longer things took in general, if not these say it."""
     if not len(a):
         return []
-    much = drift(time_a, time_b)
+    much = drift(time_a, time_b) if much is None else much
     off = time_b - much * time_a
     odd_ones = np.abs(off) > np.maximum(ROUNDED_NS, ROUNDED * time_b)
     exact = float(np.mean(odd_ones)) <= 0.1
@@ -74,7 +82,7 @@ def slower(
         for number, group in zip(names.tolist(), groups, strict=True):
             odd = group[odd_ones[group]]
             if len(odd):
-                found.append(_told(number, odd, len(group), a, b, off))
+                found.append(_told(number, odd, len(group), a, b, off, time_b - time_a))
         return found
     logs = np.array([_log(time_a[g].sum() * much, time_b[g].sum()) for g in groups])
     known = logs[np.isfinite(logs)]
@@ -86,13 +94,13 @@ def slower(
             continue  # it took less longer than the rest
         odd = group[np.abs(off[group]) > max(SINGLE_SHARE * round_time, 8 * spread)]
         if len(odd) and 2 * abs(off[odd].sum()) >= abs(total):
-            found.append(_told(number, odd, len(group), a, b, off))
+            found.append(_told(number, odd, len(group), a, b, off, time_b - time_a))
             continue
         largest = float(off[group[np.argmax(np.abs(off[group]))]])
         if len(group) > 2 and abs(total - largest) < abs(total) / 2:
             continue  # one of them did, by less than is told of one
         if abs(log) > least and abs(total) > max(LEAST_SHARE * round_time, 3 * spread * len(group) ** 0.5):
-            found.append(_told(number, group, len(group), a, b, off))
+            found.append(_told(number, group, len(group), a, b, off, time_b - time_a))
     return found
 
 
@@ -106,8 +114,10 @@ def _by_name(name: I32 | I64) -> tuple[I32 | I64, list[I64]]:
     return sorted_[first], np.split(order, first[1:])
 
 
-def _told(name: int, these: I64, of: int, a: I64, b: I64, off: F64) -> Slower:
-    return Slower(name, a[these], b[these], of, round(float(off[these].sum())))
+def _told(name: int, these: I64, of: int, a: I64, b: I64, off: F64, change: I64) -> Slower:
+    """No more than it changed: where the rest took longer, it is not told to be faster by what that took."""
+    beyond, whole = float(off[these].sum()), float(change[these].sum())
+    return Slower(name, a[these], b[these], of, round(beyond if abs(beyond) < abs(whole) else whole))
 
 
 def _log(a: float, b: float) -> float:
