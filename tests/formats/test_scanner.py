@@ -28,7 +28,7 @@ from tracetui.formats.store import Store, Tables
 
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="the scanner is not installed: no C compiler")
 
-MUTANTS = int(os.environ.get("TRACETUI_SCANNER_MUTANTS", "400"))
+MUTANTS = int(os.environ.get("TRACETUI_SCANNER_MUTANTS", "280"))
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "traces"
 Both = Callable[[Path, int], tuple[Any, Any]]

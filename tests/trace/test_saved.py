@@ -476,21 +476,22 @@ def test_files_of_somebody_else(path: Path, cache: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("after", range(0, 60, 4))
-def test_a_full_disk(after: int, path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk(after: int, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "trace.json", "mlp_eager")
     fresh = load(path)
-    written = 0
+    pieces = 0
     real = saved_file._write_at
 
     def full(*args: Any) -> None:
-        nonlocal written
-        written += 1
-        if written > after:
+        nonlocal pieces
+        pieces += 1
+        if pieces > after:
             raise OSError(28, "No space left on device")
         real(*args)
 
     monkeypatch.setattr(saved_file, "_write_at", full)
     kept = saved.save(fresh)
-    assert kept == (written <= after)
+    assert kept == (pieces <= after)
     assert len(list(cache.iterdir())) == int(kept)
     same(fresh, load(path), 3)
 
