@@ -10,11 +10,12 @@ from typing import TypeAlias
 
 
 class AttachError(Exception):
-    """No trace can be had: one line, safe to show. `code` is the exit status of the command."""
+    """No trace can be had: one line. `code` is the exit status of the command; `gone`: all have ended."""
 
-    def __init__(self, message: str, code: int = 1) -> None:
+    def __init__(self, message: str, code: int = 1, gone: bool = False) -> None:
         super().__init__(message)
         self.code = code
+        self.gone = gone
 
 
 @dataclass(frozen=True)
