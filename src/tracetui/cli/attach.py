@@ -6,17 +6,22 @@ import contextlib
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from tracetui.cli.capture import Stopped, stop_signals
 from tracetui.cli.common import emit, fail, looks, write
 from tracetui.safe_text import plain
-from tracetui.session.recent import ago
+from tracetui.tables.jobs import jobs_table
+from tracetui.tables.lines import plain_text
+from tracetui.tables.writers import aligned, cells, records
 
 if TYPE_CHECKING:
     from tracetui.capture.live.model import LiveEvent, Recorded, Wanted
@@ -113,28 +118,26 @@ def attach_command(
             if every is not None:
                 _again_and_again(make, every, keep)
                 return
+            app = open_app and sys.stdout.isatty() and sys.stdin.isatty()
+            if app:  # while it records
+                threading.Thread(target=import_module, args=("tracetui.tui.app",), daemon=True).start()
             recorded = _follow(make())
     except AttachError as error:
         fail(str(error), error.code)
     except Stopped as stop:
         fail("nothing was recorded", 128 + stop.signal)
-    app = open_app and sys.stdout.isatty() and sys.stdin.isatty()
     if not app:
         emit("\n".join(str(path) for path in recorded.paths))
         return
-    _open(recorded, theme, ascii)
-
-
-def _open(recorded: Recorded, theme: str | None, ascii: bool) -> None:
-    """The trace; of several processes, their list."""
+    from tracetui.capture.live.model import Again
     from tracetui.cli.open import open_trace, start
+    from tracetui.session.folder import found_at
 
+    again = Again(plain(target or "the same process", 80), make)
     if len(recorded.paths) == 1:
-        open_trace(str(recorded.paths[0]), theme, ascii)
-        return
-    from tracetui.session.folder import Found
-
-    start(theme, ascii, [Found(path, path.stat().st_size, path.stat().st_mtime) for path in recorded.paths])
+        open_trace(str(recorded.paths[0]), theme, ascii, again=again)
+    else:
+        start(theme, ascii, [found_at(path) for path in recorded.paths], again)
 
 
 def _make_folder(output: Path) -> None:
@@ -190,7 +193,6 @@ def _choose(target: str | None, no_wait: bool, ranks: bool) -> Generator[LiveEve
     from tracetui.capture.live.model import AttachError, News, Stage
     from tracetui.capture.live.processes import named, why_not
 
-    said = False
     while True:
         found = named(_jobs(), target, ranks)
         if len(found) == 1:
@@ -207,9 +209,7 @@ def _choose(target: str | None, no_wait: bool, ranks: bool) -> Generator[LiveEve
             what = f"for a process with {plain(target, 60)} in its command"
         if no_wait:
             raise AttachError(f"there is nothing to ask: start it with: tracetui run COMMAND ({what[4:]})")
-        if not said:
-            said = True
-            yield News(Stage.WAITING, what)
+        yield News(Stage.WAITING, what)
         time.sleep(LOOK_SECONDS)
 
 
@@ -224,36 +224,17 @@ def _picked(found: Sequence[Job]) -> Job:
     write(sys.stderr, f"      {lines[0]}\n")
     for number, line in enumerate(lines[1:], 1):
         write(sys.stderr, f"{number:>4}  {line}\n")
-    number = click.prompt("Which one", type=click.IntRange(1, len(found)), err=True)
-    return found[number - 1]
+    picked: int = click.prompt("Which one", type=click.IntRange(1, len(found)), err=True)
+    return found[picked - 1]
 
 
 def _listing(found: Sequence[Job], as_json: bool) -> str:
     """A line for each job, below a heading; or the same as JSON."""
-    rows = [_row(job) for job in found]
+    table = jobs_table(found, time.time())
+    rows = np.arange(len(found))
     if as_json:
-        return json.dumps(rows, indent=2)
-    if not rows:
-        return "nothing to ask: start a job with: tracetui run COMMAND"
-    lines = [f"{'PID':>8}  {'USER':<10}  {'SINCE':<12}  {'RANKS':>5}  {'GPU':<7}  COMMAND"]
-    for row in rows:
-        gpus = ",".join(map(str, row["gpus"])) or "-"
-        since = ago(time.time() - row["since"])
-        text = f"{row['pid']:>8}  {row['user']:<10.10}  {since:<12}  {len(row['pids']):>5}  {gpus:<7.7}  "
-        lines.append(text + plain(row["command"], 200))
-    return "\n".join(lines)
-
-
-def _row(job: Job) -> dict[str, Any]:
-    return {
-        "pid": job.first.pid,
-        "pids": [one.pid for one in job.processes],
-        "ranks": [one.rank for one in job.processes],
-        "user": job.first.user,
-        "since": round(job.first.since, 3),
-        "gpus": sorted({gpu.index for one in job.processes for gpu in one.gpus}),
-        "command": job.first.name,
-    }
+        return json.dumps(records(table.columns, rows), indent=2)
+    return plain_text(aligned(table.columns, cells(table.columns, rows))) if len(found) else table.empty
 
 
 def _follow(events: Iterator[LiveEvent]) -> Recorded:
@@ -262,13 +243,15 @@ def _follow(events: Iterator[LiveEvent]) -> Recorded:
 
     begun = time.monotonic()
     terminal = sys.stderr.isatty()
+    told = None
     with contextlib.closing(events) as following:  # type: ignore[type-var]
         for event in following:
             if isinstance(event, Recorded):
                 for note in event.notes:
                     warn(note)
                 return event
-            if terminal or event.stage is Stage.WAITING:
+            if event != told and (terminal or event.stage is Stage.WAITING):
+                told = event
                 words = f"{event.stage.value} {event.detail}".rstrip()
                 clock = f"{time.monotonic() - begun:7.1f} s  " if terminal else "tracetui: "
                 write(sys.stderr, f"{clock}{words}\n")

@@ -88,8 +88,9 @@ def configuration(wanted: Wanted, file: Path, start: float) -> str:
 def record(targets: Sequence[Process], wanted: Wanted, output: Path) -> Iterator[LiveEvent]:
     """Record all targets at one time into `output`, a folder that exists; ends with `Recorded`.
 
-    Closing the iterator ends the asking; a process that has been told by then records once, and what it
-    writes is removed later. Raises AttachError.
+    What is said is repeated some twenty times a second, so that whoever follows it can leave. Closing the
+    iterator ends the asking; a process that has been told by then records once, and what it writes is removed
+    later. Raises AttachError.
     """
     for attempt in range(TRIES):
         once = _Once(targets, wanted)
@@ -145,8 +146,7 @@ class _Once:
         yield from self._listen()
         slowest = max(one.process.interval for one in self.asked)
         begun = time.monotonic()
-        yield News(Stage.ASKING, self._whom())
-        stage = Stage.ASKING
+        whom = self._whom()
         while any(one.done is None and not one.lost for one in self.asked):
             for one in self.listeners:
                 knock = one.receive(0.05 / len(self.listeners))
@@ -154,10 +154,9 @@ class _Once:
                     one.answer(knock, self._reply(knock, slowest))
             now = time.monotonic()
             self._look(now - begun > slowest + PATIENCE_SECONDS)
-            reached = self._stage()
-            if reached is not stage:
-                stage = reached
-                yield News(stage, _length(self.wanted) if stage is Stage.RECORDING else "")
+            stage = self._stage()
+            details = {Stage.ASKING: whom, Stage.RECORDING: _length(self.wanted)}
+            yield News(stage, details.get(stage, ""))
         lost = [one for one in self.asked if one.lost]
         if len(lost) == len(self.asked):
             gone = all(started(one.process.pid) != one.process.ticks for one in lost)
@@ -173,12 +172,9 @@ class _Once:
                 except OSError as error:
                     raise AttachError(f"cannot answer the process: {error.strerror or error}") from error
                 continue
-            said = False
             try:
                 while (descriptor := listener.lock(folder)) is None:
-                    if not said:
-                        said = True
-                        yield News(Stage.WAITING, "another tracetui records there; this one is next")
+                    yield News(Stage.WAITING, "until another tracetui has recorded there")
                     time.sleep(0.1)
                 self.locks.append(descriptor)
                 self.listeners.append(Listener(folder))
