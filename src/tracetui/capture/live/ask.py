@@ -34,8 +34,8 @@ LATE_SECONDS = 1.1
 """A question that comes less than this before the start is too late for it."""
 PATIENCE_SECONDS = 8.0
 """How long a process may be late, in asking or in beginning to write, before we say so."""
-TRIES = 3
-"""Recordings in which nothing ran, one after the other."""
+TRIES = 10
+"""Recordings in which nothing ran, one after the other: a job that has just started takes a while."""
 SMALL = 64 * 1024
 """Bytes: only a file as small as this can hold no event."""
 
@@ -105,7 +105,7 @@ def record(targets: Sequence[Process], wanted: Wanted, output: Path) -> Iterator
         yield News(Stage.ASKING, "nothing ran in that time: once more")
     raise AttachError(
         f"nothing ran in {TRIES} recordings of {_length(wanted)}: the process waits, or is busy outside "
-        "PyTorch. Try a longer --duration"
+        "PyTorch; try a longer --duration"
     )
 
 
