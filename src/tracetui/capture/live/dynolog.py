@@ -61,7 +61,7 @@ def ask_daemon(config: str, pids: Sequence[int], port: int = PORT) -> int:
             f"dynolog has a request for {shown} that the process has not taken yet: try again in seconds"
         )
     raise AttachError(
-        f"the dynolog daemon at port {port} does not know {shown}: start the process with KINETO_USE_DAEMON=1, "
+        f"the dynolog daemon at port {port} does not know {shown}: start it with KINETO_USE_DAEMON=1, "
         "or by tracetui run -- …; one that is just starting is known after a few seconds"
     )
 

@@ -52,6 +52,10 @@ class Reply:
         return f"{self.status}: {plain(words, 200)}" if words else str(self.status)
 
 
+class Gone(AttachError):
+    """There is no server."""
+
+
 class Server:
     """An address, and asking what is there. Redirects are not followed. Raises AttachError if it is none."""
 
@@ -85,6 +89,8 @@ class Server:
             connection.request(method, self.path + path, content, headers)
             response = connection.getresponse()
             text = response.read(MAX_REPLY + 1)
+            if response.length and len(text) <= MAX_REPLY:
+                raise http.client.IncompleteRead(text, response.length)
         except (
             http.client.RemoteDisconnected,
             http.client.IncompleteRead,
@@ -94,6 +100,8 @@ class Server:
             raise AttachError(f"{self.name} ended instead of answering {path}: its log says why") from None
         except (http.client.HTTPException, ValueError):
             raise AttachError(f"{self.name} does not speak HTTP as a server for models does") from None
+        except ConnectionRefusedError:
+            raise Gone(f"nothing listens at {self.name}: is it still starting, or has it ended?") from None
         except OSError as error:
             raise AttachError(self._unreachable(error, path, seconds)) from None
         finally:
@@ -114,8 +122,6 @@ class Server:
             return f"{self.name}: no secure connection ({plain(str(error.reason), 100)})"
         if isinstance(error, TimeoutError):
             return f"{self.name} does not answer {path} within {seconds:g} s"
-        if isinstance(error, ConnectionRefusedError):
-            return f"nothing listens at {self.name}: is the server still starting, or has it ended?"
         return f"cannot reach {self.name}: {reason(error)}"
 
     def identify(self) -> tuple[str, dict[str, Any]]:
@@ -248,7 +254,7 @@ def vllm_config(arguments: Sequence[str], environment: Mapping[str, str]) -> dic
         if name.startswith("VLLM_TORCH_PROFILER_"):
             option = name.removeprefix("VLLM_").lower().replace("with_profile_memory", "with_memory")
             config[option] = value if option.endswith("_dir") else _true(value)
-    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=False):
         name, mark, value = word.partition("=")
         value = value if mark else following
         option, _, field = name.replace("-", "_").partition(".")

@@ -20,7 +20,7 @@ from typing import TypeVar
 from tracetui import units
 from tracetui.capture.live.files import FRONT_END, Facts, Place, by_rank, is_whole, keep, reason
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
-from tracetui.capture.live.products import ANSWER_SECONDS, Plan, Reply, Server, local_process, plan_for
+from tracetui.capture.live.products import ANSWER_SECONDS, Gone, Plan, Reply, Server, local_process, plan_for
 from tracetui.safe_text import plain
 
 TICK = 0.5
@@ -162,18 +162,20 @@ class _Recording:
         """
         if not self._running:
             return True
-        answered: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        ended: queue.SimpleQueue[bool] = queue.SimpleQueue()
 
         def stop() -> None:
-            with suppress(AttachError):
+            try:
                 self.server.ask("POST", "/stop_profile", seconds=STOP_SECONDS)
-                answered.put(True)
+                ended.put(True)
+            except AttachError as error:
+                ended.put(isinstance(error, Gone))
 
         threading.Thread(target=stop, name="stop profile", daemon=True).start()
-        try:
-            return answered.get(timeout=CLOSE_SECONDS)
-        except queue.Empty:
-            return self.plan.place is None or not self.plan.place.ours
+        has_ended = False
+        with suppress(queue.Empty):
+            has_ended = ended.get(timeout=CLOSE_SECONDS)
+        return has_ended or self.plan.place is None or not self.plan.place.ours
 
     def _post(self, path: str, news: News, seconds: float) -> Generator[News, None, Reply]:
         body = self.plan.body if path == "/start_profile" else None
