@@ -399,6 +399,33 @@ def test_two_that_attach_at_once_take_turns(job: Start, tmp_path: Path) -> None:
     assert sorted(Stage.WAITING in stages for _, stages in got) == [False, True]
 
 
+def test_a_daemon_that_runs_already_is_asked_by_its_port(
+    job: Start, meeting: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its socket stays its own: it hands the request on when the process asks."""
+    one = found(job("30"))
+    (meeting / "lock").unlink(missing_ok=True)
+    daemon = Listener(meeting)
+    requests: list[tuple[str, list[int]]] = []
+
+    def hand_on() -> None:
+        while not requests:
+            time.sleep(0.01)
+        while (knock := daemon.receive(1)) is None or knock.pid != one.pid:
+            pass
+        daemon.answer(knock, requests[0][0])
+
+    monkeypatch.setattr(ask, "ask_daemon", lambda config, pids: requests.append((config, list(pids))))
+    thread = threading.Thread(target=hand_on, daemon=True)
+    thread.start()
+    recorded, _ = follow(ask.record([one], SHORT, tmp_path))
+    thread.join(10)
+    assert len(recorded.paths) == 1
+    assert requests[0][1] == [one.pid]
+    assert daemon.listens()
+    daemon.close()
+
+
 def test_leaving_early_leaves_the_job_alone(job: Start, tmp_path: Path) -> None:
     process = job("2.5", EXIT="7")
     one = found(process)

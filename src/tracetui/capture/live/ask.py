@@ -9,6 +9,7 @@ before it is dropped, too, if the warm-up would have had to begin already. So: n
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -18,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracetui.capture.live import listener
-from tracetui.capture.live.listener import Knock, Listener, started
+from tracetui.capture.live.dynolog import ask_daemon
+from tracetui.capture.live.listener import Knock, Listener, foreign, started
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
 from tracetui.capture.live.places import new_recording, recording_root
 from tracetui.capture.live.processes import Process
@@ -148,6 +150,8 @@ class _Once:
         begun = time.monotonic()
         whom = self._whom()
         while any(one.done is None and not one.lost for one in self.asked):
+            if not self.listeners:
+                time.sleep(0.05)
             for one in self.listeners:
                 knock = one.receive(0.05 / len(self.listeners))
                 if knock is not None:
@@ -170,7 +174,12 @@ class _Once:
                 try:
                     self.listeners.append(Listener(None))
                 except OSError as error:
-                    raise AttachError(f"cannot answer the process: {error.strerror or error}") from error
+                    if error.errno != errno.EADDRINUSE:
+                        raise AttachError(f"cannot answer the process: {error.strerror or error}") from error
+                    self._ask_daemon(None)
+                continue
+            if foreign(folder):
+                self._ask_daemon(folder)
                 continue
             try:
                 while (descriptor := listener.lock(folder)) is None:
@@ -182,6 +191,18 @@ class _Once:
                 raise AttachError(
                     f"cannot answer the process: {folder}: {error.strerror or error}"
                 ) from error
+
+    def _ask_daemon(self, folder: Path | None) -> None:
+        """Let the daemon that answers there ask its processes: they start when all have asked it."""
+        theirs = [one for one in self.asked if one.process.folder == folder]
+        slowest = max(one.process.interval for one in theirs)
+        lead = max(slowest + COMMON_LEAD_SECONDS, self.wanted.start_in)
+        self.start = max(self.start, time.time() + lead)
+        told = configuration(self.wanted, self.folder / "trace.json", self.start)
+        ask_daemon(told, [one.process.pid for one in theirs])
+        for one in theirs:
+            one.at = time.monotonic()
+            one.names = tuple(f"trace_{pid}.json" for pid in {one.process.own_pid, one.process.pid})
 
     def _whom(self) -> str:
         if len(self.asked) > 1:

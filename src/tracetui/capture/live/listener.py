@@ -150,6 +150,18 @@ def started(pid: int) -> int | None:
     return None if len(fields) < 20 or fields[0] in "ZX" else int(fields[19])
 
 
+def foreign(folder: Path) -> bool:
+    """Whether a daemon that is not ours answers in a folder: ours leave a lock file there."""
+    if (folder / LOCK).exists() or not (folder / NAME).exists():
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(str(folder / NAME))
+        except OSError:
+            return False  # it has ended, and left its socket
+    return True
+
+
 def lock(folder: Path) -> int | None:
     """Take the lock of a folder: a descriptor to close, or None if somebody else has it. Raises OSError."""
     import fcntl
