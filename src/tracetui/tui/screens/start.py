@@ -48,7 +48,7 @@ class Welcome(Widget):
         if y == 0:
             title = f" tracetui {__version__}"
             return Strip([Segment(cell(title, width), self.get_component_rich_style("welcome--title"))])
-        text = " Open a trace that torch.profiler wrote, capture one here, or attach to a running job."
+        text = " Open a trace of torch.profiler, capture one here, or record a running job."
         return Strip([Segment(cell(text, width), self.get_component_rich_style("welcome--text"))])
 
 
