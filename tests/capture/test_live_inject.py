@@ -1,7 +1,7 @@
 """Recording a process that was not started for it.
 
-On Python 3.14 the script gets there as it really does; before, by a signal, which the main thread takes at the
-same point.
+On Python 3.14 the script gets there as it really does; before, by a signal, which the main thread takes
+at the same point.
 """
 
 from __future__ import annotations
