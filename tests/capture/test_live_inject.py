@@ -207,7 +207,7 @@ def test_a_process_without_torch(start: Callable[..., subprocess.Popen[str]], tm
 
 @torch_too
 def test_a_process_that_ends_meanwhile(start: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
-    process = start(LOOP, 0.4, cold=True)
+    process = start(LOOP, 1.5, cold=True)
     began = time.monotonic()
     events = record_injected(process.pid, Wanted(60), tmp_path / "out")
     with pytest.raises(AttachError, match=f"process {process.pid} ended before its trace was written"):
@@ -281,8 +281,7 @@ def test_a_main_thread_in_a_long_call(
         "import ctypes, time, torch\n"
         "signals = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})\n"
         "print('ready', flush=True)\n"
-        "ctypes.CDLL(None).usleep(900_000)\n"
-        "ctypes.CDLL(None).usleep(100_000)\n"
+        "ctypes.CDLL(None).sleep(2)\n"
         "signal.pthread_sigmask(signal.SIG_SETMASK, signals)\n"
         "time.sleep(0.3)\n"
         "print('done', flush=True)\n"
