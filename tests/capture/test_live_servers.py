@@ -369,6 +369,37 @@ def test_the_files_of_a_server_elsewhere_are_said_to_be_there(
     assert "(127.0.0.1), in the folder that it was started with, which" in failure(sglang, tmp_path / "out")
 
 
+@pytest.mark.parametrize("way", ["folder", "file"])
+def test_what_is_not_ours_to_read(
+    vllm: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    folder = tmp_path / "profiles"
+    access = os.access
+
+    def refuse(path: Any, mode: int) -> bool:
+        return access(path, mode) and (path != folder if way == "folder" else path.parent != folder)
+
+    monkeypatch.setattr(os, "access", refuse)
+    if way == "folder":
+        assert f"in {folder}, which cannot be read from here: copy them" in failure(vllm, tmp_path / "out")
+        return
+    monkeypatch.setattr(servers, "is_whole", lambda _: False)
+    assert f"but its file, which cannot be read from here, lies in {folder}" in failure(
+        vllm, tmp_path / "out"
+    )
+
+
+def test_a_vllm_that_was_started_for_another_profiler(
+    vllm: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for options in (["--profiler-config.profiler=cuda"], ["--profiler-config", '{"profiler": "cuda"}']):
+        runs_here(monkeypatch, arguments=options)
+        assert "this vLLM 0.15.0 was started for another profiler: start it" in failure(
+            vllm, tmp_path / "out"
+        )
+    assert vllm.posted == []
+
+
 def test_a_folder_in_the_cloud_is_not_read(vllm: Standin, tmp_path: Path, monkeypatch: Any) -> None:
     runs_here(monkeypatch, environment={"VLLM_TORCH_PROFILER_DIR": "gs://bucket/traces"})
     assert "in gs://bucket/traces, which cannot be read from here" in failure(vllm, tmp_path / "out")

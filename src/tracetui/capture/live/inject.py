@@ -133,7 +133,7 @@ def _detail(stage: Stage, wanted: Wanted) -> str:
 
 
 def _has_ended(pid: int, began: int, folder: Path) -> bool:
-    """Whether nothing in the process will use the folder: a script that still waits cleans up when it runs."""
+    """Whether nothing in the process will use the folder; a script that still waits will delete it."""
     end = time.monotonic() + END_SECONDS
     while procfs.started(pid) == began:
         if (folder / "ended").exists() or not folder.exists():
@@ -167,14 +167,14 @@ def _check(pid: int) -> None:
             f"process {pid} runs Python {plain('.'.join(version[:2]), 20)}, and only 3.14 or later can be "
             f"asked without having been started for it: {_NEXT_TIME}"
         )
-    if re.search(r"/libtorch\w*\.so", maps) is None:
-        raise AttachError(f"process {pid} has not imported PyTorch, at least not yet")
     disabled = any(argument.endswith("disable_remote_debug") for argument in arguments)
     if disabled or environment.get("PYTHON_DISABLE_REMOTE_DEBUG"):
         raise AttachError(
             f"process {pid} was started with remote debugging disabled (PYTHON_DISABLE_REMOTE_DEBUG or "
             f"-X disable_remote_debug): {_NEXT_TIME}"
         )
+    if re.search(r"/libtorch\w*\.so", maps) is None:
+        raise AttachError(f"process {pid} has not imported PyTorch, at least not yet")
 
 
 def _remote_exec(pid: int, script: Path) -> None:

@@ -51,9 +51,6 @@ def record() -> None:
         if not hasattr(torch, "profiler"):
             tell("error", "it has not imported PyTorch")
             return
-        if getattr(torch.autograd.profiler, "_is_profiler_enabled", False):
-            tell("error", "it is being profiled already")
-            return
         # Not torch.profiler.profile: that imports the compiler, which takes seconds and stays. And no device
         # that the program does not use: its context would stay, too.
         devices = [name for name in ("cuda", "xpu") if getattr(torch, name).is_initialized()]
@@ -63,6 +60,9 @@ def record() -> None:
             **JOB["options"],
         )
         sleep_until(time.monotonic() + JOB["start_in"])
+        if getattr(torch.autograd.profiler, "_is_profiler_enabled", False):
+            tell("error", "it is being profiled already")
+            return
         with profile:
             for option, chosen in JOB["options"].items():
                 torch.autograd._add_metadata_json(option, "1" if chosen else "0")
@@ -90,8 +90,8 @@ def record() -> None:
                 atexit.unregister(leave)
         if wanted():
             tell("ended")
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
+            sleep_until(time.monotonic() + 600)  # while the trace is being copied
+        shutil.rmtree(folder, ignore_errors=True)
     except BaseException:  # nobody is there to be told
         pass
 

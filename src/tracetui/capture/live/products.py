@@ -153,14 +153,17 @@ class Process:
     """Whether a path means the same to it as to us."""
 
     def place(self, path: str) -> Place | None:
-        """The folder that it calls `path`; None for one that is not in its file system."""
+        """The folder that it calls `path`; None for one that we cannot read, or that is in no file system."""
         if "://" in path:
             return None
         if path.startswith("~/"):
             path = self.environment.get("HOME", "") + path[1:]
         try:
             full = os.path.join(os.readlink(procfs.PROC / str(self.pid) / "cwd"), path)
-            return Place(procfs.seen_from_here(self.pid, os.path.normpath(full)), self.owner)
+            folder = procfs.seen_from_here(self.pid, os.path.normpath(full))
+            if folder.exists() and not os.access(folder, os.R_OK | os.X_OK):
+                return None
+            return Place(folder, self.owner)
         except OSError:
             return None
 
@@ -216,6 +219,10 @@ def _vllm(product: str, wanted: Wanted, local: Process | None) -> Plan:
     config = vllm_config(local.arguments, local.environment) if local is not None else {}
     folder = str(config.get("torch_profiler_dir") or "")
     old = re.match(r"vLLM 0\.(\d|1[0-2])\.", product) is not None
+    new = """--profiler-config '{"profiler": "torch", "torch_profiler_dir": "/FOLDER"}'"""
+    refusal = f"start it with {'VLLM_TORCH_PROFILER_DIR=/FOLDER in its environment' if old else new}"
+    if config.get("profiler") not in (None, "torch"):
+        raise AttachError(f"this {product} was started for another profiler: {refusal}")
     notes = []
     if wanted.steps is not None:
         took = units.duration(wanted.duration * 1e9)
@@ -230,7 +237,6 @@ def _vllm(product: str, wanted: Wanted, local: Process | None) -> Plan:
             if old:
                 way = f"VLLM_{option.replace('with_memory', 'with_profile_memory').upper()}=1"
             notes.append(f"{name} had no effect: vLLM does that only if it was started with {way}")
-    new = """--profiler-config '{"profiler": "torch", "torch_profiler_dir": "/FOLDER"}'"""
     return Plan(
         product=product,
         body=None,
@@ -238,7 +244,7 @@ def _vllm(product: str, wanted: Wanted, local: Process | None) -> Plan:
         where=plain(folder, 300) or "the folder that it was started with",
         steps=None,
         files=1,
-        refusal=f"start it with {'VLLM_TORCH_PROFILER_DIR=/FOLDER in its environment' if old else new}",
+        refusal=refusal,
         notes=tuple(notes),
     )
 
@@ -259,7 +265,7 @@ def vllm_config(arguments: Sequence[str], environment: Mapping[str, str]) -> dic
         value = value if mark else following
         option, _, field = name.replace("-", "_").partition(".")
         if option == "__profiler_config" and field:
-            config[field] = value if field.endswith("_dir") else _true(value)
+            config[field] = value if field.endswith("_dir") or field == "profiler" else _true(value)
         elif option == "__profiler_config":
             with suppress(ValueError, RecursionError):
                 given = json.loads(value)

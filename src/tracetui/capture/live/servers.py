@@ -7,6 +7,7 @@ command line or its environment names. What a server answers, and what lies in a
 
 from __future__ import annotations
 
+import os
 import queue
 import shutil
 import tempfile
@@ -146,6 +147,8 @@ class _Recording:
             time.sleep(POLL)
         if not whole:
             what = "its file was never finished" if seen else "no trace came"
+            if any(not os.access(place.folder / name, os.R_OK) for name in seen):
+                what = "its file, which cannot be read from here, lies"
             raise AttachError(f"{self._name} recorded, but {what} in {plan.where}: its log says why")
         files = [place.folder / name for name in sorted(whole, key=by_rank)]
         notes = [f"{plain(name, 200)} was never finished" for name in sorted(seen.keys() - whole.keys())]
