@@ -180,7 +180,7 @@ def request(*pids: int, state: int = 3) -> bytes:
 
 
 def test_a_question_and_its_answer(meeting: Path) -> None:
-    here = Listener(meeting)
+    here = Listener(str(meeting))
     with knock(meeting / "dynolog", b"req", request(77, 5, state=1)) as client:
         asked = here.receive(1)
         assert asked is not None
@@ -194,8 +194,22 @@ def test_a_question_and_its_answer(meeting: Path) -> None:
     assert not (meeting / "dynolog").exists()
 
 
+@pytest.mark.parametrize("ending", ["", "/", "//", "/./."])
+def test_answers_come_from_the_folder_to_the_letter(ending: str, meeting: Path) -> None:
+    """Kineto ends the process otherwise: "Unexpected socket name"."""
+    folder = f"{meeting}{ending}"
+    here = Listener(folder)
+    with knock(meeting / "dynolog", b"req", request(1)) as client:
+        asked = here.receive(1)
+        assert asked is not None
+        here.answer(asked)
+        _, sender = client.recvfrom(100)
+    assert sender.startswith(f"{folder}/")
+    here.close()
+
+
 def test_nonsense_is_dropped(meeting: Path) -> None:
-    here = Listener(meeting)
+    here = Listener(str(meeting))
     random.seed(5)
     bad = [b"", b"\0" * 40, request(1)[:15], struct.pack("=iiq", 3, 2**31 - 1, 0), request(*range(65))]
     bad += [random.randbytes(random.randrange(200)) for _ in range(200)]
@@ -210,7 +224,7 @@ def test_nonsense_is_dropped(meeting: Path) -> None:
 def test_a_socket_elsewhere_gets_no_answer(meeting: Path, tmp_path: Path) -> None:
     outside = meeting / "outside"
     outside.mkdir(mode=0o700)
-    here = Listener(meeting)
+    here = Listener(str(meeting))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:
         client.bind(str(outside / "dynoconfigclient"))
         body = request(1)
@@ -230,12 +244,12 @@ def test_the_answerer_comes_back_and_ends_with_the_job(
     folder.mkdir(mode=0o700)
     first = subprocess.Popen(["sleep", "60"])
     try:
-        answerer = threading.Thread(target=listener.main, args=(folder, first.pid), daemon=True)
+        answerer = threading.Thread(target=listener.main, args=(str(folder), first.pid), daemon=True)
         answerer.start()
         wait_for((folder / "dynolog").exists)
-        descriptor = listener.lock(folder)
+        descriptor = listener.lock(str(folder))
         assert descriptor is not None
-        mine = Listener(folder)
+        mine = Listener(str(folder))
         with knock(folder / "dynolog", b"req", request(1)):
             assert mine.receive(1) is not None
         time.sleep(1.2)
@@ -272,7 +286,7 @@ def test_a_process_that_asks_is_found_and_others_are_not(job: Start) -> None:
 
 def process(pid: int, parent: int = 1, rank: int | None = None, launch: str = "") -> processes.Process:
     return processes.Process(
-        pid, pid, parent, pid, ("python", "train.py"), "me", Path("/m"), 1, None, rank, 2, launch
+        pid, pid, parent, pid, ("python", "train.py"), "me", "/m", 1, None, rank, 2, launch
     )
 
 
@@ -405,7 +419,7 @@ def test_a_daemon_that_runs_already_is_asked_by_its_port(
     """Its socket stays its own: it hands the request on when the process asks."""
     one = found(job("30"))
     (meeting / "lock").unlink(missing_ok=True)
-    daemon = Listener(meeting)
+    daemon = Listener(str(meeting))
     requests: list[tuple[str, list[int]]] = []
 
     def hand_on() -> None:
@@ -543,14 +557,14 @@ def test_a_job_of_run_is_answered_recorded_and_unchanged(meetings: Path, tmp_pat
         one = processes.find(job.pid)
         assert one is not None
         assert one.folder is not None
-        wait_for((one.folder / "dynolog").exists)
+        wait_for((Path(one.folder) / "dynolog").exists)
         listed = json.loads(run("attach", "--list", "--json").stdout)
         assert [row["command"] for row in listed if row["pid"] == job.pid] == [one.name]
         result = run("attach", str(job.pid), "--no-open", "--duration", "50ms", "-o", str(tmp_path / "out"))
         assert result.exit_code == 0, result.stderr
         (path,) = result.stdout.split()
         assert "aten::mm" in load(path).names
-        wait_for((one.folder / "dynolog").exists)
+        wait_for((Path(one.folder) / "dynolog").exists)
         out, err = job.communicate(timeout=30)
     assert (err, job.returncode) == (b"", 5)
     lines = out.decode().splitlines()

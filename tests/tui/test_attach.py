@@ -75,7 +75,7 @@ async def test_a_job_is_chosen_recorded_opened_and_recorded_again(job: subproces
 
 
 async def test_nothing_to_ask_and_leaving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.tui.capture.attach_sheet.processes", lambda: [])
+    monkeypatch.setattr("tracetui.tui.capture.attach_sheet.processes", list)
     app = TracetuiApp()
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("j", "enter")
@@ -101,7 +101,7 @@ async def test_a_failure_is_shown_and_can_be_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tracetui.tui.capture.attach_sheet.processes", lambda: [])
+    monkeypatch.setattr("tracetui.tui.capture.attach_sheet.processes", list)
     app = TracetuiApp()
     async with app.run_test(size=(80, 24)) as pilot:
         failing = telling(News(Stage.ASKING, "it"), AttachError("process 4711 ended \x1b[2J before"))
@@ -118,7 +118,7 @@ async def test_a_failure_is_shown_and_can_be_tried_again(
 
 async def test_several_traces_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tracetui.tui.capture.attach_sheet.processes", lambda: [])
+    monkeypatch.setattr("tracetui.tui.capture.attach_sheet.processes", list)
     ranks = tuple(list(samples().values())[:2])
     app = TracetuiApp()
     async with app.run_test(size=(120, 36)) as pilot:
@@ -130,7 +130,7 @@ async def test_several_traces_are_listed(tmp_path: Path, monkeypatch: pytest.Mon
 
 async def test_leaving_while_it_records_stops_asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tracetui.tui.capture.attach_sheet.processes", lambda: [])
+    monkeypatch.setattr("tracetui.tui.capture.attach_sheet.processes", list)
     closed: list[bool] = []
 
     def make() -> Iterator[LiveEvent]:

@@ -54,7 +54,7 @@ FORMATS = {
     "--dir",
     "folder",
     type=click.Path(path_type=Path),
-    help="Folder where the job and attach meet, for a container: mount it there under the same path.",
+    help="Folder where the job and attach meet, for a container: mount it there, under the same path.",
 )
 @click.option(
     "--format",
@@ -75,7 +75,10 @@ def env_command(folder: Path | None, form: str) -> None:
     from tracetui.capture.live.model import AttachError
 
     try:
-        variables = environment(shared_folder(folder), os.environ)
+        meeting = shared_folder(folder)
+        variables = environment(meeting, os.environ)
+        if folder is not None:  # all that the two have in common
+            variables["KINETO_ONDEMAND_TRACE_DIR"] = str(meeting)
     except AttachError as error:
         fail(str(error), error.code)
     if form == "json":

@@ -18,11 +18,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracetui.capture.live import listener
+from tracetui.capture.live import listener, procfs
 from tracetui.capture.live.dynolog import ask_daemon
 from tracetui.capture.live.listener import Knock, Listener, foreign, started
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
-from tracetui.capture.live.places import new_recording, recording_root
+from tracetui.capture.live.places import new_recording, private, recording_root
 from tracetui.capture.live.processes import Process
 from tracetui.safe_text import plain
 
@@ -47,6 +47,9 @@ class _Asked:
     """One process of a recording."""
 
     process: Process
+    here: Path = Path()
+    """The folder that it writes into, as seen from here, and as it sees it."""
+    there: Path = Path()
     at: float | None = None
     """When it was told, by the monotonic clock."""
     done: Path | None = None
@@ -115,6 +118,18 @@ def _length(wanted: Wanted) -> str:
     return f"{wanted.steps} steps" if wanted.steps is not None else f"{wanted.duration:g} s"
 
 
+def _root(process: Process) -> tuple[Path, Path]:
+    """The folder that a process may write recordings into, as seen from here, and as it sees it: another one
+    in a container. Raises AttachError, OSError."""
+    if process.trace_root is not None:
+        here = procfs.seen_from_here(process.pid, str(process.trace_root))
+        if here.is_dir() and os.access(here, os.W_OK | os.X_OK):
+            return here, process.trace_root
+    there = recording_root()
+    here = procfs.seen_from_here(process.pid, str(there))
+    return (here, there) if here == there else (private(here), there)
+
+
 class _Once:
     """One recording."""
 
@@ -123,13 +138,15 @@ class _Once:
         self.asked = [_Asked(one) for one in targets]
         self.notes: list[str] = []
         self.start = 0.0
-        roots = {one.trace_root for one in targets}
-        root = roots.pop() if len(roots) == 1 else None
+        self.folders: list[Path] = []
+        roots = dict[Path, tuple[Path, Path]]()
         try:
-            if root is not None and root.is_dir() and os.access(root, os.W_OK | os.X_OK):
-                self.folder = new_recording(root)
-            else:
-                self.folder = new_recording(recording_root())
+            for one in self.asked:
+                here, there = _root(one.process)
+                if here not in roots:
+                    self.folders.append(new_recording(here))
+                    roots[here] = self.folders[-1], there / self.folders[-1].name
+                one.here, one.there = roots[here]
         except OSError as error:
             raise AttachError(f"cannot make a folder for the traces: {error.strerror or error}") from error
         self.listeners: list[Listener] = []
@@ -142,7 +159,8 @@ class _Once:
             os.close(descriptor)
         # What was told to record will write here: `places.sweep` removes it.
         if all(one.at is None or one.done is not None or one.lost for one in self.asked):
-            shutil.rmtree(self.folder, ignore_errors=True)
+            for folder in self.folders:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def events(self) -> Iterator[LiveEvent]:
         yield from self._listen()
@@ -192,15 +210,15 @@ class _Once:
                     f"cannot answer the process: {folder}: {error.strerror or error}"
                 ) from error
 
-    def _ask_daemon(self, folder: Path | None) -> None:
+    def _ask_daemon(self, folder: str | None) -> None:
         """Let the daemon that answers there ask its processes: they start when all have asked it."""
         theirs = [one for one in self.asked if one.process.folder == folder]
         slowest = max(one.process.interval for one in theirs)
         lead = max(slowest + COMMON_LEAD_SECONDS, self.wanted.start_in)
         self.start = max(self.start, time.time() + lead)
-        told = configuration(self.wanted, self.folder / "trace.json", self.start)
-        ask_daemon(told, [one.process.pid for one in theirs])
         for one in theirs:
+            told = configuration(self.wanted, one.there / "trace.json", self.start)
+            ask_daemon(told, [one.process.pid])
             one.at = time.monotonic()
             one.names = tuple(f"trace_{pid}.json" for pid in {one.process.own_pid, one.process.pid})
 
@@ -229,7 +247,7 @@ class _Once:
             return ""
         one.at = time.monotonic()
         one.names = tuple(f"trace_{pid}.json" for pid in {knock.own_pid, one.process.own_pid, knock.pid})
-        return configuration(self.wanted, self.folder / "trace.json", self.start)
+        return configuration(self.wanted, one.there / "trace.json", self.start)
 
     def _dropped(self, one: _Asked) -> bool:
         return (
@@ -266,13 +284,10 @@ class _Once:
                     one.lost = f"process {pid} wrote no trace: it may be under a profiler already"
 
     def _file(self, one: _Asked, suffix: str) -> Path | None:
-        """The file of a process, also where it has a file system of its own."""
         for name in one.names:
-            for path in (self.folder / name, Path(f"/proc/{one.process.pid}/root{self.folder}") / name):
-                with contextlib.suppress(OSError):
-                    found = path.with_name(path.name + suffix)
-                    if found.is_file():
-                        return found
+            found = one.here / f"{name}{suffix}"
+            if found.is_file():
+                return found
         return None
 
     def _stage(self) -> Stage:

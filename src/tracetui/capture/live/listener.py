@@ -59,7 +59,9 @@ class Listener:
     Raises OSError, EADDRINUSE if another daemon has the abstract name.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: str | None) -> None:
+        # To the letter as the processes know it: Kineto ends a process (std::terminate) that is answered by a
+        # socket whose path does not begin with its KINETO_IPC_SOCKET_DIR and a slash.
         self.folder = folder
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         try:
@@ -70,11 +72,11 @@ class Listener:
                 self._inode = 0
             else:
                 # Bound under another name, then renamed: no instant without a socket, even if one is there.
-                new = folder / f"{NAME}.{os.getpid()}"
-                new.unlink(missing_ok=True)
-                self._socket.bind(str(new))
-                self._inode = new.stat().st_ino
-                new.rename(folder / NAME)
+                new = f"{folder}/{NAME}.{os.getpid()}"
+                Path(new).unlink(missing_ok=True)
+                self._socket.bind(new)
+                self._inode = os.stat(new).st_ino
+                os.rename(new, f"{folder}/{NAME}")
         except OSError:
             self._socket.close()
             raise
@@ -83,7 +85,7 @@ class Listener:
         """Stop listening; the name stays if another socket has taken it."""
         if self.folder is not None and self.listens():
             with contextlib.suppress(OSError):
-                (self.folder / NAME).unlink()
+                os.unlink(f"{self.folder}/{NAME}")
         self._socket.close()
 
     def listens(self) -> bool:
@@ -91,7 +93,7 @@ class Listener:
         if self.folder is None:
             return True
         try:
-            return (self.folder / NAME).stat().st_ino == self._inode
+            return os.stat(f"{self.folder}/{NAME}").st_ino == self._inode
         except OSError:
             return False
 
@@ -133,7 +135,7 @@ class Listener:
         if self.folder is not None:
             # By the name alone: a container knows the folder by another path, and no other place is answered.
             text = address if isinstance(address, str) else os.fsdecode(address)
-            address = str(self.folder / os.path.basename(text))
+            address = f"{self.folder}/{os.path.basename(text)}"
         try:
             self._socket.sendto(_HEADER.pack(len(body), kind) + body, address)
         except OSError:  # it has ended, or does not read
@@ -150,23 +152,23 @@ def started(pid: int) -> int | None:
     return None if len(fields) < 20 or fields[0] in "ZX" else int(fields[19])
 
 
-def foreign(folder: Path) -> bool:
+def foreign(folder: str) -> bool:
     """Whether a daemon that is not ours answers in a folder: ours leave a lock file there."""
-    if (folder / LOCK).exists() or not (folder / NAME).exists():
+    if os.path.exists(f"{folder}/{LOCK}") or not os.path.exists(f"{folder}/{NAME}"):
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(str(folder / NAME))
+            probe.connect(f"{folder}/{NAME}")
         except OSError:
             return False  # it has ended, and left its socket
     return True
 
 
-def lock(folder: Path) -> int | None:
+def lock(folder: str) -> int | None:
     """Take the lock of a folder: a descriptor to close, or None if somebody else has it. Raises OSError."""
     import fcntl
 
-    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    descriptor = os.open(f"{folder}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -177,7 +179,7 @@ def lock(folder: Path) -> int | None:
     return descriptor
 
 
-def main(folder: Path, pid: int) -> None:
+def main(folder: str, pid: int) -> None:
     """Answer "nothing to record" until the process has ended and nobody asks any more."""
     first = started(pid)
     listener: Listener | None = None
@@ -212,4 +214,4 @@ def main(folder: Path, pid: int) -> None:
 
 if __name__ == "__main__":
     with contextlib.suppress(OSError):
-        main(Path(sys.argv[1]), int(sys.argv[2]))
+        main(sys.argv[1], int(sys.argv[2]))

@@ -15,13 +15,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tracetui.capture.live import procfs
 from tracetui.capture.live.launch import INTERVAL
 from tracetui.capture.live.listener import started
 
 KINETO_SECONDS = 5
 """How often a process asks where nothing else is said: Kineto's default."""
 CLIENT = "dynoconfigclient"
-LONGEST_ENVIRONMENT = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Process:
     """When it started, in clock ticks since the machine did: with `pid` its identity."""
     command: tuple[str, ...]
     user: str
-    folder: Path | None
-    """Where its socket and that of its daemon are, as seen from here; None for the abstract names."""
+    folder: str | None
+    """Where its socket and that of its daemon are, to the letter as it knows it; None for abstract names."""
     interval: int
     """Seconds from one question to the next."""
     trace_root: Path | None
@@ -91,13 +91,6 @@ def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() and len(text) < 10 else None
 
 
-def _environment(pid: int) -> dict[str, str]:
-    with open(f"/proc/{pid}/environ", "rb") as file:
-        raw = file.read(LONGEST_ENVIRONMENT)
-    pairs = (item.partition(b"=") for item in raw.split(b"\0") if item)
-    return {os.fsdecode(key): os.fsdecode(value) for key, _, value in pairs}
-
-
 def _own_socket(pid: int) -> str | None:
     """The path of the socket at which a process waits for Kineto's answers; None before it has one."""
     inodes = set[str]()
@@ -121,9 +114,9 @@ def find(pid: int) -> Process | None:
     """The process if it can be asked: it is this user's, was started for it, and has imported PyTorch."""
     place = Path(f"/proc/{pid}")
     try:
-        if place.stat().st_uid != os.getuid():
+        if procfs.owner(pid) != os.getuid():
             return None
-        variables = _environment(pid)
+        variables = procfs.environment(pid)
         if "KINETO_USE_DAEMON" not in variables:
             return None
         socket = _own_socket(pid)
@@ -135,14 +128,12 @@ def find(pid: int) -> Process | None:
             for line in (place / "status").read_text(errors="replace").splitlines()
             if ":" in line
         )
-        command = (place / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+        command = procfs.arguments(pid)
+        folder = None if socket.startswith("@") else socket[: socket.rindex("/")]
+        if folder is not None and not _same(pid, folder):
+            return None
     except (OSError, ValueError):
         return None  # it has ended, or hides what it is
-    folder = None
-    if not socket.startswith("@"):
-        folder = Path(socket).parent
-        if not _same(folder, Path(f"{place}/root{folder}")):
-            folder = Path(f"{place}/root{folder}")  # a container's, which is somewhere else here
     root = variables.get("KINETO_ONDEMAND_TRACE_DIR")
     rank, world = _number(variables.get("RANK")), _number(variables.get("WORLD_SIZE"))
     launch = [
@@ -154,10 +145,10 @@ def find(pid: int) -> Process | None:
         own_pid=int(status.get("NSpid", str(pid)).split()[-1]),
         parent=int(status["PPid"]),
         ticks=ticks,
-        command=tuple(os.fsdecode(word) for word in command),
-        user=_user(place.stat().st_uid),
+        command=tuple(command),
+        user=_user(os.getuid()),
         folder=folder,
-        interval=_interval(place, variables.get("KINETO_CONFIG")),
+        interval=_interval(pid, variables.get("KINETO_CONFIG")),
         trace_root=Path(root) if root else None,
         rank=rank if world is not None and world > 1 else None,
         world=world,
@@ -165,9 +156,10 @@ def find(pid: int) -> Process | None:
     )
 
 
-def _same(a: Path, b: Path) -> bool:
+def _same(pid: int, folder: str) -> bool:
+    """Whether a folder of the process has the same path here: not so in a container that mounts another."""
     try:
-        return os.path.samefile(a, b)
+        return os.path.isabs(folder) and os.path.samefile(folder, f"/proc/{pid}/root{folder}")
     except OSError:
         return False
 
@@ -179,10 +171,10 @@ def _user(number: int) -> str:
         return str(number)
 
 
-def _interval(place: Path, configuration: str | None) -> int:
+def _interval(pid: int, configuration: str | None) -> int:
     if configuration:
         with contextlib.suppress(OSError, ValueError):
-            text = Path(f"{place}/root{os.path.abspath(configuration)}").read_text("utf-8")
+            text = procfs.seen_from_here(pid, os.path.abspath(configuration)).read_text("utf-8")
             for line in text.splitlines():
                 key, _, value = line.partition("=")
                 if key.strip() == INTERVAL:
@@ -232,28 +224,21 @@ def named(found: Sequence[Job], target: str | None, ranks: bool) -> list[Job]:
         for one in job.processes:
             if one.pid == pid:
                 return [job if ranks or (one is job.first and one.rank is None) else Job((one,))]
-    below = [tuple(one for one in job.processes if _descends(one, pid)) for job in found]
+    below = [tuple(one for one in job.processes if pid in procfs.with_ancestors(one.parent)) for job in found]
     return [Job(members) for members in below if members]
-
-
-def _descends(one: Process, pid: int) -> bool:
-    parent = one.parent
-    while parent > 1 and parent != pid:
-        try:
-            stat = Path(f"/proc/{parent}/stat").read_text(errors="replace")
-            parent = int(stat.rpartition(")")[2].split()[1])
-        except (OSError, ValueError, IndexError):
-            return False
-    return parent == pid and pid > 1
 
 
 def why_not(pid: int) -> str:
     """Why a process can not be asked; "" if it may be able to later, when it has imported PyTorch."""
     again = "start it next time with: tracetui run COMMAND"
     try:
-        if Path(f"/proc/{pid}").stat().st_uid != os.getuid():
+        if procfs.owner(pid) != os.getuid():
             return f"process {pid} belongs to another user"
-        if "KINETO_USE_DAEMON" in _environment(pid):
+        variables = procfs.environment(pid)
+        if "KINETO_USE_DAEMON" in variables:
+            folder = variables.get("KINETO_IPC_SOCKET_DIR", "")
+            if folder and not _same(pid, folder):
+                return f"process {pid} has another {folder} than this: mount the folder under the same path"
             return ""
     except FileNotFoundError:
         return f"there is no process {pid}"

@@ -9,6 +9,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from tracetui.capture.live.listener import started as started
+
 PROC = Path("/proc")
 LISTENING = "0A"
 MAX_ANCESTORS = 16
@@ -28,16 +30,6 @@ def arguments(pid: int) -> list[str]:
 def owner(pid: int) -> int:
     """Its user id. Raises OSError."""
     return (PROC / str(pid)).stat().st_uid
-
-
-def started(pid: int) -> int | None:
-    """When it started, in clock ticks since boot; None if it has ended. Tells a process from a later one with
-    the same id."""
-    try:
-        state, _, _, *rest = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
-    except (OSError, ValueError):
-        return None
-    return None if state in "ZX" else int(rest[16])
 
 
 def is_python(pid: int) -> bool:
