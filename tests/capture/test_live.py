@@ -533,6 +533,11 @@ def test_run_is_the_command_itself(meetings: Path) -> None:
     assert (err, children, job.returncode) == (b"to stderr", "[]", 41)
     assert folder.startswith(str(meetings / "tracetui"))
     assert folder.endswith("['--help', 'a b']")
+    bare = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": str(meetings), "A": "b=c"}
+    with started_by_run("env", env=bare) as job:
+        found = dict(line.split("=", 1) for line in job.communicate()[0].decode().splitlines())
+    assert {name: value for name, value in found.items() if not name.startswith("KINETO_")} == bare
+    assert len(found) == len(bare) + 5
     with started_by_run("sleep", "30") as job:
         wait_for(lambda: Path(f"/proc/{job.pid}/cmdline").read_bytes() == b"sleep\x0030\0")
         job.terminate()

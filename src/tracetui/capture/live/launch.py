@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from tracetui.capture.live import listener
+from tracetui.capture.live import listener, procfs
 from tracetui.capture.live.model import AttachError
 from tracetui.capture.live.places import (
     CLIENT,
@@ -71,11 +71,12 @@ def run(command: Sequence[str]) -> NoReturn:
     """Become `command`. Raises AttachError: 127 if there is no such command, 126 if it cannot be run."""
     if sys.platform != "linux":
         raise AttachError("run works on Linux only: elsewhere PyTorch cannot be asked for a trace")
-    variables = dict(os.environ)
+    # As it was at the start: Python may have set LC_CTYPE since, for itself and what it starts.
+    variables = procfs.environment(os.getpid())
     folder = None
     if "KINETO_USE_DAEMON" not in variables:  # else it can be asked already
         folder = new_meeting()
-        variables.update(environment(folder, os.environ))
+        variables.update(environment(folder, variables))
         _answer_beside(folder)
     # Python ignores these, and what is ignored stays so in the command.
     for name in ("SIGPIPE", "SIGXFSZ"):
