@@ -42,6 +42,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(ask, "COMMON_LEAD_SECONDS", 0.3)
     monkeypatch.setattr(ask, "LATE_SECONDS", 0.05)
     monkeypatch.setattr(ask, "DROPPED_SECONDS", 0.5)
+    monkeypatch.setattr(ask, "SOON_SECONDS", 0.1)
     monkeypatch.setattr(ask, "PATIENCE_SECONDS", 1.5)
     monkeypatch.setattr(places, "recording_root", lambda: places.private(tmp_path / "recordings"))
     monkeypatch.setattr(ask, "recording_root", lambda: places.private(tmp_path / "recordings"))
@@ -192,6 +193,20 @@ def test_a_question_and_its_answer(meeting: Path) -> None:
         assert client.recv(100)[40:] == struct.pack("=i", 1)
     here.close()
     assert not (meeting / "dynolog").exists()
+
+
+def test_a_late_answer_is_not_given(meeting: Path) -> None:
+    """The process would take it for the answer to its next question."""
+    here = Listener(str(meeting))
+    with knock(meeting / "dynolog", b"req", request(1)) as client:
+        time.sleep(0.1)
+        asked = here.receive(1)
+        assert asked is not None
+        assert 0.1 < time.time() - asked.sent < 10
+        assert not here.answer(asked, "A=1")
+        with pytest.raises(TimeoutError):
+            client.recv(100)
+    here.close()
 
 
 @pytest.mark.parametrize("ending", ["", "/", "//", "/./."])
@@ -379,6 +394,33 @@ def test_a_request_that_was_dropped_is_made_again(job: Start, tmp_path: Path) ->
     assert len(recorded.paths) == 1
 
 
+def test_steps_wait_for_their_start_too(job: Start, tmp_path: Path) -> None:
+    one, begun = found(job("30")), time.monotonic()
+    follow(ask.record([one], Wanted(steps=2, start_in=1.0), tmp_path))
+    assert time.monotonic() - begun > 1.0
+
+
+def test_steps_of_a_process_that_never_begins_are_given_up(job: Start, tmp_path: Path) -> None:
+    one = found(job("30", "0.1", "never"))
+    with pytest.raises(AttachError, match="wrote no trace: it may be under a profiler already"):
+        follow(ask.record([one], Wanted(steps=2), tmp_path))
+
+
+def test_a_recording_that_cannot_be_moved_is_not_lost(
+    job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*paths: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    one = found(job("30"))
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "move", full)
+        with pytest.raises(AttachError, match="No space left on device") as said:
+            follow(ask.record([one], SHORT, tmp_path))
+    assert "aten::mm" in load(str(said.value).rpartition("the recording is ")[2]).names
+    assert list(tmp_path.glob("*.json*")) == []
+
+
 def test_a_stopped_process_is_named(job: Start, tmp_path: Path) -> None:
     process = job("30")
     one = found(process)
@@ -438,6 +480,22 @@ def test_a_daemon_that_runs_already_is_asked_by_its_port(
     assert requests[0][1] == [one.pid]
     assert daemon.listens()
     daemon.close()
+
+
+def test_one_that_is_stopped_with_the_lock_is_not_waited_for(
+    job: Start, meeting: Path, tmp_path: Path
+) -> None:
+    one = found(job("30"))
+    code = (
+        "import os, signal, sys; from tracetui.capture.live import listener\n"
+        "kept = listener.lock(sys.argv[1]); os.kill(os.getpid(), signal.SIGSTOP)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(meeting)]) as holder:
+        wait_for(lambda: listener.stopped(str(meeting)))
+        assert listener.lock(str(meeting)) is None
+        recorded, _ = follow(ask.record([one], SHORT, tmp_path))
+        holder.kill()
+    assert len(recorded.paths) == 1
 
 
 def test_leaving_early_leaves_the_job_alone(job: Start, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tracetui.capture.live import listener, procfs
@@ -31,7 +31,10 @@ LEAD_SECONDS = 1.2
 COMMON_LEAD_SECONDS = 1.6
 """The same from the last question of several processes."""
 DROPPED_SECONDS = 2.5
-"""After so long a process that was told, and has opened no file, has dropped it: it is told once more."""
+"""After so long a process that was told, and has opened no file, has dropped it: it is told again, without
+a time, in case it reads its answers late."""
+SOON_SECONDS = 2.0
+"""When it then begins, about."""
 LATE_SECONDS = 1.1
 """A question that comes less than this before the start is too late for it."""
 PATIENCE_SECONDS = 8.0
@@ -65,8 +68,8 @@ class _Asked:
     """When they last changed."""
 
 
-def configuration(wanted: Wanted, file: Path, start: float) -> str:
-    """What Kineto is told. `start`: seconds since the epoch, not used for steps."""
+def configuration(wanted: Wanted, file: Path, start: float | None) -> str:
+    """What Kineto is told. `start`: seconds since the epoch; None, and for steps: as soon as it can."""
     lines = [f"ACTIVITIES_LOG_FILE={file}"]
     if wanted.steps is not None:
         lines += [
@@ -79,8 +82,8 @@ def configuration(wanted: Wanted, file: Path, start: float) -> str:
         lines += [
             f"ACTIVITIES_DURATION_MSECS={max(1, round(wanted.duration * 1000))}",
             "ACTIVITIES_WARMUP_PERIOD_SECS=0",
-            f"PROFILE_START_TIME={round(start * 1000)}",
         ]
+        lines += [f"PROFILE_START_TIME={round(start * 1000)}"] if start is not None else []
     flags = {
         "PROFILE_REPORT_INPUT_SHAPES": wanted.record_shapes,
         "PROFILE_WITH_STACK": wanted.with_stack,
@@ -98,10 +101,10 @@ def record(targets: Sequence[Process], wanted: Wanted, output: Path) -> Iterator
     later. Raises AttachError.
     """
     for attempt in range(TRIES):
-        once = _Once(targets, wanted)
+        once = _Once(targets, wanted if attempt == 0 else replace(wanted, start_in=0.0))
         try:
             yield from once.events()
-            paths = once.take(output, last=attempt + 1 == TRIES)
+            paths = once.take(output)
         finally:
             once.close()
         if paths:
@@ -138,6 +141,9 @@ class _Once:
         self.asked = [_Asked(one) for one in targets]
         self.notes: list[str] = []
         self.start = 0.0
+        """In seconds since the epoch; 0 until the first process has asked."""
+        self.begun = 0.0
+        """By the monotonic clock."""
         self.folders: list[Path] = []
         roots = dict[Path, tuple[Path, Path]]()
         try:
@@ -165,7 +171,8 @@ class _Once:
     def events(self) -> Iterator[LiveEvent]:
         yield from self._listen()
         slowest = max(one.process.interval for one in self.asked)
-        begun = time.monotonic()
+        self.begun = time.monotonic()
+        patience = slowest + PATIENCE_SECONDS + (self.wanted.start_in if self.wanted.steps is not None else 0)
         whom = self._whom()
         while any(one.done is None and not one.lost for one in self.asked):
             if not self.listeners:
@@ -173,9 +180,8 @@ class _Once:
             for one in self.listeners:
                 knock = one.receive(0.05 / len(self.listeners))
                 if knock is not None:
-                    one.answer(knock, self._reply(knock, slowest))
-            now = time.monotonic()
-            self._look(now - begun > slowest + PATIENCE_SECONDS)
+                    self._reply(one, knock, slowest)
+            self._look(time.monotonic() - self.begun > patience)
             stage = self._stage()
             details = {Stage.ASKING: whom, Stage.RECORDING: _length(self.wanted)}
             yield News(stage, details.get(stage, ""))
@@ -200,10 +206,10 @@ class _Once:
                 self._ask_daemon(folder)
                 continue
             try:
-                while (descriptor := listener.lock(folder)) is None:
+                while (descriptor := listener.lock(folder)) is None and not listener.stopped(folder):
                     yield News(Stage.WAITING, "until another tracetui has recorded there")
                     time.sleep(0.1)
-                self.locks.append(descriptor)
+                self.locks += [descriptor] if descriptor is not None else []
                 self.listeners.append(Listener(folder))
             except OSError as error:
                 raise AttachError(
@@ -228,26 +234,34 @@ class _Once:
         one = self.asked[0].process
         return plain(f"{one.pid}: {one.name}", 200)
 
-    def _reply(self, knock: Knock, slowest: int) -> str:
+    def _reply(self, here: Listener, knock: Knock, slowest: int) -> None:
         one = next((one for one in self.asked if one.process.pid == knock.pid), None)
-        if one is None:
-            return ""
-        if one.lost or knock.recording or started(one.process.pid) != one.process.ticks:
-            return ""  # who records already is told once it is idle
-        if one.at is not None and (len(self.asked) > 1 or one.again or not self._dropped(one)):
-            return ""
+        wait = self.wanted.steps is not None and time.monotonic() - self.begun < self.wanted.start_in
+        if (
+            one is None
+            or one.lost
+            or wait  # steps are counted from when it is told
+            or knock.recording  # told once it is idle
+            or started(one.process.pid) != one.process.ticks
+            or (one.at is not None and (len(self.asked) > 1 or one.again or not self._dropped(one)))
+        ):
+            here.answer(knock)
+            return
         now = time.time()
-        if one.at is not None:
-            one.again, self.start = True, now + COMMON_LEAD_SECONDS
-        if not self.start:
+        again = one.at is not None
+        start = self.start
+        if again:
+            start = now + SOON_SECONDS
+        elif not start:
             lead = slowest + COMMON_LEAD_SECONDS if len(self.asked) > 1 else LEAD_SECONDS
-            self.start = now + max(lead, self.wanted.start_in)
-        if self.wanted.steps is None and self.start - now < LATE_SECONDS:
+            start = now + max(lead, self.wanted.start_in)
+        if self.wanted.steps is None and start - now < LATE_SECONDS:
             one.lost = plain(f"process {knock.pid} asked too late for the common start")
-            return ""
-        one.at = time.monotonic()
-        one.names = tuple(f"trace_{pid}.json" for pid in {knock.own_pid, one.process.own_pid, knock.pid})
-        return configuration(self.wanted, one.there / "trace.json", self.start)
+            return
+        if here.answer(knock, configuration(self.wanted, one.there / "trace.json", None if again else start)):
+            self.start, one.again, one.at = start, again, time.monotonic()
+            pids = {knock.own_pid, one.process.own_pid, knock.pid}
+            one.names = tuple(f"trace_{pid}.json" for pid in pids)
 
     def _dropped(self, one: _Asked) -> bool:
         return (
@@ -275,9 +289,11 @@ class _Once:
             elif one.at is None:
                 if impatient:
                     one.lost = f"process {pid} does not ask: it is stopped, or hangs, or records already"
-            elif time.time() > over:
+            elif time.time() > over or one.again:
                 part = self._file(one, ".tmp")
                 size = part.stat().st_size if part is not None else -1
+                if size >= 0 and self.wanted.steps is not None:
+                    continue  # it waits for the next step
                 if size != one.written:
                     one.written, one.news = size, now
                 elif now - one.news > PATIENCE_SECONDS:
@@ -301,7 +317,7 @@ class _Once:
             return Stage.WARMING_UP
         return Stage.RECORDING if ahead + self.wanted.duration > 0 else Stage.WRITING
 
-    def take(self, output: Path, last: bool) -> list[Path]:
+    def take(self, output: Path) -> list[Path]:
         """Move the traces to `output` under names of their own; none if nothing ran in any of them."""
         done = [(one.process, one.done) for one in self.asked if one.done is not None]
         full = [(process, path) for process, path in done if not is_empty(path)]
@@ -321,7 +337,11 @@ class _Once:
                 suffix = f"-rank{process.rank}" if process.rank is not None else f"-{process.pid}"
                 paths.append(keep(path, output, f"{label(process)}-{stamp}{suffix}"))
         except OSError as error:
-            raise AttachError(f"cannot write to {output}: {error.strerror or error}") from error
+            self.folders.clear()  # they stay
+            where = plain(str(path), 300)
+            raise AttachError(
+                f"cannot write to {output}: {error.strerror or error}; the recording is {where}"
+            ) from error
         return paths
 
 

@@ -31,6 +31,9 @@ LOCK = "lock"
 """The file whose lock says who may answer with more than "nothing"."""
 LONGEST = 65536
 """Bytes of a message at most."""
+PROMPT_SECONDS = 0.06
+"""A later answer is not given: the process has gone on, or is about to, would read it a second later in the
+place of the next one, and so every one after it."""
 MOST_PIDS = 64
 """A process names itself and its ancestors."""
 ALONE_SECONDS = 60.0
@@ -39,6 +42,9 @@ ALONE_SECONDS = 60.0
 _HEADER = struct.Struct("=Q32s")
 _REQUEST = struct.Struct("=iiq")
 _CREDENTIALS = struct.Struct("=3i")
+_TIME = struct.Struct("@ll")
+_SO_TIMESTAMPNS = 35
+"""Linux: the kernel says when a message was sent. Python's `socket` has no name for it."""
 
 
 class Knock(NamedTuple):
@@ -51,6 +57,8 @@ class Knock(NamedTuple):
     recording: bool
     """Whether it records at this time."""
     address: str | bytes
+    sent: float
+    """In seconds since the epoch."""
 
 
 class Listener:
@@ -66,6 +74,7 @@ class Listener:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+            self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
             self._socket.setblocking(False)
             if folder is None:
                 self._socket.bind(ABSTRACT)
@@ -102,14 +111,18 @@ class Listener:
         if not select.select([self._socket], [], [], max(0.0, seconds))[0]:
             return None
         try:
-            message, ancillary, _, address = self._socket.recvmsg(
-                LONGEST, socket.CMSG_SPACE(_CREDENTIALS.size)
-            )
+            room = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(_TIME.size)
+            message, ancillary, _, address = self._socket.recvmsg(LONGEST, room)
         except OSError:
             return None
-        sender = next((data for level, kind, data in ancillary if kind == socket.SCM_CREDENTIALS), b"")
+        facts = {kind: data for _, kind, data in ancillary}
+        sender, when = facts.get(socket.SCM_CREDENTIALS, b""), facts.get(_SO_TIMESTAMPNS, b"")
         if len(sender) != _CREDENTIALS.size or len(message) < _HEADER.size or not address:
             return None
+        sent = time.time()
+        if len(when) == _TIME.size:
+            whole, part = _TIME.unpack(when)
+            sent = whole + part / 1e9
         pid, user, _ = _CREDENTIALS.unpack(sender)
         if user != os.getuid():
             return None  # the abstract name is open to everybody
@@ -124,12 +137,14 @@ class Listener:
             state, count, _ = _REQUEST.unpack_from(body)
             if 0 < count <= MOST_PIDS and len(body) >= _REQUEST.size + 4 * count:
                 (own,) = struct.unpack_from("=i", body, _REQUEST.size)
-                return Knock(pid, own, not state & 2, address)
+                return Knock(pid, own, not state & 2, address, sent)
         return None
 
     def answer(self, knock: Knock, configuration: str = "") -> bool:
-        """Tell it what to record; whether that could be sent."""
-        return self._send(knock.address, b"req", configuration.encode())
+        """Tell it what to record; whether that was sent: not if it has waited for too long."""
+        return time.time() - knock.sent < PROMPT_SECONDS and self._send(
+            knock.address, b"req", configuration.encode()
+        )
 
     def _send(self, address: str | bytes, kind: bytes, body: bytes) -> bool:
         if self.folder is not None:
@@ -177,6 +192,16 @@ def lock(folder: str) -> int | None:
     os.truncate(descriptor, 0)
     os.write(descriptor, str(os.getpid()).encode())
     return descriptor
+
+
+def stopped(folder: str) -> bool:
+    """Whether the process that has the lock of a folder is stopped: nobody waits for that."""
+    try:
+        with open(f"{folder}/{LOCK}", encoding="ascii") as file:
+            pid = int(file.read(20))
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] in "Tt"
+    except (OSError, ValueError, IndexError):
+        return False
 
 
 def main(folder: str, pid: int) -> None:
