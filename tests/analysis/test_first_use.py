@@ -171,7 +171,7 @@ def test_the_ends_of_a_step_count(tmp_path: Path) -> None:
     for name in ("busy", "step-busy", "device-busy"):
         assert metric(summary, name) == pytest.approx(11 / 33_700)
     (finding,) = found(trace, "overhead_bound")
-    assert finding.title == "Overhead-bound: the GPU is busy <0.1% of the step" + "s"
+    assert finding.title == "Overhead-bound: the GPU is busy <0.1% of the step"
 
 
 def test_the_lead_in_counts_where_every_step_has_it(tmp_path: Path) -> None:

@@ -322,7 +322,7 @@ def test_exposed_copies(tmp_path: Path, length: float, way: str, start: float, s
     finding = found(trace, "exposed_copies")
     assert (finding.severity if finding else "") == severity
     if finding:
-        assert finding.title == f"Copies while nothing computes take {share(length / 2000)} of the steps"
+        assert finding.title == f"Copies while nothing computes take {share(length / 2000)} of the step"
         assert finding.numbers == {"exposed_ns": length * 1000, "copies": 1, "share": length / 2000}
         assert "the next batch" not in finding.advice or way.startswith("HtoD")
         assert evidence(trace, finding) == [f"Memcpy {way}"]
@@ -590,6 +590,18 @@ def test_a_first_step_is_compared_with_those_that_do_as_much(tmp_path: Path) -> 
     assert finding is not None
     assert "the 2 other steps that do as much take 95.0 µs (median)" in finding.text
     assert "Step 0 is recorded: the profiler's schedule has no warm-up." in finding.text
+
+
+@pytest.mark.parametrize(
+    ("lengths", "cold"),
+    [((631, 571, 505, 516, 200, 15, 4, 20), False), ((631, 15, 505, 16, 20, 15, 4, 20), True)],
+)
+def test_several_slow_steps_are_no_cold_start(tmp_path: Path, lengths: tuple[int, ...], cold: bool) -> None:
+    events: list[Event] = []
+    for n, length in enumerate(lengths):
+        events += [step(n, 1000 * n, length), cpu("aten::mm", 1000 * n, length - 2)]
+    rules = {finding.rule for finding in Results(trace_of(tmp_path, *events)).findings()}
+    assert bool(rules & {"cold_start", "wide_first_step"}) is cold
 
 
 def test_compiling_is_no_cold_start(tmp_path: Path) -> None:
@@ -917,6 +929,17 @@ def test_waiting_for_batches_is_named_as_the_reason(tmp_path: Path) -> None:
     assert titles["data_loading"] == "Data loading takes 40% of the steps"
 
 
+def test_loading_where_nothing_else_was_recorded(tmp_path: Path) -> None:
+    """As when the export comes after the first step of another cycle of the profiler's schedule."""
+    loader = cpu("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 110, 90, "user_annotation")
+    finding = found(
+        trace_of(tmp_path, step(6, 100, 300), loader, cpu("Iteration", 0, 1000, "Trace")), "data_loading"
+    )
+    assert finding is not None
+    assert finding.title == "Data loading takes 30% of the step"
+    assert "launches" not in finding.text
+
+
 def test_a_single_long_gap_is_told_and_what_it_is_in(tmp_path: Path) -> None:
     """Steps of 1,000 us with five kernels of 140 us; in the second one a checkpoint."""
 
@@ -1138,7 +1161,7 @@ def test_collectives_of_the_cpu(tmp_path: Path) -> None:
     events = [step(0, 0, 1000), cpu("aten::mm", 0, 300)]
     finding = found(trace_of(tmp_path, *events, cpu("gloo:all_reduce", 200, 600, tid=9)), "communication")
     assert finding is not None
-    assert finding.title == "Communication alone takes 50% of the steps"
+    assert finding.title == "Communication alone takes 50% of the step"
     assert "run for 600 µs, 500 µs of it while no thread is in an op" in finding.text
     assert (
         found(trace_of(tmp_path, *events, cpu("gloo:all_reduce", 200, 150, tid=9)), "communication") is None

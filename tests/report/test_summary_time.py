@@ -20,7 +20,7 @@ def test_a_single_step_with_an_empty_front(tmp_path: Path) -> None:
     summary = summarize(Results(trace))
     text = plain_text(summary_lines(summary, 80))
     title, *rows = text[text.index("Where the time goes") :].splitlines()[:3]
-    assert title == "Where the time goes: 1.00 ms of the steps"
+    assert title == "Where the time goes: 1.00 ms of the step"
     assert rows[0].split()[:4] == ["compute", "50.0", "µs", "5.0%"]
     assert rows[1].split()[0] == "host"
     assert float(rows[1].split()[3].rstrip("%")) > 90

@@ -19,6 +19,7 @@ import numpy as np
 
 from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.cpu_time import is_op_name
+from tracetui.analysis.gaps import is_cut
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, plausible
 from tracetui.analysis.verdict import OF_RECORDING, Verdict
@@ -139,8 +140,13 @@ class CpuWork:
 
 
 def cpu_work(trace: Trace) -> CpuWork | None:
-    """The work of a trace that has ops of the CPU, but no device and no launch; None for others."""
-    if any(lane.device >= 0 for lane in trace.lanes) or not len(plausible(trace, Kind.CPU_OP)):
+    """The work of a trace that has ops of the CPU, but no device and no launch; None for others, and where
+    those may be cut off."""
+    if (
+        is_cut(trace)
+        or any(lane.device >= 0 for lane in trace.lanes)
+        or not len(plausible(trace, Kind.CPU_OP))
+    ):
         return None
     launches = plausible(trace, Kind.RUNTIME)
     launched = named(trace, lambda name: "Launch" in name)[trace.name[launches]]

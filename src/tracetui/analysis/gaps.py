@@ -18,6 +18,8 @@ from tracetui.units import plural
 
 CATEGORIES = 3
 """So many unknown categories are named."""
+_CUT = frozenset(("truncated", "bad_gzip", "bad_zstd"))
+"""Notices of a file whose end is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,21 @@ def work_of_devices(trace: Trace) -> dict[int, I64]:
     return work
 
 
+def is_cut(trace: Trace) -> bool:
+    """Whether the end of the file is missing: PyTorch writes launches and device events last."""
+    return any(notice.kind in _CUT for notice in trace.notices)
+
+
+def known_span(trace: Trace) -> tuple[int, int]:
+    """The part of `Trace.span` in which the devices' events are known: of a file that is cut off, until the
+    first of them has no more."""
+    low, high = trace.span
+    work = work_of_devices(trace)
+    if not work or not is_cut(trace):
+        return low, high
+    return low, min(int((trace.start[at] + trace.duration[at]).max()) for at in work.values())
+
+
 def by_start(trace: Trace, at: I64) -> I64:
     """The slices `at` by start; those that start together as they are."""
     return at[np.argsort(trace.start[at], kind="stable")]
@@ -105,6 +122,11 @@ def by_start(trace: Trace, at: I64) -> I64:
 
 def without_work_text(trace: Trace) -> str:
     """What to say of a trace in which no device ran a kernel, copy or memset."""
+    if is_cut(trace):
+        return (
+            "The file is cut off, and what is left of it has no GPU events: PyTorch writes those after "
+            "those of the CPU."
+        )
     lanes = device_of(trace) >= 0
     at = np.flatnonzero((trace.kind == Kind.OTHER) & lanes[trace.lane])
     if not len(at):

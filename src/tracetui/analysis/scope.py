@@ -8,10 +8,11 @@ outside all steps add up to the whole trace.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tracetui.analysis.gaps import known_span
 from tracetui.analysis.select import plausible
 from tracetui.analysis.step_sources import find_sources, main_process
 from tracetui.safe_text import plain
@@ -64,8 +65,21 @@ class StepTable:
         """Whether each step is as long as its slice `event`."""
         return self.source.startswith(("ProfilerStep", "annotation "))
 
+    @property
+    def base(self) -> str:
+        """What shares of all of them are shares of, for sentences."""
+        return "of the step" if len(self) == 1 else "of the steps"
+
     def __len__(self) -> int:
         return len(self.event)
+
+    def only(self, keep: Bool) -> StepTable:
+        """Those of a mask."""
+        if keep.all():
+            return self
+        return replace(
+            self, **{name: getattr(self, name)[keep] for name in ("event", "number", "start", "end")}
+        )
 
     def scope(self, i: int) -> Scope:
         """The scope of the i-th step."""
@@ -84,7 +98,7 @@ def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
         found = None if len(table) else find_sources(trace)
         if found is not None:
             table = StepTable(found.event, found.number, found.start, found.end, found.name, found.source)
-        trace.derived["steps"] = table
+        trace.derived["steps"] = table.only(table.end <= known_span(trace)[1])
     steps: StepTable = trace.derived["steps"]
     return steps
 

@@ -166,20 +166,20 @@ def data_loading(results: Results) -> Iterator[Finding]:
         return
     if results.is_whole and len(steps):
         at = at[step_of(steps, trace.start[at]) >= 0]
-        whole = int((steps.end - steps.start).sum())
+        whole, base = int((steps.end - steps.start).sum()), steps.base
     else:
-        whole = results.span[1] - results.span[0]
+        whole, base = results.span[1] - results.span[0], results.verdict().base
     total = int(trace.duration[at].sum())
     if not len(at) or not whole or total < LOADING_SHARE * whole:
         return
     order = np.argsort(-trace.duration[at], kind="stable")
     longest = f", the longest {duration(trace.duration[at[order[0]]])}" if len(at) > 1 else ""
-    quiet = results.verdict().cpu is None and not _launches_within(results, at)
+    quiet = len(results.launch_calls()) and not _launches_within(results, at)
     idle = "" if not quiet else " The loop launches nothing while it waits for the batch."
     yield Finding(
         "data_loading",
         "high" if total > 0.3 * whole else "medium",
-        f"Data loading takes {share(total / whole)} {results.verdict().base}",
+        f"Data loading takes {share(total / whole)} {base}",
         f"{plural(len(at), 'call')} of {trace.name_of(int(at[order[0]]))} {verb(len(at), 'take')} "
         f"{duration(total)}{longest}.{idle}",
         loading_advice(results),
