@@ -236,3 +236,35 @@ def test_a_device_that_hardly_takes_part_is_not_judged(tmp_path: Path) -> None:
     assert results.verdict().busy_share == 1.0
     assert results.steps().whole.busy == 1_001_000  # in the table it counts
     assert metric(summarize(results), "device-busy") == 1.0
+
+
+def test_after_the_last_launch_the_ops_of_every_thread_count(tmp_path: Path) -> None:
+    """A step that runs nothing on the GPU: its backward pass is on a thread of its own."""
+    backward = cpu("aten::mm_backward", 1200, 600) | {"tid": 10}
+    trace = trace_of(
+        tmp_path,
+        step(0, 0, 1000),
+        *run(20, 970, 1),
+        step(1, 1000, 1000),
+        cpu("aten::mm", 1000, 100),
+        backward,
+    )
+    causes = dict(Results(trace).steps().rows[1].window_causes)
+    assert (causes["dispatch"], causes["host"]) == (700_000, 300_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("cudaLaunchKernel", "nvidia-smi"), ("hipLaunchKernel", "rocm-smi")]
+)
+def test_who_else_is_on_the_gpu_is_asked_by_its_own_command(tmp_path: Path, name: str, said: str) -> None:
+    events = [step(0, 0, 1000)]
+    for n in range(8):
+        events += [launch(5 + n, n, 1, name), kernel(20 + 120 * n, 20, n)]
+    (finding,) = (f for f in Results(trace_of(tmp_path, *events)).findings() if f.rule == "little_use")
+    assert said in finding.advice
+
+
+def test_a_step_that_launches_nothing_is_told(tmp_path: Path) -> None:
+    events = [step(0, 0, 1000), *run(20, 100, 1), step(1, 1000, 900), step(2, 2000, 1000), *run(2020, 100, 2)]
+    (finding,) = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert "Step 1 launches nothing." in finding.text

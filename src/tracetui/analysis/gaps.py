@@ -137,7 +137,7 @@ def without_work_text(trace: Trace) -> str:
             f"{plural(len(calls), 'launch', 'launches')}, but nothing of what they ran: the profiler got no "
             "events from the GPU. Often only root may profile it, or another profiler has it."
         )
-    names = [trace.categories[i] for i in np.unique(trace.category[at]).tolist()]
+    names = [trace.categories[i] or "no category" for i in np.unique(trace.category[at]).tolist()]
     more = ", ..." if len(names) > CATEGORIES else ""
     return (
         "No event here has the category of a kernel, a copy or a memset. The device's lanes hold "

@@ -86,12 +86,12 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     idle = verdict.parts[PARTS.index("cpu")] if verdict.parts else 0
     behind = part < WAIT_SHARE and min(total, idle) >= TURNS_SHARE * verdict.judged > 0
     if part >= WAIT_SHARE:
-        meanwhile = f"Meanwhile nothing is launched: for {duration(cost)}, {share(part)} {verdict.base}, the "
+        meanwhile = f"Meanwhile nothing is launched: for {duration(cost)}, {share(part)} {verdict.of()}, the "
         meanwhile += "GPU is idle because of these waits."
     elif behind:
         meanwhile = "The GPU has work in the meantime, but the CPU cannot work ahead: for "
         meanwhile += (
-            f"{duration(idle)}, {share(idle / verdict.judged)} {verdict.base}, the GPU then waits for "
+            f"{duration(idle)}, {share(idle / verdict.judged)} {verdict.of()}, the GPU then waits for "
         )
         meanwhile += "the CPU."
     else:
@@ -278,7 +278,8 @@ def _communicating(verdict: Verdict) -> int:
 def _communication_of(
     results: Results, device: DeviceTime, time: I64, low: int, high: int
 ) -> Iterator[Finding]:
-    trace, base = results.trace, results.verdict().base
+    trace, verdict = results.trace, results.verdict()
+    base = f"{verdict.base} that count" if verdict.noticeably_left_out else verdict.base
     work = results.cpu_time().work[device.gaps.device]
     talk = communicates(trace)[trace.name[work]] & (trace.kind[work] == Kind.KERNEL)
     at = work[talk]
@@ -298,7 +299,7 @@ def _communication_of(
     yield Finding(
         "communication",
         "high" if exposed > 0.3 * judged else "medium",
-        f"Communication alone takes {share(exposed / judged)} {results.verdict().of(judged)}{where}",
+        f"Communication alone takes {share(exposed / judged)} {verdict.of(judged)}{where}",
         f"Collectives by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}{where}, "
         f"{duration(exposed)} of it while no other kernel runs: {share(exposed / judged)} of the "
         f"{duration(judged)} {base}, {share(exposed / busy)} of {device_text}'s busy time. A collective's "

@@ -17,7 +17,7 @@ from tracetui.analysis.findings.compiled import (
 )
 from tracetui.analysis.findings.idle import TURNS_SHARE, loader_calls, loading_advice, waits_for_device
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
-from tracetui.analysis.findings.model import Finding, first_of
+from tracetui.analysis.findings.model import Finding, first_of, smi
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
@@ -303,7 +303,7 @@ def _idle_text(results: Results, idle: _Idle) -> str:
         loading += f" For {duration(idle.compiling)} of it torch.compile compiled."
     if idle.within and not loading:
         loading = f" The CPU was in {idle.within} for {duration(idle.within_time)} of it."
-    if where := _one_step(results, idle):
+    if where := _one_step(results, idle) or _without_launches(results):
         loading += where
     elif idle.one_gap:
         loading += f" One gap alone takes {duration(idle.longest_length)}."
@@ -323,6 +323,17 @@ def _one_step(results: Results, idle: _Idle) -> str:
         f" {capital(worst.label)} alone has {duration(_idle_of(worst))} of it: it takes "
         f"{duration(worst.window_length)}, the median step {usual}."
     )
+
+
+def _without_launches(results: Results) -> str:
+    """The steps that have nothing for any device to do, beside others that have."""
+    rows = results.steps().rows if results.is_whole else ()
+    without = [row.label for row in rows if not row.launches]
+    if not without or len(without) == len(rows):
+        return ""
+    if len(without) == 1:
+        return f" {capital(without[0])} launches nothing."
+    return f" {len(without):,} of {len(rows):,} steps launch nothing."
 
 
 def _idle_of(row: StepRow) -> int:
@@ -347,7 +358,7 @@ def _advice(results: Results, idle: _Idle) -> str:
     if main == "dispatch" and _is_compiled(results):
         return _COMPILED_ADVICE
     if main == "queued" and not waits_for_others(trace):
-        return "Look for other processes on the GPU (nvidia-smi), and record again with it to yourself."
+        return f"Look for other processes on the GPU ({smi(results)}), and record again with it to yourself."
     if main == "host":
         # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
         short, time = results.short_kernels(), dict(zip(CAUSES, idle.causes, strict=True))
