@@ -204,6 +204,12 @@ def loader_calls(results: Results) -> I64:
     return np.sort(np.concatenate([results.slices(kind, _is_loader) for kind in kinds]))
 
 
+def loading_time(results: Results) -> Union:
+    """While the program waits for a `DataLoader`, in all of the trace."""
+    whole = results.whole
+    return whole.kept("loading", lambda: busy_union(whole.trace, loader_calls(whole)))
+
+
 def _is_loader(name: str) -> bool:
     return name.startswith("enumerate(DataLoader)#")
 

@@ -15,7 +15,7 @@ from tracetui.analysis.findings.compiled import (
     COMPILING_ADVICE,
     compile_phases,
 )
-from tracetui.analysis.findings.idle import TURNS_SHARE, loader_calls, loading_advice, waits_for_device
+from tracetui.analysis.findings.idle import TURNS_SHARE, loading_advice, loading_time, waits_for_device
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import Finding, first_of, smi
 from tracetui.analysis.gaps import DeviceGaps, busy_union
@@ -239,7 +239,7 @@ def _idle(results: Results) -> tuple[_Idle, ...]:
 
 def _look_at_idle(results: Results) -> Iterator[_Idle]:
     low, high = results.judged_range()
-    loader = busy_union(results.trace, loader_calls(results.whole))
+    loader = loading_time(results)
     compiler = busy_union(results.trace, compile_phases(results))
     without_lead_in = "lead-in" in dict(results.verdict().left_out)
     gaps = zip(results.gaps().devices, results.device_causes(), strict=True)
