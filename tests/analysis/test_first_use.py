@@ -268,3 +268,23 @@ def test_a_step_that_launches_nothing_is_told(tmp_path: Path) -> None:
     events = [step(0, 0, 1000), *run(20, 100, 1), step(1, 1000, 900), step(2, 2000, 1000), *run(2020, 100, 2)]
     (finding,) = found(trace_of(tmp_path, *events), "overhead_bound")
     assert "Step 1 launches nothing." in finding.text
+
+
+def test_the_steps_of_one_of_two_processes(tmp_path: Path) -> None:
+    """A file merged from two processes, without their ranks: each has the same steps at the same times."""
+    one = [event for n in range(3) for event in (step(n, 1000 * n, 990), *run(1000 * n + 20, 960, n + 1))]
+    other: list[Event] = []
+    for event in one:
+        device = {"device": 1} if event["cat"] == "kernel" else {}
+        args = event["args"] | {"correlation": event["args"].get("correlation", 0) + 100} | device
+        other.append(event | {"pid": event["pid"] + 1, "args": args})
+    results = Results(trace_of(tmp_path, *one, *other))
+    assert [row.number for row in results.steps().rows] == [0, 1, 2]
+    assert results.step_table().source == "ProfilerStep"
+    assert not [finding for finding in results.findings() if "idle" in finding.rule]
+
+
+def test_of_steps_that_overlap_nobody_says_which_launched_what(tmp_path: Path) -> None:
+    events = [step(0, 0, 1000), step(1, 10, 1000), *run(20, 100, 1), step(2, 2000, 1000), *run(2020, 100, 2)]
+    (finding,) = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert "launches nothing" not in finding.text

@@ -134,15 +134,15 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
 
 
 def _one_process(trace: Trace, at: I64, start: I64, end: I64) -> tuple[Bool, str] | None:
-    """In a file of several ranks, whose steps overlap: (mask of those of the process that launched most, " of
-    RANK"). None for other files."""
+    """In a file of several processes, whose steps overlap: (mask of those of the one that launched most, " of
+    RANK", "" where that is not known). None for other files."""
     process = np.array([lane.process for lane in trace.lanes], dtype=np.int64)[trace.lane[at]]
-    ranks = {trace.processes[int(i)].rank for i in np.unique(process)}
-    if len(ranks) < 2 or bool(np.all(np.maximum.accumulate(end[:-1]) <= start[1:])):
+    if len(np.unique(process)) < 2 or bool(np.all(np.maximum.accumulate(end[:-1]) <= start[1:])):
         return None
     main = main_process(trace)
     chosen = main if main in process else int(process[0])
-    return process == chosen, f" of {trace.processes[chosen].rank}"
+    rank = trace.processes[chosen].rank
+    return process == chosen, f" of {rank}" if rank else ""
 
 
 def step_of(steps: StepTable, time: I64) -> I32:

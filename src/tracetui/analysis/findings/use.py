@@ -327,7 +327,9 @@ def _one_step(results: Results, idle: _Idle) -> str:
 
 def _without_launches(results: Results) -> str:
     """The steps that have nothing for any device to do, beside others that have."""
-    rows = results.steps().rows if results.is_whole else ()
+    rows, table = results.steps().rows if results.is_whole else (), results.step_table()
+    if (table.end[:-1] > table.start[1:]).any():  # work belongs to the latest to start
+        return ""
     without = [row.label for row in rows if not row.launches]
     if not without or len(without) == len(rows):
         return ""
