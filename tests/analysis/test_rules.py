@@ -10,7 +10,9 @@ import pytest
 from tests.analysis.test_findings import RECORDED, SAMPLES
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
+from tracetui.analysis.cpu_time import is_allocation, is_synchronising
 from tracetui.analysis.findings import RULES, Finding
+from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope, step_scope
 from tracetui.report.findings import findings_lines
@@ -1223,3 +1225,16 @@ def test_work_without_a_launch_later_on_is_not_of_before_the_recording(tmp_path:
     assert not found(trace, "work_in_flight_at_start")
     # Nor does anything say so where no launch was recorded at all.
     assert not found(trace_of(tmp_path, kernel(10, 10, 1), kernel(20, 90, 2)), "work_in_flight_at_start")
+
+
+def test_calls_and_copies_of_an_intel_gpu(tmp_path: Path) -> None:
+    for name in ("urQueueFinish", "urEventWait", "zeFenceHostSynchronize"):
+        assert is_synchronising(name)
+    assert is_allocation("urUSMDeviceAlloc")
+    assert decode("Memcpy M2D (Memory -> Device)").short == "memcpy M2D"
+    finding = found(
+        trace_of(tmp_path, step(0, 0, 1000), *run(100, 500, 1, "Memcpy M2D", cat="gpu_memcpy")),
+        "exposed_copies",
+    )
+    assert finding is not None
+    assert finding.text.startswith("1 copy (M2D) runs for 500 µs")
