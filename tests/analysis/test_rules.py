@@ -1238,3 +1238,20 @@ def test_calls_and_copies_of_an_intel_gpu(tmp_path: Path) -> None:
     )
     assert finding is not None
     assert finding.text.startswith("1 copy (M2D) runs for 500 µs")
+
+
+def test_where_nothing_links_launches_and_work_nothing_is_said_of_them(tmp_path: Path) -> None:
+    events: list[Event] = []
+    for n in range(20):
+        events += [
+            cpu("aten::reshape", 100 * n, 60),
+            launch(100 * n + 20, n),
+            kernel(100 * n + 30, 5, 1000 + n),
+        ]
+    findings = {f.rule: f for f in Results(trace_of(tmp_path, *events)).findings()}
+    assert "metadata_only" not in findings
+    assert "record CPU activity" not in findings["little_use"].advice
+    for n in range(20):
+        events[3 * n + 2]["args"]["correlation"] = n + 1
+    events += [cpu("aten::view", 100 * n + 70, 25) for n in range(20)]
+    assert "metadata_only" in {f.rule for f in Results(trace_of(tmp_path, *events)).findings()}

@@ -351,6 +351,10 @@ def _advice(results: Results, idle: _Idle) -> str:
         return COMPILING_ADVICE
     if main == "host" and not _has_ops(results):
         return "Record CPU activity as well (ProfilerActivity.CPU): the trace does not show what the CPU did."
+    if main == "unlinked" and _has_ops(results):
+        return (
+            "What the CPU did is recorded, but not which of it launched what: look at both on the timeline."
+        )
     if main == "allocation":
         return _allocation_advice(results)
     if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(results):
