@@ -1,16 +1,20 @@
-"""A file whose end is missing. PyTorch writes what the GPU did last, so it is known of a part of the time."""
+"""A file whose end is missing. PyTorch writes what the GPU did last, so any of that may be missing."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+import pytest
 from tests.kineto import Event, cpu, run, step
 
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import range_scope
+from tracetui.analysis.scope import range_scope, step_scope
+from tracetui.report.summary import metric, summarize, summary_lines
+from tracetui.tables.lines import plain_text
 from tracetui.trace import Trace, load
 
+LOADER = cpu("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 700, 200, "user_annotation")
 OPS = [event for n in range(4) for event in (step(n, 1000 * n, 990), cpu("aten::mm", 1000 * n + 100, 600))]
 WORK: list[Event] = [event for n in range(4) for event in run(1000 * n + 20, 970, n + 1)]
 
@@ -24,33 +28,22 @@ def cut(tmp_path: Path, *events: Event) -> Trace:
     return trace
 
 
-def test_the_time_after_the_last_gpu_event_is_not_idle(tmp_path: Path) -> None:
-    results = Results(cut(tmp_path, *OPS, *WORK[:4]))
-    verdict, steps = results.verdict(), results.steps()
-    assert verdict.verdict == "compute-bound"
-    assert verdict.reason.endswith("The file is cut off: what the GPU did after 1,990.000 µs is not known.")
-    assert [row.number for row in steps.rows] == [0, 1]
-    assert steps.whole.window_idle == steps.whole.duration - steps.whole.busy == 50_000
-    assert not {finding.rule for finding in results.findings()} & {
-        "overhead_bound",
-        "idle_time",
-        "little_use",
-    }
+@pytest.mark.parametrize("work", [(), WORK[:4], WORK[4:], WORK])
+def test_what_the_gpu_did_is_not_known(tmp_path: Path, work: tuple[Event, ...]) -> None:
+    results = Results(cut(tmp_path, *OPS, LOADER, *work))
+    for part in (None, range_scope(0, 2_500_000), step_scope(results.trace, 1)):
+        verdict = results.within(part).verdict()
+        assert (verdict.verdict, verdict.busy_share, verdict.parts) == ("not known", None, ())
+        assert verdict.reason.startswith("The file is cut off.")
+    assert metric(summarize(results), "busy") is None
+    text = plain_text(summary_lines(summarize(results), 100))
+    assert "idle" not in text
+    assert "0.0%" not in text
+    assert [row.number for row in results.steps().rows] == [0, 1, 2, 3]
 
 
-def test_of_a_part_after_it_nothing_is_known(tmp_path: Path) -> None:
-    part = Results(cut(tmp_path, *OPS, *WORK[:4])).within(range_scope(2_500_000, 3_500_000))
-    assert (part.verdict().verdict, part.verdict().busy_share) == ("not known", None)
-    assert part.verdict().reason.startswith("The file is cut off")
-
-
-def test_without_gpu_events_it_may_have_had_some(tmp_path: Path) -> None:
-    verdict = Results(cut(tmp_path, *OPS)).verdict()
-    assert verdict.verdict == "not known"
-    assert "what is left of it has no GPU events" in verdict.reason
-
-
-def test_a_file_with_all_of_its_gpu_events_is_judged_as_ever(tmp_path: Path) -> None:
-    results = Results(cut(tmp_path, *OPS, *WORK, *run(4000, 10, 9)))
-    assert len(results.steps().rows) == 4
-    assert "cut off" not in results.verdict().reason
+def test_what_the_cpu_did_is(tmp_path: Path) -> None:
+    trace = cut(tmp_path, *OPS, LOADER | {"dur": 280}, *WORK[:2])
+    (finding,) = Results(trace).findings()
+    assert finding.title == "Data loading takes 7.1% of the steps"
+    assert "launches" not in finding.text

@@ -101,18 +101,9 @@ def work_of_devices(trace: Trace) -> dict[int, I64]:
 
 
 def is_cut(trace: Trace) -> bool:
-    """Whether the end of the file is missing: PyTorch writes launches and device events last."""
+    """Whether the end of the file is missing. PyTorch writes launches and device events last, and not in the
+    order of time: any of them may be missing."""
     return any(notice.kind in _CUT for notice in trace.notices)
-
-
-def known_span(trace: Trace) -> tuple[int, int]:
-    """The part of `Trace.span` in which the devices' events are known: of a file that is cut off, until the
-    first of them has no more."""
-    low, high = trace.span
-    work = work_of_devices(trace)
-    if not work or not is_cut(trace):
-        return low, high
-    return low, min(int((trace.start[at] + trace.duration[at]).max()) for at in work.values())
 
 
 def by_start(trace: Trace, at: I64) -> I64:
@@ -124,8 +115,8 @@ def without_work_text(trace: Trace) -> str:
     """What to say of a trace in which no device ran a kernel, copy or memset."""
     if is_cut(trace):
         return (
-            "The file is cut off, and what is left of it has no GPU events: PyTorch writes those after "
-            "those of the CPU."
+            "The file is cut off. PyTorch writes what the GPU did last, and not in the order of time: what "
+            "is missing may be anywhere."
         )
     lanes = device_of(trace) >= 0
     at = np.flatnonzero((trace.kind == Kind.OTHER) & lanes[trace.lane])
@@ -152,7 +143,9 @@ def busy_union(trace: Trace, at: I64) -> Union:
 
 
 def find_gaps(trace: Trace) -> list[DeviceGaps]:
-    """The gaps of every device that ran anything, by device index; [] where none did."""
+    """The gaps of every device that ran anything, by device index; [] where none did, or it is not known."""
+    if is_cut(trace):
+        return []
     cpu = trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, Kind.OVERHEAD)
     cpu &= ~trace.implausible
     # A lane's slices are sorted by time, and argmax ends at the first that counts.

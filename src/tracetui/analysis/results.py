@@ -17,19 +17,10 @@ import numpy as np
 from tracetui.analysis.causes import Causes
 from tracetui.analysis.cpu_time import CpuTime
 from tracetui.analysis.gap_list import GapList, join_causes, list_gaps
-from tracetui.analysis.gaps import (
-    DeviceGaps,
-    busy_union,
-    clip,
-    device_of,
-    find_gaps,
-    known_span,
-    without_work_text,
-)
+from tracetui.analysis.gaps import DeviceGaps, busy_union, clip, device_of, find_gaps, without_work_text
 from tracetui.analysis.scope import NEVER, WHOLE, Scope, StepTable, find_steps, launch_times, members, step_of
 from tracetui.analysis.select import called, distinct, named, plausible
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
-from tracetui.units import instant
 
 if TYPE_CHECKING:
     from tracetui.analysis.activity import SmallOps
@@ -121,7 +112,7 @@ class Results:
     @property
     def span(self) -> tuple[int, int]:
         """(start, end) of the scope, in ns."""
-        return known_span(self.trace) if self.is_whole else (self.scope.start, self.scope.end)
+        return self.trace.span if self.is_whole else (self.scope.start, self.scope.end)
 
     @property
     def window(self) -> tuple[int, int]:
@@ -268,16 +259,10 @@ class Results:
         """What holds the trace, or the part of it, back."""
         from tracetui.analysis.verdict import of_earlier_work
 
-        verdict, known = self._verdict(), known_span(self.trace)[1]
+        verdict = self._verdict()
         if verdict.verdict == "not known" and verdict.busy_share is None:
             return replace(verdict, reason=without_work_text(self.trace))
-        verdict = of_earlier_work(verdict, self.earlier_share())
-        if known >= min(self.trace.span[1], self.trace.span[1] if self.is_whole else self.window[1]):
-            return verdict
-        lost = f"The file is cut off: what the GPU did after {instant(known)} is not known."
-        if not verdict.judged:
-            return replace(verdict, busy_share=None, reason=lost)
-        return replace(verdict, reason=f"{verdict.reason} {lost}")
+        return of_earlier_work(verdict, self.earlier_share())
 
     def _verdict(self) -> Verdict:
         from tracetui.analysis.verdict import judge
@@ -332,7 +317,7 @@ class Results:
         low, high = self.step_windows()
         if self.is_whole and len(low) and any(row.busy for row in self.steps().rows):
             return int(low[0]), int(high[-1])
-        (begin, end), (start, stop) = known_span(self.trace), self.window
+        (begin, end), (start, stop) = self.trace.span, self.window
         return min(max(begin, start), end), min(max(begin, stop), end)
 
     @once

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tracetui.analysis.gaps import known_span
 from tracetui.analysis.select import plausible
 from tracetui.analysis.step_sources import find_sources, main_process
 from tracetui.safe_text import plain
@@ -98,7 +97,7 @@ def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
         found = None if len(table) else find_sources(trace)
         if found is not None:
             table = StepTable(found.event, found.number, found.start, found.end, found.name, found.source)
-        trace.derived["steps"] = table.only(table.end <= known_span(trace)[1])
+        trace.derived["steps"] = table
     steps: StepTable = trace.derived["steps"]
     return steps
 

@@ -14,7 +14,7 @@ import numpy as np
 from tracetui.analysis.causes import AT, CAUSES, IdleTime, first_event
 from tracetui.analysis.cpu_time import CpuTime
 from tracetui.analysis.exposed_time import host_copies
-from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps, known_span
+from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.scope import NEVER, launch_times
 from tracetui.trace import Kind, Trace
@@ -128,7 +128,7 @@ def _device_time(trace: Trace, gaps: DeviceGaps, cpu: CpuTime) -> DeviceTime:
     computing = busy_union(trace, at[kernel & ~talk])
     kernels = busy_union(trace, at[kernel]) if talk.any() else computing
     own = busy_union(trace, at[~host_copies(trace, at)])
-    low, high = known_span(trace)
+    low, high = trace.span
     before, after = (low, gaps.first), (gaps.last, high)
     last = at[trace.launch[at] >= 0]
     thread = -1

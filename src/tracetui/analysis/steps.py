@@ -19,7 +19,7 @@ import numpy as np
 
 from tracetui.analysis.causes import CAUSES, CauseTotal, cause_table
 from tracetui.analysis.cpu_verdict import cpu_work
-from tracetui.analysis.gaps import known_span, without_work_text, work_of_devices
+from tracetui.analysis.gaps import without_work_text, work_of_devices
 from tracetui.analysis.kinds import time_by_kind
 from tracetui.analysis.launches import Launches
 from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times, step_of
@@ -153,7 +153,7 @@ def summarize_steps(
     split = Split(trace) if split is None else split
     count = len(table)
     low, high = step_windows(trace, table)
-    begin, end = known_span(trace)
+    begin, end = trace.span
     lows, highs = np.append(low, begin), np.append(high, end)
 
     # Per step, then (at `count`) over the whole trace.

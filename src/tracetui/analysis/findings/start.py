@@ -10,7 +10,7 @@ from tracetui.analysis.ancestors import deepest_at
 from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.model import HIGH, MEDIUM, Finding, first_of, longest_first
-from tracetui.analysis.gaps import busy_union, known_span
+from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.initialisation import loading, profilers_work, queue_full
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
@@ -76,7 +76,7 @@ def initialisation(results: Results) -> Iterator[Finding]:
 
 def _recorded(results: Results) -> tuple[int, int]:
     """The scope's window, at most the recording."""
-    (begin, end), (low, high) = known_span(results.trace), results.window
+    (begin, end), (low, high) = results.trace.span, results.window
     return min(max(begin, low), end), min(max(begin, high), end)
 
 
