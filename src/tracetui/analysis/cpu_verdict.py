@@ -19,7 +19,6 @@ import numpy as np
 
 from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.cpu_time import is_op_name
-from tracetui.analysis.gaps import is_cut
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, plausible
 from tracetui.analysis.verdict import OF_RECORDING, Verdict
@@ -143,7 +142,7 @@ def cpu_work(trace: Trace) -> CpuWork | None:
     """The work of a trace that has ops of the CPU, but no device and no launch; None for others, and where
     those may be cut off."""
     if (
-        is_cut(trace)
+        trace.cut_off
         or any(lane.device >= 0 for lane in trace.lanes)
         or not len(plausible(trace, Kind.CPU_OP))
     ):

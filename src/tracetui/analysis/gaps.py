@@ -18,8 +18,6 @@ from tracetui.units import plural
 
 CATEGORIES = 3
 """So many unknown categories are named."""
-_CUT = frozenset(("truncated", "bad_gzip", "bad_zstd"))
-"""Notices of a file whose end is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +98,6 @@ def work_of_devices(trace: Trace) -> dict[int, I64]:
     return work
 
 
-def is_cut(trace: Trace) -> bool:
-    """Whether the end of the file is missing. PyTorch writes launches and device events last, and not in the
-    order of time: any of them may be missing."""
-    return any(notice.kind in _CUT for notice in trace.notices)
-
-
 def by_start(trace: Trace, at: I64) -> I64:
     """The slices `at` by start; those that start together as they are."""
     return at[np.argsort(trace.start[at], kind="stable")]
@@ -113,7 +105,7 @@ def by_start(trace: Trace, at: I64) -> I64:
 
 def without_work_text(trace: Trace) -> str:
     """What to say of a trace in which no device ran a kernel, copy or memset."""
-    if is_cut(trace):
+    if trace.cut_off:
         return (
             "The file is cut off. PyTorch writes what the GPU did last, and not in the order of time: what "
             "is missing may be anywhere."
@@ -144,7 +136,7 @@ def busy_union(trace: Trace, at: I64) -> Union:
 
 def find_gaps(trace: Trace) -> list[DeviceGaps]:
     """The gaps of every device that ran anything, by device index; [] where none did, or it is not known."""
-    if is_cut(trace):
+    if trace.cut_off:
         return []
     cpu = trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, Kind.OVERHEAD)
     cpu &= ~trace.implausible

@@ -19,7 +19,6 @@ from tracetui.analysis.findings import (
     use,
 )
 from tracetui.analysis.findings.model import SEVERITIES, Finding, Rule
-from tracetui.analysis.gaps import is_cut
 from tracetui.analysis.results import Results
 
 __all__ = ["RULES", "SEVERITIES", "Finding", "find_findings"]
@@ -84,6 +83,6 @@ def find_findings(results: Results) -> tuple[Finding, ...]:
             return rank, -numbers["device_ns"] / span
         return rank, -(1 - numbers["busy_share"] if "busy_share" in numbers else numbers.get("share", 0.0))
 
-    rules = [RULES[name] for name in OF_THE_CPU] if is_cut(results.trace) else RULES.values()
+    rules = [RULES[name] for name in OF_THE_CPU] if results.trace.cut_off else RULES.values()
     found = [finding for rule in rules for finding in rule(results)]
     return tuple(sorted(found, key=worth))

@@ -11,7 +11,7 @@ from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.model import Finding, first_of, longest_first
-from tracetui.analysis.gaps import busy_union, is_cut
+from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_of
@@ -174,7 +174,7 @@ def data_loading(results: Results) -> Iterator[Finding]:
         return
     order = np.argsort(-trace.duration[at], kind="stable")
     longest = f", the longest {duration(trace.duration[at[order[0]]])}" if len(at) > 1 else ""
-    quiet = len(results.launch_calls()) and not is_cut(trace) and not _launches_within(results, at)
+    quiet = len(results.launch_calls()) and not trace.cut_off and not _launches_within(results, at)
     idle = "" if not quiet else " The loop launches nothing while it waits for the batch."
     yield Finding(
         "data_loading",
