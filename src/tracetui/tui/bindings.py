@@ -169,6 +169,7 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
     ),
     "Capture and files": (
         ("capture", "c", "capture", "capture again, or something else", "capture again"),
+        ("attach", "j", "attach", "record a job that is running", "record a running job"),
         ("open", "ctrl+o", "app.open", "open another trace"),
         ("next_trace", "t", "next_trace", "next open trace"),
         ("export", "E", "export", "export the table or the picture", "export table or picture"),
@@ -195,7 +196,7 @@ def _actions() -> Iterator[Action]:
 
 ACTIONS: tuple[Action, ...] = tuple(_actions())
 
-NOT_SERVED = ("open", "open_file", "capture", "compare")
+NOT_SERVED = ("open", "open_file", "capture", "attach", "compare")
 """The actions that are off while a browser shows the app, which may be somebody else's: it has one trace."""
 HINTS: tuple[tuple[str, str, str], ...] = (
     # (keys, word, action to run on a click), the most useful first
