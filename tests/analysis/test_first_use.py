@@ -171,7 +171,7 @@ def test_the_ends_of_a_step_count(tmp_path: Path) -> None:
     for name in ("busy", "step-busy", "device-busy"):
         assert metric(summary, name) == pytest.approx(11 / 33_700)
     (finding,) = found(trace, "overhead_bound")
-    assert finding.title == "Overhead-bound: the GPU is busy <0.1% of the step" + "s"
+    assert finding.title == "Overhead-bound: the GPU is busy <0.1% of the step"
 
 
 def test_the_lead_in_counts_where_every_step_has_it(tmp_path: Path) -> None:
@@ -236,3 +236,55 @@ def test_a_device_that_hardly_takes_part_is_not_judged(tmp_path: Path) -> None:
     assert results.verdict().busy_share == 1.0
     assert results.steps().whole.busy == 1_001_000  # in the table it counts
     assert metric(summarize(results), "device-busy") == 1.0
+
+
+def test_after_the_last_launch_the_ops_of_every_thread_count(tmp_path: Path) -> None:
+    """A step that runs nothing on the GPU: its backward pass is on a thread of its own."""
+    backward = cpu("aten::mm_backward", 1200, 600) | {"tid": 10}
+    trace = trace_of(
+        tmp_path,
+        step(0, 0, 1000),
+        *run(20, 970, 1),
+        step(1, 1000, 1000),
+        cpu("aten::mm", 1000, 100),
+        backward,
+    )
+    causes = dict(Results(trace).steps().rows[1].window_causes)
+    assert (causes["dispatch"], causes["host"]) == (700_000, 300_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("cudaLaunchKernel", "nvidia-smi"), ("hipLaunchKernel", "rocm-smi")]
+)
+def test_who_else_is_on_the_gpu_is_asked_by_its_own_command(tmp_path: Path, name: str, said: str) -> None:
+    events = [step(0, 0, 1000)]
+    for n in range(8):
+        events += [launch(5 + n, n, 1, name), kernel(20 + 120 * n, 20, n)]
+    (finding,) = (f for f in Results(trace_of(tmp_path, *events)).findings() if f.rule == "little_use")
+    assert said in finding.advice
+
+
+def test_a_step_that_launches_nothing_is_told(tmp_path: Path) -> None:
+    events = [step(0, 0, 1000), *run(20, 100, 1), step(1, 1000, 900), step(2, 2000, 1000), *run(2020, 100, 2)]
+    (finding,) = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert "Step 1 launches nothing." in finding.text
+
+
+def test_the_steps_of_one_of_two_processes(tmp_path: Path) -> None:
+    """A file merged from two processes, without their ranks: each has the same steps at the same times."""
+    one = [event for n in range(3) for event in (step(n, 1000 * n, 990), *run(1000 * n + 20, 960, n + 1))]
+    other: list[Event] = []
+    for event in one:
+        device = {"device": 1} if event["cat"] == "kernel" else {}
+        args = event["args"] | {"correlation": event["args"].get("correlation", 0) + 100} | device
+        other.append(event | {"pid": event["pid"] + 1, "args": args})
+    results = Results(trace_of(tmp_path, *one, *other))
+    assert [row.number for row in results.steps().rows] == [0, 1, 2]
+    assert results.step_table().source == "ProfilerStep"
+    assert not [finding for finding in results.findings() if "idle" in finding.rule]
+
+
+def test_of_steps_that_overlap_nobody_says_which_launched_what(tmp_path: Path) -> None:
+    events = [step(0, 0, 1000), step(1, 10, 1000), *run(20, 100, 1), step(2, 2000, 1000), *run(2020, 100, 2)]
+    (finding,) = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert "launches nothing" not in finding.text

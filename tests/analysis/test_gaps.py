@@ -16,7 +16,7 @@ from tests.recorded import load
 from tracetui.analysis.causes import CAUSE_TEXT, CAUSES, cause_totals, gap_causes, lead_in_cause
 from tracetui.analysis.cpu_time import is_allocation, is_synchronising
 from tracetui.analysis.explain import explain
-from tracetui.analysis.gaps import clip, find_gaps
+from tracetui.analysis.gaps import clip, find_gaps, without_work_text
 from tracetui.analysis.results import Results
 from tracetui.report.gaps import cause_text, causes_markdown, gap_report, gaps_lines
 from tracetui.report.summary import summarize, summary_lines
@@ -313,3 +313,11 @@ def test_a_wait_before_the_last_launch_of_its_stream_holds_nothing_up(tmp_path: 
     results = Results(trace_of(tmp_path, *events))
     gap = int(np.argmax(results.gaps().start))
     assert "had to wait" not in cause_text(results, gap)
+
+
+def test_device_events_without_a_category_are_said(tmp_path: Path) -> None:
+    event = {"ph": "X", "name": "MatMulV2", "pid": 3, "tid": 2, "ts": 5, "dur": 9}
+    label = {"ph": "M", "name": "process_name", "pid": 3, "args": {"name": "Ascend Hardware"}}
+    label2 = label | {"name": "process_labels", "args": {"labels": "NPU"}}
+    trace = trace_of(tmp_path, cpu("aten::mm", 0, 20), event, label, label2)
+    assert "1 event of other categories (no category): drawn, but not judged" in without_work_text(trace)

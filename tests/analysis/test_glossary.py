@@ -185,3 +185,10 @@ def test_no_trace_is_too_small(tmp_path: Path) -> None:
             assert found is None or 0 <= found.slice < len(trace)
     assert glossary.example(Results(traces[0]), glossary.term("kernel")) is None
     assert glossary.example(Results(traces[1]), glossary.term("launch")) is None
+
+
+def test_the_layout_of_a_tensor_is_not_that_of_a_matmul() -> None:
+    assert "tnt" not in {
+        one.name for one in glossary.terms_in("a copy with a different type, device or layout")
+    }
+    assert "tnt" in {one.name for one in glossary.terms_in("gemm bf16 256x128 nnt")}

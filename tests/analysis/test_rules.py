@@ -10,7 +10,9 @@ import pytest
 from tests.analysis.test_findings import RECORDED, SAMPLES
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
+from tracetui.analysis.cpu_time import is_allocation, is_synchronising
 from tracetui.analysis.findings import RULES, Finding
+from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope, step_scope
 from tracetui.report.findings import findings_lines
@@ -322,7 +324,7 @@ def test_exposed_copies(tmp_path: Path, length: float, way: str, start: float, s
     finding = found(trace, "exposed_copies")
     assert (finding.severity if finding else "") == severity
     if finding:
-        assert finding.title == f"Copies while nothing computes take {share(length / 2000)} of the steps"
+        assert finding.title == f"Copies while nothing computes take {share(length / 2000)} of the step"
         assert finding.numbers == {"exposed_ns": length * 1000, "copies": 1, "share": length / 2000}
         assert "the next batch" not in finding.advice or way.startswith("HtoD")
         assert evidence(trace, finding) == [f"Memcpy {way}"]
@@ -590,6 +592,18 @@ def test_a_first_step_is_compared_with_those_that_do_as_much(tmp_path: Path) -> 
     assert finding is not None
     assert "the 2 other steps that do as much take 95.0 µs (median)" in finding.text
     assert "Step 0 is recorded: the profiler's schedule has no warm-up." in finding.text
+
+
+@pytest.mark.parametrize(
+    ("lengths", "cold"),
+    [((631, 571, 505, 516, 200, 15, 4, 20), False), ((631, 15, 505, 16, 20, 15, 4, 20), True)],
+)
+def test_several_slow_steps_are_no_cold_start(tmp_path: Path, lengths: tuple[int, ...], cold: bool) -> None:
+    events: list[Event] = []
+    for n, length in enumerate(lengths):
+        events += [step(n, 1000 * n, length), cpu("aten::mm", 1000 * n, length - 2)]
+    rules = {finding.rule for finding in Results(trace_of(tmp_path, *events)).findings()}
+    assert bool(rules & {"cold_start", "wide_first_step"}) is cold
 
 
 def test_compiling_is_no_cold_start(tmp_path: Path) -> None:
@@ -917,6 +931,17 @@ def test_waiting_for_batches_is_named_as_the_reason(tmp_path: Path) -> None:
     assert titles["data_loading"] == "Data loading takes 40% of the steps"
 
 
+def test_loading_where_nothing_else_was_recorded(tmp_path: Path) -> None:
+    """As when the export comes after the first step of another cycle of the profiler's schedule."""
+    loader = cpu("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 110, 90, "user_annotation")
+    finding = found(
+        trace_of(tmp_path, step(6, 100, 300), loader, cpu("Iteration", 0, 1000, "Trace")), "data_loading"
+    )
+    assert finding is not None
+    assert finding.title == "Data loading takes 30% of the step"
+    assert "launches" not in finding.text
+
+
 def test_a_single_long_gap_is_told_and_what_it_is_in(tmp_path: Path) -> None:
     """Steps of 1,000 us with five kernels of 140 us; in the second one a checkpoint."""
 
@@ -1138,7 +1163,7 @@ def test_collectives_of_the_cpu(tmp_path: Path) -> None:
     events = [step(0, 0, 1000), cpu("aten::mm", 0, 300)]
     finding = found(trace_of(tmp_path, *events, cpu("gloo:all_reduce", 200, 600, tid=9)), "communication")
     assert finding is not None
-    assert finding.title == "Communication alone takes 50% of the steps"
+    assert finding.title == "Communication alone takes 50% of the step"
     assert "run for 600 µs, 500 µs of it while no thread is in an op" in finding.text
     assert (
         found(trace_of(tmp_path, *events, cpu("gloo:all_reduce", 200, 150, tid=9)), "communication") is None
@@ -1200,3 +1225,33 @@ def test_work_without_a_launch_later_on_is_not_of_before_the_recording(tmp_path:
     assert not found(trace, "work_in_flight_at_start")
     # Nor does anything say so where no launch was recorded at all.
     assert not found(trace_of(tmp_path, kernel(10, 10, 1), kernel(20, 90, 2)), "work_in_flight_at_start")
+
+
+def test_calls_and_copies_of_an_intel_gpu(tmp_path: Path) -> None:
+    for name in ("urQueueFinish", "urEventWait", "zeFenceHostSynchronize"):
+        assert is_synchronising(name)
+    assert is_allocation("urUSMDeviceAlloc")
+    assert decode("Memcpy M2D (Memory -> Device)").short == "memcpy M2D"
+    finding = found(
+        trace_of(tmp_path, step(0, 0, 1000), *run(100, 500, 1, "Memcpy M2D", cat="gpu_memcpy")),
+        "exposed_copies",
+    )
+    assert finding is not None
+    assert finding.text.startswith("1 copy (M2D) runs for 500 µs")
+
+
+def test_where_nothing_links_launches_and_work_nothing_is_said_of_them(tmp_path: Path) -> None:
+    events: list[Event] = []
+    for n in range(20):
+        events += [
+            cpu("aten::reshape", 100 * n, 60),
+            launch(100 * n + 20, n),
+            kernel(100 * n + 30, 5, 1000 + n),
+        ]
+    findings = {f.rule: f for f in Results(trace_of(tmp_path, *events)).findings()}
+    assert "metadata_only" not in findings
+    assert "record CPU activity" not in findings["little_use"].advice
+    for n in range(20):
+        events[3 * n + 2]["args"]["correlation"] = n + 1
+    events += [cpu("aten::view", 100 * n + 70, 25) for n in range(20)]
+    assert "metadata_only" in {f.rule for f in Results(trace_of(tmp_path, *events)).findings()}

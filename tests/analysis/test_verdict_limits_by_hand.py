@@ -56,15 +56,23 @@ def test_what_each_moment_counts_as(tmp_path: Path) -> None:
     assert of_all(trace, 64, 64) == {}
 
 
-def test_after_the_last_work_the_thread_that_launched_last_counts(tmp_path: Path) -> None:
-    events = [*run(10, 10, 1), cpu("aten::mm", 50, 30), on(cpu("aten::mul", 0, 100), 5)]
+def test_after_the_last_work_the_ops_of_every_thread_count(tmp_path: Path) -> None:
+    """But of waiting and allocating, those of the thread that launched last."""
+    events = [
+        *run(10, 10, 1),
+        cpu("aten::mm", 50, 30),
+        on(cpu("aten::mul", 70, 20), 5),
+        cpu("idle", 0, 100, "user_annotation"),
+    ]
+    events.append(on(cpu("cudaMalloc", 91, 5, "cuda_runtime"), 5))
     trace = trace_of(tmp_path, *events)
-    assert of_all(trace, 20, 100) == {"dispatch": 30, "host": 50}
-    assert of_all(trace, 60, 90) == {"dispatch": 20, "host": 10}
+    assert of_all(trace, 20, 100) == {"dispatch": 40, "host": 40}
+    assert of_all(trace, 60, 85) == {"dispatch": 25}
     later = [on(launch(25, 2), 5), kernel(30, 10, 2)]
-    assert of_all(trace_of(tmp_path, *events, *later), 40, 100) == {"dispatch": 60}
+    held = {"dispatch": 40, "allocation": 5, "host": 15}
+    assert of_all(trace_of(tmp_path, *events, *later), 40, 100) == held
     lost = kernel(32, 8, 3)  # nobody launched it
-    assert of_all(trace_of(tmp_path, *events, *later, lost), 40, 100) == {"dispatch": 60}
+    assert of_all(trace_of(tmp_path, *events, *later, lost), 40, 100) == held
     trace = trace_of(tmp_path, kernel(10, 10, 1), cpu("aten::mm", 0, 100))
     assert of_all(trace, 20, 100) == {"unlinked": 80}
 

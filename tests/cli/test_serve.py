@@ -150,6 +150,7 @@ async def test_a_viewer_sees_the_trace_and_nothing_else(port: int) -> None:
         assert 'data-session-websocket-url="ws://localhost:1234/ws"' in text
         assert 'src="http://localhost:1234/static/js/textual.js"' in text
         assert "googleapis" not in text
+        assert text.count('document.querySelector(".xterm-helper-textarea")?.focus()') == 1
         font = re.search(r'url\("(/static/fonts/[^"]+)"\)', text)
         assert font is not None
         async with session.get(url + font[1]) as answer:
@@ -179,3 +180,17 @@ async def test_a_viewer_sees_the_trace_and_nothing_else(port: int) -> None:
             key = (await read("deliver_file_start")).rpartition('deliver_file_start", "')[2].partition('"')[0]
             async with session.get(f"{url}/download/{key}") as answer:
                 assert "aten::mm" in await answer.text()
+
+
+def test_the_last_line_offers_what_a_viewer_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tracetui.tui.footer import Footer
+
+    class Wide(Footer):
+        room = 500
+
+    def offered() -> set[str]:
+        return {action for _, _, action in Wide().shown}
+
+    everything = offered()
+    monkeypatch.setenv("TRACETUI_SERVED", "1")
+    assert everything - offered() == {"capture", "compare"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.kineto import cpu, kernel, launch, run, step, trace_of
+from tests.kineto import Event, cpu, kernel, launch, run, step, trace_of
 
 from tracetui.analysis.results import Results
 from tracetui.report.gaps import cause_text, gaps_lines
@@ -20,7 +20,7 @@ def test_a_single_step_with_an_empty_front(tmp_path: Path) -> None:
     summary = summarize(Results(trace))
     text = plain_text(summary_lines(summary, 80))
     title, *rows = text[text.index("Where the time goes") :].splitlines()[:3]
-    assert title == "Where the time goes: 1.00 ms of the steps"
+    assert title == "Where the time goes: 1.00 ms of the step"
     assert rows[0].split()[:4] == ["compute", "50.0", "µs", "5.0%"]
     assert rows[1].split()[0] == "host"
     assert float(rows[1].split()[3].rstrip("%")) > 90
@@ -84,3 +84,17 @@ def test_a_star_has_its_footnote(tmp_path: Path) -> None:
     assert "step 0  " in text
     assert "%*" in text.split("outside")[1].splitlines()[0]
     assert "* without work in flight" in text
+
+
+def test_idle_time_that_is_mostly_a_loader_is_called_so(tmp_path: Path) -> None:
+    """Also where it runs ops of its own, but not where the rest of the time may be longer."""
+    loader = cpu("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 50, 400, "user_annotation")
+    kernels = [*run(20, 10, 1), *run(600, 400, 2)]
+
+    def text(*more: Event) -> str:
+        return plain_text(summary_lines(summarize(Results(trace_of(tmp_path, *kernels, loader, *more))), 90))
+
+    assert "mostly a DataLoader" in text()
+    assert "mostly a DataLoader" in text(cpu("aten::stack", 60, 100))
+    assert "mostly a DataLoader" not in text(cpu("aten::stack", 60, 250))
+    assert "mostly a DataLoader" not in text(step(0, 0, 2000))

@@ -65,6 +65,14 @@ async def test_is_it_overhead_bound_and_why_is_the_gpu_idle(
         assert idle in line
 
 
+async def test_recorded_memory_is_in_view() -> None:
+    app = app_of(SAMPLES / "train_memory.json.gz", "overview")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(
+            pilot, lambda: all(word in text(app) for word in ("delay", "queue", "223M/316M", "338M/338M"))
+        )
+
+
 @pytest.mark.parametrize("hint", [False, True])
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
 async def test_which_op_costs_most(

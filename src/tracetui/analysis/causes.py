@@ -17,6 +17,7 @@ back to back    the same, of at most `BACK_TO_BACK_NS` and between two events of
 unlinked        all of it, where K has no launch in the trace; but where nothing has, what CUPTI calls loading
                 and the profiler's own work are told apart
 
+After a device's last event there is no L: T is the thread that launched last, and dispatch is any thread's.
 Where several hold at one moment, the first of this list counts. So the pieces of a gap add up to the gap. Its
 cause is that of its largest piece.
 """
@@ -306,6 +307,9 @@ class IdleTime:
             found[of, AT["initialisation"]] = first - full
             found[of, AT["profiler"]] = p3 - p0 - first
             sync, allocation, ops = (one.within(d, c) for one in (waited, allocated, worked))
+            last = self.event[at[of]] < 0  # nothing is launched after it, by whichever thread
+            if last.any() and i >= 0:
+                ops[last] = self.cpu.with_others(i).within(d[last], c[last])
             found[of, AT["sync"]] = (d - begin) - (p1 - p0) + sync - (p2 - p1)
             found[of, AT["allocation"]] = allocation - sync
             found[of, AT["dispatch"]] = ops - allocation

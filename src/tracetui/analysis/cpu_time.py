@@ -27,7 +27,8 @@ BLOCKING_NS = 20_000
 
 _SYNC = re.compile(
     r"(cuda|hip)(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize"
-    r"|(cuda|hip)Memcpy(?!.*Async)|cuMemcpy(?!.*Async)|zeEventHostSynchronize|zeCommandQueueSynchronize|urEventWait"
+    r"|(cuda|hip)Memcpy(?!.*Async)|cuMemcpy(?!.*Async)|ze(Event|Fence|CommandList)HostSynchronize"
+    r"|zeCommandQueueSynchronize|urEventWait|urQueueFinish"
     r"|synchronize(Stream|Device|Event)?$"
 )
 _ANNOTATION = re.compile(r"enumerate\(DataLoader\)#|Optimizer\.|ProfilerStep#|## ")
@@ -36,6 +37,7 @@ _ALLOCATION = re.compile(
     r"(cuda|hip)(Malloc(?!.*Async)|Free(?!.*Async)|Host(Alloc|Malloc|Free|Register|Unregister)|ExtMalloc)"
     r"|cu(MemAlloc(?!.*Async)|MemFree(?!.*Async)|MemHost(Alloc|Register|Unregister)|MemCreate|MemRelease|MemMap"
     r"|MemUnmap|MemSetAccess|MemAddress(Reserve|Free))|hipMem(Create|Release|Map|Unmap|SetAccess|Address)"
+    r"|urUSM(DeviceAlloc|HostAlloc|SharedAlloc|Free)|zeMem(AllocDevice|AllocHost|AllocShared|Free)"
 )
 
 

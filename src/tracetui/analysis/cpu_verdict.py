@@ -139,8 +139,13 @@ class CpuWork:
 
 
 def cpu_work(trace: Trace) -> CpuWork | None:
-    """The work of a trace that has ops of the CPU, but no device and no launch; None for others."""
-    if any(lane.device >= 0 for lane in trace.lanes) or not len(plausible(trace, Kind.CPU_OP)):
+    """The work of a trace that has ops of the CPU, but no device and no launch; None for others, and where
+    those may be cut off."""
+    if (
+        trace.cut_off
+        or any(lane.device >= 0 for lane in trace.lanes)
+        or not len(plausible(trace, Kind.CPU_OP))
+    ):
         return None
     launches = plausible(trace, Kind.RUNTIME)
     launched = named(trace, lambda name: "Launch" in name)[trace.name[launches]]

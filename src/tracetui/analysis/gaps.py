@@ -105,6 +105,11 @@ def by_start(trace: Trace, at: I64) -> I64:
 
 def without_work_text(trace: Trace) -> str:
     """What to say of a trace in which no device ran a kernel, copy or memset."""
+    if trace.cut_off:
+        return (
+            "The file is cut off. PyTorch writes what the GPU did last, and not in the order of time: what "
+            "is missing may be anywhere."
+        )
     lanes = device_of(trace) >= 0
     at = np.flatnonzero((trace.kind == Kind.OTHER) & lanes[trace.lane])
     if not len(at):
@@ -115,7 +120,7 @@ def without_work_text(trace: Trace) -> str:
             f"{plural(len(calls), 'launch', 'launches')}, but nothing of what they ran: the profiler got no "
             "events from the GPU. Often only root may profile it, or another profiler has it."
         )
-    names = [trace.categories[i] for i in np.unique(trace.category[at]).tolist()]
+    names = [trace.categories[i] or "no category" for i in np.unique(trace.category[at]).tolist()]
     more = ", ..." if len(names) > CATEGORIES else ""
     return (
         "No event here has the category of a kernel, a copy or a memset. The device's lanes hold "
@@ -130,7 +135,9 @@ def busy_union(trace: Trace, at: I64) -> Union:
 
 
 def find_gaps(trace: Trace) -> list[DeviceGaps]:
-    """The gaps of every device that ran anything, by device index; [] where none did."""
+    """The gaps of every device that ran anything, by device index; [] where none did, or it is not known."""
+    if trace.cut_off:
+        return []
     cpu = trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, Kind.OVERHEAD)
     cpu &= ~trace.implausible
     # A lane's slices are sorted by time, and argmax ends at the first that counts.

@@ -8,7 +8,7 @@ outside all steps add up to the whole trace.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -64,8 +64,21 @@ class StepTable:
         """Whether each step is as long as its slice `event`."""
         return self.source.startswith(("ProfilerStep", "annotation "))
 
+    @property
+    def base(self) -> str:
+        """What shares of all of them are shares of, for sentences."""
+        return "of the step" if len(self) == 1 else "of the steps"
+
     def __len__(self) -> int:
         return len(self.event)
+
+    def only(self, keep: Bool) -> StepTable:
+        """Those of a mask."""
+        if keep.all():
+            return self
+        return replace(
+            self, **{name: getattr(self, name)[keep] for name in ("event", "number", "start", "end")}
+        )
 
     def scope(self, i: int) -> Scope:
         """The scope of the i-th step."""
@@ -120,15 +133,15 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
 
 
 def _one_process(trace: Trace, at: I64, start: I64, end: I64) -> tuple[Bool, str] | None:
-    """In a file of several ranks, whose steps overlap: (mask of those of the process that launched most, " of
-    RANK"). None for other files."""
+    """In a file of several processes, whose steps overlap: (mask of those of the one that launched most, " of
+    RANK", "" where that is not known). None for other files."""
     process = np.array([lane.process for lane in trace.lanes], dtype=np.int64)[trace.lane[at]]
-    ranks = {trace.processes[int(i)].rank for i in np.unique(process)}
-    if len(ranks) < 2 or bool(np.all(np.maximum.accumulate(end[:-1]) <= start[1:])):
+    if len(np.unique(process)) < 2 or bool(np.all(np.maximum.accumulate(end[:-1]) <= start[1:])):
         return None
     main = main_process(trace)
     chosen = main if main in process else int(process[0])
-    return process == chosen, f" of {trace.processes[chosen].rank}"
+    rank = trace.processes[chosen].rank
+    return process == chosen, f" of {rank}" if rank else ""
 
 
 def step_of(steps: StepTable, time: I64) -> I32:

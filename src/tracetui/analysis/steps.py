@@ -24,7 +24,7 @@ from tracetui.analysis.kinds import time_by_kind
 from tracetui.analysis.launches import Launches
 from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times, step_of
 from tracetui.analysis.split import BUSY, COLUMNS, IDLE, Split
-from tracetui.analysis.verdict import OF_RECORDING, OF_STEP, OF_STEPS, Verdict, judge
+from tracetui.analysis.verdict import OF_RECORDING, OF_STEP, Verdict, judge
 from tracetui.trace import Trace
 from tracetui.trace.model import I64, Bool
 
@@ -220,7 +220,7 @@ def summarize_steps(
     whole = row("whole", count + 1, NO_STEP, -1, (begin, end - begin), (begin, end), OF_RECORDING)
     if any(r.busy for r in rows):  # the verdict on the trace is the one on its steps
         of_steps = judged[:, :count].sum(1)
-        verdict = partial(judge, of_steps.sum(0).tolist(), whole.verdict.launch_delay, OF_STEPS, out[0])
+        verdict = partial(judge, of_steps.sum(0).tolist(), whole.verdict.launch_delay, table.base, out[0])
         whole = replace(whole, judged_by=verdict, judged=of_steps, own_share=whole.busy_share)
     steps = Steps(table, rows, outside, whole)
     return steps if split.devices else _of_the_cpu(trace, steps)
@@ -255,7 +255,7 @@ def _of_the_cpu(trace: Trace, steps: Steps) -> Steps:
         steps,
         rows=tuple(of(row, [row.window], OF_STEP) for row in steps.rows),
         outside=of(steps.outside, around, OUTSIDE),
-        whole=of(steps.whole, windows, OF_STEPS),
+        whole=of(steps.whole, windows, steps.table.base),
     )
 
 

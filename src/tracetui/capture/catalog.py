@@ -139,7 +139,7 @@ WORKLOADS: Mapping[str, Workload] = {
                 Option(
                     "backend",
                     "sdpa",
-                    "written out (naive, inplace), PyTorch's choice (sdpa), or one fused kernel",
+                    "written out (naive, inplace), PyTorch's choice (sdpa), single ops (math), or one kernel",
                     ("naive", "inplace", "sdpa", "flash", "efficient", "math", "cudnn"),
                 ),
                 Option("batch", 8, "sequences"),

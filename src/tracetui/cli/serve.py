@@ -40,6 +40,14 @@ BUNDLED_FONT = (
     'src: url("/static/fonts/RobotoMono-VariableFont_wght.ttf"); }</style>'
 )
 
+FOCUS = """<script>
+  addEventListener("DOMContentLoaded", () => {
+    const focus = () => document.querySelector(".xterm-helper-textarea")?.focus();
+    new MutationObserver(focus).observe(document.body, { attributeFilter: ["class"] });
+  });
+</script></head>"""
+"""Keys go to the viewer from the start, not only after a click."""
+
 
 @click.command("serve")
 @click.argument("trace", type=click.Path())
@@ -121,7 +129,8 @@ def make_server(command: Sequence[str], host: str, port: int, title: str) -> Ser
             # As the browser knows us: through a tunnel, or by another name of this machine.
             self.public_url = f"{request.scheme}://{request.host}"
             page: web.Response = await super().handle_index(request)
-            page.text = FONT_OF_ANOTHER_SITE.sub(BUNDLED_FONT, page.text or "")
+            text = FONT_OF_ANOTHER_SITE.sub(BUNDLED_FONT, page.text or "")
+            page.text = text.replace("</head>", FOCUS, 1)
             return page
 
         async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:

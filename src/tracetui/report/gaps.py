@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from tracetui.analysis.activity import activity_text
 from tracetui.analysis.causes import CAUSES, Causes, CauseTotal, cause_totals, cause_words, lead_in_cause
 from tracetui.analysis.cpu_time import LONGEST_LATENCY_NS
 from tracetui.analysis.findings.compiled import compile_phases
+from tracetui.analysis.findings.idle import loading_time
 from tracetui.analysis.gaps import DeviceGaps, busy_union, without_work_text
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import NEVER, launch_times
@@ -34,6 +35,7 @@ from tracetui.units import duration, exact, instant, plural, share
 NUMBERS_WIDE = 29
 """Cells of a line about a cause, less its words and its bar."""
 COMPILING = "mostly torch.compile compiling"
+LOADING = "mostly a DataLoader"
 NARROWEST = 20
 """With less room, causes are not told in words."""
 
@@ -87,18 +89,37 @@ def gap_report(results: Results) -> list[GapReport]:
     return reports
 
 
-def _words(results: Results, causes: Causes, start: I64, end: I64, at: slice = slice(None)) -> dict[str, str]:
-    """`cause_words` of gaps, and whether torch.compile was what kept the CPU in ops."""
+def _words(
+    results: Results,
+    causes: Causes,
+    start: I64,
+    end: I64,
+    at: slice = slice(None),
+    idle: Sequence[int] = (),
+) -> dict[str, str]:
+    """`cause_words` of gaps, and whether torch.compile or a `DataLoader` was what kept the CPU.
+
+    `idle`: the idle time that the words are for, by `CAUSES`; () for that of the gaps.
+    """
     words, phases = cause_words(results.trace, causes, at), compile_phases(results)
     compiled = int(busy_union(results.trace, phases).within(start, end).sum()) if len(phases) else 0
-    mostly = 2 * compiled > int(causes.pieces[at, CAUSES.index("dispatch")].sum()) > 0
-    return words | ({"dispatch": COMPILING} if mostly else {})
+    idle = idle or causes.pieces[at].sum(0).tolist()
+    dispatch, host = (idle[CAUSES.index(cause)] for cause in ("dispatch", "host"))
+    if 2 * compiled > dispatch > 0:
+        words["dispatch"] = COMPILING
+    if len(loading := loading_time(results)):
+        loaded = int(loading.within(start, end).sum())  # in ops of its own or not: at least the rest of it
+        if 2 * (loaded - dispatch) > host > 0:
+            words["host"] = LOADING
+        elif 2 * (loaded - host) > dispatch > 0:
+            words["dispatch"] = LOADING
+    return words
 
 
 def words_of_all(results: Results) -> dict[str, str]:
-    """The causes of the gaps in words."""
-    gaps = results.gaps()
-    return _words(results, results.causes(), gaps.start, gaps.start + gaps.duration)
+    """The causes of all idle time that the verdict is about, in words."""
+    gaps, idle = results.gaps(), results.verdict().causes
+    return _words(results, results.causes(), gaps.start, gaps.start + gaps.duration, idle=idle)
 
 
 def _words_of(results: Results, gap: int) -> dict[str, str]:

@@ -191,7 +191,7 @@ def gaps_table(results: Results, causes: bool = True) -> Table:
         pick(columns, SCREEN, () if len(gaps.devices) > 1 else ("device",)),
         len(gaps),
         searched,
-        empty="no gaps: the GPU ran nothing here, or never paused",
+        empty="no gaps: the GPU ran nothing here, never paused, or it is not known",
         same_text=same_text,
         records=lambda order: records(pick(columns, FILE), order),
     )

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.timeline.dock import COUNTERS
+from tracetui.timeline.dock import COUNTERS, MEMORY_COUNTERS
 from tracetui.timeline.layout import Layout, Of, fitted, lay_out
 from tracetui.timeline.scene import Scene, Source
 from tracetui.timeline.series import Series
+from tracetui.trace.memory import RECORD
 from tracetui.trace.model import Trace
 
 Kept = list[dict[str, Any]]
@@ -144,7 +145,8 @@ def opened(sources: Sequence[Source], height: int) -> Layout:
     """The saved layout of the lanes, or else one that fits into `height` lines."""
     traces = [source.trace for source in sources]
     left = [(of, source) for of, source in enumerate(sources) if source.left]
-    counters = 0 if sources[0].letter else COUNTERS  # those that are compared have none
+    counters = COUNTERS + MEMORY_COUNTERS * any(RECORD in trace.names for trace in traces)
+    counters = 0 if sources[0].letter else counters  # those that are compared have none
     layout = lay_out(traces, height, [source.rows.count for source in sources], counters)
     for of, source in left:
         layout = arranged(source.trace, layout, source.left, (), of)

@@ -14,6 +14,8 @@ TALL = 3
 """Lines that the first row of a stream takes where there is room."""
 COUNTERS = 2
 """Lines kept free for a device's counters, which come later."""
+MEMORY_COUNTERS = 2
+"""As many more where memory was recorded: what is allocated, and what is reserved."""
 
 
 class Stack:

@@ -48,8 +48,9 @@ class Ground:
         """The ground of a line that is busy for so long in each cell, ns. Red is where nothing else than that
         runs on its device. Both of shape (width,)."""
         theme = self._local.theme
-        device = device_of(self._local.source.trace, line)
-        if device < 0 or not theme.grounded:
+        trace = self._local.source.trace
+        device = device_of(trace, line)
+        if device < 0 or not theme.grounded or trace.cut_off:
             return self.papers
         idle, cell = self.idle(device), self._local.view.cell
         red = (idle > 0) & (BLUR * (cell - busy - idle) < cell)

@@ -85,7 +85,8 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
     first, last = max(0, min(width - 1, first)), max(1, min(width, max(first + 1, last)))
     window = slice(scene.labels + first, scene.labels + last)
     canvas.paper[0, window] = theme.window
-    if theme.grounded:
+    known = not any(source.trace.cut_off for source in scene.sources)
+    if theme.grounded and known:
         paper = canvas.paper[0, cells]
         lit = (paper == theme.window) & (last - first < width)
         paper[idle] = np.where(lit[idle], theme.idle_lit, theme.idle)
@@ -109,6 +110,9 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
         return
     if not any(source.devices for source in scene.sources):
         return  # of a file that is still being read
+    if not known:
+        canvas.put(0, 0, cut(" file cut off", scene.labels - 1), theme.text, None, BOLD)
+        return
     used = share(overall([one for one, _ in _used(scene)]))
     devices = [device for source in scene.sources for device in source.devices]
     what = "GPU" if any(device >= 0 for device in devices) else "CPU"

@@ -44,6 +44,8 @@ class Kind(IntEnum):
 
 DEVICE_WORK = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 """The kinds that count as a device being busy."""
+_CUT = frozenset(("truncated", "bad_gzip", "bad_zstd"))
+"""Notices of a file whose end is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +211,12 @@ class Trace:
             self.derived["span"] = (int(self.start[good].min()), int(end.max())) if len(end) else (0, 0)
         span: tuple[int, int] = self.derived["span"]
         return span
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the end of the file is missing. PyTorch writes launches and device events last, and not in
+        the order of time: any of them may be missing."""
+        return any(notice.kind in _CUT for notice in self.notices)
 
     def rank_of(self, device: int) -> str:
         """The rank whose device it is, in a file merged from those of several ranks; "" in others."""

@@ -13,7 +13,7 @@ from textual.theme import Theme
 from textual.timer import Timer
 
 from tracetui.session.state import served
-from tracetui.tui.bindings import bind, rebound
+from tracetui.tui.bindings import NOT_SERVED, bind, rebound
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.requests import EndComparison, NextTrace, OpenTrace, WantAttach, WantCapture, WantComparison
 from tracetui.tui.screens.loading import LoadingScreen
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from tracetui.session.recording import Recording
     from tracetui.timeline.themes import Theme as Palette
     from tracetui.tui.screens.trace import TraceScreen
-
-NOT_SERVED = ("open", "open_file", "capture", "attach")
-"""The actions that are off while a browser shows the app, which may be somebody else's."""
 
 SETTLED = 0.05
 """Seconds between the last change of the terminal's size and a full repaint."""
@@ -216,7 +213,7 @@ class TracetuiApp(App):
     def _say_served(self) -> None:
         for trace in self.traces:
             if trace is self.screen:
-                trace.host.say("capturing and opening other traces are off in a browser")
+                trace.host.say("capturing, and other traces, are off in a browser")
 
     def take_key(self, key: str) -> bool:
         take = getattr(self.screen, "take_early", None)

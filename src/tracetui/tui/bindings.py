@@ -196,6 +196,8 @@ def _actions() -> Iterator[Action]:
 
 ACTIONS: tuple[Action, ...] = tuple(_actions())
 
+NOT_SERVED = ("open", "open_file", "capture", "attach", "compare")
+"""The actions that are off while a browser shows the app, which may be somebody else's: it has one trace."""
 HINTS: tuple[tuple[str, str, str], ...] = (
     # (keys, word, action to run on a click), the most useful first
     ("wasd", "move", ""),

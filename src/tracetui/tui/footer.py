@@ -11,7 +11,8 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tracetui.cells import cell, clauses
-from tracetui.tui.bindings import HINTS, find, footer
+from tracetui.session.state import served
+from tracetui.tui.bindings import HINTS, NOT_SERVED, find, footer
 
 MESSAGE_SECONDS = 4.0
 
@@ -82,7 +83,8 @@ class Footer(Widget):
     @property
     def shown(self) -> list[tuple[str, str, str]]:
         """The hints that fit."""
-        return footer(self.hints, self.room)
+        hints = [one for one in self.hints if one[2] not in NOT_SERVED] if served() else self.hints
+        return footer(hints, self.room)
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width

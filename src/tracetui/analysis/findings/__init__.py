@@ -65,6 +65,9 @@ RULES: dict[str, Rule] = {
 }
 """Every rule, by name. Of findings of one severity that are of equal worth, this order decides."""
 
+OF_THE_CPU = ("compiling", "data_loading")
+"""The rules that need neither launches nor what the device did: those of a file that is cut off."""
+
 
 def find_findings(results: Results) -> tuple[Finding, ...]:
     """The findings of all rules on a trace or a part of it: the most severe first, and of these the one with
@@ -80,5 +83,6 @@ def find_findings(results: Results) -> tuple[Finding, ...]:
             return rank, -numbers["device_ns"] / span
         return rank, -(1 - numbers["busy_share"] if "busy_share" in numbers else numbers.get("share", 0.0))
 
-    found = [finding for rule in RULES.values() for finding in rule(results)]
+    rules = [RULES[name] for name in OF_THE_CPU] if results.trace.cut_off else RULES.values()
+    found = [finding for rule in rules for finding in rule(results)]
     return tuple(sorted(found, key=worth))

@@ -29,8 +29,7 @@ LARGE = 1_000_000
 SLOW_LINK = 0.5
 SLOW_SHARE = 0.02
 _SLOW_ADVICE = (
-    "Bind the process to the GPU's NUMA node (nvidia-smi topo -m), and check the link that was "
-    "negotiated (nvidia-smi -q, under PCI)."
+    "Bind the process to the GPU's NUMA node, and check the link that was negotiated (lspci -vv, LnkSta)."
 )
 _PIN_ADVICE = (
     "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(). Where it is pinned, bind the "

@@ -86,12 +86,12 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     idle = verdict.parts[PARTS.index("cpu")] if verdict.parts else 0
     behind = part < WAIT_SHARE and min(total, idle) >= TURNS_SHARE * verdict.judged > 0
     if part >= WAIT_SHARE:
-        meanwhile = f"Meanwhile nothing is launched: for {duration(cost)}, {share(part)} {verdict.base}, the "
+        meanwhile = f"Meanwhile nothing is launched: for {duration(cost)}, {share(part)} {verdict.of()}, the "
         meanwhile += "GPU is idle because of these waits."
     elif behind:
         meanwhile = "The GPU has work in the meantime, but the CPU cannot work ahead: for "
         meanwhile += (
-            f"{duration(idle)}, {share(idle / verdict.judged)} {verdict.base}, the GPU then waits for "
+            f"{duration(idle)}, {share(idle / verdict.judged)} {verdict.of()}, the GPU then waits for "
         )
         meanwhile += "the CPU."
     else:
@@ -166,20 +166,20 @@ def data_loading(results: Results) -> Iterator[Finding]:
         return
     if results.is_whole and len(steps):
         at = at[step_of(steps, trace.start[at]) >= 0]
-        whole = int((steps.end - steps.start).sum())
+        whole, base = int((steps.end - steps.start).sum()), steps.base
     else:
-        whole = results.span[1] - results.span[0]
+        whole, base = results.span[1] - results.span[0], results.verdict().base
     total = int(trace.duration[at].sum())
     if not len(at) or not whole or total < LOADING_SHARE * whole:
         return
     order = np.argsort(-trace.duration[at], kind="stable")
     longest = f", the longest {duration(trace.duration[at[order[0]]])}" if len(at) > 1 else ""
-    quiet = results.verdict().cpu is None and not _launches_within(results, at)
+    quiet = len(results.launch_calls()) and not trace.cut_off and not _launches_within(results, at)
     idle = "" if not quiet else " The loop launches nothing while it waits for the batch."
     yield Finding(
         "data_loading",
         "high" if total > 0.3 * whole else "medium",
-        f"Data loading takes {share(total / whole)} {results.verdict().base}",
+        f"Data loading takes {share(total / whole)} {base}",
         f"{plural(len(at), 'call')} of {trace.name_of(int(at[order[0]]))} {verb(len(at), 'take')} "
         f"{duration(total)}{longest}.{idle}",
         loading_advice(results),
@@ -202,6 +202,12 @@ def loader_calls(results: Results) -> I64:
     # Old traces give them the category of an op.
     kinds = (Kind.ANNOTATION, Kind.CPU_OP)
     return np.sort(np.concatenate([results.slices(kind, _is_loader) for kind in kinds]))
+
+
+def loading_time(results: Results) -> Union:
+    """While the program waits for a `DataLoader`, in all of the trace."""
+    whole = results.whole
+    return whole.kept("loading", lambda: busy_union(whole.trace, loader_calls(whole)))
 
 
 def _is_loader(name: str) -> bool:
@@ -278,7 +284,8 @@ def _communicating(verdict: Verdict) -> int:
 def _communication_of(
     results: Results, device: DeviceTime, time: I64, low: int, high: int
 ) -> Iterator[Finding]:
-    trace, base = results.trace, results.verdict().base
+    trace, verdict = results.trace, results.verdict()
+    base = f"{verdict.base} that count" if verdict.noticeably_left_out else verdict.base
     work = results.cpu_time().work[device.gaps.device]
     talk = communicates(trace)[trace.name[work]] & (trace.kind[work] == Kind.KERNEL)
     at = work[talk]
@@ -298,7 +305,7 @@ def _communication_of(
     yield Finding(
         "communication",
         "high" if exposed > 0.3 * judged else "medium",
-        f"Communication alone takes {share(exposed / judged)} {results.verdict().of(judged)}{where}",
+        f"Communication alone takes {share(exposed / judged)} {verdict.of(judged)}{where}",
         f"Collectives by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}{where}, "
         f"{duration(exposed)} of it while no other kernel runs: {share(exposed / judged)} of the "
         f"{duration(judged)} {base}, {share(exposed / busy)} of {device_text}'s busy time. A collective's "

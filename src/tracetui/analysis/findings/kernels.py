@@ -21,6 +21,7 @@ from tracetui.analysis.findings.model import (
     graded_kernels,
     longest_first,
     longest_of_each,
+    smi,
 )
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.kernels.gemm import UNALIGNED
@@ -90,12 +91,13 @@ def hotspot(results: Results) -> Iterator[Finding]:
             )
             reached += "memory's bandwidth"
         reached += ". "
+    whose = "the GPU's" if len(results.gaps().devices) == 1 else "the GPUs'"
     yield Finding(
         "hotspot",
         "low" if name.kind in ("gemm", "conv", "attention") else "medium",
         f"{name.short} takes {share(part)} of {WORK_TIME}",
         f"{plural(len(at), 'call')} of {duration(mean)} on average, {duration(time[top])} in all. "
-        f"{reached}All the GPU's other work together takes {duration(results.work_time - time[top])}.",
+        f"{reached}All {whose} other work together takes {duration(results.work_time - time[top])}.",
         _hotspot_advice(numbers, shapes_recorded(trace)),
         first_of(at),
         numbers,
@@ -266,8 +268,8 @@ def _far_slower(results: Results, at: I64, lost: int, time: int) -> Finding:
         f"The same kernel at the same place in the step usually takes far less; the longest is {name.short}, "
         f"{longest}. Beyond the usual, they add up to {duration(lost)}. If their inputs are no larger there, "
         "another process shares the GPU: a kernel in which that one gets its turn lasts as long as the turn.",
-        "Look for other processes on the GPU (nvidia-smi), and record again with it to yourself. Until then, "
-        "compare medians, not means.",
+        f"Look for other processes on the GPU ({smi(results)}), and record again with it to yourself. Until "
+        "then, compare medians, not means.",
         first_of(at),
         {"device_ns": float(lost), "kernels": float(len(at)), "share": lost / time},
     )

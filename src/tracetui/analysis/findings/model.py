@@ -51,6 +51,11 @@ Rule = Callable[[Results], Iterator[Finding]]
 """Takes the results of a trace or of a part of it; yields a finding for each thing found, or nothing."""
 
 
+def smi(results: Results) -> str:
+    """The command that shows the state of this kind of GPU."""
+    return "rocm-smi" if results.named(lambda name: name.startswith("hip")).any() else "nvidia-smi"
+
+
 def first_of(slices: Iterable[int] | I64) -> tuple[int, ...]:
     """The first few of the slices, each once, for `Finding.evidence`."""
     return tuple(islice(dict.fromkeys(int(i) for i in slices), EVIDENCE))

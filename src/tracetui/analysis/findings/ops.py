@@ -122,7 +122,7 @@ def metadata_only(results: Results) -> Iterator[Finding]:
         return
     trace = results.trace
     at = results.slices(Kind.CPU_OP, METADATA_OPS.__contains__)
-    if not len(at) or not len(results.work()):
+    if not len(at) or not len(results.launch_calls()):  # without any, a reshape may have launched a copy
         return
     at = at[~_launches_inside(results, at)]
     if not len(at):
@@ -152,11 +152,10 @@ def metadata_only(results: Results) -> Iterator[Finding]:
 
 
 def _launches_inside(results: Results, at: I64) -> Bool:
-    """Mask: which of the ops had something launched while they ran, on their own thread."""
+    """Mask: which of the ops had something launched while they ran, on their own thread. Of a trace with
+    launches."""
     trace = results.trace
     launch = results.launch_calls()
-    if not len(launch):
-        return np.zeros(len(at), dtype=np.bool_)
     # A launch in an op is one of the rows after it, before the first that starts after its end.
     end = trace.start[at] + trace.duration[at]
     following = np.searchsorted(launch, at, side="right")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -146,8 +145,8 @@ def _widths(results: Results) -> F64 | None:
     # Neither the profiler's work nor waiting for a place in the queue is the step's own.
     not_its_own = busy_union(trace, np.union1d(profilers_work(trace), queue_full(trace)))
     width = steps.end - steps.start - not_its_own.within(steps.start, steps.end)
-    usual = float(np.median(width[1:]))
-    wide = usual > 0 and width[0] >= COLD_RATIO * usual and width[0] - usual >= COLD_NS
+    most = float(np.percentile(width[1:], 75))  # several slow steps are no slow start
+    wide = most > 0 and width[0] >= COLD_RATIO * most and width[0] - most >= COLD_NS
     return width.astype(np.float64) if wide else None
 
 
@@ -164,9 +163,7 @@ def _alike(results: Results) -> StepTable:
         at = results.slices(Kind.CPU_OP, lambda _: True)
         done = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
     keep = (2 * done >= done[0]) & (done <= 2 * done[0])
-    return replace(
-        steps, **{name: getattr(steps, name)[keep] for name in ("event", "number", "start", "end")}
-    )
+    return steps.only(keep)
 
 
 def _is_cold(width: F64) -> bool:

@@ -15,9 +15,9 @@ from tracetui.analysis.findings.compiled import (
     COMPILING_ADVICE,
     compile_phases,
 )
-from tracetui.analysis.findings.idle import TURNS_SHARE, loader_calls, loading_advice, waits_for_device
+from tracetui.analysis.findings.idle import TURNS_SHARE, loading_advice, loading_time, waits_for_device
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
-from tracetui.analysis.findings.model import Finding, first_of
+from tracetui.analysis.findings.model import Finding, first_of, smi
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
@@ -239,7 +239,7 @@ def _idle(results: Results) -> tuple[_Idle, ...]:
 
 def _look_at_idle(results: Results) -> Iterator[_Idle]:
     low, high = results.judged_range()
-    loader = busy_union(results.trace, loader_calls(results.whole))
+    loader = loading_time(results)
     compiler = busy_union(results.trace, compile_phases(results))
     without_lead_in = "lead-in" in dict(results.verdict().left_out)
     gaps = zip(results.gaps().devices, results.device_causes(), strict=True)
@@ -303,7 +303,7 @@ def _idle_text(results: Results, idle: _Idle) -> str:
         loading += f" For {duration(idle.compiling)} of it torch.compile compiled."
     if idle.within and not loading:
         loading = f" The CPU was in {idle.within} for {duration(idle.within_time)} of it."
-    if where := _one_step(results, idle):
+    if where := _one_step(results, idle) or _without_launches(results):
         loading += where
     elif idle.one_gap:
         loading += f" One gap alone takes {duration(idle.longest_length)}."
@@ -325,6 +325,19 @@ def _one_step(results: Results, idle: _Idle) -> str:
     )
 
 
+def _without_launches(results: Results) -> str:
+    """The steps that have nothing for any device to do, beside others that have."""
+    rows, table = results.steps().rows if results.is_whole else (), results.step_table()
+    if (table.end[:-1] > table.start[1:]).any():  # work belongs to the latest to start
+        return ""
+    without = [row.label for row in rows if not row.launches]
+    if not without or len(without) == len(rows):
+        return ""
+    if len(without) == 1:
+        return f" {capital(without[0])} launches nothing."
+    return f" {len(without):,} of {len(rows):,} steps launch nothing."
+
+
 def _idle_of(row: StepRow) -> int:
     """The idle time that its verdict is about, in ns."""
     return sum(row.verdict.causes)
@@ -338,6 +351,10 @@ def _advice(results: Results, idle: _Idle) -> str:
         return COMPILING_ADVICE
     if main == "host" and not _has_ops(results):
         return "Record CPU activity as well (ProfilerActivity.CPU): the trace does not show what the CPU did."
+    if main == "unlinked" and _has_ops(results):
+        return (
+            "What the CPU did is recorded, but not which of it launched what: look at both on the timeline."
+        )
     if main == "allocation":
         return _allocation_advice(results)
     if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(results):
@@ -347,7 +364,7 @@ def _advice(results: Results, idle: _Idle) -> str:
     if main == "dispatch" and _is_compiled(results):
         return _COMPILED_ADVICE
     if main == "queued" and not waits_for_others(trace):
-        return "Look for other processes on the GPU (nvidia-smi), and record again with it to yourself."
+        return f"Look for other processes on the GPU ({smi(results)}), and record again with it to yourself."
     if main == "host":
         # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
         short, time = results.short_kernels(), dict(zip(CAUSES, idle.causes, strict=True))

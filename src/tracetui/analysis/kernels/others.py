@@ -13,7 +13,7 @@ _TYPES = re.compile(
     r"\b(bfloat16_t|__nv_bfloat16|__hip_bfloat16|half_t|__half|float_e4m3_t|__nv_fp8_e4m3|_Float16)\b"
 )
 _ROCTRACER = re.compile(r"Copy(Host|Device)To(Host|Device)(?:2D)?")
-_COPY_KIND = re.compile(r"\b([HDAP])to([HDAP])\b")
+_COPY_KIND = re.compile(r"\b(?:[HDAP]to[HDAP]|[HDMS]2[HDMS])\b")
 _SM = re.compile(r"sm_?(\d{2,3})\b|Sm(\d{2,3})")
 _TILE = re.compile(r"\d+x\d+(?:x\d+)?")
 _TRAITS = re.compile(r"kernel_traits<(\d{1,4}), (\d{1,4}), (\d{1,4})")

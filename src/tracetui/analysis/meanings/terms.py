@@ -352,7 +352,7 @@ tnt
   (column-major). What nvjet's third letter means is not documented.
   where: names of matmul kernels
   see: view and stride, GEMM
-  also: TNT, NNT, NTN, TNN, NNN, NTT, TTN, TTT, tnt, nnt, ntn, tnn, nnn, ntt, ttn, ttt, layout
+  also: TNT, NNT, NTN, TNN, NNN, NTT, TTN, TTT, tnt, nnt, ntn, tnn, nnn, ntt, ttn, ttt
 
 bz
   Appears in nvjet names where nothing is added to the result (beta is zero); badd appears where C is

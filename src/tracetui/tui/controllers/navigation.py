@@ -120,7 +120,7 @@ class Navigation:
     def action_gap(self, step: int) -> None:
         said = self.gaps.next(step)
         self._update_panes()
-        self.host.say(said or "no gaps: the GPU ran nothing, or never paused")
+        self.host.say(said or "no gaps: the GPU ran nothing, never paused, or it is not known")
 
     def action_gap_order(self) -> None:
         self.gaps.toggle_order()
