@@ -313,3 +313,12 @@ def test_a_wait_before_the_last_launch_of_its_stream_holds_nothing_up(tmp_path: 
     results = Results(trace_of(tmp_path, *events))
     gap = int(np.argmax(results.gaps().start))
     assert "had to wait" not in cause_text(results, gap)
+
+
+def test_a_record_that_the_trace_does_not_have_is_not_another(tmp_path: Path) -> None:
+    events = waiting(True, 142, wait_on_cuda_event_record_corr_id=52)
+    for event in events:
+        if event["args"].get("correlation") == 51:
+            event["args"]["correlation"] = 53
+    results = Results(trace_of(tmp_path, *events))
+    assert "had to wait" not in cause_text(results, int(np.argmax(results.gaps().start)))

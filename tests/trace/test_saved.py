@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from platformdirs import user_cache_path
 from tests.conftest import SAMPLES
 
 from tracetui.cli.main import main
@@ -678,3 +679,13 @@ def test_a_header_says_which_trace_it_is(path: Path, cache: Path) -> None:
     assert type(known) is About
     assert known.path == str(path.resolve())
     assert set(About.__struct_fields__) < set(Header.__struct_fields__)
+
+
+def test_where_they_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TRACETUI_CACHE", str(tmp_path / "mine"))
+    assert saved.cache_folder() == tmp_path / "mine"
+    theirs = user_cache_path("tracetui", appauthor=False) / "traces"
+    monkeypatch.setenv("TRACETUI_CACHE", "")
+    assert saved.cache_folder() == theirs
+    monkeypatch.delenv("TRACETUI_CACHE")
+    assert saved.cache_folder() == theirs
