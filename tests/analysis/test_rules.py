@@ -635,6 +635,16 @@ def test_unfused_attention(tmp_path: Path, way: str, time: int, rest: float) -> 
         assert "scaled_dot_product_attention" in finding.advice
 
 
+def test_attention_of_both_passes(tmp_path: Path) -> None:
+    both = [*attention(100, 1), *attention(1000, 11, way="backward")]
+    finding = found(trace_of(tmp_path, *both), "unfused_attention")
+    assert finding is not None
+    assert finding.text.startswith("2 times (forward and backward count separately): a matmul, a softmax")
+    alone = found(trace_of(tmp_path, *attention(100, 1)), "unfused_attention")
+    assert alone is not None
+    assert alone.text.startswith("1 time: a matmul, a softmax")
+
+
 def test_attention_by_math_kernels(tmp_path: Path) -> None:
     math = cpu("aten::_scaled_dot_product_attention_math", 50, 500)
     finding = found(trace_of(tmp_path, math, *attention(100, 1)), "unfused_attention")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tracetui.timeline import moves
-from tracetui.timeline.arrangement import arranged, arrangement
+from tracetui.timeline.arrangement import arranged, arrangement, opened
 from tracetui.timeline.canvas import BOLD, UNDERLINE, Canvas, cut, runs, unpack
 from tracetui.timeline.color import contrast, rgb
 from tracetui.timeline.frame import paint
@@ -101,6 +101,17 @@ def test_an_arrangement_comes_back(make: Make, make_scene: MakeScene) -> None:
     assert some.ref.tolist() == [0, 1, 2]
     assert arranged(trace, layout, [{"track": kept[1]["track"], "rows": 99}]).shown.tolist() == [4, 1, 1]
     assert arranged(trace, layout, [{"track": kept[1]["track"], "rows": -9}]).shown.tolist() == [0, 1, 1]
+
+
+def test_two_lines_stay_free_for_series(make: Make, make_scene: MakeScene) -> None:
+    """Of a device's; recordings that are compared have none."""
+    deep = [(0, 0, 1000 - d, f"d{d}") for d in range(30)]
+    source = make_scene(make([*deep, (1, 0, 10, "k")], streams=[1])).source
+    compared = replace(source, letter="A")
+    shown = [
+        [int(opened([one], height).shown.sum()) for height in (10, 12, 14)] for one in (source, compared)
+    ]
+    assert shown == [[7, 9, 11], [9, 11, 13]]
 
 
 def test_the_lane_of_a_gap_comes_up(make: Make, make_scene: MakeScene) -> None:
