@@ -233,7 +233,8 @@ def test_the_advice_on_data_loading_is_not_what_the_program_does(tmp_path: Path)
     assert on_cpu is not None
     assert "pin_memory" not in on_cpu.advice
     assert "launches" not in on_cpu.text
-    several = advice(name=NEXT.replace("SingleProcess", "MultiProcessing"))
+    other = cpu("my SingleProcess code", 10, 5, "user_annotation")
+    several = advice(other, name=NEXT.replace("SingleProcess", "MultiProcessing"))
     assert several == (
         "Raise num_workers, set pin_memory=True, prefetch more (prefetch_factor), or do less per sample."
     )
@@ -567,6 +568,8 @@ def test_queries_that_take_time(tmp_path: Path) -> None:
         events = [cpu("aten::mm", 0, 60), cpu(query, 5, length, "cuda_runtime"), launch(20, 1)]
         finding = found(trace_of(tmp_path, *events, kernel(40, 960, 1)), "planned_launches")
         assert (finding is not None) is fires
+    alone = [cpu("aten::mm", 60, 9), cpu(query, 5, 11, "cuda_runtime"), launch(20, 1)]
+    assert found(trace_of(tmp_path, *alone, kernel(40, 960, 1)), "planned_launches") is None, "of no op"
 
 
 def test_a_first_step_against_one_other(tmp_path: Path) -> None:
@@ -913,6 +916,13 @@ def test_a_stretch_within_one_kernel_has_no_findings(tmp_path: Path) -> None:
 
 
 # What the idle time is put down to, and what is advised.
+
+
+def test_where_no_work_ends_the_idle_time_the_last_work_shows_it(tmp_path: Path) -> None:
+    events = [launch(0, 1), launch(5, 2), kernel(10, 10, 1), kernel(20, 10, 2)]
+    finding = found(trace := trace_of(tmp_path, step(0, 10, 990), *events), "overhead_bound")
+    assert finding is not None
+    assert evidence(trace, finding) == ["k2"]
 
 
 def test_waiting_for_batches_is_named_as_the_reason(tmp_path: Path) -> None:

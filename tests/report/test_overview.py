@@ -239,7 +239,8 @@ def test_two_sentences_take_a_line_each_where_few_lines_are_seen() -> None:
         "Try: Do this…",
         "Ops  5 µs",
     ]
-    assert placed(replace(long, advice=""), 20, 5)[:2] == ["It is so; because of", "that."]
+    assert placed(replace(long, advice=""), 20, 5)[:3] == ["It is so; because of", "that.", "Ops  5 µs"]
+    assert placed(replace(long, reason="", advice=""), 20)[0] == "Ops  5 µs"
 
 
 def test_names_give_way_before_numbers() -> None:

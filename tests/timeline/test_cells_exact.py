@@ -61,6 +61,10 @@ def test_runs_of_one_style() -> None:
     assert [(text, unpack(style)[:2]) for text, style in canvas.runs(0)] == [("ab ", (1, 0)), ("c  ", (2, 0))]
     canvas.put(0, 2, " ", paper=5)
     assert [text for text, _ in canvas.runs(0)] == ["ab", " ", "c  "]
+    black = Canvas.blank(3, 1, 0, 0)
+    black.put(0, 0, "a ", ink=0)
+    black.put(0, 1, "  ", ink=5)
+    assert [(text, unpack(style)[:2]) for text, style in black.runs(0)] == [("a  ", (0, 0))]
     lines = Canvas.blank(4, 1, 7, 0)
     lines.put(0, 1, "  ", attributes=UNDERLINE)
     assert [text for text, _ in lines.runs(0)] == [" ", "  ", " "]
