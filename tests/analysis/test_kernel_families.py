@@ -308,6 +308,8 @@ def test_the_outline_of_a_mangled_name(monkeypatch: pytest.MonkeyPatch) -> None:
             == "aiter::fmha_fwd_hd192_hd128_bf16_causal"
         )
         assert cxx.readable("_ZN3lib4normIDF16bLi256EEEvPT_") == "lib::norm<bfloat16_t, 256>"
+        assert cxx.readable("_ZN9lib") == "_ZN9lib", "cut short"
+        assert cxx.readable("_ZN3lib1fES_3bar") == "lib::f::bar"
         assert decode(SM100_FP8).family == "cutlass"
         assert (decode(SM100_FP8).kind, decode(SM100_FP8).dtype) == ("gemm", "fp8")
     finally:

@@ -523,6 +523,21 @@ def test_the_advice_on_compiled_code_knows_its_graphs(tmp_path: Path) -> None:
     assert "CUDA graph" not in finding.advice
 
 
+def test_guards_of_no_weight(tmp_path: Path) -> None:
+    """Less than a hundredth of the recording."""
+    for guard, fires in ((9, False), (11, True)):
+        call = [cpu("Torch-Compiled Region: 0/0", 100, 900), cpu("TorchDynamo Cache Lookup", 0, guard)]
+        assert (found(trace_of(tmp_path, *call), "compiled_overhead") is not None) is fires
+
+
+@pytest.mark.parametrize(("time", "severity"), [(500, "high"), (499, "medium"), (100, "medium"), (99, "low")])
+def test_how_bad_it_is_to_compile_depends_on_the_share(tmp_path: Path, time: int, severity: str) -> None:
+    compiling = cpu("_compile.compile_inner (dynamo_timed)", 0, time)
+    finding = found(trace_of(tmp_path, compiling, cpu("aten::mm", 500, 500)), "compiling")
+    assert finding is not None
+    assert finding.severity == severity
+
+
 def test_one_call_is_one_call(tmp_path: Path) -> None:
     events = [cpu("aten::view", 0, 4), *run(10, 30, 1), *run(60, 10, 2)]
     finding = found(trace_of(tmp_path, *events), "metadata_only")

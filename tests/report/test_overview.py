@@ -115,6 +115,20 @@ def test_steps_without_work_are_not_what_the_verdict_is_about(tmp_path: Path) ->
     assert said(found)["kernels"] == [("gemm", "40.0 µs", "100%", "1 ×")]
 
 
+def test_what_a_step_launched_is_its_own_wherever_it_runs(tmp_path: Path) -> None:
+    """Here by the first slice of all."""
+    events = [launch(10, 1), launch(20, 2)]
+    events += [
+        kernel(30, 5, 2),
+        kernel(300, 40, 1, name="late"),
+        *(step(n, 100 * n, 100) | {"tid": 10} for n in range(2)),
+    ]
+    trace = trace_of(tmp_path, *events)
+    assert 0 in trace.launch
+    kernels = said(last(Results(trace)))["kernels"]
+    assert kernels == [("late", "20.0 µs", "89%", "0.5 ×"), ("k2", "2.50 µs", "11%", "0.5 ×")]
+
+
 def test_of_many_steps_eight_are_named(tmp_path: Path) -> None:
     events = [event for n in range(10) for event in (step(n, 1000 * n, 900), *one_step(1000 * n, 10 * n + 1))]
     trace = trace_of(tmp_path, *events, *({"ph": "X", "name": "no time"} for _ in range(3)))

@@ -118,6 +118,19 @@ def test_two_lines_stay_free_for_series(make: Make, make_scene: MakeScene) -> No
     assert shown == [[7, 9, 11], [9, 11, 13]]
 
 
+def test_of_two_devices_it_is_the_gap_s_own(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(0, 0, 90, "k"), *((1, 10 * n, 5, "k") for n in range(9))], streams=[0, 1])
+    trace = replace(trace, lanes=(trace.lanes[0], replace(trace.lanes[1], device=1)))
+    scene = make_scene(trace, Viewport(0.0, 50.0, 20), height=99).having(
+        gaps={1: Idle(np.array([5]), np.array([10]))}
+    )
+    brought = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(moves, "brought_up", lambda scene, of, lane, *rest: brought.append(lane))
+        moves.gap_shown(scene, 0, 1, 0, TOP + 4)
+    assert brought == [1]
+
+
 def test_the_lane_of_a_gap_comes_up(make: Make, make_scene: MakeScene) -> None:
     deep = [(0, 0, 1000 - d, f"d{d}") for d in range(9)]
     trace = make([*deep, (1, 0, 10, "k"), (1, 500, 10, "k")], streams=[1])
