@@ -142,9 +142,8 @@ class Watched(App[None]):
 async def quiet(pilot: Pilot[Any], terminal: Terminal) -> int:
     """Wait until nothing more is sent; all the bytes that were."""
     view = next(screen for screen in pilot.app.screen_stack if isinstance(screen, Main)).view
-    await until(pilot, lambda: not view._waiting)  # a frame that comes later, where the last one took long
-    await pilot.app.workers.wait_for_complete()  # counters, which are worked out beside
-    await until(pilot, lambda: not view._waiting)
+    # Counters are worked out beside, and a frame may come later, where the last one took long.
+    await until(pilot, lambda: view.walk.scene.source.series and not view._waiting)
     return terminal.bytes
 
 
