@@ -1,6 +1,6 @@
 """How well the tests notice a fault: change one thing in the program at random, and see whether a test fails.
 
-    python tests/mutants.py --seed 1 --count 200 [--only analysis] [--jobs 2] [--again]
+    python tests/mutants.py --seed 1 --count 200 [--only trace analysis] [--jobs 2] [--again]
 
 A mutant differs from the program in one place: a comparison, an operator, `and` for `or`, a `not`, a number
 (by one, or a large one twofold), True for False, a whole condition, min for max, the side of a
@@ -39,16 +39,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
+import coverage
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -296,13 +296,13 @@ def _number(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) in (int, float)
 
 
-def draw(seed: int, count: int, only: str) -> list[Mutant]:
+def draw(seed: int, count: int, only: list[str]) -> list[Mutant]:
     """`count` mutants, drawn evenly from the places of the program."""
     places: list[tuple[Mutant, ...]] = []
     for folder in FOLDERS:
         for path in sorted((ROOT / PACKAGE / folder).rglob("*.py")):
             name = path.relative_to(ROOT).as_posix()
-            if name.startswith((PACKAGE / only).as_posix()):
+            if name.startswith(tuple((PACKAGE / part).as_posix() for part in only or [""])):
                 places += Places(name, path.read_text(encoding="utf-8")).found
     chance = random.Random(seed)
     print(f"{len(places):,} places", flush=True)
@@ -320,7 +320,7 @@ def equivalents() -> Callable[[Mutant], bool]:
 
 
 def copy_tree(to: Path) -> None:
-    """What git knows of the tree, and what it does not ignore."""
+    """What git knows of the tree, and what it does not ignore: into a folder with nothing beside it."""
     listed = subprocess.run(
         ["git", "ls-files", "-coz", "--exclude-standard", "src", "tests", "sample_traces", "pyproject.toml"],
         cwd=ROOT, check=True, capture_output=True, text=True,
@@ -370,53 +370,48 @@ class Recorder:
     """A pytest plugin that notes which lines of the program each test executes, and how long it takes."""
 
     def __init__(self, tree: Path, places: dict[str, Path]) -> None:
-        self.prefix = str(tree / PACKAGE) + os.sep
-        self.root = str(tree) + os.sep
+        self.tree = tree
         self.places = places
-        self.tests: dict[str, dict[str, Any]] = {}
-        self.lines: dict[str, set[int]] = {}
-        self.calls: Counter[CodeType] = Counter()
+        self.seconds: dict[str, float] = {}
         self.failed: set[str] = set()
 
-    def called(self, frame: FrameType, event: str, argument: object) -> Any:
-        code = frame.f_code
-        if not code.co_filename.startswith(self.prefix):
-            return None
-        self.calls[code] += 1
-        if self.calls[code] > 200:  # enough seen of this function
-            return None
-        lines = self.lines.setdefault(code.co_filename[len(self.root) :], set())
-        lines.add(frame.f_lineno)
-        left = 2000
+    def begin(self) -> None:
+        """Count the lines of one more test file."""
+        self.coverage = coverage.Coverage(None, source=[str(self.tree / PACKAGE)], config_file=False)
+        self.coverage.set_option("run:core", "ctrace")  # the one that knows which test runs
+        self.coverage.start()
 
-        def on_line(frame: FrameType, event: str, argument: object) -> Any:
-            nonlocal left
-            left -= 1
-            lines.add(frame.f_lineno)
-            return on_line if left else None
-
-        return on_line
+    def end(self, place: Path) -> None:
+        """Keep what has been found about a test file."""
+        self.coverage.stop()
+        found = self.coverage.get_data()
+        lines: dict[str, dict[str, list[int]]] = {test: {} for test in self.seconds}
+        for path in found.measured_files():
+            name = Path(path).relative_to(self.tree).as_posix()
+            for line, tests in found.contexts_by_lineno(path).items():
+                for test in tests:
+                    if test in lines:
+                        lines[test].setdefault(name, []).append(line)
+        known = {
+            t: {"seconds": s, "lines": lines[t]} for t, s in self.seconds.items() if t not in self.failed
+        }
+        place.write_text(json.dumps(known))
+        self.seconds = {}
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items[:] = [item for item in items if not inspect.iscoroutinefunction(getattr(item, "obj", None))]
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-        self.lines, self.calls = {}, Counter()
-        begun = time.perf_counter()
-        threading.settrace(self.called)
-        sys.settrace(self.called)
+        if not self.seconds:
+            self.begin()
+        self.coverage.switch_context(item.nodeid)
+        begun = time.process_time()
         yield
-        sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
-        seconds = time.perf_counter() - begun
-        lines = {name: sorted(found) for name, found in self.lines.items()}
-        if item.nodeid not in self.failed:
-            self.tests[item.nodeid] = {"seconds": round(seconds, 4), "lines": lines}
+        self.seconds[item.nodeid] = round(time.process_time() - begun, 4)
         file = item.nodeid.split("::")[0]
         if nextitem is None or nextitem.nodeid.split("::")[0] != file:
-            self.places.pop(file).write_text(json.dumps(self.tests))
-            self.tests = {}
+            self.end(self.places.pop(file))
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         for place in self.places.values() if exitstatus in (0, 1, 5) else ():
@@ -430,10 +425,12 @@ class Recorder:
 Map = dict[str, dict[str, Any]]
 
 
-def coverage_map(only: str) -> Map:
+def coverage_map(only: list[str], jobs: int) -> Map:
     """What each test executes: {test: {"seconds": float, "lines": {file: [line, ...]}}}; those that pass."""
-    mine = only.split("/")[0]
-    folders = [folder for folder in TESTS if folder not in FOLDERS or not mine or folder in (mine, "report")]
+    mine = {part.split("/")[0] for part in only} or {*FOLDERS}
+    folders = [
+        folder for folder in TESTS if folder != "formats" or folder in mine
+    ]  # slow, and its own subject
     files = [f for folder in folders for f in sorted((ROOT / "tests" / folder).rglob("test_*.py"))]
     # Of the app's own tests those that start no app: see `Recorder`.
     files = [f for f in (*files, *sorted((ROOT / "tests" / "tui").glob("test_*.py"))) if f.name not in SLOW]
@@ -451,17 +448,21 @@ def coverage_map(only: str) -> Map:
     missing = [name for name, place in places.items() if not place.exists()]
     if missing:
         print(f"which lines {len(missing)} test files execute...", flush=True)
-        with tempfile.TemporaryDirectory(prefix="mutants-") as temporary:
-            tree = Path(temporary).resolve()
-            copy_tree(tree)
-            forked(
-                lambda: run_pytest(tree, missing, Recorder(tree, {n: places[n] for n in missing})),
-                STORE / "map.log",
-            )
+
+        def some(i: int) -> None:
+            mine = missing[i::jobs]
+            with tempfile.TemporaryDirectory(prefix="mutants-") as temporary:
+                tree = Path(temporary).resolve() / "clone"
+                copy_tree(tree)
+                recorder = Recorder(tree, {name: places[name] for name in mine})
+                forked(lambda: run_pytest(tree, mine, recorder), STORE / f"map-{i}.log")
+
+        with ThreadPoolExecutor(jobs) as pool:
+            list(pool.map(some, range(jobs)))
     result: Map = {}
     for name, place in places.items():
         if not place.exists():
-            print(f"no test of {name} could be run: see {STORE / 'map.log'}")
+            print(f"no test of {name} could be run: see {STORE}/map-*.log")
         else:
             result |= json.loads(place.read_text())
     return result
@@ -539,6 +540,7 @@ class Choice:
 def exchange(path: Path, source: str) -> None:
     """Give every function of a file that has been imported the code that `source` has for it."""
     live: dict[tuple[str, int], list[FunctionType]] = {}
+    gc.unfreeze()  # what conftest.py has set aside would not be found
     for thing in gc.get_objects():
         if isinstance(thing, FunctionType) and thing.__code__.co_filename == str(path):
             code = thing.__code__
@@ -587,11 +589,14 @@ class Server:
         from _pytest.runner import runtestprotocol
 
         resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        for number in (signal.SIGALRM, signal.SIGPROF):  # the end of one that hangs
+            signal.signal(number, signal.SIG_DFL)
         exchange(self.tree / mutant.path, source)
         end = time.process_time() + self.budget
         for i, item in enumerate(items):
-            signal.alarm(int(20 + 5 * self.choose.tests[item.nodeid]["seconds"]))
+            seconds = 10 + 5 * self.choose.tests[item.nodeid]["seconds"]
+            signal.setitimer(signal.ITIMER_PROF, seconds)
+            signal.alarm(int(10 * seconds))
             following = items[i + 1] if i + 1 < len(items) else None
             if any(r.failed for r in runtestprotocol(item, log=False, nextitem=following)):
                 return 1
@@ -644,7 +649,7 @@ def serve(mutants: list[Mutant], choose: Choice, budget: float, log: Path) -> No
     """Run mutants one after the other in a copied tree of their own; results go to `log`.jsonl."""
     log.with_suffix(".jsonl").unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="mutants-") as temporary:
-        tree = Path(temporary).resolve()
+        tree = Path(temporary).resolve() / "clone"
         copy_tree(tree)
         os.environ["PYTHONDONTWRITEBYTECODE"] = "never"  # conftest.py keeps to it
         sys.dont_write_bytecode = True
@@ -671,7 +676,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--only", default="", help="a folder or file below src/tracetui")
+    parser.add_argument("--only", nargs="+", default=[], help="folders or files below src/tracetui")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--budget", type=float, default=20, help="CPU seconds of tests per mutant")
     parser.add_argument("--again", action="store_true", help="only those that the last run did not kill")
@@ -681,8 +686,9 @@ def main() -> None:
     every = len(mutants)
     mutants = [m for m in mutants if not known(m)]
     excused = every - len(mutants)
-    choose = Choice(coverage_map(options.only))
-    last = STORE / f"last-{options.seed}-{options.count}-{options.only.replace('/', '-')}.json"
+    choose = Choice(coverage_map(options.only, options.jobs))
+    folders = "+".join(options.only).replace("/", "-")
+    last = STORE / f"last-{options.seed}-{options.count}-{folders}.json"
     before: dict[tuple[str, str, str], dict[str, Any]] = {}
     if options.again and last.exists():
         done = [r for r in json.loads(last.read_text()) if r["status"]]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.kineto import kernel, trace_of
 from tests.recorded import load
 
 from tracetui.analysis.averages import AverageRow, Averages, averages
@@ -342,3 +343,10 @@ def test_live_profile(tmp_path: Path, options: dict[str, bool], steps: bool) -> 
         assert row.calls == want.count, key
         assert row.cpu_total == pytest.approx(1e3 * want.cpu_time_total, abs=0.01), key
         assert row.self_cpu == pytest.approx(1e3 * want.self_cpu_time_total, abs=0.01), key
+
+
+def test_without_an_op_nothing_is_in_an_annotation(tmp_path: Path) -> None:
+    table = averages(
+        trace_of(tmp_path, kernel(0, 5, 1, name="a"), kernel(9, 5, 2, name="b")), group="annotation"
+    )
+    assert {row.name: row.group for row in table.rows()} == {"a": "", "b": ""}

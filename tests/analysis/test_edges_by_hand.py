@@ -54,6 +54,17 @@ def test_averages_of_memory_alone(tmp_path: Path) -> None:
     assert table(trace) == {"[memory]": (2, 0, 0, 0, 0), "[OutOfMemory]": (1, 0, 0, 0, 0)}
 
 
+@pytest.mark.parametrize("far", [3, 10**9])
+def test_ids_of_ops_may_be_far_apart(tmp_path: Path, far: int) -> None:
+    """A kernel belongs to the op of its id, and to none where no op has it."""
+    work = [kernel(100 * n, 10 + n, n) for n in range(4)]
+    for event, number in zip(work, (1, far, 2, far + 1), strict=True):
+        event["args"]["External id"] = number
+    ops = [cpu("a", 0, 5, **{"External id": 1}), cpu("b", 10, 5, **{"External id": far})]
+    found = table(trace_of(tmp_path, *ops, *work))
+    assert (found["a"][3], found["b"][3]) == (10_000, 11_000)
+
+
 def test_memory_of_a_scope(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 1), *(memory(at, 8) for at in (10, 20, 30)), memory(0.5, 8))
     assert table(trace)["[memory]"][0] == 3  # one lies in the op

@@ -321,3 +321,12 @@ def test_device_events_without_a_category_are_said(tmp_path: Path) -> None:
     label2 = label | {"name": "process_labels", "args": {"labels": "NPU"}}
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 20), event, label, label2)
     assert "1 event of other categories (no category): drawn, but not judged" in without_work_text(trace)
+
+
+def test_a_record_that_the_trace_does_not_have_is_not_another(tmp_path: Path) -> None:
+    events = waiting(True, 142, wait_on_cuda_event_record_corr_id=52)
+    for event in events:
+        if event["args"].get("correlation") == 51:
+            event["args"]["correlation"] = 53
+    results = Results(trace_of(tmp_path, *events))
+    assert "had to wait" not in cause_text(results, int(np.argmax(results.gaps().start)))

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.conftest import SAMPLES
-from tests.kineto import Event, cpu, launch, trace_of
+from tests.kineto import Event, cpu, kernel, launch, trace_of
 from tests.recorded import load
 
 from tracetui.analysis.averages import averages
 from tracetui.analysis.chain import launch_chain
 from tracetui.analysis.explain import explain
 from tracetui.analysis.flow import place_of
-from tracetui.analysis.graphs import TITLE, module_of, with_module_lanes
+from tracetui.analysis.graphs import TITLE, is_annotated, module_of, with_module_lanes
 from tracetui.analysis.launches import find_launches
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope
@@ -206,3 +206,13 @@ def test_the_delay_of_a_graph_is_that_of_its_first_node(tmp_path: Path) -> None:
     assert facts[said + 1] == ("", "this is number 4, 30.000 µs after the first", at["k1"])
     link = launch_chain(trace, at["k4"]).links[-1]
     assert (link.delay, link.after_first) == (30_000, True)
+
+
+def test_a_few_annotated_kernels_are_enough(tmp_path: Path) -> None:
+    """Four places are looked at."""
+    for annotated in (0, 75, 150, 225):
+        events = [kernel(10 * n, 5, n) for n in range(300)]
+        events[annotated]["args"]["module_fqn"] = "model.layers.0"
+        trace = trace_of(tmp_path, *events)
+        assert is_annotated(trace, np.arange(300))
+    assert not is_annotated(trace_of(tmp_path, *[kernel(10 * n, 5, n) for n in range(300)]), np.arange(300))

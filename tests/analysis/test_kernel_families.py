@@ -308,6 +308,8 @@ def test_the_outline_of_a_mangled_name(monkeypatch: pytest.MonkeyPatch) -> None:
             == "aiter::fmha_fwd_hd192_hd128_bf16_causal"
         )
         assert cxx.readable("_ZN3lib4normIDF16bLi256EEEvPT_") == "lib::norm<bfloat16_t, 256>"
+        assert cxx.readable("_ZN9lib") == "_ZN9lib", "cut short"
+        assert cxx.readable("_ZN3lib1fES_3bar") == "lib::f::bar"
         assert decode(SM100_FP8).family == "cutlass"
         assert (decode(SM100_FP8).kind, decode(SM100_FP8).dtype) == ("gemm", "fp8")
     finally:
@@ -360,6 +362,9 @@ def test_letters_of_cublas_and_cutlass() -> None:
     assert said["sliced1x2"] == "K is divided among the warps of a block, 1 x 2"
     assert said["tn"].startswith("A transposed, B as is")
     assert "ldg8" not in said  # nobody documents it
+    said = dict(letters(decode("cutlass_tensorop_s16816fprop_optimized_f16_64x64_32x6_tn_align8")))
+    assert said["32x6"] == "32 of K at a time, 6 stages in flight"
+    assert "tn" not in said  # of a convolution they would be no matrices
 
 
 def test_letters_of_tensile_and_nccl() -> None:

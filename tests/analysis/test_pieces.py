@@ -240,20 +240,28 @@ calls = st.tuples(st.integers(0, 900), st.integers(1, 300), st.sampled_from(NAME
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(work, min_size=1, max_size=12), st.lists(calls, max_size=12), st.integers(0, 3))
+@given(
+    st.lists(work, min_size=1, max_size=12),
+    st.lists(calls, max_size=12),
+    st.integers(0, 3),
+    st.integers(0, 4),
+)
 @example(  # most of one device's time does not count: it is busy for little of the rest
     [*[(0, 1, 0, 0, 0)] * 2, (25, 150, 60, 2, 1), (6, 2, 1, 0, 0), *[(0, 1, 0, 0, 0)] * 6, (0, 86, 50, 2, 0),
      (5, 1, 2, 2, 4)],
     [(0, 169, ("Lazy Function Loading", "overhead"), 1),
      (109, 300, ("Lazy Function Loading", "overhead"), 1)],
     1,
+    None,
 )  # fmt: skip
 def test_random_traces(
     tmp_path_factory: pytest.TempPathFactory,
     works: list[tuple[int, int, int, int, int]],
     others: list[tuple[int, int, tuple[str, str], int]],
     steps: int,
+    which: int | None,
 ) -> None:
+    """`which`: the part that is looked at beside the whole; None for each."""
     events: list[Event] = [step(n, 300 * n, 290) for n in range(steps)]
     for n, (start, length, ahead, stream, kind) in enumerate(works):
         device = {"pid": stream // 2, "args": {"correlation": n + 1, "device": stream // 2, "stream": stream}}
@@ -268,7 +276,8 @@ def test_random_traces(
         events.append(cpu(name, start, length, category) | {"tid": 9 + thread})
     results = Results(trace_of(tmp_path_factory.mktemp("t"), *events))
     check(results)
-    for part in scopes(results):
+    whole, *parts = scopes(results)
+    for part in (whole, *(parts if which is None else parts[which : which + 1])):
         check_the_verdict(part)
     rows = results.steps()
     for field in ("busy", "idle", "window_idle"):

@@ -235,7 +235,8 @@ def test_the_advice_on_data_loading_is_not_what_the_program_does(tmp_path: Path)
     assert on_cpu is not None
     assert "pin_memory" not in on_cpu.advice
     assert "launches" not in on_cpu.text
-    several = advice(name=NEXT.replace("SingleProcess", "MultiProcessing"))
+    other = cpu("my SingleProcess code", 10, 5, "user_annotation")
+    several = advice(other, name=NEXT.replace("SingleProcess", "MultiProcessing"))
     assert several == (
         "Raise num_workers, set pin_memory=True, prefetch more (prefetch_factor), or do less per sample."
     )
@@ -524,6 +525,21 @@ def test_the_advice_on_compiled_code_knows_its_graphs(tmp_path: Path) -> None:
     assert "CUDA graph" not in finding.advice
 
 
+def test_guards_of_no_weight(tmp_path: Path) -> None:
+    """Less than a hundredth of the recording."""
+    for guard, fires in ((9, False), (11, True)):
+        call = [cpu("Torch-Compiled Region: 0/0", 100, 900), cpu("TorchDynamo Cache Lookup", 0, guard)]
+        assert (found(trace_of(tmp_path, *call), "compiled_overhead") is not None) is fires
+
+
+@pytest.mark.parametrize(("time", "severity"), [(500, "high"), (499, "medium"), (100, "medium"), (99, "low")])
+def test_how_bad_it_is_to_compile_depends_on_the_share(tmp_path: Path, time: int, severity: str) -> None:
+    compiling = cpu("_compile.compile_inner (dynamo_timed)", 0, time)
+    finding = found(trace_of(tmp_path, compiling, cpu("aten::mm", 500, 500)), "compiling")
+    assert finding is not None
+    assert finding.severity == severity
+
+
 def test_one_call_is_one_call(tmp_path: Path) -> None:
     events = [cpu("aten::view", 0, 4), *run(10, 30, 1), *run(60, 10, 2)]
     finding = found(trace_of(tmp_path, *events), "metadata_only")
@@ -569,6 +585,8 @@ def test_queries_that_take_time(tmp_path: Path) -> None:
         events = [cpu("aten::mm", 0, 60), cpu(query, 5, length, "cuda_runtime"), launch(20, 1)]
         finding = found(trace_of(tmp_path, *events, kernel(40, 960, 1)), "planned_launches")
         assert (finding is not None) is fires
+    alone = [cpu("aten::mm", 60, 9), cpu(query, 5, 11, "cuda_runtime"), launch(20, 1)]
+    assert found(trace_of(tmp_path, *alone, kernel(40, 960, 1)), "planned_launches") is None, "of no op"
 
 
 def test_a_first_step_against_one_other(tmp_path: Path) -> None:
@@ -647,6 +665,16 @@ def test_unfused_attention(tmp_path: Path, way: str, time: int, rest: float) -> 
         assert finding.severity == "medium"
         assert evidence(trace, finding) == ["aten::bmm", "aten::_softmax", "aten::bmm"]
         assert "scaled_dot_product_attention" in finding.advice
+
+
+def test_attention_of_both_passes(tmp_path: Path) -> None:
+    both = [*attention(100, 1), *attention(1000, 11, way="backward")]
+    finding = found(trace_of(tmp_path, *both), "unfused_attention")
+    assert finding is not None
+    assert finding.text.startswith("2 times (forward and backward count separately): a matmul, a softmax")
+    alone = found(trace_of(tmp_path, *attention(100, 1)), "unfused_attention")
+    assert alone is not None
+    assert alone.text.startswith("1 time: a matmul, a softmax")
 
 
 def test_attention_by_math_kernels(tmp_path: Path) -> None:
@@ -917,6 +945,13 @@ def test_a_stretch_within_one_kernel_has_no_findings(tmp_path: Path) -> None:
 
 
 # What the idle time is put down to, and what is advised.
+
+
+def test_where_no_work_ends_the_idle_time_the_last_work_shows_it(tmp_path: Path) -> None:
+    events = [launch(0, 1), launch(5, 2), kernel(10, 10, 1), kernel(20, 10, 2)]
+    finding = found(trace := trace_of(tmp_path, step(0, 10, 990), *events), "overhead_bound")
+    assert finding is not None
+    assert evidence(trace, finding) == ["k2"]
 
 
 def test_waiting_for_batches_is_named_as_the_reason(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tracetui.analysis.exposed_time import exposed_communication, host_copies_al
 from tracetui.analysis.gaps import clip, find_gaps
 from tracetui.analysis.launches import find_launches, short_kernels
 from tracetui.analysis.memory import change
+from tracetui.analysis.results import Results
 from tracetui.analysis.scope import (
     NEVER,
     WHOLE,
@@ -508,3 +509,18 @@ def test_memory(tmp_path: Path) -> None:
     assert change(records, 10_000, 20_000) == (64, 512)
     assert change(records, 10_001, 30_000) == (64, -512)
     assert change(records, 20_001, 50_000) == (0, -505)
+
+
+def test_the_causes_of_a_part_of_a_gap(tmp_path: Path) -> None:
+    """The gap lasts from 100 to 199 us; its launch begins at 190 and takes what is left."""
+    results = Results(trace_of(tmp_path, *BEFORE, launch(190, 2), kernel(199, 10, 2)))
+    for low, high, host, on_its_way in (
+        (100, 199, 90, 9),
+        (150, 209, 40, 9),
+        (50, 150, 50, 0),
+        (120, 195, 70, 5),
+    ):
+        found = results.within(range_scope(low * 1000, high * 1000)).causes().pieces[0]
+        assert dict(zip(CAUSES, found.tolist(), strict=True)) == {
+            **dict.fromkeys(CAUSES, 0), "host": host * 1000, "launch": on_its_way * 1000,
+        }  # fmt: skip

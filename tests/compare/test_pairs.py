@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tracetui.analysis.results import Results
 from tracetui.compare.compare import compare, compare_steps
 from tracetui.compare.model import Comparison, Explanation
 from tracetui.compare.sides import side_of
+from tracetui.report.compare_overview import compare_overview
 from tracetui.trace import load
 from tracetui.tui.verdict_line import answer_texts
 
@@ -289,3 +291,25 @@ def test_idle_time_is_of_the_time_that_counts_where_the_gpu_is_behind():
     found = of("decode_eager", "decode_graph")
     back, again = (one.idle["back to back"] for one in (found, of("decode_graph", "decode_eager")))
     assert (back.a, back.b, back.within_noise) == (again.b, again.a, again.within_noise)
+
+
+def test_the_overview_of_a_pair():
+    """What is worse stands out, what is the machine's or noise does not."""
+    found = of("train_base", "train_item")
+    shown = compare_overview(found)
+    why, metrics = shown.left[0].entries, {entry.name: entry for entry in shown.right[0].entries}
+    assert [entry.style for entry in why] == ["bad", "bad"]
+    assert why[1].name == "+77.5 µs CPU"
+    assert shown.right[0].title == "Per step"
+    launches, kernels, busy = (metrics[name] for name in ("launches", "kernels", "GPU busy"))
+    assert (launches.numbers, launches.style) == (("254", "255", "+1", "1.00", ""), "")
+    assert (kernels.numbers, kernels.style) == (("241", "241", "-", "1.00", "same"), "dim")
+    assert busy.numbers[2:] == ("-13.6 pt", "0.64", "machine")
+    back = compare_overview(of("train_item", "train_base")).left[0].entries
+    assert [entry.style for entry in back] == ["good", "good"]
+    once = compare_overview(replace(found, a=replace(found.a, steps=found.a.steps[:0])))
+    assert once.right[0].title == "In all"
+    none = replace(found.explanations[0], change_ns=0, cpu_change_ns=0)
+    assert [
+        entry.style for entry in compare_overview(replace(found, explanations=(none,))).left[0].entries
+    ] == [""]

@@ -18,7 +18,7 @@ from tracetui.cli.main import main
 from tracetui.report.facts import event_facts
 from tracetui.report.findings import findings_lines
 from tracetui.report.gaps import gaps_lines
-from tracetui.report.summary import summarize, summary_lines
+from tracetui.report.summary import metric, summarize, summary_lines
 from tracetui.tables.jsonable import share
 from tracetui.tables.lines import plain_text
 from tracetui.tables.steps import steps_lines
@@ -206,3 +206,18 @@ def test_rows_that_are_no_steps_stand_out(samples: Path) -> None:
     styles = {line[1][0].strip(): line[1][1] for line in lines if len(line) > 2}
     assert {styles[name] for name in styles if name.startswith("step ")} == {""}
     assert styles["whole"] == "title"
+
+
+def test_overlap_is_of_the_whole_recording(tmp_path: Path) -> None:
+    """Of a part it is that of its steps."""
+    talk = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+    events = [
+        *(step(n, 100 * n, 90) for n in range(2)),
+        launch(0, 1), kernel(10, 50, 1), launch(1, 2), kernel(20, 20, 2, 8, talk),
+        launch(100, 3), kernel(110, 30, 3), launch(101, 4), kernel(120, 40, 4, 8, talk),
+        launch(300, 5), kernel(310, 20, 5, 8, talk),
+    ]  # fmt: skip
+    results = Results(trace_of(tmp_path, *events))
+    assert metric(summarize(results), "overlap") == 0.5  # 40 of 80 us
+    assert metric(summarize(results.within(results.step_table().scope(1))), "overlap") == 0.5  # 20 of 40
+    assert metric(summarize(results.within(results.step_table().scope(0))), "overlap") == 1.0

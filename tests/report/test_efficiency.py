@@ -58,3 +58,9 @@ def test_without_shapes_it_says_so(samples: Path) -> None:
     assert "No shapes were recorded" in run(str(recorded))
     assert json.loads(run(str(recorded), "--json"))["recorded"] is False
     assert "No shapes were recorded" in run(str(recorded), "--markdown")
+
+
+def test_all_rows_are_shown_without_a_limit(samples: Path) -> None:
+    path = str(samples / "mlp_eager.json.gz")
+    assert "more: --limit 0" in run(path, "--limit", "1")
+    assert "more: --limit 0" not in run(path, "--limit", "0")

@@ -59,6 +59,13 @@ def test_what_counts(same: Comparison, found: Metric, over: bool, excused: bool,
     assert not strict.excused
 
 
+def test_what_one_side_does_not_have_has_no_change(same: Comparison) -> None:
+    for a, b in ((None, 5.0), (5.0, None), (None, None)):
+        one = Outcome(FIVE, a, b, 0.0, None, True)
+        assert one.change is None
+        assert not one.excused
+
+
 def test_from_nothing(same: Comparison) -> None:
     """A share of 0 is 0: whatever is new is over it."""
     limit = Limit("copies", 0.5, True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tracetui.timeline import moves
-from tracetui.timeline.arrangement import arranged, arrangement
+from tracetui.timeline.arrangement import arranged, arrangement, opened
 from tracetui.timeline.canvas import BOLD, UNDERLINE, Canvas, cut, runs, unpack
 from tracetui.timeline.color import contrast, rgb
 from tracetui.timeline.frame import paint
@@ -61,6 +61,10 @@ def test_runs_of_one_style() -> None:
     assert [(text, unpack(style)[:2]) for text, style in canvas.runs(0)] == [("ab ", (1, 0)), ("c  ", (2, 0))]
     canvas.put(0, 2, " ", paper=5)
     assert [text for text, _ in canvas.runs(0)] == ["ab", " ", "c  "]
+    black = Canvas.blank(3, 1, 0, 0)
+    black.put(0, 0, "a ", ink=0)
+    black.put(0, 1, "  ", ink=5)
+    assert [(text, unpack(style)[:2]) for text, style in black.runs(0)] == [("a  ", (0, 0))]
     lines = Canvas.blank(4, 1, 7, 0)
     lines.put(0, 1, "  ", attributes=UNDERLINE)
     assert [text for text, _ in lines.runs(0)] == [" ", "  ", " "]
@@ -101,6 +105,30 @@ def test_an_arrangement_comes_back(make: Make, make_scene: MakeScene) -> None:
     assert some.ref.tolist() == [0, 1, 2]
     assert arranged(trace, layout, [{"track": kept[1]["track"], "rows": 99}]).shown.tolist() == [4, 1, 1]
     assert arranged(trace, layout, [{"track": kept[1]["track"], "rows": -9}]).shown.tolist() == [0, 1, 1]
+
+
+def test_two_lines_stay_free_for_series(make: Make, make_scene: MakeScene) -> None:
+    """Of a device's; recordings that are compared have none."""
+    deep = [(0, 0, 1000 - d, f"d{d}") for d in range(30)]
+    source = make_scene(make([*deep, (1, 0, 10, "k")], streams=[1])).source
+    compared = replace(source, letter="A")
+    shown = [
+        [int(opened([one], height).shown.sum()) for height in (10, 12, 14)] for one in (source, compared)
+    ]
+    assert shown == [[7, 9, 11], [9, 11, 13]]
+
+
+def test_of_two_devices_it_is_the_gap_s_own(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(0, 0, 90, "k"), *((1, 10 * n, 5, "k") for n in range(9))], streams=[0, 1])
+    trace = replace(trace, lanes=(trace.lanes[0], replace(trace.lanes[1], device=1)))
+    scene = make_scene(trace, Viewport(0.0, 50.0, 20), height=99).having(
+        gaps={1: Idle(np.array([5]), np.array([10]))}
+    )
+    brought = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(moves, "brought_up", lambda scene, of, lane, *rest: brought.append(lane))
+        moves.gap_shown(scene, 0, 1, 0, TOP + 4)
+    assert brought == [1]
 
 
 def test_the_lane_of_a_gap_comes_up(make: Make, make_scene: MakeScene) -> None:

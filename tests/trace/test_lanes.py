@@ -106,6 +106,14 @@ def test_threads_in_order(trace_of: Callable[..., Trace], event: Callable[..., E
     ]
 
 
+def test_an_order_may_be_any_number(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    order = [meta("thread_sort_index", 10, number, tid) for tid, number in ((1, 1 << 40), (2, 1 << 33))]
+    trace = trace_of([event(pid=10, tid=1), event(pid=10, tid=2), *order])
+    assert [lane.tid for lane in trace.lanes] == ["2", "1"]
+    trace = trace_of([event(pid=10, tid=1), event(pid=10, tid=2), meta("thread_sort_index", 10, 1 << 70, 1)])
+    assert [lane.tid for lane in trace.lanes] == ["1", "2"]  # as if it were none
+
+
 def test_instants_find_their_lane(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
     trace = trace_of(
         [

@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from platformdirs import user_cache_path
 from tests.conftest import SAMPLES
 
 from tracetui.cli.main import main
@@ -589,6 +590,8 @@ def test_the_limit(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert with_free(10**12) == 4 * 10**9
     assert with_free(10**9) == 10**8
+    (cache / f"one{saved.SUFFIX}").write_bytes(bytes(50_000))
+    assert with_free(10**6) == 105_000  # what they take is theirs already
     monkeypatch.setenv("TRACETUI_CACHE_GB", "20")
     assert with_free(10**12) == 20 * 10**9
     for nonsense in ("much", "-3", "nan", "inf"):
@@ -678,3 +681,18 @@ def test_a_header_says_which_trace_it_is(path: Path, cache: Path) -> None:
     assert type(known) is About
     assert known.path == str(path.resolve())
     assert set(About.__struct_fields__) < set(Header.__struct_fields__)
+
+
+def test_where_they_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TRACETUI_CACHE", str(tmp_path / "mine"))
+    assert saved.cache_folder() == tmp_path / "mine"
+    theirs = user_cache_path("tracetui", appauthor=False) / "traces"
+    monkeypatch.setenv("TRACETUI_CACHE", "")
+    assert saved.cache_folder() == theirs
+    monkeypatch.delenv("TRACETUI_CACHE")
+    assert saved.cache_folder() == theirs
+
+
+def test_a_text_that_would_not_be_shown_as_it_is() -> None:
+    for text, safe in (("aten::mm", True), ("é计", True), ("a\x1b[0m", False), ("e" + "\u0301" * 300, False)):
+        assert saved_file._is_safe(text) is safe

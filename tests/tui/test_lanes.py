@@ -133,12 +133,12 @@ async def test_it_is_written_once_the_lanes_rest_or_at_the_end(
         return save_lanes(*given)
 
     monkeypatch.setattr(recording, "save_lanes", count)
-    monkeypatch.setattr(arranging, "SAVE_DELAY", 0.2)
+    monkeypatch.setattr(arranging, "SAVE_DELAY", 1)  # longer than a busy machine takes from key to key
     app = app_of(path)
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("right", "J", "J", "K", "z", "z")
         await until(pilot, lambda: written != [])
-        await pilot.pause(0.4)
+        await pilot.pause(1.2)
         assert len(written) == 1
         assert written[0] != threading.get_ident()
         await pilot.press("J")

@@ -49,7 +49,7 @@ async def test_a_message_that_came_by_itself_waits_for_a_key() -> None:
         await pilot.pause(0.1)
         assert screen.footer.message == "something was found"
         await pilot.click("#picture", offset=(60, 12))
-        await until(pilot, lambda: screen.footer.message != "something was found", 2)
+        await until(pilot, lambda: screen.footer.message != "something was found")
 
 
 async def test_rows_below_the_screen_are_told_and_reached_by_the_down_key() -> None:

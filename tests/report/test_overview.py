@@ -1,0 +1,270 @@
+"""The overview of two steps whose times can be added up in one's head, and where each part of it stands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
+
+from tracetui.analysis.results import Results
+from tracetui.report.overview import Block, Entry, Overview, overviews
+from tracetui.report.overview_lines import FEW_LINES, lay_out
+from tracetui.report.parts import Target
+
+
+def one_step(at: float, first: int) -> list[Event]:
+    """900 us, of which the device works 450: 300 and 100 at kernels, 50 at a copy."""
+    return [
+        cpu("aten::mm", at + 50, 100), launch(at + 100, first), kernel(at + 110, 300, first, name="gemm"),
+        cpu("aten::add", at + 200, 40), launch(at + 210, first + 1),
+        kernel(at + 420, 100, first + 1, name="add_kernel"),
+        launch(at + 590, first + 2, name="cudaMemcpyAsync"), memcpy(at + 600, 50, first + 2),
+    ]  # fmt: skip
+
+
+AFTER = [cpu("aten::mm", 2100, 500), launch(2200, 99), kernel(2300, 40, 99, name="gemm")]
+"""Outside of the steps."""
+
+
+@pytest.fixture
+def two_steps(tmp_path: Path) -> Results:
+    events = [step(0, 0, 900), *one_step(0, 1), step(1, 1000, 900), *one_step(1000, 11), *AFTER]
+    return Results(trace_of(tmp_path, *events, cpu("aten::add", 1250, 20)))
+
+
+def last(results: Results) -> Overview:
+    *_, found = overviews(results)
+    return found
+
+
+def said(overview: Overview) -> dict[str, list[tuple[str, ...]]]:
+    """Of each block the name, the numbers and the text of its entries."""
+    blocks = (*overview.left, *overview.right)
+    return {block.key: [(e.name, *e.numbers, e.text) for e in block.entries] for block in blocks}
+
+
+def test_of_two_steps(two_steps: Results) -> None:
+    found = last(two_steps)
+    assert said(found) == {
+        "time": [
+            ("compute", "400 µs", "42%", "kernels at work"),  # of (1,000 + 900) / 2
+            ("copies", "50.0 µs", "5.3%", "exposed copies"),
+            ("host", "420 µs", "44%", "CPU outside any op"),
+            ("dispatch", "50.0 µs", "5.3%", "CPU in PyTorch ops"),
+            ("launch", "20.0 µs", "2.1%", "launch on its way"),
+            ("queued", "10.0 µs", "1.1%", "queued, not started"),
+        ],
+        "findings": [
+            ("low", "gemm takes 68% of kernel and copy time"),  # outside, too
+            ("low", "Copies while nothing computes take 5.3% of the steps"),
+        ],
+        "file": [],
+        "ops": [  # less the 4 us of a launch
+            ("aten::mm", "96.0 µs", "11%", "1 ×"),
+            ("aten::add", "46.0 µs", "5.1%", "1.5 ×"),
+        ],
+        "kernels": [
+            ("gemm", "300 µs", "67%", "1 ×"),
+            ("add", "100 µs", "22%", "1 ×"),
+            ("memcpy HtoD pinned", "50.0 µs", "11%", "1 ×"),
+        ],
+        "devices": [],
+        "steps": [("step 0", "1.00 ms", "45.0%", ""), ("step 1", "900 µs", "50.0%", "mixed")],
+    }
+    assert [(block.title, block.note) for block in found.blocks] == [
+        ("Where a step's time goes", "950 µs, mean of 2"),
+        ("Findings", ""),
+        ("Ops", "by self CPU, 900 µs per step"),
+        ("Kernels and copies", "450 µs per step"),
+        ("Steps", "length, GPU busy"),
+    ]
+    parts = {block.key: [entry.part for entry in block.entries] for block in found.blocks}
+    assert parts["kernels"] == [1, 1 / 3, 1 / 6]
+    assert parts["ops"] == [1, 46 / 96]
+    assert parts["steps"] == [1, 0.9]
+    assert parts["time"] == pytest.approx([400 / 950, 50 / 950, 420 / 950, 50 / 950, 20 / 950, 10 / 950])
+    steps = [(entry.target.span, entry.target.said) for entry in found.blocks[-1].entries]
+    assert steps == [((0, 1_000_000), "step 0: 1.00 ms"), ((1_000_000, 1_900_000), "step 1: 900 µs")]
+    kernels = found.blocks[-2].entries
+    assert [two_steps.trace.start[entry.target.event] for entry in kernels[1:]] == [420_000, 600_000]
+    assert [entry.target.said for entry in kernels] == [f"the longest of {n} calls" for n in (3, 2, 2)]
+
+
+def test_of_one_step_and_of_a_part(tmp_path: Path, two_steps: Results) -> None:
+    part = last(two_steps.within(two_steps.step_table().scope(1)))
+    assert part.left[0].title == "Where the time goes"
+    assert said(part)["kernels"][0] == ("gemm", "300 µs", "67%", "1 ×")
+    assert said(part)["ops"] == []  # not for the CPU's time, and nothing says which op launched a kernel
+    assert said(part)["steps"] == []
+    alone = Results(trace_of(tmp_path, step(0, 0, 900), *one_step(0, 1), *AFTER))
+    found = last(alone)
+    assert found.left[0].title == "Where the time goes"
+    assert said(found)["kernels"][0] == ("gemm", "340 µs", "69%", "2 ×")  # of 490
+    assert said(found)["steps"] == []
+
+
+def test_steps_without_work_are_not_what_the_verdict_is_about(tmp_path: Path) -> None:
+    events = [step(0, 0, 100), cpu("aten::mm", 0, 90), step(1, 100, 100), *AFTER]
+    found = last(Results(trace_of(tmp_path, *events)))
+    assert (found.left[0].title, found.left[0].note) == (
+        "Where the time goes",
+        "2.51 ms of the recording that count",
+    )
+    assert said(found)["kernels"] == [("gemm", "40.0 µs", "100%", "1 ×")]
+
+
+def test_what_a_step_launched_is_its_own_wherever_it_runs(tmp_path: Path) -> None:
+    """Here by the first slice of all."""
+    events = [launch(10, 1), launch(20, 2)]
+    events += [
+        kernel(30, 5, 2),
+        kernel(300, 40, 1, name="late"),
+        *(step(n, 100 * n, 100) | {"tid": 10} for n in range(2)),
+    ]
+    trace = trace_of(tmp_path, *events)
+    assert 0 in trace.launch
+    kernels = said(last(Results(trace)))["kernels"]
+    assert kernels == [("late", "20.0 µs", "89%", "0.5 ×"), ("k2", "2.50 µs", "11%", "0.5 ×")]
+
+
+def test_of_many_steps_eight_are_named(tmp_path: Path) -> None:
+    events = [event for n in range(10) for event in (step(n, 1000 * n, 900), *one_step(1000 * n, 10 * n + 1))]
+    trace = trace_of(tmp_path, *events, *({"ph": "X", "name": "no time"} for _ in range(3)))
+    names = said(last(Results(trace)))
+    assert [entry[0] for entry in names["steps"]] == [*(f"step {n}" for n in range(8)), "…"]
+    assert names["steps"][-1] == ("…", "and 2 steps more")
+    assert names["file"] == [("lost", "3 × an event without a readable time")]
+
+
+def test_several_devices(tmp_path: Path) -> None:
+    other = kernel(150, 150, 2) | {"pid": 1, "args": {"correlation": 2, "device": 1, "stream": 7}}
+    late = kernel(400, 50, 3) | {"pid": 1, "args": {"correlation": 3, "device": 1, "stream": 7}}
+    trace = trace_of(tmp_path, launch(0, 1), launch(10, 2), launch(20, 3), kernel(100, 100, 1), other, late)
+    found = last(Results(trace))
+    devices = next(block for block in found.blocks if block.key == "devices")
+    assert [(e.name, e.numbers, e.part) for e in devices.entries] == [
+        ("GPU 0", ("100.0%",), 1.0),
+        ("GPU 1", ("66.7%",), 200 / 300),
+    ]
+    assert [e.target.span for e in devices.entries] == [(100_000, 200_000), (150_000, 450_000)]
+    assert found.left[0].note.endswith(", 2 GPUs together")
+
+
+# Where it stands
+
+
+def placed(overview: Overview, width: int, height: int = 99, without: int = -1) -> list[str]:
+    """The lines as the screen shows them; each entry's first cell, and its place in reading order."""
+    count = sum(len(block.entries) for block in (*overview.left, *overview.right))
+    lines = []
+    for pieces in lay_out(overview, width, {*range(count)} - {without}, height):
+        line = ""
+        for piece in pieces:
+            assert len(line) <= piece.left
+            line = line.ljust(piece.left) + "".join(text for text, _ in piece.line)
+        lines.append(
+            f"{line.rstrip()} {[piece.entry for piece in pieces if piece.entry >= 0] or ''}".rstrip()
+        )
+    return lines
+
+
+def entry(name: str, *numbers: str, part: float | None = None, text: str = "") -> Entry:
+    return Entry(name, numbers, part, "", text, Target("details"))
+
+
+SMALL = Overview(
+    "It is so. Because of that.",
+    "Do this. Or do that.",
+    (
+        Block("time", "Time", "1 ms", (entry("work", "9 µs", "90%", part=0.9, text="at work"),)),
+        Block("file", "File", "", (entry("odd", text="one two three four five six seven eight nine ten"),)),
+    ),
+    (
+        Block("ops", "Ops", "5 µs", (entry("aten::mm", "5 µs", part=1.0, text="1 ×"),)),
+        Block("kernels", "Kernels", "", (entry("gemm", "5 µs", part=1.0), entry("add", "12 µs", part=0.5))),
+        Block("numbers", "Step", "", (entry("length", "1 ms", "12 ms"),), ("A", "B")),
+    ),
+)
+
+
+def test_one_column() -> None:
+    assert placed(SMALL, 63) == [
+        "It is so. Because of that.",
+        "Try: Do this. Or do that.",
+        "Ops  5 µs",
+        " aten::mm  5 µs  ██████  1 × [2]",
+        "Kernels",
+        " gemm   5 µs  ██████ [3]",
+        " add   12 µs  ███ [4]",
+        "Time  1 ms",
+        " work  9 µs  90%  █████▍  at work [0]",
+        "File",
+        " odd  one two three four five six seven eight nine ten [1]",
+        "Step        A      B",
+        " length  1 ms  12 ms [5]",
+    ]
+
+
+def test_what_costs_most_stands_side_by_side() -> None:
+    assert placed(SMALL, 64)[2:8] == [
+        "Ops  5 µs                        Kernels",
+        " aten::mm  5 µs                   gemm   5 µs [2, 3]",
+        "                                  add   12 µs [4]",
+        "Time  1 ms",
+        " work  9 µs  90%  █████▍  at work [0]",
+        "File",
+    ]
+    assert placed(SMALL, 64, without=2)[2:4] == ["Kernels", " gemm   5 µs  ██████ [3]"]
+    assert placed(SMALL, 71)[6] == " work  9 µs  90%  █████▍  at work [0]"
+    assert placed(SMALL, 72)[6] == " work  9 µs  90%  █████████   at work [0]"
+    assert placed(SMALL, 103)[2] == "Ops  5 µs".ljust(52) + "Kernels"  # 50 cells, and two apart
+
+
+def test_two_columns() -> None:
+    """From 104 cells on, the left one a little wider: 53, two apart, 49."""
+    assert placed(SMALL, 104)[2:] == [
+        "Time  1 ms                                             Ops  5 µs",
+        " work  9 µs  90%  █████▍  at work                       aten::mm  5 µs  ██████  1 × [0, 2]",
+        "File                                                   Kernels",
+        " odd  one two three four five six seven eight nine      gemm   5 µs  ██████ [1, 3]",
+        "      ten                                               add   12 µs  ███ [1, 4]",
+        "                                                       Step        A      B",
+        "                                                        length  1 ms  12 ms [5]",
+    ]
+    assert placed(replace(SMALL, left=()), 104)[2:5] == [
+        "Ops  5 µs",
+        " aten::mm  5 µs  ██████████  1 × [0]",
+        "Kernels",
+    ]
+
+
+def test_two_sentences_take_a_line_each_where_few_lines_are_seen() -> None:
+    long = replace(SMALL, reason="It is so; because of that.", advice="Do this; or do that, if it is so.")
+    assert placed(long, 26, FEW_LINES)[:4] == [
+        "It is so; because of that.",
+        "Try: Do this; or do that,",
+        "if it is so.",
+        "Ops  5 µs",
+    ]
+    assert placed(long, 26, FEW_LINES - 1)[:3] == [
+        "It is so; because of that.",
+        "Try: Do this…",
+        "Ops  5 µs",
+    ]
+    assert placed(replace(long, advice=""), 20, 5)[:3] == ["It is so; because of", "that.", "Ops  5 µs"]
+    assert placed(replace(long, reason="", advice=""), 20)[0] == "Ops  5 µs"
+
+
+def test_names_give_way_before_numbers() -> None:
+    long = entry("a_long_name_of_an_op", "5 µs", "100%", part=1.0, text="12 calls of it in all")
+    block = Overview("", "", (Block("time", "Ops", "a note that is cut where it must be", (long,)),), ())
+    assert placed(block, 70)[1] == " a_long_name_of_an_op  5 µs  100%  ██████  12 calls of it in all [0]"
+    assert placed(block, 50) == [
+        "Ops  a note that is cut where it must be",
+        " a_lon…_an_op  5 µs  100%  ██████ [0]",  # 15 cells of text say nothing
+    ]
+    assert placed(block, 51)[1] == " a_lon…_an_op  5 µs  100%  ██████  12 calls of it … [0]"
+    assert placed(block, 52)[1] == " a_long…_an_op  5 µs  100%  ██████  12 calls of it … [0]"
+    assert placed(block, 30)[0] == "Ops  a note that is cut where…"
