@@ -14,9 +14,6 @@ SAME, WORTH = 0.001, 0.1
 """A step that changes by a smaller share takes as long as before; the device's work is worth a sentence of
 its own if its ratio differs from the step's by this much."""
 
-PROGRAM = ("fused", "split", "replaced", "new", "gone", "calls", "guards", "sizes")
-"""Kinds of explanations of what the program does otherwise; the rest are of how long it took."""
-
 
 def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     """The difference in a sentence or two."""
@@ -46,8 +43,8 @@ def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
         return f"{start}the machine{facts.recorded}, not the change.{_device(facts)}"
     if much:
         part = f"{sign}{duration(abs(slower))} is the machine, the rest no more than steps vary"
-        return f"{start}{part}{_though(facts, found)}.{_device(facts)}"
-    return f"{start}no more than steps vary{_though(facts, found)}.{_device(facts)}"
+        return f"{start}{part}{_though(facts)}.{_device(facts)}"
+    return f"{start}no more than steps vary{_though(facts)}.{_device(facts)}"
 
 
 def _takes(facts: Facts, a: float, b: float) -> str:
@@ -69,12 +66,10 @@ def _part(a: float, b: float) -> str:
     return f"{'+' if b > a else '-'}{percent(away, 1 if away < 0.0995 else 0)}"
 
 
-def _though(facts: Facts, found: Sequence[Explanation]) -> str:
+def _though(facts: Facts) -> str:
     """What is known of a change that is no more than steps vary: what the program does otherwise. Where the
     device sets the pace, `_device` says it."""
-    total = sum(
-        one.change_ns if one.on == "cpu" else one.cpu_change_ns for one in found if one.kind in PROGRAM
-    )
+    total = facts.program_cpu
     if facts.by_device or abs(total) < MACHINE * facts.step:
         return ""
     more = f"{duration(abs(total))} {'less' if total < 0 else 'more'}"

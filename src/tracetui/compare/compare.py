@@ -13,6 +13,7 @@ from tracetui.analysis.results import Results
 from tracetui.compare.answer import answer, known
 from tracetui.compare.calls import CallTree, call_tree
 from tracetui.compare.changes import find_changes, otherwise
+from tracetui.compare.charges import charge
 from tracetui.compare.explain import FEW_CALLS, explain
 from tracetui.compare.facts import OPTIONS, Facts, options
 from tracetui.compare.match import Vocabulary, match_calls, match_work
@@ -46,6 +47,8 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     trees = call_tree(a), call_tree(b)
     work, calls = match_work(a, b, pairs, words), match_calls(trees, a, b, pairs, words)
     changes = find_changes((a, b), trees, work, calls)
+    rest = charge((a, b), trees, calls, changes, words)
+    changes += [rest] if rest.a.events or rest.b.events else []
     grown = resized(a.trace, b.trace, work.all_a, work.all_b, True)
     ops = a.trace.kind[calls.a] == Kind.CPU_OP
     bigger = np.zeros(len(ops), dtype=np.bool_)
@@ -66,13 +69,15 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         int(np.count_nonzero(timed)),
     )
     on_the_way = _same_path(trees, calls.a[~other], calls.b[~other], len(rounds))
+    many = not changes or machine.calls >= FEW_CALLS
     # Where little is the same, it does not say how fast the machine was.
     much = 2 * int(time_a[timed].sum()) >= int(a.work_time.sum())
     device_drift = drift(time_a[timed], time_b[timed]) if much else 1.0
     much = 2 * int(own_a[calls.a[same]].sum()) >= int(a.op_time.sum())
-    much = much and (not changes or machine.calls >= FEW_CALLS)
-    cpu_drift = (machine.cpu_ratio or 1.0) if much else 1.0
-    metrics = metrics_of(*counted, on_the_way, device_drift, cpu_drift)
+    cpu_drift = (machine.cpu_ratio or 1.0) if much and many else 1.0
+    exact = on_the_way[0] == on_the_way[1] and device_drift == 1
+    pace = on_the_way[1] - on_the_way[0] if many else 0.0
+    metrics = metrics_of(*counted, pace, device_drift, cpu_drift, exact)
     idle = idle_of(*counted, metrics["step_ns"].machine)
     start = idle.get("initialisation")
     first = (start.a or 0.0, start.b or 0.0) if start else (0.0, 0.0)

@@ -8,16 +8,14 @@ import numpy as np
 
 from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.kernels.communication import is_communication
-from tracetui.analysis.select import named
 from tracetui.compare.facts import Facts
 from tracetui.compare.model import Explanation
-from tracetui.compare.naming import counted, short
+from tracetui.compare.naming import by_graph, counted, short
 from tracetui.compare.places import in_pairs
-from tracetui.compare.sides import Side
 from tracetui.compare.timing import Slower, drift, slower
 from tracetui.compare.told import call_changes, device_changes
 from tracetui.safe_text import plain
-from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
+from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
 from tracetui.units import capital, duration, plural, significant
 
 MACHINE, DEVICE = 0.02, 0.03
@@ -45,8 +43,8 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
     device = facts.by_device
 
     def weight(one: Explanation) -> tuple[bool, int]:
-        # Where the device sets the pace, what the CPU does meanwhile comes second.
-        return device and one.on == "cpu", -max(abs(one.change_ns), 0 if device else abs(one.cpu_change_ns))
+        # Where the device sets the pace, what the CPU does meanwhile comes second, unless it waits for it.
+        return device and one.on == "cpu", -abs(one.first(device)[0])
 
     order = sorted(found, key=weight)
     return tuple(order), same
@@ -67,14 +65,14 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     path = facts.path[1] - facts.path[0]
     # What the CPU does while the device sets the pace is on no way of a step: then of the calls alone.
     spent = _op_change(facts) if facts.by_device else path
-    before, after = facts.work_time(facts.work.all_a[facts.timed], facts.work.all_b[facts.timed])
+    timed = facts.work_time(facts.work.all_a[facts.timed], facts.work.all_b[facts.timed])
     work_time = facts.metrics["device_ns"].a or 1
     enough = facts.related(False) and (same or facts.machine.calls >= FEW_CALLS)
     slow_cpu = enough and abs(cpu - 1) >= MACHINE and abs(spent) >= LEAST * facts.step
     # A sentence agrees with itself and, where one step stands for several, with the numbers of all.
     slow_cpu = slow_cpu and spent * (cpu - 1) > 0 and _in_all(facts, "cpu_op_ns", cpu)
     slow_device = (
-        facts.related(True) and abs(device - 1) >= DEVICE and abs(after - before) >= LEAST * work_time
+        facts.related(True) and abs(device - 1) >= DEVICE and abs(timed.change) >= LEAST * work_time
     ) and _in_all(facts, "device_ns", device)
     if not slow_cpu and not slow_device:
         return
@@ -96,15 +94,14 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
         text = f"{'The same program: ' if same else ''}{text}"
         if facts.mostly(on_device):
             text += f": the machine{facts.recorded}, not the {'program' if same else 'change'}"
-    added, on = (after - before, "device") if on_device else (spent, "cpu")
+    added, on = (timed.change, "device") if on_device else (spent, "cpu")
     yield Explanation("machine", f"{capital(text)}.", round(added), on)
 
 
 def _op_change(facts: Facts) -> float:
     """What the ops that are the same took longer, ns a step."""
     same = ~facts.bigger & ~facts.other & (facts.a.trace.kind[facts.calls.a] == Kind.CPU_OP)
-    before, after = facts.call_time(facts.calls.a[same], facts.calls.b[same])
-    return after - before
+    return facts.call_time(facts.calls.a[same], facts.calls.b[same]).change
 
 
 def _in_all(facts: Facts, metric: str, ratio: float) -> bool:
@@ -119,7 +116,7 @@ def _in_all(facts: Facts, metric: str, ratio: float) -> bool:
 def _graphs(facts: Facts) -> Iterator[Explanation]:
     """The same work, launched by a CUDA graph on one side only."""
     at = facts.work.all_a, facts.work.all_b
-    before, after = (_by_graph(side, one) for side, one in zip(facts.sides, at, strict=True))
+    before, after = (by_graph(side, one) for side, one in zip(facts.sides, at, strict=True))
     for these, come in ((after & ~before, "come"), (before & ~after, "no longer come")):
         if np.count_nonzero(these) < 2 * facts.count:
             continue
@@ -131,12 +128,6 @@ def _graphs(facts: Facts) -> Iterator[Explanation]:
         same = f"The same {counted(len(a) / facts.count)} kernels, copies and sets{facts.each}"
         text = f"{same} {come} from a CUDA graph: {launches[0]} → {launches[1]} launches."
         yield facts.told("graph", text, 0, "device", a, b, in_pairs(a, b))
-
-
-def _by_graph(side: Side, at: I64) -> Bool:
-    launch = side.trace.launch[at]
-    graph = named(side.trace, lambda name: "GraphLaunch" in name)
-    return np.asarray((launch >= 0) & graph[side.trace.name[launch]], dtype=np.bool_)
 
 
 # The same work, on other sizes or in another time
@@ -151,14 +142,15 @@ def _sizes(facts: Facts) -> Iterator[Explanation]:
     if not mask.any():
         return
     a, b = (pairs.all_a[mask], pairs.all_b[mask]) if device else (pairs.a[mask], pairs.b[mask])
-    before, after = facts.work_time(a, b) if device else facts.call_time(a, b)
+    time = facts.work_time(a, b) if device else facts.call_time(a, b)
     what = "of the kernels and copies" if device else "of the ops"
     text = (
         f"{counted(len(a) / facts.count)} {what}{facts.each} work on other sizes ({_example(facts, a, b)}): "
-        f"{duration(before)} → {duration(after)} on the {'GPU' if device else 'CPU'}."
+        f"{duration(time.before)} → {duration(time.after)} on the {'GPU' if device else 'CPU'}"
+        f"{facts.each_of(time.rounds)}."
     )
     places = in_pairs(a, b, facts.b.trace.duration[b])
-    yield facts.told("sizes", text, after - before, "device" if device else "cpu", a, b, places)
+    yield facts.told("sizes", text, time.change, "device" if device else "cpu", a, b, places)
 
 
 def _example(facts: Facts, a: I64, b: I64) -> str:
@@ -212,7 +204,7 @@ def _slower_calls(facts: Facts) -> Iterator[Explanation]:
 
 
 def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanation:
-    before, after = float(np.mean(time[0][one.a])), float(np.mean(time[1][one.b]))
+    before, after = float(np.median(time[0][one.a])), float(np.median(time[1][one.b]))
     rounds = np.unique(facts.b.round_of(one.b))
     alone = len(facts.b.steps) and len(rounds) == 1 and facts.count > 1
     where = f" in {facts.b.label(int(rounds[0]))}" if alone else ""
