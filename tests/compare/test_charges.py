@@ -44,5 +44,5 @@ def test_python_within_compiled_code_is_no_call():
     (calls,) = [e for e in of("mlp_eager", "mlp_compile").explanations if e.kind == "calls"]
     assert calls.text.endswith(
         "became 1 (Torch-Compiled Region: 0/0): 40.6 µs → 25.1 µs a step. "
-        "Not in it: the Python of compiled code around its calls, 51.3 µs a step in B."
+        "Not in it: what compiled code does between its calls, 51.3 µs a step in B."
     )

@@ -33,9 +33,10 @@ def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     much = abs(slower) >= max(MACHINE * a, 0.2 * abs(change))
     sign = "+" if slower > 0 else "-"
     if not step.within_noise:
-        without = much and 0 < b - slower < 10 * b
+        without = much and 0 < b - slower < 10 * b and _adds_up(facts, change - slower)
         part = f"; {sign}{duration(abs(slower))} is the machine: without it, about {duration(b - slower)}"
-        return f"{told}{part if without else ''}.{_device(facts)}{_held(facts)}"
+        start = "The same program. " if same else ""
+        return f"{start}{told}{part if without else ''}.{_device(facts)}{_held(facts)}"
     if same and machine is not None and (machine.on == "device" or not facts.by_device):
         return f"{machine.text} {told}."
     start = f"{'The same program. ' if same else ''}{told}: "
@@ -45,6 +46,11 @@ def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
         part = f"{sign}{duration(abs(slower))} is the machine, the rest no more than steps vary"
         return f"{start}{part}{_though(facts)}.{_device(facts)}"
     return f"{start}no more than steps vary{_though(facts)}.{_device(facts)}"
+
+
+def _adds_up(facts: Facts, left: float) -> bool:
+    """Whether what the machine leaves of a change is what the program is known to do otherwise."""
+    return facts.by_device or abs(left - facts.program_cpu) <= max(abs(left) / 2, MACHINE * facts.step)
 
 
 def _takes(facts: Facts, a: float, b: float) -> str:
@@ -80,7 +86,9 @@ def known(facts: Facts, found: Sequence[Explanation]) -> bool:
     """Whether something explains at least half of the change of a step: then it is no noise."""
     change = facts.metrics["step_ns"].change or 0.0
     mine = [
-        one.change_ns for one in found if one.kind != "machine" and not (facts.by_device and one.on == "cpu")
+        one.change_ns
+        for one in found
+        if one.kind not in ("machine", "once") and not (facts.by_device and one.on == "cpu")
     ]
     return any(ns * change > 0 and 2 * abs(ns) >= abs(change) for ns in mine)
 

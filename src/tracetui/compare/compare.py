@@ -70,14 +70,14 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     )
     on_the_way = _same_path(trees, calls.a[~other], calls.b[~other], len(rounds))
     many = not changes or machine.calls >= FEW_CALLS
+    path = on_the_way[1] - on_the_way[0] if many else 0.0
     # Where little is the same, it does not say how fast the machine was.
     much = 2 * int(time_a[timed].sum()) >= int(a.work_time.sum())
     device_drift = drift(time_a[timed], time_b[timed]) if much else 1.0
     much = 2 * int(own_a[calls.a[same]].sum()) >= int(a.op_time.sum())
     cpu_drift = (machine.cpu_ratio or 1.0) if much and many else 1.0
     exact = on_the_way[0] == on_the_way[1] and device_drift == 1
-    pace = on_the_way[1] - on_the_way[0] if many else 0.0
-    metrics = metrics_of(*counted, pace, device_drift, cpu_drift, exact)
+    metrics = metrics_of(*counted, path, device_drift, cpu_drift, exact)
     idle = idle_of(*counted, metrics["step_ns"].machine)
     start = idle.get("initialisation")
     first = (start.a or 0.0, start.b or 0.0) if start else (0.0, 0.0)
@@ -95,7 +95,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         other,
         first,
         machine,
-        on_the_way,
+        path,
         metrics,
         idle,
     )

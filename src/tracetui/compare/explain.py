@@ -10,7 +10,7 @@ from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.kernels.communication import is_communication
 from tracetui.compare.facts import Facts
 from tracetui.compare.model import Explanation
-from tracetui.compare.naming import by_graph, counted, short
+from tracetui.compare.naming import by_graph, counted, listed, short
 from tracetui.compare.places import in_pairs
 from tracetui.compare.timing import Slower, drift, slower
 from tracetui.compare.told import call_changes, device_changes
@@ -24,6 +24,8 @@ LEAST = 0.02
 """And if that adds this share of the step, or takes it away."""
 FEW_CALLS = 100
 """Fewer calls do not say how fast the machine was, unless they are all."""
+SIZES = 3
+"""Sizes of a list of tensors that are told."""
 CALL_CHANGE = 0.7
 """The logarithm of a ratio: between two recordings of one program, single calls took 0.8 to 1.9 times."""
 
@@ -32,14 +34,11 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
     """(the explanations, what matters most first; whether both are the same program)."""
     program = [*device_changes(facts), *call_changes(facts), *_graphs(facts), *_sizes(facts)]
     same = not program
-    found = [
-        *_machine(facts, same),
-        *_first_use(facts),
-        *program,
-        *_slower_work(facts),
-        *_slower_calls(facts),
-        *_more_steps(facts),
-    ]
+    machine = list(_machine(facts, same))
+    found = [*machine, *_first_use(facts), *program, *_slower_work(facts), *_more_steps(facts)]
+    # What calls took once is a part of how fast the machine was.
+    told = any(one.on == "cpu" for one in machine)
+    found += [one for one in _slower_calls(facts) if not (told and one.kind == "once")]
     device = facts.by_device
 
     def weight(one: Explanation) -> tuple[bool, int]:
@@ -62,9 +61,8 @@ def _first_use(facts: Facts) -> Iterator[Explanation]:
 def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     """The calls and kernels that are the same took longer, or less long."""
     cpu, device = facts.machine.cpu_ratio or 1.0, facts.machine.device_ratio or 1.0
-    path = facts.path[1] - facts.path[0]
     # What the CPU does while the device sets the pace is on no way of a step: then of the calls alone.
-    spent = _op_change(facts) if facts.by_device else path
+    spent = _op_change(facts) if facts.by_device else facts.path
     timed = facts.work_time(facts.work.all_a[facts.timed], facts.work.all_b[facts.timed])
     work_time = facts.metrics["device_ns"].a or 1
     enough = facts.related(False) and (same or facts.machine.calls >= FEW_CALLS)
@@ -175,8 +173,8 @@ def _shapes(trace: Trace, i: int) -> dict[str, object]:
 def _by(size: object) -> str:
     """`64x768 768x3072` for shapes, `2x66x1` for a grid."""
     if isinstance(size, list) and size and isinstance(size[0], list):
-        return " ".join(map(_by, size))
-    return "x".join(map(str, size)) if isinstance(size, list) else str(size)
+        return " ".join([*map(_by, size[:SIZES]), *([f"… ({len(size)})"] if len(size) > SIZES else [])])
+    return "x".join(map(str, size)) or "scalar" if isinstance(size, list) else str(size)
 
 
 def _slower_work(facts: Facts) -> Iterator[Explanation]:
@@ -199,8 +197,32 @@ def _slower_calls(facts: Facts) -> Iterator[Explanation]:
     # A launch may wait for room in the queue: it says nothing of how fast the CPU is.
     ops = facts.a.trace.kind[a] == Kind.CPU_OP
     much = drift(time[0][a[ops]], time[1][b[ops]]) if ops.any() else None
-    for one in slower(names, time[0][a], time[1][b], a, b, whole, CALL_CHANGE, much):
-        yield _slow(facts, one, time, "cpu")
+    found = slower(names, time[0][a], time[1][b], a, b, whole, CALL_CHANGE, much)
+    for sign in (1, -1):
+        mine = sorted((one for one in found if one.change * sign > 0), key=lambda one: -abs(one.change))
+        once = [one for one in mine if len(one.a) < one.of and facts.a.trace.kind[one.a[0]] == Kind.CPU_OP]
+        once = once if len(once) > 1 else []
+        for one in mine:
+            if one not in once:
+                yield _slow(facts, one, time, "cpu")
+        if once:
+            yield _once(facts, once, time)
+
+
+def _once(facts: Facts, found: list[Slower], time: tuple[I64, I64]) -> Explanation:
+    """Calls of several names of which single ones took longer, or less long, as one: on a busy machine any
+    call may."""
+    a, b = (np.concatenate([getattr(one, side) for one in found]) for side in "ab")
+    told = [
+        f"{short(facts.a.trace, int(one.a[0]))} {duration(float(np.median(time[1][one.b])))} instead of "
+        f"{duration(float(np.median(time[0][one.a])))}"
+        for one in found
+    ]
+    change = sum(one.change for one in found) / facts.count
+    what = f"{len(a):,} single calls took {'longer' if change > 0 else 'less long'} ({listed(told)})"
+    text = f"{what}: in the mean {duration(abs(change))}{facts.each} on the CPU."
+    places = in_pairs(a, b, np.abs(time[1][b] - time[0][a]))
+    return facts.told("once", text, change, "cpu", a, b, places)
 
 
 def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanation:

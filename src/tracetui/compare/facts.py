@@ -57,8 +57,8 @@ class Facts:
     first: tuple[float, float]
     """How long each side's device stood idle for first uses, ns a step."""
     machine: Machine
-    path: tuple[float, float]
-    """What the calls that are the same add to a step of each side, ns."""
+    path: float
+    """What the calls that are the same add to a step of b, more than to one of a, ns; 0 if they are few."""
     metrics: Mapping[str, Metric]
     idle: Mapping[str, Metric]
 
@@ -149,6 +149,9 @@ class Facts:
                 events = (np.array(part.events, dtype=np.int64) for part in (one.a, one.b))
                 time = self.call_time(*events) if one.kind == "calls" else self.cpu_time(one)
                 found += time.change - (much - 1) * (time.before if one.b.events else 0.0)
+        if not len(self.a.work):  # where the device works, an op takes as long for other sizes
+            time = self.call_time(self.calls.a[self.bigger], self.calls.b[self.bigger])
+            found += time.after - much * time.before
         return found
 
     def cpu_time(self, change: Change, waits: bool = False) -> Times:

@@ -76,10 +76,10 @@ def _metric(a: F64 | I64, b: F64 | I64, machine: Callable[[float, float], float]
     left, right = float(np.median(one)), float(np.median(other))
     # What every step of one side has, and none of the other, is there, however much it varies.
     only = np.all(one > 0) != np.all(other > 0) and np.any(one) != np.any(other)
-    vary = 0.0 if only else max(_vary(one), _vary(other))
+    spread = 0.0 if only else max(_vary(one), _vary(other))
     explained = machine(left, right)
     return Metric(
-        left, right, abs(right - left - explained) <= max(vary, slack * max(left, right)),
+        left, right, abs(right - left - explained) <= max(spread, slack * max(left, right)),
         (float(one.min()), float(one.max())), (float(other.min()), float(other.max())), explained,
     )  # fmt: skip
 

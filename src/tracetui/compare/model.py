@@ -74,7 +74,7 @@ class Explanation:
 
     kind: str
     """"machine", "initialisation", "fused", "split", "replaced", "new", "gone", "calls",
-    "guards", "graph", "sizes", "slower", "faster", "order", "steps"."""
+    "guards", "graph", "sizes", "slower", "faster", "once", "order", "steps"."""
     text: str
     """A sentence with numbers. Safe to show."""
     change_ns: int

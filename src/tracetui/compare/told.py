@@ -239,9 +239,9 @@ def _calls_text(facts: Facts, a: I64, b: I64, time: Times, python: list[float]) 
 
 
 def _beside(facts: Facts, python: list[float]) -> str:
-    """What compiled code does between its calls: of other code that is not known."""
+    """What compiled code does besides: of other code that is not known."""
     told = [f"{duration(ns)}{facts.each} in {letter}" for letter, ns in zip("AB", python, strict=True) if ns]
-    return f" Not in it: the Python of compiled code around its calls, {' and '.join(told)}." if told else ""
+    return f" Not in it: what compiled code does between its calls, {' and '.join(told)}." if told else ""
 
 
 def _has(side: Side, trace: Trace, at: I64) -> bool:
