@@ -40,7 +40,7 @@ def charge(
         climb = ~named(side.trace, lambda name: COMPILED.search(name) is not None)[side.trace.name[tree.at]]
         both = ~free & (np.append(owners[1 - n][0], NOTHING)[partner] == owner)
         mine = np.flatnonzero((owner >= 0) & (launches | (climb & (free | both))))
-        left.append(tree.at[free & ~_give(tree, mine, owner, parts[n])])
+        left.append(tree.at[free & ~_give(side, tree, mine, owner, parts[n])])
         keys.append((side.round_of(left[n]) << 32) + names[side.trace.name[left[n]]])
     more = _more(keys[0], keys[1]), _more(keys[1], keys[0])
     rest = Change("calls") if any(map(np.any, more)) else Change("calls", "order")
@@ -94,7 +94,7 @@ def _all_of(tree: CallTree, call: I64, owner: I64) -> I64:
     return found
 
 
-def _give(tree: CallTree, mine: I64, owner: I64, parts: list[Part]) -> Bool:
+def _give(side: Side, tree: CallTree, mine: I64, owner: I64, parts: list[Part]) -> Bool:
     """Give these calls (positions) to the parts that own them; which calls are among them, or within one."""
     under = tree.under(mine)
     inside = under >= 0
@@ -107,4 +107,9 @@ def _give(tree: CallTree, mine: I64, owner: I64, parts: list[Part]) -> Bool:
         ends = np.cumsum(np.bincount(of, minlength=len(parts)))
         for part, low, high in zip(parts, np.append(0, ends).tolist(), ends.tolist(), strict=False):
             setattr(part, what, tree.at[at[low:high]])
+    # Copies and sets of which some are counted with the ops that launch them: the rest says nothing.
+    shared = np.unique(owner[mine[owner[top[mine]] != owner[mine]]])
+    for part in (parts[n] for n in shared.tolist()):
+        if (side.trace.kind[np.array(part.events)] != Kind.KERNEL).all():
+            part.calls = part.waits = tree.at[:0]
     return inside

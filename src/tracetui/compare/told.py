@@ -147,10 +147,11 @@ def _one_sided(
         where = facts.where(time.rounds, not new)
         return f"{number}{where or facts.each}{which}{told}: {spent}."
     ahead = _ahead(facts, change) if new else ""
-    told = f"{is_(name)} {change.kind}"
+    told = f"{is_(name)} {change.kind}{ahead}{_where(facts, change, every=True)}"
     if more:
-        told = f"{'runs' if is_(name) == 'is' else 'run'} {'more' if new else 'less'} often"
-    return f"{name} {told}{ahead}{_where(facts, change, every=True)}: {spent}."
+        times = counted(len(change.ends) / len(time.rounds), f"{'more' if new else 'fewer'} time")
+        told = f"{'runs' if is_(name) == 'is' else 'run'} {times}{ahead}{_where(facts, change, False, True)}"
+    return f"{name} {told}: {spent}."
 
 
 def _where(facts: Facts, change: Change, often: bool = True, every: bool = False) -> str:
