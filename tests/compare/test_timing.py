@@ -60,3 +60,13 @@ def test_single_calls_of_either_side_are_apart():
     longer, shorter = slower(name, before, after, at, at, 60_000_000)
     assert (longer.a.tolist(), shorter.a.tolist()) == ([5, 6], [3])
     assert longer.change > 0 > shorter.change
+
+
+def test_a_call_that_took_as_long_is_not_told():
+    """All others took half as long again: it did less than could be expected, but the same as before."""
+    name = np.arange(40)
+    before = np.full(40, 40_000)
+    after = (before * np.random.default_rng(0).uniform(1.4, 1.6, 40)).astype(np.int64)
+    before[0], after[0] = 10_000_000, 10_030_000
+    at = np.arange(40)
+    assert slower(name, before, after, at, at, 11_000_000) == []

@@ -72,7 +72,7 @@ def slower(
     if not len(a):
         return []
     much = drift(time_a, time_b) if much is None else much
-    off = time_b - much * time_a
+    off, took = time_b - much * time_a, time_b - time_a
     odd_ones = np.abs(off) > np.maximum(ROUNDED_NS, ROUNDED * time_b)
     exact = float(np.mean(odd_ones)) <= 0.1
     """Two copies of one recording: then every difference is one."""
@@ -82,25 +82,27 @@ def slower(
         for number, group in zip(names.tolist(), groups, strict=True):
             odd = group[odd_ones[group]]
             if len(odd):
-                found.append(_told(number, odd, len(group), a, b, off, time_b - time_a))
+                found.append(_told(number, odd, len(group), a, b, off, took))
         return found
     logs = np.array([_log(time_a[g].sum() * much, time_b[g].sum()) for g in groups])
     known = logs[np.isfinite(logs)]
     least = max(least, 4 * 1.4826 * float(np.median(np.abs(known - np.median(known)))) if len(known) else 0)
     for number, group, log in zip(names.tolist(), groups, logs.tolist(), strict=True):
         spread = 1.4826 * float(np.median(np.abs(off[group] - np.median(off[group]))))
-        odd = group[np.abs(off[group]) > max(SINGLE_SHARE * round_time, 8 * spread)]
+        far = np.minimum(np.abs(off[group]), np.abs(took[group])) > SINGLE_SHARE * round_time
+        odd = group[far & (np.abs(off[group]) > 8 * spread)]
         if len(odd) and 2 * abs(off[odd].sum()) >= abs(off[group].sum()):
             either = [some for some in (odd[off[odd] > 0], odd[off[odd] < 0]) if len(some)]
-            found += [_told(number, some, len(group), a, b, off, time_b - time_a) for some in either]
+            found += [_told(number, some, len(group), a, b, off, took) for some in either]
             continue
         # The median of all: one that took long says nothing of the others.
-        total, whole = (len(group) * float(np.median(one[group])) for one in (off, time_b - time_a))
+        total, whole = (len(group) * float(np.median(one[group])) for one in (off, took))
         if total * whole < 0 or total * log < 0:
             continue  # it took less longer than the rest
-        if abs(log) > least and abs(total) > max(LEAST_SHARE * round_time, 3 * spread * len(group) ** 0.5):
-            change = round(total if abs(total) < abs(whole) else whole)
-            found.append(Slower(number, a[group], b[group], len(group), change))
+        change = total if abs(total) < abs(whole) else whole
+        much_more = abs(total) > 3 * spread * len(group) ** 0.5 and abs(change) > LEAST_SHARE * round_time
+        if abs(log) > least and much_more:
+            found.append(Slower(number, a[group], b[group], len(group), round(change)))
     return found
 
 
