@@ -15,7 +15,7 @@ from tracetui.compare.calls import CallTree, call_tree
 from tracetui.compare.changes import find_changes, otherwise
 from tracetui.compare.charges import charge
 from tracetui.compare.explain import FEW_CALLS, explain
-from tracetui.compare.facts import OPTIONS, Facts, options
+from tracetui.compare.facts import LIKE, OPTIONS, Facts, options
 from tracetui.compare.match import Vocabulary, match_calls, match_work
 from tracetui.compare.metrics import idle_of, metrics_of
 from tracetui.compare.model import Comparison, Machine, counted_of
@@ -96,6 +96,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         first,
         machine,
         path,
+        (_outside(a, trees[0]), _outside(b, trees[1])),
         metrics,
         idle,
     )
@@ -120,13 +121,26 @@ def compare_steps(results: Results, step: int, against: int | None = None) -> Co
 
 
 def _same_path(trees: tuple[CallTree, CallTree], a: I64, b: I64, rounds: int) -> tuple[float, float]:
-    """What the calls that are the same, but for waiting, add to a round of each side: the medians, ns."""
-    found = []
+    """What the calls that are the same, but for waiting, add to a round of each side, with the time between
+    them: the medians, ns. Where that time changed much more than the calls did, it is not the machine's, but
+    what runs there: only as much of it counts."""
+    own, between = [], []
     for tree, at in zip(trees, (a, b), strict=True):
         place = tree.place[at]
         place = place[~tree.waits[place]]
-        found.append(float(np.median(sum_into(tree.round[place], (tree.own + tree.before)[place], rounds))))
-    return found[0], found[1]
+        own.append(sum_into(tree.round[place], tree.own[place], rounds).astype(np.float64))
+        between.append(sum_into(tree.round[place], tree.before[place], rounds).astype(np.float64))
+    calls, times = ([float(np.median(one)) for one in of] for of in (own, between))
+    likely = times[0] * calls[1] / calls[0] if calls[0] else times[0]
+    between[1] += min(max(times[1], likely / LIKE), likely * LIKE) - times[1]
+    first, second = (float(np.median(one + gaps)) for one, gaps in zip(own, between, strict=True))
+    return first, second
+
+
+def _outside(side: Side, tree: CallTree) -> float:
+    """How long no thread that makes up a round was in any call: the median, ns."""
+    low, high = side.windows
+    return float(np.median(high - low - sum_into(tree.round, tree.own, side.rounds)))
 
 
 def _notes(facts: Facts, pairs: Sequence[tuple[int, int]]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.kernels.communication import is_communication
-from tracetui.compare.facts import Facts
+from tracetui.compare.facts import LIKE, Facts
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import by_graph, counted, listed, short
 from tracetui.compare.places import in_pairs
@@ -22,6 +22,9 @@ MACHINE, DEVICE = 0.02, 0.03
 """The machine is mentioned if it was this much faster or slower, on the CPU and on the device."""
 LEAST = 0.02
 """And if that adds this share of the step, or takes it away."""
+HELD = "Python, data loading, sleep or other programs"
+OUTSIDE = 0.1
+"""What the CPU does outside all ops is told if it changes by this share of the step."""
 FEW_CALLS = 100
 """Fewer calls do not say how fast the machine was, unless they are all."""
 SIZES = 3
@@ -35,7 +38,14 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
     program = [*device_changes(facts), *call_changes(facts), *_graphs(facts), *_sizes(facts)]
     same = not program
     machine = list(_machine(facts, same))
-    found = [*machine, *_first_use(facts), *program, *_slower_work(facts), *_more_steps(facts)]
+    found = [
+        *machine,
+        *_first_use(facts),
+        *_outside(facts),
+        *program,
+        *_slower_work(facts),
+        *_more_steps(facts),
+    ]
     # What calls took once is a part of how fast the machine was.
     told = any(one.on == "cpu" for one in machine)
     found += [one for one in _slower_calls(facts) if not (told and one.kind == "once")]
@@ -56,6 +66,26 @@ def _first_use(facts: Facts) -> Iterator[Explanation]:
         told = f"{duration(after)}{facts.each} instead of {duration(before)}"
         text = f"The first use of the GPU and its libraries takes {told}."
         yield Explanation("initialisation", text, round(after - before), "cpu")
+
+
+def _outside(facts: Facts) -> Iterator[Explanation]:
+    """The CPU was in no call for longer, or less long, by more than the machine explains: what the device
+    waited for it; without such idle time, all of it."""
+    least = OUTSIDE * max(facts.step, facts.metrics["step_ns"].b or 0)
+    if facts.within or facts.by_device:
+        return
+    one, (before, after) = facts.idle.get("host"), facts.outside
+    much = before * ((facts.machine.cpu_ratio or 1.0) - 1)
+    if one is not None and not one.within_noise and abs((one.change or 0.0) - one.machine) >= least:
+        before, after = one.a or 0.0, one.b or 0.0
+        waits = f"The GPU waits {duration(after)}{facts.each} instead of {duration(before)}"
+        text = f"{waits} for a CPU outside all ops: {HELD}."
+    elif max(before, after) > LIKE * min(before, after) and abs(after - before - much) >= least:
+        spent = f"{duration(after)}{facts.each} instead of {duration(before)}"
+        text = f"The CPU is outside all ops for {spent}: {HELD}."
+    else:
+        return
+    yield Explanation("host", text, round(after - before), "cpu")
 
 
 def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:

@@ -18,6 +18,8 @@ from tracetui.compare.places import telling
 from tracetui.compare.sides import Side, paced_by_device
 from tracetui.trace.model import I64, Bool
 
+LIKE = 2
+"""The time between calls changes by no more times than the calls do, if the machine is the reason."""
 OF_CPU = ("sync", "allocation", "dispatch", "host", "launch")
 """Causes of idle time in which the device waits for the CPU."""
 
@@ -59,6 +61,8 @@ class Facts:
     machine: Machine
     path: float
     """What the calls that are the same add to a step of b, more than to one of a, ns; 0 if they are few."""
+    outside: tuple[float, float]
+    """How long the CPU was in no call, of a step of each side, ns."""
     metrics: Mapping[str, Metric]
     idle: Mapping[str, Metric]
 

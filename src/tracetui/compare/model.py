@@ -73,7 +73,7 @@ class Explanation:
     """One thing that makes a difference."""
 
     kind: str
-    """"machine", "initialisation", "fused", "split", "replaced", "new", "gone", "calls",
+    """"machine", "initialisation", "host", "fused", "split", "replaced", "new", "gone", "calls",
     "guards", "graph", "sizes", "slower", "faster", "once", "order", "steps"."""
     text: str
     """A sentence with numbers. Safe to show."""

@@ -28,7 +28,9 @@ def device_changes(facts: Facts) -> Iterator[Explanation]:
     trace = facts.a.trace
     both = {trace.names[i] for i in distinct(trace.name[facts.work.all_a], len(trace.names)).tolist()}
     for change in facts.changes:
-        if change.kind != "calls":
+        # Sets of memory come along with other work.
+        sets = change.kind == "order" and moves(trace, change.a.events) and len(facts.changes) > 1
+        if change.kind != "calls" and not sets:
             a, b = (np.array(part.events, dtype=np.int64) for part in (change.a, change.b))
             time, cpu, waits = facts.work_time(a, b), facts.cpu_time(change), facts.cpu_time(change, True)
             text = _sentence(facts, change, time, cpu, waits, both)
@@ -74,7 +76,7 @@ def _sentence(facts: Facts, change: Change, time: Times, cpu: Times, waits: Time
     spent = f"{_spent(time)} on the GPU{on_cpu}{facts.each_of(time.rounds)}{graph}"
     if len(set(change.forms)) > 1:
         many = counted(len(change.ends) / len(time.rounds), change.what)
-        become = "became others that do the same" if change.what == "kernel" else "run on other kernels"
+        become = "became others of the same kind" if change.what == "kernel" else "run on other kernels"
         where = facts.where(time.rounds)
         told = f"{many}{where or facts.each} {become}: {spent}."
         return f"{told} Most of it: {_most(facts, change)}."
