@@ -7,24 +7,34 @@ from tracetui.compare.answer import answer
 from tracetui.compare.model import Explanation, Metric
 
 
-def told(*found: Explanation, machine: float = 0.0) -> str:
-    """The answer to a step of 14 instead of 15 ms, which is no more than steps vary."""
-    step = Metric(15e6, 14e6, True, machine=machine)
+def told(*found: Explanation, machine: float = 0.0, program: float = 0.0, step: Metric | None = None) -> str:
+    """The answer to a step of 14 instead of 15 ms, which is no more than steps vary; or to another one."""
+    step = step or Metric(15e6, 14e6, True, machine=machine)
     facts: Any = SimpleNamespace(
         metrics={"step_ns": step, "device_ns": Metric(1e6, 1e6, True)},
         a=SimpleNamespace(steps=[0]), within=False, by_device=False, step=15e6, recorded="",
-        mostly=lambda device: True,
+        held=(0.0, 0.0),
+        mostly=lambda device: True, program_cpu=program,
     )  # fmt: skip
     return answer(facts, found, False)
 
 
 def test_what_the_program_does_otherwise_is_no_noise():
     machine = Explanation("machine", "Slower.", -500_000, "cpu")
-    fused = Explanation("fused", "Fused.", -100_000, "device", cpu_change_ns=-300_000)
-    gone = Explanation("calls", "Gone.", -100_000, "cpu")
+    gone = Explanation("calls", "Gone.", -400_000, "cpu")
     takes = "A step takes 14.0 ms instead of 15.0 ms (-6.7%): "
     though = ", though what the program does otherwise takes 400 µs less on the CPU."
-    assert told(fused, gone) == f"{takes}no more than steps vary{though}"
+    assert told(gone, program=-4e5) == f"{takes}no more than steps vary{though}"
     part = f"{takes}-500 µs is the machine, the rest no more than steps vary"
-    assert told(machine, fused, gone, machine=-500_000) == part + though
-    assert told(machine, gone, machine=-500_000) == f"{part}."
+    assert told(machine, gone, machine=-5e5, program=-4e5) == part + though
+    assert told(machine, gone, machine=-5e5, program=-1e5) == f"{part}."
+
+
+def test_without_the_machine_only_where_the_rest_is_known():
+    """Steps that vary: what is left of the change is not what the program is known to do otherwise."""
+    machine = Explanation("machine", "Slower.", -9_000_000, "cpu")
+    step = Metric(24e6, 21e6, False, machine=-9e6)
+    assert told(machine, step=step, program=6e6).endswith(
+        "; -9.00 ms is the machine: without it, about 30.0 ms."
+    )
+    assert told(machine, step=step, program=4e5) == "A step takes 21.0 ms instead of 24.0 ms (-12%)."

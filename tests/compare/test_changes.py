@@ -91,9 +91,9 @@ def test_one_more_of_the_same_is_not_new(tmp_path):
     a = Program(("mm", "gemm"), ("add", "plus"), ("relu", "clamp"))
     b = Program(("mm", "gemm"), ("add", "plus"), ("mm", "gemm"), ("relu", "clamp"))
     (more,) = texts(both(tmp_path, a, b))
-    assert more.startswith("mm runs more often: 10.0 µs on the GPU, ")
+    assert more.startswith("mm runs 1 more time: 10.0 µs on the GPU, ")
     (less,) = texts(both(tmp_path, b, a))
-    assert less.startswith("mm runs less often: ")
+    assert less.startswith("mm runs 1 fewer time: ")
 
 
 def layers(count: int) -> Program:

@@ -62,10 +62,10 @@ def test_item_each_step():
     machine, new = found.explanations
     assert "1.68 times" in machine.text
     assert machine.change_ns == pytest.approx(6e6, rel=0.02)
-    assert new.text.startswith("memcpy DtoH pinned (aten::item) is new: ")
+    assert new.text.startswith("memcpy DtoH pinned (aten::item) is new in every step: ")
     assert "waiting for the GPU" in new.text
     assert new.names_b == ("Memcpy DtoH (Device -> Pinned)",)
-    assert new.cpu_change_ns == pytest.approx(77_456, abs=1)
+    assert new.cpu_change_ns == pytest.approx(77_152, abs=1)
     launches = found.metrics["launches"]
     assert (launches.a, launches.b, launches.within_noise) == (254, 255, False)
     assert found.metrics["kernels"].change == 0
@@ -77,7 +77,7 @@ def test_fused_optimizer():
     """40 foreach kernels a step became 6, 1,213 -> 482 us; 78 calls of aten::item are gone."""
     found = of("train_base", "train_fused_adamw")
     fused = one(found, "fused")
-    assert "became aten::_fused_adamw_: 1.21 ms → 482 µs on the GPU" in fused.text
+    assert "became aten::_fused_adamw_: 1.21 ms → 483 µs on the GPU, 670 µs → 123 µs on the CPU" in fused.text
     assert (len(fused.events_a), len(fused.events_b)) == (4 * 40, 4 * 6)
     assert fused.change_ns == pytest.approx(found.metrics["device_ns"].change, rel=0.05)
     # Each place is shown at what the sentence names, the longest of it: no small kernel of the same place.
@@ -119,13 +119,13 @@ def test_compiled_mlp():
     found = of("mlp_eager", "mlp_compile")
     fused = one(found, "fused")
     assert fused.text.startswith(
-        "aten::gelu and aten::mul became triton poi: gelu mul: 67.3 µs → 55.7 µs on the "
+        "aten::gelu and aten::mul became triton poi: gelu mul: 67.3 µs → 55.6 µs on the "
     )
-    assert one(found, "guards").change_ns == pytest.approx(18_261, abs=1)
+    assert one(found, "guards").change_ns == pytest.approx(15_168, abs=1)
     assert {e.kind for e in found.explanations} <= {"fused", "calls", "guards", "machine"}
     back = of("mlp_compile", "mlp_eager")
     assert one(back, "split").text.startswith(
-        "triton poi: gelu mul became aten::gelu and aten::mul: 55.7 µs → 67.3 µs"
+        "triton poi: gelu mul became aten::gelu and aten::mul: 55.6 µs → 67.3 µs"
     )
 
 
@@ -133,11 +133,11 @@ def test_compiled_matmul():
     """The product with the addition in it is another kernel, with a copy before it."""
     found = of("matmul_add_4096_eager", "matmul_add_4096_compile")
     assert one(found, "fused").text.startswith(
-        "aten::matmul and aten::add became aten::addmm: 194 µs → 174 µs"
+        "aten::matmul and aten::add became aten::addmm: 192 µs → 172 µs"
     )
     copy = one(found, "new")
     assert copy.text.startswith(
-        "memcpy DtoD (aten::addmm) is new before gemm bf16 256x128 nnt +C: 15.7 µs on the GPU"
+        "memcpy DtoD (aten::addmm) is new before gemm bf16 256x128 nnt +C in every step: 15.7 µs on the GPU"
     )
     assert (copy.names_a, copy.names_b) == ((), ("Memcpy DtoD (Device -> Device)",))
 
@@ -145,7 +145,7 @@ def test_compiled_matmul():
 def test_attention():
     found = of("attention_naive", "attention_sdpa")
     fused = one(found, "fused")
-    assert "became aten::scaled_dot_product_attention: 1.06 ms → 57.6 µs on the GPU" in fused.text
+    assert "became aten::scaled_dot_product_attention: 1.06 ms → 57.7 µs on the GPU" in fused.text
     assert len(fused.names_a) == 6
     assert found.explanations[0] is fused
 
@@ -154,19 +154,20 @@ def test_liger():
     found = of("mlp_eager", "mlp_liger")
     assert one(found, "fused").text.startswith(
         "aten::gelu and aten::mul became LigerGELUMulFunction: 67.3 µs → 44.4 µs on the GPU, "
-        "20.8 µs → 80.4 µs on the CPU"
+        "19.1 µs → 76.3 µs on the CPU"
     )
     assert found.machine.device_ratio == pytest.approx(1, abs=0.005)
 
 
 def test_pinned_memory():
-    """The copy takes 7.99 and 1.26 ms; its launch 10.3 ms, and 6 us, on the CPU."""
+    """The copy takes 8.00 and 1.26 ms; the aten::to that asks for it 10.4 ms, and 20 us, on the CPU."""
     found = of("pageable", "pinned")
     copy = one(found, "replaced")
     assert copy.text.startswith(
-        "memcpy HtoD pageable became memcpy HtoD pinned: 7.99 ms → 1.26 ms on the GPU"
+        "memcpy HtoD pageable became memcpy HtoD pinned: 8.00 ms → 1.26 ms on the GPU, "
+        "10.4 ms → 20.1 µs on the CPU"
     )
-    assert copy.cpu_change_ns == pytest.approx(-10.3e6, rel=0.01)
+    assert copy.cpu_change_ns == pytest.approx(20_141 - 10_446_239, abs=1)
     # The CPU is done with all steps before the device is with the first.
     assert found.metrics["busy_share"].b == pytest.approx(0.997, abs=0.002)
 
@@ -183,13 +184,13 @@ def test_device_time_adds_up(a, b):
     """What the explanations say of the device, and what is the same, make up the whole difference."""
     found = of(a, b)
     told = sum(
-        e.change_ns
+        found.b.trace.duration[e.events_b].sum() - found.a.trace.duration[e.events_a].sum()
         for e in found.explanations
         if e.on == "device" and e.kind not in ("machine", "sizes", "slower", "faster")
     )
     same = found.b.trace.duration[found.work.b].sum() - found.a.trace.duration[found.work.a].sum()
     whole = found.b.work_time.sum() - found.a.work_time.sum()
-    assert told * found.a.rounds + same == pytest.approx(whole, abs=found.a.rounds * len(found.explanations))
+    assert told + same == whole
 
 
 def test_the_gpu_sets_the_pace_of_few_calls():

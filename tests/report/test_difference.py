@@ -28,7 +28,7 @@ def test_every_line_is_explained(pair):
         assert facts[1].value == difference.MEANS[one.kind]
         places = [fact.event for fact in facts if fact.event >= 0]
         assert places == list(range(min(len(one.places), difference.PLACES)))
-        assert len(places) > 0 or one.kind in ("machine", "initialisation", "steps")
+        assert len(places) > 0 or one.kind in ("machine", "initialisation", "host", "steps")
     for row in numbers(found):
         facts = number_facts(row)
         assert facts[0].value

@@ -327,3 +327,11 @@ def test_the_lines_of_a_stream(make: Make) -> None:
     assert lines(layout.with_shown(1, 1)) == [(0, 0, 1, 1)]
     assert [layout.place(1, d) for d in (0, 1)] == [1, 4]
     assert [layout.with_shown(1, n).depths(1) for n in range(5)] == [0, 1, 2, 2, 2]
+
+
+def test_lines_that_are_left_go_to_the_first_thread_of_each_recording() -> None:
+    """So that a row that is unfolded later moves no more than the threads below it."""
+    one = replace(layout_of([9, 9, 9, 9]), source=np.array([0, 0, 1, 1], np.int32))
+    assert fitted(one, 18).shown.tolist() == [5, 4, 5, 4]
+    assert fitted(one, 17).shown.tolist() == [4, 4, 4, 4]
+    assert fitted(layout_of([9, 9, 9, 9]), 18).shown.tolist() == [4, 4, 4, 4]

@@ -14,9 +14,6 @@ SAME, WORTH = 0.001, 0.1
 """A step that changes by a smaller share takes as long as before; the device's work is worth a sentence of
 its own if its ratio differs from the step's by this much."""
 
-PROGRAM = ("fused", "split", "replaced", "new", "gone", "calls", "guards", "sizes")
-"""Kinds of explanations of what the program does otherwise; the rest are of how long it took."""
-
 
 def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     """The difference in a sentence or two."""
@@ -36,9 +33,10 @@ def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     much = abs(slower) >= max(MACHINE * a, 0.2 * abs(change))
     sign = "+" if slower > 0 else "-"
     if not step.within_noise:
-        without = much and 0 < b - slower < 10 * b
+        without = much and 0 < b - slower < 10 * b and _adds_up(facts, change - slower)
         part = f"; {sign}{duration(abs(slower))} is the machine: without it, about {duration(b - slower)}"
-        return f"{told}{part if without else ''}.{_device(facts)}{_held(facts)}"
+        start = "The same program. " if same else ""
+        return f"{start}{told}{part if without else ''}.{_device(facts)}{_held(facts)}"
     if same and machine is not None and (machine.on == "device" or not facts.by_device):
         return f"{machine.text} {told}."
     start = f"{'The same program. ' if same else ''}{told}: "
@@ -46,8 +44,13 @@ def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
         return f"{start}the machine{facts.recorded}, not the change.{_device(facts)}"
     if much:
         part = f"{sign}{duration(abs(slower))} is the machine, the rest no more than steps vary"
-        return f"{start}{part}{_though(facts, found)}.{_device(facts)}"
-    return f"{start}no more than steps vary{_though(facts, found)}.{_device(facts)}"
+        return f"{start}{part}{_though(facts)}.{_device(facts)}"
+    return f"{start}no more than steps vary{_though(facts)}.{_device(facts)}"
+
+
+def _adds_up(facts: Facts, left: float) -> bool:
+    """Whether what the machine leaves of a change is what the program is known to do otherwise."""
+    return facts.by_device or abs(left - facts.program_cpu) <= max(abs(left) / 2, MACHINE * facts.step)
 
 
 def _takes(facts: Facts, a: float, b: float) -> str:
@@ -69,12 +72,10 @@ def _part(a: float, b: float) -> str:
     return f"{'+' if b > a else '-'}{percent(away, 1 if away < 0.0995 else 0)}"
 
 
-def _though(facts: Facts, found: Sequence[Explanation]) -> str:
+def _though(facts: Facts) -> str:
     """What is known of a change that is no more than steps vary: what the program does otherwise. Where the
     device sets the pace, `_device` says it."""
-    total = sum(
-        one.change_ns if one.on == "cpu" else one.cpu_change_ns for one in found if one.kind in PROGRAM
-    )
+    total = facts.program_cpu
     if facts.by_device or abs(total) < MACHINE * facts.step:
         return ""
     more = f"{duration(abs(total))} {'less' if total < 0 else 'more'}"
@@ -85,7 +86,9 @@ def known(facts: Facts, found: Sequence[Explanation]) -> bool:
     """Whether something explains at least half of the change of a step: then it is no noise."""
     change = facts.metrics["step_ns"].change or 0.0
     mine = [
-        one.change_ns for one in found if one.kind != "machine" and not (facts.by_device and one.on == "cpu")
+        one.change_ns
+        for one in found
+        if one.kind not in ("machine", "once") and not (facts.by_device and one.on == "cpu")
     ]
     return any(ns * change > 0 and 2 * abs(ns) >= abs(change) for ns in mine)
 

@@ -12,7 +12,7 @@ from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named
 from tracetui.compare.sides import Side
 from tracetui.trace.intervals import EMPTY, Union, union
-from tracetui.trace.model import I32, I64, Bool
+from tracetui.trace.model import I32, I64, Bool, Kind
 
 MOST_THREADS = 32
 
@@ -28,10 +28,11 @@ class CallTree:
     end: I64
     """The position after a call's last descendant."""
     self_time: I64
-    """Without the calls within it."""
+    """Without the calls within it. Of an annotation 0: what is in none of its calls is Python, of which
+    nothing is known where there are no annotations."""
     own: I64
-    """The part of `self_time` that is on the way of the round: not while a thread that comes first was in a
-    call (first the one that the steps are on). 0 for threads that launch nothing."""
+    """What of its time, without the calls within it, is on the way of the round: not while a thread that
+    comes first was in a call (first the one that the steps are on). 0 for threads that launch nothing."""
     before: I64
     """Time in which no such thread was in any call, before this one began."""
     waits: Bool
@@ -84,6 +85,7 @@ def call_tree(side: Side) -> CallTree:
             *(np.concatenate(one) for one in ((covered.start, start[top]), (covered.end, end[top])))
         )
         tops.append(top)
+    self_time[trace.kind[at] == Kind.ANNOTATION] = 0
     return CallTree(
         at, parent, _ends(trace.lane[at], start, end), self_time, own,
         _before(side, np.sort(np.concatenate([at[:0], *tops])), start, covered),

@@ -23,8 +23,8 @@ TELLING = frozenset(("gemm", "conv", "attention", "collective"))
 """Kinds of kernels that are the same work whatever op launched them."""
 MOST_READ = 1 << 14
 """Ops whose shapes are read from the files."""
-_COMPILED = re.compile(r"Torch-Compiled Region|CompiledFunction|## Call CompiledFxGraph")
-"""Ops around all that a compiled function does."""
+COMPILED = re.compile(r"Torch-Compiled Region|CompiledFunction|## Call CompiledFxGraph")
+"""Calls around all that a compiled function does, its Python included."""
 
 
 @dataclass(slots=True, eq=False)
@@ -37,10 +37,10 @@ class Part:
     """The outermost ops that launch nothing else."""
     mostly: bool = True
     """Whether they launch most of it, by time."""
-    cpu: int = 0
-    """The self time of its calls."""
-    waits: int = 0
-    """Of that, waiting for the device."""
+    calls: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The outermost ones that launch nothing else: what they take is its time on the CPU."""
+    waits: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Those within them that wait for the device."""
 
 
 @dataclass(slots=True, eq=False)
@@ -50,20 +50,23 @@ class Change:
     kind: str
     """"replaced", "fused", "split", "new", "gone", "order"; "calls" for calls that launch nothing."""
     what: str = ""
-    """"cast" or "layout conversion", if it is nothing but such, and there are only on one side."""
+    """What all of it is, if that is told at once, wherever it is: see `_alike`."""
     a: Part = field(default_factory=Part)
     b: Part = field(default_factory=Part)
     ends: list[tuple[int, int]] = field(default_factory=list)
     """For each place where it is so how many events of a, and of b, there are up to its end."""
-    rounds: set[tuple[int, int]] = field(default_factory=set)
-    """The pairs of rounds with such a place."""
+    forms: list[int] = field(default_factory=list)
+    """For each place a number for the kernels that it is about: the same for the same ones."""
+    rounds: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """The pairs of rounds with such places, each with how many."""
 
-    def add(self, a: list[int], b: list[int], rounds: tuple[int, int]) -> None:
+    def add(self, a: list[int], b: list[int], rounds: tuple[int, int], form: int = 0) -> None:
         """Add the events (slices) of one place."""
         self.a.events += a
         self.b.events += b
         self.ends.append((len(self.a.events), len(self.b.events)))
-        self.rounds.add(rounds)
+        self.forms.append(form)
+        self.rounds[rounds] += 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,8 +82,6 @@ class Launched:
     names: dict[int, KernelName]
     shapes: dict[int, str]
     """Of such products, convolutions and attention the shapes of the op, as far as they are known."""
-    free: I64
-    """The calls that the other side does not make (positions in `tree`)."""
     patterns: list[bytes]
     """Of each run of events what those that are grouped alike share: names, and which have one op."""
 
@@ -147,35 +148,44 @@ class Launched:
 def find_changes(
     sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], work: Matches, calls: Matches
 ) -> list[Change]:
-    """All changes, those of kernels first; at the end the calls that launch nothing, as one."""
+    """All changes of the device's work."""
     left = _launched(sides[0], trees[0], [one.a for one in work.regions], work.all_a, calls.a)
     right = _launched(sides[1], trees[1], [one.b for one in work.regions], work.all_b, calls.b)
     found: dict[object, Change] = {}
-    seen: dict[object, list[tuple[Change, list[int], list[int]]]] = {}
+    forms: dict[object, int] = {}
+    seen: dict[object, list[tuple[Change, list[int], list[int], int]]] = {}
     for region, *alike in zip(work.regions, left.patterns, right.patterns, strict=True):
         own, other = region.a.tolist(), region.b.tolist()
         groups = seen.get(tuple(alike))
         if groups is None:  # most regions are in many steps, or layers: each is grouped once
             groups = seen[tuple(alike)] = [
-                (found.setdefault((kind, key), Change(kind, key if isinstance(key, str) else "")), a, b)
-                for key, (kind, a, b) in _grouped(own, other, left, right)
+                (
+                    found.setdefault((kind, what or key), Change(kind, what)),
+                    a,
+                    b,
+                    forms.setdefault(key, len(forms)),
+                )
+                for what, key, (kind, a, b) in _grouped(own, other, left, right)
             ]
-        for change, a, b in groups:
-            change.add([own[at] for at in a], [other[at] for at in b], region.rounds)
+        for change, a, b, form in groups:
+            change.add([own[at] for at in a], [other[at] for at in b], region.rounds, form)
     round_a, round_b = sides[0].round_of(work.moved_a), sides[1].round_of(work.moved_b)
     moved = zip(work.moved_a.tolist(), work.moved_b.tolist(), round_a.tolist(), round_b.tolist(), strict=True)
     for i, j, of_a, of_b in moved:
-        change = found.setdefault(("order", left.name(i)), Change("order"))
+        change = found.setdefault("order", Change("order"))
         change.add([i], [j], (of_a, of_b))
-    # Copies come last: the op of a kernel often launches one, too, and its calls are the kernel's.
-    changes = sorted(
-        found.values(),
-        key=lambda one: all(map(right.moves, one.b.events)) and all(map(left.moves, one.a.events)),
-    )
-    rest = Change("calls")
-    _charge([one.a for one in changes], rest.a, left)
-    _charge([one.b for one in changes], rest.b, right)
-    return [*changes, *([rest] if rest.a.events or rest.b.events else [])]
+    for at, part in ((left, "a"), (right, "b")):
+        for change in found.values():
+            _named(getattr(change, part), at)
+    return list(found.values())
+
+
+def _named(part: Part, of: Launched) -> None:
+    """Note the ops that a part can be called by."""
+    part.tops = sorted({of.top[i] for i in part.events if of.top.get(i, -1) >= 0})
+    took = np.array([max(1, int(of.side.trace.duration[i])) for i in part.events], dtype=np.int64)
+    theirs = np.array([of.top.get(i, -1) >= 0 for i in part.events], dtype=np.bool_)
+    part.mostly = 2 * int(took[theirs].sum()) > int(took.sum())
 
 
 def _launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, calls: I64) -> Launched:
@@ -190,7 +200,7 @@ def _launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, call
     launch = place[trace.launch[work[trace.kind[work] != Kind.MEMSET]]]
     until = np.append(0, np.cumsum(np.bincount(launch[launch >= 0], minlength=len(tree.at))))
     alone = free & (until[tree.end] == until[:-1])
-    climb = alone & ~named(trace, lambda name: _COMPILED.match(name) is not None)[trace.name[tree.at]]
+    climb = alone & ~named(trace, lambda name: COMPILED.search(name) is not None)[trace.name[tree.at]]
     top = np.where(op >= 0, place[op], -1)
     top[(top >= 0) & ~alone[top]] = -1
     while (rise := (top >= 0) & (tree.parent[top] >= 0) & climb[tree.parent[top]]).any():
@@ -207,7 +217,7 @@ def _launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, call
     }
     around = np.where(op >= 0, trace.parent[op], -1)
     patterns = _patterns(trace.name, [len(one) for one in events], at, op, tops, around)
-    return Launched(side, tree, innermost, outermost, names, shapes, np.flatnonzero(free), patterns)
+    return Launched(side, tree, innermost, outermost, names, shapes, patterns)
 
 
 def _patterns(name: I32, sizes: list[int], at: I64, *above: I64) -> list[bytes]:
@@ -222,10 +232,33 @@ def _patterns(name: I32, sizes: list[int], at: I64, *above: I64) -> list[bytes]:
     return [rows[high - size : high].tobytes() for high, size in zip(ends.tolist(), sizes, strict=True)]
 
 
-def _copying(events: Sequence[int], of: Launched, both: bool) -> str:
-    """What events of one side are, if they all copy for the same reason; else "". All such are one change."""
-    found = {_reason(of.kernel(i)) for i in events}
-    return found.pop() if len(found) == 1 and not both else ""
+def _alike(a: Sequence[int], b: Sequence[int], left: Launched, right: Launched) -> str:
+    """What all these events are, if all such are told at once: of one side alone a "cast", "layout
+    conversion", "memset" or "foreach kernel"; a "GEMM", "convolution" or "kernel" that is another one of the
+    same kind now. Else ""."""
+    if not (a and b):
+        found = {_simple(of.kernel(i)) for of, events in ((left, a), (right, b)) for i in events}
+        return found.pop() if len(found) == 1 else ""
+    before, after = ([of.kernel(i) for i in events] for of, events in ((left, a), (right, b)))
+    for kind, what in (("gemm", "GEMM"), ("conv", "convolution")):
+        if all(_computes(one, kind) for one in (before, after)):
+            return what
+    one, other = before[0], after[0]
+    same = one.kind == other.kind and one.short.partition(" ")[0] == other.short.partition(" ")[0]
+    return "kernel" if len(before) == len(after) == 1 and same and not one.ops else ""
+
+
+def _computes(kernels: Sequence[KernelName], kind: str) -> bool:
+    """Whether these are of a kind, but for those that add up the parts of its result."""
+    return {kind} <= {one.kind for one in kernels} and all(
+        one.kind in (kind, "memset") or one.short.startswith("split-K") for one in kernels
+    )
+
+
+def _simple(kernel: KernelName) -> str:
+    if kernel.short.startswith("foreach "):
+        return "foreach kernel"
+    return "memset" if kernel.kind == "memset" else _reason(kernel)
 
 
 def _reason(kernel: KernelName) -> str:
@@ -250,17 +283,28 @@ Group = tuple[str, list[int], list[int]]
 Units = list[list[int]]
 
 
-def _grouped(a: list[int], b: list[int], left: Launched, right: Launched) -> list[tuple[object, Group]]:
-    """The groups of a region, by positions in it, each after what it has in common with others."""
+def _grouped(a: list[int], b: list[int], left: Launched, right: Launched) -> list[tuple[str, object, Group]]:
+    """The groups of a region, by positions in it, each after what all such are and what it is about."""
     at_a, at_b = ({i: n for n, i in enumerate(events)} for events in (a, b))
-    return [
-        (
-            _copying(one or other, left if one else right, bool(one and other))
-            or (_key(one, left), _key(other, right)),
-            (kind, [at_a[i] for i in one], [at_b[j] for j in other]),
-        )
-        for kind, one, other in _groups(a, b, left, right)
-    ]
+    found: list[tuple[str, object, Group]] = []
+    for kind, mine, its in _groups(a, b, left, right):
+        for one, other in [(mine, its)] if mine and its else _simply(mine, its, left, right):
+            what = _alike(one, other, left, right)
+            kind = "replaced" if what and one and other else kind
+            group = kind, [at_a[i] for i in one], [at_b[j] for j in other]
+            found.append((what, (_key(one, left), _key(other, right)), group))
+    return found
+
+
+def _simply(
+    a: list[int], b: list[int], left: Launched, right: Launched
+) -> Iterator[tuple[list[int], list[int]]]:
+    """What one side alone has, apart by what it is, if all of it is told wherever it is."""
+    events, of = (a, left) if a else (b, right)
+    told = [_simple(of.kernel(i)) for i in events]
+    for what in dict.fromkeys(told) if all(told) else [""]:
+        some = [i for i, one in zip(events, told, strict=True) if not what or one == what]
+        yield (some, []) if a else ([], some)
 
 
 def _groups(a: list[int], b: list[int], left: Launched, right: Launched) -> list[Group]:
@@ -421,50 +465,6 @@ def _unpaired(
     if a and b and not kernels_a and not kernels_b:
         return [("replaced", a, b)]
     return _alone(a, b)
-
-
-def _charge(parts: list[Part], rest: Part, of: Launched) -> None:
-    """Give each part the calls that only its side makes, by the ops at their top, and `rest` the others."""
-    tree, place = of.tree, of.tree.place
-    for part in parts:
-        part.tops = sorted({of.top[i] for i in part.events if of.top.get(i, -1) >= 0})
-        took = np.array([max(1, int(of.side.trace.duration[i])) for i in part.events], dtype=np.int64)
-        theirs = np.array([of.top.get(i, -1) >= 0 for i in part.events], dtype=np.bool_)
-        part.mostly = 2 * int(took[theirs].sum()) > int(took.sum())
-    spent: dict[int, dict[int, int]] = {}
-    for n, part in enumerate(parts):
-        for i in part.events:
-            if (top := of.top.get(i, -1)) >= 0:
-                spent.setdefault(top, {}).setdefault(n, 0)
-                spent[top][n] += int(of.side.trace.duration[i])
-    # Of an op whose work is in several parts, the calls count where most of it is.
-    tops = np.array(list(spent), dtype=np.int64)
-    owner = np.array([max(took, key=took.__getitem__) for took in spent.values()], dtype=np.int64)
-    order = np.argsort(tops, kind="stable")
-    under = tree.under(place[tops[order]])[of.free]
-    to = np.where(under >= 0, np.append(owner[order], -1)[under], len(parts))
-    for values, what in ((tree.self_time, "cpu"), (np.where(tree.waits, tree.self_time, 0), "waits")):
-        total = np.bincount(to, weights=values[of.free], minlength=len(parts) + 1).astype(np.int64)
-        for part, value in zip([*parts, rest], total.tolist(), strict=True):
-            setattr(part, what, value)
-    _charge_launches(parts, of)
-    left = of.free[to == len(parts)]
-    rest.events = tree.at[left].tolist()
-    rest.tops = tree.at[left[~np.isin(tree.parent[left], left)]].tolist()
-
-
-def _charge_launches(parts: list[Part], of: Launched) -> None:
-    """Give each part also the calls that launched its work, if both sides make them: a copy of pageable
-    memory waits in its launch. Those of graphs launch much else."""
-    tree, trace = of.tree, of.side.trace
-    place = tree.place
-    mine = np.ones(len(tree.at), dtype=np.bool_)
-    mine[of.free] = False
-    mine &= ~named(trace, lambda name: "GraphLaunch" in name)[trace.name[tree.at]]
-    for part in parts:
-        launch = place[np.unique(trace.launch[np.array(part.events, dtype=np.int64)])]
-        launch = launch[launch >= 0]
-        part.cpu += int(tree.self_time[launch[mine[launch]]].sum())
 
 
 def otherwise(

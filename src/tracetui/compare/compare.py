@@ -13,8 +13,9 @@ from tracetui.analysis.results import Results
 from tracetui.compare.answer import answer, known
 from tracetui.compare.calls import CallTree, call_tree
 from tracetui.compare.changes import find_changes, otherwise
+from tracetui.compare.charges import charge
 from tracetui.compare.explain import FEW_CALLS, explain
-from tracetui.compare.facts import OPTIONS, Facts, options
+from tracetui.compare.facts import LIKE, OPTIONS, Facts, options
 from tracetui.compare.match import Vocabulary, match_calls, match_work
 from tracetui.compare.metrics import idle_of, metrics_of
 from tracetui.compare.model import Comparison, Machine, counted_of
@@ -46,6 +47,8 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     trees = call_tree(a), call_tree(b)
     work, calls = match_work(a, b, pairs, words), match_calls(trees, a, b, pairs, words)
     changes = find_changes((a, b), trees, work, calls)
+    rest = charge((a, b), trees, calls, changes, words)
+    changes += [rest] if rest.a.events or rest.b.events else []
     grown = resized(a.trace, b.trace, work.all_a, work.all_b, True)
     ops = a.trace.kind[calls.a] == Kind.CPU_OP
     bigger = np.zeros(len(ops), dtype=np.bool_)
@@ -66,13 +69,15 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         int(np.count_nonzero(timed)),
     )
     on_the_way = _same_path(trees, calls.a[~other], calls.b[~other], len(rounds))
+    many = not changes or machine.calls >= FEW_CALLS
+    path = on_the_way[1] - on_the_way[0] if many else 0.0
     # Where little is the same, it does not say how fast the machine was.
     much = 2 * int(time_a[timed].sum()) >= int(a.work_time.sum())
     device_drift = drift(time_a[timed], time_b[timed]) if much else 1.0
     much = 2 * int(own_a[calls.a[same]].sum()) >= int(a.op_time.sum())
-    much = much and (not changes or machine.calls >= FEW_CALLS)
-    cpu_drift = (machine.cpu_ratio or 1.0) if much else 1.0
-    metrics = metrics_of(*counted, on_the_way, device_drift, cpu_drift)
+    cpu_drift = (machine.cpu_ratio or 1.0) if much and many else 1.0
+    exact = on_the_way[0] == on_the_way[1] and device_drift == 1
+    metrics = metrics_of(*counted, path, device_drift, cpu_drift, exact)
     idle = idle_of(*counted, metrics["step_ns"].machine)
     start = idle.get("initialisation")
     first = (start.a or 0.0, start.b or 0.0) if start else (0.0, 0.0)
@@ -90,7 +95,8 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         other,
         first,
         machine,
-        on_the_way,
+        path,
+        (_outside(a, trees[0]), _outside(b, trees[1])),
         metrics,
         idle,
     )
@@ -115,13 +121,26 @@ def compare_steps(results: Results, step: int, against: int | None = None) -> Co
 
 
 def _same_path(trees: tuple[CallTree, CallTree], a: I64, b: I64, rounds: int) -> tuple[float, float]:
-    """What the calls that are the same, but for waiting, add to a round of each side: the medians, ns."""
-    found = []
+    """What the calls that are the same, but for waiting, add to a round of each side, with the time between
+    them: the medians, ns. Where that time changed much more than the calls did, it is not the machine's, but
+    what runs there: only as much of it counts."""
+    own, between = [], []
     for tree, at in zip(trees, (a, b), strict=True):
         place = tree.place[at]
         place = place[~tree.waits[place]]
-        found.append(float(np.median(sum_into(tree.round[place], (tree.own + tree.before)[place], rounds))))
-    return found[0], found[1]
+        own.append(sum_into(tree.round[place], tree.own[place], rounds).astype(np.float64))
+        between.append(sum_into(tree.round[place], tree.before[place], rounds).astype(np.float64))
+    calls, times = ([float(np.median(one)) for one in of] for of in (own, between))
+    likely = times[0] * calls[1] / calls[0] if calls[0] else times[0]
+    between[1] += min(max(times[1], likely / LIKE), likely * LIKE) - times[1]
+    first, second = (float(np.median(one + gaps)) for one, gaps in zip(own, between, strict=True))
+    return first, second
+
+
+def _outside(side: Side, tree: CallTree) -> float:
+    """How long no thread that makes up a round was in any call: the median, ns."""
+    low, high = side.windows
+    return float(np.median(high - low - sum_into(tree.round, tree.own, side.rounds)))
 
 
 def _notes(facts: Facts, pairs: Sequence[tuple[int, int]]) -> tuple[str, ...]:

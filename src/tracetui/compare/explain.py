@@ -8,24 +8,27 @@ import numpy as np
 
 from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.kernels.communication import is_communication
-from tracetui.analysis.select import named
-from tracetui.compare.facts import Facts
+from tracetui.compare.facts import LIKE, Facts
 from tracetui.compare.model import Explanation
-from tracetui.compare.naming import counted, short
+from tracetui.compare.naming import by_graph, counted, listed, short
 from tracetui.compare.places import in_pairs
-from tracetui.compare.sides import Side
 from tracetui.compare.timing import Slower, drift, slower
 from tracetui.compare.told import call_changes, device_changes
 from tracetui.safe_text import plain
-from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
+from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
 from tracetui.units import capital, duration, plural, significant
 
 MACHINE, DEVICE = 0.02, 0.03
 """The machine is mentioned if it was this much faster or slower, on the CPU and on the device."""
 LEAST = 0.02
 """And if that adds this share of the step, or takes it away."""
+HELD = "Python, data loading, sleep or other programs"
+OUTSIDE = 0.1
+"""What the CPU does outside all ops is told if it changes by this share of the step."""
 FEW_CALLS = 100
 """Fewer calls do not say how fast the machine was, unless they are all."""
+SIZES = 3
+"""Sizes of a list of tensors that are told."""
 CALL_CHANGE = 0.7
 """The logarithm of a ratio: between two recordings of one program, single calls took 0.8 to 1.9 times."""
 
@@ -34,19 +37,23 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
     """(the explanations, what matters most first; whether both are the same program)."""
     program = [*device_changes(facts), *call_changes(facts), *_graphs(facts), *_sizes(facts)]
     same = not program
+    machine = list(_machine(facts, same))
     found = [
-        *_machine(facts, same),
+        *machine,
         *_first_use(facts),
+        *_outside(facts),
         *program,
         *_slower_work(facts),
-        *_slower_calls(facts),
         *_more_steps(facts),
     ]
+    # What calls took once is a part of how fast the machine was.
+    told = any(one.on == "cpu" for one in machine)
+    found += [one for one in _slower_calls(facts) if not (told and one.kind == "once")]
     device = facts.by_device
 
     def weight(one: Explanation) -> tuple[bool, int]:
-        # Where the device sets the pace, what the CPU does meanwhile comes second.
-        return device and one.on == "cpu", -max(abs(one.change_ns), 0 if device else abs(one.cpu_change_ns))
+        # Where the device sets the pace, what the CPU does meanwhile comes second, unless it waits for it.
+        return device and one.on == "cpu", -abs(one.first(device)[0])
 
     order = sorted(found, key=weight)
     return tuple(order), same
@@ -61,20 +68,39 @@ def _first_use(facts: Facts) -> Iterator[Explanation]:
         yield Explanation("initialisation", text, round(after - before), "cpu")
 
 
+def _outside(facts: Facts) -> Iterator[Explanation]:
+    """The CPU was in no call for longer, or less long, by more than the machine explains: what the device
+    waited for it; without such idle time, all of it."""
+    least = OUTSIDE * max(facts.step, facts.metrics["step_ns"].b or 0)
+    if facts.within or facts.by_device:
+        return
+    one, (before, after) = facts.idle.get("host"), facts.outside
+    much = before * ((facts.machine.cpu_ratio or 1.0) - 1)
+    if one is not None and not one.within_noise and abs((one.change or 0.0) - one.machine) >= least:
+        before, after = one.a or 0.0, one.b or 0.0
+        waits = f"The GPU waits {duration(after)}{facts.each} instead of {duration(before)}"
+        text = f"{waits} for a CPU outside all ops: {HELD}."
+    elif max(before, after) > LIKE * min(before, after) and abs(after - before - much) >= least:
+        spent = f"{duration(after)}{facts.each} instead of {duration(before)}"
+        text = f"The CPU is outside all ops for {spent}: {HELD}."
+    else:
+        return
+    yield Explanation("host", text, round(after - before), "cpu")
+
+
 def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     """The calls and kernels that are the same took longer, or less long."""
     cpu, device = facts.machine.cpu_ratio or 1.0, facts.machine.device_ratio or 1.0
-    path = facts.path[1] - facts.path[0]
     # What the CPU does while the device sets the pace is on no way of a step: then of the calls alone.
-    spent = _op_change(facts) if facts.by_device else path
-    before, after = facts.work_time(facts.work.all_a[facts.timed], facts.work.all_b[facts.timed])
+    spent = _op_change(facts) if facts.by_device else facts.path
+    timed = facts.work_time(facts.work.all_a[facts.timed], facts.work.all_b[facts.timed])
     work_time = facts.metrics["device_ns"].a or 1
     enough = facts.related(False) and (same or facts.machine.calls >= FEW_CALLS)
     slow_cpu = enough and abs(cpu - 1) >= MACHINE and abs(spent) >= LEAST * facts.step
     # A sentence agrees with itself and, where one step stands for several, with the numbers of all.
     slow_cpu = slow_cpu and spent * (cpu - 1) > 0 and _in_all(facts, "cpu_op_ns", cpu)
     slow_device = (
-        facts.related(True) and abs(device - 1) >= DEVICE and abs(after - before) >= LEAST * work_time
+        facts.related(True) and abs(device - 1) >= DEVICE and abs(timed.change) >= LEAST * work_time
     ) and _in_all(facts, "device_ns", device)
     if not slow_cpu and not slow_device:
         return
@@ -96,15 +122,14 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
         text = f"{'The same program: ' if same else ''}{text}"
         if facts.mostly(on_device):
             text += f": the machine{facts.recorded}, not the {'program' if same else 'change'}"
-    added, on = (after - before, "device") if on_device else (spent, "cpu")
+    added, on = (timed.change, "device") if on_device else (spent, "cpu")
     yield Explanation("machine", f"{capital(text)}.", round(added), on)
 
 
 def _op_change(facts: Facts) -> float:
     """What the ops that are the same took longer, ns a step."""
     same = ~facts.bigger & ~facts.other & (facts.a.trace.kind[facts.calls.a] == Kind.CPU_OP)
-    before, after = facts.call_time(facts.calls.a[same], facts.calls.b[same])
-    return after - before
+    return facts.call_time(facts.calls.a[same], facts.calls.b[same]).change
 
 
 def _in_all(facts: Facts, metric: str, ratio: float) -> bool:
@@ -119,7 +144,7 @@ def _in_all(facts: Facts, metric: str, ratio: float) -> bool:
 def _graphs(facts: Facts) -> Iterator[Explanation]:
     """The same work, launched by a CUDA graph on one side only."""
     at = facts.work.all_a, facts.work.all_b
-    before, after = (_by_graph(side, one) for side, one in zip(facts.sides, at, strict=True))
+    before, after = (by_graph(side, one) for side, one in zip(facts.sides, at, strict=True))
     for these, come in ((after & ~before, "come"), (before & ~after, "no longer come")):
         if np.count_nonzero(these) < 2 * facts.count:
             continue
@@ -131,12 +156,6 @@ def _graphs(facts: Facts) -> Iterator[Explanation]:
         same = f"The same {counted(len(a) / facts.count)} kernels, copies and sets{facts.each}"
         text = f"{same} {come} from a CUDA graph: {launches[0]} → {launches[1]} launches."
         yield facts.told("graph", text, 0, "device", a, b, in_pairs(a, b))
-
-
-def _by_graph(side: Side, at: I64) -> Bool:
-    launch = side.trace.launch[at]
-    graph = named(side.trace, lambda name: "GraphLaunch" in name)
-    return np.asarray((launch >= 0) & graph[side.trace.name[launch]], dtype=np.bool_)
 
 
 # The same work, on other sizes or in another time
@@ -151,14 +170,15 @@ def _sizes(facts: Facts) -> Iterator[Explanation]:
     if not mask.any():
         return
     a, b = (pairs.all_a[mask], pairs.all_b[mask]) if device else (pairs.a[mask], pairs.b[mask])
-    before, after = facts.work_time(a, b) if device else facts.call_time(a, b)
+    time = facts.work_time(a, b) if device else facts.call_time(a, b)
     what = "of the kernels and copies" if device else "of the ops"
     text = (
         f"{counted(len(a) / facts.count)} {what}{facts.each} work on other sizes ({_example(facts, a, b)}): "
-        f"{duration(before)} → {duration(after)} on the {'GPU' if device else 'CPU'}."
+        f"{duration(time.before)} → {duration(time.after)} on the {'GPU' if device else 'CPU'}"
+        f"{facts.each_of(time.rounds)}."
     )
     places = in_pairs(a, b, facts.b.trace.duration[b])
-    yield facts.told("sizes", text, after - before, "device" if device else "cpu", a, b, places)
+    yield facts.told("sizes", text, time.change, "device" if device else "cpu", a, b, places)
 
 
 def _example(facts: Facts, a: I64, b: I64) -> str:
@@ -183,8 +203,8 @@ def _shapes(trace: Trace, i: int) -> dict[str, object]:
 def _by(size: object) -> str:
     """`64x768 768x3072` for shapes, `2x66x1` for a grid."""
     if isinstance(size, list) and size and isinstance(size[0], list):
-        return " ".join(map(_by, size))
-    return "x".join(map(str, size)) if isinstance(size, list) else str(size)
+        return " ".join([*map(_by, size[:SIZES]), *([f"… ({len(size)})"] if len(size) > SIZES else [])])
+    return "x".join(map(str, size)) or "scalar" if isinstance(size, list) else str(size)
 
 
 def _slower_work(facts: Facts) -> Iterator[Explanation]:
@@ -207,12 +227,36 @@ def _slower_calls(facts: Facts) -> Iterator[Explanation]:
     # A launch may wait for room in the queue: it says nothing of how fast the CPU is.
     ops = facts.a.trace.kind[a] == Kind.CPU_OP
     much = drift(time[0][a[ops]], time[1][b[ops]]) if ops.any() else None
-    for one in slower(names, time[0][a], time[1][b], a, b, whole, CALL_CHANGE, much):
-        yield _slow(facts, one, time, "cpu")
+    found = slower(names, time[0][a], time[1][b], a, b, whole, CALL_CHANGE, much)
+    for sign in (1, -1):
+        mine = sorted((one for one in found if one.change * sign > 0), key=lambda one: -abs(one.change))
+        once = [one for one in mine if len(one.a) < one.of and facts.a.trace.kind[one.a[0]] == Kind.CPU_OP]
+        once = once if len(once) > 1 else []
+        for one in mine:
+            if one not in once:
+                yield _slow(facts, one, time, "cpu")
+        if once:
+            yield _once(facts, once, time)
+
+
+def _once(facts: Facts, found: list[Slower], time: tuple[I64, I64]) -> Explanation:
+    """Calls of several names of which single ones took longer, or less long, as one: on a busy machine any
+    call may."""
+    a, b = (np.concatenate([getattr(one, side) for one in found]) for side in "ab")
+    told = [
+        f"{short(facts.a.trace, int(one.a[0]))} {duration(float(np.median(time[1][one.b])))} instead of "
+        f"{duration(float(np.median(time[0][one.a])))}"
+        for one in found
+    ]
+    change = sum(one.change for one in found) / facts.count
+    what = f"{len(a):,} single calls took {'longer' if change > 0 else 'less long'} ({listed(told)})"
+    text = f"{what}: in the mean {duration(abs(change))}{facts.each} on the CPU."
+    places = in_pairs(a, b, np.abs(time[1][b] - time[0][a]))
+    return facts.told("once", text, change, "cpu", a, b, places)
 
 
 def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanation:
-    before, after = float(np.mean(time[0][one.a])), float(np.mean(time[1][one.b]))
+    before, after = float(np.median(time[0][one.a])), float(np.median(time[1][one.b]))
     rounds = np.unique(facts.b.round_of(one.b))
     alone = len(facts.b.steps) and len(rounds) == 1 and facts.count > 1
     where = f" in {facts.b.label(int(rounds[0]))}" if alone else ""

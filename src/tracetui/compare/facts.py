@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import distinct
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Change
@@ -16,8 +18,22 @@ from tracetui.compare.places import telling
 from tracetui.compare.sides import Side, paced_by_device
 from tracetui.trace.model import I64, Bool
 
+LIKE = 2
+"""The time between calls changes by no more times than the calls do, if the machine is the reason."""
 OF_CPU = ("sync", "allocation", "dispatch", "host", "launch")
 """Causes of idle time in which the device waits for the CPU."""
+
+
+class Times(NamedTuple):
+    """What some events take, ns."""
+
+    before: float
+    """On side a: the median of the rounds that have such events."""
+    after: float
+    change: float
+    """Per round: the difference of the medians; of what only some rounds have, the mean of all."""
+    rounds: tuple[int, ...]
+    """The rounds that have such events."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,8 +59,10 @@ class Facts:
     first: tuple[float, float]
     """How long each side's device stood idle for first uses, ns a step."""
     machine: Machine
-    path: tuple[float, float]
-    """What the calls that are the same add to a step of each side, ns."""
+    path: float
+    """What the calls that are the same add to a step of b, more than to one of a, ns; 0 if they are few."""
+    outside: tuple[float, float]
+    """How long the CPU was in no call, of a step of each side, ns."""
     metrics: Mapping[str, Metric]
     idle: Mapping[str, Metric]
 
@@ -104,21 +122,76 @@ class Facts:
         same = self.machine.work if device else self.machine.calls
         return same >= 0.6 * max(len(side.work if device else side.calls) for side in self.sides)
 
-    def work_time(self, a: I64, b: I64) -> tuple[float, float]:
-        """ns a step of these events."""
-        one, other = (
-            int(side.trace.duration[at].sum()) / self.count
-            for side, at in zip(self.sides, (a, b), strict=True)
+    def work_time(self, a: I64, b: I64) -> Times:
+        """Of these events, on the device."""
+        return self._times(
+            (a, b), [side.trace.duration[at] for side, at in zip(self.sides, (a, b), strict=True)]
         )
-        return one, other
 
-    def call_time(self, a: I64, b: I64) -> tuple[float, float]:
-        """The self time of these calls, ns a step."""
-        one, other = (
-            int(tree.self_time[tree.place[at]].sum()) / self.count
-            for tree, at in zip(self.trees, (a, b), strict=True)
+    def call_time(self, a: I64, b: I64) -> Times:
+        """Of these calls: their self time."""
+        return self._times((a, b), [self.self_time(n, at) for n, at in enumerate((a, b))])
+
+    def python_time(self, n: int, noted: I64) -> float:
+        """What is in these annotations of side `n`, but in no call within them, ns a step: the median."""
+        tree, side = self.trees[n], self.sides[n]
+        at, inner = tree.place[noted], np.flatnonzero(tree.parent >= 0)
+        within = sum_into(tree.parent[inner], side.trace.duration[tree.at[inner]], len(tree.at))
+        own = side.trace.duration[noted] - within[at]
+        return float(np.median(sum_into(tree.round[at], own, side.rounds)))
+
+    def self_time(self, n: int, at: I64) -> I64:
+        """Of these calls of side `n`, each, ns."""
+        return self.trees[n].self_time[self.trees[n].place[at]]
+
+    @property
+    def program_cpu(self) -> float:
+        """What the program does otherwise adds to the CPU time of a step, ns: the machine's speed apart."""
+        much, found = self.machine.cpu_ratio or 1.0, 0.0
+        for one in self.changes:
+            if one.kind != "order":
+                events = (np.array(part.events, dtype=np.int64) for part in (one.a, one.b))
+                time = self.call_time(*events) if one.kind == "calls" else self.cpu_time(one)
+                found += time.change - (much - 1) * (time.before if one.b.events else 0.0)
+        if not len(self.a.work):  # where the device works, an op takes as long for other sizes
+            time = self.call_time(self.calls.a[self.bigger], self.calls.b[self.bigger])
+            found += time.after - much * time.before
+        return found
+
+    def cpu_time(self, change: Change, waits: bool = False) -> Times:
+        """Of the calls behind a change's work, with all within them: on the CPU. `waits`: of those that wait
+        for the device."""
+        calls = [part.waits if waits else part.calls for part in (change.a, change.b)]
+        rounds = np.unique([pair[0] for pair in change.rounds])
+        return self._times(
+            calls, [side.trace.duration[at] for side, at in zip(self.sides, calls, strict=True)], rounds
         )
-        return one, other
+
+    def _times(self, events: Sequence[I64], time: Sequence[I64], rounds: I64 | None = None) -> Times:
+        """`time`: of each of the events of a, and of b; `rounds`: those that have such events, if known."""
+        of = [side.round_of(at) for side, at in zip(self.sides, events, strict=True)]
+        rounds = np.unique(np.concatenate(of)) if rounds is None else rounds
+        sums = [
+            sum_into(np.searchsorted(rounds, at), ns, len(rounds)) for at, ns in zip(of, time, strict=True)
+        ]
+        before, after = (float(np.median(one)) if len(one) else 0.0 for one in sums)
+        every = len(rounds) == self.count
+        change = after - before if every else (int(sums[1].sum()) - int(sums[0].sum())) / self.count
+        return Times(before, after, change, tuple(rounds.tolist()))
+
+    def where(self, rounds: Sequence[int], gone: bool = False) -> str:
+        """In which steps something is, if not in all; `gone`: as A numbers them."""
+        if not self.each or len(rounds) == self.count:
+            return ""
+        if len(rounds) > 1:
+            return f" in {len(rounds)} of {self.count} steps"
+        return f" in {(self.a if gone else self.b).label(rounds[0])}"
+
+    def each_of(self, rounds: Sequence[int]) -> str:
+        """What a time is of, that is the median of these rounds."""
+        if len(rounds) == self.count:
+            return self.each
+        return " each" if len(rounds) > 1 else ""
 
     def about(self, a: I64, b: I64) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of events, each once."""
@@ -147,10 +220,11 @@ class Facts:
         b: I64,
         places: I64,
         cpu_change: float = 0.0,
+        matters: str = "",
     ) -> Explanation:
         return Explanation(
             kind, text, round(change), on, *self.about(a, b), round(cpu_change), np.sort(a), np.sort(b),
-            places,
+            places, matters,
         )  # fmt: skip
 
 

@@ -22,8 +22,11 @@ MOST_READ = 1 << 12
 
 
 def metrics_of(
-    a: Side, b: Side, path: tuple[float, float], device_drift: float, cpu_drift: float
+    a: Side, b: Side, path: float, device_drift: float, cpu_drift: float, exact: bool
 ) -> dict[str, Metric]:
+    """By `METRICS`. `path`: what a slower machine adds to a step on the CPU, ns; the drifts: how many times
+    as long the same took on the device, and in ops. `exact`: in two copies of a recording none is."""
+
     def of(
         values: Callable[[Side], F64 | I64],
         explained: Callable[[float], float] = lambda _: 0.0,
@@ -37,8 +40,7 @@ def metrics_of(
     def drifted(left: float) -> float:
         return left * (device_drift - 1)
 
-    # Of one and the same recording nothing is noise.
-    slack = 0.0 if path[0] == path[1] and device_drift == 1 else MACHINE_SHARE
+    slack = 0.0 if exact else MACHINE_SHARE
     found = {
         "step_ns": of(lambda side: side.times, lambda left: _pace(a, b, path, left, drifted), slack),
         "device_ns": of(lambda side: side.work_time, drifted, slack),
@@ -74,22 +76,20 @@ def _metric(a: F64 | I64, b: F64 | I64, machine: Callable[[float, float], float]
     left, right = float(np.median(one)), float(np.median(other))
     # What every step of one side has, and none of the other, is there, however much it varies.
     only = np.all(one > 0) != np.all(other > 0) and np.any(one) != np.any(other)
-    vary = 0.0 if only else max(_vary(one), _vary(other))
+    spread = 0.0 if only else max(_vary(one), _vary(other))
     explained = machine(left, right)
     return Metric(
-        left, right, abs(right - left - explained) <= max(vary, slack * max(left, right)),
+        left, right, abs(right - left - explained) <= max(spread, slack * max(left, right)),
         (float(one.min()), float(one.max())), (float(other.min()), float(other.max())), explained,
     )  # fmt: skip
 
 
-def _pace(
-    a: Side, b: Side, path: tuple[float, float], step: float, drifted: Callable[[float], float]
-) -> float:
+def _pace(a: Side, b: Side, path: float, step: float, drifted: Callable[[float], float]) -> float:
     """How much longer a step takes because the machine was slower: on the device, if that sets the pace, else
     on the CPU."""
     if paced_by_device(a) and paced_by_device(b):
         return drifted(step)
-    return path[1] - path[0]
+    return path
 
 
 def _vary(values: F64) -> float:

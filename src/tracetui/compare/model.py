@@ -73,25 +73,37 @@ class Explanation:
     """One thing that makes a difference."""
 
     kind: str
-    """"machine", "initialisation", "fused", "split", "replaced", "new", "gone", "calls",
-    "guards", "graph", "sizes", "slower", "faster", "order", "steps"."""
+    """"machine", "initialisation", "host", "fused", "split", "replaced", "new", "gone", "calls",
+    "guards", "graph", "sizes", "slower", "faster", "once", "order", "steps"."""
     text: str
     """A sentence with numbers. Safe to show."""
     change_ns: int
-    """Per step, on `on`. Of the machine: what it adds to the step."""
+    """Per step, on `on`: the difference of the medians; of what only some steps have, the mean of all. Of the
+    machine: what it adds to the step."""
     on: str
     """"device" or "cpu": whose time `change_ns` is."""
     names_a: tuple[str, ...] = ()
     """The events it is about, each name once. Safe to show."""
     names_b: tuple[str, ...] = ()
     cpu_change_ns: int = 0
-    """What its calls take on the CPU, more or less, where `on` is the device."""
+    """Where `on` is the device, the same of its time on the CPU: see `charges.charge`."""
     events_a: I64 = field(default_factory=lambda: np.zeros(0, np.int64), compare=False)
     """Slices of trace a, by time."""
     events_b: I64 = field(default_factory=lambda: np.zeros(0, np.int64), compare=False)
     places: I64 = field(default_factory=lambda: np.zeros((0, 2), np.int64), compare=False)
     """(places, 2): where it is, each by the slices of a and of b that tell most of it; -1 where a side has
     nothing there."""
+    matters: str = ""
+    """Which of its changes is told first, if not the larger: "cpu" if most of that is waiting for the device,
+    "device" if the other is the machine's."""
+
+    def first(self, paced: bool) -> tuple[int, str]:
+        """The change that is told first, (ns per step, "device" or "cpu"): that on the device where it sets
+        the pace, else the larger."""
+        matters = self.matters or ("device" if paced else "")
+        larger = "device" if abs(self.change_ns) >= abs(self.cpu_change_ns) else "cpu"
+        on = self.on if self.on == "cpu" else matters or larger
+        return self.change_ns if on == self.on else self.cpu_change_ns, on
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,10 +9,11 @@ import numpy as np
 
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.select import named
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Part
 from tracetui.compare.sides import Side
-from tracetui.trace.model import I64, Kind, Trace
+from tracetui.trace.model import I64, Bool, Kind, Trace
 from tracetui.units import significant
 
 NAMED = 3
@@ -49,6 +50,13 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
+def by_graph(side: Side, events: Sequence[int] | I64) -> Bool:
+    """Which of these were launched as a part of a graph."""
+    launch = side.trace.launch[np.array(events, dtype=np.int64)]
+    graph = named(side.trace, lambda name: "GraphLaunch" in name)
+    return np.asarray((launch >= 0) & graph[side.trace.name[launch]], dtype=np.bool_)
+
+
 def is_(names: str) -> str:
     return "are" if " and " in names.partition(" (")[0] else "is"
 
@@ -72,4 +80,5 @@ def by_time(side: Side, tree: CallTree, at: I64) -> list[str]:
 
 def counted(number: float, noun: str = "") -> str:
     text = f"{number:,.0f}" if number >= 1 or number == 0 else significant(number)
+    text = text if number < 1 or number == round(number) else f"about {text}"
     return f"{text} {noun}{'' if text == '1' else 's'}" if noun else text

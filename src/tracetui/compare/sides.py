@@ -22,6 +22,8 @@ from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind, Trace
 
 PACE = 0.8
 """A device that works for this share of the time sets the pace."""
+CATCHES_UP = 1.5
+"""How many times as long steps take on the CPU where the device only does what is left to it."""
 LAG = 0.1
 """A device whose steps end by this share of a step after the next began on the CPU works behind it."""
 
@@ -131,7 +133,8 @@ class Side:
         """(starts, ends) of the rounds, ns: from the end of the one before to its own end, on the CPU or of
         the work that it launched, whichever is later. The first begins after the work from before it that
         the device still had to do, as far as that ends within it. Where the CPU runs ahead of the device, the
-        windows on the CPU say nothing of the pace."""
+        windows on the CPU say nothing of the pace; but they do where the device, held up long before, does
+        the work of slower steps at once."""
         if not len(self.steps):
             return self.windows
         table = self.results.step_table()
@@ -144,6 +147,8 @@ class Side:
         done = np.maximum.accumulate(np.maximum(done, np.append(low[1:], high[-1:])))
         earlier = over[(launched < low[0]) & (over < done[0])]
         began = np.append(max(int(low[0]), int(earlier.max(initial=low[0]))), done[:-1])
+        if np.median(high - low) > CATCHES_UP * np.median(done - began):
+            return self.windows
         return began[self.steps], done[self.steps]
 
     @cached_property

@@ -44,12 +44,12 @@ def ratio(a: I64, b: I64) -> float | None:
 
 
 def drift(a: I64, b: I64) -> float:
-    """How much longer things took in general: the median ratio, each weighed with its time. 1 if nothing
-    took any."""
-    known = a > 0
+    """How much longer things took in general: the median ratio, each weighed with its time, on the side where
+    it is shorter: what once took long says little. 1 if nothing took any."""
+    known = np.minimum(a, b) > 0
     if not known.any():
         return 1.0
-    each, weight = b[known] / a[known], a[known]
+    each, weight = b[known] / a[known], np.minimum(a, b)[known]
     order = np.argsort(each, kind="stable")
     until = np.cumsum(weight[order])
     return float(each[order[np.searchsorted(until, until[-1] / 2)]])
@@ -72,7 +72,7 @@ def slower(
     if not len(a):
         return []
     much = drift(time_a, time_b) if much is None else much
-    off = time_b - much * time_a
+    off, took = time_b - much * time_a, time_b - time_a
     odd_ones = np.abs(off) > np.maximum(ROUNDED_NS, ROUNDED * time_b)
     exact = float(np.mean(odd_ones)) <= 0.1
     """Two copies of one recording: then every difference is one."""
@@ -82,25 +82,27 @@ def slower(
         for number, group in zip(names.tolist(), groups, strict=True):
             odd = group[odd_ones[group]]
             if len(odd):
-                found.append(_told(number, odd, len(group), a, b, off, time_b - time_a))
+                found.append(_told(number, odd, len(group), a, b, off, took))
         return found
     logs = np.array([_log(time_a[g].sum() * much, time_b[g].sum()) for g in groups])
     known = logs[np.isfinite(logs)]
     least = max(least, 4 * 1.4826 * float(np.median(np.abs(known - np.median(known)))) if len(known) else 0)
     for number, group, log in zip(names.tolist(), groups, logs.tolist(), strict=True):
         spread = 1.4826 * float(np.median(np.abs(off[group] - np.median(off[group]))))
-        total = float(off[group].sum())
-        if total * float((time_b - time_a)[group].sum()) < 0:
-            continue  # it took less longer than the rest
-        odd = group[np.abs(off[group]) > max(SINGLE_SHARE * round_time, 8 * spread)]
-        if len(odd) and 2 * abs(off[odd].sum()) >= abs(total):
-            found.append(_told(number, odd, len(group), a, b, off, time_b - time_a))
+        far = np.minimum(np.abs(off[group]), np.abs(took[group])) > SINGLE_SHARE * round_time
+        odd = group[far & (np.abs(off[group]) > 8 * spread)]
+        if len(odd) and 2 * abs(off[odd].sum()) >= abs(off[group].sum()):
+            either = [some for some in (odd[off[odd] > 0], odd[off[odd] < 0]) if len(some)]
+            found += [_told(number, some, len(group), a, b, off, took) for some in either]
             continue
-        largest = float(off[group[np.argmax(np.abs(off[group]))]])
-        if len(group) > 2 and abs(total - largest) < abs(total) / 2:
-            continue  # one of them did, by less than is told of one
-        if abs(log) > least and abs(total) > max(LEAST_SHARE * round_time, 3 * spread * len(group) ** 0.5):
-            found.append(_told(number, group, len(group), a, b, off, time_b - time_a))
+        # The median of all: one that took long says nothing of the others.
+        total, whole = (len(group) * float(np.median(one[group])) for one in (off, took))
+        if total * whole < 0 or total * log < 0:
+            continue  # it took less longer than the rest
+        change = total if abs(total) < abs(whole) else whole
+        much_more = abs(total) > 3 * spread * len(group) ** 0.5 and abs(change) > LEAST_SHARE * round_time
+        if abs(log) > least and much_more:
+            found.append(Slower(number, a[group], b[group], len(group), round(change)))
     return found
 
 

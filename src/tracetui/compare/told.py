@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.device_work import op_behind
+from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import distinct, named
 from tracetui.compare.changes import Change
-from tracetui.compare.facts import Facts
+from tracetui.compare.facts import Facts, Times
 from tracetui.compare.model import Explanation
-from tracetui.compare.naming import by_time, called, counted, is_, listed, moves, short, shorts
+from tracetui.compare.naming import by_graph, by_time, called, counted, is_, listed, moves, short, shorts
 from tracetui.compare.places import telling
 from tracetui.compare.repeats import longer_run
 from tracetui.compare.sides import Side
@@ -27,13 +28,25 @@ def device_changes(facts: Facts) -> Iterator[Explanation]:
     trace = facts.a.trace
     both = {trace.names[i] for i in distinct(trace.name[facts.work.all_a], len(trace.names)).tolist()}
     for change in facts.changes:
-        if change.kind != "calls":
+        # Sets of memory come along with other work.
+        sets = change.kind == "order" and moves(trace, change.a.events) and len(facts.changes) > 1
+        if change.kind != "calls" and not sets:
             a, b = (np.array(part.events, dtype=np.int64) for part in (change.a, change.b))
-            before, after = facts.work_time(a, b)
-            cpu = change.a.cpu / facts.count, change.b.cpu / facts.count
-            text = _sentence(facts, change, (before, after), cpu, both)
-            places = _places(facts, change, a, b)
-            yield facts.told(change.kind, text, after - before, "device", a, b, places, cpu[1] - cpu[0])
+            time, cpu, waits = facts.work_time(a, b), facts.cpu_time(change), facts.cpu_time(change, True)
+            text = _sentence(facts, change, time, cpu, waits, both)
+            places, moved = _places(facts, change, a, b), change.kind == "order"
+            yield facts.told(
+                change.kind, text, 0 if moved else time.change, "device", a, b, places,
+                0 if moved else cpu.change, _matters(facts, time, cpu, waits),
+            )  # fmt: skip
+
+
+def _matters(facts: Facts, time: Times, cpu: Times, waits: Times) -> str:
+    """Which change of one work is to be told first, if not the larger."""
+    if abs(waits.change) > max(abs(time.change), abs(cpu.change) / 2):
+        return "cpu"
+    machine = cpu.before * ((facts.machine.cpu_ratio or 1.0) - 1)
+    return "device" if abs(cpu.change - machine) < abs(cpu.change) / 2 else ""
 
 
 def _places(facts: Facts, change: Change, a: I64, b: I64) -> I64:
@@ -51,73 +64,107 @@ def _places(facts: Facts, change: Change, a: I64, b: I64) -> I64:
     return np.stack(found, axis=1)
 
 
-def _sentence(
-    facts: Facts, change: Change, time: tuple[float, float], cpu: tuple[float, float], both: set[str]
-) -> str:
+def _sentence(facts: Facts, change: Change, time: Times, cpu: Times, waits: Times, both: set[str]) -> str:
     """`both`: the names of work that both sides do."""
     left, right = called(facts.a, change.a), called(facts.b, change.b)
-    where = _where(facts, change)
-    right = f"another {right}" if left == right else right
     if change.kind == "order":
-        return f"{left} runs in another place{where}."
+        verb = "runs" if is_(left) == "is" else "run"
+        return f"{left} {verb} in another place{_where(facts, change, often=False)}."
     if change.kind in ("new", "gone"):
-        return _one_sided(facts, change, left or right, time, cpu, both)
-    # Where the calls of one side count elsewhere, there is nothing to compare.
-    on_cpu = f", {duration(cpu[0])} → {duration(cpu[1])} on the CPU" if all(cpu) else ""
-    spent = f"{duration(time[0])} → {duration(time[1])} on the GPU{on_cpu}{facts.each}"
-    return f"{left} became {right}{where}: {spent}."
+        return _one_sided(facts, change, left or right, time, cpu, waits, both)
+    on_cpu, graph = _on_cpu(facts, change, cpu)
+    spent = f"{_spent(time)} on the GPU{on_cpu}{facts.each_of(time.rounds)}{graph}"
+    if len(set(change.forms)) > 1:
+        many = counted(len(change.ends) / len(time.rounds), change.what)
+        become = "became others of the same kind" if change.what == "kernel" else "run on other kernels"
+        where = facts.where(time.rounds)
+        told = f"{many}{where or facts.each} {become}: {spent}."
+        return f"{told} Most of it: {_most(facts, change)}."
+    right = f"another {right}" if left == right else right
+    return f"{left} became {right}{_where(facts, change)}: {spent}."
+
+
+def _spent(time: Times) -> str:
+    return f"{duration(time.before)} → {duration(time.after)}"
+
+
+def _on_cpu(facts: Facts, change: Change, cpu: Times) -> tuple[str, str]:
+    """What it took on the CPU, and where it comes from a graph's launch, of which it is only a part."""
+    if cpu.before and cpu.after:
+        return f", {_spent(cpu)} on the CPU", ""
+    graph = [
+        by_graph(side, part.events).any()
+        for side, part in zip(facts.sides, (change.a, change.b), strict=True)
+    ]
+    if cpu.before and graph[1]:
+        return f", {duration(cpu.before)} on the CPU", "; now a graph launches it"
+    if cpu.after and graph[0]:
+        return f", {duration(cpu.after)} on the CPU", "; before, a graph launched it"
+    return "", ""
+
+
+def _most(facts: Facts, change: Change) -> str:
+    """The kernels that make most of a change, and what became of them."""
+    form, ends = np.array(change.forms), np.array(change.ends, dtype=np.int64).T
+    events = [np.array(part.events, dtype=np.int64) for part in (change.a, change.b)]
+    of, took = [], []
+    for side, at, end in zip(facts.sides, events, ends, strict=True):
+        of.append(form[np.searchsorted(end, np.arange(len(at)), side="right")])
+        took.append(sum_into(of[-1], side.trace.duration[at], int(form.max()) + 1))
+    most = int(np.argmax(np.abs(took[1] - took[0])))
+    a, b = (at[one == most] for at, one in zip(events, of, strict=True))
+    left, right = (listed(shorts(side.trace, at)) for side, at in zip(facts.sides, (a, b), strict=True))
+    right = f"another {right}" if left == right else right
+    time, many = facts.work_time(a, b), np.count_nonzero(form == most)
+    often = f", {round(many / len(time.rounds)):,} times" if many >= 2 * len(time.rounds) else ""
+    return f"{left} became {right}{often}: {_spent(time)}"
 
 
 def _one_sided(
-    facts: Facts,
-    change: Change,
-    name: str,
-    time: tuple[float, float],
-    cpu: tuple[float, float],
-    both: set[str],
+    facts: Facts, change: Change, name: str, time: Times, cpu: Times, waits: Times, both: set[str]
 ) -> str:
     """`name`: of the events; `both`: the names of work that both sides do."""
-    new, where = change.kind == "new", _where(facts, change)
+    new = change.kind == "new"
     side, part = (facts.b, change.b) if new else (facts.a, change.a)
-    on_cpu = f", {duration(cpu[new])} on the CPU" if cpu[new] else ""
-    if waits := part.waits / facts.count:
-        on_cpu += f" ({duration(waits)} of that waiting for the GPU)"
-    spent = f"{duration(time[new])} on the GPU{on_cpu}{facts.each}"
-    more = len(change.rounds) == facts.count and all(side.trace.name_of(i) in both for i in part.events)
+    on_gpu, on_cpu, held = (one.after if new else one.before for one in (time, cpu, waits))
+    spent = f"{duration(on_gpu)} on the GPU"
+    spent += f", {duration(on_cpu)} on the CPU" if on_cpu else ""
+    spent += f" ({duration(held)} of that waiting for the GPU)" if held else ""
+    spent += facts.each_of(time.rounds)
+    every = len(time.rounds) == facts.count
+    more = every and all(side.trace.name_of(i) in both for i in part.events)
     if block := longer_run(facts, change):
         before, after = block.times
         number = "One" if abs(after - before) == 1 else str(abs(after - before))
         times = f"{plural(after, 'time')} in a row instead of {before}"
         return (
             f"{number} {'more' if new else 'fewer'} of a block of {block.size} kernels, copies and sets"
-            f"{where}, which comes {times} ({name}): {spent}."
+            f"{_where(facts, change)}, which comes {times} ({name}): {spent}."
         )
-    if change.what:
-        many = len(part.events) / (facts.count if len(change.rounds) == facts.count else len(change.rounds))
-        only = "" if len(change.rounds) == facts.count else where
-        which = f"({listed(shorts(side.trace, part.events))})"
-        if more:
-            number = counted(many, f"{'more' if new else 'fewer'} {change.what}")
-            return f"{number}{facts.each}{only} {which}: {spent}."
-        number = counted(many, change.what)
-        verb = "is" if number.startswith("1 ") else "are"
-        return f"{number}{facts.each}{only} {which} {verb} {change.kind}: {spent}."
-    if new:
-        where = _ahead(facts, change) + where
-    told = f"{is_(name)} {change.kind}"
+    if change.what in ("cast", "layout conversion") or len(set(change.forms)) > 1:
+        which = f" ({listed(shorts(side.trace, part.events))})" if change.what != "memset" else ""
+        word = f"{'more' if new else 'fewer'} {change.what}" if more else change.what
+        number = counted(len(part.events) / len(time.rounds), word)
+        told = "" if more else f" {'is' if number.startswith('1 ') else 'are'} {change.kind}"
+        where = facts.where(time.rounds, not new)
+        return f"{number}{where or facts.each}{which}{told}: {spent}."
+    ahead = _ahead(facts, change) if new else ""
+    told = f"{is_(name)} {change.kind}{ahead}{_where(facts, change, every=True)}"
     if more:
-        told = f"{'runs' if is_(name) == 'is' else 'run'} {'more' if new else 'less'} often"
-    return f"{name} {told}{where}: {spent}."
+        times = counted(len(change.ends) / len(time.rounds), f"{'more' if new else 'fewer'} time")
+        told = f"{'runs' if is_(name) == 'is' else 'run'} {times}{ahead}{_where(facts, change, False, True)}"
+    return f"{name} {told}: {spent}."
 
 
-def _where(facts: Facts, change: Change) -> str:
-    """In how many places of a step, or in which steps alone."""
-    rounds = sorted({pair[1] for pair in change.rounds})
-    if len(facts.b.steps) and len(rounds) < facts.count:
-        one = f" in {facts.b.label(rounds[0])}"
-        return one if len(rounds) == 1 else f" in {len(rounds)} of {facts.count} steps"
-    many = round(len(change.ends) / max(1, len(rounds)))
-    return f", {many:,} times" if many > 1 and change.kind != "order" else ""
+def _where(facts: Facts, change: Change, often: bool = True, every: bool = False) -> str:
+    """In which steps it is, if not in all; how `often` in a step; that it is in `every` one."""
+    rounds, many = sorted(pair[0] for pair in change.rounds), set(change.rounds.values())
+    number = f"{'' if len(many) == 1 else 'about '}{round(len(change.ends) / len(rounds)):,}"
+    times = f", {number} times" if often and len(change.ends) > len(rounds) else ""
+    where = facts.where(rounds, change.kind == "gone")
+    return (
+        where + times + (" in every step" if every and facts.each and facts.count > 1 and not where else "")
+    )
 
 
 def _ahead(facts: Facts, change: Change) -> str:
@@ -138,47 +185,66 @@ def call_changes(facts: Facts) -> Iterator[Explanation]:
     change = next((one for one in facts.changes if one.kind == "calls"), None)
     if change is None:
         return
-    at = [np.array(part.events, dtype=np.int64) for part in (change.a, change.b)]
+    at, python = [], []
+    for n, (side, part) in enumerate(zip(facts.sides, (change.a, change.b), strict=True)):
+        events = np.array(part.events, dtype=np.int64)
+        noted = side.trace.kind[events] == Kind.ANNOTATION
+        at.append(events[~noted])
+        python.append(facts.python_time(n, events[noted]))
+    if change.what:
+        a, b = at
+        text = _elsewhere_text(facts, a)
+        yield facts.told("order", text, 0, "cpu", a, b, facts.by_round(a, b))
+        return
     is_guard = [named(side.trace, GUARDS.__contains__) for side in facts.sides]
     guard = [is_guard[k][side.trace.name[at[k]]] for k, side in enumerate(facts.sides)]
-    for kind, tell in (("guards", _guards_text), ("calls", _calls_text)):
+    for kind in ("guards", "calls"):
         a, b = (one[mask if kind == "guards" else ~mask] for one, mask in zip(at, guard, strict=True))
         if len(a) or len(b):
-            before, after = facts.call_time(a, b)
-            yield facts.told(
-                kind, tell(facts, a, b, before, after), after - before, "cpu", a, b, facts.by_round(a, b)
-            )
+            time = facts.call_time(a, b)
+            guards = kind == "guards"
+            text = _guards_text(facts, a, b, time) if guards else _calls_text(facts, a, b, time, python)
+            yield facts.told(kind, text, time.change, "cpu", a, b, facts.by_round(a, b))
 
 
-def _guards_text(facts: Facts, a: I64, b: I64, before: float, after: float) -> str:
+def _elsewhere_text(facts: Facts, at: I64) -> str:
+    names = listed(by_time(facts.a, facts.trees[0], at))
+    many = counted(len(at) / facts.count, "call")
+    verb = "runs" if many.startswith("1 call") else "run"
+    return f"On the CPU, {many}{facts.each} ({names}) {verb} in another place."
+
+
+def _guards_text(facts: Facts, a: I64, b: I64, time: Times) -> str:
     names = listed(by_time(facts.b, facts.trees[1], b) or by_time(facts.a, facts.trees[0], a))
-    if not len(b):
-        spent = f"{duration(before)} on the CPU{facts.each}"
-        return f"Guards and the prologue of compiled code are gone: {spent} ({names})."
-    time = duration(after) if not len(a) else f"{duration(before)} → {duration(after)}"
-    return f"Guards and the prologue of compiled code cost {time} on the CPU{facts.each} ({names})."
+    spent = _spent(time) if len(a) and len(b) else duration(time.after if len(b) else time.before)
+    cost = "cost" if len(b) else "are gone:"
+    each = facts.each_of(time.rounds)
+    return f"Guards and the prologue of compiled code {cost} {spent} on the CPU{each} ({names})."
 
 
-def _calls_text(facts: Facts, a: I64, b: I64, before: float, after: float) -> str:
-    sides = zip(facts.sides, facts.trees, (a, b), (before, after), strict=True)
-    told = [(side, listed(by_time(side, tree, at)), at, time) for side, tree, at, time in sides]
+def _calls_text(facts: Facts, a: I64, b: I64, time: Times, python: list[float]) -> str:
+    sides = zip(facts.sides, facts.trees, (a, b), strict=True)
+    left, right = (listed(by_time(side, tree, at)) for side, tree, at in sides)
+    where = facts.where(time.rounds, not len(b))
+    each, of = "" if where else facts.each, facts.each_of(time.rounds)
+    before, after = (counted(len(at) / len(time.rounds), "call") for at in (a, b))
     if len(a) and len(b):
-        (_, left, _, _), (_, right, _, _) = told
-        return (
-            f"On the CPU, {counted(len(a) / facts.count, 'call')}{facts.each} ({left}) became "
-            f"{counted(len(b) / facts.count)} ({right}): {duration(before)} → {duration(after)}."
-        )
-    side, name, at, time = told[0] if len(a) else told[1]
-    rounds = np.unique(side.round_of(at))
-    only = len(side.steps) and len(rounds) == 1 and facts.count > 1
-    where = f" in {side.label(int(rounds[0]))}" if only else ""
-    count = plural(len(at), "call") if only else f"{counted(len(at) / facts.count, 'call')}{facts.each}"
-    if not only and _has(facts.b if len(a) else facts.a, side.trace, at):
-        more = count.replace(" call", " fewer call" if len(a) else " more call", 1)
-        return f"On the CPU, {more}{where} ({name}): {duration(time)}{facts.each}."
-    verb = "is" if count.startswith("1 call") else "are"
-    what = "gone" if len(a) else "new"
-    return f"On the CPU, {count} ({name}) {verb} {what}{where}: {duration(time)}{facts.each}."
+        became = f"{before}{each} ({left}) became {after.partition(' call')[0]} ({right}){where}"
+        return f"On the CPU, {became}: {_spent(time)}{of}.{_beside(facts, python)}"
+    side, name, at, count = (facts.a, left, a, before) if len(a) else (facts.b, right, b, after)
+    if not where and _has(facts.b if len(a) else facts.a, side.trace, at):
+        told = f"{count.replace(' call', ' fewer call' if len(a) else ' more call', 1)}{each} ({name})"
+    else:
+        verb = "is" if count.startswith("1 call") else "are"
+        told = f"{count}{each} ({name}) {verb} {'gone' if len(a) else 'new'}{where}"
+    spent = duration(time.before if len(a) else time.after)
+    return f"On the CPU, {told}: {spent}{of}.{_beside(facts, python)}"
+
+
+def _beside(facts: Facts, python: list[float]) -> str:
+    """What compiled code does besides: of other code that is not known."""
+    told = [f"{duration(ns)}{facts.each} in {letter}" for letter, ns in zip("AB", python, strict=True) if ns]
+    return f" Not in it: what compiled code does between its calls, {' and '.join(told)}." if told else ""
 
 
 def _has(side: Side, trace: Trace, at: I64) -> bool:

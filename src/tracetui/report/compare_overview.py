@@ -26,7 +26,7 @@ SIDE_BY_SIDE = "averages"
 def compare_overview(comparison: Comparison) -> Overview:
     """The overview of a comparison."""
     rows = numbers(comparison)
-    each = "Per step" if comparison.per_step else "In all"
+    each = "Median step" if comparison.per_step else "In all"
     why = Block(
         "why",
         "What explains it",

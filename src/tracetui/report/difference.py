@@ -20,6 +20,7 @@ MEANS = {
     "machine": "Both run these, on the same sizes, and one side took longer for them all. Two recordings of "
     "one program may differ by a third on the CPU: look at what is left without it.",
     "initialisation": "The first use of the GPU and of its libraries takes long, once. Leave such steps out.",
+    "host": "The thread that launches was in no op or runtime call then: no event says what it did.",
     "fused": "Fewer kernels stand where there were more, of the same ops or between the same neighbors.",
     "split": "More kernels stand where there were fewer, of the same ops or between the same neighbors.",
     "replaced": "Other kernels stand in the same place, of the same ops or between the same neighbors.",
@@ -32,6 +33,7 @@ MEANS = {
     "sizes": "The work is the same, on larger or smaller inputs.",
     "slower": "The work is the same, and took longer than what else is the same would lead to expect.",
     "faster": "The work is the same, and took less long than what else is the same would lead to expect.",
+    "once": "The work is the same. On a busy machine any call may take long: the system ran something else.",
     "steps": "One side has more steps. Numbers are per step.",
 }
 """By kind of explanation."""
@@ -70,13 +72,11 @@ def explanation_facts(found: Comparison, one: Explanation) -> list[Fact]:
     if len(one.events_a) or len(one.events_b):
         where = "durations on the GPU" if one.on == "device" else "self times on the CPU"
         beside = (
-            ", and the self times of the calls that launched them"
+            ", and what the calls took that launched them, with the ops that launch nothing else"
             if one.on == "device" and one.cpu_change_ns
             else ""
         )
-        facts.append(
-            Fact("measured", f"The {where} of these events{beside}, in {pairs}, divided by their number.")
-        )
+        facts.append(Fact("measured", f"The {where} of these events{beside}: the median of {pairs}."))
     for letter, side, events in zip("AB", (found.a, found.b), (one.events_a, one.events_b), strict=True):
         told = _names(side, events, len(found.rounds))
         facts += [Fact(f"in {letter}" if n == 0 else "", text) for n, text in enumerate(told or ["nothing"])]

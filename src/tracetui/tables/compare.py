@@ -46,12 +46,9 @@ WHOLE = "time"
 
 
 def main_change(comparison: Comparison, one: Explanation) -> tuple[int, str]:
-    """What an explanation changes, (ns per step, "GPU" or "CPU"): on the GPU where that sets the pace, else
-    the larger."""
-    paced = all(map(paced_by_device, (comparison.a, comparison.b)))
-    if one.on == "device" and (paced or abs(one.cpu_change_ns) <= abs(one.change_ns)):
-        return one.change_ns, "GPU"
-    return one.change_ns if one.on == "cpu" else one.cpu_change_ns, "CPU"
+    """What an explanation changes most of all, (ns per step, "GPU" or "CPU")."""
+    change, on = one.first(all(map(paced_by_device, (comparison.a, comparison.b))))
+    return change, "GPU" if on == "device" else "CPU"
 
 
 def ratio_text(ratio: float | None) -> str:

@@ -364,4 +364,10 @@ def fitted(layout: Layout, height: int, counters: int = COUNTERS) -> Layout:
         room = most_lines(room, int(shown[layout.zone == 0].sum())) - rules
         height -= fit_dock(shown, rows, stream, other, docked, room, rules, counters)
     shown[thread] = np.minimum(shown[thread], deepest(shown, thread, ~docked, height))
+    sources, first = np.unique(layout.source[thread], return_index=True)
+    if len(sources) > 1:
+        # What is left goes to the first of each: then a row that comes later does not move the dock.
+        top = np.flatnonzero(thread)[first]
+        more = max(0, height - int(shown[~docked].sum())) // len(sources)
+        shown[top] = np.minimum(rows[top], shown[top] + more)
     return replace(layout, shown=shown)

@@ -1,0 +1,115 @@
+"""The time that the CPU takes to launch what a change is about."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracetui.analysis.device_work import op_behind
+from tracetui.analysis.select import named
+from tracetui.compare.calls import CallTree
+from tracetui.compare.changes import COMPILED, Change, Part
+from tracetui.compare.match import Matches, Vocabulary
+from tracetui.compare.sides import Side
+from tracetui.trace.model import I64, Bool, Kind
+
+SAME, MIXED, NOTHING = -1, -2, -3
+"""Whose the work is that a call launches: both sides' (or only moved), that of several, no one's."""
+
+
+def charge(
+    sides: tuple[Side, Side],
+    trees: tuple[CallTree, CallTree],
+    calls: Matches,
+    changes: list[Change],
+    words: Vocabulary,
+) -> Change:
+    """Give each change the calls that launched its work, with the ops around them that launch nothing else:
+    what the outermost of them take is its time on the CPU. An op that both sides run counts only if it
+    launches this change's work on both. Returns the other calls that one side alone makes, as a change of
+    kind "calls": not those that both make somewhere in a round, unless there are no others."""
+    parts = [one.a for one in changes], [one.b for one in changes]
+    still = [n for n, one in enumerate(changes) if one.kind == "order"]
+    owners = [_owners(*one, still) for one in zip(sides, trees, parts, strict=True)]
+    pairs = [tree.place[at] for tree, at in zip(trees, (calls.a, calls.b), strict=True)]
+    left, keys = [], []
+    for n, (side, tree, names) in enumerate(zip(sides, trees, (words.a, words.b), strict=True)):
+        owner, launches = owners[n]
+        partner = np.full(len(tree.at), -1, dtype=np.int64)
+        partner[pairs[n]] = pairs[1 - n]
+        free = partner < 0
+        climb = ~named(side.trace, lambda name: COMPILED.search(name) is not None)[side.trace.name[tree.at]]
+        both = ~free & (np.append(owners[1 - n][0], NOTHING)[partner] == owner)
+        mine = np.flatnonzero((owner >= 0) & (launches | (climb & (free | both))))
+        left.append(tree.at[free & ~_give(side, tree, mine, owner, parts[n])])
+        keys.append((side.round_of(left[n]) << 32) + names[side.trace.name[left[n]]])
+    more = _more(keys[0], keys[1]), _more(keys[1], keys[0])
+    rest = Change("calls") if any(map(np.any, more)) else Change("calls", "order")
+    for part, at, some in zip((rest.a, rest.b), left, more, strict=True):
+        part.events = (at if rest.what else at[some]).tolist()
+    return rest
+
+
+def _more(own: I64, other: I64) -> Bool:
+    """Which of these are more than the other ones have of the same."""
+    order = np.argsort(own, kind="stable")
+    nth = np.arange(len(own)) - np.searchsorted(own[order], own[order])
+    theirs = np.sort(other)
+    there = np.searchsorted(theirs, own[order], side="right") - np.searchsorted(theirs, own[order])
+    found = np.zeros(len(own), dtype=np.bool_)
+    found[order] = nth >= there
+    return found
+
+
+def _owners(side: Side, tree: CallTree, parts: list[Part], still: list[int]) -> tuple[I64, Bool]:
+    """(of each call the number of the part whose work is all that it launches, or one of `SAME`; whether it
+    launches any itself). `still`: parts whose work only runs elsewhere."""
+    trace, work = side.trace, side.work
+    owner = np.full(len(work), SAME, dtype=np.int64)
+    for n, part in enumerate(parts):
+        if n not in still:
+            owner[np.searchsorted(work, np.array(part.events, dtype=np.int64))] = n
+    call = tree.place[trace.launch[work]].astype(np.int64)
+    lost = np.flatnonzero(call < 0)
+    call[lost] = tree.place[op_behind(trace, work[lost])]
+    moves, changed = trace.kind[work] != Kind.KERNEL, owner != SAME
+    # Sets of memory come with many ops, and are no work of theirs; a copy says what an op does only if that
+    # runs no kernel.
+    told = (call >= 0) & (changed | (trace.kind[work] != Kind.MEMSET))
+    alone, found = (_all_of(tree, call[some], owner[some]) for some in (told, told & ~(changed & moves)))
+    launches = np.bincount(call[call >= 0], minlength=len(tree.at)) > 0
+    return np.where(found == NOTHING, alone, found), launches
+
+
+def _all_of(tree: CallTree, call: I64, owner: I64) -> I64:
+    """Of each call the owner of all that it launches. `call`, `owner`: of each event (position, number)."""
+    order = np.argsort(call, kind="stable")
+    of, launched = owner[order], np.bincount(call, minlength=len(tree.at))
+    until = np.append(0, np.cumsum(launched))
+    low, high = until[:-1], until[tree.end]
+    changes = np.append(0, np.cumsum(np.diff(of) != 0))
+    found = np.full(len(tree.at), NOTHING, dtype=np.int64)
+    some = np.flatnonzero(high > low)
+    alike = changes[high[some] - 1] == changes[low[some]]
+    found[some] = np.where(alike, of[low[some]], MIXED)
+    return found
+
+
+def _give(side: Side, tree: CallTree, mine: I64, owner: I64, parts: list[Part]) -> Bool:
+    """Give these calls (positions) to the parts that own them; which calls are among them, or within one."""
+    under = tree.under(mine)
+    inside = under >= 0
+    top = np.append(mine, -1)[under]
+    outer = np.flatnonzero(top == np.arange(len(top)))
+    waiting = np.flatnonzero(inside & tree.waits)
+    for at, what in ((outer, "calls"), (waiting, "waits")):
+        of = owner[top[at]]
+        at = at[np.argsort(of, kind="stable")]
+        ends = np.cumsum(np.bincount(of, minlength=len(parts)))
+        for part, low, high in zip(parts, np.append(0, ends).tolist(), ends.tolist(), strict=False):
+            setattr(part, what, tree.at[at[low:high]])
+    # Copies and sets of which some are counted with the ops that launch them: the rest says nothing.
+    shared = np.unique(owner[mine[owner[top[mine]] != owner[mine]]])
+    for part in (parts[n] for n in shared.tolist()):
+        if (side.trace.kind[np.array(part.events)] != Kind.KERNEL).all():
+            part.calls = part.waits = tree.at[:0]
+    return inside

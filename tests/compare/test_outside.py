@@ -1,0 +1,77 @@
+"""Time in which the CPU is in no call."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.compare.conftest import compared
+from tests.kineto import Event, cpu, kernel, launch, step
+
+from tracetui.analysis.results import Results
+from tracetui.compare.model import Comparison, Explanation
+from tracetui.compare.sides import paced_by_device, side_of
+from tracetui.trace import load
+
+
+def steps(pause: float, speed: float = 1, device: bool = False) -> list[Event]:
+    """Four steps of 60 calls of 20 us, 2 us apart, and a `pause` after them; all but that takes `speed` times
+    as long. `device`: each launches a kernel of 1 us."""
+    found: list[Event] = []
+    now = 0.0
+    for number in range(4):
+        begin = now
+        for k in range(60):
+            correlation = 60 * number + k + 1
+            found.append(cpu(f"aten::op{k}", now, 20 * speed))
+            if device:
+                found += [launch(now + 1, correlation), kernel(now + 15, 1, correlation, name=f"k{k}")]
+            now += 22 * speed
+        now += pause
+        found.append(step(number, begin, now - begin))
+    return found
+
+
+def pair(folder: Path, a: list[Event], b: list[Event]) -> Comparison:
+    for name, events in (("a", a), ("b", b)):
+        (folder / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    return compared(folder / "a.json", folder / "b.json")
+
+
+def outside(found: Comparison) -> list[Explanation]:
+    return [one for one in found.explanations if one.kind == "host"]
+
+
+def test_a_pause_is_no_slower_machine(tmp_path):
+    found = pair(tmp_path, steps(0), steps(3000))
+    (one,) = outside(found)
+    assert one.text.startswith("The CPU is outside all ops for 3.12 ms a step instead of 120 µs: ")
+    assert one.change_ns == 3_000_000
+    assert "machine" not in {other.kind for other in found.explanations}
+
+
+def test_what_the_gpu_waits_for_it(tmp_path):
+    (one,) = outside(pair(tmp_path, steps(3000, device=True), steps(0, device=True)))
+    assert one.text.startswith("The GPU waits ")
+    assert one.change_ns == pytest.approx(-3_000_000, rel=0.01)
+
+
+def test_a_slower_machine_takes_longer_between_calls_too(tmp_path):
+    found = pair(tmp_path, steps(500), steps(750, speed=1.5))
+    assert not outside(found)
+    (machine,) = found.explanations
+    assert machine.kind == "machine"
+    assert "took 1.50 times as long on the CPU" in machine.text
+
+
+def test_a_device_that_catches_up_does_not_set_the_pace(tmp_path):
+    """All kernels run at the end, one right after the other."""
+    events = steps(3000)
+    for k in range(240):
+        start = float(events[k + k // 60]["ts"])
+        events += [launch(start + 1, k + 1), kernel(20_000 + 10 * k, 10, k + 1)]
+    (tmp_path / "a.json").write_text(json.dumps({"traceEvents": events}))
+    side = side_of(Results(load(tmp_path / "a.json")))
+    assert not paced_by_device(side)
+    assert (side.times[:3] == 4_320_000).all()
