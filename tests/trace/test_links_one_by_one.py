@@ -73,7 +73,7 @@ def test_flows_bind_to_slices(wide: bool) -> None:
         )  # fmt: skip
         begin, finish = (np.array(column, np.int64) for column in zip(*slices, strict=True))
         found = link_flows(
-            made, begin, finish, np.array(parent, np.int32), np.array(lane_first), np.array(lane_last)
+            made, begin, finish - begin, np.array(parent, np.int32), [*lane_first, len(slices)]
         )
 
         lanes = [range(a, b) for a, b in zip(lane_first, lane_last, strict=True)]

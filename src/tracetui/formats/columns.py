@@ -23,6 +23,11 @@ TIME_LIMIT = (1 << 62) - 1
 """Times are clamped to this (146 years in nanoseconds, either way), so that sums fit into int64."""
 
 
+def blocks(first: int, last: int, size: int = 1 << 17) -> list[tuple[int, int]]:
+    """A range in parts: what is made for one fits in a core's cache, where it would be large for all."""
+    return [(a, min(a + size, last)) for a in range(first, last, size)]
+
+
 class Columns:
     """Columns of one length that grow together.
 

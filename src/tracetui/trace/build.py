@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tracetui.formats.columns import I32, I64, NO_TIME, Array, Bool
+from tracetui.formats.columns import I32, I64, NO_TIME, Array, Bool, blocks
 from tracetui.formats.contents import Contents
 from tracetui.formats.machine import together
 from tracetui.formats.store import LAUNCH_FLOWS, Store
@@ -21,10 +21,9 @@ from tracetui.trace.nesting import nest, sort_slices
 from tracetui.trace.pairs import pair_async, pair_threads
 from tracetui.units import exact
 
-_MANY = 1 << 18
-"""Slices from which threads are worth it."""
-_THREADS = 3
-"""More would take more memory: each has a column of its own in the making."""
+_PART = 1 << 18
+"""Rows that one thread puts in order at a time."""
+_THREADS = 8
 
 
 def build(contents: Contents, path: str, size: int) -> Trace:
@@ -34,46 +33,47 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     phases = {plain(phase, 8): count for phase, count in store.phases().items()}
     points = {name: store.points.take(name) for name in store.points.kinds}
     pairs = pair_threads(points, tables, diagnostics)
+    for name in ("duration", "correlation", "external"):
+        del points[name]
     asyncs, steps = pair_async(store.asyncs, tables, diagnostics)
     for more in (pairs, asyncs):
         if more and len(more["head"]):
             store.slices.add(0.0, **more)
     heads = list(tables.heads)
-    head = store.slices.take("head")
-    used = np.bincount(head, minlength=len(heads)) > 0
-    labels = read_labels(store.metadata)
-    plan = plan_lanes(heads, used.tolist(), labels)
+    columns: dict[str, Any] = {name: store.slices.take(name) for name in store.slices.kinds}
+    columns["external_id"] = columns.pop("external")
+    head, start, duration = (columns[name] for name in ("head", "start", "duration"))
+    used = np.zeros(len(heads), dtype=np.bool_)
+    for a, b in blocks(0, len(head)):
+        used[head[a:b]] = True
+    plan = plan_lanes(heads, used.tolist(), read_labels(store.metadata))
+    category_of_head, categories = _categories(heads)
 
-    columns: dict[str, Any] = {name: store.slices.take(name) for name in store.slices.kinds if name != "head"}
-    columns |= {"lane": plan.lane_of_head[head], "kind": plan.kind_of_head[head]}
-    lane, start, duration = columns["lane"], columns["start"], columns["duration"]
     _close_open(start, duration)
+    lane, kind = (_looked_up(table, head) for table in (plan.lane_of_head, plan.kind_of_head))
     on_device = np.array([x.device >= 0 for x in plan.lanes] or [False], dtype=np.bool_)
-    implausible, clipped = mark_implausible(columns["kind"], lane, start, duration, on_device, diagnostics)
-    columns["implausible"] = implausible
+    implausible, clipped = mark_implausible(kind, lane, start, duration, on_device, diagnostics)
     zero = _zero(start, implausible, points, store)
     np.maximum(duration, 0, out=duration)
-
-    order, begin, end = sort_slices(lane, start, duration)
-    category_of_head, categories = _categories(heads)
-    columns["category"] = category_of_head[head]
-    del head, lane, start, duration, implausible
-    threads = _THREADS if len(order) > _MANY else 1
-
-    # Each old column is freed as soon as it is sorted: this is where memory is at its highest.
-    together([partial(_put_in_order, columns, name, order) for name in columns], threads)
-    clipped = clipped[order]
+    order, firsts = sort_slices(lane, start, duration)
+    del head, lane, kind, start, duration
+    columns |= {"implausible": implausible, "clipped": clipped}
+    _put_in_order(columns, order)
     del order
-    columns["start"] -= zero
-    columns["external_id"] = columns.pop("external")
-    lane, start, duration, kind = (columns[name] for name in ("lane", "start", "duration", "kind"))
+    head = columns.pop("head")
+    columns["category"], kind = (_looked_up(table, head) for table in (category_of_head, plan.kind_of_head))
+    del head
+    columns["kind"] = kind
+    columns["lane"] = lane = np.repeat(np.arange(len(plan.lanes), dtype=np.int32), np.diff(firsts))
+    start, duration = columns["start"], columns["duration"]
+    start -= zero
     correlation, external = columns["correlation"], columns["external_id"]
-    firsts = np.searchsorted(lane, np.arange(len(plan.lanes) + 1))
+    implausible, clipped = columns["implausible"], columns.pop("clipped")
     ranks = plan.rank_of_lane
     rank = ranks[lane] if len(ranks) and ranks.any() else None
 
     def tree() -> tuple[Any, ...]:
-        depth, parent, rows = nest(begin, end, firsts.tolist())
+        depth, parent, rows = nest(start, duration, firsts)
         return depth, parent, rows, _flows(points, heads, plan, start, duration, parent, firsts, zero)
 
     def launches() -> tuple[Any, ...]:
@@ -81,9 +81,11 @@ def build(contents: Contents, path: str, size: int) -> Trace:
         return found, count_before_launch(found, start)
 
     def ops() -> tuple[Any, ...]:
-        return (link_ops(kind, start, correlation, external, rank),)
+        found = link_ops(kind, start, correlation, external, rank)
+        return found, first_view(kind, start, duration, implausible)
 
-    (depth, parent, rows, flows), (launch, (early, lead)), (op,) = together([tree, launches, ops], threads)
+    tasks = together([tree, launches, ops], _THREADS if len(start) > _PART else 1)
+    (depth, parent, rows, flows), (launch, (early, lead)), (op, view) = tasks
     flow_from, flow_to, flow_category, flow_kinds = flows
     diagnostics.note("before_launch", count=early, detail=f"by up to {exact(lead)}")
     base = contents.base_ns
@@ -94,7 +96,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
         names=[plain(text) for text in tables.names],
         categories=categories,
         processes=plan.processes,
-        lanes=_lanes(plan, firsts.tolist(), rows),
+        lanes=_lanes(plan, firsts, rows),
         depth=depth,
         parent=parent,
         launch=launch,
@@ -107,14 +109,32 @@ def build(contents: Contents, path: str, size: int) -> Trace:
         counters=_counters(store, plan, zero),
         notices=diagnostics.notices(),
         phases=phases,
-        first_view=first_view(kind, start, duration, columns["implausible"]),
+        first_view=view,
         reader=contents.reader,
         clipped=frozenset(np.flatnonzero(clipped).tolist()),
     )
 
 
-def _put_in_order(columns: dict[str, Any], name: str, order: I64) -> None:
-    columns[name] = columns[name][order]
+def _looked_up(table: Array, index: I32) -> Array:
+    """`table[index]`, without a wider copy of the index."""
+    out = np.empty(len(index), dtype=table.dtype)
+    for a, b in blocks(0, len(index)):
+        np.take(table, index[a:b], out=out[a:b], mode="clip")
+    return out
+
+
+def _put_in_order(columns: dict[str, Any], order: I64) -> None:
+    """Put all columns in this order, each in the memory of the one before it that is as wide."""
+    free: dict[int, Array] = {}
+    parts = blocks(0, len(order), _PART)
+    for name, column in columns.items():
+        if column.dtype == np.bool_ and not column.any():
+            continue
+        out = free.pop(column.itemsize, None)
+        out = np.empty(len(order), dtype=column.dtype) if out is None else out.view(column.dtype)
+        put = partial(np.take, column, mode="clip")  # which writes to `out` as it goes
+        together([partial(put, order[a:b], out=out[a:b]) for a, b in parts], _THREADS)
+        columns[name], free[column.itemsize] = out, column
 
 
 def _close_open(start: I64, duration: I64) -> None:
@@ -128,7 +148,8 @@ def _close_open(start: I64, duration: I64) -> None:
 def _zero(start: I64, implausible: Bool, points: Mapping[str, Array], store: Store) -> int:
     """The trace's zero: the start of its first plausible slice, else of its first event."""
     if len(start):
-        return int(start[~implausible].min()) if not implausible.all() else int(start.min())
+        some = implausible.any() and not implausible.all()
+        return int(start[~implausible].min() if some else start.min())
     firsts = [
         int(times.min())
         for times in (points["start"], store.counters.arrays["start"][: len(store.counters)])
@@ -159,7 +180,7 @@ def _flows(
     start: I64,
     duration: I64,
     parent: I32,
-    firsts: I64,
+    firsts: Sequence[int],
     zero: int,
 ) -> tuple[I32, I32, I32, tuple[str, ...]]:
     kinds: dict[str, int] = {}
@@ -181,7 +202,7 @@ def _flows(
         points["start"][at] - zero,
         points["encloses"][at],
     )
-    found = link_flows(ends, start, start + duration, parent, firsts[:-1], firsts[1:])
+    found = link_flows(ends, start, duration, parent, firsts)
     return (*found, tuple(plain(kind) for kind in list(kinds)[:127]))
 
 

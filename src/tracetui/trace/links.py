@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, NO_ID, Bool, Kind
 
 _BLOCK = 1 << 17
+_DENSE = 16
+"""A table of ids has at most so many places for each id."""
 
 
 def _kinds(kind: I8, *wanted: Kind) -> Bool:
@@ -26,37 +29,34 @@ def link_launches(kind: I8, start: I64, correlation: I64, rank: I32 | None = Non
 
     `rank`: in a file of several ranks, the rank of each event; ids are unique within one only.
     """
-    launch = np.full(len(kind), -1, dtype=np.int32)
     known = correlation != NO_ID
     runtime = _indices(_kinds(kind, Kind.RUNTIME) & known)
-    device = _indices(_kinds(kind, *DEVICE_WORK, Kind.SYNC) & known)
-    launch[device] = _match_within(rank, correlation, start, runtime, device)
-    return launch
+    known &= _kinds(kind, *DEVICE_WORK, Kind.SYNC)
+    return _match_within(rank, correlation, start, runtime, _indices(known))
 
 
 def link_ops(kind: I8, start: I64, correlation: I64, external: I64, rank: I32 | None = None) -> I32:
     """For each device or runtime event, the op with its `External id`, else -1. Shape (n,). `rank`: see
     `link_launches`."""
-    op = np.full(len(kind), -1, dtype=np.int32)
     known = external != NO_ID
     ops = _indices(_kinds(kind, Kind.CPU_OP) & known)
+    known &= _kinds(kind, *DEVICE_WORK, Kind.SYNC, Kind.RUNTIME)
     # A synchronisation may have its own correlation there, which belongs to no op.
-    known &= ~(_kinds(kind, Kind.SYNC) & (external == correlation))
-    linked = _indices(_kinds(kind, *DEVICE_WORK, Kind.SYNC, Kind.RUNTIME) & known)
-    del known
-    op[linked] = _match_within(rank, external, start, ops, linked)
-    return op
+    own = np.flatnonzero(_kinds(kind, Kind.SYNC))
+    known[own[external[own] == correlation[own]]] = False
+    return _match_within(rank, external, start, ops, _indices(known))
 
 
 def _match_within(rank: I32 | None, ids: I64, start: I64, targets: I32, seekers: I32) -> I32:
-    """`_match` within each rank."""
+    """For each slice, the one that it is matched with within its rank, else -1."""
+    found = np.full(len(ids), -1, dtype=np.int32)
     if rank is None:
-        return _match(ids, start, targets, seekers)
-    found = np.full(len(seekers), -1, dtype=np.int32)
+        found[seekers] = _match(ids, start, targets, seekers)
+        return found
     of_target, of_seeker = rank[targets], rank[seekers]
     for one in np.unique(of_seeker).tolist():
-        mine = of_seeker == one
-        found[mine] = _match(ids, start, targets[of_target == one], seekers[mine])
+        mine = seekers[of_seeker == one]
+        found[mine] = _match(ids, start, targets[of_target == one], mine)
     return found
 
 
@@ -67,6 +67,19 @@ def _match(ids: I64, start: I64, targets: I32, seekers: I32) -> I32:
     if not len(targets) or not len(seekers):
         return found
     offered = ids[targets]
+    low, high = int(offered.min()), int(offered.max())
+    if high - low < _DENSE * len(targets):
+        # Numbers that were counted up: a table with a place for each.
+        table = np.full(high - low + 1, -1, dtype=np.int32)
+        offered -= low
+        table[offered] = targets
+        if (table[offered] == targets).all():  # each id is there once
+            for a in range(0, len(seekers), _BLOCK):
+                wanted = ids[seekers[a : a + _BLOCK]]
+                near = np.clip(wanted, low, high)
+                found[a : a + _BLOCK] = np.where(near == wanted, table[near - low], -1)
+            return found
+        offered += low
     order = np.argsort(offered, kind="stable").astype(np.int32)
     offered = offered[order]
     repeated = bool((offered[1:] == offered[:-1]).any())
@@ -115,11 +128,11 @@ class FlowEnds(NamedTuple):
 
 
 def link_flows(
-    ends: FlowEnds, begin: I64, finish: I64, parent: I32, lane_first: I64, lane_last: I64
+    ends: FlowEnds, start: I64, duration: I64, parent: I32, firsts: Sequence[int]
 ) -> tuple[I32, I32, I32]:
     """(from, to, category) of the flows whose both ends are slices; arrays of one length.
 
-    `begin`, `finish`: start and end of each slice; `lane_first`, `lane_last`: where each lane's slices are.
+    `start`, `duration`, `parent`: of each slice; `firsts`: the first slice of each lane, and their number.
     """
     if not len(ends.flow):
         return (np.zeros(0, dtype=np.int32),) * 3
@@ -137,13 +150,13 @@ def link_flows(
     linked = np.zeros(len(order), dtype=np.bool_)
     linked[a] = linked[b] = True
     used = np.flatnonzero(linked)
-    slices = np.full(len(order), -1, dtype=np.int64)
-    slices[used] = _bind(ends, order[used], begin, finish, parent, lane_first, lane_last)
+    slices = np.full(len(order), -1, dtype=np.int32)
+    slices[used] = _bind(ends, order[used], start, duration, parent, firsts)
     both = (slices[a] >= 0) & (slices[b] >= 0)
     a, b = a[both], b[both]
     by_start = np.argsort(slices[a], kind="stable")
     a, b = a[by_start], b[by_start]
-    return slices[a].astype(np.int32), slices[b].astype(np.int32), category[a].astype(np.int32)
+    return slices[a], slices[b], category[a].astype(np.int32)
 
 
 def _by_flow(ends: FlowEnds) -> I64:
@@ -165,32 +178,32 @@ def _by_flow(ends: FlowEnds) -> I64:
         tangled = np.zeros(int(flow[-1]) + 1, dtype=np.bool_)
         tangled[flow[1:][wrong]] = True
         at = np.flatnonzero(tangled[flow])
-        order[at] = order[at][np.lexsort((phase[at], time[at], key[at]))]
+        order[at] = order[at][np.lexsort((phase[at], time[at], flow[at]))]
     return order
 
 
-def _bind(
-    ends: FlowEnds, which: I64, begin: I64, finish: I64, parent: I32, lane_first: I64, lane_last: I64
-) -> I64:
+def _bind(ends: FlowEnds, which: I64, start: I64, duration: I64, parent: I32, firsts: Sequence[int]) -> I32:
     """The slice that each of the flow ends `which` binds to, else -1."""
-    found = np.full(len(which), -1, dtype=np.int64)
+    found = np.full(len(which), -1, dtype=np.int32)
     lanes, times = ends.lane[which], ends.time[which]
     for lane in np.flatnonzero(np.bincount(lanes[lanes >= 0])).tolist():
-        first, last = int(lane_first[lane]), int(lane_last[lane])
+        first, last = firsts[lane], firsts[lane + 1]
         at = np.flatnonzero(lanes == lane)
         # Searching for sorted times is several times as fast.
         at = at[np.argsort(times[at], kind="stable")]
-        place = np.searchsorted(begin[first:last], times[at], side="right") - 1 + first
-        around = np.where(place >= first, place, -1)
-        while True:
-            over = around >= 0
-            over[over] = finish[around[over]] < times[at[over]]
-            if not over.any():
-                break
-            around[over] = parent[around[over]]
-        following = np.searchsorted(begin[first:last], times[at], side="left") + first
-        following = np.where(following < last, following, -1)
-        found[at] = np.where(ends.encloses[which[at]], around, following)
+        inside = ends.encloses[which[at]]
+        own, next_one = at[inside], at[~inside]
+        place = np.searchsorted(start[first:last], times[next_one], side="left") + first
+        found[next_one] = np.where(place < last, place, -1)
+        around = np.searchsorted(start[first:last], times[own], side="right") - 1 + first
+        around[around < first] = -1
+        left = np.flatnonzero(around >= 0)
+        while len(left):
+            slices = around[left]
+            left = left[start[slices] + duration[slices] < times[own[left]]]
+            around[left] = parent[around[left]]
+            left = left[around[left] >= 0]
+        found[own] = around
     return found
 
 
