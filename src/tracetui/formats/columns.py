@@ -28,6 +28,14 @@ def blocks(first: int, last: int, size: int = 1 << 17) -> list[tuple[int, int]]:
     return [(a, min(a + size, last)) for a in range(first, last, size)]
 
 
+def looked_up(table: Array, index: Array) -> Array:
+    """`table[index]`, without a wider copy of the index."""
+    out = np.empty(len(index), dtype=table.dtype)
+    for a, b in blocks(0, len(index)):
+        np.take(table, index[a:b], out=out[a:b], mode="clip")
+    return out
+
+
 class Columns:
     """Columns of one length that grow together.
 

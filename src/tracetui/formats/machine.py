@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
+PART = 1 << 18
+"""Rows of a column from which on threads are worth it, each for a part of so many."""
+THREADS = 8
+"""More would wait for the memory."""
 
 
 def usable_cores() -> int:

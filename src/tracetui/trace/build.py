@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.formats.columns import I32, I64, NO_TIME, Array, Bool, blocks
+from tracetui.formats.columns import I32, I64, NO_TIME, Array, Bool, blocks, looked_up
 from tracetui.formats.contents import Contents
-from tracetui.formats.machine import together
+from tracetui.formats.machine import PART, THREADS, together
 from tracetui.formats.store import LAUNCH_FLOWS, Store
 from tracetui.safe_text import plain
 from tracetui.trace.implausible import first_view, mark_implausible
@@ -20,10 +20,6 @@ from tracetui.trace.model import Counters, Instants, Lane, Trace, TraceInfo
 from tracetui.trace.nesting import nest, sort_slices
 from tracetui.trace.pairs import pair_async, pair_threads
 from tracetui.units import exact
-
-_PART = 1 << 18
-"""Rows that one thread puts in order at a time."""
-_THREADS = 8
 
 
 def build(contents: Contents, path: str, size: int) -> Trace:
@@ -50,7 +46,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     category_of_head, categories = _categories(heads)
 
     _close_open(start, duration)
-    lane, kind = (_looked_up(table, head) for table in (plan.lane_of_head, plan.kind_of_head))
+    lane, kind = (looked_up(table, head) for table in (plan.lane_of_head, plan.kind_of_head))
     on_device = np.array([x.device >= 0 for x in plan.lanes] or [False], dtype=np.bool_)
     implausible, clipped = mark_implausible(kind, lane, start, duration, on_device, diagnostics)
     zero = _zero(start, implausible, points, store)
@@ -61,7 +57,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     _put_in_order(columns, order)
     del order
     head = columns.pop("head")
-    columns["category"], kind = (_looked_up(table, head) for table in (category_of_head, plan.kind_of_head))
+    columns["category"], kind = (looked_up(table, head) for table in (category_of_head, plan.kind_of_head))
     del head
     columns["kind"] = kind
     columns["lane"] = lane = np.repeat(np.arange(len(plan.lanes), dtype=np.int32), np.diff(firsts))
@@ -84,7 +80,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
         found = link_ops(kind, start, correlation, external, rank)
         return found, first_view(kind, start, duration, implausible)
 
-    tasks = together([tree, launches, ops], _THREADS if len(start) > _PART else 1)
+    tasks = together([tree, launches, ops], THREADS if len(start) > PART else 1)
     (depth, parent, rows, flows), (launch, (early, lead)), (op, view) = tasks
     flow_from, flow_to, flow_category, flow_kinds = flows
     diagnostics.note("before_launch", count=early, detail=f"by up to {exact(lead)}")
@@ -115,25 +111,17 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     )
 
 
-def _looked_up(table: Array, index: I32) -> Array:
-    """`table[index]`, without a wider copy of the index."""
-    out = np.empty(len(index), dtype=table.dtype)
-    for a, b in blocks(0, len(index)):
-        np.take(table, index[a:b], out=out[a:b], mode="clip")
-    return out
-
-
 def _put_in_order(columns: dict[str, Any], order: I64) -> None:
     """Put all columns in this order, each in the memory of the one before it that is as wide."""
     free: dict[int, Array] = {}
-    parts = blocks(0, len(order), _PART)
+    parts = blocks(0, len(order), PART)
     for name, column in columns.items():
         if column.dtype == np.bool_ and not column.any():
             continue
         out = free.pop(column.itemsize, None)
         out = np.empty(len(order), dtype=column.dtype) if out is None else out.view(column.dtype)
         put = partial(np.take, column, mode="clip")  # which writes to `out` as it goes
-        together([partial(put, order[a:b], out=out[a:b]) for a, b in parts], _THREADS)
+        together([partial(put, order[a:b], out=out[a:b]) for a, b in parts], THREADS)
         columns[name], free[column.itemsize] = out, column
 
 

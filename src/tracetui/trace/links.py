@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tracetui.formats.columns import blocks, looked_up
 from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, NO_ID, Bool, Kind
 
-_BLOCK = 1 << 17
-_DENSE = 16
-"""A table of ids has at most so many places for each id."""
+_PAGE, _SPARSE = 10, 4
+"""A table with more than so many places for each id takes more memory than sorting."""
 
 
 def _kinds(kind: I8, *wanted: Kind) -> Bool:
     table = np.zeros(128, dtype=np.bool_)
     table[list(wanted)] = True
-    return np.asarray(table[kind], dtype=np.bool_)
+    return looked_up(table, kind)
 
 
 def _indices(mask: Bool) -> I32:
@@ -66,20 +66,12 @@ def _match(ids: I64, start: I64, targets: I32, seekers: I32) -> I32:
     found = np.full(len(seekers), -1, dtype=np.int32)
     if not len(targets) or not len(seekers):
         return found
+    table = _table(ids, targets)
+    if table is not None:
+        for a, b in blocks(0, len(seekers)):
+            found[a:b] = table.target_of(ids[seekers[a:b]])
+        return found
     offered = ids[targets]
-    low, high = int(offered.min()), int(offered.max())
-    if high - low < _DENSE * len(targets):
-        # Numbers that were counted up: a table with a place for each.
-        table = np.full(high - low + 1, -1, dtype=np.int32)
-        offered -= low
-        table[offered] = targets
-        if (table[offered] == targets).all():  # each id is there once
-            for a in range(0, len(seekers), _BLOCK):
-                wanted = ids[seekers[a : a + _BLOCK]]
-                near = np.clip(wanted, low, high)
-                found[a : a + _BLOCK] = np.where(near == wanted, table[near - low], -1)
-            return found
-        offered += low
     order = np.argsort(offered, kind="stable").astype(np.int32)
     offered = offered[order]
     repeated = bool((offered[1:] == offered[:-1]).any())
@@ -87,8 +79,8 @@ def _match(ids: I64, start: I64, targets: I32, seekers: I32) -> I32:
         order = np.lexsort((start[targets], ids[targets])).astype(np.int32)
     targets = targets[order]
     del order
-    for a in range(0, len(seekers), _BLOCK):
-        part = seekers[a : a + _BLOCK]
+    for a, b in blocks(0, len(seekers)):
+        part = seekers[a:b]
         wanted = ids[part]
         first = np.searchsorted(offered, wanted, side="left")
         there = np.flatnonzero(offered[np.minimum(first, len(offered) - 1)] == wanted)
@@ -99,6 +91,47 @@ def _match(ids: I64, start: I64, targets: I32, seekers: I32) -> I32:
         else:
             found[a + there] = targets[first[there]]
     return found
+
+
+class _Table(NamedTuple):
+    """The targets of ids that were counted up: a place for each id, on pages of `_PAGE` bits."""
+
+    low: int
+    high: int
+    page: I64
+    """Where the page of each 2 ** `_PAGE` ids from `low` on begins; those without a target share one."""
+    targets: I32
+
+    def places(self, ids: I64) -> I64:
+        """Of ids between `low` and `high`."""
+        at = ids - self.low
+        page: I64 = self.page[at >> _PAGE]
+        return page + (at & ((1 << _PAGE) - 1))
+
+    def target_of(self, ids: I64) -> I32:
+        """-1 for none."""
+        near = np.clip(ids, self.low, self.high)
+        return np.where(near == ids, self.targets[self.places(near)], -1)
+
+
+def _table(ids: I64, targets: I32) -> _Table | None:
+    """None if an id comes twice, or if the table would be too large."""
+    parts = blocks(0, len(targets))
+    low = min(int(ids[targets[a:b]].min()) for a, b in parts)
+    high = max(int(ids[targets[a:b]].max()) for a, b in parts)
+    if (high - low) >> _PAGE > len(targets):
+        return None
+    used = np.zeros(((high - low) >> _PAGE) + 1, dtype=np.bool_)
+    for a, b in parts:
+        used[(ids[targets[a:b]] - low) >> _PAGE] = True
+    page = np.cumsum(used) << _PAGE  # the first one is empty
+    size = int(page[-1]) + (1 << _PAGE)
+    if size > _SPARSE * len(targets) + (2 << _PAGE):
+        return None
+    table = _Table(low, high, page * used, np.full(size, -1, dtype=np.int32))
+    for a, b in parts:
+        table.targets[table.places(ids[targets[a:b]])] = targets[a:b]
+    return table if np.count_nonzero(table.targets >= 0) == len(targets) else None
 
 
 def _latest(offered: I64, targets: I32, start: I64, wanted: I64, first: I64, moment: I64) -> I32:

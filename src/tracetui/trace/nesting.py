@@ -15,11 +15,13 @@ from __future__ import annotations
 import ctypes
 import heapq
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from tracetui.formats.columns import Array, blocks
+from tracetui.formats.machine import PART, THREADS, together
 from tracetui.formats.native import load_library
 from tracetui.trace.model import I32, I64
 
@@ -36,7 +38,7 @@ def _load() -> ctypes.CDLL | None:
 LIBRARY = _load()
 """None where it is not installed."""
 _LANES = 256
-"""Lanes to be sorted one by one."""
+"""Lanes to be sorted one by one: the values of a byte."""
 _GROUPS = 24
 """Stacks for slices that overlap without nesting. Others get a row of their own."""
 
@@ -50,21 +52,43 @@ def sort_slices(lane: I32, start: I64, duration: I64) -> tuple[I64, list[int]]:
     """
     if not len(lane):
         return np.zeros(0, dtype=np.int64), [0]
-    # Small integers are sorted by counting them.
-    order = np.argsort(lane.astype(np.min_scalar_type(int(lane.max()))), kind="stable")
-    firsts = np.append(0, np.cumsum(np.bincount(lane)))
+    order, firsts = _by_lane(lane)
     begin = start[order]
     late = np.flatnonzero(begin[1:] < begin[:-1]) + 1
     lanes = np.searchsorted(firsts, late, side="right") - 1
     unsorted = np.unique(lanes[late != firsts[lanes]])
     if len(unsorted) > _LANES:
         return np.lexsort((-duration, start, lane)), firsts.tolist()
-    for first, last in zip(firsts[unsorted].tolist(), firsts[unsorted + 1].tolist(), strict=True):
-        by_start = np.argsort(begin[first:last], kind="stable")
+
+    def by_start(first: int, last: int) -> None:
+        place = np.argsort(begin[first:last], kind="stable")
         for column in (begin, order):
-            column[first:last] = column[first:last][by_start]
+            column[first:last] = column[first:last][place]
+
+    together([partial(by_start, *firsts[n : n + 2].tolist()) for n in unsorted.tolist()], THREADS)
     _settle_ties(order, begin, duration, firsts)
     return order, firsts.tolist()
+
+
+def _by_lane(lane: I32) -> tuple[I64, I64]:
+    """Order by lane, place in the file; the first of each lane in that order, and the number of slices."""
+    count = int(lane.max()) + 1
+    if count > _LANES:
+        return np.argsort(lane, kind="stable"), np.append(0, np.cumsum(np.bincount(lane)))
+
+    def part(a: int, b: int) -> tuple[I64, I64]:
+        narrow = lane[a:b].astype(np.uint8)  # which are sorted by counting them
+        return np.argsort(narrow, kind="stable") + a, np.bincount(narrow, minlength=count)
+
+    found = together([partial(part, a, b) for a, b in blocks(0, len(lane), PART)], THREADS)
+    sizes = np.array([size for _, size in found])
+    firsts = np.append(0, np.cumsum(sizes.sum(axis=0)))
+    begins = firsts[:-1] + np.cumsum(sizes, axis=0) - sizes
+    order = np.empty(len(lane), dtype=np.int64)
+    for (places, size), at in zip(found, begins, strict=True):
+        for n, piece in enumerate(np.split(places, np.cumsum(size)[:-1])):
+            order[at[n] : at[n] + len(piece)] = piece
+    return order, firsts
 
 
 def _settle_ties(order: I64, begin: I64, duration: I64, firsts: I64) -> None:
