@@ -10,7 +10,7 @@ import numpy as np
 
 from tracetui.formats.columns import I32, I64, NO_TIME, Array, Bool, blocks, looked_up
 from tracetui.formats.contents import Contents
-from tracetui.formats.machine import PART, THREADS, together
+from tracetui.formats.machine import PART, THREADS, give_back, together
 from tracetui.formats.store import LAUNCH_FLOWS, Store
 from tracetui.safe_text import plain
 from tracetui.trace.implausible import first_view, mark_implausible
@@ -56,6 +56,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     columns |= {"implausible": implausible, "clipped": clipped}
     _put_in_order(columns, order)
     del order
+    give_back()
     head = columns.pop("head")
     columns["category"], kind = (looked_up(table, head) for table in (category_of_head, plan.kind_of_head))
     del head
@@ -86,6 +87,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     diagnostics.note("before_launch", count=early, detail=f"by up to {exact(lead)}")
     base = contents.base_ns
     about = (contents.devices, contents.distributed, contents.properties)
+    give_back()
     return Trace(
         **columns,
         info=TraceInfo(path, size, contents.text_size, zero + (base or 0), base, *about),
@@ -111,7 +113,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     )
 
 
-def _put_in_order(columns: dict[str, Any], order: I64) -> None:
+def _put_in_order(columns: dict[str, Any], order: I32) -> None:
     """Put all columns in this order, each in the memory of the one before it that is as wide."""
     free: dict[int, Array] = {}
     parts = blocks(0, len(order), PART)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tracetui.formats.columns import Array, blocks
+from tracetui.formats.columns import Array, blocks, looked_up
 from tracetui.formats.machine import PART, THREADS, together
 from tracetui.formats.native import load_library
 from tracetui.trace.model import I32, I64
@@ -43,7 +43,7 @@ _GROUPS = 24
 """Stacks for slices that overlap without nesting. Others get a row of their own."""
 
 
-def sort_slices(lane: I32, start: I64, duration: I64) -> tuple[I64, list[int]]:
+def sort_slices(lane: I32, start: I64, duration: I64) -> tuple[I32, list[int]]:
     """Order of the slices by (lane, start, longest first, place in the file); the first slice of each lane in
     that order, and the number of slices.
 
@@ -51,14 +51,14 @@ def sort_slices(lane: I32, start: I64, duration: I64) -> tuple[I64, list[int]]:
     in a few runs that are in order, as the profiler writes them.
     """
     if not len(lane):
-        return np.zeros(0, dtype=np.int64), [0]
+        return np.zeros(0, dtype=np.int32), [0]
     order, firsts = _by_lane(lane)
-    begin = start[order]
+    begin = looked_up(start, order)
     late = np.flatnonzero(begin[1:] < begin[:-1]) + 1
     lanes = np.searchsorted(firsts, late, side="right") - 1
     unsorted = np.unique(lanes[late != firsts[lanes]])
     if len(unsorted) > _LANES:
-        return np.lexsort((-duration, start, lane)), firsts.tolist()
+        return np.lexsort((-duration, start, lane)).astype(np.int32), firsts.tolist()
 
     def by_start(first: int, last: int) -> None:
         place = np.argsort(begin[first:last], kind="stable")
@@ -70,37 +70,42 @@ def sort_slices(lane: I32, start: I64, duration: I64) -> tuple[I64, list[int]]:
     return order, firsts.tolist()
 
 
-def _by_lane(lane: I32) -> tuple[I64, I64]:
+def _by_lane(lane: I32) -> tuple[I32, I64]:
     """Order by lane, place in the file; the first of each lane in that order, and the number of slices."""
     count = int(lane.max()) + 1
     if count > _LANES:
-        return np.argsort(lane, kind="stable"), np.append(0, np.cumsum(np.bincount(lane)))
+        order = np.argsort(lane, kind="stable").astype(np.int32)
+        return order, np.append(0, np.cumsum(np.bincount(lane)))
 
-    def part(a: int, b: int) -> tuple[I64, I64]:
+    def part(a: int, b: int) -> tuple[I32, I64]:
         narrow = lane[a:b].astype(np.uint8)  # which are sorted by counting them
-        return np.argsort(narrow, kind="stable") + a, np.bincount(narrow, minlength=count)
+        places = np.argsort(narrow, kind="stable").astype(np.int32)
+        return places + np.int32(a), np.bincount(narrow, minlength=count)
 
     found = together([partial(part, a, b) for a, b in blocks(0, len(lane), PART)], THREADS)
     sizes = np.array([size for _, size in found])
     firsts = np.append(0, np.cumsum(sizes.sum(axis=0)))
     begins = firsts[:-1] + np.cumsum(sizes, axis=0) - sizes
-    order = np.empty(len(lane), dtype=np.int64)
+    order = np.empty(len(lane), dtype=np.int32)
     for (places, size), at in zip(found, begins, strict=True):
         for n, piece in enumerate(np.split(places, np.cumsum(size)[:-1])):
             order[at[n] : at[n] + len(piece)] = piece
     return order, firsts
 
 
-def _settle_ties(order: I64, begin: I64, duration: I64, firsts: I64) -> None:
+def _settle_ties(order: I32, begin: I64, duration: I64, firsts: I64) -> None:
     """Put the longest first among slices of a lane with the same start. Changes `order` in place."""
     same = np.zeros(len(begin) + 1, dtype=np.bool_)
     np.equal(begin[1:], begin[:-1], out=same[1:-1])
     same[firsts] = False
+    for a, b in blocks(1, len(begin)):
+        lengths = duration[order[a - 1 : b]]
+        if (same[a:b] & (lengths[1:] > lengths[:-1])).any():
+            break
+    else:
+        return
     at = np.flatnonzero(same[1:] | same[:-1])
-    lengths = duration[order[at]]
-    group = np.cumsum(~same[at])
-    if ((lengths[1:] > lengths[:-1]) & (group[1:] == group[:-1])).any():
-        order[at] = order[at][np.lexsort((-lengths, group))]
+    order[at] = order[at][np.lexsort((-duration[order[at]], np.cumsum(~same[at])))]
 
 
 def nest(start: I64, duration: I64, firsts: Sequence[int]) -> tuple[I32, I32, list[int]]:
