@@ -63,7 +63,8 @@ def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
         large = np.abs(raw) >= FLOAT_LIMIT
         if large.any():
             raise NeedsMode("int" if large[:count].any() else "text")
-        start, duration = np.split(from_floats(raw), 2)
+        times = from_floats(raw)
+        start, duration = times[:count], times[count:]
     elif mode.time == "int":
         duration = _durations(events)
         start, duration = from_integers(np.fromiter([e.ts for e in events], np.int64, count), duration)
@@ -75,8 +76,8 @@ def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
         wrong = sum(map(bool, (texts[i] for i in np.flatnonzero(duration == NO_TIME))))
         shrink(times, duration)
     args = [e.args for e in events]
-    ids = [a.correlation for a in args] + [a.external for a in args]
-    correlation, external = np.split(np.fromiter(ids, np.int64, 2 * count), 2)
+    ids = np.fromiter([a.correlation for a in args] + [a.external for a in args], np.int64, 2 * count)
+    correlation, external = ids[:count], ids[count:]
     name = np.fromiter(map(tables.names.__getitem__, [e.name for e in events]), np.int32, count)
     number = tables.heads.__getitem__
     head = np.fromiter(map(number, [(e.ph, e.cat, e.pid, e.tid) for e in events]), np.int32, count)
