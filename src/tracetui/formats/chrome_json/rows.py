@@ -63,8 +63,8 @@ def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
         large = np.abs(raw) >= FLOAT_LIMIT
         if large.any():
             raise NeedsMode("int" if large[:count].any() else "text")
-        times = from_floats(raw)
-        start, duration = times[:count], times[count:]
+        both = from_floats(raw)
+        start, duration = both[:count], both[count:]
     elif mode.time == "int":
         duration = _durations(events)
         start, duration = from_integers(np.fromiter([e.ts for e in events], np.int64, count), duration)
