@@ -11,7 +11,7 @@ import pytest
 
 from tracetui.formats.columns import blocks
 from tracetui.trace import links
-from tracetui.trace.links import FlowEnds, count_before_launch, link_flows
+from tracetui.trace.links import FlowEnds, count_before_launch, link_flows, pair_flows
 
 
 @pytest.mark.parametrize("block", [1, 3, 1 << 17])
@@ -75,7 +75,7 @@ def test_flows_bind_to_slices(wide: bool) -> None:
         )  # fmt: skip
         begin, finish = (np.array(column, np.int64) for column in zip(*slices, strict=True))
         found = link_flows(
-            made, begin, finish - begin, np.array(parent, np.int32), [*lane_first, len(slices)]
+            *pair_flows(made), begin, finish - begin, np.array(parent, np.int32), [*lane_first, len(slices)]
         )
 
         lanes = [range(a, b) for a, b in zip(lane_first, lane_last, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,14 @@ from tracetui.formats.store import LAUNCH_FLOWS, Store
 from tracetui.safe_text import plain
 from tracetui.trace.implausible import first_view, mark_implausible
 from tracetui.trace.lanes import Plan, plan_lanes, read_labels
-from tracetui.trace.links import FlowEnds, count_before_launch, link_flows, link_launches, link_ops
+from tracetui.trace.links import (
+    FlowEnds,
+    count_before_launch,
+    link_flows,
+    link_launches,
+    link_ops,
+    pair_flows,
+)
 from tracetui.trace.model import Counters, Instants, Lane, Trace, TraceInfo
 from tracetui.trace.nesting import nest, sort_slices
 from tracetui.trace.pairs import pair_async, pair_threads
@@ -51,8 +58,9 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     implausible, clipped = mark_implausible(kind, lane, start, duration, on_device, diagnostics)
     zero = _zero(start, implausible, points, store)
     np.maximum(duration, 0, out=duration)
+    del kind
     order, firsts = sort_slices(lane, start, duration)
-    del head, lane, kind, start, duration
+    del head, lane, start, duration
     columns |= {"implausible": implausible, "clipped": clipped}
     _put_in_order(columns, order)
     del order
@@ -69,10 +77,6 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     ranks = plan.rank_of_lane
     rank = ranks[lane] if len(ranks) and ranks.any() else None
 
-    def tree() -> tuple[Any, ...]:
-        depth, parent, rows = nest(start, duration, firsts)
-        return depth, parent, rows, _flows(points, heads, plan, start, duration, parent, firsts, zero)
-
     def launches() -> tuple[Any, ...]:
         found = link_launches(kind, start, correlation, rank)
         return found, count_before_launch(found, start)
@@ -81,13 +85,21 @@ def build(contents: Contents, path: str, size: int) -> Trace:
         found = link_ops(kind, start, correlation, external, rank)
         return found, first_view(kind, start, duration, implausible)
 
-    tasks = together([tree, launches, ops], THREADS if len(start) > PART else 1)
-    (depth, parent, rows, flows), (launch, (early, lead)), (op, view) = tasks
-    flow_from, flow_to, flow_category, flow_kinds = flows
+    tasks: list[Callable[[], Any]] = [
+        partial(nest, start, duration, firsts),
+        partial(_paired_flows, points, heads, plan, zero),
+        launches,
+        ops,
+    ]
+    done = together(tasks, THREADS if len(start) > PART else 1)
+    (depth, parent, rows), (ends, sources, targets, flow_kinds), (launch, (early, lead)), (op, view) = done
+    instants = _instants(points, steps, heads, plan, category_of_head, zero)
+    del points, tasks, done
+    flows = link_flows(ends, sources, targets, start, duration, parent, firsts)
+    flow_from, flow_to, flow_category = flows
     diagnostics.note("before_launch", count=early, detail=f"by up to {exact(lead)}")
     base = contents.base_ns
     about = (contents.devices, contents.distributed, contents.properties)
-    give_back()
     return Trace(
         **columns,
         info=TraceInfo(path, size, contents.text_size, zero + (base or 0), base, *about),
@@ -103,7 +115,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
         flow_to=flow_to,
         flow_kind=flow_kinds,
         flow_category=flow_category.astype(np.int8),
-        instants=_instants(points, steps, heads, plan, category_of_head, zero),
+        instants=instants,
         counters=_counters(store, plan, zero),
         notices=diagnostics.notices(),
         phases=phases,
@@ -163,16 +175,10 @@ def _lanes(plan: Plan, first: list[int], rows: list[int]) -> tuple[Lane, ...]:
     )
 
 
-def _flows(
-    points: Mapping[str, Array],
-    heads: list[Any],
-    plan: Plan,
-    start: I64,
-    duration: I64,
-    parent: I32,
-    firsts: Sequence[int],
-    zero: int,
-) -> tuple[I32, I32, I32, tuple[str, ...]]:
+def _paired_flows(
+    points: Mapping[str, Array], heads: list[Any], plan: Plan, zero: int
+) -> tuple[FlowEnds, I32, I32, tuple[str, ...]]:
+    """What `pair_flows` gives, and the kinds of flows."""
     kinds: dict[str, int] = {}
     phase_of = np.full(max(1, len(heads)), -1, dtype=np.int8)
     kind_of = np.zeros(max(1, len(heads)), dtype=np.int32)
@@ -181,19 +187,13 @@ def _flows(
             phase_of[i] = "stf".index(head[0])
             # At most 127 kinds of flows: the rest share the last one.
             kind_of[i] = kinds.setdefault(head[1], min(len(kinds), 126))
-    at = np.flatnonzero((phase_of[points["head"]] >= 0) & (points["flow"] != NO_TIME))
+    at = np.flatnonzero((looked_up(phase_of, points["head"]) >= 0) & (points["flow"] != NO_TIME))
     head = points["head"][at]
     lanes = plan.lane_of_head[head] if len(heads) else head
-    ends = FlowEnds(
-        phase_of[head],
-        kind_of[head],
-        _flow_ids(points["flow"][at], plan, lanes),
-        lanes,
-        points["start"][at] - zero,
-        points["encloses"][at],
-    )
-    found = link_flows(ends, start, duration, parent, firsts)
-    return (*found, tuple(plain(kind) for kind in list(kinds)[:127]))
+    flow, time, encloses = (points[name][at] for name in ("flow", "start", "encloses"))
+    ids = _flow_ids(flow, plan, lanes)
+    ends = FlowEnds(phase_of[head], kind_of[head], ids, lanes, time - zero, encloses)
+    return *pair_flows(ends), tuple(plain(kind) for kind in list(kinds)[:127])
 
 
 def _flow_ids(flow: I64, plan: Plan, lanes: I32) -> I64:

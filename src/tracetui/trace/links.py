@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -160,15 +160,10 @@ class FlowEnds(NamedTuple):
     """Binds to the slice around it; otherwise to the next one that starts."""
 
 
-def link_flows(
-    ends: FlowEnds, start: I64, duration: I64, parent: I32, firsts: Sequence[int]
-) -> tuple[I32, I32, I32]:
-    """(from, to, category) of the flows whose both ends are slices; arrays of one length.
-
-    `start`, `duration`, `parent`: of each slice; `firsts`: the first slice of each lane, and their number.
-    """
+def pair_flows(ends: FlowEnds) -> tuple[FlowEnds, I32, I32]:
+    """(the ends that are linked, by flow and time; from and to of each link: indices into them)."""
     if not len(ends.flow):
-        return (np.zeros(0, dtype=np.int32),) * 3
+        return (ends, *(np.zeros(0, dtype=np.int32),) * 2)
     order = _by_flow(ends)
     phase, category, flow = ends.phase[order], ends.category[order], ends.flow[order]
     same = (flow[1:] == flow[:-1]) & (category[1:] == category[:-1])
@@ -178,18 +173,32 @@ def link_flows(
     alone[1:] &= ~same[:-1]
     alone[:-1] &= ~same[1:]
     backward = alone & (phase[:-1] == 2) & (phase[1:] == 0)
-    a = np.concatenate((np.flatnonzero(forward), np.flatnonzero(backward) + 1))
-    b = np.concatenate((np.flatnonzero(forward) + 1, np.flatnonzero(backward)))
     linked = np.zeros(len(order), dtype=np.bool_)
-    linked[a] = linked[b] = True
-    used = np.flatnonzero(linked)
-    slices = np.full(len(order), -1, dtype=np.int32)
-    slices[used] = _bind(ends, order[used], start, duration, parent, firsts)
+    for mask in (forward, backward):
+        linked[1:] |= mask
+        linked[:-1] |= mask
+    place = np.cumsum(linked, dtype=np.int32) - 1
+    a = np.concatenate((place[:-1][forward], place[1:][backward]))
+    b = np.concatenate((place[1:][forward], place[:-1][backward]))
+    order = order[linked]
+    kept: list[Any] = [column[order] for column in ends]
+    return FlowEnds(*kept), a, b
+
+
+def link_flows(
+    ends: FlowEnds, a: I32, b: I32, start: I64, duration: I64, parent: I32, firsts: Sequence[int]
+) -> tuple[I32, I32, I32]:
+    """(from, to, category) of the flows whose both ends are slices; arrays of one length.
+
+    `ends`, `a`, `b`: see `pair_flows`; `start`, `duration`, `parent`: of each slice; `firsts`: the first
+    slice of each lane, and their number.
+    """
+    slices = _bind(ends, start, duration, parent, firsts)
     both = (slices[a] >= 0) & (slices[b] >= 0)
     a, b = a[both], b[both]
     by_start = np.argsort(slices[a], kind="stable")
     a, b = a[by_start], b[by_start]
-    return slices[a], slices[b], category[a].astype(np.int32)
+    return slices[a], slices[b], ends.category[a]
 
 
 def _by_flow(ends: FlowEnds) -> I64:
@@ -215,16 +224,16 @@ def _by_flow(ends: FlowEnds) -> I64:
     return order
 
 
-def _bind(ends: FlowEnds, which: I64, start: I64, duration: I64, parent: I32, firsts: Sequence[int]) -> I32:
-    """The slice that each of the flow ends `which` binds to, else -1."""
-    found = np.full(len(which), -1, dtype=np.int32)
-    lanes, times = ends.lane[which], ends.time[which]
+def _bind(ends: FlowEnds, start: I64, duration: I64, parent: I32, firsts: Sequence[int]) -> I32:
+    """The slice that each flow end binds to, else -1."""
+    found = np.full(len(ends.flow), -1, dtype=np.int32)
+    lanes, times = ends.lane, ends.time
     for lane in np.flatnonzero(np.bincount(lanes[lanes >= 0])).tolist():
         first, last = firsts[lane], firsts[lane + 1]
         at = np.flatnonzero(lanes == lane)
         # Searching for sorted times is several times as fast.
         at = at[np.argsort(times[at], kind="stable")]
-        inside = ends.encloses[which[at]]
+        inside = ends.encloses[at]
         own, next_one = at[inside], at[~inside]
         place = np.searchsorted(start[first:last], times[next_one], side="left") + first
         found[next_one] = np.where(place < last, place, -1)
