@@ -28,6 +28,9 @@ from tracetui.trace.nesting import nest, sort_slices
 from tracetui.trace.pairs import pair_async, pair_threads
 from tracetui.units import exact
 
+_LINKING = 2
+"""Threads that look for links: each of them takes memory while it is at its highest."""
+
 
 def build(contents: Contents, path: str, size: int) -> Trace:
     """The trace of a file of `size` bytes. Empties the store of its `contents`."""
@@ -86,13 +89,13 @@ def build(contents: Contents, path: str, size: int) -> Trace:
         return found, first_view(kind, start, duration, implausible)
 
     tasks: list[Callable[[], Any]] = [
-        partial(nest, start, duration, firsts),
-        partial(_paired_flows, points, heads, plan, zero),
-        launches,
         ops,
+        partial(_paired_flows, points, heads, plan, zero),
+        partial(nest, start, duration, firsts),
+        launches,
     ]
-    done = together(tasks, THREADS if len(start) > PART else 1)
-    (depth, parent, rows), (ends, sources, targets, flow_kinds), (launch, (early, lead)), (op, view) = done
+    done = together(tasks, _LINKING if len(start) > PART else 1)
+    (op, view), (ends, sources, targets, flow_kinds), (depth, parent, rows), (launch, (early, lead)) = done
     instants = _instants(points, steps, heads, plan, category_of_head, zero)
     del points, tasks, done
     flows = link_flows(ends, sources, targets, start, duration, parent, firsts)

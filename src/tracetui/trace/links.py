@@ -21,7 +21,9 @@ def _kinds(kind: I8, *wanted: Kind) -> Bool:
 
 
 def _indices(mask: Bool) -> I32:
-    return np.flatnonzero(mask).astype(np.int32)
+    none = np.zeros(0, dtype=np.int32)
+    parts = (np.flatnonzero(mask[a:b]).astype(np.int32) + np.int32(a) for a, b in blocks(0, len(mask)))
+    return np.concatenate([none, *parts])
 
 
 def link_launches(kind: I8, start: I64, correlation: I64, rank: I32 | None = None) -> I32:
@@ -42,7 +44,7 @@ def link_ops(kind: I8, start: I64, correlation: I64, external: I64, rank: I32 | 
     ops = _indices(_kinds(kind, Kind.CPU_OP) & known)
     known &= _kinds(kind, *DEVICE_WORK, Kind.SYNC, Kind.RUNTIME)
     # A synchronisation may have its own correlation there, which belongs to no op.
-    own = np.flatnonzero(_kinds(kind, Kind.SYNC))
+    own = _indices(_kinds(kind, Kind.SYNC))
     known[own[external[own] == correlation[own]]] = False
     return _match_within(rank, external, start, ops, _indices(known))
 
@@ -251,7 +253,10 @@ def _bind(ends: FlowEnds, start: I64, duration: I64, parent: I32, firsts: Sequen
 
 def count_before_launch(launch: I32, start: I64) -> tuple[int, int]:
     """Device events that start before their launch: (how many, the largest lead in nanoseconds)."""
-    at = np.flatnonzero(launch >= 0)
-    lead = start[launch[at]] - start[at]
-    early = lead[lead > 0]
-    return len(early), int(early.max()) if len(early) else 0
+    count = longest = 0
+    for a, b in blocks(0, len(launch)):
+        at = np.flatnonzero(launch[a:b] >= 0) + a
+        lead = start[launch[at]] - start[at]
+        count += int((lead > 0).sum())
+        longest = max(longest, int(lead.max(initial=0)))
+    return count, longest
