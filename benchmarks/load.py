@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 _NUMBERS = re.compile(rb'"(ts|External id|correlation|id|Ev Idx|Sequence number)": (-?\d+)(\.\d+)?')
+_LABEL = re.compile(rb'\{\s*"name": "[^"]*", "ph": "M",[^{}]*\{[^{}]*\}\s*\},?\s*')
 
 
 # -- making a large trace
@@ -47,6 +48,11 @@ def make(sample: Path, out: Path, events: int, layout: str) -> None:
         # As json.dumps writes it, with the digits as they were.
         body = re.sub(rb"\n\s*", b"", body.replace(b",\n", b", \n"))
         body = body.replace(b"{ ", b"{").replace(b" }", b"}")
+    comma = b", " if layout == "line" else b",\n  "
+    # What processes and threads are called is in a file once.
+    labels = [label.rstrip(b", \n") + comma for label in _LABEL.findall(body)]
+    body = _LABEL.sub(b"", body).rstrip(b", \n")
+    each = len(trace["traceEvents"]) - len(labels)
     pieces: list[bytes] = []
     numbers: list[tuple[int, bytes, bool]] = []
     at = 0
@@ -55,11 +61,11 @@ def make(sample: Path, out: Path, events: int, layout: str) -> None:
         numbers.append((int(match.group(2)), match.group(3) or b"", match.group(1) == b"ts"))
         at = match.end()
     last = body[at:]
-    copies = max(1, round(events / len(trace["traceEvents"])))
-    comma = b", " if layout == "line" else b",\n  "
+    copies = max(1, round(events / each))
     with out.open("wb") as file:
         head, tail = text[:begin], text[end:]
         file.write(head.replace(b"\n", b" ") if layout == "line" else head + b"\n  ")
+        file.writelines(labels)
         for copy in range(copies):
             shift = copy * length, copy * (largest + 1)
             made = [b"%d%s" % (value + shift[not is_time], rest) for value, rest, is_time in numbers]
@@ -67,8 +73,7 @@ def make(sample: Path, out: Path, events: int, layout: str) -> None:
             file.write(b"".join(part for pair in zip(pieces, made, strict=True) for part in pair) + last)
         file.write(tail.replace(b"\n", b" ") if layout == "line" else b"\n  " + tail)
     print(
-        f"{out}: {out.stat().st_size / 1e6:.0f} MB, "
-        f"{copies * len(trace['traceEvents']):,} events, {layout} layout"
+        f"{out}: {out.stat().st_size / 1e6:.0f} MB, {copies * each + len(labels):,} events, {layout} layout"
     )
 
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from tracetui.formats.columns import blocks
 from tracetui.trace import links
-from tracetui.trace.links import FlowEnds, count_before_launch, link_flows
+from tracetui.trace.links import FlowEnds, count_before_launch, link_flows, pair_flows
 
 
 @pytest.mark.parametrize("block", [1, 3, 1 << 17])
 def test_the_target_of_an_id(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several the last that does not start after the seeker; if all do, the first."""
-    monkeypatch.setattr(links, "_BLOCK", block)
+    monkeypatch.setattr(links, "blocks", partial(blocks, size=block))
     rng = random.Random(block)
     for _ in range(150):
-        count, most = rng.randrange(1, 30), rng.choice((2, 6, 100))
+        count, most = rng.randrange(1, 30), rng.choice((2, 6, 40, 100))
         ids = np.array([rng.randrange(most) for _ in range(count)], np.int64)
         start = np.array([rng.randrange(40) for _ in range(count)], np.int64)
         split = rng.randrange(count + 1)
@@ -73,7 +75,7 @@ def test_flows_bind_to_slices(wide: bool) -> None:
         )  # fmt: skip
         begin, finish = (np.array(column, np.int64) for column in zip(*slices, strict=True))
         found = link_flows(
-            made, begin, finish, np.array(parent, np.int32), np.array(lane_first), np.array(lane_last)
+            *pair_flows(made), begin, finish - begin, np.array(parent, np.int32), [*lane_first, len(slices)]
         )
 
         lanes = [range(a, b) for a, b in zip(lane_first, lane_last, strict=True)]

@@ -40,11 +40,10 @@ def nested(draw: st.DrawFn) -> list[Slice]:
 def run(slices: list[Slice]) -> tuple[list[Slice], list[int], list[int], list[int], list[int]]:
     """(slices in order, depth, parent, rows of each lane, first of each lane)"""
     lane, start, duration = (np.array([s[i] for s in slices], dtype=np.int64) for i in range(3))
-    order, begin, end = sort_slices(lane.astype(np.int32), start, duration)
-    lanes = lane[order]
-    present = np.unique(lanes)
-    firsts = [*np.searchsorted(lanes, present).tolist(), len(slices)]
-    depth, parent, rows = nest(begin, end, firsts)
+    lane = np.unique(lane, return_inverse=True)[1]
+    order, firsts = sort_slices(lane.astype(np.int32), start, duration)
+    assert lane[order].tolist() == np.repeat(np.arange(len(firsts) - 1), np.diff(firsts)).tolist()
+    depth, parent, rows = nest(start[order], duration[order], firsts)
     return [slices[i] for i in order], depth.tolist(), parent.tolist(), rows, firsts
 
 

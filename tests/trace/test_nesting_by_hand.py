@@ -13,10 +13,10 @@ def test_two_slices_that_cross_far_inside_a_lane(at: int) -> None:
     """One ends within the next; the one after that lies inside the second."""
     count = 150_000
     begin = 10 * np.arange(count, dtype=np.int64)
-    end = begin + 5
-    end[at] += 10  # until the middle of the next
-    end[at + 1] += 20  # which holds the two after it
-    depth, parent, rows = nest(begin, end, [0, count])
+    length = np.full(count, 5, dtype=np.int64)
+    length[at] += 10  # until the middle of the next
+    length[at + 1] += 20  # which holds the two after it
+    depth, parent, rows = nest(begin, length, [0, count])
     assert parent[at : at + 5].tolist() == [-1, -1, at + 1, at + 1, -1]
     assert (np.delete(parent, [at + 2, at + 3]) == -1).all()
     assert np.flatnonzero(depth).tolist() == [at + 1], "in a row of its own; above it there is room"

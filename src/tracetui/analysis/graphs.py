@@ -130,12 +130,12 @@ def _with_slices(trace: Trace, device: I64, start: I64, end: I64, name: I64, nam
     Lanes and slices come after all others, which keep their numbers.
     """
     devices, lane = np.unique(device, return_inverse=True)
-    order, low, high = sort_slices(lane.astype(np.int32), start, end - start)
-    firsts = np.searchsorted(lane[order], np.arange(len(devices) + 1)).tolist()
-    depth, parent, rows = nest(low, high, firsts)
+    length = end - start
+    order, firsts = sort_slices(lane.astype(np.int32), start, length)
+    depth, parent, rows = nest(start[order], length[order], firsts)
     many, old = len(order), len(trace)
     added: dict[str, Any] = {
-        "start": start[order], "duration": (end - start)[order], "name": len(trace.names) + name[order],
+        "start": start[order], "duration": length[order], "name": len(trace.names) + name[order],
         "category": len(trace.categories), "kind": int(Kind.OTHER), "lane": len(trace.lanes) + lane[order],
         "depth": depth, "parent": np.where(parent >= 0, parent + old, -1), "correlation": NO_ID,
         "external_id": NO_ID, "launch": -1, "op": -1, "source": -1, "implausible": False,

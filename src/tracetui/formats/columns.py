@@ -23,6 +23,19 @@ TIME_LIMIT = (1 << 62) - 1
 """Times are clamped to this (146 years in nanoseconds, either way), so that sums fit into int64."""
 
 
+def blocks(first: int, last: int, size: int = 1 << 17) -> list[tuple[int, int]]:
+    """A range in parts: what is made for one fits in a core's cache, where it would be large for all."""
+    return [(a, min(a + size, last)) for a in range(first, last, size)]
+
+
+def looked_up(table: Array, index: Array) -> Array:
+    """`table[index]`, without a wider copy of the index."""
+    out = np.empty(len(index), dtype=table.dtype)
+    for a, b in blocks(0, len(index)):
+        np.take(table, index[a:b], out=out[a:b], mode="clip")
+    return out
+
+
 class Columns:
     """Columns of one length that grow together.
 
@@ -33,30 +46,34 @@ class Columns:
     def __init__(self, kinds: dict[str, Any]) -> None:
         self.kinds = kinds
         self.arrays: dict[str, Array] = {name: np.empty(0, dtype=kind) for name, kind in kinds.items()}
-        self.count = 0
+        self.count = self._room = 0
 
     def __len__(self) -> int:
         return self.count
 
-    def add(self, share: float = 0.0, **piece: Array) -> None:
-        """Append one array per column. `share`: the fraction of the file read so far, this piece included,
-        from which the final size is estimated; 0 if unknown."""
-        size = len(next(iter(piece.values())))
-        total = self.count + size
-        for name, array in piece.items():
-            column = self.arrays[name]
-            if total > len(column):
-                room = max(2 * total, 1024)
-                if share > 0:
-                    room = max(int(1.1 * total / share), total + total // 8, 1024)
-                larger = np.empty(room, dtype=self.kinds[name])
+    def add(self, share: float = 0.0, rows: I64 | None = None, **piece: Array) -> None:
+        """Append one array per column, or these rows of them. `share`: the fraction of the file read so far,
+        this piece included, from which the final size is estimated; 0 if unknown."""
+        total = self.count + len(next(iter(piece.values())) if rows is None else rows)
+        if total > self._room:
+            self._room = max(2 * total, 1024)
+            if share > 0:
+                self._room = max(int(1.1 * total / share), total + total // 8, 1024)
+            for name, column in self.arrays.items():
+                larger = np.empty(self._room, dtype=self.kinds[name])
                 larger[: self.count] = column[: self.count]
-                self.arrays[name] = column = larger
-            column[self.count : total] = array
+                self.arrays[name] = larger
+        for name, array in piece.items():
+            place = self.arrays[name][self.count : total]
+            if rows is None:
+                place[:] = array
+            else:
+                array.take(rows, out=place, mode="clip")
         self.count = total
 
     def take(self, name: str) -> Array:
         """Remove a column and return it."""
         array = self.arrays[name][: self.count]
         self.arrays[name] = np.empty(0, dtype=self.kinds[name])
+        self._room = 0
         return array

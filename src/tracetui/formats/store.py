@@ -59,7 +59,7 @@ class Tables:
 
     def flow_ids(self, values: list[Any]) -> I64:
         """Ids of any type as int64; NO_TIME for none."""
-        if all(type(v) is int and -OTHER_IDS < v < OTHER_IDS for v in values):
+        if set(map(type, values)) == {int} and min(values) > -OTHER_IDS and max(values) < OTHER_IDS:
             return np.array(values, dtype=np.int64)
         return np.array([self._flow_id(v) for v in values], dtype=np.int64)
 

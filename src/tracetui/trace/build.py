@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tracetui.formats.columns import I32, I64, NO_TIME, Array, Bool
+from tracetui.formats.columns import I32, I64, NO_TIME, Array, Bool, blocks, looked_up
 from tracetui.formats.contents import Contents
-from tracetui.formats.machine import together
+from tracetui.formats.machine import PART, THREADS, give_back, together
 from tracetui.formats.store import LAUNCH_FLOWS, Store
 from tracetui.safe_text import plain
 from tracetui.trace.implausible import first_view, mark_implausible
 from tracetui.trace.lanes import Plan, plan_lanes, read_labels
-from tracetui.trace.links import FlowEnds, count_before_launch, link_flows, link_launches, link_ops
+from tracetui.trace.links import (
+    FlowEnds,
+    count_before_launch,
+    link_flows,
+    link_launches,
+    link_ops,
+    pair_flows,
+)
 from tracetui.trace.model import Counters, Instants, Lane, Trace, TraceInfo
 from tracetui.trace.nesting import nest, sort_slices
 from tracetui.trace.pairs import pair_async, pair_threads
 from tracetui.units import exact
 
-_MANY = 1 << 18
-"""Slices from which threads are worth it."""
-_THREADS = 3
-"""More would take more memory: each has a column of its own in the making."""
+_LINKING = 2
+"""Threads that look for links: each of them takes memory while it is at its highest."""
 
 
 def build(contents: Contents, path: str, size: int) -> Trace:
@@ -34,57 +39,67 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     phases = {plain(phase, 8): count for phase, count in store.phases().items()}
     points = {name: store.points.take(name) for name in store.points.kinds}
     pairs = pair_threads(points, tables, diagnostics)
+    for name in ("duration", "correlation", "external"):
+        del points[name]
     asyncs, steps = pair_async(store.asyncs, tables, diagnostics)
     for more in (pairs, asyncs):
         if more and len(more["head"]):
             store.slices.add(0.0, **more)
     heads = list(tables.heads)
-    head = store.slices.take("head")
-    used = np.bincount(head, minlength=len(heads)) > 0
-    labels = read_labels(store.metadata)
-    plan = plan_lanes(heads, used.tolist(), labels)
+    columns: dict[str, Any] = {name: store.slices.take(name) for name in store.slices.kinds}
+    columns["external_id"] = columns.pop("external")
+    head, start, duration = (columns[name] for name in ("head", "start", "duration"))
+    used = np.zeros(len(heads), dtype=np.bool_)
+    for a, b in blocks(0, len(head)):
+        used[head[a:b]] = True
+    plan = plan_lanes(heads, used.tolist(), read_labels(store.metadata))
+    category_of_head, categories = _categories(heads)
 
-    columns: dict[str, Any] = {name: store.slices.take(name) for name in store.slices.kinds if name != "head"}
-    columns |= {"lane": plan.lane_of_head[head], "kind": plan.kind_of_head[head]}
-    lane, start, duration = columns["lane"], columns["start"], columns["duration"]
     _close_open(start, duration)
+    lane, kind = (looked_up(table, head) for table in (plan.lane_of_head, plan.kind_of_head))
     on_device = np.array([x.device >= 0 for x in plan.lanes] or [False], dtype=np.bool_)
-    implausible, clipped = mark_implausible(columns["kind"], lane, start, duration, on_device, diagnostics)
-    columns["implausible"] = implausible
+    implausible, clipped = mark_implausible(kind, lane, start, duration, on_device, diagnostics)
     zero = _zero(start, implausible, points, store)
     np.maximum(duration, 0, out=duration)
-
-    order, begin, end = sort_slices(lane, start, duration)
-    category_of_head, categories = _categories(heads)
-    columns["category"] = category_of_head[head]
-    del head, lane, start, duration, implausible
-    threads = _THREADS if len(order) > _MANY else 1
-
-    # Each old column is freed as soon as it is sorted: this is where memory is at its highest.
-    together([partial(_put_in_order, columns, name, order) for name in columns], threads)
-    clipped = clipped[order]
+    del kind
+    order, firsts = sort_slices(lane, start, duration)
+    del head, lane, start, duration
+    columns |= {"implausible": implausible, "clipped": clipped}
+    _put_in_order(columns, order)
     del order
-    columns["start"] -= zero
-    columns["external_id"] = columns.pop("external")
-    lane, start, duration, kind = (columns[name] for name in ("lane", "start", "duration", "kind"))
+    give_back()
+    head = columns.pop("head")
+    columns["category"], kind = (looked_up(table, head) for table in (category_of_head, plan.kind_of_head))
+    del head
+    columns["kind"] = kind
+    columns["lane"] = lane = np.repeat(np.arange(len(plan.lanes), dtype=np.int32), np.diff(firsts))
+    start, duration = columns["start"], columns["duration"]
+    start -= zero
     correlation, external = columns["correlation"], columns["external_id"]
-    firsts = np.searchsorted(lane, np.arange(len(plan.lanes) + 1))
+    implausible, clipped = columns["implausible"], columns.pop("clipped")
     ranks = plan.rank_of_lane
     rank = ranks[lane] if len(ranks) and ranks.any() else None
-
-    def tree() -> tuple[Any, ...]:
-        depth, parent, rows = nest(begin, end, firsts.tolist())
-        return depth, parent, rows, _flows(points, heads, plan, start, duration, parent, firsts, zero)
 
     def launches() -> tuple[Any, ...]:
         found = link_launches(kind, start, correlation, rank)
         return found, count_before_launch(found, start)
 
     def ops() -> tuple[Any, ...]:
-        return (link_ops(kind, start, correlation, external, rank),)
+        found = link_ops(kind, start, correlation, external, rank)
+        return found, first_view(kind, start, duration, implausible)
 
-    (depth, parent, rows, flows), (launch, (early, lead)), (op,) = together([tree, launches, ops], threads)
-    flow_from, flow_to, flow_category, flow_kinds = flows
+    tasks: list[Callable[[], Any]] = [
+        ops,
+        partial(_paired_flows, points, heads, plan, zero),
+        partial(nest, start, duration, firsts),
+        launches,
+    ]
+    done = together(tasks, _LINKING if len(start) > PART else 1)
+    (op, view), (ends, sources, targets, flow_kinds), (depth, parent, rows), (launch, (early, lead)) = done
+    instants = _instants(points, steps, heads, plan, category_of_head, zero)
+    del points, tasks, done
+    flows = link_flows(ends, sources, targets, start, duration, parent, firsts)
+    flow_from, flow_to, flow_category = flows
     diagnostics.note("before_launch", count=early, detail=f"by up to {exact(lead)}")
     base = contents.base_ns
     about = (contents.devices, contents.distributed, contents.properties)
@@ -94,7 +109,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
         names=[plain(text) for text in tables.names],
         categories=categories,
         processes=plan.processes,
-        lanes=_lanes(plan, firsts.tolist(), rows),
+        lanes=_lanes(plan, firsts, rows),
         depth=depth,
         parent=parent,
         launch=launch,
@@ -103,18 +118,28 @@ def build(contents: Contents, path: str, size: int) -> Trace:
         flow_to=flow_to,
         flow_kind=flow_kinds,
         flow_category=flow_category.astype(np.int8),
-        instants=_instants(points, steps, heads, plan, category_of_head, zero),
+        instants=instants,
         counters=_counters(store, plan, zero),
         notices=diagnostics.notices(),
         phases=phases,
-        first_view=first_view(kind, start, duration, columns["implausible"]),
+        first_view=view,
         reader=contents.reader,
         clipped=frozenset(np.flatnonzero(clipped).tolist()),
     )
 
 
-def _put_in_order(columns: dict[str, Any], name: str, order: I64) -> None:
-    columns[name] = columns[name][order]
+def _put_in_order(columns: dict[str, Any], order: I32) -> None:
+    """Put all columns in this order, each in the memory of the one before it that is as wide."""
+    free: dict[int, Array] = {}
+    parts = blocks(0, len(order), PART)
+    for name, column in columns.items():
+        if column.dtype == np.bool_ and not column.any():
+            continue
+        out = free.pop(column.itemsize, None)
+        out = np.empty(len(order), dtype=column.dtype) if out is None else out.view(column.dtype)
+        put = partial(np.take, column, mode="clip")  # which writes to `out` as it goes
+        together([partial(put, order[a:b], out=out[a:b]) for a, b in parts], THREADS)
+        columns[name], free[column.itemsize] = out, column
 
 
 def _close_open(start: I64, duration: I64) -> None:
@@ -128,7 +153,8 @@ def _close_open(start: I64, duration: I64) -> None:
 def _zero(start: I64, implausible: Bool, points: Mapping[str, Array], store: Store) -> int:
     """The trace's zero: the start of its first plausible slice, else of its first event."""
     if len(start):
-        return int(start[~implausible].min()) if not implausible.all() else int(start.min())
+        some = implausible.any() and not implausible.all()
+        return int(start[~implausible].min() if some else start.min())
     firsts = [
         int(times.min())
         for times in (points["start"], store.counters.arrays["start"][: len(store.counters)])
@@ -152,16 +178,10 @@ def _lanes(plan: Plan, first: list[int], rows: list[int]) -> tuple[Lane, ...]:
     )
 
 
-def _flows(
-    points: Mapping[str, Array],
-    heads: list[Any],
-    plan: Plan,
-    start: I64,
-    duration: I64,
-    parent: I32,
-    firsts: I64,
-    zero: int,
-) -> tuple[I32, I32, I32, tuple[str, ...]]:
+def _paired_flows(
+    points: Mapping[str, Array], heads: list[Any], plan: Plan, zero: int
+) -> tuple[FlowEnds, I32, I32, tuple[str, ...]]:
+    """What `pair_flows` gives, and the kinds of flows."""
     kinds: dict[str, int] = {}
     phase_of = np.full(max(1, len(heads)), -1, dtype=np.int8)
     kind_of = np.zeros(max(1, len(heads)), dtype=np.int32)
@@ -170,19 +190,13 @@ def _flows(
             phase_of[i] = "stf".index(head[0])
             # At most 127 kinds of flows: the rest share the last one.
             kind_of[i] = kinds.setdefault(head[1], min(len(kinds), 126))
-    at = np.flatnonzero((phase_of[points["head"]] >= 0) & (points["flow"] != NO_TIME))
+    at = np.flatnonzero((looked_up(phase_of, points["head"]) >= 0) & (points["flow"] != NO_TIME))
     head = points["head"][at]
     lanes = plan.lane_of_head[head] if len(heads) else head
-    ends = FlowEnds(
-        phase_of[head],
-        kind_of[head],
-        _flow_ids(points["flow"][at], plan, lanes),
-        lanes,
-        points["start"][at] - zero,
-        points["encloses"][at],
-    )
-    found = link_flows(ends, start, start + duration, parent, firsts[:-1], firsts[1:])
-    return (*found, tuple(plain(kind) for kind in list(kinds)[:127]))
+    flow, time, encloses = (points[name][at] for name in ("flow", "start", "encloses"))
+    ids = _flow_ids(flow, plan, lanes)
+    ends = FlowEnds(phase_of[head], kind_of[head], ids, lanes, time - zero, encloses)
+    return *pair_flows(ends), tuple(plain(kind) for kind in list(kinds)[:127])
 
 
 def _flow_ids(flow: I64, plan: Plan, lanes: I32) -> I64:

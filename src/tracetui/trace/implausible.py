@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracetui.formats.columns import TIME_LIMIT
+from tracetui.formats.columns import TIME_LIMIT, blocks
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, Bool, Kind
 
@@ -148,9 +148,18 @@ def _beyond_a_hole(start: I64, times: I64, low: int, high: int, far: int) -> Boo
 def first_view(kind: I8, start: I64, duration: I64, implausible: Bool) -> tuple[int, int]:
     """(start, end) in ns of what matters: without implausible slices, and without spans and profiler overhead
     if there is anything else."""
-    around = (kind == Kind.SPAN) | (kind == Kind.OVERHEAD)
-    for mask in (~implausible & ~around, ~implausible, np.ones(len(implausible), dtype=np.bool_)):
-        if mask.any():
-            begin = int(start[mask].min())
-            return begin, max(begin + 1, int((start[mask] + duration[mask]).max()))
+    for plausible, inner in ((True, True), (True, False), (False, False)):
+        firsts, lasts = [], []
+        for a, b in blocks(0, len(start)):
+            mask = np.ones(b - a, dtype=np.bool_)
+            if plausible:
+                mask &= ~implausible[a:b]
+            if inner:
+                mask &= (kind[a:b] != Kind.SPAN) & (kind[a:b] != Kind.OVERHEAD)
+            begin = start[a:b][mask]
+            if len(begin):
+                firsts.append(int(begin.min()))
+                lasts.append(int((begin + duration[a:b][mask]).max()))
+        if firsts:
+            return min(firsts), max(min(firsts) + 1, *lasts)
     return 0, 1

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracetui.formats.columns import blocks, looked_up
 from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, NO_ID, Bool, Kind
 
-_BLOCK = 1 << 17
+_PAGE, _SPARSE = 10, 4
+"""A table with more than so many places for each id takes more memory than sorting."""
 
 
 def _kinds(kind: I8, *wanted: Kind) -> Bool:
     table = np.zeros(128, dtype=np.bool_)
     table[list(wanted)] = True
-    return np.asarray(table[kind], dtype=np.bool_)
+    return looked_up(table, kind)
 
 
 def _indices(mask: Bool) -> I32:
-    return np.flatnonzero(mask).astype(np.int32)
+    none = np.zeros(0, dtype=np.int32)
+    parts = (np.flatnonzero(mask[a:b]).astype(np.int32) + np.int32(a) for a, b in blocks(0, len(mask)))
+    return np.concatenate([none, *parts])
 
 
 def link_launches(kind: I8, start: I64, correlation: I64, rank: I32 | None = None) -> I32:
@@ -26,37 +31,34 @@ def link_launches(kind: I8, start: I64, correlation: I64, rank: I32 | None = Non
 
     `rank`: in a file of several ranks, the rank of each event; ids are unique within one only.
     """
-    launch = np.full(len(kind), -1, dtype=np.int32)
     known = correlation != NO_ID
     runtime = _indices(_kinds(kind, Kind.RUNTIME) & known)
-    device = _indices(_kinds(kind, *DEVICE_WORK, Kind.SYNC) & known)
-    launch[device] = _match_within(rank, correlation, start, runtime, device)
-    return launch
+    known &= _kinds(kind, *DEVICE_WORK, Kind.SYNC)
+    return _match_within(rank, correlation, start, runtime, _indices(known))
 
 
 def link_ops(kind: I8, start: I64, correlation: I64, external: I64, rank: I32 | None = None) -> I32:
     """For each device or runtime event, the op with its `External id`, else -1. Shape (n,). `rank`: see
     `link_launches`."""
-    op = np.full(len(kind), -1, dtype=np.int32)
     known = external != NO_ID
     ops = _indices(_kinds(kind, Kind.CPU_OP) & known)
+    known &= _kinds(kind, *DEVICE_WORK, Kind.SYNC, Kind.RUNTIME)
     # A synchronisation may have its own correlation there, which belongs to no op.
-    known &= ~(_kinds(kind, Kind.SYNC) & (external == correlation))
-    linked = _indices(_kinds(kind, *DEVICE_WORK, Kind.SYNC, Kind.RUNTIME) & known)
-    del known
-    op[linked] = _match_within(rank, external, start, ops, linked)
-    return op
+    own = _indices(_kinds(kind, Kind.SYNC))
+    known[own[external[own] == correlation[own]]] = False
+    return _match_within(rank, external, start, ops, _indices(known))
 
 
 def _match_within(rank: I32 | None, ids: I64, start: I64, targets: I32, seekers: I32) -> I32:
-    """`_match` within each rank."""
+    """For each slice, the one that it is matched with within its rank, else -1."""
+    found = np.full(len(ids), -1, dtype=np.int32)
     if rank is None:
-        return _match(ids, start, targets, seekers)
-    found = np.full(len(seekers), -1, dtype=np.int32)
+        found[seekers] = _match(ids, start, targets, seekers)
+        return found
     of_target, of_seeker = rank[targets], rank[seekers]
     for one in np.unique(of_seeker).tolist():
-        mine = of_seeker == one
-        found[mine] = _match(ids, start, targets[of_target == one], seekers[mine])
+        mine = seekers[of_seeker == one]
+        found[mine] = _match(ids, start, targets[of_target == one], mine)
     return found
 
 
@@ -66,6 +68,11 @@ def _match(ids: I64, start: I64, targets: I32, seekers: I32) -> I32:
     found = np.full(len(seekers), -1, dtype=np.int32)
     if not len(targets) or not len(seekers):
         return found
+    table = _table(ids, targets)
+    if table is not None:
+        for a, b in blocks(0, len(seekers)):
+            found[a:b] = table.target_of(ids[seekers[a:b]])
+        return found
     offered = ids[targets]
     order = np.argsort(offered, kind="stable").astype(np.int32)
     offered = offered[order]
@@ -74,8 +81,8 @@ def _match(ids: I64, start: I64, targets: I32, seekers: I32) -> I32:
         order = np.lexsort((start[targets], ids[targets])).astype(np.int32)
     targets = targets[order]
     del order
-    for a in range(0, len(seekers), _BLOCK):
-        part = seekers[a : a + _BLOCK]
+    for a, b in blocks(0, len(seekers)):
+        part = seekers[a:b]
         wanted = ids[part]
         first = np.searchsorted(offered, wanted, side="left")
         there = np.flatnonzero(offered[np.minimum(first, len(offered) - 1)] == wanted)
@@ -86,6 +93,47 @@ def _match(ids: I64, start: I64, targets: I32, seekers: I32) -> I32:
         else:
             found[a + there] = targets[first[there]]
     return found
+
+
+class _Table(NamedTuple):
+    """The targets of ids that were counted up: a place for each id, on pages of `_PAGE` bits."""
+
+    low: int
+    high: int
+    page: I64
+    """Where the page of each 2 ** `_PAGE` ids from `low` on begins; those without a target share one."""
+    targets: I32
+
+    def places(self, ids: I64) -> I64:
+        """Of ids between `low` and `high`."""
+        at = ids - self.low
+        page: I64 = self.page[at >> _PAGE]
+        return page + (at & ((1 << _PAGE) - 1))
+
+    def target_of(self, ids: I64) -> I32:
+        """-1 for none."""
+        near = np.clip(ids, self.low, self.high)
+        return np.where(near == ids, self.targets[self.places(near)], -1)
+
+
+def _table(ids: I64, targets: I32) -> _Table | None:
+    """None if an id comes twice, or if the table would be too large."""
+    parts = blocks(0, len(targets))
+    low = min(int(ids[targets[a:b]].min()) for a, b in parts)
+    high = max(int(ids[targets[a:b]].max()) for a, b in parts)
+    if (high - low) >> _PAGE > len(targets):
+        return None
+    used = np.zeros(((high - low) >> _PAGE) + 1, dtype=np.bool_)
+    for a, b in parts:
+        used[(ids[targets[a:b]] - low) >> _PAGE] = True
+    page = np.cumsum(used) << _PAGE  # the first one is empty
+    size = int(page[-1]) + (1 << _PAGE)
+    if size > _SPARSE * len(targets) + (2 << _PAGE):
+        return None
+    table = _Table(low, high, page * used, np.full(size, -1, dtype=np.int32))
+    for a, b in parts:
+        table.targets[table.places(ids[targets[a:b]])] = targets[a:b]
+    return table if np.count_nonzero(table.targets >= 0) == len(targets) else None
 
 
 def _latest(offered: I64, targets: I32, start: I64, wanted: I64, first: I64, moment: I64) -> I32:
@@ -114,15 +162,10 @@ class FlowEnds(NamedTuple):
     """Binds to the slice around it; otherwise to the next one that starts."""
 
 
-def link_flows(
-    ends: FlowEnds, begin: I64, finish: I64, parent: I32, lane_first: I64, lane_last: I64
-) -> tuple[I32, I32, I32]:
-    """(from, to, category) of the flows whose both ends are slices; arrays of one length.
-
-    `begin`, `finish`: start and end of each slice; `lane_first`, `lane_last`: where each lane's slices are.
-    """
+def pair_flows(ends: FlowEnds) -> tuple[FlowEnds, I32, I32]:
+    """(the ends that are linked, by flow and time; from and to of each link: indices into them)."""
     if not len(ends.flow):
-        return (np.zeros(0, dtype=np.int32),) * 3
+        return (ends, *(np.zeros(0, dtype=np.int32),) * 2)
     order = _by_flow(ends)
     phase, category, flow = ends.phase[order], ends.category[order], ends.flow[order]
     same = (flow[1:] == flow[:-1]) & (category[1:] == category[:-1])
@@ -132,18 +175,32 @@ def link_flows(
     alone[1:] &= ~same[:-1]
     alone[:-1] &= ~same[1:]
     backward = alone & (phase[:-1] == 2) & (phase[1:] == 0)
-    a = np.concatenate((np.flatnonzero(forward), np.flatnonzero(backward) + 1))
-    b = np.concatenate((np.flatnonzero(forward) + 1, np.flatnonzero(backward)))
     linked = np.zeros(len(order), dtype=np.bool_)
-    linked[a] = linked[b] = True
-    used = np.flatnonzero(linked)
-    slices = np.full(len(order), -1, dtype=np.int64)
-    slices[used] = _bind(ends, order[used], begin, finish, parent, lane_first, lane_last)
+    for mask in (forward, backward):
+        linked[1:] |= mask
+        linked[:-1] |= mask
+    place = np.cumsum(linked, dtype=np.int32) - 1
+    a = np.concatenate((place[:-1][forward], place[1:][backward]))
+    b = np.concatenate((place[1:][forward], place[:-1][backward]))
+    order = order[linked]
+    kept: list[Any] = [column[order] for column in ends]
+    return FlowEnds(*kept), a, b
+
+
+def link_flows(
+    ends: FlowEnds, a: I32, b: I32, start: I64, duration: I64, parent: I32, firsts: Sequence[int]
+) -> tuple[I32, I32, I32]:
+    """(from, to, category) of the flows whose both ends are slices; arrays of one length.
+
+    `ends`, `a`, `b`: see `pair_flows`; `start`, `duration`, `parent`: of each slice; `firsts`: the first
+    slice of each lane, and their number.
+    """
+    slices = _bind(ends, start, duration, parent, firsts)
     both = (slices[a] >= 0) & (slices[b] >= 0)
     a, b = a[both], b[both]
     by_start = np.argsort(slices[a], kind="stable")
     a, b = a[by_start], b[by_start]
-    return slices[a].astype(np.int32), slices[b].astype(np.int32), category[a].astype(np.int32)
+    return slices[a], slices[b], ends.category[a]
 
 
 def _by_flow(ends: FlowEnds) -> I64:
@@ -165,38 +222,41 @@ def _by_flow(ends: FlowEnds) -> I64:
         tangled = np.zeros(int(flow[-1]) + 1, dtype=np.bool_)
         tangled[flow[1:][wrong]] = True
         at = np.flatnonzero(tangled[flow])
-        order[at] = order[at][np.lexsort((phase[at], time[at], key[at]))]
+        order[at] = order[at][np.lexsort((phase[at], time[at], flow[at]))]
     return order
 
 
-def _bind(
-    ends: FlowEnds, which: I64, begin: I64, finish: I64, parent: I32, lane_first: I64, lane_last: I64
-) -> I64:
-    """The slice that each of the flow ends `which` binds to, else -1."""
-    found = np.full(len(which), -1, dtype=np.int64)
-    lanes, times = ends.lane[which], ends.time[which]
+def _bind(ends: FlowEnds, start: I64, duration: I64, parent: I32, firsts: Sequence[int]) -> I32:
+    """The slice that each flow end binds to, else -1."""
+    found = np.full(len(ends.flow), -1, dtype=np.int32)
+    lanes, times = ends.lane, ends.time
     for lane in np.flatnonzero(np.bincount(lanes[lanes >= 0])).tolist():
-        first, last = int(lane_first[lane]), int(lane_last[lane])
+        first, last = firsts[lane], firsts[lane + 1]
         at = np.flatnonzero(lanes == lane)
         # Searching for sorted times is several times as fast.
         at = at[np.argsort(times[at], kind="stable")]
-        place = np.searchsorted(begin[first:last], times[at], side="right") - 1 + first
-        around = np.where(place >= first, place, -1)
-        while True:
-            over = around >= 0
-            over[over] = finish[around[over]] < times[at[over]]
-            if not over.any():
-                break
-            around[over] = parent[around[over]]
-        following = np.searchsorted(begin[first:last], times[at], side="left") + first
-        following = np.where(following < last, following, -1)
-        found[at] = np.where(ends.encloses[which[at]], around, following)
+        inside = ends.encloses[at]
+        own, next_one = at[inside], at[~inside]
+        place = np.searchsorted(start[first:last], times[next_one], side="left") + first
+        found[next_one] = np.where(place < last, place, -1)
+        around = np.searchsorted(start[first:last], times[own], side="right") - 1 + first
+        around[around < first] = -1
+        left = np.flatnonzero(around >= 0)
+        while len(left):
+            slices = around[left]
+            left = left[start[slices] + duration[slices] < times[own[left]]]
+            around[left] = parent[around[left]]
+            left = left[around[left] >= 0]
+        found[own] = around
     return found
 
 
 def count_before_launch(launch: I32, start: I64) -> tuple[int, int]:
     """Device events that start before their launch: (how many, the largest lead in nanoseconds)."""
-    at = np.flatnonzero(launch >= 0)
-    lead = start[launch[at]] - start[at]
-    early = lead[lead > 0]
-    return len(early), int(early.max()) if len(early) else 0
+    count = longest = 0
+    for a, b in blocks(0, len(launch)):
+        at = np.flatnonzero(launch[a:b] >= 0) + a
+        lead = start[launch[at]] - start[at]
+        count += int((lead > 0).sum())
+        longest = max(longest, int(lead.max(initial=0)))
+    return count, longest

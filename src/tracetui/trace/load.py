@@ -13,6 +13,7 @@ import numpy as np
 
 from tracetui.formats.columns import Columns
 from tracetui.formats.errors import Cancelled, Progress, Report, TraceError
+from tracetui.formats.machine import give_back
 from tracetui.formats.registry import read, read_beginning
 from tracetui.formats.source import Source, open_source, shown
 from tracetui.formats.store import COUNTER_COLUMNS, POINT_COLUMNS
@@ -53,7 +54,9 @@ def load(
             if show is not None and source.size * source.encoding.RATIO >= LARGE:
                 with suppress(TraceError):  # what is wrong is said of the whole
                     show(load_beginning(source, report, BEGINNING))
-            return build(read(source, report, workers), source.path, source.size)
+            trace = build(read(source, report, workers), source.path, source.size)
+            give_back()
+            return trace
     except OSError as error:
         source.file.close()
         raise TraceError(f"{shown(source.path)}: {(error.strerror or 'cannot be read').lower()}") from None

@@ -14,18 +14,20 @@
 #endif
 EXPORT uint32_t source_checksum(void) { return SOURCE; }
 
-/* `begin`, `end`: `count` slices in the order of nesting.py. Fills `depth` and `parent`, except in stretches (from
-   one moment when nothing is open to the next) in which a slice outlasts the one that it starts in: the first
-   and last + 1 of each go to `crossing`, at most `room` of them. Returns how many there are, more than `room` if
-   they did not fit, or -1 without memory. */
-EXPORT int64_t nest(const int64_t *begin, const int64_t *end, int64_t count, int32_t *depth, int32_t *parent,
-                    int64_t *crossing, int64_t room) {
-    int64_t found = 0, size = 64, open = 0, root = 0, last = INT64_MIN;
+/* Slices that are open, innermost last. */
+typedef struct {
+    int32_t *at;
+    int64_t size;
+} Stack;
+
+/* The slices of a lane, from `first` to before `last`; see `nest`. Returns how many crossings were found before and
+   in it, or -1 without memory. */
+static int64_t nest_lane(const int64_t *start, const int64_t *duration, int64_t first, int64_t last, Stack *stack,
+                         int32_t *depth, int32_t *parent, int64_t *crossing, int64_t room, int64_t found) {
+    int64_t open = 0, root = first, latest = INT64_MIN;
     int crossed = 0;
-    int32_t *stack = malloc((size_t)size * sizeof *stack);
-    if (!stack) return -1;
-    for (int64_t i = 0; i <= count; i++) {
-        if (i == count || begin[i] >= last) { /* nothing is open */
+    for (int64_t i = first; i <= last; i++) {
+        if (i == last || start[i] >= latest) { /* nothing is open */
             if (crossed) {
                 if (found < room) {
                     crossing[2 * found] = root;
@@ -33,29 +35,44 @@ EXPORT int64_t nest(const int64_t *begin, const int64_t *end, int64_t count, int
                 }
                 found++;
             }
-            if (i == count) break;
+            if (i == last) break;
             root = i;
             open = 0;
             crossed = 0;
         }
-        while (open && end[stack[open - 1]] <= begin[i]) open--;
-        if (open && end[i] > end[stack[open - 1]]) crossed = 1;
-        depth[i] = (int32_t)open;
-        parent[i] = open ? stack[open - 1] : -1;
-        if (end[i] > begin[i]) { /* an empty slice is never open */
-            if (open == size) {
-                int32_t *more = realloc(stack, (size_t)(2 * size) * sizeof *more);
-                if (!more) {
-                    free(stack);
-                    return -1;
-                }
-                stack = more;
-                size *= 2;
-            }
-            stack[open++] = (int32_t)i;
+        int64_t begin = start[i], end = begin + duration[i], around = INT64_MAX;
+        for (; open; open--) {
+            int32_t top = stack->at[open - 1];
+            around = start[top] + duration[top];
+            if (around > begin) break;
         }
-        if (end[i] > last) last = end[i];
+        if (open && end > around) crossed = 1;
+        depth[i] = (int32_t)open;
+        parent[i] = open ? stack->at[open - 1] : -1;
+        if (end > begin) { /* an empty slice is never open */
+            if (open == stack->size) {
+                int32_t *more = realloc(stack->at, (size_t)(2 * stack->size) * sizeof *more);
+                if (!more) return -1;
+                stack->at = more;
+                stack->size *= 2;
+            }
+            stack->at[open++] = (int32_t)i;
+        }
+        if (end > latest) latest = end;
     }
-    free(stack);
+    return found;
+}
+
+/* `start`, `duration`: slices in the order of nesting.py; `firsts`: the first of each of `lanes` lanes, and the number
+   of slices. Fills `depth` and `parent`, except in stretches (from one moment when nothing is open to the next) in
+   which a slice outlasts the one that it starts in: the first and last + 1 of each go to `crossing`, at most `room` of
+   them. Returns how many there are, more than `room` if they did not fit, or -1 without memory. */
+EXPORT int64_t nest(const int64_t *start, const int64_t *duration, const int64_t *firsts, int64_t lanes, int32_t *depth,
+                    int32_t *parent, int64_t *crossing, int64_t room) {
+    Stack stack = {malloc(64 * sizeof *stack.at), 64};
+    int64_t found = stack.at ? 0 : -1;
+    for (int64_t lane = 0; lane < lanes && found >= 0; lane++)
+        found = nest_lane(start, duration, firsts[lane], firsts[lane + 1], &stack, depth, parent, crossing, room, found);
+    free(stack.at);
     return found;
 }

@@ -1,11 +1,10 @@
 """The order of the slices, their rows within a lane (`depth`), and what encloses them (`parent`).
 
-All lanes are laid end to end on one time axis, so that each step is one operation over all slices:
+The library made from nesting.c finds depth and parent in one pass with a stack. Where it is not installed,
+all lanes are laid end to end on one time axis, so that each step is one operation over all slices:
 - the depth of a slice that nests is the number of slices open at its start: those that began before it, less
   those that ended by then, found by one search in the sorted ends;
 - its parent is the last slice before it that is one row higher.
-
-The library made from nesting.c finds the same in one pass with a stack, where it is installed.
 
 Where a slice outlasts the one it starts in, that part of the lane (between two moments when nothing is open)
 takes a slower path: each slice goes to the first of several stacks that it nests in.
@@ -16,10 +15,13 @@ from __future__ import annotations
 import ctypes
 import heapq
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from tracetui.formats.columns import Array, blocks, looked_up
+from tracetui.formats.machine import PART, THREADS, together
 from tracetui.formats.native import load_library
 from tracetui.trace.model import I32, I64
 
@@ -28,106 +30,120 @@ def _load() -> ctypes.CDLL | None:
     library = load_library(Path(__file__).with_name("nesting.c"))
     if library is not None:
         address, number = ctypes.c_void_p, ctypes.c_int64
-        library.nest.argtypes = [address, address, number, address, address, address, number]
+        library.nest.argtypes = [address, address, address, number, address, address, address, number]
         library.nest.restype = ctypes.c_int64
     return library
 
 
 LIBRARY = _load()
 """None where it is not installed."""
-_BLOCK = 1 << 17
+_LANES = 256
+"""Lanes to be sorted one by one: the values of a byte."""
 _GROUPS = 24
 """Stacks for slices that overlap without nesting. Others get a row of their own."""
 
 
-def sort_slices(lane: I32, start: I64, duration: I64) -> tuple[I64, I64, I64]:
-    """Order of the slices by (lane, start, longest first, place in the file), and positions on one axis.
+def sort_slices(lane: I32, start: I64, duration: I64) -> tuple[I32, list[int]]:
+    """Order of the slices by (lane, start, longest first, place in the file); the first slice of each lane in
+    that order, and the number of slices.
 
-    Arrays of one length, nanoseconds; negative durations count as zero. Returns (order, begin, end): `begin`
-    and `end` are in that order, and lanes do not overlap on their axis.
+    Arrays of one length; nanoseconds, no duration negative. Takes linear time where the slices of a lane come
+    in a few runs that are in order, as the profiler writes them.
     """
-    count = len(lane)
-    if not count:
-        return (np.zeros(0, dtype=np.int64),) * 3
-    length = np.maximum(duration, 0)
-    zero = int(start.min())
-    bits = (int((start + length).max()) - zero + 1).bit_length()
-    if bits + int(lane.max()).bit_length() <= 62:
-        begin = lane.astype(np.int64)
-        begin <<= bits
-        begin += start
-        begin -= zero
-        order = np.argsort(begin, kind="stable")
-        begin = begin[order]
-        _settle_ties(order, begin, length)
-        end = length[order]
-        end += begin
-        return order, begin, end
-    order = np.lexsort((-length, start, lane))
-    begin, end, place = start[order], (start + length)[order], lane[order]
-    first = np.flatnonzero(np.diff(place, prepend=-1))
-    top = np.maximum.reduceat(end, first)
-    widths = top.astype(object) - begin[first].astype(object) + 1
-    if sum(widths) >= 1 << 62:
-        # Impossible times: only their order matters, so number them.
-        moments, numbers = np.unique(np.concatenate((begin, end)), return_inverse=True)
-        begin, end = numbers[:count].astype(np.int64), numbers[count:].astype(np.int64)
-        stride = np.full(len(first), len(moments) + 1, dtype=np.int64)
-        base = np.zeros(len(first), dtype=np.int64)
+    if not len(lane):
+        return np.zeros(0, dtype=np.int32), [0]
+    order, firsts = _by_lane(lane)
+    begin = looked_up(start, order)
+    late = np.flatnonzero(begin[1:] < begin[:-1]) + 1
+    lanes = np.searchsorted(firsts, late, side="right") - 1
+    unsorted = np.unique(lanes[late != firsts[lanes]])
+    if len(unsorted) > _LANES:
+        return np.lexsort((-duration, start, lane)).astype(np.int32), firsts.tolist()
+
+    def by_start(first: int, last: int) -> None:
+        place = np.argsort(begin[first:last], kind="stable")
+        for column in (begin, order):
+            column[first:last] = column[first:last][place]
+
+    together([partial(by_start, *firsts[n : n + 2].tolist()) for n in unsorted.tolist()], THREADS)
+    _settle_ties(order, begin, duration, firsts)
+    return order, firsts.tolist()
+
+
+def _by_lane(lane: I32) -> tuple[I32, I64]:
+    """Order by lane, place in the file; the first of each lane in that order, and the number of slices."""
+    count = int(lane.max()) + 1
+    if count > _LANES:
+        order = np.argsort(lane, kind="stable").astype(np.int32)
+        return order, np.append(0, np.cumsum(np.bincount(lane)))
+
+    def part(a: int, b: int) -> tuple[I32, I64]:
+        narrow = lane[a:b].astype(np.uint8)  # which are sorted by counting them
+        places = np.argsort(narrow, kind="stable").astype(np.int32)
+        return places + np.int32(a), np.bincount(narrow, minlength=count)
+
+    found = together([partial(part, a, b) for a, b in blocks(0, len(lane), PART)], THREADS)
+    sizes = np.array([size for _, size in found])
+    firsts = np.append(0, np.cumsum(sizes.sum(axis=0)))
+    begins = firsts[:-1] + np.cumsum(sizes, axis=0) - sizes
+    order = np.empty(len(lane), dtype=np.int32)
+    for (places, size), at in zip(found, begins, strict=True):
+        for n, piece in enumerate(np.split(places, np.cumsum(size)[:-1])):
+            order[at[n] : at[n] + len(piece)] = piece
+    return order, firsts
+
+
+def _settle_ties(order: I32, begin: I64, duration: I64, firsts: I64) -> None:
+    """Put the longest first among slices of a lane with the same start. Changes `order` in place."""
+    same = np.zeros(len(begin) + 1, dtype=np.bool_)
+    np.equal(begin[1:], begin[:-1], out=same[1:-1])
+    same[firsts] = False
+    for a, b in blocks(1, len(begin)):
+        lengths = duration[order[a - 1 : b]]
+        if (same[a:b] & (lengths[1:] > lengths[:-1])).any():
+            break
     else:
-        stride, base = widths.astype(np.int64), begin[first]
-    shift = np.cumsum(stride) - stride - base
-    shift = np.repeat(shift, np.diff(first, append=count))
-    return order, begin + shift, end + shift
-
-
-def _settle_ties(order: I64, begin: I64, length: I64) -> None:
-    """Put the longest first among slices with the same start. Changes `order` in place."""
-    same = begin[1:] == begin[:-1]
-    if not same.any():
         return
-    tied = np.zeros(len(begin), dtype=np.bool_)
-    tied[1:] = same
-    tied[:-1] |= same
-    at = np.flatnonzero(tied)
-    members = order[at]
-    order[at] = members[np.lexsort((-length[members], begin[at]))]
+    at = np.flatnonzero(same[1:] | same[:-1])
+    order[at] = order[at][np.lexsort((-duration[order[at]], np.cumsum(~same[at])))]
 
 
-def nest(begin: I64, end: I64, lane_firsts: Sequence[int]) -> tuple[I32, I32, list[int]]:
+def nest(start: I64, duration: I64, firsts: Sequence[int]) -> tuple[I32, I32, list[int]]:
     """Depth and parent of every slice, and the number of rows of every lane.
 
-    `begin`, `end`: as `sort_slices` gives them. `lane_firsts`: the first slice of each lane, and the number
+    `start`, `duration`: in the order of `sort_slices`. `firsts`: the first slice of each lane, and the number
     of slices. Parent is -1 for none; it is the nearest slice before that contains this one wholly.
     """
-    count = len(begin)
+    count = len(start)
     if not count:
-        return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32), [0] * (len(lane_firsts) - 1)
-    depth, parent, stretches = _in_one_pass(begin, end) or _by_sorting(begin, end)
+        return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32), [0] * (len(firsts) - 1)
+    depth, parent, stretches = _in_one_pass(start, duration, firsts) or _by_sorting(start, duration, firsts)
     if not stretches:
-        return depth, parent, _rows(depth, lane_firsts)
+        return depth, parent, _rows(depth, firsts)
     group = np.zeros(count, dtype=np.int32)
     for first, last in stretches:
-        mine = _overlapping(begin[first:last].tolist(), end[first:last].tolist())
+        begin = start[first:last]
+        mine = _overlapping(begin.tolist(), (begin + duration[first:last]).tolist())
         depth[first:last], group[first:last] = mine[0], mine[1]
         inside = np.array(mine[2], dtype=np.int32)
         parent[first:last] = np.where(inside >= 0, inside + first, -1)
-    return depth, parent, _stack_groups(depth, group, lane_firsts, stretches)
+    return depth, parent, _stack_groups(depth, group, firsts, stretches)
 
 
-def _in_one_pass(begin: I64, end: I64) -> tuple[I32, I32, list[tuple[int, int]]] | None:
+def _in_one_pass(
+    start: I64, duration: I64, firsts: Sequence[int]
+) -> tuple[I32, I32, list[tuple[int, int]]] | None:
     """Depth and parent, and the stretches in which they are not right because slices cross; None without the
     library."""
     if LIBRARY is None:
         return None
-    count = len(begin)
-    begin, end = np.ascontiguousarray(begin), np.ascontiguousarray(end)
-    depth, parent = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int32)
+    given: list[Array] = [np.ascontiguousarray(a, dtype=np.int64) for a in (start, duration, firsts)]
+    depth, parent = np.empty(len(start), dtype=np.int32), np.empty(len(start), dtype=np.int32)
     room = 1 << 12
     while True:
         crossing = np.empty((room, 2), dtype=np.int64)
-        arrays = (a.ctypes.data for a in (depth, parent, crossing))
-        found = LIBRARY.nest(begin.ctypes.data, end.ctypes.data, count, *arrays, room)
+        addresses = [a.ctypes.data for a in [*given, depth, parent, crossing]]
+        found = LIBRARY.nest(*addresses[:3], len(firsts) - 1, *addresses[3:], room)
         if found < 0:
             raise MemoryError
         if found <= room:
@@ -135,9 +151,10 @@ def _in_one_pass(begin: I64, end: I64) -> tuple[I32, I32, list[tuple[int, int]]]
         room = found
 
 
-def _by_sorting(begin: I64, end: I64) -> tuple[I32, I32, list[tuple[int, int]]]:
+def _by_sorting(start: I64, duration: I64, firsts: Sequence[int]) -> tuple[I32, I32, list[tuple[int, int]]]:
     """As `_in_one_pass`."""
-    count = len(begin)
+    count = len(start)
+    begin, end = _on_one_axis(start, duration, np.unique(firsts)[:-1])
     real = end > begin
     # Empty slices are never open, so they count neither as begun nor as ended.
     depth = np.cumsum(real, dtype=np.int32)
@@ -145,12 +162,12 @@ def _by_sorting(begin: I64, end: I64) -> tuple[I32, I32, list[tuple[int, int]]]:
     closed = end[real] if not real.all() else end.copy()
     del real
     closed.sort()
-    for a, b in _blocks(0, count):
+    for a, b in blocks(0, count):
         depth[a:b] -= np.searchsorted(closed, begin[a:b], side="right").astype(np.int32)
     del closed
     parent = _parents(depth)
     found = [
-        np.flatnonzero((parent[a:b] >= 0) & (end[a:b] > end[parent[a:b]])) + a for a, b in _blocks(0, count)
+        np.flatnonzero((parent[a:b] >= 0) & (end[a:b] > end[parent[a:b]])) + a for a, b in blocks(0, count)
     ]
     crossing = np.concatenate(found)
     stretches: list[tuple[int, int]] = []
@@ -160,6 +177,20 @@ def _by_sorting(begin: I64, end: I64) -> tuple[I32, I32, list[tuple[int, int]]]:
         ends = np.append(roots, count)[which + 1]
         stretches = list(zip(roots[which].tolist(), ends.tolist(), strict=True))
     return depth, parent, stretches
+
+
+def _on_one_axis(start: I64, duration: I64, first: I64) -> tuple[I64, I64]:
+    """Begin and end of the slices where lanes do not overlap. `first`: the first slice of each lane."""
+    end = start + duration
+    base, top = start[first], np.maximum.reduceat(end, first)
+    if (top.astype(np.float64) - base).sum() >= 1 << 60:
+        # Impossible times: only their order matters, so number them.
+        moments, numbers = np.unique(np.concatenate((start, end)), return_inverse=True)
+        start, end = numbers[: len(start)].astype(np.int64), numbers[len(start) :].astype(np.int64)
+        base, top = np.zeros_like(base), np.full(len(first), len(moments))
+    shift = np.cumsum(top - base + 1) - (top - base + 1) - base
+    shift = np.repeat(shift, np.diff(first, append=len(start)))
+    return start + shift, end + shift
 
 
 def _parents(depth: I32) -> I32:
@@ -173,14 +204,9 @@ def _parents(depth: I32) -> I32:
     key += by_depth
     skip = int(np.searchsorted(key, count))  # number of slices in row 0
     parent = np.full(count, -1, dtype=np.int32)
-    for a, b in _blocks(skip, count):
+    for a, b in blocks(skip, count):
         parent[by_depth[a:b]] = by_depth[np.searchsorted(key, key[a:b] - count) - 1]
     return parent
-
-
-def _blocks(first: int, last: int) -> list[tuple[int, int]]:
-    """Split a range into parts, to keep temporary arrays small."""
-    return [(a, min(a + _BLOCK, last)) for a in range(first, last, _BLOCK)]
 
 
 def _overlapping(begin: list[int], end: list[int]) -> tuple[list[int], list[int], list[int]]:

@@ -16,7 +16,7 @@ from tracetui.formats.chrome_json.rows import Rows
 from tracetui.formats.chrome_json.scan import Separator
 from tracetui.formats.chrome_json.scanner import LIBRARY, Scanned, Scanner, Whole
 from tracetui.formats.chrome_json.times import exact
-from tracetui.formats.columns import I64, NO_ID, NO_TIME, Array
+from tracetui.formats.columns import NO_ID, NO_TIME, Array
 from tracetui.formats.store import LAUNCH_FLOWS, SLICE_COLUMNS, AsyncEvent, Store
 
 SOURCE_BITS = 28
@@ -84,13 +84,14 @@ class Intake:
         lacking = np.flatnonzero((rows.correlation != NO_ID) & (rows.external == NO_ID))
         if len(lacking):
             rows.external[lacking] = rows.pick_lower(lacking)
-        slices = np.flatnonzero(classes == SLICE)
-        store.slices.add(share, **self._columns(rows, slices, source))
+        columns = {name: getattr(rows, name) for name in SLICE_COLUMNS if name != "source"}
+        columns["source"] = np.arange(source, source + len(classes), dtype=np.int64)
+        store.slices.add(share, np.flatnonzero(classes == SLICE), **columns)
         points = np.flatnonzero(classes == POINT)
         if len(points):
             ids, encloses = rows.pick_flow(points)
-            flows = {"flow": ids, "encloses": np.array(encloses, dtype=np.bool_)}
-            store.points.add(share, **self._columns(rows, points, source), **flows)
+            columns = {name: column[points] for name, column in columns.items()}
+            store.points.add(share, **columns, flow=ids, encloses=np.array(encloses, dtype=np.bool_))
 
     def scan(self, chunk: Chunk, text: bytes | memoryview) -> bool:
         """Add the events in `text`, a JSON list in UTF-8; False if that is left to `add`."""
@@ -131,11 +132,6 @@ class Intake:
         store.slices.add(share, **found.slices)
         if found.points:
             store.points.add(share, **found.points)
-
-    @staticmethod
-    def _columns(rows: Rows, which: I64, source: int) -> dict[str, Array]:
-        columns = {name: getattr(rows, name)[which] for name in SLICE_COLUMNS if name != "source"}
-        return {**columns, "source": which + source}
 
     def _classify(self) -> None:
         """Extend the class table to new heads."""

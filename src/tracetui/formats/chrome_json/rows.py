@@ -58,11 +58,13 @@ def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
     """Raises NeedsMode if floats would lose digits, OverflowError if an integer exceeds 64 bits."""
     count, wrong = len(events), 0
     if mode.time == "float":
-        raw = np.fromiter([e.ts for e in events], np.float64, count)
+        raw = np.fromiter([e.ts for e in events] + [e.dur for e in events], np.float64, 2 * count)
         # NaN, a missing time, compares as false.
-        if (raw >= FLOAT_LIMIT).any() or (raw <= -FLOAT_LIMIT).any():
-            raise NeedsMode("int")
-        start, duration = from_floats(raw), _durations(events)
+        large = np.abs(raw) >= FLOAT_LIMIT
+        if large.any():
+            raise NeedsMode("int" if large[:count].any() else "text")
+        both = from_floats(raw)
+        start, duration = both[:count], both[count:]
     elif mode.time == "int":
         duration = _durations(events)
         start, duration = from_integers(np.fromiter([e.ts for e in events], np.int64, count), duration)
@@ -74,8 +76,8 @@ def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
         wrong = sum(map(bool, (texts[i] for i in np.flatnonzero(duration == NO_TIME))))
         shrink(times, duration)
     args = [e.args for e in events]
-    correlation = np.fromiter([a.correlation for a in args], np.int64, count)
-    external = np.fromiter([a.external for a in args], np.int64, count)
+    ids = np.fromiter([a.correlation for a in args] + [a.external for a in args], np.int64, 2 * count)
+    correlation, external = ids[:count], ids[count:]
     name = np.fromiter(map(tables.names.__getitem__, [e.name for e in events]), np.int32, count)
     number = tables.heads.__getitem__
     head = np.fromiter(map(number, [(e.ph, e.cat, e.pid, e.tid) for e in events]), np.int32, count)

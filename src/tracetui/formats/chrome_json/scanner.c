@@ -480,12 +480,14 @@ enum { PH = 1, CAT = 2, NAME = 4, PID = 8, TID = 16, TS = 32, DUR = 64, ARGS = 1
 typedef struct {
     Token ph, cat, name, pid, tid, id;
     int64_t start, duration, correlation, external, lower, flow;
-    int encloses, seen;
+    int encloses;
 } Event;
 
-/* The ids in args. */
-static At read_args(At p, At end, Event *e) {
-    enum { EXTERNAL = 1, CORRELATION = 2, LOWER = 4 };
+/* Reads the value at `p` of the member with this key. `seen`: the fields that came before it. */
+typedef At Member(At key, size_t n, At p, At end, Event *e, int *seen);
+
+/* An object. */
+static inline At members(At p, At end, Event *e, Member *member) {
     int seen = 0;
     if (p >= end || *p != '{') return NULL;
     p = blank(p + 1, end);
@@ -499,21 +501,7 @@ static At read_args(At p, At end, Event *e) {
         size_t n = (size_t)(p - key - 1);
         p = blank(p, end);
         if (p >= end || *p != ':') return NULL;
-        p = blank(p + 1, end);
-        int64_t *into = NULL;
-        int bit = 0;
-        if (n == 11) {
-            if (!memcmp(key, "External id", 11)) into = &e->external, bit = EXTERNAL;
-            else if (!memcmp(key, "correlation", 11)) into = &e->correlation, bit = CORRELATION;
-            else if (!memcmp(key, "external id", 11)) into = &e->lower, bit = LOWER;
-        }
-        if (into) {
-            if (seen & bit) return NULL;
-            seen |= bit;
-            p = id_number(p, end, into);
-        } else {
-            p = value(p, end);
-        }
+        p = member(key, n, blank(p + 1, end), end, e, &seen);
         if (!p) return NULL;
         p = blank(p, end);
         if (p >= end) return NULL;
@@ -521,6 +509,21 @@ static At read_args(At p, At end, Event *e) {
         if (*p != ',') return NULL;
         p = blank(p + 1, end);
     }
+}
+
+/* One of the ids in args. */
+static inline At id_member(At key, size_t n, At p, At end, Event *e, int *seen) {
+    enum { EXTERNAL = 1, CORRELATION = 2, LOWER = 4 };
+    int64_t *into = NULL;
+    int bit = 0;
+    if (n == 11) {
+        if (!memcmp(key, "External id", 11)) into = &e->external, bit = EXTERNAL;
+        else if (!memcmp(key, "correlation", 11)) into = &e->correlation, bit = CORRELATION;
+        else if (!memcmp(key, "external id", 11)) into = &e->lower, bit = LOWER;
+    }
+    if (*seen & bit) return NULL;
+    *seen |= bit;
+    return into ? id_number(p, end, into) : value(p, end);
 }
 
 static int field_of(At key, size_t n) {
@@ -566,61 +569,32 @@ static At label_token(At p, At end, Token *t) {
     return p;
 }
 
-static At read_event(At p, At end, Event *e) {
-    if (p >= end || *p != '{') return NULL;
-    p = blank(p + 1, end);
-    if (p < end && *p == '}') return p + 1;
-    for (;;) {
+static inline At field_member(At key, size_t n, At p, At end, Event *e, int *seen) {
+    int field = field_of(key, n), escaped;
+    if (*seen & field) return NULL;
+    *seen |= field;
+    switch (field) {
+    case PH: return text_token(p, end, &e->ph);
+    case CAT: return text_token(p, end, &e->cat);
+    case NAME:
         if (p >= end || *p != '"') return NULL;
-        int escaped = 0;
-        At key = p + 1;
-        p = string(p, end, &escaped);
-        if (!p || escaped) return NULL;
-        int field = field_of(key, (size_t)(p - key - 1));
-        p = blank(p, end);
-        if (p >= end || *p != ':') return NULL;
-        p = blank(p + 1, end);
-        if (e->seen & field) return NULL;
-        e->seen |= field;
-        switch (field) {
-        case PH: p = text_token(p, end, &e->ph); break;
-        case CAT: p = text_token(p, end, &e->cat); break;
-        case NAME:
-            if (p >= end || *p != '"') return NULL;
-            e->name.from = p;
-            p = e->name.to = string(p, end, &escaped);
-            break;
-        case PID: p = label_token(p, end, &e->pid); break;
-        case TID: p = label_token(p, end, &e->tid); break;
-        case TS: p = time_value(p, end, MICROSECONDS, &e->start); break;
-        case DUR: p = time_value(p, end, FLOAT_LIMIT, &e->duration); break;
-        case ARGS: p = read_args(p, end, e); break;
-        case ID:
-            if (p < end && *p == 'n') {
-                p = literal(p, end, "null", 4);
-            } else if (p < end && *p == '"') {
-                p = label_token(p, end, &e->id);
-            } else {
-                p = id_number(p, end, &e->flow);
-            }
-            break;
-        case BP:
-            if (p < end && *p == 'n') {
-                p = literal(p, end, "null", 4);
-            } else {
-                Token bp;
-                p = text_token(p, end, &bp);
-                e->encloses = p && bp.to - bp.from == 3 && bp.from[1] == 'e';
-            }
-            break;
-        default: p = value(p, end);
-        }
-        if (!p) return NULL;
-        p = blank(p, end);
-        if (p >= end) return NULL;
-        if (*p == '}') return p + 1;
-        if (*p != ',') return NULL;
-        p = blank(p + 1, end);
+        e->name.from = p;
+        return e->name.to = string(p, end, &escaped);
+    case PID: return label_token(p, end, &e->pid);
+    case TID: return label_token(p, end, &e->tid);
+    case TS: return time_value(p, end, MICROSECONDS, &e->start);
+    case DUR: return time_value(p, end, FLOAT_LIMIT, &e->duration);
+    case ARGS: return members(p, end, e, id_member);
+    case ID:
+        if (p < end && *p == 'n') return literal(p, end, "null", 4);
+        return p < end && *p == '"' ? label_token(p, end, &e->id) : id_number(p, end, &e->flow);
+    case BP:
+        if (p < end && *p == 'n') return literal(p, end, "null", 4);
+        Token bp;
+        p = text_token(p, end, &bp);
+        e->encloses = p && bp.to - bp.from == 3 && bp.from[1] == 'e';
+        return p;
+    default: return value(p, end);
     }
 }
 
@@ -696,7 +670,7 @@ static int scan(Scanner *s, At text, int64_t begin, int64_t size, Chunks *out) {
         Event e = {.start = NO_TIME, .duration = NO_TIME, .correlation = NO_ID, .external = NO_ID,
                    .lower = NO_ID, .flow = NO_TIME};
         At first = p = blank(p, end);
-        p = read_event(p, end, &e);
+        p = members(p, end, &e, field_member);
         if (!p) return DECLINED;
         if (out->events >= out->room) return FULL;
         uint8_t class = COUNTED;

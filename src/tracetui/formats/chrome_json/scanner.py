@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -80,8 +80,7 @@ LIBRARY = _load()
 """None where it is not installed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(NamedTuple):
     """An event that must be decoded whole."""
 
     source: int
@@ -177,7 +176,7 @@ class Scanner:
             points |= {name: arrays[name][: chunk.points] for name in POINT_COLUMNS if name not in points}
             if chunk.strings:
                 self._number_flows(text)
-        whole = [Whole(*row) for row in arrays["whole"][: chunk.wholes].tolist()]
+        whole = [Whole._make(row) for row in arrays["whole"][: chunk.wholes].tolist()]
         chunks = [(begin, length, lost) for begin, length, lost in arrays["chunks"][: chunk.done].tolist()]
         return Scanned(chunks, arrays["heads"][: chunk.events], slices, points, whole, end)
 
