@@ -300,7 +300,7 @@ def test_the_overview_of_a_pair():
     shown = compare_overview(found)
     why, metrics = shown.left[0].entries, {entry.name: entry for entry in shown.right[0].entries}
     assert [entry.style for entry in why] == ["bad", "bad"]
-    assert why[1].name == "+77.5 µs CPU"
+    assert why[1].name == "+77.2 µs CPU"
     assert shown.right[0].title == "Per step"
     launches, kernels, busy = (metrics[name] for name in ("launches", "kernels", "GPU busy"))
     assert (launches.numbers, launches.style) == (("254", "255", "+1", "1.00", ""), "")
