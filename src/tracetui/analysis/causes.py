@@ -29,12 +29,13 @@ from functools import cached_property
 
 import numpy as np
 
-from tracetui.analysis.ancestors import covering, op_around
+from tracetui.analysis.ancestors import blocks_of_slices, covering, op_around
 from tracetui.analysis.cpu_time import LONGEST_LATENCY_NS, CpuTime
 from tracetui.analysis.gaps import DeviceGaps, device_of, work_of_devices
 from tracetui.analysis.scope import StepTable, find_steps, launch_times, step_of
 from tracetui.analysis.select import distinct, has
 from tracetui.analysis.stream_waits import waits_of
+from tracetui.formats.machine import in_blocks
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I8, I32, I64, Bool
 
@@ -273,6 +274,7 @@ class IdleTime:
             cut[gone] = self.start[gone]
         self._gone: Bool = gone
         self._back_to_back: Bool = one_stream & (self.end - self.arrived <= BACK_TO_BACK_NS)
+        self._every = self.pieces(np.arange(len(self.start)), self.start, self.end)
 
     def _waited(self) -> I64:
         """How long each stretch's thread had waited before it, since its launch before L. Shape (n,)."""
@@ -292,6 +294,18 @@ class IdleTime:
         """The time of each cause in the part [low, high) of each stretch of `at`. Shape (len(at),
         len(CAUSES))."""
         found = np.zeros((len(at), len(CAUSES)), dtype=np.int64)
+        self._threads(at)
+        in_blocks(len(at), lambda some: self._fill(found[some], at[some], low[some], high[some]))
+        return found
+
+    def _threads(self, at: I64) -> list[int]:
+        """The lanes whose state counts in the stretches of `at`, looked at here, not by several threads."""
+        lanes: list[int] = (distinct(self.lane[at] + 1, len(self.trace.lanes) + 1) - 1).tolist()
+        for lane in lanes:
+            self.cpu.states(lane)
+        return lanes
+
+    def _fill(self, found: I64, at: I64, low: I64, high: I64) -> None:
         lane = self.lane[at]
         cuts = [self.drained[at], self.launched[at], self.called[at], self.arrived[at]]
         drained, launched, called, arrived = (np.clip(cut, low, high) for cut in cuts)
@@ -318,15 +332,12 @@ class IdleTime:
         rest = np.where(self._gone[at], AT["unlinked"], AT["queued"])
         rest = np.where(self._back_to_back[at], AT["back to back"], rest)
         found[np.arange(len(at)), rest] += high - arrived
-        return found
-
-    @cached_property
-    def _every(self) -> I64:
-        return self.pieces(np.arange(len(self.start)), self.start, self.end)
 
     @cached_property
     def _sums(self) -> I64:
-        return np.concatenate([np.zeros((1, len(CAUSES)), np.int64), np.cumsum(self._every, axis=0)])
+        sums = np.zeros((len(self._every) + 1, len(CAUSES)), np.int64)
+        np.cumsum(self._every, axis=0, out=sums[1:])
+        return sums
 
     def main_causes(self, start: I64) -> I64:
         """The main cause of the stretches that start at these times. Shape of `start`."""
@@ -355,34 +366,37 @@ class IdleTime:
 
     def causes(self, at: I64, low: I64, high: I64, steps: StepTable) -> Causes:
         """Everything about the part [low, high) of each stretch of `at`."""
-        trace, launch, event = self.trace, self.launch[at], self.event[at]
+        trace, launch, event, n = self.trace, self.launch[at], self.event[at], len(at)
         whole = np.array_equal(low, self.start[at]) and np.array_equal(high, self.end[at])
         pieces = self._every[at] if whole else self.pieces(at, low, high)
-        linked = launch >= 0
-        op = np.where(linked, trace.op[launch], -1).astype(np.int64)
-        lost = np.flatnonzero(linked & (op < 0))
-        op[lost] = op_around(trace, launch[lost])
-        step = step_of(steps, launch_times(trace, event))
-        # What the CPU did before the launch, or during the gap where the launch came first.
-        start, launched = self.start[at], self.launched[at]
-        activity = covering(trace, self.lane[at], start, np.where(launched > start, launched, self.end[at]))
-        waited_for = self._waited_for(at[pieces[:, AT["queued"]] > 0])[at]
-        cause = pieces.argmax(1).astype(np.int8)
-        others = self._others(at, low, high)
-        return Causes(pieces, cause, event, launch, op, step, activity, waited_for, others)
+        op, activity, others = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.int64)
+        cause, step = np.empty(n, np.int8), np.empty(n, np.int32)
+        threads = [lane for lane in self._threads(at) if lane >= 0]
+        both = {lane: self.cpu.with_others(lane) for lane in threads}
 
-    def _others(self, at: I64, low: I64, high: I64) -> I64:
-        """How much of the `host` piece of [low, high) other threads were in ops, ns. Shape of `at`."""
-        found = np.zeros(len(at), dtype=np.int64)
-        lane = self.lane[at]
-        begin, end = (np.clip(cut[at], low, high) for cut in (self.drained, self.launched))
-        for i in distinct(lane[lane >= 0], len(self.trace.lanes)).tolist():
-            of = np.flatnonzero(lane == i)
-            both, own = self.cpu.with_others(i), self.cpu.states(i)[-1]
-            if both is own:
-                continue
-            found[of] = both.within(begin[of], end[of]) - own.within(begin[of], end[of])
-        return found
+        def look(some: slice) -> None:
+            mine = at[some]
+            linked = launch[some] >= 0
+            op[some] = np.where(linked, trace.op[launch[some]], -1)
+            lost = some.start + np.flatnonzero(linked & (op[some] < 0))
+            op[lost] = op_around(trace, launch[lost])
+            step[some] = step_of(steps, launch_times(trace, event[some]))
+            # What the CPU did before the launch, or during the gap where the launch came first.
+            start, launched, lane = self.start[mine], self.launched[mine], self.lane[mine]
+            until = np.where(launched > start, launched, self.end[mine])
+            activity[some] = covering(trace, lane, start, until)
+            cause[some] = pieces[some].argmax(1)
+            begin, end = (np.clip(cut[mine], low[some], high[some]) for cut in (self.drained, self.launched))
+            for i, covered in both.items():
+                own = self.cpu.states(i)[-1]
+                if covered is not own:
+                    of = np.flatnonzero(lane == i)
+                    of_others = covered.within(begin[of], end[of]) - own.within(begin[of], end[of])
+                    others[some.start + of] = of_others
+
+        in_blocks(n, look, blocks_of_slices(trace))
+        waited_for = self._waited_for(at[pieces[:, AT["queued"]] > 0])[at]
+        return Causes(pieces, cause, event, launch, op, step, activity, waited_for, others)
 
     def _waited_for(self, queued: I64) -> I64:
         """What K's stream was told to wait for (`stream_waits`), if that ran until the stretch began. Else

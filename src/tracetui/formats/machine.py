@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -51,11 +53,46 @@ def memory_for_events() -> int:
     return total // 2
 
 
-def together(tasks: Sequence[Callable[[], T]], most: int) -> list[T]:
-    """The results of all tasks, in at most this many threads: worth it where they leave the interpreter's
-    lock for long, as numpy does in loops over long arrays."""
-    count = min(usable_cores(), len(tasks), most)
+_BLOCK = 1 << 16
+_pool: ThreadPoolExecutor | None = None
+
+
+def together(tasks: Sequence[Callable[[], T]], most: int | None = None) -> list[T]:
+    """The results of all tasks, in at most this many threads, one for each core by default: worth it where
+    they leave the interpreter's lock for long, as numpy does in loops over long arrays.
+
+    A task may call this itself: a caller does what nobody else has begun, and waits for nothing else.
+    """
+    global _pool
+    count = min(usable_cores(), len(tasks), most or len(tasks))
     if count < 2:
         return [task() for task in tasks]
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(lambda task: task(), tasks))
+    if _pool is None:
+        _pool = ThreadPoolExecutor(usable_cores(), "together")
+    left = deque(enumerate(tasks))
+    found: dict[int, T] = {}
+
+    def work() -> None:
+        while True:
+            try:
+                place, task = left.popleft()
+            except IndexError:
+                return
+            found[place] = task()
+
+    others = [_pool.submit(work) for _ in range(count - 1)]
+    try:
+        work()
+    finally:
+        left.clear()
+        started = [other for other in others if not other.cancel()]
+        wait(started)
+    for other in started:
+        other.result()
+    return [found[place] for place in range(len(tasks))]
+
+
+def in_blocks(count: int, work: Callable[[slice], object], size: int = _BLOCK) -> None:
+    """Call `work` for the parts of [0, count), in several threads. What it makes of a part stays in the
+    processor's cache, which alone is often worth it."""
+    together([partial(work, slice(at, min(at + size, count))) for at in range(0, count, size)])

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from tracetui.trace.model import I32, I64, Trace
 
 COLUMNS = ("name", "launch", "op", "flow_from", "flow_to")
 """What can be asked for: columns of slices, and of flows."""
+_making = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +49,10 @@ class Index:
 
 def index_of(trace: Trace, column: str) -> Index:
     """The index of one of `COLUMNS`, made on the first call."""
-    found: Index | None = trace.derived.get(f"by {column}")
-    if found is None:
-        found = trace.derived[f"by {column}"] = index(getattr(trace, column))
+    with _making:  # several threads want the one of the names first of all
+        found: Index | None = trace.derived.get(f"by {column}")
+        if found is None:
+            found = trace.derived[f"by {column}"] = index(getattr(trace, column))
     return found
 
 

@@ -6,6 +6,10 @@ finding without evidence.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
+
 from tracetui.analysis.findings import (
     attention,
     collectives,
@@ -20,6 +24,7 @@ from tracetui.analysis.findings import (
 )
 from tracetui.analysis.findings.model import SEVERITIES, Finding, Rule
 from tracetui.analysis.results import Results
+from tracetui.formats.machine import together
 
 __all__ = ["RULES", "SEVERITIES", "Finding", "find_findings"]
 
@@ -80,5 +85,9 @@ def find_findings(results: Results) -> tuple[Finding, ...]:
             return rank, -numbers["device_ns"] / span
         return rank, -(1 - numbers["busy_share"] if "busy_share" in numbers else numbers.get("share", 0.0))
 
-    found = [finding for rule in RULES.values() for finding in rule(results)]
-    return tuple(sorted(found, key=worth))
+    found = together([partial(_of_rule, rule, results) for rule in RULES.values()])
+    return tuple(sorted(chain.from_iterable(found), key=worth))
+
+
+def _of_rule(rule: Callable[[Results], Iterator[Finding]], results: Results) -> list[Finding]:
+    return list(rule(results))
