@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracetui.analysis import nesting
 from tracetui.analysis.nesting import UNKNOWN, order_by_time, parents, sum_into, top_of
 from tracetui.analysis.select import called
 from tracetui.trace import Kind, Trace
@@ -139,11 +141,9 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
         cpu, thread, start, duration = cpu[order], thread[order], start[order], duration[order]
         ops = np.flatnonzero(is_op[order])
         with_id = _ops_by_id(trace, cpu[ops])
-    apart = np.zeros(len(cpu), dtype=np.bool_)
     talk = np.zeros(len(trace), dtype=np.bool_)
     talk[called(trace, is_collective, Kind.ANNOTATION)] = True
     apart = talk[cpu]
-    parent = _parents_of(trace, cpu, np.flatnonzero(~apart), thread, start, start + duration, moved)
 
     device_kinds = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET, Kind.SYNC, Kind.GPU_ANNOTATION)
     # CUDA's own event records have no row in PyTorch's table.
@@ -165,17 +165,68 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     has_op = device_op >= 0
     own_device = sum_into(device_op[has_op], device_duration[has_op], n)
     own_device[apart] = 0
-    removed, innermost, top = _same_name_chains(trace.name[cpu], parent)
+    tree = _Tree(thread, trace.name[cpu], start, duration, apart, own_device)
+    made = _in_numpy(tree, trace, cpu, moved) if nesting.LIBRARY is None else _in_few_passes(tree)
+    parent, removed, innermost, top, self_cpu, total = made
+    return Calls(
+        cpu, parent, removed, innermost, top, apart, self_cpu, total, own_device,
+        device, device_start, device_duration, device_op,
+    )  # fmt: skip
+
+
+class _Tree(NamedTuple):
+    """The calls in tree order, before any is merged. Arrays of one length."""
+
+    thread: I32
+    name: I32
+    start: I64
+    duration: I64
+    apart: Bool
+    own_device: I64
+    """Its own device time: `Calls.self_device` once they are merged, which changes it in place."""
+
+
+class _Merged(NamedTuple):
+    """Fields of `Calls`."""
+
+    parent: I64
+    removed: Bool
+    innermost: Bool
+    top: I64
+    self_cpu: I64
+    total: I64
+
+
+def _in_few_passes(tree: _Tree) -> _Merged:
+    count = len(tree.start)
+    thread, name = np.ascontiguousarray(tree.thread), np.ascontiguousarray(tree.name)
+    start, duration = np.ascontiguousarray(tree.start), np.ascontiguousarray(tree.duration)
+    end = start + duration
+    parent, top, self_cpu, total = (np.empty(count, dtype=np.int64) for _ in range(4))
+    removed, innermost = np.empty(count, dtype=np.bool_), np.empty(count, dtype=np.bool_)
+    inside = np.zeros(count, dtype=np.int64)
+
+    def call(function: Any, *arguments: Any) -> None:
+        function(*(one.ctypes.data if isinstance(one, np.ndarray) else one for one in arguments))
+
+    library: Any = nesting.LIBRARY
+    call(library.parents, thread, start, end, tree.apart, count, parent)
+    results = (removed, innermost, top, tree.own_device, self_cpu, total, inside)
+    call(library.merge, parent, name, duration, tree.apart, count, *results)
+    return _Merged(parent, removed, innermost, top, self_cpu, total)
+
+
+def _in_numpy(tree: _Tree, trace: Trace, cpu: I64, moved: bool) -> _Merged:
+    thread, name, start, duration, apart, own_device = tree
+    parent = _parents_of(trace, cpu, np.flatnonzero(~apart), thread, start, start + duration, moved)
+    removed, innermost, top = _same_name_chains(name, parent)
     if removed.any():
         parent = np.where(parent >= 0, top[parent], -1)
     own_device[top[innermost]] = own_device[innermost]
     own_device[removed] = 0
     around = np.where(removed, 0, parent + 1)  # at 0: of none
-    self_cpu = np.where(apart, 0, duration - sum_into(around, duration, n + 1)[1:])
-    return Calls(
-        cpu, parent, removed, innermost, top, apart, self_cpu, _totals(parent, own_device), own_device,
-        device, device_start, device_duration, device_op,
-    )  # fmt: skip
+    self_cpu = np.where(apart, 0, duration - sum_into(around, duration, len(start) + 1)[1:])
+    return _Merged(parent, removed, innermost, top, self_cpu, _totals(parent, own_device))
 
 
 def self_times(trace: Trace, calls: Calls, without_children: I64) -> I64:

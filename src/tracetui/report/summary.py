@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -81,7 +82,8 @@ def summarize(results: Results) -> Summary:
     """Compute everything that the summary shows."""
     trace = results.trace
     path = trace.info.path
-    together([results.averages, results.device_causes, results.findings])
+    at_once: list[Callable[[], object]] = [results.averages, results.device_causes, results.findings]
+    together(at_once)
     table, reports = results.averages(), gap_report(results)
     if reports:
         ranked = [int(i) for i in table.sorted_by("self_device_time_total")]
