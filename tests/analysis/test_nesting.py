@@ -163,6 +163,19 @@ def test_both_ways_to_merge_calls_agree(name: str, monkeypatch: pytest.MonkeyPat
             assert np.array_equal(mine, its)
 
 
+@given(st.lists(st.tuples(st.integers(-1, 30), st.integers(0, 2**62)), max_size=30))
+def test_durations_without_children(made: list[tuple[int, int]]) -> None:
+    parent = [min(p, i - 1) for i, (p, _) in enumerate(made)]
+    duration = [d for _, d in made]
+    below = [sum(d for p, d in zip(parent, duration, strict=True) if p == i) for i in range(len(made))]
+    expected = [(d - inside + 2**63) % 2**64 - 2**63 for d, inside in zip(duration, below, strict=True)]
+    columns = np.array(parent, dtype=np.int32), np.array(duration, dtype=np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        for library in (nesting.LIBRARY, None):
+            patch.setattr(nesting, "LIBRARY", library)
+            assert nesting.without_children(*columns).tolist() == expected
+
+
 def test_sums_refuse_what_is_no_index() -> None:
     for index in ([0, 3], [0, -1]):
         with pytest.raises((IndexError, ValueError)):

@@ -23,6 +23,13 @@ EXPORT int sum_into(const int64_t *index, const int64_t *values, int64_t count, 
     return 1;
 }
 
+/* Durations less those of the children. */
+EXPORT void without_children(const int32_t *parent, const int64_t *duration, int64_t count, uint64_t *own) {
+    for (int64_t i = 0; i < count; i++) own[i] = (uint64_t)duration[i];
+    for (int64_t i = 0; i < count; i++)
+        if (parent[i] >= 0 && parent[i] < count) own[parent[i]] -= (uint64_t)duration[i];
+}
+
 /* The nearest earlier interval of its group that contains each, -1 for none and for those `apart`, which contain
    nothing. They are in order of (group, start, longest first). */
 EXPORT void parents(const int32_t *group, const int64_t *start, const int64_t *end, const uint8_t *apart,

@@ -21,7 +21,8 @@ def _load() -> ctypes.CDLL | None:
         library.sum_into.argtypes = [address, address, number, address, number]
         library.parents.argtypes = [address, address, address, address, number, address]
         library.merge.argtypes = [address] * 4 + [number] + [address] * 7
-        library.parents.restype = library.merge.restype = None
+        library.without_children.argtypes = [address, address, number, address]
+        library.parents.restype = library.merge.restype = library.without_children.restype = None
     return library
 
 
@@ -121,3 +122,14 @@ def sum_into(index: I64 | I32, values: I64, size: int) -> I64:
         return np.bincount(index, weights=values, minlength=size).astype(np.int64)
     np.add.at(total, index, values)
     return total
+
+
+def without_children(parent: I32, duration: I64) -> I64:
+    """Each duration minus those of what has it as its parent (-1 for none). Shape (n,)."""
+    if LIBRARY is None:
+        inner = np.flatnonzero(parent >= 0)
+        return duration - sum_into(parent[inner].astype(np.int64), duration[inner], len(duration))
+    own = np.empty(len(duration), dtype=np.int64)
+    columns = np.ascontiguousarray(parent), np.ascontiguousarray(duration)
+    LIBRARY.without_children(*(column.ctypes.data for column in columns), len(own), own.ctypes.data)
+    return own

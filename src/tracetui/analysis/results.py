@@ -376,12 +376,9 @@ class Results:
     @of_trace
     def own_time(self) -> I64:
         """Each slice's duration minus its children's, ns."""
-        from tracetui.analysis.nesting import sum_into
+        from tracetui.analysis.nesting import without_children
 
-        trace = self.trace
-        inner = np.flatnonzero(trace.parent >= 0)
-        parents = trace.parent[inner].astype(np.int64)
-        return trace.duration - sum_into(parents, trace.duration[inner], len(trace))
+        return without_children(self.trace.parent, self.trace.duration)
 
     @of_trace
     def self_time(self) -> I64:

@@ -17,6 +17,7 @@ from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.scope import NEVER, launch_times
+from tracetui.formats.machine import together
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
@@ -125,9 +126,14 @@ def _device_time(trace: Trace, gaps: DeviceGaps, cpu: CpuTime) -> DeviceTime:
     at = cpu.work[gaps.device]
     kernel = trace.kind[at] == Kind.KERNEL
     talk = kernel & communicates(trace)[trace.name[at]]
-    computing = busy_union(trace, at[kernel & ~talk])
-    kernels = busy_union(trace, at[kernel]) if talk.any() else computing
-    own = busy_union(trace, at[~host_copies(trace, at)])
+    own, computing, *rest = together(
+        [
+            lambda: busy_union(trace, at[~host_copies(trace, at)]),
+            lambda: busy_union(trace, at[kernel & ~talk]),
+            *([lambda: busy_union(trace, at[kernel])] if talk.any() else []),
+        ]
+    )
+    kernels = rest[0] if rest else computing
     low, high = trace.span
     before, after = (low, gaps.first), (gaps.last, high)
     last = at[trace.launch[at] >= 0]
