@@ -20,6 +20,7 @@ from tracetui.analysis.gap_list import GapList, join_causes, list_gaps
 from tracetui.analysis.gaps import DeviceGaps, busy_union, clip, device_of, find_gaps, without_work_text
 from tracetui.analysis.scope import NEVER, WHOLE, Scope, StepTable, find_steps, launch_times, members, step_of
 from tracetui.analysis.select import called, distinct, named, plausible
+from tracetui.formats import machine
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class Results:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
             if key not in self._kept:
+                machine.give_way()
                 self._kept[key] = make()
             kept: T = self._kept[key]
             return kept

@@ -53,6 +53,13 @@ def memory_for_events() -> int:
     return total // 2
 
 
+def go_on() -> None:
+    """Wait for nothing."""
+
+
+give_way: Callable[[], object] = go_on
+"""Called before each task of `together` and each analysis. The viewer lets it wait while keys come."""
+
 _BLOCK = 1 << 16
 _pool: ThreadPoolExecutor | None = None
 
@@ -66,7 +73,7 @@ def together(tasks: Sequence[Callable[[], T]], most: int | None = None) -> list[
     global _pool
     count = min(usable_cores(), len(tasks), most or len(tasks))
     if count < 2:
-        return [task() for task in tasks]
+        return [_in_turn(task) for task in tasks]
     if _pool is None:
         _pool = ThreadPoolExecutor(usable_cores(), "together")
     left = deque(enumerate(tasks))
@@ -78,7 +85,7 @@ def together(tasks: Sequence[Callable[[], T]], most: int | None = None) -> list[
                 place, task = left.popleft()
             except IndexError:
                 return
-            found[place] = task()
+            found[place] = _in_turn(task)
 
     others = [_pool.submit(work) for _ in range(count - 1)]
     try:
@@ -90,6 +97,11 @@ def together(tasks: Sequence[Callable[[], T]], most: int | None = None) -> list[
     for other in started:
         other.result()
     return [found[place] for place in range(len(tasks))]
+
+
+def _in_turn(task: Callable[[], T]) -> T:
+    give_way()
+    return task()
 
 
 def in_blocks(count: int, work: Callable[[slice], object], size: int = _BLOCK) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracetui.formats import machine
 from tracetui.trace.model import I32, I64, Trace
 from tracetui.trace.nesting import positions
 
@@ -60,6 +61,7 @@ def index_of(trace: Trace, column: str) -> Index:
 def prepare(trace: Trace) -> None:
     """Make all indices."""
     for column in COLUMNS:
+        machine.give_way()
         index_of(trace, column)
     first = np.cumsum([0, *(lane.rows for lane in trace.lanes)])
     row = first.astype(np.int32)[trace.lane] + trace.depth
