@@ -32,18 +32,13 @@ import numpy as np
 from tracetui.analysis.ancestors import blocks_of_slices, covering, op_around
 from tracetui.analysis.cpu_time import LONGEST_LATENCY_NS, CpuTime
 from tracetui.analysis.gaps import DeviceGaps, device_of, work_of_devices
+from tracetui.analysis.parts import CAUSES as CAUSES
 from tracetui.analysis.scope import StepTable, find_steps, launch_times, step_of
 from tracetui.analysis.select import distinct, has
 from tracetui.analysis.stream_waits import waits_of
 from tracetui.formats.machine import in_blocks
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I8, I32, I64, Bool
-
-CAUSES = (
-    "initialisation", "profiler", "sync", "allocation", "dispatch", "host", "launch", "queued",
-    "back to back", "unlinked",
-)  # fmt: skip
-"""A cause is an index into this. Pieces are arrays of shape (n, len(CAUSES)), int64, ns."""
 
 CAUSE_TEXT = {
     "initialisation": "first use: loading, set-up",

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.parts import CAUSES
 from tracetui.analysis.results import Results
 from tracetui.analysis.roles import roles
 from tracetui.formats.machine import together
