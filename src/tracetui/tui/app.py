@@ -100,7 +100,7 @@ class TracetuiApp(App):
         for theme in THEMES.values():
             self.register_theme(theme)
         self._themed = True
-        self.theme = self.settings.theme or default_theme()
+        self.set_reactive(App.theme, self.settings.theme or default_theme())  # watched from the start on
         self.tasks = tuple(one for one in (task, other) if one is not None)
         self.add_mode(self.DEFAULT_MODE, self._first_screen)
         self.animation_level = "none"
