@@ -18,7 +18,7 @@ task.finished.wait()
 draw = TimelineView._render_frame
 
 def first(view):
-    heavy = {{"tracetui.report", "tracetui.compare", "tracetui.analysis.findings", "tracetui.analysis.causes"}}
+    heavy = {{"tracetui.report", "tracetui.analysis.findings", "tracetui.analysis.causes"}}
     print("first picture with:", *sorted(heavy & set(sys.modules)))
     TimelineView._render_frame = draw
     view.app.call_later(view.app.exit)
