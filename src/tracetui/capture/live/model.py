@@ -1,0 +1,73 @@
+"""What to record of a running process, and what is told while that happens."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TypeAlias
+
+
+class AttachError(Exception):
+    """No trace can be had: one line, safe to show. `code` is the exit status of the command."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to record."""
+
+    duration: float = 0.5
+    """Seconds; not used with `steps`."""
+    steps: int | None = None
+    """Calls of `Optimizer.step`."""
+    with_stack: bool = False
+    record_shapes: bool = False
+    profile_memory: bool = False
+    start_in: float = 0.0
+    """Seconds from being asked to the start of the recording, at least."""
+
+
+class Stage(str, Enum):
+    """What happens, in order; some recordings skip some."""
+
+    WAITING = "waiting"  # for a process that can be asked
+    ASKING = "asking"  # detail: whom
+    WARMING_UP = "warming up"
+    RECORDING = "recording"
+    WRITING = "writing"
+
+
+@dataclass(frozen=True)
+class News:
+    """A stage began, or there is something to say about it."""
+
+    stage: Stage
+    detail: str = ""
+    """One line, safe to show."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The last event of a recording that worked: the traces, one per process, rank 0 first."""
+
+    paths: tuple[Path, ...]
+    notes: tuple[str, ...] = ()
+    """What the user should know, one line each, safe to show."""
+
+
+LiveEvent: TypeAlias = News | Recorded
+
+_UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def seconds(text: str) -> float:
+    """`500ms`, `2s`, `10m`, `1.5h`, or a number of seconds. Raises ValueError."""
+    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([a-zµ]{0,3})\s*", text)
+    if match is None or match[2] not in _UNITS:
+        raise ValueError(f"{text!r} is not a time such as 500ms, 2s or 10m")
+    return float(match[1]) * _UNITS[match[2]]
