@@ -102,5 +102,5 @@ def test_commands_keep_what_they_read_and_without_cache_do_not(
 
 
 def test_every_command_that_reads_traces_has_the_option() -> None:
-    for name in {*COMMANDS} - {"demo", "capture", "completion", "cache"}:
+    for name in {*COMMANDS} - {"demo", "capture", "run", "attach", "env", "completion", "cache"}:
         assert "--no-cache" in run(name, "--help").stdout, name

@@ -119,7 +119,7 @@ def _move_all(sources: Mapping[str, Path], folder: Path, stem: str, force: bool)
     try:
         for suffix, source in sources.items():
             target = folder / (stem + suffix)
-            _move_new(source, target)
+            move_new(source, target)
             done.append(target)
     except OSError as error:
         for target in done:
@@ -130,7 +130,7 @@ def _move_all(sources: Mapping[str, Path], folder: Path, stem: str, force: bool)
     return True
 
 
-def _move_new(source: Path, target: Path) -> None:
+def move_new(source: Path, target: Path) -> None:
     """Give `source` a second name: unlike a rename, a hard link never overwrites."""
     try:
         os.link(source, target)

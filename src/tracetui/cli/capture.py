@@ -158,7 +158,7 @@ def capture_command(
 def _capture(options: CaptureOptions) -> CaptureResult:
     """Run the capture, with its progress on stderr; exits if there is no result."""
     news: queue.Queue[CaptureEvent] = queue.Queue()
-    with _stop_signals():
+    with stop_signals():
         capture = start(options, news.put)
         try:
             end = _follow(capture, news)
@@ -245,7 +245,7 @@ class Stopped(BaseException):
 
 
 @contextmanager
-def _stop_signals() -> Iterator[None]:
+def stop_signals() -> Iterator[None]:
     """Turn SIGINT (Ctrl+C), SIGTERM, SIGHUP (a closed terminal) and SIGQUIT into `Stopped`."""
 
     def stop(number: int, frame: FrameType | None) -> None:

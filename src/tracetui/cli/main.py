@@ -30,6 +30,9 @@ COMMANDS = {
         "capture_command",
         "Profile a workload or your code.",
     ),
+    "run": ("tracetui.cli.run", "run_command", "Start a command that can be asked for a trace."),
+    "attach": ("tracetui.cli.attach", "attach_command", "Record a process that is running."),
+    "env": ("tracetui.cli.run", "env_command", 'Print the variables that "run" sets.'),
     "serve": ("tracetui.cli.serve", "serve_command", "Show a trace in a browser."),
     "table": ("tracetui.cli.tables", "table_command", "Print the averages table, as PyTorch does."),
     "gaps": ("tracetui.cli.tables", "gaps_command", "Print the gaps: when a GPU was idle, and why."),
@@ -58,7 +61,7 @@ COMMANDS = {
         "Print the script for Tab completion in bash, zsh or fish.",
     ),
 }
-VIEWERS = ("open", "demo", "capture", "serve")
+VIEWERS = ("open", "demo", "capture", "attach", "serve")
 """The commands that open the viewer."""
 
 

@@ -21,6 +21,7 @@ from tracetui.cli.common import cache_option, check_exists, command_errors, did_
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tracetui.capture.live.model import Again
     from tracetui.session.folder import Found
     from tracetui.tui.settings import Settings
 
@@ -57,10 +58,17 @@ def _settings(theme: str | None = None, ascii: bool = False) -> Settings:
     return replace(found, theme=theme or found.theme, ascii=ascii or found.ascii)
 
 
-def open_trace(path: str, theme: str | None = None, ascii: bool = False, other: str | None = None) -> None:
+def open_trace(
+    path: str,
+    theme: str | None = None,
+    ascii: bool = False,
+    other: str | None = None,
+    again: Again | None = None,
+) -> None:
     """Open a trace in the viewer, or print its summary if standard output is no terminal.
 
-    `theme` and `ascii` override the user's settings; `other` is a trace to compare it with.
+    `theme` and `ascii` override the user's settings; `other` is a trace to compare it with; `again`: how it
+    was recorded of a running process.
     """
     paths = [path] if other is None else [path, other]
     if paths == ["-", "-"]:
@@ -89,9 +97,8 @@ def open_trace(path: str, theme: str | None = None, ascii: bool = False, other: 
     tasks = [LoadTask(one, draws=other is None).start() for one in paths]  # load while Textual is imported
     from tracetui.tui.app import TracetuiApp
 
-    app = (
-        TracetuiApp(tasks[0], settings) if other is None else TracetuiApp(tasks[0], settings, other=tasks[1])
-    )
+    app = TracetuiApp(tasks[0], settings, other=tasks[1] if other is not None else None)
+    app.remember(path, again)
     app.run()
     for task in tasks:
         if task.error is not None:
@@ -128,11 +135,18 @@ def _listing(found: list[Found]) -> list[str]:
     return [*lines, "", f"To open one: tracetui {plain(shlex.quote(str(found[0].path)))}"]
 
 
-def start(theme: str | None = None, ascii: bool = False, found: Sequence[Found] = ()) -> None:
-    """`tracetui` alone: a recent trace, a capture or a sample; `found`: the traces of a folder, first."""
+def start(
+    theme: str | None = None, ascii: bool = False, found: Sequence[Found] = (), again: Again | None = None
+) -> None:
+    """`tracetui` alone: a recent trace, a capture or a sample; `found`: the traces of a folder, first.
+
+    `again`: how these were recorded of running processes.
+    """
     from tracetui.tui.app import TracetuiApp
 
     app = TracetuiApp(settings=_settings(theme, ascii), found=found)
+    for one in found:
+        app.remember(one.path, again)
     app.run()
     _leave(app.return_code)
 

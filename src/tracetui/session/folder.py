@@ -33,6 +33,12 @@ class Found(NamedTuple):
     """Seconds since the epoch."""
 
 
+def found_at(path: Path) -> Found:
+    """A file that is known to be a trace. Raises OSError."""
+    status = path.stat()
+    return Found(path, status.st_size, status.st_mtime)
+
+
 def traces_in(folder: str | Path) -> list[Found]:
     """The traces in a folder and two levels below it, newest first. Raises OSError if it cannot be read.
 

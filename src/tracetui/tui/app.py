@@ -19,7 +19,7 @@ from tracetui.formats import machine
 from tracetui.session.state import served
 from tracetui.tui.bindings import bind, rebound
 from tracetui.tui.loading import LoadTask
-from tracetui.tui.requests import EndComparison, NextTrace, OpenTrace, WantCapture, WantComparison
+from tracetui.tui.requests import EndComparison, NextTrace, OpenTrace, WantAttach, WantCapture, WantComparison
 from tracetui.tui.screens.loading import LoadingScreen
 from tracetui.tui.settings import Settings
 from tracetui.tui.textual_private import App, filters, forget_places, mode_of
@@ -30,12 +30,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tracetui.capture import CaptureOptions, CaptureResult
+    from tracetui.capture.live.model import Again, Recorded
     from tracetui.session.folder import Found
     from tracetui.session.recording import Recording
     from tracetui.timeline.themes import Theme as Palette
     from tracetui.tui.screens.trace import TraceScreen
 
-NOT_SERVED = ("open", "open_file", "capture")
+NOT_SERVED = ("open", "open_file", "capture", "attach")
 """The actions that are off while a browser shows the app, which may be somebody else's."""
 
 SETTLED = 0.05
@@ -105,6 +106,15 @@ class TracetuiApp(App):
         self.add_mode(self.DEFAULT_MODE, self._first_screen)
         self.animation_level = "none"
         self.capture_options: CaptureOptions | None = None
+        self._asked: dict[str, Again] = {}
+        """How traces of running processes were recorded, by their resolved paths."""
+
+    def remember(self, path: str | Path, again: Again | None) -> None:
+        """`c` on this trace records the same process again."""
+        if again is not None:
+            from tracetui.session.state import resolved
+
+            self._asked[resolved(str(path))] = again
 
     @property
     def available_themes(self) -> dict[str, Theme]:
@@ -155,7 +165,7 @@ class TracetuiApp(App):
     def on_want_comparison(self, message: WantComparison) -> None:
         self._choose(compare=True)
 
-    def _choose(self, compare: bool = False) -> None:
+    def _choose(self, compare: bool = False, found: Sequence[Found] = ()) -> None:
         from tracetui.session.recording import trace_name
         from tracetui.tui.screens.open import Chosen, OpenScreen
 
@@ -171,7 +181,7 @@ class TracetuiApp(App):
                 self.post_message(OpenTrace(chosen.path, present if chosen.beside else None))
 
         name, path = (trace_name(present.trace), present.path) if present is not None else ("", "")
-        self.push_screen(OpenScreen(name, compare, path if compare else ""), opened)
+        self.push_screen(OpenScreen(name, compare, path if compare else "", found), opened)
 
     @property
     def _shown(self) -> TraceScreen | None:
@@ -352,9 +362,15 @@ class TracetuiApp(App):
         if self.served:
             return
         from tracetui.capture import WORKLOADS, CaptureOptions
+        from tracetui.session.state import resolved
         from tracetui.tui.capture.form import earlier_options
 
         shown = self._shown
+        if shown is not None:
+            again = self._asked.get(resolved(shown.trace.info.path))
+            if again is not None:
+                self._record_job(again, shown.walk.recordings[-1])
+                return
         options = earlier_options(shown.trace.info.path) if shown is not None else None
         options = options or self.capture_options or CaptureOptions(next(iter(WORKLOADS)))
         self._form(options)
@@ -389,3 +405,30 @@ class TracetuiApp(App):
         before = shown.walk.recordings[-1]
         earlier, now = earlier_options(before.trace.info.path), earlier_options(str(result.trace))
         return before if earlier is not None and now is not None and earlier.target == now.target else None
+
+    # Processes that are running
+
+    def on_want_attach(self, message: WantAttach) -> None:
+        if not self.served:
+            self._record_job(None, None)
+
+    def _record_job(self, again: Again | None, beside: Recording | None) -> None:
+        """Choose a process and record it, or record one again and compare."""
+        from tracetui.tui.capture.attach_sheet import AttachSheet
+
+        def done(result: tuple[Again, Recorded] | None) -> None:
+            if result is None:
+                return
+            again, recorded = result
+            for path in recorded.paths:
+                self.remember(path, again)
+            for note in recorded.notes:
+                self.notify(note, markup=False)
+            if len(recorded.paths) > 1:
+                from tracetui.session.folder import found_at
+
+                self._choose(found=[found_at(path) for path in recorded.paths])
+            else:
+                self.post_message(OpenTrace(recorded.paths[0], beside))
+
+        self.push_screen(AttachSheet(again), done)

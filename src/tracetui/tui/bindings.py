@@ -169,6 +169,7 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
     ),
     "Capture and files": (
         ("capture", "c", "capture", "capture again, or something else", "capture again"),
+        ("attach", "j", "attach", "record a job that is running", "record a running job"),
         ("open", "ctrl+o", "app.open", "open another trace"),
         ("next_trace", "t", "next_trace", "next open trace"),
         ("export", "E", "export", "export the table or the picture", "export table or picture"),

@@ -38,6 +38,7 @@ def commands(app: App[Any], screen: Screen[Any], actions: Sequence[Action] = ACT
     elif isinstance(screen, StartScreen):
         found.append(Command(Choice("Open a trace", "o", "Files"), screen.action_open_file))
         found.append(Command(Choice("Capture", "c", "Files"), screen.action_capture))
+        found.append(Command(Choice("Attach: record a running job", "A", "Files"), screen.action_attach))
     found.append(Command(Choice("Theme: change colors", "", "The app"), app.action_change_theme))
     found.append(Command(Choice("Quit", "q", "The app"), app.action_quit))
     return found

@@ -35,5 +35,9 @@ class WantCapture(Message):
     """Show the capture form."""
 
 
+class WantAttach(Message):
+    """Record a process that is running."""
+
+
 class NextTrace(Message):
     """Show the next trace of this session."""

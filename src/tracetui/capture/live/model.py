@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import TypeAlias
 
 
 class AttachError(Exception):
-    """No trace can be had: one line, safe to show. `code` is the exit status of the command."""
+    """No trace can be had: one line. `code` is the exit status of the command; `gone`: all have ended."""
 
-    def __init__(self, message: str, code: int = 1) -> None:
+    def __init__(self, message: str, code: int = 1, gone: bool = False) -> None:
         super().__init__(message)
         self.code = code
+        self.gone = gone
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Stage(str, Enum):
 
 @dataclass(frozen=True)
 class News:
-    """A stage began, or there is something to say about it."""
+    """What happens now; also repeated while nothing changes."""
 
     stage: Stage
     detail: str = ""
@@ -61,6 +63,16 @@ class Recorded:
 
 
 LiveEvent: TypeAlias = News | Recorded
+
+
+@dataclass(frozen=True)
+class Again:
+    """How a recording was made, to make another."""
+
+    label: str
+    """What was recorded, safe to show."""
+    make: Callable[[], Iterator[LiveEvent]]
+
 
 _UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 

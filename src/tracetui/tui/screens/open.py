@@ -186,14 +186,17 @@ class OpenScreen(Sheet[Chosen]):
 
     BINDINGS: ClassVar[list[BindingType]] = [*MOVES, *bind("escape leave"), *bind("ctrl+t beside", True)]
 
-    def __init__(self, present: str = "", compare: bool = False, without: str = "") -> None:
+    def __init__(
+        self, present: str = "", compare: bool = False, without: str = "", found: Sequence[Found] = ()
+    ) -> None:
         """`present`: the name of the trace that another one can be compared with, safe to show; "" for none.
-        `compare`: Enter compares. `without`: the path of a trace that is not offered."""
+        `compare`: Enter compares. `without`: the path of a trace that is not offered. `found`: those to list
+        first."""
         title = f"Compare with {present}" if compare else "Open a trace"
         enter = ("Enter", "compare", "choose") if compare else HINTS[1]
         also = (COMPARE,) if present and not compare else ()
         super().__init__(title, (HINTS[0], enter, *also, *HINTS[2:]))
-        self.traces = TraceList(without=without)
+        self.traces = TraceList(traces=found, without=without)
         self.present, self.compare = present, compare
 
     def body(self) -> Iterator[Widget]:
@@ -203,7 +206,8 @@ class OpenScreen(Sheet[Chosen]):
         self.traces.ask(label="compare with:" if self.compare else "open:")
 
     def on_resize(self) -> None:
-        self.fit(len(self.traces.recent) + len(self.traces.samples) + 1)
+        listed = len(self.traces.traces) + len(self.traces.recent) + len(self.traces.samples)
+        self.fit(listed + 1)
 
     def on_trace_list_opened(self, message: TraceList.Opened) -> None:
         if message.path is not None:

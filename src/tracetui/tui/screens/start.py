@@ -18,7 +18,7 @@ from tracetui.session.folder import Found
 from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Footer
 from tracetui.tui.prompt import Prompt
-from tracetui.tui.requests import OpenTrace, WantCapture
+from tracetui.tui.requests import OpenTrace, WantAttach, WantCapture
 from tracetui.tui.screens.open import MOVES, TraceList
 
 HINTS = (
@@ -27,6 +27,7 @@ HINTS = (
     ("o", "open a file", "open_file"),
     ("/", "search", "open_file"),
     ("c", "capture", "capture"),
+    ("A", "attach", "attach"),
     ("q", "quit", "app.quit"),
 )
 TYPING = (("Enter", "open", "choose"), ("Tab", "complete", "complete"), ("Esc", "back", "close_prompt"))
@@ -47,7 +48,7 @@ class Welcome(Widget):
         if y == 0:
             title = f" tracetui {__version__}"
             return Strip([Segment(cell(title, width), self.get_component_rich_style("welcome--title"))])
-        text = " Open a trace that torch.profiler wrote, or capture one here."
+        text = " Open a trace of torch.profiler, capture one here, or record a running job."
         return Strip([Segment(cell(text, width), self.get_component_rich_style("welcome--text"))])
 
 
@@ -56,7 +57,7 @@ class StartScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *MOVES,
-        *bind("enter choose  o,slash,ctrl+o open_file  c capture  q,ctrl+c app.quit"),
+        *bind("enter choose  o,slash,ctrl+o open_file  c capture  A,j attach  q,ctrl+c app.quit"),
     ]
 
     def __init__(self, traces: Sequence[Found] = ()) -> None:
@@ -112,3 +113,6 @@ class StartScreen(Screen[None]):
 
     def action_capture(self) -> None:
         self.post_message(WantCapture())
+
+    def action_attach(self) -> None:
+        self.post_message(WantAttach())

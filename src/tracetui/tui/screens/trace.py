@@ -36,7 +36,7 @@ from tracetui.tui.hint import Hint, remember_seen, wanted
 from tracetui.tui.panes.area import PaneArea, PaneTabs
 from tracetui.tui.panes.base import Follow, GoToDifference, GoToEvent, Jump, JumpToGap, ShowSpan, failure
 from tracetui.tui.prompt import Prompt
-from tracetui.tui.requests import NextTrace, WantCapture
+from tracetui.tui.requests import NextTrace, WantAttach, WantCapture
 from tracetui.tui.textual_private import draw_less
 from tracetui.tui.timeline import (
     GapClicked,
@@ -254,6 +254,9 @@ class TraceScreen(Screen[None]):
 
     def action_capture(self) -> None:
         self.post_message(WantCapture())
+
+    def action_attach(self) -> None:
+        self.post_message(WantAttach())
 
     def action_next_trace(self) -> None:
         self.post_message(NextTrace())

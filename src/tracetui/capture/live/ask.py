@@ -1,0 +1,368 @@
+"""Ask running processes for a trace, all of them at one time, and bring their files together.
+
+What a process does when it is told to record, as measured with PyTorch 2.11 and 2.13: it looks for work
+once a second, so a start less than a second ahead comes too late and is dropped; a start time with a warm-up
+before it is dropped, too, if the warm-up would have had to begin already. So: no warm-up, and a start
+`LEAD_SECONDS` ahead, in which the profiler gets ready. Steps are counted from the next `Optimizer.step`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracetui.capture.live import listener, procfs
+from tracetui.capture.live.dynolog import ask_daemon
+from tracetui.capture.live.listener import Knock, Listener, foreign, started
+from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
+from tracetui.capture.live.places import new_recording, private, recording_root
+from tracetui.capture.live.processes import Process
+from tracetui.safe_text import plain
+
+LEAD_SECONDS = 1.2
+"""From the question that is answered to the start of the recording, of one process."""
+COMMON_LEAD_SECONDS = 1.6
+"""The same from the last question of several processes."""
+DROPPED_SECONDS = 2.5
+"""After so long a process that was told, and has opened no file, has dropped it: it is told once more."""
+LATE_SECONDS = 1.1
+"""A question that comes less than this before the start is too late for it."""
+PATIENCE_SECONDS = 8.0
+"""How long a process may be late, in asking or in beginning to write, before we say so."""
+TRIES = 10
+"""Recordings in which nothing ran, one after the other: a job that has just started takes a while."""
+SMALL = 64 * 1024
+"""Bytes: only a file as small as this can hold no event."""
+
+
+@dataclass
+class _Asked:
+    """One process of a recording."""
+
+    process: Process
+    here: Path = Path()
+    """The folder that it writes into, as seen from here, and as it sees it."""
+    there: Path = Path()
+    at: float | None = None
+    """When it was told, by the monotonic clock."""
+    done: Path | None = None
+    lost: str = ""
+    """Why there will be no trace of it."""
+    again: bool = False
+    """Whether it was told twice."""
+    names: tuple[str, ...] = ()
+    """What the file may be called: a process writes its id into the name, as it knows itself."""
+    written: int = -2
+    """Bytes of the unfinished file, when last looked at."""
+    news: float = 0.0
+    """When they last changed."""
+
+
+def configuration(wanted: Wanted, file: Path, start: float) -> str:
+    """What Kineto is told. `start`: seconds since the epoch, not used for steps."""
+    lines = [f"ACTIVITIES_LOG_FILE={file}"]
+    if wanted.steps is not None:
+        lines += [
+            "PROFILE_START_ITERATION=0",
+            "PROFILE_START_ITERATION_ROUNDUP=1",
+            f"ACTIVITIES_ITERATIONS={wanted.steps}",
+            "ACTIVITIES_WARMUP_ITERATIONS=1",
+        ]
+    else:
+        lines += [
+            f"ACTIVITIES_DURATION_MSECS={max(1, round(wanted.duration * 1000))}",
+            "ACTIVITIES_WARMUP_PERIOD_SECS=0",
+            f"PROFILE_START_TIME={round(start * 1000)}",
+        ]
+    flags = {
+        "PROFILE_REPORT_INPUT_SHAPES": wanted.record_shapes,
+        "PROFILE_WITH_STACK": wanted.with_stack,
+        "PROFILE_WITH_MODULES": wanted.with_stack,
+        "PROFILE_PROFILE_MEMORY": wanted.profile_memory,
+    }
+    return "\n".join(lines + [f"{name}={str(value).lower()}" for name, value in flags.items()]) + "\n"
+
+
+def record(targets: Sequence[Process], wanted: Wanted, output: Path) -> Iterator[LiveEvent]:
+    """Record all targets at one time into `output`, a folder that exists; ends with `Recorded`.
+
+    What is said is repeated some twenty times a second, so that whoever follows it can leave. Closing the
+    iterator ends the asking; a process that has been told by then records once, and what it writes is removed
+    later. Raises AttachError.
+    """
+    for attempt in range(TRIES):
+        once = _Once(targets, wanted)
+        try:
+            yield from once.events()
+            paths = once.take(output, last=attempt + 1 == TRIES)
+        finally:
+            once.close()
+        if paths:
+            yield Recorded(tuple(paths), tuple(once.notes))
+            return
+        yield News(Stage.ASKING, "nothing ran in that time: once more")
+    raise AttachError(
+        f"nothing ran in {TRIES} recordings of {_length(wanted)}: the process waits, or is busy outside "
+        "PyTorch; try a longer --duration"
+    )
+
+
+def _length(wanted: Wanted) -> str:
+    return f"{wanted.steps} steps" if wanted.steps is not None else f"{wanted.duration:g} s"
+
+
+def _root(process: Process) -> tuple[Path, Path]:
+    """The folder that a process may write recordings into, as seen from here, and as it sees it: another one
+    in a container. Raises AttachError, OSError."""
+    if process.trace_root is not None:
+        here = procfs.seen_from_here(process.pid, str(process.trace_root))
+        if here.is_dir() and os.access(here, os.W_OK | os.X_OK):
+            return here, process.trace_root
+    there = recording_root()
+    here = procfs.seen_from_here(process.pid, str(there))
+    return (here, there) if here == there else (private(here), there)
+
+
+class _Once:
+    """One recording."""
+
+    def __init__(self, targets: Sequence[Process], wanted: Wanted) -> None:
+        self.wanted = wanted
+        self.asked = [_Asked(one) for one in targets]
+        self.notes: list[str] = []
+        self.start = 0.0
+        self.folders: list[Path] = []
+        roots = dict[Path, tuple[Path, Path]]()
+        try:
+            for one in self.asked:
+                here, there = _root(one.process)
+                if here not in roots:
+                    self.folders.append(new_recording(here))
+                    roots[here] = self.folders[-1], there / self.folders[-1].name
+                one.here, one.there = roots[here]
+        except OSError as error:
+            raise AttachError(f"cannot make a folder for the traces: {error.strerror or error}") from error
+        self.listeners: list[Listener] = []
+        self.locks: list[int] = []
+
+    def close(self) -> None:
+        for one in self.listeners:
+            one.close()
+        for descriptor in self.locks:
+            os.close(descriptor)
+        # What was told to record will write here: `places.sweep` removes it.
+        if all(one.at is None or one.done is not None or one.lost for one in self.asked):
+            for folder in self.folders:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def events(self) -> Iterator[LiveEvent]:
+        yield from self._listen()
+        slowest = max(one.process.interval for one in self.asked)
+        begun = time.monotonic()
+        whom = self._whom()
+        while any(one.done is None and not one.lost for one in self.asked):
+            if not self.listeners:
+                time.sleep(0.05)
+            for one in self.listeners:
+                knock = one.receive(0.05 / len(self.listeners))
+                if knock is not None:
+                    one.answer(knock, self._reply(knock, slowest))
+            now = time.monotonic()
+            self._look(now - begun > slowest + PATIENCE_SECONDS)
+            stage = self._stage()
+            details = {Stage.ASKING: whom, Stage.RECORDING: _length(self.wanted)}
+            yield News(stage, details.get(stage, ""))
+        lost = [one for one in self.asked if one.lost]
+        if len(lost) == len(self.asked):
+            gone = all(started(one.process.pid) != one.process.ticks for one in lost)
+            raise AttachError(lost[0].lost, gone=gone)
+        self.notes += [one.lost for one in lost]
+
+    def _listen(self) -> Iterator[LiveEvent]:
+        """Become the one whom the processes ask."""
+        for folder in sorted({one.process.folder for one in self.asked}, key=str):
+            if folder is None:
+                try:
+                    self.listeners.append(Listener(None))
+                except OSError as error:
+                    if error.errno != errno.EADDRINUSE:
+                        raise AttachError(f"cannot answer the process: {error.strerror or error}") from error
+                    self._ask_daemon(None)
+                continue
+            if foreign(folder):
+                self._ask_daemon(folder)
+                continue
+            try:
+                while (descriptor := listener.lock(folder)) is None:
+                    yield News(Stage.WAITING, "until another tracetui has recorded there")
+                    time.sleep(0.1)
+                self.locks.append(descriptor)
+                self.listeners.append(Listener(folder))
+            except OSError as error:
+                raise AttachError(
+                    f"cannot answer the process: {folder}: {error.strerror or error}"
+                ) from error
+
+    def _ask_daemon(self, folder: str | None) -> None:
+        """Let the daemon that answers there ask its processes: they start when all have asked it."""
+        theirs = [one for one in self.asked if one.process.folder == folder]
+        slowest = max(one.process.interval for one in theirs)
+        lead = max(slowest + COMMON_LEAD_SECONDS, self.wanted.start_in)
+        self.start = max(self.start, time.time() + lead)
+        for one in theirs:
+            told = configuration(self.wanted, one.there / "trace.json", self.start)
+            ask_daemon(told, [one.process.pid])
+            one.at = time.monotonic()
+            one.names = tuple(f"trace_{pid}.json" for pid in {one.process.own_pid, one.process.pid})
+
+    def _whom(self) -> str:
+        if len(self.asked) > 1:
+            return f"{len(self.asked)} processes"
+        one = self.asked[0].process
+        return plain(f"{one.pid}: {one.name}", 200)
+
+    def _reply(self, knock: Knock, slowest: int) -> str:
+        one = next((one for one in self.asked if one.process.pid == knock.pid), None)
+        if one is None:
+            return ""
+        if one.lost or knock.recording or started(one.process.pid) != one.process.ticks:
+            return ""  # who records already is told once it is idle
+        if one.at is not None and (len(self.asked) > 1 or one.again or not self._dropped(one)):
+            return ""
+        now = time.time()
+        if one.at is not None:
+            one.again, self.start = True, now + COMMON_LEAD_SECONDS
+        if not self.start:
+            lead = slowest + COMMON_LEAD_SECONDS if len(self.asked) > 1 else LEAD_SECONDS
+            self.start = now + max(lead, self.wanted.start_in)
+        if self.wanted.steps is None and self.start - now < LATE_SECONDS:
+            one.lost = plain(f"process {knock.pid} asked too late for the common start")
+            return ""
+        one.at = time.monotonic()
+        one.names = tuple(f"trace_{pid}.json" for pid in {knock.own_pid, one.process.own_pid, knock.pid})
+        return configuration(self.wanted, one.there / "trace.json", self.start)
+
+    def _dropped(self, one: _Asked) -> bool:
+        return (
+            one.at is not None
+            and time.monotonic() - one.at > DROPPED_SECONDS
+            and time.time() > self.start
+            and self._file(one, "") is None
+            and self._file(one, ".tmp") is None
+        )
+
+    def _look(self, impatient: bool) -> None:
+        """Find out how far each process is."""
+        now = time.monotonic()
+        over = self.start + self.wanted.duration if self.wanted.steps is None else float("inf")
+        for one in self.asked:
+            if one.done is not None or one.lost:
+                continue
+            pid = one.process.pid
+            alive = started(pid) == one.process.ticks  # before the file: it may write that and end
+            one.done = self._file(one, "")
+            if one.done is not None:
+                continue
+            if not alive:
+                one.lost = f"process {pid} ended before its recording was whole"
+            elif one.at is None:
+                if impatient:
+                    one.lost = f"process {pid} does not ask: it is stopped, or hangs, or records already"
+            elif time.time() > over:
+                part = self._file(one, ".tmp")
+                size = part.stat().st_size if part is not None else -1
+                if size != one.written:
+                    one.written, one.news = size, now
+                elif now - one.news > PATIENCE_SECONDS:
+                    one.lost = f"process {pid} wrote no trace: it may be under a profiler already"
+
+    def _file(self, one: _Asked, suffix: str) -> Path | None:
+        for name in one.names:
+            found = one.here / f"{name}{suffix}"
+            if found.is_file():
+                return found
+        return None
+
+    def _stage(self) -> Stage:
+        waiting = [one for one in self.asked if one.done is None and not one.lost]
+        if not waiting or any(one.at is None for one in waiting):
+            return Stage.ASKING
+        if self.wanted.steps is not None:
+            return Stage.RECORDING
+        ahead = self.start - time.time()
+        if ahead > 0:
+            return Stage.WARMING_UP
+        return Stage.RECORDING if ahead + self.wanted.duration > 0 else Stage.WRITING
+
+    def take(self, output: Path, last: bool) -> list[Path]:
+        """Move the traces to `output` under names of their own; none if nothing ran in any of them."""
+        done = [(one.process, one.done) for one in self.asked if one.done is not None]
+        full = [(process, path) for process, path in done if not is_empty(path)]
+        for process, _ in [pair for pair in done if pair not in full] if full else ():
+            self.notes.append(f"nothing ran in process {process.pid}: no trace of it is kept")
+        for gpu in {gpu for process, _ in full for gpu in process.gpus if gpu.others}:
+            them = ", ".join(map(str, sorted(set(gpu.others) - {process.pid for process, _ in full})[:8]))
+            if them:
+                self.notes.append(
+                    f"GPU {gpu.index} is used by others, too (process {them}): gaps and long kernels that "
+                    "nothing in the trace explains may be theirs"
+                )
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        paths = list[Path]()
+        try:
+            for process, path in full:
+                suffix = f"-rank{process.rank}" if process.rank is not None else f"-{process.pid}"
+                paths.append(keep(path, output, f"{label(process)}-{stamp}{suffix}"))
+        except OSError as error:
+            raise AttachError(f"cannot write to {output}: {error.strerror or error}") from error
+        return paths
+
+
+def label(process: Process) -> str:
+    """A short name for files: the script or module that runs, or the command."""
+    words = [word for word in process.command[1:] if not word.startswith("-")]
+    word = (
+        next((word for word in words if word.endswith(".py")), None)
+        or (words or list(process.command) or ["trace"])[0]
+    )
+    stem = os.path.basename(word).removesuffix(".py")
+    return "".join(c if c.isalnum() or c in "-_" else "_" for c in stem)[:40] or "trace"
+
+
+def keep(path: Path, output: Path, stem: str) -> Path:
+    """Move a trace to `output/STEM.json`, or STEM-2.json and so on, never over another. Raises OSError."""
+    number = 1
+    while True:
+        target = output / (f"{stem}.json" if number == 1 else f"{stem}-{number}.json")
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            break
+        number += 1
+    try:
+        part = target.with_name(f".{target.name}.part")
+        shutil.move(path, part)
+        part.replace(target)
+    except OSError:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+            target.unlink()
+        raise
+    return target
+
+
+def is_empty(path: Path) -> bool:
+    """Whether a trace holds no event with a duration: only a small file is read for that."""
+    try:
+        if path.stat().st_size > SMALL:
+            return False
+        events = json.loads(path.read_bytes()).get("traceEvents", [])
+        return not any(e.get("ph") == "X" and e.get("cat") != "Trace" for e in events)
+    except (OSError, ValueError, AttributeError):
+        return False  # the reader says what is wrong with it

@@ -1,0 +1,127 @@
+"""Trace files that another program is writing: which are new, which are whole, and copies of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from tracetui.capture.files import move_new
+from tracetui.capture.live.model import AttachError
+from tracetui.safe_text import plain
+
+try:
+    from isal import isal_zlib as inflate
+except ImportError:  # a platform without a wheel
+    import zlib as inflate  # type: ignore[no-redef]
+
+_NAME = re.compile(r".+\.trace\.json(\.gz)?")
+_PARTS = ("rank", "dp", "pp", "tp", "ep")
+FRONT_END = re.compile(r"async_?llm", re.IGNORECASE)
+"""In the name of the trace of vLLM's front end."""
+
+Facts = tuple[int, int, int]
+"""Inode, size, and time of the last change: other ones, another file."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder where a program writes traces, on this machine."""
+
+    folder: Path
+    """As it is seen from here."""
+    owner: int
+    """The program's user id."""
+    ours: bool = False
+    """Made for one recording, and only ours."""
+
+    def files(self) -> dict[str, Facts]:
+        """The traces in it by name, without what another user may have put there."""
+        found = {}
+        try:
+            shared = self.folder.stat().st_mode & stat.S_IWOTH
+            entries = list(os.scandir(self.folder))
+        except OSError:  # not there yet
+            return {}
+        for entry in entries:
+            with suppress(OSError):
+                facts = entry.stat(follow_symlinks=False)
+                theirs = shared and facts.st_uid != self.owner
+                if _NAME.fullmatch(entry.name) and stat.S_ISREG(facts.st_mode) and not theirs:
+                    found[entry.name] = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
+        return found
+
+
+def by_rank(name: str) -> tuple[bool, list[int], str]:
+    """Sorts names of traces: rank 0 first, and vLLM's front end last."""
+    found = [re.search(rf"(?:^|[-_.]){part}[-_]?(\d{{1,9}})", name, re.IGNORECASE) for part in _PARTS]
+    return FRONT_END.search(name) is not None, [int(number[1]) if number else 0 for number in found], name
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a trace is written to its end: a gzip stream that is complete, or JSON that closes."""
+    try:
+        with _open(path) as file:
+            if not path.name.endswith(".gz"):
+                file.seek(max(0, os.fstat(file.fileno()).st_size - 64))
+                return file.read().rstrip().endswith((b"}", b"]"))
+            stream = inflate.decompressobj(31)
+            while not stream.eof:
+                part = file.read(1 << 20)
+                if not part:
+                    return False
+                while part and not stream.eof:  # in pieces: a small part may become very large
+                    stream.decompress(part, 1 << 22)
+                    part = stream.unconsumed_tail
+    except (OSError, inflate.error):  # type: ignore[misc]
+        return False
+    return True
+
+
+def _open(path: Path) -> BinaryIO:
+    """A regular file, for reading: no link, and nothing that blocks. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{path} is not a file")
+    return os.fdopen(descriptor, "rb")
+
+
+def keep(file: Path, scratch: Path, output: Path, name: str | None = None) -> Path:
+    """Put a trace into `output`, by way of `scratch` on the same disk: moved from there, else copied.
+
+    It gets its own name (`name`), or NAME-2, NAME-3, ... if there is such a file. Raises AttachError.
+    """
+    stem, dot, suffix = (name or file.name).rpartition(".json")
+    stem = re.sub(r"[^\w.+=-]", "_", stem).lstrip(".")[:180] or "trace"
+    try:
+        source = file
+        if scratch not in file.parents:
+            source = scratch / "copy"
+            with _open(file) as original, open(source, "wb") as copy:
+                shutil.copyfileobj(original, copy, 1 << 20)
+        number = 1
+        while True:
+            target = output / f"{stem}{f'-{number}' if number > 1 else ''}{dot}{suffix}"
+            try:
+                move_new(source, target)
+            except FileExistsError:
+                number += 1
+            else:
+                source.unlink()
+                return target
+    except OSError as error:
+        raise AttachError(
+            f"the recording was made, but {plain(str(file), 300)} cannot be copied to "
+            f"{plain(str(output), 300)}: {reason(error)}"
+        ) from None
+
+
+def reason(error: OSError) -> str:
+    """What the system says, safe to show."""
+    return plain(error.strerror or str(error) or type(error).__name__, 200)

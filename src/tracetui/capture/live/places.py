@@ -1,0 +1,78 @@
+"""Where running processes and we meet: folders of mode 0700 that belong to this user."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+import time
+from pathlib import Path
+
+from tracetui.capture.live.model import AttachError
+
+LONGEST_SOCKET = 107
+"""Bytes of a Unix socket's path at most."""
+CLIENT = "dynoconfigclient" + "x" * 36
+"""As long as the name that Kineto gives its own socket."""
+OLD_SECONDS = 86400.0
+"""What an attach that was killed left behind is removed after a day: the job may still write into it."""
+
+
+def private(folder: Path) -> Path:
+    """Make a folder that only this user can enter, or check that it is one. Raises AttachError."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise AttachError(f"cannot make the folder {folder}: {error.strerror or error}") from error
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise AttachError(f"{folder} is not a folder of this user: remove it, or set XDG_RUNTIME_DIR")
+    if found.st_mode & 0o077:
+        raise AttachError(f"{folder} can be entered by others: chmod 700 {folder}")
+    return folder
+
+
+def meeting_root() -> Path:
+    """The folder of all folders with sockets: in the user's runtime directory. Raises AttachError."""
+    for runtime in (os.environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{os.getuid()}"):
+        root = Path(runtime, "tracetui")
+        fits = len(os.fsencode(root / "12345678" / CLIENT)) <= LONGEST_SOCKET
+        with contextlib.suppress(AttachError, OSError):
+            if runtime and fits and os.stat(runtime).st_uid == os.getuid():
+                return private(root)
+    return private(recording_root() / "run")
+
+
+def recording_root() -> Path:
+    """The folder that processes write their traces into; they are taken from there. Raises AttachError.
+
+    In /tmp, as newer versions of Kineto write nowhere else unless KINETO_ONDEMAND_TRACE_DIR says so.
+    """
+    return private(Path(f"/tmp/tracetui-{os.getuid()}"))
+
+
+def new_meeting() -> Path:
+    """A new folder for the processes of one job. Raises AttachError."""
+    root = meeting_root()
+    while True:
+        folder = root / secrets.token_hex(4)
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+            return folder
+
+
+def new_recording(root: Path) -> Path:
+    """A new folder below `root` for one recording; old ones are removed. Raises OSError."""
+    sweep(root)
+    return Path(tempfile.mkdtemp(prefix="recording-", dir=root))
+
+
+def sweep(root: Path) -> None:
+    """Remove recordings that were left behind."""
+    with contextlib.suppress(OSError):
+        for old in root.glob("recording-*"):
+            if time.time() - old.lstat().st_mtime > OLD_SECONDS:
+                shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,276 @@
+"""The processes on this machine that can be asked for a trace, by what Linux says of them in /proc.
+
+A process can be asked if KINETO_USE_DAEMON was in its environment when it started and it has imported
+PyTorch since, which then holds a socket of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shlex
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tracetui.capture.live import procfs
+from tracetui.capture.live.launch import INTERVAL
+from tracetui.capture.live.listener import started
+
+KINETO_SECONDS = 5
+"""How often a process asks where nothing else is said: Kineto's default."""
+CLIENT = "dynoconfigclient"
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU that a process uses."""
+
+    index: int
+    memory: int | None
+    """Bytes that the process has there, where the driver tells."""
+    others: tuple[int, ...]
+    """Process ids of the others that use it."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process that has PyTorch and asks whether to record."""
+
+    pid: int
+    own_pid: int
+    """As it knows itself: another one in a container."""
+    parent: int
+    ticks: int
+    """When it started, in clock ticks since the machine did: with `pid` its identity."""
+    command: tuple[str, ...]
+    user: str
+    folder: str | None
+    """Where its socket and that of its daemon are, to the letter as it knows it; None for abstract names."""
+    interval: int
+    """Seconds from one question to the next."""
+    trace_root: Path | None
+    """The only folder, besides /tmp, that it may write traces to; None if it does not say."""
+    rank: int | None = None
+    world: int | None = None
+    launch: str = ""
+    """What all ranks of one launch have in common."""
+    gpus: tuple[Gpu, ...] = ()
+
+    @property
+    def since(self) -> float:
+        """When it started, in seconds since the epoch."""
+        return _boot_time() + self.ticks / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def name(self) -> str:
+        """The command without the path of the interpreter."""
+        words = list(self.command) or [f"process {self.pid}"]
+        words[0] = os.path.basename(words[0])
+        return shlex.join(words)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Processes that belong together: one alone, or the ranks of one launch, rank 0 first."""
+
+    processes: tuple[Process, ...]
+
+    @property
+    def first(self) -> Process:
+        return self.processes[0]
+
+
+def _boot_time() -> float:
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() and len(text) < 10 else None
+
+
+def _own_socket(pid: int) -> str | None:
+    """The path of the socket at which a process waits for Kineto's answers; None before it has one."""
+    inodes = set[str]()
+    with os.scandir(f"/proc/{pid}/fd") as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                target = os.readlink(entry.path)
+                if target.startswith("socket:["):
+                    inodes.add(target[8:-1])
+    if not inodes:
+        return None
+    with open(f"/proc/{pid}/net/unix", encoding="utf-8", errors="surrogateescape") as file:
+        for line in file:
+            words = line.rstrip("\n").split(None, 7)
+            if len(words) == 8 and words[6] in inodes and CLIENT in words[7]:
+                return words[7]
+    return None
+
+
+def find(pid: int) -> Process | None:
+    """The process if it can be asked: it is this user's, was started for it, and has imported PyTorch."""
+    place = Path(f"/proc/{pid}")
+    try:
+        if procfs.owner(pid) != os.getuid():
+            return None
+        variables = procfs.environment(pid)
+        if "KINETO_USE_DAEMON" not in variables:
+            return None
+        socket = _own_socket(pid)
+        ticks = started(pid)
+        if socket is None or ticks is None:
+            return None
+        status = dict(
+            line.split(":", 1)
+            for line in (place / "status").read_text(errors="replace").splitlines()
+            if ":" in line
+        )
+        command = procfs.arguments(pid)
+        folder = None if socket.startswith("@") else socket[: socket.rindex("/")]
+        if folder is not None and not _same(pid, folder):
+            return None
+    except (OSError, ValueError):
+        return None  # it has ended, or hides what it is
+    root = variables.get("KINETO_ONDEMAND_TRACE_DIR")
+    rank, world = _number(variables.get("RANK")), _number(variables.get("WORLD_SIZE"))
+    launch = [
+        variables.get(name, "")
+        for name in ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "MASTER_ADDR", "MASTER_PORT")
+    ]
+    return Process(
+        pid=pid,
+        own_pid=int(status.get("NSpid", str(pid)).split()[-1]),
+        parent=int(status["PPid"]),
+        ticks=ticks,
+        command=tuple(command),
+        user=_user(os.getuid()),
+        folder=folder,
+        interval=_interval(pid, variables.get("KINETO_CONFIG")),
+        trace_root=Path(root) if root else None,
+        rank=rank if world is not None and world > 1 else None,
+        world=world,
+        launch="|".join(launch) if rank is not None else "",
+    )
+
+
+def _same(pid: int, folder: str) -> bool:
+    """Whether a folder of the process has the same path here: not so in a container that mounts another."""
+    try:
+        return os.path.isabs(folder) and os.path.samefile(folder, f"/proc/{pid}/root{folder}")
+    except OSError:
+        return False
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
+
+
+def _interval(pid: int, configuration: str | None) -> int:
+    if configuration:
+        with contextlib.suppress(OSError, ValueError):
+            text = procfs.seen_from_here(pid, os.path.abspath(configuration)).read_text("utf-8")
+            for line in text.splitlines():
+                key, _, value = line.partition("=")
+                if key.strip() == INTERVAL:
+                    return max(1, min(int(value), 60))
+    return KINETO_SECONDS
+
+
+def processes() -> list[Process]:
+    """All that can be asked, the oldest first. Threads and descriptors of others are never touched."""
+    found = (find(int(name)) for name in os.listdir("/proc") if name.isdecimal())
+    return sorted((one for one in found if one is not None), key=lambda one: (one.ticks, one.pid))
+
+
+def jobs(found: Sequence[Process]) -> list[Job]:
+    """The processes by job: the ranks of one launch, or a process with those that it started.
+
+    A rank's own children (a DataLoader's workers) carry its rank, too: the one that started first is it. A
+    launcher (torchrun) asks as well, as it imports PyTorch, and has nothing to record: where its ranks are
+    there, it is left out.
+    """
+    by_pid = {one.pid: one for one in found}
+    ranked = dict[tuple[object, ...], dict[int, Process]]()
+    trees = dict[int, list[Process]]()
+    for one in found:
+        if one.rank is not None:
+            ranked.setdefault((one.folder, one.launch), {}).setdefault(one.rank, one)
+            continue
+        root = one
+        while root.parent in by_pid and by_pid[root.parent].rank is None:
+            root = by_pid[root.parent]
+        trees.setdefault(root.pid, []).append(one)
+    launchers = {one.parent for ranks in ranked.values() for one in ranks.values()}
+    made = [tuple(ranks[rank] for rank in sorted(ranks)) for ranks in ranked.values()]
+    made += [tuple(one for one in tree if one.pid not in launchers) for tree in trees.values()]
+    return sorted((Job(members) for members in made if members), key=lambda job: job.first.ticks)
+
+
+def named(found: Sequence[Job], target: str | None, ranks: bool) -> list[Job]:
+    """The jobs that `target` means: all without one, those with this text in a command line, or those of a
+    process id: that process alone, or with `ranks` its job; of a launcher, all that it started."""
+    if target is None:
+        return list(found)
+    if not target.isdecimal():
+        return [job for job in found if any(target in one.name for one in job.processes)]
+    pid = int(target)
+    for job in found:
+        for one in job.processes:
+            if one.pid == pid:
+                return [job if ranks or (one is job.first and one.rank is None) else Job((one,))]
+    below = [tuple(one for one in job.processes if pid in procfs.with_ancestors(one.parent)) for job in found]
+    return [Job(members) for members in below if members]
+
+
+def why_not(pid: int) -> str:
+    """Why a process can not be asked; "" if it may be able to later, when it has imported PyTorch."""
+    again = "start it next time with: tracetui run COMMAND"
+    try:
+        if procfs.owner(pid) != os.getuid():
+            return f"process {pid} belongs to another user"
+        variables = procfs.environment(pid)
+        if "KINETO_USE_DAEMON" in variables:
+            folder = variables.get("KINETO_IPC_SOCKET_DIR", "")
+            if folder and not _same(pid, folder):
+                return f"process {pid} has another {folder} than this: mount the folder under the same path"
+            return ""
+    except FileNotFoundError:
+        return f"there is no process {pid}"
+    except OSError as error:
+        return f"process {pid} cannot be looked at: {error.strerror or error}; {again}"
+    return f"process {pid} was not started for this: {again} (on Python 3.14, --inject can do without)"
+
+
+def with_gpus(found: Iterable[Process]) -> list[Process]:
+    """The same with the GPUs that they use, by nvidia-ml-py where that is installed and there is a driver."""
+    listed = list(found)
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+    except Exception:  # not installed, no driver, or another version's error
+        return listed
+    uses = dict[int, list[Gpu]]()
+    try:
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            running = {
+                int(p.pid): p.usedGpuMemory for p in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
+            }
+            for pid, memory in running.items():
+                others = tuple(sorted(set(running) - {pid}))
+                uses.setdefault(pid, []).append(
+                    Gpu(index, int(memory) if memory is not None else None, others)
+                )
+    except Exception:
+        return listed  # what the driver does not tell is not known
+    finally:
+        with contextlib.suppress(Exception):
+            pynvml.nvmlShutdown()
+    return [replace(one, gpus=tuple(uses.get(one.pid, ()))) for one in listed]

@@ -1,0 +1,290 @@
+"""`tracetui attach`: a trace of a process that is running."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from tracetui.cli.capture import Stopped, stop_signals
+from tracetui.cli.common import emit, fail, looks, write
+from tracetui.safe_text import plain
+from tracetui.tables.jobs import jobs_table
+from tracetui.tables.lines import plain_text
+from tracetui.tables.writers import aligned, cells, records
+
+if TYPE_CHECKING:
+    from tracetui.capture.live.model import LiveEvent, Recorded, Wanted
+    from tracetui.capture.live.processes import Job, Process
+
+LOOK_SECONDS = 0.5
+"""How often we look for a process while there is none."""
+
+
+class Span(click.ParamType):  # type: ignore[type-arg]
+    """A time such as 500ms, 2s or 10m, in seconds."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from tracetui.capture.live.model import seconds
+
+        if isinstance(value, float):
+            return value
+        try:
+            return seconds(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+@click.command("attach")
+@click.argument("target", required=False, metavar="[PID | NAME | URL]")
+@click.option("--duration", type=Span(), default="500ms", show_default=True, help="How long to record.")
+@click.option("--steps", type=click.IntRange(1, 100_000), help="Record so many optimizer steps instead.")
+@click.option("--with-stack", is_flag=True, help="Record Python frames.")
+@click.option("--record-shapes", is_flag=True, help="Record the shapes of the inputs.")
+@click.option("--profile-memory", is_flag=True, help="Record allocations and frees.")
+@click.option("--start-in", type=Span(), default="0", help="Wait so long before recording.")
+@click.option("--every", type=Span(), help="Record again and again, beginning so often; Ctrl+C ends it.")
+@click.option("--keep", type=click.IntRange(1, 10_000), help="With --every: keep so many, the oldest go.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    default=Path("traces"),
+    show_default=True,
+    metavar="DIR",
+    help="Folder for the traces.",
+)
+@click.option("--open/--no-open", "open_app", default=True, help="Open the trace afterwards (on a terminal).")
+@click.option("--list", "listing", is_flag=True, help="Print what can be asked, and exit.")
+@click.option("--json", "as_json", is_flag=True, help="With --list: as JSON.")
+@click.option("--no-wait", is_flag=True, help="Exit if there is nothing to ask, instead of waiting.")
+@click.option("--ranks", is_flag=True, help="With the PID of one rank: record all ranks of its job.")
+@click.option(
+    "--inject", is_flag=True, help="Run code in a process that was not started for this (Python 3.14)."
+)
+@looks
+def attach_command(
+    target: str | None,
+    every: float | None,
+    keep: int | None,
+    output: Path,
+    open_app: bool,
+    listing: bool,
+    as_json: bool,
+    no_wait: bool,
+    ranks: bool,
+    inject: bool,
+    theme: str | None,
+    ascii: bool,
+    **given: Any,
+) -> None:
+    """Record what a running process does, and open the trace.
+
+    PID: a process, or one that started others; all ranks of a job are recorded at the same time. NAME: part
+    of a command line. URL: a vLLM or SGLang server. Without a target: the only job there is, or a choice.
+    If there is none, wait for one.
+
+    A process can be asked if it was started by "tracetui run COMMAND", or with the variables that "tracetui
+    env" prints. --no-open prints the paths of the traces, one a line.
+    """
+    from tracetui.capture.live.model import AttachError, Wanted
+
+    if keep is not None and every is None:
+        raise click.UsageError("--keep is for --every")
+    if as_json and not listing:
+        raise click.UsageError("--json is for --list")
+    try:
+        if listing:
+            emit(_listing(_jobs(), as_json))
+            return
+        wanted = Wanted(**given)
+        if not 0.001 <= wanted.duration <= 86400:
+            raise AttachError("--duration: between 1ms and 24h", 2)
+        make = _recorder(target, wanted, output, no_wait, ranks, inject)
+        _make_folder(output)
+        with stop_signals():
+            if every is not None:
+                _again_and_again(make, every, keep)
+                return
+            app = open_app and sys.stdout.isatty() and sys.stdin.isatty()
+            if app:  # while it records
+                threading.Thread(target=import_module, args=("tracetui.tui.app",), daemon=True).start()
+            recorded = _follow(make())
+    except AttachError as error:
+        fail(str(error), error.code)
+    except Stopped as stop:
+        fail("nothing was recorded", 128 + stop.signal)
+    if not app:
+        emit("\n".join(str(path) for path in recorded.paths))
+        return
+    from tracetui.capture.live.model import Again
+    from tracetui.cli.open import open_trace, start
+    from tracetui.session.folder import found_at
+
+    again = Again(plain(target or "the same process", 80), make)
+    if len(recorded.paths) == 1:
+        open_trace(str(recorded.paths[0]), theme, ascii, again=again)
+    else:
+        start(theme, ascii, [found_at(path) for path in recorded.paths], again)
+
+
+def _make_folder(output: Path) -> None:
+    from tracetui.capture.live.model import AttachError
+
+    try:
+        output.mkdir(exist_ok=True)
+    except OSError as error:
+        raise AttachError(f"cannot write to {output}: {error.strerror or error}") from error
+    if not os.access(output, os.W_OK | os.X_OK):
+        raise AttachError(f"cannot write to {output}: permission denied")
+
+
+def _jobs() -> list[Job]:
+    from tracetui.capture.live.model import AttachError
+    from tracetui.capture.live.processes import jobs, processes, with_gpus
+
+    if sys.platform != "linux":
+        raise AttachError("attach works on Linux only: elsewhere PyTorch cannot be asked for a trace")
+    return jobs(with_gpus(processes()))
+
+
+def _recorder(
+    target: str | None, wanted: Wanted, output: Path, no_wait: bool, ranks: bool, inject: bool
+) -> Callable[[], Iterator[LiveEvent]]:
+    """What makes a recording each time it is called. Raises AttachError."""
+    if target is not None and target.startswith(("http://", "https://")):
+        from tracetui.capture.live.servers import record_server
+
+        return lambda: record_server(target, wanted, output)
+    if inject:
+        from tracetui.capture.live.inject import record_injected
+        from tracetui.capture.live.model import AttachError
+
+        if target is None or not target.isdecimal():
+            raise AttachError("--inject needs the id of a process", 2)
+        warn("--inject runs our code inside that process")
+        return lambda: record_injected(int(target), wanted, output)
+    chosen: list[Process] = []
+
+    def make() -> Iterator[LiveEvent]:
+        from tracetui.capture.live.ask import record
+
+        if not chosen:
+            chosen.extend((yield from _choose(target, no_wait, ranks)))
+        yield from record(chosen, wanted, output)
+
+    return make
+
+
+def _choose(target: str | None, no_wait: bool, ranks: bool) -> Generator[LiveEvent, None, Sequence[Process]]:
+    """The processes of the job that `target` names, when there is one. Raises AttachError."""
+    from tracetui.capture.live.model import AttachError, News, Stage
+    from tracetui.capture.live.processes import named, why_not
+
+    while True:
+        found = named(_jobs(), target, ranks)
+        if len(found) == 1:
+            return found[0].processes
+        if found:
+            return _picked(found).processes
+        what = "for a process that was started by: tracetui run COMMAND"
+        if target is not None and target.isdecimal():
+            reason = why_not(int(target))
+            if reason:
+                raise AttachError(reason)
+            what = f"for process {target} to import PyTorch"
+        elif target is not None:
+            what = f"for a process with {plain(target, 60)} in its command"
+        if no_wait:
+            raise AttachError(f"there is nothing to ask: start it with: tracetui run COMMAND ({what[4:]})")
+        yield News(Stage.WAITING, what)
+        time.sleep(LOOK_SECONDS)
+
+
+def _picked(found: Sequence[Job]) -> Job:
+    """The job that the user picks by its number. Raises AttachError without a terminal."""
+    from tracetui.capture.live.model import AttachError
+
+    lines = _listing(found, False).splitlines()
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        pids = ", ".join(str(job.first.pid) for job in found[:8])
+        raise AttachError(f"several jobs can be asked: name one ({pids}); tracetui attach --list has more", 2)
+    write(sys.stderr, f"      {lines[0]}\n")
+    for number, line in enumerate(lines[1:], 1):
+        write(sys.stderr, f"{number:>4}  {line}\n")
+    picked: int = click.prompt("Which one", type=click.IntRange(1, len(found)), err=True)
+    return found[picked - 1]
+
+
+def _listing(found: Sequence[Job], as_json: bool) -> str:
+    """A line for each job, below a heading; or the same as JSON."""
+    table = jobs_table(found, time.time())
+    rows = np.arange(len(found))
+    if as_json:
+        return json.dumps(records(table.columns, rows), indent=2)
+    return plain_text(aligned(table.columns, cells(table.columns, rows))) if len(found) else table.empty
+
+
+def _follow(events: Iterator[LiveEvent]) -> Recorded:
+    """Say on standard error what happens, until the traces are there."""
+    from tracetui.capture.live.model import AttachError, Recorded, Stage
+
+    begun = time.monotonic()
+    terminal = sys.stderr.isatty()
+    told = None
+    with contextlib.closing(events) as following:  # type: ignore[type-var]
+        for event in following:
+            if isinstance(event, Recorded):
+                for note in event.notes:
+                    warn(note)
+                return event
+            if event != told and (terminal or event.stage is Stage.WAITING):
+                told = event
+                words = f"{event.stage.value} {event.detail}".rstrip()
+                clock = f"{time.monotonic() - begun:7.1f} s  " if terminal else "tracetui: "
+                write(sys.stderr, f"{clock}{words}\n")
+    raise AttachError("the recording ended without a trace")
+
+
+def warn(text: str) -> None:
+    write(sys.stderr, f"tracetui: note: {plain(text)}\n")
+
+
+def _again_and_again(make: Callable[[], Iterator[LiveEvent]], every: float, keep: int | None) -> None:
+    """A flight recorder: its paths as they come, until the job has ended."""
+    from tracetui.capture.live.model import AttachError
+
+    made = list[Path]()
+    due = time.monotonic()
+    while True:
+        try:
+            paths = _follow(make()).paths
+        except AttachError as error:
+            if error.gone and made:
+                warn(str(error))
+                return
+            if error.gone or error.code == 2:
+                raise
+            warn(str(error))
+        else:
+            emit("\n".join(str(path) for path in paths))
+            made += paths
+            rounds = keep * len(paths) if keep is not None else len(made)
+            for old in made[: max(0, len(made) - rounds)]:
+                with contextlib.suppress(OSError):
+                    old.unlink()
+            del made[: max(0, len(made) - rounds)]
+        due = max(due + every, time.monotonic())
+        time.sleep(max(0.0, due - time.monotonic()))

@@ -1,0 +1,654 @@
+"""Recording processes that are running, with a stand-in for PyTorch that asks as Kineto does."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tracetui.capture.live import ask, launch, listener, places, processes
+from tracetui.capture.live.listener import Listener, started
+from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted, seconds
+from tracetui.cli.main import main
+from tracetui.trace import load
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Kineto can be asked on Linux only")
+
+CLIENT = Path(__file__).with_name("kineto_client.py")
+SHORT = Wanted(duration=0.05)
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The stand-in begins at once: no second to wait for."""
+    monkeypatch.setattr(ask, "TRIES", 3)
+    monkeypatch.setattr(ask, "LEAD_SECONDS", 0.2)
+    monkeypatch.setattr(ask, "COMMON_LEAD_SECONDS", 0.3)
+    monkeypatch.setattr(ask, "LATE_SECONDS", 0.05)
+    monkeypatch.setattr(ask, "DROPPED_SECONDS", 0.5)
+    monkeypatch.setattr(ask, "PATIENCE_SECONDS", 1.5)
+    monkeypatch.setattr(places, "recording_root", lambda: places.private(tmp_path / "recordings"))
+    monkeypatch.setattr(ask, "recording_root", lambda: places.private(tmp_path / "recordings"))
+
+
+@pytest.fixture
+def meeting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with a short path, as sockets need one."""
+    folder = places.private(Path(f"/tmp/tracetui-test-{os.getpid()}-{time.monotonic_ns()}"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def job(meeting: Path, tmp_path: Path) -> Iterator[Start]:
+    """Starts stand-ins that meet in a folder of their own."""
+    running: list[subprocess.Popen[str]] = []
+
+    def start(*words: str, **variables: str) -> subprocess.Popen[str]:
+        env = {**os.environ, **launch.environment(meeting, {}), **variables}
+        env["KINETO_ONDEMAND_TRACE_DIR"] = str(places.recording_root())
+        command = [sys.executable, "-I", "-S", str(CLIENT), *words]
+        running.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True))
+        assert running[-1].stdout is not None
+        running[-1].stdout.readline()
+        wait_for(lambda: processes.find(running[-1].pid) is not None)
+        return running[-1]
+
+    yield start
+    for one in running:
+        with one:
+            one.kill()
+
+
+def wait_for(true: Callable[[], object], most: float = 20.0) -> None:
+    end = time.monotonic() + most
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def found(process: subprocess.Popen[str]) -> processes.Process:
+    one = processes.find(process.pid)
+    assert one is not None
+    return one
+
+
+def follow(events: Iterator[LiveEvent]) -> tuple[Recorded, list[Stage]]:
+    stages: list[Stage] = []
+    for event in events:
+        if isinstance(event, Recorded):
+            return event, stages
+        assert isinstance(event, News)
+        stages += [event.stage] if stages[-1:] != [event.stage] else []
+    raise AssertionError("it ended without a recording")
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, list(words))
+
+
+# What is asked
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("500ms", 0.5), ("2", 2.0), ("2s", 2.0), ("1.5 h", 5400.0), ("10m", 600.0), ("250us", 0.00025)],
+)
+def test_times(text: str, value: float) -> None:
+    assert seconds(text) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("text", ["", "ms", "-1s", "1e9s", "5 years", "1s2", "٣s" * 9, "9" * 40])
+def test_no_times(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a time"):
+        seconds(text)
+
+
+def test_the_configuration_for_a_time_and_for_steps() -> None:
+    timed = ask.configuration(Wanted(duration=0.25, with_stack=True), Path("/tmp/t.json"), 12.3456)
+    lines = dict(line.split("=") for line in timed.splitlines())
+    assert lines["ACTIVITIES_LOG_FILE"] == "/tmp/t.json"
+    assert lines["ACTIVITIES_DURATION_MSECS"] == "250"
+    assert lines["PROFILE_START_TIME"] == "12346"
+    assert (lines["PROFILE_WITH_STACK"], lines["PROFILE_REPORT_INPUT_SHAPES"]) == ("true", "false")
+    steps = dict(
+        line.split("=")
+        for line in ask.configuration(
+            Wanted(steps=7, record_shapes=True, profile_memory=True), Path("/t.json"), 0
+        ).splitlines()
+    )
+    assert steps["ACTIVITIES_ITERATIONS"] == "7"
+    assert "ACTIVITIES_DURATION_MSECS" not in steps
+    assert "PROFILE_START_TIME" not in steps
+    assert (steps["PROFILE_REPORT_INPUT_SHAPES"], steps["PROFILE_PROFILE_MEMORY"]) == ("true", "true")
+
+
+def test_the_environment_keeps_what_is_set(meeting: Path) -> None:
+    own = meeting / "own.conf"
+    own.write_text("ACTIVITIES_WARMUP_PERIOD_SECS=1")
+    found = launch.environment(meeting, {"KINETO_CONFIG": str(own), "KINETO_LOG_LEVEL": "2"})
+    assert found["KINETO_USE_DAEMON"] == "1"
+    assert found["KINETO_IPC_SOCKET_DIR"] == str(meeting)
+    assert found["KINETO_LOG_LEVEL"] == "2"
+    assert Path(found["KINETO_CONFIG"]).read_text().splitlines() == [
+        "ACTIVITIES_WARMUP_PERIOD_SECS=1",
+        "ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1",
+    ]
+
+
+def test_a_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir(mode=0o755)
+    (tmp_path / "open").chmod(0o755)
+    with pytest.raises(AttachError, match="can be entered by others"):
+        places.private(tmp_path / "open")
+    (tmp_path / "link").symlink_to(tmp_path / "open")
+    with pytest.raises(AttachError, match="is not a folder of this user"):
+        places.private(tmp_path / "link")
+    with pytest.raises(AttachError, match="too long for a socket"):
+        launch.environment(tmp_path / ("x" * 100), {})
+
+
+# Answering
+
+
+def knock(path: Path, kind: bytes, body: bytes, size: int | None = None) -> socket.socket:
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    client.bind(str(path.with_name(f"client{time.monotonic_ns()}")))
+    client.settimeout(0.3)
+    client.sendto(struct.pack("=Q32s", len(body) if size is None else size, kind) + body, str(path))
+    return client
+
+
+def request(*pids: int, state: int = 3) -> bytes:
+    return struct.pack(f"=iiq{len(pids)}i", state, len(pids), 0, *pids)
+
+
+def test_a_question_and_its_answer(meeting: Path) -> None:
+    here = Listener(str(meeting))
+    with knock(meeting / "dynolog", b"req", request(77, 5, state=1)) as client:
+        asked = here.receive(1)
+        assert asked is not None
+        assert (asked.pid, asked.own_pid, asked.recording) == (os.getpid(), 77, True)
+        assert here.answer(asked, "A=1\n")
+        assert client.recv(100) == struct.pack("=Q32s", 4, b"req") + b"A=1\n"
+    with knock(meeting / "dynolog", b"ctxt", struct.pack("=iiq", 0, 1, 0)) as client:
+        assert here.receive(1) is None
+        assert client.recv(100)[40:] == struct.pack("=i", 1)
+    here.close()
+    assert not (meeting / "dynolog").exists()
+
+
+@pytest.mark.parametrize("ending", ["", "/", "//", "/./."])
+def test_answers_come_from_the_folder_to_the_letter(ending: str, meeting: Path) -> None:
+    """Kineto ends the process otherwise: "Unexpected socket name"."""
+    folder = f"{meeting}{ending}"
+    here = Listener(folder)
+    with knock(meeting / "dynolog", b"req", request(1)) as client:
+        asked = here.receive(1)
+        assert asked is not None
+        here.answer(asked)
+        _, sender = client.recvfrom(100)
+    assert sender.startswith(f"{folder}/")
+    here.close()
+
+
+def test_nonsense_is_dropped(meeting: Path) -> None:
+    here = Listener(str(meeting))
+    random.seed(5)
+    bad = [b"", b"\0" * 40, request(1)[:15], struct.pack("=iiq", 3, 2**31 - 1, 0), request(*range(65))]
+    bad += [random.randbytes(random.randrange(200)) for _ in range(200)]
+    for body in bad:
+        for size in (None, 2**63, 0):
+            with knock(meeting / "dynolog", random.choice([b"req", b"ctxt", b"\xff" * 32]), body, size):
+                asked = here.receive(0.05)
+                assert asked is None or asked.pid == os.getpid()
+    here.close()
+
+
+def test_a_socket_elsewhere_gets_no_answer(meeting: Path, tmp_path: Path) -> None:
+    outside = meeting / "outside"
+    outside.mkdir(mode=0o700)
+    here = Listener(str(meeting))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:
+        client.bind(str(outside / "dynoconfigclient"))
+        body = request(1)
+        client.sendto(struct.pack("=Q32s", len(body), b"req") + body, str(meeting / "dynolog"))
+        asked = here.receive(1)
+        assert asked is not None
+        assert not here.answer(asked, "ACTIVITIES_LOG_FILE=/x")
+    here.close()
+
+
+def test_the_answerer_comes_back_and_ends_with_the_job(
+    meeting: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gives way to who records, answers again afterwards, and removes the folder at the end."""
+    monkeypatch.setattr(listener, "ALONE_SECONDS", 0.5)
+    folder = meeting / "job"
+    folder.mkdir(mode=0o700)
+    first = subprocess.Popen(["sleep", "60"])
+    try:
+        answerer = threading.Thread(target=listener.main, args=(str(folder), first.pid), daemon=True)
+        answerer.start()
+        wait_for((folder / "dynolog").exists)
+        descriptor = listener.lock(str(folder))
+        assert descriptor is not None
+        mine = Listener(str(folder))
+        with knock(folder / "dynolog", b"req", request(1)):
+            assert mine.receive(1) is not None
+        time.sleep(1.2)
+        assert mine.listens(), "it leaves us alone while we have the lock"
+        mine.close()
+        os.close(descriptor)
+        wait_for((folder / "dynolog").exists)
+        with knock(folder / "dynolog", b"req", request(1)) as client:
+            client.settimeout(5)
+            assert client.recv(100) == struct.pack("=Q32s", 0, b"req")
+    finally:
+        first.kill()
+        first.wait()
+    answerer.join(10)
+    assert not answerer.is_alive()
+    assert not folder.exists()
+
+
+# Finding
+
+
+def test_a_process_that_asks_is_found_and_others_are_not(job: Start) -> None:
+    one = found(job("30"))
+    assert one.folder is not None
+    assert one.interval == 1
+    assert one.command[-2:] == (str(CLIENT), "30")
+    assert abs(one.since - time.time()) < 30
+    assert processes.find(os.getpid()) is None
+    assert one.pid in {process.pid for process in processes.processes()}
+    assert "was not started for this" in processes.why_not(os.getpid())
+    assert "there is no process" in processes.why_not(2**22 - 1)
+    assert processes.why_not(one.pid) == ""
+
+
+def process(pid: int, parent: int = 1, rank: int | None = None, launch: str = "") -> processes.Process:
+    return processes.Process(
+        pid, pid, parent, pid, ("python", "train.py"), "me", "/m", 1, None, rank, 2, launch
+    )
+
+
+def test_ranks_of_one_launch_are_a_job_without_their_launcher() -> None:
+    launcher, worker = process(10), process(14, parent=11, rank=0, launch="a")
+    ranks = [process(12, 10, 1, "a"), process(11, 10, 0, "a")]
+    others = [process(20, 19, 0, "b"), process(30), process(31, 30), process(40)]
+    every = sorted([launcher, worker, *ranks, *others], key=lambda one: one.pid)
+    assert [[one.pid for one in job.processes] for job in processes.jobs(every)] == [
+        [11, 12],
+        [20],
+        [30, 31],
+        [40],
+    ]
+
+
+def test_what_a_target_names() -> None:
+    every = processes.jobs([process(11, 10, 0, "a"), process(12, 10, 1, "a"), process(40)])
+    named = lambda *words: [[one.pid for one in job.processes] for job in processes.named(every, *words)]  # noqa: E731
+    assert named(None, False) == [[11, 12], [40]]
+    assert named("train", False) == [[11, 12], [40]]
+    assert named("serve", False) == []
+    assert named("12", False) == [[12]]
+    assert named("12", True) == [[11, 12]]
+    assert named("40", False) == [[40]]
+
+
+# Recording
+
+
+def test_a_recording(job: Start, tmp_path: Path) -> None:
+    one = found(job("30"))
+    recorded, stages = follow(ask.record([one], SHORT, tmp_path))
+    assert stages[0] is Stage.ASKING
+    assert Stage.WARMING_UP in stages
+    assert recorded.notes == ()
+    (path,) = recorded.paths
+    assert path.parent == tmp_path
+    assert path.name.startswith("kineto_client-")
+    trace = load(path)
+    assert "aten::mm" in trace.names
+    assert "Optimizer.step#SGD.step" in trace.names
+    assert list((tmp_path / "recordings").iterdir()) == [], "nothing is left behind"
+    again, _ = follow(ask.record([one], Wanted(steps=3), tmp_path))
+    assert again.paths[0] != path
+
+
+def test_all_ranks_start_at_one_time(job: Start, tmp_path: Path) -> None:
+    ranks = [found(job("30", "0.1", RANK=str(n), WORLD_SIZE="2", MASTER_PORT="1")) for n in (1, 0)]
+    (both,) = [found for found in processes.jobs(processes.processes()) if found.first.pid == ranks[1].pid]
+    assert [one.rank for one in both.processes] == [0, 1]
+    recorded, _ = follow(ask.record(both.processes, SHORT, tmp_path))
+    assert [path.name[-10:] for path in recorded.paths] == ["rank0.json", "rank1.json"]
+    firsts = [json.loads(path.read_text())["traceEvents"][0]["ts"] for path in recorded.paths]
+    assert firsts[0] == firsts[1]
+
+
+def test_nothing_ran_is_said_and_asked_again(job: Start, tmp_path: Path) -> None:
+    recorded, _ = follow(ask.record([found(job("30", "0.1", "empty"))], SHORT, tmp_path))
+    assert len(recorded.paths) == 1
+    assert "aten::mm" in load(recorded.paths[0]).names
+    with pytest.raises(AttachError, match="nothing ran in 3 recordings"):
+        follow(ask.record([found(job("30", "0.1", "always-empty"))], SHORT, tmp_path))
+
+
+def test_of_several_those_in_which_nothing_ran_are_named(job: Start, tmp_path: Path) -> None:
+    full, empty = found(job("30")), found(job("30", "0.1", "always-empty"))
+    recorded, _ = follow(ask.record([empty, full], SHORT, tmp_path))
+    assert [path.name.endswith(f"-{full.pid}.json") for path in recorded.paths] == [True]
+    assert recorded.notes == (f"nothing ran in process {empty.pid}: no trace of it is kept",)
+
+
+@pytest.mark.parametrize(
+    ("switch", "message"),
+    [
+        ("die", "ended before its recording was whole"),
+        ("never", "wrote no trace: it may be under a profiler already"),
+        ("busy", "does not ask: it is stopped, or hangs, or records already"),
+    ],
+)
+def test_what_goes_wrong_is_said(switch: str, message: str, job: Start, tmp_path: Path) -> None:
+    one = found(job("30", "0.1", switch))
+    with pytest.raises(AttachError, match=f"process {one.pid} {message}") as caught:
+        follow(ask.record([one], SHORT, tmp_path))
+    assert caught.value.gone is (switch == "die")
+
+
+def test_a_request_that_was_dropped_is_made_again(job: Start, tmp_path: Path) -> None:
+    recorded, _ = follow(ask.record([found(job("30", "0.1", "drop"))], SHORT, tmp_path))
+    assert len(recorded.paths) == 1
+
+
+def test_a_stopped_process_is_named(job: Start, tmp_path: Path) -> None:
+    process = job("30")
+    one = found(process)
+    process.send_signal(signal.SIGSTOP)
+    with pytest.raises(AttachError, match="does not ask: it is stopped"):
+        follow(ask.record([one], SHORT, tmp_path))
+    process.send_signal(signal.SIGCONT)
+    recorded, _ = follow(ask.record([one], SHORT, tmp_path))
+    assert len(recorded.paths) == 1
+
+
+def test_another_process_of_the_same_id_is_not_asked(job: Start, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    one = replace(found(job("30")), ticks=1)
+    with pytest.raises(AttachError, match="ended before"):
+        follow(ask.record([one], SHORT, tmp_path))
+
+
+def test_two_that_attach_at_once_take_turns(job: Start, tmp_path: Path) -> None:
+    one = found(job("30"))
+    got: list[tuple[Recorded, list[Stage]]] = []
+    threads = [
+        threading.Thread(target=lambda: got.append(follow(ask.record([one], SHORT, tmp_path))))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len({recorded.paths for recorded, _ in got}) == 2
+    assert sorted(Stage.WAITING in stages for _, stages in got) == [False, True]
+
+
+def test_a_daemon_that_runs_already_is_asked_by_its_port(
+    job: Start, meeting: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its socket stays its own: it hands the request on when the process asks."""
+    one = found(job("30"))
+    (meeting / "lock").unlink(missing_ok=True)
+    daemon = Listener(str(meeting))
+    requests: list[tuple[str, list[int]]] = []
+
+    def hand_on() -> None:
+        while not requests:
+            time.sleep(0.01)
+        while (knock := daemon.receive(1)) is None or knock.pid != one.pid:
+            pass
+        daemon.answer(knock, requests[0][0])
+
+    monkeypatch.setattr(ask, "ask_daemon", lambda config, pids: requests.append((config, list(pids))))
+    thread = threading.Thread(target=hand_on, daemon=True)
+    thread.start()
+    recorded, _ = follow(ask.record([one], SHORT, tmp_path))
+    thread.join(10)
+    assert len(recorded.paths) == 1
+    assert requests[0][1] == [one.pid]
+    assert daemon.listens()
+    daemon.close()
+
+
+def test_leaving_early_leaves_the_job_alone(job: Start, tmp_path: Path) -> None:
+    process = job("2.5", EXIT="7")
+    one = found(process)
+    for until in (Stage.ASKING, Stage.WARMING_UP, Stage.RECORDING):
+        events = ask.record([one], Wanted(duration=0.2), tmp_path)
+        with contextlib.closing(events):  # type: ignore[type-var]
+            while next(events).stage is not until:  # type: ignore[union-attr]
+                pass
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 7
+    assert out.endswith("done\n")
+
+
+def test_killed_at_any_moment_the_job_goes_on(job: Start, tmp_path: Path) -> None:
+    """Fifty times; TRACETUI_KILLS of them here."""
+    process = job("60", EXIT="3")
+    random.seed(11)
+    code = (
+        "import sys; from pathlib import Path; from tracetui.capture.live import ask, processes\n"
+        "from tracetui.capture.live.model import Wanted\n"
+        "ask.LEAD_SECONDS = 0.1; ask.LATE_SECONDS = 0.05\n"
+        "for _ in ask.record([processes.find(int(sys.argv[1]))], Wanted(duration=0.1), Path(sys.argv[2])):\n"
+        "    print(flush=True)"
+    )
+    for _ in range(int(os.environ.get("TRACETUI_KILLS", "6"))):
+        command = [sys.executable, "-c", code, str(process.pid), str(tmp_path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as attach:
+            assert attach.stdout is not None
+            attach.stdout.readline()
+            time.sleep(random.random() * 0.4)
+            attach.kill()
+    recorded, _ = follow(ask.record([found(process)], SHORT, tmp_path))
+    assert len(recorded.paths) == 1, "and it can still be asked"
+    assert process.poll() is None
+    process.send_signal(signal.SIGKILL)
+    out, _ = process.communicate()
+    lines = out.splitlines()
+    assert lines == [f"step {n}" for n in range(2, len(lines) + 2)]
+
+
+def test_the_job_killed_at_any_moment_is_said(job: Start, tmp_path: Path) -> None:
+    random.seed(12)
+    for _ in range(4):
+        process = job("30")
+        one = found(process)
+        threading.Timer(random.random() * 0.3, process.kill).start()
+        with contextlib.suppress(AttachError):
+            follow(ask.record([one], SHORT, tmp_path))
+        process.wait()
+
+
+# The commands
+
+
+@pytest.fixture
+def meetings(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The user's runtime directory."""
+    runtime = places.private(Path(f"/tmp/tt-{os.getpid()}-{time.monotonic_ns() % 10**6}"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    for name in [name for name in os.environ if name.startswith("KINETO_")]:
+        monkeypatch.delenv(name)
+    yield runtime
+    subprocess.run(["pkill", "-KILL", "-f", str(runtime)], check=False)
+    wait_for(lambda: subprocess.run(["pgrep", "-f", str(runtime)], capture_output=True).returncode)
+    shutil.rmtree(runtime)
+
+
+def started_by_run(*words: str, **more: object) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tracetui", "run", "--", *words]
+    return subprocess.Popen(command, stdout=-1, stderr=-1, **more)  # type: ignore[call-overload, no-any-return]
+
+
+def test_run_is_the_command_itself(meetings: Path) -> None:
+    """Its output, its exit code, its process id, its children, its signals."""
+    code = (
+        "import os, signal, sys, subprocess\n"
+        "print(os.getpid(), os.getppid(), signal.getsignal(signal.SIGPIPE) == signal.SIG_IGN)\n"
+        "open('/dev/stderr', 'w').write('to stderr')\n"
+        "print(open(f'/proc/self/task/{os.getpid()}/children').read().split())\n"
+        "print(os.environ['KINETO_IPC_SOCKET_DIR'], sys.argv[1:])\n"
+        "sys.exit(41)"
+    )
+    with started_by_run(sys.executable, "-c", code, "--help", "a b") as job:
+        out, err = job.communicate(timeout=30)
+    first, children, folder = out.decode().splitlines()
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=-1, env={**os.environ, "KINETO_IPC_SOCKET_DIR": ""}
+    ) as plain:
+        same = plain.communicate()[0].decode().splitlines()
+    assert first == f"{job.pid} {os.getpid()} {same[0].split()[2]}"
+    assert (err, children, job.returncode) == (b"to stderr", "[]", 41)
+    assert folder.startswith(str(meetings / "tracetui"))
+    assert folder.endswith("['--help', 'a b']")
+    bare = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": str(meetings), "A": "b=c"}
+    with started_by_run("env", env=bare) as job:
+        found = dict(line.split("=", 1) for line in job.communicate()[0].decode().splitlines())
+    assert {name: value for name, value in found.items() if not name.startswith("KINETO_")} == bare
+    assert len(found) == len(bare) + 5
+    with started_by_run("sleep", "30") as job:
+        wait_for(lambda: Path(f"/proc/{job.pid}/cmdline").read_bytes() == b"sleep\x0030\0")
+        job.terminate()
+        assert job.wait(10) == -signal.SIGTERM
+
+
+def test_run_says_what_it_cannot_start(meetings: Path, tmp_path: Path) -> None:
+    with started_by_run(str(tmp_path / "nothing")) as job:
+        assert job.communicate()[1].decode().endswith("nothing: no such command\n")
+    assert job.returncode == 127
+    (tmp_path / "text").write_text("hello")
+    with started_by_run(str(tmp_path / "text")) as job:
+        job.communicate()
+    assert job.returncode == 126
+
+
+def test_a_job_of_run_is_answered_recorded_and_unchanged(meetings: Path, tmp_path: Path) -> None:
+    with started_by_run(
+        sys.executable, "-I", "-S", str(CLIENT), "12", env={**os.environ, "EXIT": "5"}
+    ) as job:
+        wait_for(lambda: processes.find(job.pid) is not None)
+        one = processes.find(job.pid)
+        assert one is not None
+        assert one.folder is not None
+        wait_for((Path(one.folder) / "dynolog").exists)
+        listed = json.loads(run("attach", "--list", "--json").stdout)
+        assert [row["command"] for row in listed if row["pid"] == job.pid] == [one.name]
+        result = run("attach", str(job.pid), "--no-open", "--duration", "50ms", "-o", str(tmp_path / "out"))
+        assert result.exit_code == 0, result.stderr
+        (path,) = result.stdout.split()
+        assert "aten::mm" in load(path).names
+        wait_for((Path(one.folder) / "dynolog").exists)
+        out, err = job.communicate(timeout=30)
+    assert (err, job.returncode) == (b"", 5)
+    lines = out.decode().splitlines()
+    assert lines == [*(f"step {n}" for n in range(1, len(lines))), "done"]
+
+
+def _signalled(pattern: str, what: signal.Signals) -> bool:
+    """Whether there was a process with this command line to send a signal to."""
+    return subprocess.run(["pkill", f"-{what.name}", "-f", pattern], check=False).returncode == 0
+
+
+def test_the_answerer_killed_or_stopped_changes_nothing(meetings: Path, tmp_path: Path) -> None:
+    for what in (signal.SIGKILL, signal.SIGSTOP):
+        with started_by_run(sys.executable, "-I", "-S", str(CLIENT), "4") as job:
+            wait_for(lambda: processes.find(job.pid) is not None)
+            one = processes.find(job.pid)
+            assert one is not None
+            pattern = f"listener.py {one.folder}"
+            wait_for(partial(_signalled, pattern, what))
+            recorded, _ = follow(ask.record([one], SHORT, tmp_path))
+            assert len(recorded.paths) == 1
+            out, err = job.communicate(timeout=30)
+        assert (err, job.returncode, out.splitlines()[-1]) == (b"", 0, b"done")
+
+
+def test_every_and_keep_until_the_job_ends(job: Start, tmp_path: Path) -> None:
+    process = job("4")
+    out = tmp_path / "out"
+    words = ["--every", "300ms", "--keep", "2", "--duration", "20ms", "--no-open", "-o", str(out)]
+    result = run("attach", str(process.pid), *words)
+    assert result.exit_code == 0, result.stderr
+    assert f"process {process.pid} " in result.stderr
+    printed = [Path(line) for line in result.stdout.split()]
+    assert len(printed) > 2
+    assert sorted(out.iterdir()) == sorted(printed[-2:])
+
+
+def test_what_cannot_be_asked_is_said(tmp_path: Path) -> None:
+    assert "was not started for this" in run("attach", str(os.getpid())).stderr
+    assert "there is no process" in run("attach", "4194300").stderr
+    missing = run("attach", "no such job", "--no-wait")
+    assert (missing.exit_code, missing.stdout) == (1, "")
+    assert "there is nothing to ask" in missing.stderr
+    for words, text in {
+        ("--duration", "soon"): "is not a time",
+        ("--duration", "0"): "between 1ms and 24h",
+        ("--keep", "2"): "--keep is for --every",
+        ("--json",): "--json is for --list",
+        ("--inject",): "needs the id of a process",
+    }.items():
+        result = run("attach", *words)
+        assert (result.exit_code, text in result.stderr) == (2, True), result.stderr
+    folder = run("attach", "1", "-o", str(tmp_path / "a" / "b"))
+    assert "cannot write to" in folder.stderr
+
+
+def test_several_jobs_are_named_not_guessed(job: Start) -> None:
+    pids = {job("30").pid, job("30").pid}
+    result = run("attach", CLIENT.name, "--no-open")
+    assert result.exit_code == 2
+    assert "several jobs can be asked" in result.stderr
+    assert all(str(pid) in result.stderr for pid in pids)
+
+
+def test_env_for_each_way_to_start_a_job(meetings: Path) -> None:
+    plain = dict(line.split("=", 1) for line in run("env", "--format", "plain").stdout.splitlines())
+    assert plain == json.loads(run("env", "--format", "json").stdout)
+    assert plain["KINETO_IPC_SOCKET_DIR"] == str(meetings / "tracetui" / "shared")
+    told = subprocess.run(
+        ["sh", "-c", 'eval "$1"; env', "sh", run("env").stdout], capture_output=True, text=True, check=True
+    )
+    assert set(plain.items()) <= {
+        tuple(line.split("=", 1)) for line in told.stdout.splitlines() if "=" in line
+    }
+    fish = run("env", "--format", "fish").stdout.splitlines()
+    assert f"set -gx KINETO_IPC_SOCKET_DIR '{plain['KINETO_IPC_SOCKET_DIR']}'" in fish
+    assert "can be entered by others" in run("env", "--dir", "/tmp").stderr
+
+
+def test_started_is_none_for_no_process() -> None:
+    assert started(2**22 - 1) is None
+    assert started(os.getpid()) is not None

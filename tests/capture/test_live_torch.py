@@ -1,0 +1,122 @@
+"""Recording PyTorch itself while it runs: a training loop, and two ranks under torchrun."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tracetui.capture.live.model import seconds
+from tracetui.cli.main import main
+from tracetui.trace import load
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(sys.platform != "linux", reason="Kineto can be asked on Linux only"),
+]
+
+LOOP = """
+import os, sys, time, torch
+import torch.distributed as dist
+ranks = "RANK" in os.environ
+if ranks:
+    dist.init_process_group("gloo")
+torch.set_num_threads(1)
+model = torch.nn.Linear(32, 32)
+optimizer = torch.optim.SGD(model.parameters(), 0.01)
+told = False
+while not os.path.exists(sys.argv[1]):
+    optimizer.zero_grad()
+    model(torch.randn(8, 32)).sum().backward()
+    if ranks:
+        dist.all_reduce(model.weight.grad)
+    optimizer.step()
+    if not told:
+        told = True
+        print("training", flush=True)
+    time.sleep(0.005)
+    if ranks:  # both end with the same step
+        done = torch.tensor(float(os.path.exists(sys.argv[1])))
+        dist.all_reduce(done)
+        if done.item():
+            break
+print("done", *sys.argv[2:])
+sys.exit(0 if ranks else 6)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A loop that runs until the file "stop" is there."""
+    for name in [name for name in os.environ if name.startswith("KINETO_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    (tmp_path / "loop.py").write_text(LOOP)
+    return tmp_path
+
+
+def attach(folder: Path, *words: str) -> list[Path]:
+    found = CliRunner().invoke(main, ["attach", *words, "--no-open", "-o", str(folder / "traces")])
+    assert found.exit_code == 0, found.stderr
+    return [Path(line) for line in found.stdout.splitlines()]
+
+
+@contextmanager
+def started_by_run(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "tracetui", "run", *words, str(folder / "loop.py"), str(folder / "stop")]
+    with subprocess.Popen(command, stdout=-1, stderr=-1, text=True) as job:
+        try:
+            yield job
+        finally:
+            (folder / "stop").touch()
+
+
+def wait_until_it_trains(job: subprocess.Popen[str], count: int) -> None:
+    assert job.stdout is not None
+    for _ in range(count):
+        assert job.stdout.readline() == "training\n"
+
+
+def test_a_training_loop_that_runs(folder: Path) -> None:
+    with started_by_run(folder, sys.executable) as job:
+        wait_until_it_trains(job, 1)
+        (timed,) = attach(folder, str(job.pid), "--duration", "300ms")
+        (counted,) = attach(folder, str(folder), "--steps", "3", "--record-shapes", "--with-stack")
+        (folder / "stop").touch()
+        out, err = job.communicate(timeout=60)
+    # Of Python frames PyTorch itself may say that one was left open.
+    said = [line for line in err.splitlines() if "collection.cpp" not in line]
+    assert (out, said, job.returncode) == ("done\n", [], 6), "as without us"
+    trace = load(timed)
+    assert {"aten::addmm", "Optimizer.step#SGD.step"} <= set(trace.names)
+    length = (trace.end - trace.start) / 1e9
+    assert 0.1 < length < 2 * seconds("300ms")
+    events = json.loads(counted.read_text())["traceEvents"]
+    assert sum(e.get("name") == "Optimizer.step#SGD.step" for e in events) in (2, 3, 4)
+    assert any("Input Dims" in e.get("args", {}) for e in events)
+    assert any(e.get("cat") == "python_function" for e in events)
+
+
+def test_two_ranks_at_one_time(folder: Path) -> None:
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    with started_by_run(folder, sys.executable, *torchrun) as job:
+        wait_until_it_trains(job, 2)
+        paths = attach(folder, str(job.pid), "--duration", "300ms")
+        (folder / "stop").touch()
+        out, err = job.communicate(timeout=60)
+    assert job.returncode == 0, err
+    assert out.count("done") == 2
+    assert [path.name[-10:] for path in paths] == ["rank0.json", "rank1.json"]
+    firsts = []
+    for path in paths:
+        found = json.loads(path.read_text())
+        firsts.append(min(e["ts"] for e in found["traceEvents"] if e.get("ph") == "X"))
+        assert any("all_reduce" in e["name"] for e in found["traceEvents"])
+    assert abs(firsts[0] - firsts[1]) < 50_000, "µs: they were told one start"
