@@ -76,6 +76,11 @@ class TimelineView(Widget, can_focus=True):
             self.set_timer(wait, self._draw)
             return
         self._waiting = False
+        # Beside each other there is no room for counters, and of a part they would be too low.
+        counted = 0 if self.session.comparing or self.session.part else len(self.walk.recordings)
+        for of in range(self._derived, counted):
+            self.run_worker(partial(self._derive, of), thread=True, group=f"series {of}", exit_on_error=False)
+        self._derived = counted
         regions = self._render_frame()
         barred = self._update_bar()
         if regions:
@@ -87,11 +92,6 @@ class TimelineView(Widget, can_focus=True):
         if self._shown != self.walk.view:
             self._shown = self.walk.view
             self.post_message(ViewportChanged(self.walk.view))
-        # Beside each other there is no room for counters, and of a part they would be too low.
-        counted = 0 if self.session.comparing or self.session.part else len(self.walk.recordings)
-        for of in range(self._derived, counted):
-            self.run_worker(partial(self._derive, of), thread=True, group=f"series {of}", exit_on_error=False)
-        self._derived = counted
 
     def _render_frame(self) -> list[Region]:
         """Paint the scene. Returns the lines that changed, as regions."""
