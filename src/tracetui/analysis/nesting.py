@@ -106,7 +106,8 @@ def top_of(parent: I64, marked: Bool) -> I64:
 
 
 def sum_into(index: I64 | I32, values: I64, size: int) -> I64:
-    """Exact int64 sums of `values` by `index` (0 to size - 1). Shape (size,)."""
+    """Exact int64 sums of `values` by `index` (0 to size - 1). Shape (size,). Raises IndexError or ValueError for
+    another index."""
     total = np.zeros(size, dtype=np.int64)
     if not len(values):
         return total
@@ -119,7 +120,10 @@ def sum_into(index: I64 | I32, values: I64, size: int) -> I64:
     # bincount adds in float64, which is exact, and much faster, while no sum can pass 2**53.
     most = max(int(values.max()), -int(values.min())) * len(values)
     if most < 2**53 or float(np.abs(values).sum(dtype=np.float64)) < 2**52:
-        return np.bincount(index, weights=values, minlength=size).astype(np.int64)
+        sums = np.bincount(index, weights=values, minlength=size).astype(np.int64)
+        if len(sums) > size:
+            raise IndexError
+        return sums
     np.add.at(total, index, values)
     return total
 

@@ -64,6 +64,16 @@ _BLOCK = 1 << 16
 _pool: ThreadPoolExecutor | None = None
 
 
+def _forget() -> None:
+    """A forked process has none of the threads."""
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
 def together(tasks: Sequence[Callable[[], T]], most: int | None = None) -> list[T]:
     """The results of all tasks, in at most this many threads, one for each core by default: worth it where
     they leave the interpreter's lock for long, as numpy does in loops over long arrays.
