@@ -106,8 +106,8 @@ def top_of(parent: I64, marked: Bool) -> I64:
 
 
 def sum_into(index: I64 | I32, values: I64, size: int) -> I64:
-    """Exact int64 sums of `values` by `index` (0 to size - 1). Shape (size,). Raises IndexError or ValueError for
-    another index."""
+    """Exact int64 sums of `values` by `index` (0 to size - 1). Shape (size,). Raises IndexError or
+    ValueError for another index."""
     total = np.zeros(size, dtype=np.int64)
     if not len(values):
         return total
