@@ -16,7 +16,9 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCES = ("src/tracetui/formats/chrome_json/scanner.c", "src/tracetui/trace/nesting.c")
+SOURCES = tuple(
+    f"src/tracetui/{name}.c" for name in ("formats/chrome_json/scanner", "trace/nesting", "analysis/calls")
+)
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 FLAGS = ["-O3", "-shared", "-fvisibility=hidden", "-ffp-contract=off"]
 

@@ -1,11 +1,13 @@
 """How fast and how heavily the app answers a key, and a key that is held.
 
-    python benchmarks/keys.py [TRACE] [--beside TRACE] [--size 200x50] [--presses 25] [--ssh] [KEY ...]
+    python benchmarks/keys.py [TRACE] [--beside TRACE] [--size 200x50] [--presses 25] [--ssh]
+                              [--at-once] [KEY ...]
 
 Opens TRACE in a pseudo-terminal, zooms in twelve times about the first event, presses each key so often, one
 at a time, and prints milliseconds to the last byte of the answer and kilobytes: median and largest. Then `d`
 and `a` are held for two seconds each at 30 presses a second: how long after the last press the picture
-settles. The bounds are 16 ms median and 40 ms at most, 25 kB for a move of the view and 8 kB for a step of
+settles. With --at-once the keys are pressed from the first picture on, while the trace is being analyzed.
+The bounds are 16 ms median and 40 ms at most, 25 kB for a move of the view and 8 kB for a step of
 the selection, 60 ms after a held key. A busy machine breaks the times.
 """
 
@@ -17,12 +19,14 @@ import sys
 import time
 from pathlib import Path
 
-from terminal import answer, press, viewer
+from terminal import answer, press, until, viewer
 
 SAMPLE = Path(__file__).resolve().parent.parent / "sample_traces" / "train.json.gz"
 KEYS = ("d", "a", "w", "s", "D", "A", "right", "left", "down", "up", "g", "G", "]", "[")
 PAIR_KEYS = (")", "(", "=", "&")
 STEPS = ("right", "left", "down", "up", "]", "[")
+MARK = "annotations"
+"""A text of the first picture."""
 QUIET = 0.12
 """Seconds of silence after which an answer counts as whole."""
 MEDIAN, MOST, SETTLED = 0.016, 0.040, 0.060
@@ -76,14 +80,18 @@ def main() -> int:
     parser.add_argument(
         "--beside", metavar="TRACE", help="compare with another trace, and press its keys, too"
     )
+    parser.add_argument("--at-once", action="store_true", help="do not wait for the analyses")
     parser.add_argument("--ssh", action="store_true", help="let the app know that it runs over SSH")
     a = parser.parse_intermixed_args()
     columns, rows = map(int, a.size.split("x"))
     both = [a.trace, a.beside] if a.beside else [a.trace]
     names = " beside ".join(Path(one).name for one in both)
     with viewer(*both, size=(columns, rows), ssh=a.ssh) as fd:
-        opened = answer(fd, 1.5, 60)
-        print(f"{names} at {a.size}: {opened.bytes / 1e3:.0f} kB until it is open")
+        if a.at_once:
+            until(fd, MARK)
+        else:
+            opened = answer(fd, 1.5, 60)
+            print(f"{names} at {a.size}: {opened.bytes / 1e3:.0f} kB until it is open")
         for key in ("right", "f", *("w" * 12)):
             press(fd, key)
             answer(fd, QUIET)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import select
 import statistics
 import subprocess
 import sys
@@ -20,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from terminal import terminal, viewing
+from terminal import terminal, until, viewing
 
 BARE = """
 from textual.app import App
@@ -42,17 +41,10 @@ LOADING = "from tracetui.trace import load; load({!r}); print('drawn-at-last')"
 
 def first_picture(command: list[str], mark: str, size: tuple[int, int], limit: float = 60) -> float:
     """Seconds until the command has written `mark`."""
-    begun, seen = time.perf_counter(), b""
+    begun = time.perf_counter()
     with terminal(command, size) as fd:
-        while time.perf_counter() - begun < limit:
-            if select.select([fd], [], [], 0.05)[0]:
-                try:
-                    seen += os.read(fd, 1 << 16)
-                except OSError:
-                    break
-                if mark.encode() in seen:
-                    return time.perf_counter() - begun
-    raise SystemExit(f"{' '.join(command)}: nothing was drawn; the last it wrote: {seen[-300:]!r}")
+        until(fd, mark, limit)
+        return time.perf_counter() - begun
 
 
 def show(what: str, seconds: list[float]) -> float:

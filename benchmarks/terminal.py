@@ -74,3 +74,13 @@ def answer(fd: int, quiet: float, limit: float = 5.0) -> Answer:
                 raise SystemExit("the viewer has ended") from None
             last = time.perf_counter()
     return Answer(last - asked if count else 0.0, count)
+
+
+def until(fd: int, mark: str, limit: float = 60.0) -> None:
+    """Read until the program has written `mark`."""
+    begun, seen = time.perf_counter(), b""
+    while mark.encode() not in seen:
+        if time.perf_counter() - begun > limit:
+            raise SystemExit(f"nothing was drawn; the last that was written: {seen[-300:]!r}")
+        if select.select([fd], [], [], 0.05)[0]:
+            seen = seen[-1000:] + os.read(fd, 1 << 16)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracetui.analysis import calls, nesting
 from tracetui.analysis.nesting import UNKNOWN, order_by_time, parents, sum_into, top_of
+from tracetui.session.samples import samples
+from tracetui.trace import load
 
 interval = st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12))
 
@@ -79,3 +85,98 @@ def test_an_interval_of_no_length_lies_in_what_ends_after_it() -> None:
     assert found((0, 10), (9, 9)) == [-1, 0]
     assert found((0, 10), (10, 12), (10, 10)) == [-1, -1, 1]
     assert found((0, 20), (2, 10), (10, 10), (10, 10)) == [-1, 0, 0, 0]
+
+
+call = st.tuples(interval, st.sampled_from("aab"), st.booleans(), st.integers(0, 2))
+
+
+def merged_slowly(
+    parent: list[int], name: list[str], duration: list[int], apart: list[bool], own: list[int]
+) -> list[tuple[object, ...]]:
+    """(parent, removed, innermost, merged into, self time, device time, that of all below) of each call: the
+    words of calls.py, call by call."""
+    calls = range(len(parent))
+    children = [[c for c in calls if parent[c] == i] for i in calls]
+    removed = [p >= 0 and len(children[p]) == 1 and name[p] == name[i] for i, p in enumerate(parent)]
+    innermost = [removed[i] and not any(removed[c] for c in children[i]) for i in calls]
+
+    def top(i: int) -> int:
+        return top(parent[i]) if removed[i] else i
+
+    into = [top(i) for i in calls]
+    around = [into[p] if p >= 0 else -1 for p in parent]
+    device = [0 if removed[i] else own[i] for i in calls]
+    for i in calls:
+        if innermost[i]:
+            device[into[i]] = own[i]
+    below = [[c for c in calls if not removed[c] and around[c] == i] for i in calls]
+
+    def total(i: int) -> int:
+        return device[i] + sum(total(c) for c in calls if around[c] == i)
+
+    own_time = [0 if apart[i] else duration[i] - sum(duration[c] for c in below[i]) for i in calls]
+    return [(around[i], removed[i], innermost[i], into[i], own_time[i], device[i], total(i)) for i in calls]
+
+
+@pytest.mark.skipif(nesting.LIBRARY is None, reason="the library is not installed")
+@given(st.lists(call, max_size=25))
+def test_calls_are_merged_in_few_passes_as_call_by_call(
+    made: list[tuple[tuple[int, int, int], str, bool, int]],
+) -> None:
+    made.sort(key=lambda one: (one[0][0], one[0][1], -one[0][2]))
+    group = [one[0][0] for one in made]
+    start = [one[0][1] for one in made]
+    end = [one[0][1] + one[0][2] for one in made]
+    names, apart, own = ([one[k] for one in made] for k in (1, 2, 3))
+    some = [i for i, alone in enumerate(apart) if not alone]
+    inner = by_stack(*([column[i] for i in some] for column in (group, start, end)))
+    parent = [-1] * len(made)
+    for i, p in zip(some, inner, strict=True):
+        parent[i] = some[p] if p >= 0 else -1
+    device = np.array(own, dtype=np.int64)
+    tree = calls._Tree(
+        np.array(group, dtype=np.int32),
+        np.array([ord(name) for name in names], dtype=np.int32),
+        np.array(start, dtype=np.int64),
+        np.array([e - s for s, e in zip(start, end, strict=True)], dtype=np.int64),
+        np.array(apart, dtype=np.bool_),
+        device,
+    )
+    found = calls._in_few_passes(tree)
+    columns = (*found[:5], device, found.total)
+    expected = merged_slowly(parent, names, tree.duration.tolist(), apart, own)
+    assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
+
+
+@pytest.mark.parametrize("name", ["train", "mlp_compile", "attention"])
+def test_both_ways_to_merge_calls_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = next(path for key, path in samples().items() if name in key)
+    trace = load(path, cache=False)
+    for python in (False, True):
+        one = calls.build_calls(trace, python)
+        monkeypatch.setattr(nesting, "LIBRARY", None)
+        other = calls.build_calls(trace, python)
+        monkeypatch.undo()
+        for column in dataclasses.fields(one):
+            mine, its = getattr(one, column.name), getattr(other, column.name)
+            assert mine.dtype == its.dtype
+            assert np.array_equal(mine, its)
+
+
+@given(st.lists(st.tuples(st.integers(-1, 30), st.integers(0, 2**62)), max_size=30))
+def test_durations_without_children(made: list[tuple[int, int]]) -> None:
+    parent = [min(p, i - 1) for i, (p, _) in enumerate(made)]
+    duration = [d for _, d in made]
+    below = [sum(d for p, d in zip(parent, duration, strict=True) if p == i) for i in range(len(made))]
+    expected = [(d - inside + 2**63) % 2**64 - 2**63 for d, inside in zip(duration, below, strict=True)]
+    columns = np.array(parent, dtype=np.int32), np.array(duration, dtype=np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        for library in (nesting.LIBRARY, None):
+            patch.setattr(nesting, "LIBRARY", library)
+            assert nesting.without_children(*columns).tolist() == expected
+
+
+def test_sums_refuse_what_is_no_index() -> None:
+    for index in ([0, 3], [0, -1]):
+        with pytest.raises((IndexError, ValueError)):
+            sum_into(np.array(index), np.array([1, 2]), 2)

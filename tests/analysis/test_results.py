@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.recorded import load
 
-from tracetui.analysis import calls, cpu_time, results, split, steps
+from tracetui.analysis import calls, cpu_time, gaps, split, steps
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import WHOLE, range_scope, step_scope
 from tracetui.report.summary import summarize, summary_json, summary_lines, summary_markdown
@@ -39,8 +39,8 @@ def counted(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[int
 
 def test_a_summary_makes_each_analysis_once(llama: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = {
-        "gaps": counted(monkeypatch, results, "find_gaps"),
-        "what the CPU did": counted(monkeypatch, results, "CpuTime"),
+        "gaps": counted(monkeypatch, gaps, "find_gaps"),
+        "what the CPU did": counted(monkeypatch, cpu_time, "CpuTime"),
         "split": counted(monkeypatch, split, "Split"),
         "steps": counted(monkeypatch, steps, "summarize_steps"),
         "calls": counted(monkeypatch, calls, "build_calls"),
@@ -53,7 +53,7 @@ def test_a_summary_makes_each_analysis_once(llama: Results, monkeypatch: pytest.
 
 
 def test_threads_that_ask_at_once_get_one_result(llama: Results, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = counted(monkeypatch, results, "find_gaps")
+    seen = counted(monkeypatch, gaps, "find_gaps")
     start = threading.Barrier(8)
 
     def ask(n: int) -> object:

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.recorded import ROOT, load
 
-from tracetui.trace import Trace
+from tracetui.trace import Trace, nesting
 from tracetui.trace.indices import COLUMNS, having, index_of, namesakes, prepare
 
 
@@ -60,3 +62,17 @@ def test_the_namesakes_of_a_row(train: Trace) -> None:
     none = namesakes(fresh, 0, fresh.lanes[0].rows - 1, int(fresh.name[fresh.lanes[-1].first]))
     assert none is not None
     assert not len(none)
+
+
+@given(st.lists(st.one_of(st.integers(-3, 9), st.integers(-(2**31), 2**31 - 1), st.integers(65_530, 65_540))))
+@pytest.mark.parametrize("size", [0, 1, 7, 66_000])
+def test_positions_of_values_with_the_library_and_without(size: int, values: list[int]) -> None:
+    column = np.array(values, dtype=np.int32)
+    expected = [(v, i) for v, i in sorted((v, i) for i, v in enumerate(values)) if 0 <= v < size]
+    with pytest.MonkeyPatch.context() as patch:
+        for library in (nesting.LIBRARY, None):
+            patch.setattr(nesting, "LIBRARY", library)
+            first, at = nesting.positions(column, size)
+            assert [(values[i], i) for i in at.tolist()] == expected
+            assert np.diff(first).tolist() == np.bincount([v for v, _ in expected], minlength=size).tolist()
+            assert first[0] == 0

@@ -17,6 +17,19 @@ Accept = Callable[[I64, I64], Bool]
 """Takes (slices, their positions in the caller's arrays) and returns a mask of the slices to stop at."""
 
 
+def blocks_of_slices(trace: Trace) -> int:
+    """How many slices to look around at a time, see `in_blocks`: all where a trace is so deep that each
+    time takes a pass over it."""
+    return 1 << 16 if _deepest(trace) < _LEVELS else len(trace)
+
+
+def _deepest(trace: Trace) -> int:
+    if "deepest" not in trace.derived:
+        trace.derived["deepest"] = int(trace.depth.max(initial=0))
+    deepest: int = trace.derived["deepest"]
+    return deepest
+
+
 def deepest_at(trace: Trace, lane: I64, time: I64) -> I64:
     """For each (lane, time) the innermost slice with start <= time < end, or -1; -1 too for lane -1.
 
@@ -59,7 +72,7 @@ def first_up(trace: Trace, at: I64 | I32, accept: Accept, steady: bool = False) 
 
 def first_marked(trace: Trace, at: I64 | I32, marked: Bool) -> I64:
     """For each slice of `at`: the first of itself, its parent, ... that is `marked`, or -1. Shape (n,)."""
-    if not len(at) or int(trace.depth.max()) < _LEVELS:
+    if not len(at) or _deepest(trace) < _LEVELS:
         return first_up(trace, at, lambda up, _: marked[up])
     top = top_of(trace.parent.astype(np.int64), ~marked)
     return np.where(at >= 0, top[at], -1)

@@ -10,8 +10,9 @@ Known differences from PyTorch's own table, on purpose:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from tracetui.analysis.memory import memory_rows
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import WHOLE, Scope, members
 from tracetui.analysis.select import named
+from tracetui.formats.machine import together
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 
@@ -149,24 +151,28 @@ def averages(
 
     cpu, device = calls.cpu[cpu_at], calls.device[device_at]
     slices = np.concatenate([cpu, device])
-    annotation = trace.is_kind(Kind.ANNOTATION, Kind.GPU_ANNOTATION)[slices]
-    start = np.concatenate([trace.start[cpu], calls.device_start[device_at]])
-    duration = np.concatenate([trace.duration[cpu], calls.device_duration[device_at]])
-
-    key, names = _row_names(trace, slices)
+    names, codes = _row_names(trace)
+    columns: list[Callable[[], Any]] = [
+        lambda: np.concatenate([trace.start[cpu], calls.device_start[device_at]]),
+        lambda: np.concatenate([trace.duration[cpu], calls.device_duration[device_at]]),
+        lambda: trace.source[slices],
+        lambda: trace.is_kind(Kind.ANNOTATION, Kind.GPU_ANNOTATION)[slices],
+        lambda: codes[trace.name[slices]],
+    ]
+    start, duration, source_of, annotation, key = together(columns)
     label, labels = group_labels(trace, calls, cpu_at, device_at, group)
     if len(labels) > 1:
         key += label * (4 * len(names))
     key[len(cpu) :] += 2
     key += annotation
     row, count = _dense(key)
-    first = _first_events(row, count, start, start + duration, trace.source[slices])
+    first = _first_events(row, count, start, duration, source_of)
     # Rows of memory records have no slice. They come after other rows that start at the same time.
     memory = memory_rows(trace, calls, scope) if group == "name" else []
     size = count + len(memory)
     begin = np.concatenate([start[first], np.array([m[2] for m in memory], dtype=np.int64)])
-    until = np.concatenate([(start + duration)[first], begin[count:]])
-    source = np.concatenate([trace.source[slices[first]], np.full(len(memory), np.iinfo(np.int64).max)])
+    until = np.concatenate([start[first] + duration[first], begin[count:]])
+    source = np.concatenate([source_of[first], np.full(len(memory), np.iinfo(np.int64).max)])
     order = np.lexsort((source, -until, begin))
     rank = np.empty(size, dtype=np.int64)
     rank[order] = np.arange(size)
@@ -181,12 +187,16 @@ def averages(
     heads = [int(i) for i in first]
     record = iter(sorted(memory, key=lambda m: m[2]))
     of_cpu, of_device = row[: len(cpu)], row[len(cpu) :]
-    cpu_total = sum_into(of_cpu, duration[: len(cpu)], size)
-    self_cpu = sum_into(of_cpu, calls.self_cpu[cpu_at], size)
     ran = np.flatnonzero(calls.device_total[cpu_at])
-    own = sum_into(of_device, duration[len(cpu) :], size)
-    device_total = own + sum_into(of_cpu[ran], calls.device_total[cpu_at[ran]], size)
-    self_device = own + sum_into(of_cpu[ran], calls.self_device[cpu_at[ran]], size)
+    sums: list[Callable[[], I64]] = [
+        lambda: sum_into(of_cpu, duration[: len(cpu)], size),
+        lambda: sum_into(of_cpu, calls.self_cpu[cpu_at], size),
+        lambda: sum_into(of_device, duration[len(cpu) :], size),
+        lambda: sum_into(of_cpu[ran], calls.device_total[cpu_at[ran]], size),
+        lambda: sum_into(of_cpu[ran], calls.self_device[cpu_at[ran]], size),
+    ]
+    cpu_total, self_cpu, own, device_total, self_device = together(sums)
+    device_total, self_device = device_total + own, self_device + own
     return Averages(
         tuple(names[key[i] // 4 % len(names)] if i >= 0 else next(record)[0] for i in heads),
         tuple(labels[label[i]] if i >= 0 else "" for i in heads),
@@ -199,12 +209,12 @@ def averages(
     )  # fmt: skip
 
 
-def _row_names(trace: Trace, slices: I64) -> tuple[I64, list[str]]:
-    """(4 times the name index of each slice, the names): the trace's, all `ProfilerStep#N` as one name."""
+def _row_names(trace: Trace) -> tuple[list[str], I64]:
+    """(the names, 4 times the place of each of the trace's names in them): all `ProfilerStep#N` are one."""
     names = trace.names
     table = np.arange(0, 4 * len(names), 4, dtype=np.int64)
     table[named(trace, lambda name: name.startswith("ProfilerStep#"))] = 4 * len(names)
-    return table[trace.name[slices]], [*names, "ProfilerStep*"]
+    return [*names, "ProfilerStep*"], table
 
 
 def _dense(key: I64) -> tuple[I64, int]:
@@ -221,12 +231,12 @@ def _dense(key: I64) -> tuple[I64, int]:
     return number[key], int(number[-1]) + 1
 
 
-def _first_events(row: I64, count: int, start: I64, end: I64, source: I64) -> I64:
+def _first_events(row: I64, count: int, start: I64, duration: I64, source: I64) -> I64:
     """The position of each row's first event: the earliest, then the longest, then the first in the file."""
     earliest = np.full(count, np.iinfo(np.int64).max)
     np.minimum.at(earliest, row, start)
     at = np.flatnonzero(start == earliest[row])
-    at = at[np.lexsort((source[at], -end[at], row[at]))]
+    at = at[np.lexsort((source[at], -duration[at], row[at]))]  # of one row, they start together
     leading = np.ones(len(at), dtype=np.bool_)
     leading[1:] = row[at[1:]] != row[at[:-1]]
     return at[leading]

@@ -9,11 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracetui.analysis import nesting
 from tracetui.analysis.nesting import UNKNOWN, order_by_time, parents, sum_into, top_of
 from tracetui.analysis.select import called
+from tracetui.formats.machine import together
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 
@@ -113,14 +117,19 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     good = ~trace.implausible
     good[called(trace, HIDDEN_NAMES.__contains__)] = False
     python = (Kind.PYTHON,) if python_functions else ()
-    cpu_kinds = trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, Kind.OVERHEAD, *python)
-    cpu = np.flatnonzero(cpu_kinds & good)
-    kind = trace.kind[cpu]
+    cpu_kinds = (Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, Kind.OVERHEAD, *python)
+    tasks: list[Callable[[], Any]] = [
+        lambda: np.flatnonzero(trace.is_kind(*cpu_kinds) & good),
+        lambda: _device_events(trace, good),
+    ]
+    cpu, (device, device_start, device_duration, widened) = together(tasks)
+    columns: tuple[Any, ...] = (trace.kind, trace.lane, trace.start, trace.duration, trace.name)
+    kind, lane, start, duration, name = together([partial(np.take, column, cpu) for column in columns])
     is_op = (kind == Kind.CPU_OP) | (kind == Kind.ANNOTATION)
     ops = np.flatnonzero(is_op)
 
     # Each call's thread: its lane; for a runtime or overhead event that of its op, or the main thread.
-    thread = trace.lane[cpu]
+    thread = lane.copy()
     runtime = np.flatnonzero((kind == Kind.RUNTIME) | (kind == Kind.OVERHEAD))
     links = trace.external_id[cpu[runtime]]
     # An overhead event's id is not a link if it equals the event's own correlation.
@@ -130,21 +139,38 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     main = main_lane(trace, cpu[ops])
     if main >= 0:
         thread[runtime] = np.where(linked >= 0, thread[ops[linked]], main)
-    moved = bool((thread[runtime] != trace.lane[cpu[runtime]]).any())
-
-    start = trace.start[cpu]
-    duration = trace.duration[cpu]
+    moved = bool((thread[runtime] != lane[runtime]).any())
     if moved:
         order = order_by_time(thread, start, start + duration)
-        cpu, thread, start, duration = cpu[order], thread[order], start[order], duration[order]
+        columns = (cpu, thread, start, duration, name)
+        cpu, thread, start, duration, name = (column[order] for column in columns)
         ops = np.flatnonzero(is_op[order])
         with_id = _ops_by_id(trace, cpu[ops])
-    apart = np.zeros(len(cpu), dtype=np.bool_)
     talk = np.zeros(len(trace), dtype=np.bool_)
     talk[called(trace, is_collective, Kind.ANNOTATION)] = True
     apart = talk[cpu]
-    parent = _parents_of(trace, cpu, np.flatnonzero(~apart), thread, start, start + duration, moved)
 
+    links = trace.external_id[device]
+    links[(trace.kind[device] == Kind.SYNC) & (links == trace.correlation[device])] = 0
+    links[widened] = 0
+    device_op = with_id(links)
+    device_op = np.where(device_op >= 0, ops[device_op] if len(ops) else -1, -1)
+
+    n = len(cpu)
+    has_op = device_op >= 0
+    own_device = sum_into(device_op[has_op], device_duration[has_op], n)
+    own_device[apart] = 0
+    tree = _Tree(thread, name, start, duration, apart, own_device)
+    made = _in_numpy(tree, trace, cpu, moved) if nesting.LIBRARY is None else _in_few_passes(tree)
+    parent, removed, innermost, top, self_cpu, total = made
+    return Calls(
+        cpu, parent, removed, innermost, top, apart, self_cpu, total, own_device,
+        device, device_start, device_duration, device_op,
+    )  # fmt: skip
+
+
+def _device_events(trace: Trace, good: Bool) -> tuple[I64, I64, I64, Bool]:
+    """The device events that have a row (slices), their starts and durations, and which are annotations."""
     device_kinds = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET, Kind.SYNC, Kind.GPU_ANNOTATION)
     # CUDA's own event records have no row in PyTorch's table.
     events = [i for i, c in enumerate(trace.categories) if c.lower() == "cuda_event"]
@@ -155,27 +181,62 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     # Kineto moves the annotation's start 1 ns to the left and makes it 2 ns longer on export.
     device_start = np.where(widened, device_start + 1, device_start)
     device_duration = np.where(widened, np.maximum(device_duration - 2, 0), device_duration)
-    links = trace.external_id[device]
-    links[(device_kind == Kind.SYNC) & (links == trace.correlation[device])] = 0
-    links[widened] = 0
-    device_op = with_id(links)
-    device_op = np.where(device_op >= 0, ops[device_op] if len(ops) else -1, -1)
+    return device, device_start, device_duration, widened
 
-    n = len(cpu)
-    has_op = device_op >= 0
-    own_device = sum_into(device_op[has_op], device_duration[has_op], n)
-    own_device[apart] = 0
-    removed, innermost, top = _same_name_chains(trace.name[cpu], parent)
+
+class _Tree(NamedTuple):
+    """The calls in tree order, before any is merged. Arrays of one length."""
+
+    thread: I32
+    name: I32
+    start: I64
+    duration: I64
+    apart: Bool
+    own_device: I64
+    """Its own device time: `Calls.self_device` once they are merged, which changes it in place."""
+
+
+class _Merged(NamedTuple):
+    """Fields of `Calls`."""
+
+    parent: I64
+    removed: Bool
+    innermost: Bool
+    top: I64
+    self_cpu: I64
+    total: I64
+
+
+def _in_few_passes(tree: _Tree) -> _Merged:
+    count = len(tree.start)
+    thread, name = np.ascontiguousarray(tree.thread), np.ascontiguousarray(tree.name)
+    start, duration = np.ascontiguousarray(tree.start), np.ascontiguousarray(tree.duration)
+    end = start + duration
+    parent, top, self_cpu, total = (np.empty(count, dtype=np.int64) for _ in range(4))
+    removed, innermost = np.empty(count, dtype=np.bool_), np.empty(count, dtype=np.bool_)
+    inside = np.zeros(count, dtype=np.int64)
+
+    def call(function: Any, *arguments: Any) -> None:
+        function(*(one.ctypes.data if isinstance(one, np.ndarray) else one for one in arguments))
+
+    library: Any = nesting.LIBRARY
+    call(library.parents, thread, start, end, tree.apart, count, parent)
+    results = (removed, innermost, top, tree.own_device, self_cpu, total, inside)
+    call(library.merge, parent, name, duration, tree.apart, count, *results)
+    return _Merged(parent, removed, innermost, top, self_cpu, total)
+
+
+def _in_numpy(tree: _Tree, trace: Trace, cpu: I64, moved: bool) -> _Merged:
+    thread, name, start, duration, apart, own_device = tree
+    parent = _parents_of(trace, cpu, np.flatnonzero(~apart), thread, start, start + duration, moved)
+    removed, innermost, top = _same_name_chains(name, parent)
     if removed.any():
         parent = np.where(parent >= 0, top[parent], -1)
     own_device[top[innermost]] = own_device[innermost]
     own_device[removed] = 0
     around = np.where(removed, 0, parent + 1)  # at 0: of none
-    self_cpu = np.where(apart, 0, duration - sum_into(around, duration, n + 1)[1:])
-    return Calls(
-        cpu, parent, removed, innermost, top, apart, self_cpu, _totals(parent, own_device), own_device,
-        device, device_start, device_duration, device_op,
-    )  # fmt: skip
+    self_cpu = np.where(apart, 0, duration - sum_into(around, duration, len(start) + 1)[1:])
+    return _Merged(parent, removed, innermost, top, self_cpu, _totals(parent, own_device))
 
 
 def self_times(trace: Trace, calls: Calls, without_children: I64) -> I64:

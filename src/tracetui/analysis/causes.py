@@ -30,20 +30,16 @@ from functools import cached_property
 
 import numpy as np
 
-from tracetui.analysis.ancestors import covering, op_around
+from tracetui.analysis.ancestors import blocks_of_slices, covering, op_around
 from tracetui.analysis.cpu_time import LONGEST_LATENCY_NS, CpuTime
 from tracetui.analysis.gaps import DeviceGaps, device_of, work_of_devices
+from tracetui.analysis.parts import CAUSES as CAUSES
 from tracetui.analysis.scope import StepTable, find_steps, launch_times, step_of
 from tracetui.analysis.select import distinct, has
 from tracetui.analysis.stream_waits import waits_of
+from tracetui.formats.machine import in_blocks
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I8, I32, I64, Bool
-
-CAUSES = (
-    "initialisation", "profiler", "sync", "allocation", "dispatch", "host", "launch", "queued",
-    "back to back", "unlinked",
-)  # fmt: skip
-"""A cause is an index into this. Pieces are arrays of shape (n, len(CAUSES)), int64, ns."""
 
 CAUSE_TEXT = {
     "initialisation": "first use: loading, set-up",
@@ -251,48 +247,75 @@ class IdleTime:
         self.start, self.end = start.astype(np.int64), end.astype(np.int64)
         self.event = event.astype(np.int64)
         self.before = np.full(len(event), -1) if before is None else before.astype(np.int64)
-        ended = self.event >= 0
-        self.launch = np.where(ended, trace.launch[self.event], -1).astype(np.int64)
-        linked = self.launch >= 0
-        self.lane = np.where(linked, trace.lane[self.launch], np.where(ended, -1, thread)).astype(np.int64)
+        count = len(self.event)
+        self.launch, self.lane = np.empty(count, np.int64), np.empty(count, np.int64)
+        in_blocks(count, lambda some: self._link(some, thread))
         self.unlinked: Bool = self.lane < 0
-        begun = np.where(linked, trace.start[self.launch], self.end)
-        over = np.where(linked, trace.start[self.launch] + trace.duration[self.launch], self.end)
-        self.launched = np.clip(begun, self.start, self.end)
-        """The start of L within the stretch."""
-        self.called = np.clip(over, self.launched, self.end)
-        """The end of L."""
-        self.arrived = np.clip(over + self.cpu.latency, self.called, self.end)
-        """When the launch is no longer on its way."""
-        self.drained = np.minimum(self.start + self._waited(), self.launched)
-        """The end of what a wait before the stretch costs in it."""
-        one_stream = (self.before >= 0) & ended & (trace.lane[self.before] == trace.lane[self.event])
-        # Launched before the recording: what the threads do in it holds nothing up.
-        gone = self.unlinked & ended
-        gone &= self.cpu.linked | (one_stream & (self.end - self.start <= BACK_TO_BACK_NS))
-        for cut in (self.launched, self.called, self.arrived, self.drained):
-            cut[gone] = self.start[gone]
-        self._gone: Bool = gone
-        self._back_to_back: Bool = one_stream & (self.end - self.arrived <= BACK_TO_BACK_NS)
+        self.launched, self.called, self.arrived, self.drained = (np.empty(count, np.int64) for _ in range(4))
+        """The start of L within the stretch. The end of L. When the launch is no longer on its way. The end
+        of what a wait before the stretch costs in it."""
+        self._gone, self._back_to_back = np.empty(count, np.bool_), np.empty(count, np.bool_)
+        self._every = np.zeros((count, len(CAUSES)), np.int64)
+        self._threads(self.lane)
+        in_blocks(count, self._cut)
 
-    def _waited(self) -> I64:
+    def _link(self, some: slice, thread: int) -> None:
+        """Find L and its lane."""
+        trace, ended = self.trace, self.event[some] >= 0
+        launch = self.launch[some] = np.where(ended, trace.launch[self.event[some]], -1)
+        self.lane[some] = np.where(launch >= 0, trace.lane[launch], np.where(ended, -1, thread))
+
+    def _cut(self, some: slice) -> None:
+        """Find where one cause gives way to the next."""
+        trace, start, end, launch = self.trace, self.start[some], self.end[some], self.launch[some]
+        event, before, lane = self.event[some], self.before[some], self.lane[some]
+        linked, ended = launch >= 0, event >= 0
+        begun = np.where(linked, trace.start[launch], end)
+        over = np.where(linked, trace.start[launch] + trace.duration[launch], end)
+        launched = np.clip(begun, start, end)
+        called = np.clip(over, launched, end)
+        arrived = np.clip(over + self.cpu.latency, called, end)
+        drained = np.minimum(start + self._waited(start, launched, launch, lane), launched)
+        one_stream = (before >= 0) & ended & (trace.lane[before] == trace.lane[event])
+        # Launched before the recording: what the threads do in it holds nothing up.
+        gone = (lane < 0) & ended
+        gone &= self.cpu.linked | (one_stream & (end - start <= BACK_TO_BACK_NS))
+        for cut in (launched, called, arrived, drained):
+            cut[gone] = start[gone]
+        self.launched[some], self.called[some] = launched, called
+        self.arrived[some], self.drained[some] = arrived, drained
+        self._gone[some], self._back_to_back[some] = gone, one_stream & (end - arrived <= BACK_TO_BACK_NS)
+        self._fill(self._every[some], some, start, end)
+
+    def _waited(self, start: I64, launched: I64, launch: I64, lane: I64) -> I64:
         """How long each stretch's thread had waited before it, since its launch before L. Shape (n,)."""
-        waited = np.zeros(len(self.start), dtype=np.int64)
-        late = (self.launch >= 0) & (self.launched > self.start)
-        for lane in distinct(self.lane[late], len(self.trace.lanes)).tolist():
-            waits = self.cpu.waits(lane)
+        waited = np.zeros(len(start), dtype=np.int64)
+        late = (launch >= 0) & (launched > start)
+        for i in distinct(lane[late], len(self.trace.lanes)).tolist():
+            waits = self.cpu.waits(i)
             if len(waits):
-                mine = np.flatnonzero(late & (self.lane == lane))
-                last = self.cpu.launched_before(self.launch[mine], lane)
-                none = int(self.trace.start[self.trace.lanes[lane].first])
+                mine = np.flatnonzero(late & (lane == i))
+                last = self.cpu.launched_before(launch[mine], i)
+                none = int(self.trace.start[self.trace.lanes[i].first])
                 since = np.where(last >= 0, self.trace.start[last], none)
-                waited[mine] = waits.within(since, self.start[mine])
+                waited[mine] = waits.within(since, start[mine])
         return waited
 
     def pieces(self, at: I64, low: I64, high: I64) -> I64:
         """The time of each cause in the part [low, high) of each stretch of `at`. Shape (len(at),
         len(CAUSES))."""
         found = np.zeros((len(at), len(CAUSES)), dtype=np.int64)
+        in_blocks(len(at), lambda some: self._fill(found[some], at[some], low[some], high[some]))
+        return found
+
+    def _threads(self, lane: I64) -> list[int]:
+        """The distinct lanes, each looked at by `cpu`: here, not by several threads."""
+        lanes: list[int] = (distinct(lane + 1, len(self.trace.lanes) + 1) - 1).tolist()
+        for one in lanes:
+            self.cpu.states(one)
+        return lanes
+
+    def _fill(self, found: I64, at: I64 | slice, low: I64, high: I64) -> None:
         lane = self.lane[at]
         cuts = [self.drained[at], self.launched[at], self.called[at], self.arrived[at]]
         drained, launched, called, arrived = (np.clip(cut, low, high) for cut in cuts)
@@ -321,16 +344,13 @@ class IdleTime:
         found[unlinked, AT["host"]] = 0
         rest = np.where(self._gone[at], AT["unlinked"], AT["queued"])
         rest = np.where(self._back_to_back[at], AT["back to back"], rest)
-        found[np.arange(len(at)), rest] += high - arrived
-        return found
-
-    @cached_property
-    def _every(self) -> I64:
-        return self.pieces(np.arange(len(self.start)), self.start, self.end)
+        found[np.arange(len(found)), rest] += high - arrived
 
     @cached_property
     def _sums(self) -> I64:
-        return np.concatenate([np.zeros((1, len(CAUSES)), np.int64), np.cumsum(self._every, axis=0)])
+        sums = np.zeros((len(self._every) + 1, len(CAUSES)), np.int64)
+        np.cumsum(self._every, axis=0, out=sums[1:])
+        return sums
 
     def main_causes(self, start: I64) -> I64:
         """The main cause of the stretches that start at these times. Shape of `start`."""
@@ -359,34 +379,37 @@ class IdleTime:
 
     def causes(self, at: I64, low: I64, high: I64, steps: StepTable) -> Causes:
         """Everything about the part [low, high) of each stretch of `at`."""
-        trace, launch, event = self.trace, self.launch[at], self.event[at]
+        trace, launch, event, n = self.trace, self.launch[at], self.event[at], len(at)
         whole = np.array_equal(low, self.start[at]) and np.array_equal(high, self.end[at])
         pieces = self._every[at] if whole else self.pieces(at, low, high)
-        linked = launch >= 0
-        op = np.where(linked, trace.op[launch], -1).astype(np.int64)
-        lost = np.flatnonzero(linked & (op < 0))
-        op[lost] = op_around(trace, launch[lost])
-        step = step_of(steps, launch_times(trace, event))
-        # What the CPU did before the launch, or during the gap where the launch came first.
-        start, launched = self.start[at], self.launched[at]
-        activity = covering(trace, self.lane[at], start, np.where(launched > start, launched, self.end[at]))
-        waited_for = self._waited_for(at[pieces[:, AT["queued"]] > 0])[at]
-        cause = pieces.argmax(1).astype(np.int8)
-        others = self._others(at, low, high)
-        return Causes(pieces, cause, event, launch, op, step, activity, waited_for, others)
+        op, activity, others = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.int64)
+        cause, step = np.empty(n, np.int8), np.empty(n, np.int32)
+        threads = [lane for lane in self._threads(self.lane[at]) if lane >= 0]
+        both = {lane: self.cpu.with_others(lane) for lane in threads}
 
-    def _others(self, at: I64, low: I64, high: I64) -> I64:
-        """How much of the `host` piece of [low, high) other threads were in ops, ns. Shape of `at`."""
-        found = np.zeros(len(at), dtype=np.int64)
-        lane = self.lane[at]
-        begin, end = (np.clip(cut[at], low, high) for cut in (self.drained, self.launched))
-        for i in distinct(lane[lane >= 0], len(self.trace.lanes)).tolist():
-            of = np.flatnonzero(lane == i)
-            both, own = self.cpu.with_others(i), self.cpu.states(i)[-1]
-            if both is own:
-                continue
-            found[of] = both.within(begin[of], end[of]) - own.within(begin[of], end[of])
-        return found
+        def look(some: slice) -> None:
+            mine = at[some]
+            linked = launch[some] >= 0
+            op[some] = np.where(linked, trace.op[launch[some]], -1)
+            lost = some.start + np.flatnonzero(linked & (op[some] < 0))
+            op[lost] = op_around(trace, launch[lost])
+            step[some] = step_of(steps, launch_times(trace, event[some]))
+            # What the CPU did before the launch, or during the gap where the launch came first.
+            start, launched, lane = self.start[mine], self.launched[mine], self.lane[mine]
+            until = np.where(launched > start, launched, self.end[mine])
+            activity[some] = covering(trace, lane, start, until)
+            cause[some] = pieces[some].argmax(1)
+            begin, end = (np.clip(cut[mine], low[some], high[some]) for cut in (self.drained, self.launched))
+            for i, covered in both.items():
+                own = self.cpu.states(i)[-1]
+                if covered is not own:
+                    of = np.flatnonzero(lane == i)
+                    of_others = covered.within(begin[of], end[of]) - own.within(begin[of], end[of])
+                    others[some.start + of] = of_others
+
+        in_blocks(n, look, blocks_of_slices(trace))
+        waited_for = self._waited_for(at[pieces[:, AT["queued"]] > 0])[at]
+        return Causes(pieces, cause, event, launch, op, step, activity, waited_for, others)
 
     def _waited_for(self, queued: I64) -> I64:
         """What K's stream was told to wait for (`stream_waits`), if that ran until the stretch began. Else

@@ -14,21 +14,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from tracetui.analysis.causes import Causes
-from tracetui.analysis.cpu_time import CpuTime
-from tracetui.analysis.gap_list import GapList, join_causes, list_gaps
-from tracetui.analysis.gaps import DeviceGaps, busy_union, clip, device_of, find_gaps, without_work_text
 from tracetui.analysis.scope import NEVER, WHOLE, Scope, StepTable, find_steps, launch_times, members, step_of
 from tracetui.analysis.select import called, distinct, named, plausible
+from tracetui.formats import machine
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
 
 if TYPE_CHECKING:
     from tracetui.analysis.activity import SmallOps
     from tracetui.analysis.averages import Averages
     from tracetui.analysis.calls import Calls
+    from tracetui.analysis.causes import Causes
+    from tracetui.analysis.cpu_time import CpuTime
     from tracetui.analysis.cpu_verdict import CpuWork
     from tracetui.analysis.efficiency import EfficiencyTable
     from tracetui.analysis.findings import Finding
+    from tracetui.analysis.gap_list import GapList
+    from tracetui.analysis.gaps import DeviceGaps
     from tracetui.analysis.kernels.model import KernelName
     from tracetui.analysis.launches import Launches, ShortKernels
     from tracetui.analysis.memory import MemoryUse
@@ -85,6 +86,7 @@ class Results:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
             if key not in self._kept:
+                machine.give_way()
                 self._kept[key] = make()
             kept: T = self._kept[key]
             return kept
@@ -188,6 +190,9 @@ class Results:
     @once
     def gaps(self) -> GapList:
         """The gaps of every device, in one list; of a part of the trace, cut at its borders."""
+        from tracetui.analysis.gap_list import list_gaps
+        from tracetui.analysis.gaps import clip, find_gaps
+
         if self.is_whole:
             return list_gaps(find_gaps(self.trace))
         return list_gaps([clip(device, *self.window) for device in self.whole.gaps().devices])
@@ -195,6 +200,8 @@ class Results:
     @of_trace
     def cpu_time(self) -> CpuTime:
         """What the launching threads were doing when."""
+        from tracetui.analysis.cpu_time import CpuTime
+
         return CpuTime(self.trace, self.gaps().devices)
 
     @of_trace
@@ -214,6 +221,8 @@ class Results:
     @once
     def causes(self) -> Causes:
         """The causes of all gaps, in the order of `gaps`."""
+        from tracetui.analysis.gap_list import join_causes
+
         return join_causes(self.device_causes())
 
     @once
@@ -257,6 +266,7 @@ class Results:
     @once
     def verdict(self) -> Verdict:
         """What holds the trace, or the part of it, back."""
+        from tracetui.analysis.gaps import without_work_text
         from tracetui.analysis.verdict import of_earlier_work
 
         verdict = self._verdict()
@@ -287,6 +297,8 @@ class Results:
     @once
     def earlier_share(self) -> float:
         """The share of the busy time, 0 to 1, of what the verdict is about, in which such work runs."""
+        from tracetui.analysis.gaps import busy_union, device_of
+
         at, low, high = self.earlier_work(), *map(np.array, self.judged_range())
         if not len(at):
             return 0.0
@@ -376,12 +388,9 @@ class Results:
     @of_trace
     def own_time(self) -> I64:
         """Each slice's duration minus its children's, ns."""
-        from tracetui.analysis.nesting import sum_into
+        from tracetui.analysis.nesting import without_children
 
-        trace = self.trace
-        inner = np.flatnonzero(trace.parent >= 0)
-        parents = trace.parent[inner].astype(np.int64)
-        return trace.duration - sum_into(parents, trace.duration[inner], len(trace))
+        return without_children(self.trace.parent, self.trace.duration)
 
     @of_trace
     def self_time(self) -> I64:

@@ -16,14 +16,13 @@ from tracetui.analysis.cpu_time import CpuTime
 from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps
 from tracetui.analysis.kinds import communicates
+from tracetui.analysis.parts import BUSY_PARTS as BUSY_PARTS
 from tracetui.analysis.scope import NEVER, launch_times
+from tracetui.formats.machine import together
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
 
-BUSY_PARTS = ("compute", "communication", "copies")
-"""Kernels other than collectives (and, where no kernel runs, memsets and copies within the device's memory);
-communication while nothing of that runs; copies from and to elsewhere while neither does."""
 IN_FLIGHT = "in flight"
 """Idle at the beginning of the recording, before work that was queued already: launched before the
 recording, or the first that is recorded of its stream. Taken out of `unlinked` and `queued`. What ran then is
@@ -125,9 +124,14 @@ def _device_time(trace: Trace, gaps: DeviceGaps, cpu: CpuTime) -> DeviceTime:
     at = cpu.work[gaps.device]
     kernel = trace.kind[at] == Kind.KERNEL
     talk = kernel & communicates(trace)[trace.name[at]]
-    computing = busy_union(trace, at[kernel & ~talk])
-    kernels = busy_union(trace, at[kernel]) if talk.any() else computing
-    own = busy_union(trace, at[~host_copies(trace, at)])
+    own, computing, *rest = together(
+        [
+            lambda: busy_union(trace, at[~host_copies(trace, at)]),
+            lambda: busy_union(trace, at[kernel & ~talk]),
+            *([lambda: busy_union(trace, at[kernel])] if talk.any() else []),
+        ]
+    )
+    kernels = rest[0] if rest else computing
     low, high = trace.span
     before, after = (low, gaps.first), (gaps.last, high)
     last = at[trace.launch[at] >= 0]

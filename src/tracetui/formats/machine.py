@@ -6,9 +6,11 @@ import ctypes
 import math
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -65,11 +67,68 @@ def give_back() -> None:
             ctypes.CDLL(None).malloc_trim(0)
 
 
-def together(tasks: Sequence[Callable[[], T]], most: int) -> list[T]:
-    """The results of all tasks, in at most this many threads: worth it where they leave the interpreter's
-    lock for long, as numpy does in loops over long arrays."""
-    count = min(usable_cores(), len(tasks), most)
+def go_on() -> None:
+    """Wait for nothing."""
+
+
+give_way: Callable[[], object] = go_on
+"""Called before each task of `together` and each analysis. The viewer lets it wait while keys come."""
+
+_BLOCK = 1 << 16
+_pool: ThreadPoolExecutor | None = None
+
+
+def _forget() -> None:
+    """A forked process has none of the threads."""
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+def together(tasks: Sequence[Callable[[], T]], most: int | None = None) -> list[T]:
+    """The results of all tasks, in at most this many threads, one for each core by default: worth it where
+    they leave the interpreter's lock for long, as numpy does in loops over long arrays.
+
+    A task may call this itself: a caller does what nobody else has begun, and waits for nothing else.
+    """
+    global _pool
+    count = min(usable_cores(), len(tasks), most or len(tasks))
     if count < 2:
-        return [task() for task in tasks]
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(lambda task: task(), tasks))
+        return [_in_turn(task) for task in tasks]
+    if _pool is None:
+        _pool = ThreadPoolExecutor(usable_cores(), "together")
+    left = deque(enumerate(tasks))
+    found: dict[int, T] = {}
+
+    def work() -> None:
+        while True:
+            try:
+                place, task = left.popleft()
+            except IndexError:
+                return
+            found[place] = _in_turn(task)
+
+    others = [_pool.submit(work) for _ in range(count - 1)]
+    try:
+        work()
+    finally:
+        left.clear()
+        started = [other for other in others if not other.cancel()]
+        wait(started)
+    for other in started:
+        other.result()
+    return [found[place] for place in range(len(tasks))]
+
+
+def _in_turn(task: Callable[[], T]) -> T:
+    give_way()
+    return task()
+
+
+def in_blocks(count: int, work: Callable[[slice], object], size: int = _BLOCK) -> None:
+    """Call `work` for the parts of [0, count), in several threads. What it makes of a part stays in the
+    processor's cache, which alone is often worth it."""
+    together([partial(work, slice(at, min(at + size, count))) for at in range(0, count, size)])

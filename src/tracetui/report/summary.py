@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -15,6 +15,7 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.steps import Steps
 from tracetui.analysis.verdict import busy_text, judge
 from tracetui.cells import fit, wrap
+from tracetui.formats.machine import together
 from tracetui.report.findings import finding_titles, findings_markdown, unknown_events
 from tracetui.report.gaps import (
     GapReport,
@@ -81,11 +82,9 @@ def summarize(results: Results) -> Summary:
     """Compute everything that the summary shows."""
     trace = results.trace
     path = trace.info.path
-    with ThreadPoolExecutor(1) as beside:  # numpy lets go of Python's lock
-        averages = beside.submit(results.averages)
-        reports = gap_report(results)
-        results.findings()
-        table = averages.result()
+    at_once: list[Callable[[], object]] = [results.averages, results.device_causes, results.findings]
+    together(at_once)
+    table, reports = results.averages(), gap_report(results)
     if reports:
         ranked = [int(i) for i in table.sorted_by("self_device_time_total")]
         top = [i for i in ranked if _is_work(trace, table, i) and table.self_device[i] > 0]

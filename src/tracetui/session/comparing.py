@@ -13,7 +13,6 @@ from tracetui.session.mark_walk import MarkWalk
 from tracetui.session.paths import trace_stem
 from tracetui.session.search import Search
 from tracetui.session.walk import Walk
-from tracetui.tables.names import short_of
 from tracetui.timeline import moves, viewport
 from tracetui.timeline.links import ALONE, NOT_COMPARED, THREADS, Links
 from tracetui.timeline.scene import Event
@@ -224,6 +223,8 @@ class Comparing:
         self._walk.show_scene(self._walk.scene)
         source = scene.sources[0]
         same = event.slice == pair[event.source]
+        from tracetui.tables.names import short_of
+
         what = f"aligned at {short_of(source.trace, pair[0])}"
         return what if same else f"only {LETTERS[event.source]} has this: {what}, before it"
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from tracetui.analysis.gap_list import GapList
 from tracetui.analysis.results import Results
-from tracetui.report.gaps import cause_text, cpu_doing
 from tracetui.session.walk import Walk
-from tracetui.tables.names import short_of
 from tracetui.trace.model import I64
 from tracetui.units import duration, exact, share
+
+if TYPE_CHECKING:
+    from tracetui.analysis.gap_list import GapList
 
 FEW = 20_000
 """Causes of up to this many gaps are found within a frame or two; of more, in the background."""
@@ -130,6 +132,9 @@ class GapWalk:
         gap = self.current
         if gap is None:
             return ()
+        from tracetui.report.gaps import cause_text, cpu_doing  # not needed for the first picture
+        from tracetui.tables.names import short_of
+
         results, gaps = self._results, self._results.gaps()
         parts = [f"idle {duration(int(gaps.duration[gap]))}"]
         if results.ready("causes") or len(gaps) <= FEW:

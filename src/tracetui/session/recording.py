@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.parts import CAUSES
 from tracetui.analysis.results import Results
 from tracetui.analysis.roles import roles
+from tracetui.formats.machine import together
 from tracetui.safe_text import plain
 from tracetui.session.lanes import load_lanes, save_lanes
 from tracetui.session.marks import Marks
@@ -32,6 +33,8 @@ DURING = ("initialisation", "profiler", "sync", "allocation", "dispatch", "host"
 """The causes that say what the CPU did meanwhile."""
 PREPARED = 16
 """Lanes, the longest, whose slices are sorted by row before the first picture."""
+ROWS = 8
+"""Rows of each of them that are made before it."""
 
 
 class Recording:
@@ -115,10 +118,17 @@ class Recording:
 
     @classmethod
     def prepare(cls, trace: Trace) -> None:
-        """Make what the first picture of a trace needs, in the thread that has read it."""
-        rows, lanes = cls(trace)._drawn[0], trace.lanes
-        for lane in sorted(range(len(lanes)), key=lambda i: lanes[i].first - lanes[i].last)[:PREPARED]:
-            rows.row(lane, 0)
+        """Make what the first picture of a trace needs, in the thread that has read it, and others."""
+        rows, lanes = Rows(trace), trace.lanes
+        longest = sorted(range(len(lanes)), key=lambda i: lanes[i].first - lanes[i].last)[:PREPARED]
+
+        def top(lane: int) -> None:
+            for depth in range(min(ROWS, rows.count(lane))):
+                rows.row(lane, depth)
+
+        tasks: list[Callable[[], Any]] = [partial(busy_of, trace), partial(roles, trace)]
+        busy, names, *_ = together(tasks + [partial(top, lane) for lane in longest])
+        trace.derived["drawn"] = rows, busy, names
         trace.span  # noqa: B018  (kept by the trace)
 
     def load_lanes(self) -> list[Mapping[str, Any]]:

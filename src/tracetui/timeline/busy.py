@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from tracetui.trace.intervals import Union, union
-from tracetui.trace.model import DEVICE_WORK, Bool, Kind, Trace
+from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
 
 IN_OPS = -1
 
@@ -15,12 +15,16 @@ IN_OPS = -1
 def busy_of(trace: Trace) -> dict[int, Union]:
     """When each device was busy; without devices, when any thread was in an op (key `IN_OPS`), or, without
     ops, in anything (key -2)."""
-    found: dict[int, Union] = {}
-    if len(trace):
-        device = np.array([lane.device for lane in trace.lanes], dtype=np.int32)[trace.lane]
-        work = trace.is_kind(*DEVICE_WORK) & ~trace.implausible
-        found = {i: _union(trace, work & (device == i)) for i in np.unique(device[work]).tolist()}
-    if not any(i >= 0 for i in found):
+    parts: dict[int, list[tuple[I64, I64]]] = {}
+    for lane in trace.lanes:
+        if lane.device >= 0:
+            rows = slice(lane.first, lane.last)
+            work = np.isin(trace.kind[rows], DEVICE_WORK) & ~trace.implausible[rows]
+            if work.any():
+                start = trace.start[rows][work]
+                parts.setdefault(lane.device, []).append((start, start + trace.duration[rows][work]))
+    found = {i: union(*map(np.concatenate, zip(*some, strict=True))) for i, some in sorted(parts.items())}
+    if not found:
         ops = trace.is_kind(Kind.CPU_OP)
         key, mask = (IN_OPS, ops) if ops.any() else (-2, trace.depth == 0)
         found = {key: _union(trace, mask & ~trace.implausible)}

@@ -44,7 +44,7 @@ class Palette:
         """Colors of names, in the same shape."""
         found: npt.NDArray[np.int16] = self.colors[names]
         if (found < 0).any():
-            for name in np.unique(names[found < 0]).tolist():
+            for name in sorted(set(names[found < 0].tolist())):
                 self.colors[name] = self.color_of(name)
             found = self.colors[names]
         return found

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracetui.timeline.frames import depths_with, spanning_frames
 from tracetui.trace.model import I32, I64, Bool, Trace
+from tracetui.trace.nesting import positions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,10 +120,7 @@ class Rows:
             else:
                 depth = trace.depth[first:last]
             deepest = count - 1 if len(frames) else int(depth.max(initial=0))
-            # A stable sort of 16-bit numbers is a radix sort: one pass over the lane.
-            narrow = depth.astype(np.uint16) if deepest + 1 < 1 << 16 else depth
-            order = (np.argsort(narrow, kind="stable") + first).astype(np.int32)
-            bounds = np.zeros(deepest + 2, dtype=np.int64)
-            np.cumsum(np.bincount(depth, minlength=deepest + 1)[: deepest + 1], out=bounds[1:])
+            bounds, order = positions(depth, deepest + 1)
+            order += np.int32(first)
             found = self._orders[lane] = (order, bounds)
         return found

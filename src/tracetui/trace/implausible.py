@@ -45,7 +45,7 @@ def _clip(kind: I8, lane: I32, start: I64, duration: I64, implausible: Bool, ove
     if not overlong.any():
         return clipped
     work = np.isin(kind, DEVICE_WORK)
-    for stream in np.unique(lane[overlong & work]).tolist():
+    for stream in sorted(set(lane[overlong & work].tolist())):
         here = work & (lane == stream)
         starts = np.sort(start[here & (overlong | ~implausible)])
         at = np.flatnonzero(here & overlong)
@@ -112,12 +112,22 @@ def _is_plain(lane: I32, start: I64, duration: I64, on_device: Bool) -> bool:
     return not on_device[lane[long]].any() and not _outlies(start)
 
 
+def _quantile(ordered: I64, share: float) -> float:
+    """As `np.quantile` of sorted values, which imports a fifth of numpy for it."""
+    place = share * (len(ordered) - 1)
+    low = int(place)
+    a, b, part = ordered[low], ordered[min(low + 1, len(ordered) - 1)], place - low
+    return float(b - (b - a) * (1 - part) if part >= 0.5 else a + (b - a) * part)
+
+
 def _outlies(times: I64) -> tuple[int, int, int] | None:
     """(low, high, how far away from them is far) if there are times far away, else None."""
     sample = (
         times if len(times) <= _SAMPLE else times[np.linspace(0, len(times) - 1, _SAMPLE, dtype=np.int64)]
     )
-    low, high = (int(q) for q in np.quantile(sample, (0.1, 0.9) if len(times) > 50 else (0.25, 0.75)))
+    least = 0.1 if len(times) > 50 else 0.25
+    ordered = np.sort(sample)
+    low, high = (int(_quantile(ordered, share)) for share in (least, 1 - least))
     far = _FAR * max(high - low, _SECOND // 100)
     return (low, high, far) if int(times.min()) < low - far or int(times.max()) > high + far else None
 

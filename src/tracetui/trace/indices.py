@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 import numpy as np
 
+from tracetui.formats import machine
 from tracetui.trace.model import I32, I64, Trace
+from tracetui.trace.nesting import positions
 
 COLUMNS = ("name", "launch", "op", "flow_from", "flow_to")
 """What can be asked for: columns of slices, and of flows."""
+_making = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +51,27 @@ class Index:
 
 def index_of(trace: Trace, column: str) -> Index:
     """The index of one of `COLUMNS`, made on the first call."""
-    found: Index | None = trace.derived.get(f"by {column}")
-    if found is None:
-        found = trace.derived[f"by {column}"] = index(getattr(trace, column))
+    with _making:  # several threads want the one of the names first of all
+        found: Index | None = trace.derived.get(f"by {column}")
+        if found is None:
+            found = trace.derived[f"by {column}"] = index(getattr(trace, column))
     return found
 
 
 def prepare(trace: Trace) -> None:
     """Make all indices."""
     for column in COLUMNS:
+        machine.give_way()
         index_of(trace, column)
     first = np.cumsum([0, *(lane.rows for lane in trace.lanes)])
     row = first.astype(np.int32)[trace.lane] + trace.depth
     by_name = index_of(trace, "name").at
-    order = by_name[_order(row[by_name])]
+    order = by_name[positions(row[by_name], int(first[-1]))[1]]
     key = row[order] * np.int64(len(trace.names)) + trace.name[order]
-    opens = _opens(key)
-    trace.derived["namesakes"] = first, key[opens], np.append(opens, len(key)), order
+    opens = np.ones(len(key), dtype=np.bool_)
+    opens[1:] = key[1:] != key[:-1]
+    starts = np.flatnonzero(opens)
+    trace.derived["namesakes"] = first, key[starts], np.append(starts, len(key)), order
 
 
 def namesakes(trace: Trace, lane: int, depth: int, name: int) -> I32 | None:
@@ -91,23 +99,6 @@ def having(trace: Trace, column: str, low: int, high: int | None = None) -> I32 
 
 def index(values: I32) -> Index:
     """The index of any column."""
-    at = np.flatnonzero(values >= 0).astype(np.int32)
-    values = values[at]
-    order = _order(values)
-    at, values = at[order], values[order]
-    first = _opens(values)
-    return Index(values[first], np.append(first, len(values)), at)
-
-
-def _order(values: I32) -> I64:
-    """A stable order. Sorting 16-bit numbers is one pass over them, so two sorts take linear time."""
-    order = np.argsort(values.astype(np.uint16), kind="stable")
-    high = (values >> 16).astype(np.uint16)
-    return order[np.argsort(high[order], kind="stable")] if high.any() else order
-
-
-def _opens(values: I32 | I64) -> I64:
-    """Where each distinct one of sorted values begins."""
-    opens = np.ones(len(values), dtype=np.bool_)
-    opens[1:] = values[1:] != values[:-1]
-    return np.flatnonzero(opens)
+    first, at = positions(values, int(values.max(initial=-1)) + 1)
+    value = np.flatnonzero(first[1:] > first[:-1])
+    return Index(value.astype(np.int32), np.append(first[value], len(at)), at)

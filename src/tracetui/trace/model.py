@@ -206,9 +206,10 @@ class Trace:
     def span(self) -> tuple[int, int]:
         """First start and last end of all plausible slices; (0, 0) if there are none."""
         if "span" not in self.derived:
-            good = ~self.implausible
-            end = (self.start + self.duration)[good]
-            self.derived["span"] = (int(self.start[good].min()), int(end.max())) if len(end) else (0, 0)
+            good = slice(None) if not self.implausible.any() else ~self.implausible
+            start = self.start[good]
+            end = start + self.duration[good]
+            self.derived["span"] = (int(start.min()), int(end.max())) if len(end) else (0, 0)
         span: tuple[int, int] = self.derived["span"]
         return span
 

@@ -1,4 +1,4 @@
-/* Depth and parent of slices that nest, in one pass: the fast path of `nesting.nest`. */
+/* The fast paths of nesting.py. */
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -75,4 +75,21 @@ EXPORT int64_t nest(const int64_t *start, const int64_t *duration, const int64_t
         found = nest_lane(start, duration, firsts[lane], firsts[lane + 1], &stack, depth, parent, crossing, room, found);
     free(stack.at);
     return found;
+}
+
+/* The positions of each value from 0 to `size` - 1 in a column, ascending, by value, without other values: those of v
+   are at[first[v]] to at[first[v + 1] - 1]. `first`: `size` + 1 zeros; `at`: `count`. */
+EXPORT void positions(const int32_t *values, int64_t count, int64_t size, int64_t *first, int32_t *at) {
+    for (int64_t i = 0; i < count; i++)
+        if (values[i] >= 0 && values[i] < size) first[values[i]]++;
+    int64_t begin = 0;
+    for (int64_t v = 0; v <= size; v++) {
+        int64_t many = first[v];
+        first[v] = begin;
+        begin += many;
+    }
+    for (int64_t i = 0; i < count; i++)
+        if (values[i] >= 0 && values[i] < size) at[first[values[i]]++] = (int32_t)i;
+    for (int64_t v = size; v > 0; v--) first[v] = first[v - 1];
+    first[0] = 0;
 }

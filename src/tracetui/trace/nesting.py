@@ -32,6 +32,8 @@ def _load() -> ctypes.CDLL | None:
         address, number = ctypes.c_void_p, ctypes.c_int64
         library.nest.argtypes = [address, address, address, number, address, address, address, number]
         library.nest.restype = ctypes.c_int64
+        library.positions.argtypes = [address, number, number, address, address]
+        library.positions.restype = None
     return library
 
 
@@ -277,3 +279,22 @@ def _rows(depth: I32, lane_firsts: Sequence[int]) -> list[int]:
         return []
     highest: list[int] = (np.maximum.reduceat(depth, firsts) + 1).tolist()
     return highest
+
+
+def positions(values: I32, size: int) -> tuple[I64, I32]:
+    """(first, at): the positions of each value from 0 to `size` - 1 in a column, without other values. Those
+    of v are `at[first[v]:first[v + 1]]`, ascending."""
+    if LIBRARY is not None:
+        values = np.ascontiguousarray(values, dtype=np.int32)
+        first, at = np.zeros(size + 1, dtype=np.int64), np.empty(len(values), dtype=np.int32)
+        LIBRARY.positions(values.ctypes.data, len(values), size, first.ctypes.data, at.ctypes.data)
+        return first, at[: int(first[-1])]
+    at = np.flatnonzero((values >= 0) & (values < size)).astype(np.int32)
+    values = values[at]
+    # Sorting 16-bit numbers is one pass over them, so two sorts take linear time.
+    order = np.argsort(values.astype(np.uint16), kind="stable")
+    high = (values >> 16).astype(np.uint16)
+    order = order[np.argsort(high[order], kind="stable")] if high.any() else order
+    first = np.zeros(size + 1, dtype=np.int64)
+    np.cumsum(np.bincount(values, minlength=size)[:size], out=first[1:])
+    return first, at[order]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import sys
+import threading
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,6 +15,7 @@ from textual.screen import Screen
 from textual.theme import Theme
 from textual.timer import Timer
 
+from tracetui.formats import machine
 from tracetui.session.state import served
 from tracetui.tui.bindings import NOT_SERVED, bind, rebound
 from tracetui.tui.loading import LoadTask
@@ -37,6 +41,17 @@ SETTLED = 0.05
 
 OPENED = 1.0
 """Seconds after which a small trace has its first picture."""
+
+
+LARGE = 500_000
+"""Slices from which on the analyses of a trace wait for the keys."""
+AFTER_KEY = 0.15
+"""Seconds after a key in which they do not go on."""
+LONGEST_WAIT = 1.0
+"""Seconds after which they do even so, a little."""
+SWITCHING = 0.0005
+"""Seconds after which a thread that computes in Python lets another one go on, such as that of the screen: it
+waits for that many times in a frame."""
 
 
 def collect_garbage() -> None:
@@ -76,12 +91,14 @@ class TracetuiApp(App):
 
             filters(self)[:] = [Colorless()]
         self._settling: Timer | None = None
+        self._pressed, self._thread = 0.0, threading.get_ident()
+        """When the last key was pressed, and the thread that may not wait for it."""
         every = rebound(self.settings.keys)
         self.actions = tuple(a for a in every if not (self.served and a.id in NOT_SERVED))
         for theme in THEMES.values():
             self.register_theme(theme)
         self._themed = True
-        self.theme = self.settings.theme or default_theme()
+        self.set_reactive(App.theme, self.settings.theme or default_theme())  # watched from the start on
         self.tasks = tuple(one for one in (task, other) if one is not None)
         self.add_mode(self.DEFAULT_MODE, self._first_screen)
         self.animation_level = "none"
@@ -104,6 +121,7 @@ class TracetuiApp(App):
     def on_mount(self) -> None:
         if not gc.isenabled():
             self.set_timer(OPENED, collect_garbage)
+        sys.setswitchinterval(SWITCHING)
         if not self.is_headless:
             self.catch_signals()
         self.set_keymap(self.settings.keys)
@@ -194,6 +212,8 @@ class TracetuiApp(App):
         pane = None if self.settings.pane == "none" else self.settings.pane
         if pane is not None and len(recordings) > 1:
             pane = "compare"
+        if any(len(recording.trace) > LARGE for recording in recordings):
+            machine.give_way = self._wait_for_keys
         self.traces.append(TraceScreen(recordings, pane, self.palette))
         self.traces[-1].session.gaps.minimum = self.settings.minimum_gap
         self.traces[-1].timeline.pace = Pace(frame_limit(self.settings.frames_per_second))
@@ -215,7 +235,19 @@ class TracetuiApp(App):
             if trace is self.screen:
                 trace.host.say("capturing, and other traces, are off in a browser")
 
+    def _wait_for_keys(self) -> None:
+        """Called by the threads that compute."""
+        begun = time.monotonic()
+        while (left := min(self._pressed + AFTER_KEY, begun + LONGEST_WAIT) - time.monotonic()) > 0:
+            if threading.get_ident() == self._thread:
+                return
+            time.sleep(left)
+
+    def on_unmount(self) -> None:
+        machine.give_way = machine.go_on
+
     def take_key(self, key: str) -> bool:
+        self._pressed = time.monotonic()
         take = getattr(self.screen, "take_early", None)
         return take is not None and take(key)
 

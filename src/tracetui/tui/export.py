@@ -14,7 +14,6 @@ from rich.segment import Segment, Segments
 from tracetui.safe_text import plain
 from tracetui.session.paths import typed_path
 from tracetui.session.state import served
-from tracetui.tables import writers
 from tracetui.tables.model import I64, Table
 
 if TYPE_CHECKING:
@@ -29,6 +28,8 @@ class ExportError(ValueError):
 
 def table_text(table: Table, order: I64, ending: str) -> str:
     """A table in the format for a file's ending. Raises ExportError."""
+    from tracetui.tables import writers
+
     if ending not in writers.TABLE_ENDINGS:
         tables, pictures = (", ".join(endings) for endings in (writers.TABLE_ENDINGS, PICTURE_ENDINGS))
         raise ExportError(f"a table needs {tables}, the picture {pictures}")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from tracetui.analysis.causes import CAUSES
-from tracetui.analysis.split import BUSY_PARTS
-from tracetui.report.parts import CPU_TEXT
+from tracetui.analysis.parts import BUSY_PARTS, CAUSES, CPU_PARTS
 
-PARTS = (*BUSY_PARTS, *CAUSES, *(part for part in CPU_TEXT if part not in BUSY_PARTS))
+PARTS = (*BUSY_PARTS, *CAUSES, *(part for part in CPU_PARTS if part not in BUSY_PARTS))
 """In the order of the bar."""
 
 TEXTURES = {"compute": "█", "ops": "█", "communication": "▓", "data loading": "▓", "copies": "▒"}

@@ -12,15 +12,14 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.analysis.verdict import Verdict, busy_text
 from tracetui.cells import clip
-from tracetui.report.parts import TimePart, time_parts
-from tracetui.report.summary import VERDICT_STYLE
 from tracetui.tui.part_styles import COMPONENTS, NOT_COUNTED, component_css, css_name, texture
 from tracetui.units import share
 
 if TYPE_CHECKING:
+    from tracetui.analysis.verdict import Verdict
     from tracetui.compare.model import Comparison
+    from tracetui.report.parts import TimePart
 
 FROM_LEFT = " ▏▎▍▌▋▊▉"
 LEAST_BAR, LONGEST_BAR = 10, 60
@@ -34,6 +33,8 @@ ROLES = ("text", "dim", "good", "warn", "bad", "accent")
 
 def shares_text(verdict: Verdict, parts: tuple[TimePart, ...]) -> list[Span]:
     """The shares in words, the most important first: each can be left out from the end."""
+    from tracetui.analysis.verdict import busy_text
+
     counted = [part for part in parts if part.share is not None]
     if verdict.cpu is not None:
         return [(f"{part.what} {share(part.share or 0)}", part.what) for part in counted]
@@ -139,6 +140,8 @@ class VerdictLine(Widget):
 
     def show(self, verdict: Verdict) -> None:
         """Show a verdict."""
+        from tracetui.report.parts import time_parts
+
         self.verdict, self.parts, self.chosen = verdict, time_parts(verdict), None
         self.refresh()
 
@@ -174,6 +177,8 @@ class VerdictLine(Widget):
             return Strip([Segment(" finding out what holds this trace back …", dim)]).adjust_cell_length(
                 width, dim
             )
+        from tracetui.report.summary import VERDICT_STYLE
+
         word = self.verdict.verdict.upper()
         segments = [Segment(f" {word} ", self._style(VERDICT_STYLE[self.verdict.verdict]))]
         used = cell_len(word) + 2

@@ -6,6 +6,10 @@ finding without evidence.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
+
 from tracetui.analysis.findings import (
     attention,
     collectives,
@@ -20,6 +24,7 @@ from tracetui.analysis.findings import (
 )
 from tracetui.analysis.findings.model import SEVERITIES, Finding, Rule
 from tracetui.analysis.results import Results
+from tracetui.formats.machine import together
 
 __all__ = ["RULES", "SEVERITIES", "Finding", "find_findings"]
 
@@ -84,5 +89,9 @@ def find_findings(results: Results) -> tuple[Finding, ...]:
         return rank, -(1 - numbers["busy_share"] if "busy_share" in numbers else numbers.get("share", 0.0))
 
     rules = [RULES[name] for name in OF_THE_CPU] if results.trace.cut_off else RULES.values()
-    found = [finding for rule in rules for finding in rule(results)]
-    return tuple(sorted(found, key=worth))
+    found = together([partial(_of_rule, rule, results) for rule in rules])
+    return tuple(sorted(chain.from_iterable(found), key=worth))
+
+
+def _of_rule(rule: Callable[[Results], Iterator[Finding]], results: Results) -> list[Finding]:
+    return list(rule(results))

@@ -23,7 +23,7 @@ from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import has
-from tracetui.analysis.split import BUSY, CAUSED
+from tracetui.analysis.split import BUSY, CAUSED, COLUMNS
 from tracetui.analysis.steps import StepRow
 from tracetui.analysis.verdict import busy_text
 from tracetui.trace.model import I64, Kind
@@ -52,6 +52,7 @@ _ADVICE = {
     "back to back": "Fuse kernels that follow one another: torch.compile, or fused ops.",
     "unlinked": "The trace lacks the launches: record CPU activity as well.",
 }
+_NOT_THE_PROGRAMS = [COLUMNS.index(cause) for cause in NOT_THE_PROGRAMS]
 _COMPILED_ADVICE = (
     'It is compiled already: CUDA graphs (mode="reduce-overhead"), larger batches or larger compiled regions '
     "give the GPU more work per launch."
@@ -340,7 +341,7 @@ def _without_launches(results: Results) -> str:
 
 def _idle_of(row: StepRow) -> int:
     """The idle time that its verdict is about, in ns."""
-    return sum(row.verdict.causes)
+    return int(row.judged[:, CAUSED].sum() - row.judged[:, _NOT_THE_PROGRAMS].sum())
 
 
 def _advice(results: Results, idle: _Idle) -> str:

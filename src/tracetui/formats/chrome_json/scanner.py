@@ -7,7 +7,7 @@ is unusual is declined and left to it. Where the library is missing, all chunks 
 from __future__ import annotations
 
 import ctypes
-import secrets
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,7 +119,7 @@ class Scanner:
         addresses = {name: array.ctypes.data for name, array in self._arrays.items()}
         self._chunk = _Chunks(room=_ROOM, new_room=_NEW, chunk_room=_CHUNKS, **addresses)
         self._free = LIBRARY.scanner_free
-        self._handle: int | None = LIBRARY.scanner_new(secrets.randbits(64))
+        self._handle: int | None = LIBRARY.scanner_new(int.from_bytes(os.urandom(8), "little"))
         if self._handle is None:
             raise MemoryError
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tracetui.session.comparing import Compared
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.panes import PaneKeys
 from tracetui.tui.panes.base import GoToDifference, GoToEvent
 from tracetui.tui.panes.scoped import ScopedPane
-from tracetui.tui.panes.steps import StepsPane
 from tracetui.tui.requests import EndComparison, WantComparison
 from tracetui.tui.topline import TopLine
 from tracetui.tui.verdict_line import VerdictLine
+
+if TYPE_CHECKING:
+    from tracetui.tui.panes.steps import StepsPane
 
 ONCE_MORE = "nothing to clear; Esc again goes back to A alone, Q goes on with B alone"
 ONE = "only one trace is open: C compares it with another"
@@ -93,6 +97,8 @@ class CompareKeys:
 
     def action_partner(self) -> None:
         pane = self.host.area.open
+        from tracetui.tui.panes.steps import StepsPane
+
         if isinstance(pane, StepsPane) and pane.has_focus:
             self._why_this_step(pane)
         elif not self.comparing:

@@ -7,10 +7,8 @@ from functools import partial
 
 from textual.strip import Strip
 
-from tracetui.report.facts import event_facts
 from tracetui.safe_text import plain
 from tracetui.session.paths import trace_stem, typed_path
-from tracetui.tables.writers import as_markdown, row_count
 from tracetui.tui.controllers.host import Host
 from tracetui.tui.controllers.prompts import Prompts, Question
 from tracetui.tui.export import PICTURE_ENDINGS, ExportError, deliver, picture_text, table_text
@@ -65,6 +63,8 @@ class ExportKeys:
         if event is None:
             self.host.say("select an event first")
             return
+        from tracetui.report.facts import event_facts
+
         results = self.host.session.active.results
         memory = results.memory() if results.ready("memory") else None
         facts = event_facts(trace, event, trace.args(event), memory, results.self_time())
@@ -79,6 +79,8 @@ class ExportKeys:
         if not len(pane.order):
             self.host.say("the table has no rows to copy")
             return
+        from tracetui.tables.writers import as_markdown, row_count
+
         some = pane.order[:COPIED_ROWS]
         rows, of = (row_count(pane.table, order) for order in (some, pane.order))
         said = f"{rows} of {plural(of, 'row')} {'is' if of == 1 else 'are'} in the clipboard, as Markdown"

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from tracetui.trace.indices import prepare
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.panes.base import JumpToGap
-from tracetui.tui.panes.details import DetailsPane
-from tracetui.tui.panes.gaps import GapsPane
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.timeline import GapClicked
 
@@ -41,6 +39,7 @@ class Navigation:
 
     def action_explain(self) -> None:
         from tracetui.tui.panes.compare import ComparePane
+        from tracetui.tui.panes.details import DetailsPane
 
         pane, screen = self.host.area.open, self.host.screen
         keys = pane is not None and pane.has_focus
@@ -135,6 +134,8 @@ class Navigation:
     def _update_panes(self) -> None:
         """Show the gap in the panes."""
         pane = self.host.area.panes.get("gaps")
+        from tracetui.tui.panes.gaps import GapsPane
+
         if isinstance(pane, GapsPane) and self.gaps.at is not None:
             gaps = self.host.session.active.results.gaps()
             pane.show_gap(int(gaps.device[self.gaps.at]), int(gaps.index[self.gaps.at]))

@@ -6,7 +6,6 @@ from textual.timer import Timer
 
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.panes import PANES
-from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.base import Jump, Pane, ShowSpan
 from tracetui.tui.panes.scoped import ScopedPane
 
@@ -156,6 +155,8 @@ class PaneKeys:
 
     def action_group(self) -> None:
         pane = self.area.open
+        from tracetui.tui.panes.averages import AveragesPane
+
         if isinstance(pane, AveragesPane):
             self.host.say(f"{pane.key} by {pane.next_group()}")
         elif pane is not None and pane.key == "averages":

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
-from tracetui.analysis.verdict import OF_STEPS
-from tracetui.report.parts import Target, evidence
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.navigation import Navigation
 from tracetui.tui.controllers.panes import PaneKeys
 from tracetui.tui.panes.base import Jump, ShowSpan
-from tracetui.tui.panes.overview import OverviewPane
 from tracetui.tui.topline import TopLine
 from tracetui.tui.verdict_line import VerdictLine
 from tracetui.units import duration, share
+
+if TYPE_CHECKING:
+    from tracetui.report.parts import Target
 
 
 class VerdictKeys:
@@ -33,6 +34,8 @@ class VerdictKeys:
         results = self.host.session.active.results
 
         def find() -> None:
+            from tracetui.analysis.verdict import OF_STEPS
+
             verdict, steps = results.verdict(), results.steps().rows
             lengths = [row.window_length for row in steps]
             self.steps = len(steps) if verdict.base == OF_STEPS else 1
@@ -55,6 +58,9 @@ class VerdictKeys:
 
     def pick(self, part: int) -> None:
         """Choose a part of the bar, and go to its evidence."""
+        from tracetui.report.parts import evidence
+        from tracetui.tui.panes.overview import OverviewPane
+
         self.line.choose(part)
         what = self.line.parts[part]
         of = f"{share(what.share)} " if what.share is not None else ""

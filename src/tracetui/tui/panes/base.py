@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual.message import Message
 from textual.worker import Worker, WorkerState
 
 from tracetui.cells import middle
-from tracetui.report.parts import Target
 from tracetui.safe_text import plain
 from tracetui.session.session import Session
 from tracetui.timeline.scene import Event
 from tracetui.tui.tables.view import TableView
 from tracetui.units import plural
+
+if TYPE_CHECKING:
+    from tracetui.report.parts import Target
 
 LONGEST_NEEDLE = 16
 """Cells of a filter's text in a note, at most."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from rich.segment import Segment
@@ -14,8 +14,6 @@ from textual.message import Message
 from textual.strip import Strip
 
 from tracetui.cells import cell
-from tracetui.report.overview import Entry, Overview, overviews
-from tracetui.report.overview_lines import Piece, lay_out
 from tracetui.session.session import Session
 from tracetui.tables.model import Column, Table, scrolled
 from tracetui.tui.bindings import bind
@@ -24,6 +22,10 @@ from tracetui.tui.panes.scoped import ScopedPane, scope_texts
 from tracetui.tui.part_styles import COMPONENTS, component_css, css_name
 from tracetui.tui.tables import drawing
 from tracetui.tui.tables.view import TableView
+
+if TYPE_CHECKING:
+    from tracetui.report.overview import Entry, Overview
+    from tracetui.report.overview_lines import Piece
 
 TEXTS = ("head", "good", "warn", "bad", "accent")
 """Styles of texts that the table itself does not have."""
@@ -57,6 +59,8 @@ class OverviewPane(ScopedPane):
         self.waiting = "working it out …"
 
     def work_out(self) -> Iterator[Callable[[], None]]:
+        from tracetui.report.overview import overviews  # in this thread: the first picture goes without
+
         results = self.results.within(self.scope)
         place = ", ".join(filter(None, scope_texts(results)))
         for overview in overviews(results):
@@ -102,6 +106,8 @@ class OverviewPane(ScopedPane):
         """The lines, as they are laid out for this width."""
         laid = self.size.width - 2, self.page, len(self.order)
         if self.overview is not None and self._laid != laid:
+            from tracetui.report.overview_lines import lay_out
+
             self._laid = laid
             self._lines = lay_out(self.overview, laid[0], set(self.order.tolist()), self.page)
         return self._lines

@@ -59,7 +59,7 @@ class ScopedPane(Pane):
         raise NotImplementedError
 
     def on_mount(self) -> None:
-        self.load()
+        self.call_after_refresh(self.load)  # the first picture does not wait for what this imports
 
     def set_scope(self, scope: Scope | None) -> None:
         self.scope = scope

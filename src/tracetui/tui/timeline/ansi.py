@@ -54,7 +54,8 @@ def _attributes(attributes: int, reverse: bool) -> str:
 
 
 Shown = tuple[int, int, int, bool]
-"""What the terminal's next character would look like: ink, paper, attributes, and whether it is reversed."""
+"""What the terminal's next character would look like: ink, paper, attributes, and whether the two colors are
+reversed."""
 
 
 @lru_cache(maxsize=4096)
@@ -62,6 +63,9 @@ def _change(now: Shown, style: int, blank: bool) -> tuple[Shown, str]:
     """From one look to a style's, for text that is `blank` or not: the new look, and the codes for it."""
     ink_now, paper_now, *other_now = now
     ink, paper, attributes = unpack(style)
+    if ink < PAPER and paper < PAPER and not attributes and not now[2]:
+        ways = (_colors(now, ink, paper, blank, swapped) for swapped in (False, True))
+        return min(ways, key=lambda way: len(way[1]))
     codes = []
     other = [attributes, paper == INK]
     if other != other_now:
@@ -73,6 +77,21 @@ def _change(now: Shown, style: int, blank: bool) -> tuple[Shown, str]:
         codes.append(_ink(ink))
         ink_now = ink
     return (ink_now, paper, attributes, paper == INK), f"\x1b[{';'.join(codes)}m" if codes else ""
+
+
+def _colors(now: Shown, ink: int, paper: int, blank: bool, swapped: bool) -> tuple[Shown, str]:
+    """To two colors, without attributes. `swapped`: as the terminal's reversed look of the other way round:
+    at the edge of a bar in its color, that alone is the change."""
+    front, back, _, reverse = now
+    codes = [] if reverse == swapped else ["7" if swapped else "27"]
+    fore, ground = (paper, ink) if swapped else (ink, paper)
+    if back != ground and not (blank and swapped):
+        codes.append(_paper(ground))
+        back = ground
+    if front != fore and not (blank and not swapped):
+        codes.append(_ink(fore))
+        front = fore
+    return (front, back, 0, swapped), f"\x1b[{';'.join(codes)}m" if codes else ""
 
 
 def ansi(runs: Sequence[Run | int]) -> str:

@@ -1,0 +1,78 @@
+/* What the averages need of the tree of calls, each in one or two passes: see calls.py and nesting.py, which find
+   the same without. Sums wrap around, as numpy's do. */
+
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+
+#if !defined(SOURCE)
+#define SOURCE 0
+#endif
+EXPORT uint32_t source_checksum(void) { return SOURCE; }
+
+/* `total[index[i]] += values[i]`, `size` totals. Returns whether every index is one. */
+EXPORT int sum_into(const int64_t *index, const int64_t *values, int64_t count, uint64_t *total, uint64_t size) {
+    for (int64_t i = 0; i < count; i++) {
+        if ((uint64_t)index[i] >= size) return 0;
+        total[index[i]] += (uint64_t)values[i];
+    }
+    return 1;
+}
+
+/* Durations less those of the children. */
+EXPORT void without_children(const int32_t *parent, const int64_t *duration, int64_t count, uint64_t *own) {
+    for (int64_t i = 0; i < count; i++) own[i] = (uint64_t)duration[i];
+    for (int64_t i = 0; i < count; i++)
+        if (parent[i] >= 0 && parent[i] < count) own[parent[i]] -= (uint64_t)duration[i];
+}
+
+/* The nearest earlier interval of its group that contains each, -1 for none and for those `apart`, which contain
+   nothing. They are in order of (group, start, longest first). */
+EXPORT void parents(const int32_t *group, const int64_t *start, const int64_t *end, const uint8_t *apart,
+                    int64_t count, int64_t *parent) {
+    int64_t last = -1;
+    for (int64_t i = 0; i < count; i++) {
+        parent[i] = -1;
+        if (apart[i]) continue;
+        int64_t up = last >= 0 && group[last] == group[i] ? last : -1;
+        /* An empty interval, too, needs one that ends after its start. */
+        while (up >= 0 && (end[up] < end[i] || end[up] <= start[i])) up = parent[up];
+        parent[i] = up;
+        last = i;
+    }
+}
+
+/* Merges only children into a parent of their name, see calls.py. `parent`: in, of each call, before it in order;
+   out, without removed ones. `own`: device time; in, of each call; out, of the merged ones. `inside`: `count` zeros.
+   `self`, `total`: out, the time without children, and the device time with all below. */
+EXPORT void merge(int64_t *parent, const int32_t *name, const int64_t *duration, const uint8_t *apart, int64_t count,
+                  uint8_t *removed, uint8_t *innermost, int64_t *top, int64_t *own, int64_t *self, int64_t *total,
+                  int64_t *inside) {
+    for (int64_t i = 0; i < count; i++)
+        if (parent[i] >= 0) inside[parent[i]]++;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t up = parent[i];
+        removed[i] = up >= 0 && inside[up] == 1 && name[up] == name[i];
+        innermost[i] = removed[i];
+        if (removed[i]) innermost[up] = 0;
+        top[i] = removed[i] ? top[up] : i;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        if (parent[i] >= 0) parent[i] = top[parent[i]];
+        if (innermost[i]) own[top[i]] = own[i];
+        self[i] = duration[i];
+    }
+    for (int64_t i = 0; i < count; i++) {
+        if (removed[i]) own[i] = 0;
+        else if (parent[i] >= 0) self[parent[i]] = (int64_t)((uint64_t)self[parent[i]] - (uint64_t)duration[i]);
+        total[i] = own[i];
+    }
+    for (int64_t i = count - 1; i >= 0; i--) {
+        if (apart[i]) self[i] = 0;
+        if (parent[i] >= 0) total[parent[i]] = (int64_t)((uint64_t)total[parent[i]] + (uint64_t)total[i]);
+    }
+}

@@ -1,0 +1,56 @@
+"""Tasks in several threads: every result in its place, errors come out, and tasks may have tasks."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+
+from tracetui.formats import machine
+from tracetui.formats.machine import in_blocks, together
+
+
+@pytest.fixture(params=[1, 2, 5])
+def cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(machine, "usable_cores", lambda: request.param)
+    return int(request.param)
+
+
+def squares(low: int) -> list[int]:
+    return together([partial(pow, n, 2) for n in range(low, low + 20)])
+
+
+@pytest.mark.usefixtures("cores")
+def test_tasks_may_have_tasks() -> None:
+    expected = [[n**2 for n in range(low, low + 20)] for low in range(30)]
+    assert together([partial(squares, low) for low in range(30)]) == expected
+
+
+@pytest.mark.usefixtures("cores")
+def test_an_error_of_a_task_comes_out() -> None:
+    with pytest.raises(ZeroDivisionError):
+        together([partial(divmod, 1, n % 7) for n in range(50)])
+    assert squares(3)[0] == 9
+
+
+@pytest.mark.usefixtures("cores")
+@pytest.mark.parametrize("count", [0, 1, 10, 11, 95])
+def test_blocks_cover_all_of_it_once(count: int) -> None:
+    seen = np.zeros(count, dtype=np.int64)
+
+    def work(some: slice) -> None:
+        assert some.stop - some.start <= 10
+        seen[some] += 1
+
+    in_blocks(count, work, 10)
+    assert seen.tolist() == [1] * count
+
+
+def test_each_task_waits_for_its_turn(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns: list[int] = []
+    monkeypatch.setattr(machine, "give_way", lambda: turns.append(threading.get_ident()))
+    squares(0)
+    assert len(turns) == 20
+    assert len(set(turns)) <= cores
