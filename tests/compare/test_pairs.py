@@ -301,7 +301,7 @@ def test_the_overview_of_a_pair():
     why, metrics = shown.left[0].entries, {entry.name: entry for entry in shown.right[0].entries}
     assert [entry.style for entry in why] == ["bad", "bad"]
     assert why[1].name == "+77.2 µs CPU"
-    assert shown.right[0].title == "Per step"
+    assert shown.right[0].title == "Median step"
     launches, kernels, busy = (metrics[name] for name in ("launches", "kernels", "GPU busy"))
     assert (launches.numbers, launches.style) == (("254", "255", "+1", "1.00", ""), "")
     assert (kernels.numbers, kernels.style) == (("241", "241", "-", "1.00", "same"), "dim")

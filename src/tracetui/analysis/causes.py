@@ -330,7 +330,7 @@ class IdleTime:
             found[of, AT["initialisation"]] = first - full
             found[of, AT["profiler"]] = p3 - p0 - first
             sync, allocation, ops = (one.within(d, c) for one in (waited, allocated, worked))
-            last = self.event[at[of]] < 0  # nothing is launched after it, by whichever thread
+            last = self.event[at][of] < 0  # nothing is launched after it, by whichever thread
             if last.any() and i >= 0:
                 ops[last] = self.cpu.with_others(i).within(d[last], c[last])
             found[of, AT["sync"]] = (d - begin) - (p1 - p0) + sync - (p2 - p1)
