@@ -148,9 +148,12 @@ class Watched(App[None]):
 
 async def quiet(pilot: Pilot[Any], terminal: Terminal) -> int:
     """Wait until nothing more is sent; all the bytes that were."""
-    view = next(screen for screen in pilot.app.screen_stack if isinstance(screen, Main)).view
-    # Counters are worked out beside, and a frame may come later, where the last one took long.
-    await until(pilot, lambda: view.walk.scene.source.series and not view._waiting)
+    main = next((screen for screen in pilot.app.screen_stack if isinstance(screen, Main)), None)
+    if main is None:
+        await pilot.pause()
+    else:
+        # Counters are worked out beside, and a frame may come later, where the last one took long.
+        await until(pilot, lambda: main.view.walk.scene.source.series and not main.view._waiting)
     return terminal.bytes
 
 

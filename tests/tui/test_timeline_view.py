@@ -443,9 +443,12 @@ async def test_what_is_sent_is_what_is_seen(shell: Shell) -> None:
                 for character in segment.text:
                     style = decoded.get_style_at_offset(console, x)
                     assert segment.style is not None
-                    assert style.bgcolor == segment.style.bgcolor
+                    color, ground = style.color, style.bgcolor
+                    if style.reverse:
+                        color, ground = ground, color
+                    assert ground == segment.style.bgcolor
                     if not character.isspace():
-                        assert style.color == segment.style.color
+                        assert color == segment.style.color
                         assert bool(style.bold) == bool(segment.style.bold)
                     x += 1
 
