@@ -22,7 +22,7 @@ from tracetui.analysis.memory import memory_rows
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import WHOLE, Scope, members
 from tracetui.analysis.select import named
-from tracetui.formats.machine import together
+from tracetui.formats.machine import threads_for, together
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 
@@ -159,7 +159,7 @@ def averages(
         lambda: trace.is_kind(Kind.ANNOTATION, Kind.GPU_ANNOTATION)[slices],
         lambda: codes[trace.name[slices]],
     ]
-    start, duration, source_of, annotation, key = together(columns)
+    start, duration, source_of, annotation, key = together(columns, threads_for(len(slices)))
     label, labels = group_labels(trace, calls, cpu_at, device_at, group)
     if len(labels) > 1:
         key += label * (4 * len(names))
@@ -195,7 +195,7 @@ def averages(
         lambda: sum_into(of_cpu[ran], calls.device_total[cpu_at[ran]], size),
         lambda: sum_into(of_cpu[ran], calls.self_device[cpu_at[ran]], size),
     ]
-    cpu_total, self_cpu, own, device_total, self_device = together(sums)
+    cpu_total, self_cpu, own, device_total, self_device = together(sums, threads_for(len(of_cpu)))
     device_total, self_device = device_total + own, self_device + own
     return Averages(
         tuple(names[key[i] // 4 % len(names)] if i >= 0 else next(record)[0] for i in heads),

@@ -17,7 +17,7 @@ import numpy as np
 from tracetui.analysis import nesting
 from tracetui.analysis.nesting import UNKNOWN, order_by_time, parents, sum_into, top_of
 from tracetui.analysis.select import called
-from tracetui.formats.machine import together
+from tracetui.formats.machine import threads_for, together
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 
@@ -122,9 +122,11 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
         lambda: np.flatnonzero(trace.is_kind(*cpu_kinds) & good),
         lambda: _device_events(trace, good),
     ]
-    cpu, (device, device_start, device_duration, widened) = together(tasks)
+    cpu, (device, device_start, device_duration, widened) = together(tasks, threads_for(len(trace)))
     columns: tuple[Any, ...] = (trace.kind, trace.lane, trace.start, trace.duration, trace.name)
-    kind, lane, start, duration, name = together([partial(np.take, column, cpu) for column in columns])
+    kind, lane, start, duration, name = together(
+        [partial(np.take, column, cpu) for column in columns], threads_for(len(trace))
+    )
     is_op = (kind == Kind.CPU_OP) | (kind == Kind.ANNOTATION)
     ops = np.flatnonzero(is_op)
 

@@ -18,7 +18,7 @@ from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.parts import BUSY_PARTS as BUSY_PARTS
 from tracetui.analysis.scope import NEVER, launch_times
-from tracetui.formats.machine import together
+from tracetui.formats.machine import threads_for, together
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
@@ -129,7 +129,8 @@ def _device_time(trace: Trace, gaps: DeviceGaps, cpu: CpuTime) -> DeviceTime:
             lambda: busy_union(trace, at[~host_copies(trace, at)]),
             lambda: busy_union(trace, at[kernel & ~talk]),
             *([lambda: busy_union(trace, at[kernel])] if talk.any() else []),
-        ]
+        ],
+        threads_for(len(at)),
     )
     kernels = rest[0] if rest else computing
     low, high = trace.span

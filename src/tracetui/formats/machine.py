@@ -75,6 +75,9 @@ give_way: Callable[[], object] = go_on
 """Called before each task of `together` and each analysis. The viewer lets it wait while keys come."""
 
 _BLOCK = 1 << 16
+_MOST = 16
+"""Threads of all that is done together: more wait for each other."""
+_SHORT = 1 << 17
 _pool: ThreadPoolExecutor | None = None
 
 
@@ -95,11 +98,11 @@ def together(tasks: Sequence[Callable[[], T]], most: int | None = None) -> list[
     A task may call this itself: a caller does what nobody else has begun, and waits for nothing else.
     """
     global _pool
-    count = min(usable_cores(), len(tasks), most or len(tasks))
+    count = min(usable_cores(), len(tasks), most or _MOST)
     if count < 2:
         return [_in_turn(task) for task in tasks]
     if _pool is None:
-        _pool = ThreadPoolExecutor(usable_cores(), "together")
+        _pool = ThreadPoolExecutor(_MOST, "together")
     left = deque(enumerate(tasks))
     found: dict[int, T] = {}
 
@@ -121,6 +124,12 @@ def together(tasks: Sequence[Callable[[], T]], most: int | None = None) -> list[
     for other in started:
         other.result()
     return [found[place] for place in range(len(tasks))]
+
+
+def threads_for(count: int) -> int:
+    """How many threads at most are worth it for work on columns of this length: short ones are done before a
+    thread has begun."""
+    return _MOST if count > _SHORT else 1
 
 
 def _in_turn(task: Callable[[], T]) -> T:

@@ -15,7 +15,7 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.steps import Steps
 from tracetui.analysis.verdict import busy_text, judge
 from tracetui.cells import fit, wrap
-from tracetui.formats.machine import together
+from tracetui.formats.machine import threads_for, together
 from tracetui.report.findings import finding_titles, findings_markdown, unknown_events
 from tracetui.report.gaps import (
     GapReport,
@@ -83,7 +83,7 @@ def summarize(results: Results) -> Summary:
     trace = results.trace
     path = trace.info.path
     at_once: list[Callable[[], object]] = [results.averages, results.device_causes, results.findings]
-    together(at_once)
+    together(at_once, threads_for(len(trace)))
     table, reports = results.averages(), gap_report(results)
     if reports:
         ranked = [int(i) for i in table.sorted_by("self_device_time_total")]

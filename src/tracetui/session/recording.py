@@ -15,7 +15,7 @@ from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.parts import CAUSES
 from tracetui.analysis.results import Results
 from tracetui.analysis.roles import roles
-from tracetui.formats.machine import together
+from tracetui.formats.machine import threads_for, together
 from tracetui.safe_text import plain
 from tracetui.session.lanes import load_lanes, save_lanes
 from tracetui.session.marks import Marks
@@ -127,7 +127,7 @@ class Recording:
                 rows.row(lane, depth)
 
         tasks: list[Callable[[], Any]] = [partial(busy_of, trace), partial(roles, trace)]
-        busy, names, *_ = together(tasks + [partial(top, lane) for lane in longest])
+        busy, names, *_ = together(tasks + [partial(top, lane) for lane in longest], threads_for(len(trace)))
         trace.derived["drawn"] = rows, busy, names
         trace.span  # noqa: B018  (kept by the trace)
 
