@@ -4,6 +4,7 @@ test."""
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -278,6 +279,11 @@ def live_rows(profile: Any) -> dict[Key, Any]:
     return rows
 
 
+GARBLED = re.compile(r"\.py\(0\): (?!<?\w+>?$)")
+"""A frame without a line whose name is no name: torch 2.13 reads it from memory that is free, each time anew,
+and fails where that is no UTF-8."""
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize(
     "options", [{}, {"with_stack": True}, {"profile_memory": True, "record_shapes": True}]
@@ -309,19 +315,20 @@ def test_live_profile(tmp_path: Path, options: dict[str, bool], steps: bool) -> 
         thread.join()
 
     plan = schedule(wait=1, warmup=1, active=3, repeat=1) if steps else None
-    for attempt in range(4):
+    for attempt in range(12):
         try:
             with profile(activities=[ProfilerActivity.CPU], schedule=plan, **options) as prof:
                 for _ in range(5):
                     train()
                     prof.step()
-            break
-        except UnicodeDecodeError:  # torch's own fault, with stacks, about one time in forty
-            if attempt == 3 or not options.get("with_stack"):
+            theirs = live_rows(prof)
+            if not any(GARBLED.search(name) for name, _, _ in theirs):
+                break
+        except UnicodeDecodeError:
+            if attempt == 11 or not options.get("with_stack"):
                 raise
     path = tmp_path / "live.json"
     prof.export_chrome_trace(str(path))
-    theirs = live_rows(prof)
     stacks = any("(" in name and ".py" in name for name, _, _ in theirs)
     trace = load(path)
     calls = build_calls(trace, stacks)
