@@ -432,6 +432,18 @@ def test_a_stopped_process_is_named(job: Start, tmp_path: Path) -> None:
     assert len(recorded.paths) == 1
 
 
+def test_a_job_that_has_ended_is_not_asked_for_ever(job: Start, tmp_path: Path) -> None:
+    process = job("30")
+    one = found(process)
+    process.kill()
+    wait_for(lambda: started(one.pid) is None)  # a zombie, and then not even that
+    for _ in range(2):
+        with pytest.raises(AttachError, match=f"process {one.pid} ") as said:
+            follow(ask.record([one], SHORT, tmp_path))
+        assert said.value.gone
+        process.wait()
+
+
 def test_another_process_of_the_same_id_is_not_asked(job: Start, tmp_path: Path) -> None:
     from dataclasses import replace
 

@@ -101,12 +101,17 @@ def record(targets: Sequence[Process], wanted: Wanted, output: Path) -> Iterator
     later. Raises AttachError.
     """
     for attempt in range(TRIES):
-        once = _Once(targets, wanted if attempt == 0 else replace(wanted, start_in=0.0))
+        once = None
         try:
+            once = _Once(targets, wanted if attempt == 0 else replace(wanted, start_in=0.0))
             yield from once.events()
             paths = once.take(output)
+        except AttachError as error:
+            error.gone = not any(started(one.pid) == one.ticks for one in targets)
+            raise
         finally:
-            once.close()
+            if once is not None:
+                once.close()
         if paths:
             yield Recorded(tuple(paths), tuple(once.notes))
             return
@@ -154,6 +159,8 @@ class _Once:
                     roots[here] = self.folders[-1], there / self.folders[-1].name
                 one.here, one.there = roots[here]
         except OSError as error:
+            if started(one.process.pid) != one.process.ticks:
+                raise AttachError(f"process {one.process.pid} has ended") from error
             raise AttachError(f"cannot make a folder for the traces: {error.strerror or error}") from error
         self.listeners: list[Listener] = []
         self.locks: list[int] = []
@@ -187,8 +194,7 @@ class _Once:
             yield News(stage, details.get(stage, ""))
         lost = [one for one in self.asked if one.lost]
         if len(lost) == len(self.asked):
-            gone = all(started(one.process.pid) != one.process.ticks for one in lost)
-            raise AttachError(lost[0].lost, gone=gone)
+            raise AttachError(lost[0].lost)
         self.notes += [one.lost for one in lost]
 
     def _listen(self) -> Iterator[LiveEvent]:
