@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tracetui import trace
 from tracetui.analysis import results
@@ -23,6 +24,10 @@ from tracetui.trace import Trace, load, saved
 if os.environ.get("PYTHONDONTWRITEBYTECODE") != "never":
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# The same examples each time, however long one takes: HYPOTHESIS_PROFILE=default looks for others.
+settings.register_profile("same", deadline=None, derandomize=True, database=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # No test uses what is kept of traces, unless it asks for it (the fixture `cache`), and none uses the user's.
 os.environ["TRACETUI_NO_CACHE"] = "1"

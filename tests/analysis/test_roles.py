@@ -38,6 +38,14 @@ def named(trace: Trace, *names: str) -> Trace:
             ["thread 7 (python3)", "thread 8 (pt_autograd_0)", "thread 9 (pt_autograd_1)"],
             ["CPU main", "CPU autograd 8", "CPU autograd 9"],
         ),
+        # Without steps: not who runs the backward pass, however many ops that has
+        (
+            [(0, 0, 9, "a"), (1, 0, 9, BACKWARD), (1, 9, 9, "x"), (1, 18, 9, "x")],
+            ["thread 7 (python3)", "thread 8 (python3)"],
+            ["CPU main", "CPU autograd"],
+        ),
+        # Nothing but a backward pass was recorded: its thread is no main one
+        ([(0, 0, 9, BACKWARD)], ["thread 8 (pt_autograd_0)"], ["CPU autograd"]),
         # On a CPU the main thread runs the backward pass, too
         ([(0, 0, 9, "ProfilerStep#1"), (0, 9, 9, BACKWARD)], ["thread 7 (python)"], ["CPU main"]),
         # A name that says something is kept
@@ -87,3 +95,12 @@ def test_annotations_and_ranks() -> None:
 
 def test_nothing() -> None:
     assert roles(trace_of([])) == ()
+
+
+def test_the_process_s_first_thread_is_the_main_one() -> None:
+    """Steps, else the thread whose id is the process's, else the most ops."""
+    trace = trace_of([(0, 0, 9, "a"), (1, 0, 9, "a"), (1, 9, 9, "b")])
+    trace = named(trace, "thread 7 (python3)", "thread 8 (python3)")
+    of_7 = replace(trace, processes=tuple(replace(process, pid="7") for process in trace.processes))
+    assert list(roles(of_7)) == ["CPU main", "CPU thread 8"]
+    assert list(roles(trace)) == ["CPU thread 7", "CPU main"]

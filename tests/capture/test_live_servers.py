@@ -278,7 +278,10 @@ def test_news_come_while_a_stop_takes_long(vllm: Standin, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("suffix", [".pt.trace.json.gz", ".pt.trace.json"])
-def test_a_half_written_file_is_waited_for(vllm: Standin, tmp_path: Path, suffix: str) -> None:
+def test_a_half_written_file_is_waited_for(
+    vllm: Standin, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "PATIENCE_SECONDS", 20)
     data = PACKED if suffix.endswith(".gz") else TRACE.encode()
     file = tmp_path / "profiles" / f"rank0.5{suffix}"
 

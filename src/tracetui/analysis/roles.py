@@ -13,12 +13,17 @@ from tracetui.trace.model import Bool, Kind, Lane, Trace
 _THREAD = re.compile(r"(?:\[[^\]]*\] )?thread \S+ \((?P<name>.+)\)")
 _NOTHING = re.compile(r"python[\d.]*|pt_main_thread|pt_autograd_\d+", re.IGNORECASE)
 """Names of threads that say nothing, or less than the role."""
+_AUTOGRAD = re.compile(r".*\(pt_autograd_\d+\)")
 _BACKWARD = "autograd::engine::evaluate_function"
 
 
 def roles(trace: Trace) -> tuple[str, ...]:
     """What each lane is called, safe to show: `CPU main`, `CPU autograd`, `pt_data_worker`, `NCCL`. Ids are
-    there only where several lanes of a device or process are alike."""
+    there only where several lanes of a device or process are alike.
+
+    The main thread is that of the `ProfilerStep`s; else the process's first (its tid is the pid), if it ran
+    ops; else the one with most ops that ran no backward pass, or, if each ran one, with most ops. PyTorch
+    names its autograd threads: none of them is the main one."""
     found = [lane.name for lane in trace.lanes]
     backward = np.array([name.startswith(_BACKWARD) for name in trace.names], dtype=np.bool_)
     step = np.array([name.startswith("ProfilerStep") for name in trace.names], dtype=np.bool_)
@@ -31,12 +36,16 @@ def roles(trace: Trace) -> tuple[str, ...]:
     for mine in threads.values():
         ops = {i: int((_of(trace, trace.lanes[i]) == Kind.CPU_OP).sum()) for i in mine}
         steps = {i: _has(trace, trace.lanes[i], step) for i in mine}
-        main = max(mine, key=lambda i: (steps[i], ops[i]))
+        autograd = {i: _has(trace, trace.lanes[i], backward) for i in mine}
+        first = {
+            i: ops[i] > 0 and trace.lanes[i].tid == trace.processes[trace.lanes[i].process].pid for i in mine
+        }
+        main = max(mine, key=lambda i: (steps[i], first[i], not autograd[i], ops[i]))
         for i in mine:
             told = _THREAD.fullmatch(found[i])
-            if i == main and (steps[i] or ops[i]):
+            if i == main and (steps[i] or ops[i]) and not _AUTOGRAD.fullmatch(found[i]):
                 found[i] = "CPU main"
-            elif _has(trace, trace.lanes[i], backward):
+            elif autograd[i]:
                 found[i] = "CPU autograd"
             elif told and not _NOTHING.fullmatch(told["name"]):
                 found[i] = told["name"]
