@@ -341,7 +341,7 @@ def run_pytest(tree: Path, arguments: Iterable[str], plugin: object) -> int:
     settings.register_profile(
         "mutants", derandomize=True, database=None, deadline=None, phases=(Phase.explicit, Phase.generate)
     )
-    settings.load_profile("mutants")
+    os.environ["HYPOTHESIS_PROFILE"] = "mutants"
     fixed = ("-n", "0", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=no", "-o", "addopts=")
     return int(pytest.main([*fixed, "--import-mode=importlib", *arguments], plugins=[plugin]))
 
