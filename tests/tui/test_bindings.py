@@ -31,9 +31,13 @@ from .test_app import text as shown
 ROOT = Path(__file__).resolve().parents[2]
 
 
+BOUND = [key for action in ACTIONS for key in action.keys]
+FREE = [letter for letter in ascii_letters if letter not in BOUND]
+
+
 def test_every_pane_has_a_key() -> None:
     keys = [key for key, _ in keyed(PANES)]
-    assert keys[:NUMBERS] == list("123456789"[:NUMBERS]), "no number is left: PaneSpec(..., letter=...), last"
+    assert keys[:NUMBERS] == list("123456789"[:NUMBERS]), f"the last panes need a letter: {FREE} are free"
 
 
 def test_a_pane_may_have_a_letter() -> None:
@@ -43,9 +47,7 @@ def test_a_pane_may_have_a_letter() -> None:
 
 
 def test_no_key_means_two_things() -> None:
-    keys = [key for action in ACTIONS for key in action.keys]
-    free = [letter for letter in ascii_letters if letter not in keys]
-    assert [key for key in keys if keys.count(key) > 1] == [], f"letters that are free: {free}"
+    assert [key for key in BOUND if BOUND.count(key) > 1] == [], f"{FREE} are free"
     ids = [action.id for action in ACTIONS]
     assert len(ids) == len(set(ids))
 
@@ -134,7 +136,7 @@ def test_the_page_of_keys_has_every_key() -> None:
         - set("WSAD")
         - {str(n) for n in range(2, NUMBERS)}
     )
-    assert missing == set()
+    assert missing == set(), "name them in docs/keys.md"
     assert f"`1` … `{NUMBERS}`" in table
     keys = re.findall(
         r"`([^`]+)`", "".join(row.split("|")[1] for row in table.split("\n") if row[:3] == "| `")
