@@ -347,7 +347,8 @@ async def test_the_gaps_pane_opens_on_the_gap_that_is_selected() -> None:
 
 async def test_a_kept_filter_and_the_scope_stay_in_view() -> None:
     app = app_of(LLAMA)
-    async with app.run_test(size=(80, 24)) as pilot:
+    narrow = 80 + sum(len(f" {key} ") for key, _ in keyed(PANES)[9:])  # with the nine of a number, 80
+    async with app.run_test(size=(narrow, 24)) as pilot:
         screen = screen_of(app)
         tabs, pane = screen.area.tabs, screen.area.open
         assert isinstance(pane, AveragesPane)
