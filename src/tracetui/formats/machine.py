@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,8 +31,9 @@ def usable_cores() -> int:
     return max(1, cores if quota is None else min(cores, math.ceil(quota)))
 
 
+@lru_cache(maxsize=1)
 def _quota(folder: Path) -> float | None:
-    """The control group's limit in cores, None for none."""
+    """The control group's limit in cores when first asked, None for none."""
     try:
         limit, period = (folder / "cpu.max").read_text().split()[:2]
         return None if limit == "max" else int(limit) / int(period)
@@ -98,8 +99,8 @@ def together(tasks: Sequence[Callable[[], T]], most: int | None = None) -> list[
     A task may call this itself: a caller does what nobody else has begun, and waits for nothing else.
     """
     global _pool
-    count = min(usable_cores(), len(tasks), most or _MOST)
-    if count < 2:
+    count = min(len(tasks), most or _MOST)
+    if count < 2 or (count := min(count, usable_cores())) < 2:
         return [_in_turn(task) for task in tasks]
     if _pool is None:
         _pool = ThreadPoolExecutor(_MOST, "together")
