@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="Kineto can be asked on Linux only"),
 ]
 
-LOOP = """
+LOOP = r"""
 import os, sys, time, torch
 import torch.distributed as dist
 ranks = "RANK" in os.environ
