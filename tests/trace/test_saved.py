@@ -652,7 +652,8 @@ def test_without_the_cache(path: Path, cache: Path, monkeypatch: pytest.MonkeyPa
 def test_the_end_of_a_command_waits_for_it(path: Path, cache: Path) -> None:
     imports = "from tracetui.cli import main; from tracetui.formats import source;"
     imports += "from tracetui.trace import saved;"
-    script = imports + "saved.WORTH, source._SETTLED = 0, -10**12; main()"  # any size, and without waiting
+    # Of any size, and without waiting; but on a busy machine it may take longer than it usually is given.
+    script = imports + "saved.WORTH, source._SETTLED, saved._PATIENCE = 0, -10**12, 60; main()"
     printed = [
         subprocess.run(
             [sys.executable, "-c", script, "summary", path, *more], capture_output=True, check=True
