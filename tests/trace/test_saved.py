@@ -622,9 +622,9 @@ def test_the_end_of_the_program_gives_up_after_a_second(path: Path, cache: Path)
 import time
 from tracetui.formats import source
 from tracetui.trace import load, saved, saved_file
-saved.WORTH, source._SETTLED = 0, -10**12
+saved.WORTH, source._SETTLED, saved._PATIENCE = 0, -10**12, 0.1
 real = saved_file._write_at
-saved_file._write_at = lambda *args: (time.sleep(0.15), real(*args))  # a slow disk
+saved_file._write_at = lambda *args: (time.sleep(0.05), real(*args))  # a slow disk
 trace = load({str(path)!r})
 saved.keep(trace)
 time.sleep(0.1)
