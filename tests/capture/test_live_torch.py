@@ -47,6 +47,8 @@ while not os.path.exists(sys.argv[1]):
         dist.all_reduce(done)
         if done.item():
             break
+if ranks:
+    dist.destroy_process_group()  # else gloo's threads may abort the end of a process
 print("done", *sys.argv[2:])
 sys.exit(0 if ranks else 6)
 """
