@@ -445,9 +445,7 @@ def test_a_recording_that_cannot_be_moved_is_not_lost(
     assert list(tmp_path.glob("*.json*")) == []
 
 
-def test_a_stopped_process_is_named(
-    job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_process_is_named(job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     process = job("30")
     one = found(process)
     process.send_signal(signal.SIGSTOP)
