@@ -37,7 +37,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The stand-in begins at once, so there is no second to wait for; but on a busy machine it may be late."""
+    """The stand-in begins at once, with no second to wait for; but on a busy machine it may be late."""
     monkeypatch.setattr(listener, "PROMPT_SECONDS", 0.9)
     monkeypatch.setattr(listener, "POLL_SECONDS", 0.05)
     monkeypatch.setattr(ask, "TRIES", 3)
@@ -449,9 +449,10 @@ def test_a_stopped_process_is_named(job: Start, tmp_path: Path, monkeypatch: pyt
     process = job("30")
     one = found(process)
     process.send_signal(signal.SIGSTOP)
-    with monkeypatch.context() as patch, pytest.raises(AttachError, match="does not ask: it is stopped"):
+    with monkeypatch.context() as patch:
         patch.setattr(ask, "PATIENCE_SECONDS", 0.2)
-        follow(ask.record([replace(one, interval=0)], SHORT, tmp_path))
+        with pytest.raises(AttachError, match="does not ask: it is stopped"):
+            follow(ask.record([replace(one, interval=0)], SHORT, tmp_path))
     process.send_signal(signal.SIGCONT)
     recorded, _ = follow(ask.record([one], SHORT, tmp_path))
     assert len(recorded.paths) == 1
