@@ -49,7 +49,7 @@ while not done:
         dist.all_reduce(either)
         done = either.item() > 0
 if ranks:
-    dist.destroy_process_group()  # else gloo's threads may abort the end of a process
+    dist.destroy_process_group()
 print("done", *sys.argv[2:])
 sys.exit(0 if ranks else 6)
 """
