@@ -98,7 +98,9 @@ def together(tasks: Sequence[Callable[[], T]], most: int | None = None) -> list[
     A task may call this itself: a caller does what nobody else has begun, and waits for nothing else.
     """
     global _pool
-    count = min(usable_cores(), len(tasks), most or _MOST)
+    count = min(len(tasks), most or _MOST)
+    if count > 1:  # else nobody has to ask the system
+        count = min(count, usable_cores())
     if count < 2:
         return [_in_turn(task) for task in tasks]
     if _pool is None:
