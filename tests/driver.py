@@ -9,16 +9,20 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from types import FunctionType
 from typing import Any
 from weakref import WeakSet
 
 import pytest
-from textual import app, pilot
+from textual import _callback, app, pilot
 from textual._context import active_app
 from textual.app import App
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
+from textual.message import Message
+from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 from textual.screen import Screen
 
@@ -113,8 +117,36 @@ def _set_and_forget(self: Stylesheet, variables: dict[str, str]) -> None:
     _set_variables(self, variables)
 
 
+_handlers, _count = MessagePump._get_dispatch_methods, _callback._count_parameters
+
+
+@lru_cache(maxsize=None)
+def _handles(receiver: type, name: str, message: type) -> bool:
+    """Whether a class may do anything about a message: most look in vain, again and again."""
+    kinds = {kind for kind in message.__mro__ if issubclass(kind, Message)}
+    return any(
+        name in vars(base)
+        or f"_{name}" in vars(base)
+        or kinds & vars(base).get("_decorated_handlers", {}).keys()
+        for base in receiver.__mro__
+    )
+
+
+def _handlers_if_any(self: MessagePump, name: str, message: Message) -> Iterable[Any]:
+    return _handlers(self, name, message) if _handles(type(self), name, type(message)) else ()
+
+
+def _count_soon(func: Any) -> int:
+    """Without a signature, which takes long to make."""
+    if type(func) is not FunctionType or vars(func) or func.__code__.co_flags & 12:
+        return _count(func)
+    return func.__code__.co_argcount + func.__code__.co_kwonlyargcount
+
+
 def drive(patch: pytest.MonkeyPatch) -> None:
     """Make every Pilot wait in this way, and parse each style sheet once for all apps."""
+    patch.setattr(MessagePump, "_get_dispatch_methods", _handlers_if_any)
+    patch.setattr(_callback, "_count_parameters", _count_soon)
     patch.setattr(Stylesheet, "_parse_rules", _parse_once)
     patch.setattr(Stylesheet, "set_variables", _set_and_forget)
     patch.setattr(RuleSet, "__hash__", object.__hash__)  # as it is, but not in Python
