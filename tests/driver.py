@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import cache
 from types import FunctionType
 from typing import Any
 from weakref import WeakSet
@@ -120,7 +120,7 @@ def _set_and_forget(self: Stylesheet, variables: dict[str, str]) -> None:
 _handlers, _count = MessagePump._get_dispatch_methods, _callback._count_parameters
 
 
-@lru_cache(maxsize=None)
+@cache
 def _handles(receiver: type, name: str, message: type) -> bool:
     """Whether a class may do anything about a message: most look in vain, again and again."""
     kinds = {kind for kind in message.__mro__ if issubclass(kind, Message)}

@@ -145,7 +145,7 @@ class _Components(dict[str, RenderStyles]):
     """The styles of a widget's parts, each worked out when it is first asked for: Textual works out all, at
     every change of focus, and most parts are not on the screen."""
 
-    def __init__(self, stylesheet: Stylesheet, node: DOMNode, names: Iterable[str]) -> None:
+    def __init__(self, stylesheet: Stylesheet, node: DOMNode, names: frozenset[str]) -> None:
         super().__init__()
         self._stylesheet, self._node, self._names = stylesheet, node, names
 
