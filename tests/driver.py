@@ -1,7 +1,8 @@
 """Textual's Pilot, but that it never sleeps: it waits until the app has nothing left to do.
 
 Textual's own sleeps after every key until the process seems idle: 60 ms for 4 ms of work, and on a busy
-machine not always long enough.
+machine not always long enough. A key only changes what there is to draw: it is painted where a test looks, at
+`pause`, and when it leaves the app.
 """
 
 from __future__ import annotations
@@ -75,11 +76,12 @@ def _moves(screen: Screen[Any]) -> bool:
 
 async def until(pilot: Pilot[Any], true: Callable[[], object], seconds: float = 30) -> None:
     """Wait for what a timer, a thread or another process does. Raises AssertionError if it takes longer."""
-    end, wait = time.monotonic() + seconds, 0.001
+    end, wait, paint = time.monotonic() + seconds, 0.001, False
     while True:
-        await settle(pilot.app)
+        await settle(pilot.app, paint)
         if true():
             return
+        paint = True  # it may be about what is sent
         assert time.monotonic() < end, "it did not come true"
         await asyncio.sleep(wait)
         wait = min(1.5 * wait, 0.02)
@@ -160,7 +162,7 @@ def drive(patch: pytest.MonkeyPatch) -> None:
         await settle(active_app.get())
 
     async def wait_for_screen(self: Pilot[Any], timeout: float = 0) -> bool:
-        await settle(self.app)
+        await settle(self.app, paint=False)
         return True
 
     async def pause(self: Pilot[Any], delay: float | None = None) -> None:
@@ -172,4 +174,12 @@ def drive(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(app, "wait_for_idle", key_done)
     patch.setattr(pilot, "wait_for_idle", idle)
     patch.setattr(Pilot, "_wait_for_screen", wait_for_screen)
+
+    async def leave(self: App[Any]) -> None:
+        if self._exception is None and not self._exit:
+            await settle(self)
+        await shutdown(self)
+
+    shutdown = App._shutdown
     patch.setattr(Pilot, "pause", pause)
+    patch.setattr(App, "_shutdown", leave)
