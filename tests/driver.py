@@ -123,19 +123,28 @@ _handlers, _count = MessagePump._get_dispatch_methods, _callback._count_paramete
 
 
 @cache
-def _handles(receiver: type, name: str, message: type) -> bool:
-    """Whether a class may do anything about a message: most look in vain, again and again."""
+def _places(receiver: type, name: str, message: type) -> tuple[tuple[type, str], ...] | None:
+    """The classes, and the names in them, that handle a message; None where more than that decides."""
     kinds = {kind for kind in message.__mro__ if issubclass(kind, Message)}
-    return any(
-        name in vars(base)
-        or f"_{name}" in vars(base)
-        or kinds & vars(base).get("_decorated_handlers", {}).keys()
-        for base in receiver.__mro__
-    )
+    bases = [(base, vars(base)) for base in receiver.__mro__]
+    if any(kinds & its.get("_decorated_handlers", {}).keys() for _, its in bases):
+        return None
+    names = [(base, f"_{name}" if its.get(f"_{name}") else name, its) for base, its in bases]
+    return tuple((base, found) for base, found, its in names if its.get(found))
 
 
-def _handlers_if_any(self: MessagePump, name: str, message: Message) -> Iterable[Any]:
-    return _handlers(self, name, message) if _handles(type(self), name, type(message)) else ()
+def _handlers_at(self: MessagePump, name: str, message: Message) -> Iterable[tuple[type, Any]]:
+    """As Textual finds them, but that it looks through all bases each time, mostly in vain."""
+    places = _places(type(self), name, type(message))
+    if places is None:
+        yield from _handlers(self, name, message)
+        return
+    for base, found in places:
+        if message._no_default_action:
+            break
+        method = vars(base)[found]
+        if not getattr(method, "_textual_on", None):
+            yield base, method.__get__(self, base)
 
 
 def _count_soon(func: Any) -> int:
@@ -147,7 +156,7 @@ def _count_soon(func: Any) -> int:
 
 def drive(patch: pytest.MonkeyPatch) -> None:
     """Make every Pilot wait in this way, and parse each style sheet once for all apps."""
-    patch.setattr(MessagePump, "_get_dispatch_methods", _handlers_if_any)
+    patch.setattr(MessagePump, "_get_dispatch_methods", _handlers_at)
     patch.setattr(_callback, "_count_parameters", _count_soon)
     patch.setattr(Stylesheet, "_parse_rules", _parse_once)
     patch.setattr(Stylesheet, "set_variables", _set_and_forget)
