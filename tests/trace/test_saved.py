@@ -81,13 +81,13 @@ def differences(one: Any, other: Any, where: str = "") -> Iterator[str]:
     elif isinstance(one, np.ndarray):
         if one.dtype != other.dtype or not np.array_equal(one, other):
             yield where
-    elif isinstance(one, (Trace, *map(type, (one.instants, one.counters) if isinstance(one, Trace) else ()))):
+    elif isinstance(one, Trace):
         for field in fields(one):
             if field.name not in ("reader", "derived"):
                 yield from differences(getattr(one, field.name), getattr(other, field.name), field.name)
     elif hasattr(one, "start") and hasattr(one, "source" if where == "instants" else "series"):
-        for field in fields(one):
-            yield from differences(getattr(one, field.name), getattr(other, field.name), field.name)
+        for name in one.__struct_fields__:
+            yield from differences(getattr(one, name), getattr(other, name), name)
     elif one != other or repr(one) != repr(other):
         yield f"{where}: {one!r:.200} is not {other!r:.200}"
 

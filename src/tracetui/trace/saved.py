@@ -17,10 +17,11 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import IO
+
+from msgspec import Struct
 
 import tracetui
 from tracetui.formats.source import Source
@@ -229,8 +230,7 @@ def _leave() -> None:
 # -- what is kept
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """A file in the cache folder."""
 
     file: Path

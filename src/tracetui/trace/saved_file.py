@@ -15,11 +15,11 @@ import os
 import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import IO, Any, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tracetui.formats.columns import Array
 from tracetui.formats.diagnostics import Notice
