@@ -3,7 +3,8 @@
     python benchmarks/startup.py [TRACE] [--runs 9] [--size 120x36] [--large | --again]
 
 Both run in a pseudo-terminal, by turns; the clock stops when a text of the first picture has been written.
-Imports are included, compiled as an installation has them. The bound is 1.5 times the bare app plus 0.15 s. Without TRACE: the largest sample. With
+Imports are included, compiled as an installation has them. The bound is 1.5 times the bare app plus 0.15 s.
+Without TRACE: the largest sample. With
 --large the picture is compared with loading the trace alone, in a process of its own; with --again that of a
 second opening, from a cache of its own, with that of the largest sample: the bound is 0.1 s more.
 """

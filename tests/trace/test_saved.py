@@ -695,4 +695,4 @@ def test_where_they_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 def test_a_text_that_would_not_be_shown_as_it_is() -> None:
     for text, safe in (("aten::mm", True), ("é计", True), ("a\x1b[0m", False), ("e" + "\u0301" * 300, False)):
-        assert saved_file._is_safe(text) is safe
+        assert saved_file.is_safe(text) is safe
