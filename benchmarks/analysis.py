@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from msgspec import structs
 
 from tracetui.analysis.averages import averages
 from tracetui.analysis.causes import gap_causes
@@ -53,7 +54,7 @@ def repeat(trace: Trace, times: int) -> Trace:
         value = np.tile(values, times)
         return np.where(value > 0, value + copy * (int(values.max()) + 1), value)[order]
 
-    lanes = tuple(replace(x, first=x.first * times, last=x.last * times) for x in trace.lanes)
+    lanes = tuple(structs.replace(x, first=x.first * times, last=x.last * times) for x in trace.lanes)
     return replace(
         trace,
         lanes=lanes,

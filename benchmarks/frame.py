@@ -13,10 +13,10 @@ import argparse
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracetui.timeline.busy import busy_of
 from tracetui.timeline.frame import paint

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 from tests.timeline.conftest import Slice, trace_of
 
 from tracetui.analysis.roles import roles
@@ -18,7 +19,8 @@ BACKWARD = "autograd::engine::evaluate_function: MmBackward0"
 def named(trace: Trace, *names: str) -> Trace:
     """With other names of its lanes, and the ids that those have."""
     lanes = [
-        replace(lane, name=name, tid=name.split()[1]) for lane, name in zip(trace.lanes, names, strict=True)
+        structs.replace(lane, name=name, tid=name.split()[1])
+        for lane, name in zip(trace.lanes, names, strict=True)
     ]
     return replace(trace, lanes=tuple(lanes))
 
@@ -83,13 +85,16 @@ def test_streams() -> None:
 
 def test_annotations_and_ranks() -> None:
     trace = named(trace_of([(0, 0, 9, "a"), (1, 0, 9, "k")], streams=[0, 1]), "stream 7", "stream 7")
-    lanes = (replace(trace.lanes[0], name="stream 7 annotations", kind="gpu_annotation"), trace.lanes[1])
+    lanes = (
+        structs.replace(trace.lanes[0], name="stream 7 annotations", kind="gpu_annotation"),
+        trace.lanes[1],
+    )
     assert roles(replace(trace, lanes=lanes)) == ("annotations", "stream 7")
-    several = (lanes[0], replace(lanes[0], tid="8", name="stream 8 annotations"))
+    several = (lanes[0], structs.replace(lanes[0], tid="8", name="stream 8 annotations"))
     assert roles(replace(trace, lanes=several)) == ("stream 7 annotations", "stream 8 annotations")
     ranked = trace_of([(0, 0, 9, "a")])
     ranked = replace(ranked, processes=(Process("1", "python", "", 0, -1, "TP00"),))
-    lane = replace(ranked.lanes[0], name="[TP00] thread 7 (python)")
+    lane = structs.replace(ranked.lanes[0], name="[TP00] thread 7 (python)")
     assert roles(replace(ranked, lanes=(lane,))) == ("[TP00] CPU main",)
 
 
@@ -101,6 +106,6 @@ def test_the_process_s_first_thread_is_the_main_one() -> None:
     """Steps, else the thread whose id is the process's, else the most ops."""
     trace = trace_of([(0, 0, 9, "a"), (1, 0, 9, "a"), (1, 9, 9, "b")])
     trace = named(trace, "thread 7 (python3)", "thread 8 (python3)")
-    of_7 = replace(trace, processes=tuple(replace(process, pid="7") for process in trace.processes))
+    of_7 = replace(trace, processes=tuple(structs.replace(process, pid="7") for process in trace.processes))
     assert list(roles(of_7)) == ["CPU main", "CPU thread 8"]
     assert list(roles(trace)) == ["CPU thread 7", "CPU main"]

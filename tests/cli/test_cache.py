@@ -98,7 +98,7 @@ def test_commands_keep_what_they_read_and_without_cache_do_not(
     assert run(command, str(path)).exit_code == 0
     for thread in saved._threads:
         thread.join(60)
-    assert len(list(cache.iterdir())) == 1
+    assert len(list(cache.glob("*.trace"))) == 1
 
 
 def test_every_command_that_reads_traces_has_the_option() -> None:

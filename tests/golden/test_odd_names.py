@@ -19,7 +19,7 @@ PARTS = 8
 def read(name: str) -> str:
     """What is read from a name, but for the name itself."""
     found = decode(name)
-    told = {key: getattr(found, key) for key in found.__dataclass_fields__ if key != "name"}
+    told = {key: getattr(found, key) for key in found.__struct_fields__ if key != "name"}
     return " ".join(f"{key}={value}" for key, value in told.items() if value not in (None, "", (), False))
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import asdict, replace
 from tests.golden.made import write_made
 from tests.recorded import load
 from tests.timeline.conftest import scene_of
@@ -136,7 +135,7 @@ def test_colors(name: str, golden: Callable[[str, str, str], None]) -> None:
 
 def vars_of(theme: Theme) -> dict[str, object]:
     """The fields, with the families by their kind's name."""
-    fields = {field.name: getattr(theme, field.name) for field in dataclasses.fields(theme)}
+    fields = asdict(theme)
     return fields | {"families": {Kind(kind).name: colors for kind, colors in theme.families.items()}}
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 from tests.golden.made import write_made
 from tests.recorded import load
 
@@ -95,7 +96,7 @@ def test_names_of_kernels(part: int, golden: Callable[[str, str, str], None]) ->
     for name in NAMES[part : part + 40]:
         found = decode(name)
         assert found.name == name
-        known = {field: value for field, value in asdict(replace(found, name="")).items() if value}
+        known = {key: value for key, value in structs.asdict(found).items() if value and key != "name"}
         lines += [name, f"  {short_name(name, 'kernel')} {known}"]
     golden("names", f"names from {part} on", "\n".join(lines))
 
@@ -136,7 +137,7 @@ def test_calls(trace: Trace, request: pytest.FixtureRequest, golden: Callable[[s
 @pytest.mark.parametrize("trace", ["made", "mlp_eager", "train_memory"], indirect=True)
 def test_facts(trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]) -> None:
     """The details of the file and of some events."""
-    facts = trace_facts(replace(trace, info=replace(trace.info, path="-")))
+    facts = trace_facts(replace(trace, info=structs.replace(trace.info, path="-")))
     records = memory_records(trace)
     for i in first_of_each_name(trace)[::2][:24]:
         facts += [*event_facts(trace, i, trace.args(i), records), Fact("", "")]

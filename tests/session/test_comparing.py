@@ -272,7 +272,7 @@ def test_what_only_one_has_is_marked_with_and_without_colors(theme: str) -> None
         sources = session.walk.scene.sources
         recordings = session.walk.recordings
         plain = [r.source(PLAIN).palette for r in recordings]
-        from dataclasses import replace
+        from msgspec.structs import replace
 
         session.walk.change(sources=tuple(replace(s, palette=p) for s, p in zip(sources, plain, strict=True)))
     lines = picture(session)

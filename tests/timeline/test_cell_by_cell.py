@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tracetui.timeline.canvas import BOLD, INK, PAPER, UNDERLINE, cut
 from tracetui.timeline.layout import Line, Of

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tracetui.timeline import moves
 from tracetui.timeline.arrangement import arranged, arrangement, opened
@@ -120,7 +121,7 @@ def test_two_lines_stay_free_for_series(make: Make, make_scene: MakeScene) -> No
 
 def test_of_two_devices_it_is_the_gap_s_own(make: Make, make_scene: MakeScene) -> None:
     trace = make([(0, 0, 90, "k"), *((1, 10 * n, 5, "k") for n in range(9))], streams=[0, 1])
-    trace = replace(trace, lanes=(trace.lanes[0], replace(trace.lanes[1], device=1)))
+    trace = dataclasses.replace(trace, lanes=(trace.lanes[0], replace(trace.lanes[1], device=1)))
     scene = make_scene(trace, Viewport(0.0, 50.0, 20), height=99).having(
         gaps={1: Idle(np.array([5]), np.array([10]))}
     )

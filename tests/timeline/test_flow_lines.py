@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tracetui.timeline.canvas import BOLD, Canvas
 from tracetui.timeline.flows import paint_flows
@@ -113,7 +114,7 @@ def test_delay_and_queue_at_any_moment(seed: int, make: Make) -> None:
         pairs[of_device[2]] = of_host[1]  # two kernels of one launch
     launch = trace.launch.copy()
     launch[list(pairs)] = list(pairs.values())
-    delay, queued = launches(replace(trace, launch=launch))
+    delay, queued = launches(dataclasses.replace(trace, launch=launch))
     first: dict[int, int] = {}
     for k, source in pairs.items():
         first[source] = min(first.get(source, 1 << 60), int(trace.start[k]))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from tracetui.safe_text import plain
@@ -41,7 +42,7 @@ def test_any_times(
     name = plain(name)
     trace = make([(i % 2, 0, 0, name) for i in range(len(slices))], streams=[1])
     start = np.sort(np.array([s for s, _ in slices], np.int64))
-    trace = replace(trace, start=start, duration=np.array([d for _, d in slices], np.int64))
+    trace = dataclasses.replace(trace, start=start, duration=np.array([d for _, d in slices], np.int64))
     low, high = int(start[0]), int(start[-1])
     gaps = {0: Idle(start[:-1], start[1:])}
     scene = make_scene(trace, fit(low, high, width)).having(gaps=gaps)
@@ -64,7 +65,7 @@ def test_any_times(
 def test_a_million_lanes_do_not_hang(make: Make, make_scene: MakeScene) -> None:
     n = 100_000
     base = make([(0, 0, 10, "a")])
-    trace = replace(
+    trace = dataclasses.replace(
         base,
         lanes=tuple(Lane(0, str(i), f"t{i}", "thread", -1, i, i + 1, 1) for i in range(n)),
         **{

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from tracetui.timeline.frame import paint
@@ -28,7 +29,7 @@ def test_a_stream_away_from_its_device_says_whose_it_is(make: Make, make_scene: 
     trace = make([(lane, 0, 9, "k") for lane in range(5)], streams=[1, 2, 3, 4])
     assert labels(make_scene(trace, height=9))[2:4] == ["busy", "stream 1"]
     lanes = [replace(lane, device=1) if i > 2 else lane for i, lane in enumerate(trace.lanes)]
-    scene = make_scene(replace(trace, lanes=tuple(lanes)), height=9)
+    scene = make_scene(dataclasses.replace(trace, lanes=tuple(lanes)), height=9)
     assert labels(scene) == [
         "thread 0",
         *("GPU 0", "busy", "stream 1", "stream 2"),
@@ -45,7 +46,7 @@ def test_a_stream_away_from_its_device_says_whose_it_is(make: Make, make_scene: 
 
 def test_a_thread_away_from_its_process_says_whose_it_is(make: Make, make_scene: MakeScene) -> None:
     trace = make([(lane, 0, 9, "op") for lane in range(3)])
-    trace = replace(
+    trace = dataclasses.replace(
         trace,
         processes=(Process("1", "trainer", "", 0, -1), Process("2", "loader", "", 1, -1)),
         lanes=tuple(replace(lane, process=int(i == 2)) for i, lane in enumerate(trace.lanes)),

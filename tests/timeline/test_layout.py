@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tracetui.timeline.arrangement import arranged, arrangement, keys, merged
 from tracetui.timeline.layout import COUNTER_ROWS, Layout, Of, fitted, lay_out
@@ -126,13 +127,15 @@ def test_streams_of_one_device_get_a_heading(make: Make) -> None:
 def test_the_span_of_the_recording_comes_last(make: Make) -> None:
     trace = make([(0, 0, 10, "op"), (1, 0, 10, "PyTorch Profiler (0)"), (2, 0, 10, "k")], streams=[2])
     lanes = (trace.lanes[0], replace(trace.lanes[1], kind="span"), trace.lanes[2])
-    layout = lay_out([replace(trace, lanes=lanes)], 20)
+    layout = lay_out([dataclasses.replace(trace, lanes=lanes)], 20)
     assert layout.ref.tolist() == [0, 2, 1]
     # It says next to nothing, and is hidden until it is asked for.
     assert layout.shown.tolist() == [1, 3, 0]
     assert fitted(layout, 50).shown.tolist() == [1, 3, 0]
     assert layout.with_hidden().shown.tolist() == [1, 3, 1]
-    alone = replace(trace, lanes=tuple(replace(lane, kind="span", device=-1) for lane in trace.lanes))
+    alone = dataclasses.replace(
+        trace, lanes=tuple(replace(lane, kind="span", device=-1) for lane in trace.lanes)
+    )
     assert lay_out([alone], 20).shown.tolist() == [1, 1, 1]
 
 
@@ -163,7 +166,9 @@ def test_counters_come_last_with_a_line_each(make: Make) -> None:
 @pytest.mark.parametrize("lanes", [100_000])
 def test_very_many_lanes(make: Make, lanes: int) -> None:
     trace = make([(0, 0, 10, "a")])
-    many = replace(trace, lanes=tuple(Lane(0, str(i), "t", "thread", -1, 0, 1, 1) for i in range(lanes)))
+    many = dataclasses.replace(
+        trace, lanes=tuple(Lane(0, str(i), "t", "thread", -1, 0, 1, 1) for i in range(lanes))
+    )
     layout = lay_out([many], 40)
     assert layout.height == lanes
     assert [line.ref for line in layout.lines(lanes - 3, 40)] == [lanes - 3, lanes - 2, lanes - 1]
@@ -219,7 +224,7 @@ def test_what_is_new_stays_below_what_it_was_below(make: Make) -> None:
 
 def test_no_two_tracks_share_a_key(make: Make) -> None:
     trace = make([(lane, 0, 9, "op") for lane in range(3)])
-    trace = replace(trace, lanes=tuple(replace(lane, tid="1") for lane in trace.lanes))
+    trace = dataclasses.replace(trace, lanes=tuple(replace(lane, tid="1") for lane in trace.lanes))
     layout = lay_out([trace], 50)
     assert len(set(keys(trace, layout))) == 3
     moved = layout.reorder(2, -2)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tracetui.timeline import moves
 from tracetui.timeline.layout import Of
@@ -228,7 +229,7 @@ def test_the_links_of_a_slice(make: Make) -> None:
     assert linked(trace, 1) == tuple((1, 3 + i) for i in range(MOST))
     assert linked(trace, 2) == ((2, 5 + MOST),)
     assert linked(trace, 0) == ()
-    of_op = replace(trace, op=np.where(trace.launch == 2, 0, -1).astype(np.int32))
+    of_op = dataclasses.replace(trace, op=np.where(trace.launch == 2, 0, -1).astype(np.int32))
     assert linked(of_op, 0) == ((0, 5 + MOST),)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracetui.timeline import moves, navigate
 from tracetui.timeline.frame import paint
@@ -93,7 +94,7 @@ def test_links(make: Make) -> None:
     assert navigate.linked(trace, 2) == ((0, 2),)
     assert navigate.linked(trace, 0) == ((0, 2),)
     assert navigate.linked(trace, 1) == ()
-    flows = replace(trace, flow_from=np.array([0], np.int32), flow_to=np.array([1], np.int32))
+    flows = dataclasses.replace(trace, flow_from=np.array([0], np.int32), flow_to=np.array([1], np.int32))
     assert navigate.linked(flows, 1) == ((0, 1),)
 
 

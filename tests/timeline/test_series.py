@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tracetui.timeline import series
 from tracetui.timeline.counters import values_at
@@ -108,7 +109,7 @@ def test_memory_from_instants(make: Make) -> None:
     instants = Instants(
         np.arange(n) * 10, np.zeros(n, np.int32), np.zeros(n, np.int16), np.zeros(n, np.int32), np.arange(n)
     )
-    found = series.memory(replace(trace, instants=instants, reader=Memory(args)))
+    found = series.memory(dataclasses.replace(trace, instants=instants, reader=Memory(args)))
     assert [(one.name, one.value.tolist()) for one in found] == [
         ("reserved", [4096.0, 4096.0]),
         ("allocated", [1024.0, 2048.0]),

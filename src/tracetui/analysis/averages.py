@@ -22,7 +22,7 @@ from tracetui.analysis.memory import memory_rows
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import WHOLE, Scope, members
 from tracetui.analysis.select import named
-from tracetui.formats.machine import threads_for, together
+from tracetui.formats.machine import in_turn, threads_for, together
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 
@@ -234,7 +234,7 @@ def _dense(key: I64) -> tuple[I64, int]:
 def _first_events(row: I64, count: int, start: I64, duration: I64, source: I64) -> I64:
     """The position of each row's first event: the earliest, then the longest, then the first in the file."""
     earliest = np.full(count, np.iinfo(np.int64).max)
-    np.minimum.at(earliest, row, start)
+    in_turn(len(row), lambda part: np.minimum.at(earliest, row[part], start[part]))
     at = np.flatnonzero(start == earliest[row])
     at = at[np.lexsort((source[at], -duration[at], row[at]))]  # of one row, they start together
     leading = np.ones(len(at), dtype=np.bool_)

@@ -349,7 +349,8 @@ class IdleTime:
     @cached_property
     def _sums(self) -> I64:
         sums = np.zeros((len(self._every) + 1, len(CAUSES)), np.int64)
-        np.cumsum(self._every, axis=0, out=sums[1:])
+        for cause in range(len(CAUSES)):  # along an axis of two, numpy would keep the interpreter's lock
+            np.cumsum(self._every[:, cause], out=sums[1:, cause])
         return sums
 
     def main_causes(self, start: I64) -> I64:

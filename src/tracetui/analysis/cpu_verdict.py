@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.cpu_time import is_op_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, plausible
-from tracetui.analysis.verdict import OF_RECORDING, Verdict
+from tracetui.analysis.verdict import OF_RECORDING, CpuTime, Verdict
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import I64
@@ -43,30 +42,6 @@ _LOADER = re.compile(r"enumerate\(DataLoader\)#")
 def is_collective(name: str) -> bool:
     """Whether an op or an annotation of the CPU of this name is a collective, or waits for one."""
     return _COLLECTIVE.match(name) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class CpuTime:
-    """What the CPU's time went to in a part of a trace. Times in ns."""
-
-    span: int
-    ops: int
-    data_loading: int
-    """While no other op ran."""
-    communication: int
-    """All of it, whatever ran beside it."""
-    exposed_communication: int
-    """While no op ran and no data was loaded."""
-    outside: int
-    """`ops`, `data_loading`, `exposed_communication` and this add up to `span`."""
-    threads: int
-    """How many threads had ops."""
-    thread_ops: int
-    """The time in ops, summed over the threads."""
-    top: str
-    """The op with the most time of its own; "" for none. Safe to show."""
-    top_self: int
-    top_calls: int
 
 
 class CpuWork:

@@ -12,9 +12,10 @@ import numpy as np
 
 from tracetui.analysis.ancestors import deepest_at, first_marked
 from tracetui.analysis.select import called, named, pick, plausible
+from tracetui.formats.machine import in_turn
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
-from tracetui.trace.model import I64, Bool
+from tracetui.trace.model import I32, I64, Bool
 
 FAR = 10
 """A first call is far above the median of its name from this ratio on."""
@@ -146,9 +147,14 @@ def first_ops(trace: Trace, calls: I64) -> I64:
     return np.array(kept, dtype=np.int64)
 
 
+def _earliest(first: I64, name: I32, start: I64) -> None:
+    """Lower `first`, by name, to the times at which events of that name start."""
+    in_turn(len(name), lambda part: np.minimum.at(first, name[part], start[part]))
+
+
 def _first_of_name(trace: Trace, every: I64, call: I64) -> Bool:
     first = np.full(len(trace.names), np.iinfo(np.int64).max)
-    np.minimum.at(first, trace.name[every], trace.start[every])
+    _earliest(first, trace.name[every], trace.start[every])
     return np.asarray(trace.start[call] == first[trace.name[call]], dtype=np.bool_)
 
 
@@ -163,5 +169,5 @@ def _opening_launches(trace: Trace) -> I64:
     kernel = kernel[trace.launch[kernel] >= 0]
     launch = trace.launch[kernel].astype(np.int64)
     first = np.full(len(trace.names), np.iinfo(np.int64).max)
-    np.minimum.at(first, trace.name[kernel], trace.start[launch])
+    _earliest(first, trace.name[kernel], trace.start[launch])
     return np.unique(launch[trace.start[launch] == first[trace.name[kernel]]])

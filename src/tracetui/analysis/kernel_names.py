@@ -8,7 +8,8 @@ distinct name.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tracetui.analysis.kernels import cxx
 from tracetui.analysis.kernels.aten import decode_aten

@@ -9,6 +9,7 @@ import numpy as np
 from tracetui.analysis.gaps import work_of_devices
 from tracetui.analysis.kernels.communication import is_communication as is_communication
 from tracetui.analysis.launches import Launches, find_launches
+from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import StepTable, launch_times, step_of
 from tracetui.analysis.select import pick
 from tracetui.trace import Kind, Trace
@@ -62,7 +63,7 @@ def time_by_kind(trace: Trace, table: StepTable, launches: Launches | None = Non
     outside = len(table)
 
     def add(into: I64, step: I64, values: I64) -> None:
-        np.add.at(into, step, values)
+        into += sum_into(step, values, size)
         into[-1] += int(values.sum())
 
     for at in work_of_devices(trace).values():

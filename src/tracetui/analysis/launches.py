@@ -56,7 +56,7 @@ def find_launches(trace: Trace, scope: Scope | None = None) -> Launches:
     event = at[trace.launch[at] >= 0]
     launch = trace.launch[event].astype(np.int64)
     delay = np.maximum(trace.start[event] - trace.start[launch], 0)
-    count = np.bincount(launch, minlength=1)
+    count = sum_into(launch, np.ones_like(launch), len(trace))
     several = np.flatnonzero(count[launch] > 1)
     several = several[np.lexsort((trace.start[event[several]], launch[several]))]
     first = np.ones(len(event), dtype=np.bool_)

@@ -8,24 +8,27 @@ outside all steps add up to the whole trace.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracetui.analysis.select import plausible
-from tracetui.analysis.step_sources import find_sources, main_process
 from tracetui.safe_text import plain
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 from tracetui.units import instant
+
+if TYPE_CHECKING:
+    from tracetui.analysis.step_sources import Found
 
 NO_STEP = -1
 NEVER = np.iinfo(np.int64).min
 """Before all other times: the time of a launch from before the recording."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """A range of time [start, end) in ns. `by_launch`: device events belong where their launch is."""
 
     kind: str
@@ -42,8 +45,7 @@ class Scope:
 WHOLE = Scope("whole")
 
 
-@dataclass(frozen=True, slots=True)
-class StepTable:
+class StepTable(Struct, frozen=True):
     """The steps of a trace, by time. Arrays of one length."""
 
     event: I64
@@ -94,12 +96,17 @@ def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
         return _annotated(trace, annotation)
     if "steps" not in trace.derived:
         table = _annotated(trace, None)
-        found = None if len(table) else find_sources(trace)
-        if found is not None:
+        if not len(table) and (found := _other_steps(trace)) is not None:
             table = StepTable(found.event, found.number, found.start, found.end, found.name, found.source)
         trace.derived["steps"] = table
     steps: StepTable = trace.derived["steps"]
     return steps
+
+
+def _other_steps(trace: Trace) -> Found | None:
+    from tracetui.analysis.step_sources import find_sources  # here: most traces have `ProfilerStep`
+
+    return find_sources(trace)
 
 
 def _annotated(trace: Trace, annotation: str | None) -> StepTable:
@@ -138,6 +145,8 @@ def _one_process(trace: Trace, at: I64, start: I64, end: I64) -> tuple[Bool, str
     process = np.array([lane.process for lane in trace.lanes], dtype=np.int64)[trace.lane[at]]
     if len(np.unique(process)) < 2 or bool(np.all(np.maximum.accumulate(end[:-1]) <= start[1:])):
         return None
+    from tracetui.analysis.step_sources import main_process
+
     main = main_process(trace)
     chosen = main if main in process else int(process[0])
     rank = trace.processes[chosen].rank

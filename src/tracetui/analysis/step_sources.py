@@ -26,9 +26,9 @@ for it); without launches, that with most time in ops. A trace of several proces
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tracetui.analysis.ancestors import first_marked, op_around
 from tracetui.analysis.nesting import sum_into
@@ -76,8 +76,7 @@ _ENGINE = re.compile(r"autograd::engine")
 _NUMBER = re.compile(r"\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """Steps and where they come from. Arrays of one length, by time."""
 
     source: str

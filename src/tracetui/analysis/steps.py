@@ -166,7 +166,8 @@ def summarize_steps(
         # A gap cut by a window's border counts in the window where it ends; its length is split.
         at = np.searchsorted(low, ends) - 1
         inside = (at >= 0) & (ends <= high[at]) if count else np.zeros(len(ends), np.bool_)
-        np.add.at(gaps, (at[inside], cause[inside]), 1)
+        place = at[inside] * len(CAUSES) + cause[inside]
+        gaps += np.bincount(place, minlength=gaps.size).reshape(gaps.shape)
         gaps[count] += np.bincount(cause, minlength=len(CAUSES))
 
     kinds = time_by_kind(trace, table, launches)

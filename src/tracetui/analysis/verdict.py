@@ -14,15 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU
 from tracetui.analysis.split import BUSY_PARTS, COLUMNS, IN_FLIGHT
 from tracetui.trace.model import I64
 from tracetui.units import duration, percent
-
-if TYPE_CHECKING:
-    from tracetui.analysis.cpu_verdict import CpuTime
 
 COMPUTE_SHARE = 0.8
 """From this share of the time on, computing sets the pace."""
@@ -61,6 +57,30 @@ PART_WORDS = {
     "unlinked": "idle before work whose launch is not in the trace",
 }
 _NAMES = {"cpu": "overhead-bound", "communication": "communication-bound", "copies": "copy-bound"}
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTime:
+    """What the CPU's time went to in a part of a trace. Times in ns."""
+
+    span: int
+    ops: int
+    data_loading: int
+    """While no other op ran."""
+    communication: int
+    """All of it, whatever ran beside it."""
+    exposed_communication: int
+    """While no op ran and no data was loaded."""
+    outside: int
+    """`ops`, `data_loading`, `exposed_communication` and this add up to `span`."""
+    threads: int
+    """How many threads had ops."""
+    thread_ops: int
+    """The time in ops, summed over the threads."""
+    top: str
+    """The op with the most time of its own; "" for none. Safe to show."""
+    top_self: int
+    top_calls: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ def check(path: str) -> None:
 
 def _settings(theme: str | None = None, ascii: bool = False) -> Settings:
     """The user's settings, overridden by the command line."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from tracetui.tui.settings import SettingsError, load_settings
 

@@ -235,32 +235,29 @@ def steps_command(trace: str, annotation: str | None, limit: int, scope: str) ->
 @command_errors
 def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: str) -> None:
     """Print what is in a trace and where to look: the verdict, idle time by cause, steps, kernels."""
-    from tracetui.report.summary import (
-        METRICS,
-        metric,
-        summarize,
-        summary_json,
-        summary_lines,
-        summary_markdown,
-    )
+    from tracetui.report.kept import keep_forms, kept_forms
+    from tracetui.report.summary import METRICS, WIDEST, every_form, summarize
+    from tracetui.report.terminal import render, terminal_width
 
     for name, _ in limits:
         if name not in METRICS:
             raise click.BadParameter(
                 f"expected one of {', '.join(METRICS)}; got {name!r}", param_hint="--fail-under"
             )
-    loaded = load_or_exit(trace)
-    from tracetui.analysis.results import Results
+    width = min(terminal_width(), WIDEST)
+    forms = kept_forms(trace) if scope == "whole" else None
+    if forms is None or width not in forms.lines:
+        loaded = load_or_exit(trace)
+        from tracetui.analysis.results import Results
 
-    summary = summarize(Results(loaded).within(parse_scope(loaded, scope)))
-    write(
-        lambda: summary_json(summary),
-        lambda: summary_markdown(summary),
-        lambda width: summary_lines(summary, width),
-    )
+        forms = every_form(summarize(Results(loaded).within(parse_scope(loaded, scope))), width, 80, WIDEST)
+        if scope == "whole":
+            keep_forms(loaded.reader.source, forms)
+    text = {"json": forms.json, "markdown": forms.markdown}.get(chosen_format())
+    emit(render(forms.lines[width]) if text is None else text)
     failed = False
     for name, least in limits:
-        value = metric(summary, name)
+        value = forms.metrics[name]
         if value is None or value < least:
             failed = True
             shown = "is not known" if value is None else f"is {value:.3f}"

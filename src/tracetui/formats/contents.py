@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from tracetui.formats.source import Source
 from tracetui.formats.store import Store
@@ -23,8 +24,7 @@ class EventReader(Protocol):
         """The events as JSON objects, in the order of `sources`; {} where one can no longer be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(Struct, frozen=True):
     """Everything read from a file."""
 
     store: Store

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Struct, frozen=True):
     """One kind of problem that was repaired, lost or implausible in a file, and how often."""
 
     kind: str
@@ -60,8 +59,7 @@ KINDS: dict[str, tuple[str, str]] = {
 """Every kind of notice. "repaired" lost nothing, "lost" did, "odd" is kept unchanged."""
 
 
-@dataclass(slots=True)
-class Diagnostics:
+class Diagnostics(Struct):
     """Counts each kind of notice; keeps the byte offset of the first one, and a detail."""
 
     found: dict[str, list[int]] = field(default_factory=dict)

@@ -145,3 +145,11 @@ def in_blocks(count: int, work: Callable[[slice], T], size: int = _BLOCK) -> lis
     stays in the processor's cache, which alone is often worth it."""
     parts = [partial(work, slice(at, min(at + size, count))) for at in range(0, count, size)]
     return together(parts, threads_for(count))
+
+
+def in_turn(count: int, work: Callable[[slice], object], size: int = _BLOCK) -> None:
+    """Call `work` for the parts of [0, count), one after the other: for what keeps the interpreter's lock, as
+    `ufunc.at` does. Other threads, such as that of the screen, wait for a part, not for the whole."""
+    for at in range(0, count, size):
+        give_way()
+        work(slice(at, min(at + size, count)))

@@ -8,9 +8,10 @@ import re
 import stat
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from msgspec import Struct
 
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.encodings import ENCODINGS, Encoding, Parts, Stream
@@ -27,8 +28,7 @@ _SETTLED = 2_000_000_000
 """Nanoseconds after which a change of a file gives it another time: the resolution of the coarsest clocks."""
 
 
-@dataclass(slots=True)
-class Source:
+class Source(Struct):
     """An opened trace."""
 
     path: str

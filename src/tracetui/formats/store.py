@@ -11,10 +11,11 @@ A worker process sends its `Store` to the parent, so it holds only arrays and pl
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence, Sized
-from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracetui.formats.columns import I32, I64, NO_TIME, Array, Columns
 from tracetui.formats.diagnostics import Diagnostics
@@ -49,8 +50,7 @@ class Numbered(dict[K, int]):
         return number
 
 
-@dataclass(slots=True)
-class Tables:
+class Tables(Struct):
     """The heads, names and ids behind the numbers in the columns."""
 
     heads: Numbered[Head] = field(default_factory=Numbered)
@@ -71,8 +71,7 @@ class Tables:
         return OTHER_IDS + self.ids[value if isinstance(value, (str, int)) else repr(value)]
 
 
-@dataclass(frozen=True, slots=True)
-class AsyncEvent:
+class AsyncEvent(Struct, frozen=True):
     """`b`, `n`, `e`, or the older `S`, `T`, `F`."""
 
     phase: str
@@ -84,8 +83,7 @@ class AsyncEvent:
     source: int
 
 
-@dataclass(slots=True)
-class Store:
+class Store(Struct):
     """What a format reads from a file. Slices and points are rows of columns; `head` and `name` index into
     `tables`, and the format can find the whole event again by its `source`."""
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tracetui.analysis.findings import Finding
 from tracetui.analysis.kernel_names import decode
+from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import OF_STEPS, busy_text
 from tracetui.report.findings import SEVERITY_STYLE, unknown_events
@@ -164,7 +165,7 @@ def _costs(results: Results) -> _Costs:
         step = np.searchsorted(low, begun, side="right") - 1
         row = table.row_of[slices]
         row, mine = np.maximum(row, 0), (row >= 0) & (step >= 0) & (begun < high[step])
-        return [np.bincount(row, time * mine, minlength=len(table)) / steps for time in times]
+        return [sum_into(row, time * mine, len(table)) / steps for time in times]
 
     ops = calls.cpu[counted]
     on_cpu = within(ops, calls.self_cpu[counted], calls.self_device[counted], np.ones_like(ops))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any
 
 from tracetui.analysis.averages import Averages
@@ -26,12 +25,12 @@ from tracetui.report.gaps import (
     lead_in_line,
     words_of_all,
 )
+from tracetui.report.kept import Forms, file_name
 from tracetui.report.parts import TimePart, time_parts
-from tracetui.safe_text import plain
 from tracetui.tables import markdown
 from tracetui.tables.findings import findings_json
+from tracetui.tables.jsonable import dumps, us
 from tracetui.tables.jsonable import share as json_share
-from tracetui.tables.jsonable import us
 from tracetui.tables.lines import Line, Span, bar, columns
 from tracetui.tables.names import told_apart
 from tracetui.tables.steps import (
@@ -49,6 +48,8 @@ TOP = 8
 """Most names in the list of where device (or CPU) time goes."""
 STEPS_SHOWN = 10
 FINDINGS_SHOWN = 8
+WIDEST = 110
+"""Cells of its lines on a screen that is wider."""
 
 VERDICT_STYLE = {
     "overhead-bound": "bad", "communication-bound": "bad", "copy-bound": "bad", "mixed": "warn",
@@ -81,7 +82,6 @@ class Summary:
 def summarize(results: Results) -> Summary:
     """Compute everything that the summary shows."""
     trace = results.trace
-    path = trace.info.path
     at_once: list[Callable[[], object]] = [results.averages, results.device_causes, results.findings]
     together(at_once, threads_for(len(trace)))
     table, reports = results.averages(), gap_report(results)
@@ -93,13 +93,24 @@ def summarize(results: Results) -> Summary:
         top = [i for i in ranked if not table.names[i].startswith("ProfilerStep")]  # of no op
     return Summary(
         results,
-        "standard input" if path == "-" else plain(PurePath(path).name, 60),
+        file_name(trace.info.path),
         reports,
         steps_from(results.steps(), results.scope),
         table,
         top,
         results.short_kernels(),
         cause_totals(results.causes()),
+    )
+
+
+def every_form(summary: Summary, *widths: int) -> Forms:
+    """All that can be said of it, as lines for screens of these widths."""
+    return Forms(
+        summary.file,
+        dumps(summary_json(summary)),
+        summary_markdown(summary),
+        {width: summary_lines(summary, width) for width in {min(width, WIDEST) for width in widths}},
+        {name: metric(summary, name) for name in METRICS},
     )
 
 
@@ -210,7 +221,7 @@ def _verdict(summary: Summary) -> tuple[str, str, str]:
 
 def summary_lines(summary: Summary, width: int) -> list[Line]:
     """The summary in lines of at most `width` cells: the verdict first."""
-    width = min(width, 110)
+    width = min(width, WIDEST)
     results, trace = summary.results, summary.results.trace
     word, numbers, reason = _verdict(summary)
     lines: list[Line] = [

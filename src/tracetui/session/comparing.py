@@ -4,10 +4,11 @@ both on the axis."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracetui.session.mark_walk import MarkWalk
 from tracetui.session.paths import trace_stem
@@ -35,8 +36,7 @@ Place = tuple[int, int]
 """Slices of A and B that belong together; -1 where one has none."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Compared:
+class Compared(Struct, frozen=True, eq=False):
     """A comparison, ready to be walked."""
 
     comparison: Comparison

@@ -6,11 +6,11 @@ It has no terminal and draws nothing: the app displays it, tests and scripts can
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracetui.analysis import flow
 from tracetui.session.arranging import Lanes

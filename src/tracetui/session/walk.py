@@ -6,8 +6,10 @@ Every method changes the scene at once and calls the callbacks; nothing here dra
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracetui.session.history import History
 from tracetui.session.recording import Recording
@@ -23,8 +25,7 @@ def nothing(*_: Any) -> None:
     """The default callback."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Place:
+class Place(Struct, frozen=True, eq=False):
     """Where one was in the session."""
 
     scene: Scene

@@ -6,11 +6,12 @@ Texts and values are computed only for the rows that are shown or reported.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracetui.tables.lines import Span
 
@@ -25,8 +26,7 @@ def nothing(row: int) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column. Functions take a row's index in the data, not its place in the sorted table.
 
     Each table's module lists the columns of each form by their keys.
@@ -97,8 +97,7 @@ def pick(columns: Columns, keys: str, without: Collection[str] = ()) -> tuple[Co
     return tuple(columns[key] for key in keys.split() if key in columns and key not in without)
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """What a table holds. Rows are numbers from 0 to `rows` - 1."""
 
     columns: tuple[Column, ...]

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from tracetui.analysis.causes import CAUSES, CauseTotal
 from tracetui.analysis.scope import Scope
@@ -149,7 +150,9 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
             **{f"idle_{field(cause)}": each(idle_of(cause)) for cause in CAUSES}
         ),
         time("compute", "Compute", 7, "compute"),
-        replace(time("communication", "Comm.", 3 if talk else 11, "comm", "-"), markdown_heading="Comm."),
+        structs.replace(
+            time("communication", "Comm.", 3 if talk else 11, "comm", "-"), markdown_heading="Comm."
+        ),
         time("exposed_communication", "Exposed", 1 if talk else 12),
         time_column("transfers", "Copying", copied, 10),
         time("copy", "", 0, "copies", "-"),

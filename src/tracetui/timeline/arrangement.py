@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracetui.timeline.dock import COUNTERS, MEMORY_COUNTERS
 from tracetui.timeline.layout import Layout, Of, fitted, lay_out

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from rich.cells import get_character_cell_size
 
 from tracetui.ascii_fallback import ASCII_FALLBACKS
@@ -34,8 +34,7 @@ Run = tuple[str, int]
 """Text, and the number of its style; see `unpack`."""
 
 
-@dataclass(slots=True, eq=False)
-class Canvas:
+class Canvas(Struct, eq=False):
     """Cells of (code point, foreground, background, attributes). All arrays of shape (height, width).
 
     Colors are 0..255 of the xterm palette, PAPER or INK.

@@ -7,12 +7,13 @@ dock of the devices (see `dock`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracetui.timeline.dock import COUNTERS, TALL, Stack, by_device, deepest, fit_dock, most_lines
 from tracetui.trace.model import I32, I64, Bool, Trace
@@ -34,8 +35,7 @@ class Of(IntEnum):
     RULE = 5  # no track: the line above a device's tracks in the dock
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One line of the screen."""
 
     track: int
@@ -70,8 +70,7 @@ class Parts(NamedTuple):
     docked: int
 
 
-@dataclass(frozen=True, eq=False)
-class Layout:
+class Layout(Struct, frozen=True, eq=False, dict=True):
     """Tracks from top to bottom, grouped by recording. All arrays of shape (tracks,)."""
 
     source: I32

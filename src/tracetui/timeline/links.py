@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tracetui.timeline.canvas import BOLD, Canvas
 from tracetui.timeline.layout import Line, Of
@@ -20,8 +20,7 @@ THREADS = -1
 """In `Links.places`: of all threads."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Links:
+class Links(Struct, frozen=True, eq=False):
     """The links of one recording's events to those of another."""
 
     other: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tracetui.timeline import navigate, viewport
 from tracetui.timeline.layout import Layout, Of

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tracetui.timeline.canvas import BOLD, Canvas, code_points, cut
 from tracetui.timeline.layout import Line
@@ -31,8 +31,7 @@ SHORTEST = 3
 Colors = npt.NDArray[np.int16]
 
 
-@dataclass(slots=True, eq=False)
-class Cells:
+class Cells(Struct, eq=False):
     """The cells of rows while they are painted. All arrays of shape (rows, width)."""
 
     glyph: npt.NDArray[np.uint32]

@@ -14,17 +14,16 @@ from below; in the others each line has its eighths, and the lowest ones the odd
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tracetui.timeline.rows import Row
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import I32, I64, Bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Raster:
+class Raster(Struct, frozen=True, eq=False):
     """Cells of lines. All arrays of shape (lines, width)."""
 
     eighths: I64

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from tracetui.timeline.frames import depths_with, spanning_frames
 from tracetui.trace.model import I32, I64, Bool, Trace
 from tracetui.trace.nesting import positions
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Row:
+class Row(Struct, frozen=True, eq=False):
     """The slices of one row by time; they never overlap. Arrays of length n, nanoseconds."""
 
     lane: int

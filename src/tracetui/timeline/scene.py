@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracetui.timeline.layout import Layout, Line
 from tracetui.timeline.palette import Palette
@@ -34,8 +36,7 @@ class Event(NamedTuple):
     """Slice of that source's trace."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Idle:
+class Idle(Struct, frozen=True, eq=False):
     """The gaps of one device, sorted by start. Arrays of one length, nanoseconds of the trace."""
 
     start: I64
@@ -44,8 +45,7 @@ class Idle:
     """Why a gap is there, from the longest text to the shortest; nothing while that is not known."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Source:
+class Source(Struct, frozen=True, eq=False):
     """One recording: what is built once per trace (and theme), and what is highlighted in it."""
 
     trace: Trace
@@ -106,8 +106,7 @@ class Source:
         return stretch[0] + self.offset, stretch[1] + self.offset
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Local:
+class Local(Struct, frozen=True, eq=False):
     """The scene as one source sees it: in its own time and its own slices."""
 
     source: Source
@@ -126,8 +125,7 @@ class Local:
         return self.source.palette.theme
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scene:
+class Scene(Struct, frozen=True, eq=False):
     """What to draw, as an immutable value. All times are axis times."""
 
     sources: tuple[Source, ...]

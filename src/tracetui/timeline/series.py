@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from tracetui.trace.memory import HOST, memory_records
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Trace
@@ -15,8 +15,7 @@ BLOCK = 256
 """Samples per block of the coarse maxima."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Series:
+class Series(Struct, frozen=True, eq=False):
     """A step function: each `value` holds from its `start` (sorted, ns). Arrays of one length."""
 
     name: str
@@ -114,9 +113,10 @@ def launches(trace: Trace) -> list[Series]:
     found: list[Series] = []
     if not len(trace):
         return found
-    device = np.array([lane.device for lane in trace.lanes], dtype=np.int32)[trace.lane]
     linked = trace.is_kind(*DEVICE_WORK) & (trace.launch >= 0) & ~trace.implausible
-    used = np.unique(device[linked]).tolist()
+    devices = np.array([lane.device for lane in trace.lanes], dtype=np.int32)
+    device = devices[trace.lane]
+    used = sorted(set(devices[np.bincount(trace.lane[linked], minlength=len(devices)) > 0].tolist()))
     for one in used:
         where = f"GPU {one} " if len(used) > 1 else ""
         mine = np.flatnonzero(linked & (device == one))

@@ -11,15 +11,16 @@ the paper, those of a device to the red below them, too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracetui.timeline.canvas import INK, PAPER
 from tracetui.trace.model import Kind
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Theme:
+class Theme(Struct, frozen=True, eq=False):
     """Every color and glyph choice of a picture. Numbers as in `Canvas`."""
 
     name: str

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracetui.trace.model import I64
 
@@ -14,8 +14,7 @@ MIN_SCALE = 1.0
 """Nanoseconds per cell at the deepest zoom."""
 
 
-@dataclass(frozen=True, slots=True)
-class Viewport:
+class Viewport(Struct, frozen=True):
     """`width` cells of time from `start`.
 
     `start` and `scale` are floats so that a zoom can be undone exactly. Drawing uses an integer start and
@@ -62,8 +61,7 @@ class Viewport:
         return self.start_ns <= time_ns < self.end_ns
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What a viewport may show: its centre stays within `low` to `high` (nanoseconds)."""
 
     low: int

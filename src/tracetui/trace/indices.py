@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tracetui.formats import machine
 from tracetui.trace.model import I32, I64, Trace
@@ -19,8 +19,7 @@ COLUMNS = ("name", "launch", "op", "flow_from", "flow_to")
 _making = threading.Lock()
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Struct, frozen=True):
     """The positions of each value of a column, without values below 0."""
 
     value: I32

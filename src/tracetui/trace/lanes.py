@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from tracetui.formats.store import Head
 from tracetui.safe_text import plain
@@ -31,8 +31,7 @@ _RANK = re.compile(r"\[([^\[\]]{1,60})\]|(rank[ _-]?\d{1,6})(?!\d)", re.IGNORECA
 name of the process ("Rank 3: python")."""
 
 
-@dataclass(slots=True)
-class Labels:
+class Labels(Struct):
     """What metadata events say about one process."""
 
     name: str = ""
@@ -42,8 +41,7 @@ class Labels:
     order: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """Lanes without their slices, and tables that map heads to lanes and kinds."""
 
     processes: tuple[Process, ...]

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from msgspec import structs
 
 from tracetui.formats.columns import Columns
 from tracetui.formats.errors import Cancelled, Progress, Report, TraceError
@@ -77,7 +78,7 @@ def load_beginning(source: Source, report: Report, length: int) -> Trace:
         if not os.path.samestat(os.stat(source.path), os.fstat(source.file.fileno())):
             raise TraceError("cannot be opened again")  # a stream, or another file by now
         # Its own descriptor: events are read again through it while the file is being read.
-        again = replace(source, file=open(source.path, "rb", buffering=0))  # noqa: SIM115
+        again = structs.replace(source, file=open(source.path, "rb", buffering=0))  # noqa: SIM115
     except OSError:
         raise TraceError("cannot be opened again") from None
     try:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from tracetui.trace.model import I64, Trace
 
@@ -18,8 +18,7 @@ BATCH = 500
 HOST = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
+class Records(Struct, frozen=True):
     """Records sorted by time. Arrays of equal length."""
 
     time: I64

@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from tracetui.formats.columns import F64 as F64  # the types of the columns, for the folders above
 from tracetui.formats.columns import I8 as I8
@@ -48,8 +49,7 @@ _CUT = frozenset(("truncated", "bad_gzip", "bad_zstd"))
 """Notices of a file whose end is missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(Struct, frozen=True):
     """A process or a device; lanes are grouped by it."""
 
     pid: str
@@ -64,8 +64,7 @@ class Process:
     """In a file merged from those of several ranks: whose it is, e.g. "TP00-DP01". Safe to show."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(Struct, frozen=True):
     """A thread or a stream. Its slices are rows `first` to `last` (exclusive) of the columns."""
 
     process: int
@@ -84,8 +83,7 @@ class Lane:
     """Number of rows that its slices take: max depth + 1 (0 where it has no slice)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Instants:
+class Instants(Struct, frozen=True):
     """Events without a duration (`i`, `I`, `R`), sorted by time. Arrays of equal length."""
 
     start: I64
@@ -97,8 +95,7 @@ class Instants:
     """For `Trace.args_of_sources`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
+class Counters(Struct, frozen=True):
     """Counter samples (`C`), sorted by (series, time). Arrays of equal length."""
 
     start: I64
@@ -109,8 +106,7 @@ class Counters:
     series_process: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TraceInfo:
+class TraceInfo(Struct, frozen=True):
     """What the file says about itself, outside its events."""
 
     path: str
@@ -127,11 +123,11 @@ class TraceInfo:
     """`deviceProperties`, as decoded."""
     distributed: Mapping[str, Any] | None = None
     """`distributedInfo`: rank, world_size, ..."""
-    properties: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, Any] = {}
     """Every other top-level key whose value is small: record_shapes, with_stack, ..."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Trace:
     """One profile. The columns have one row per slice, sorted by (lane, start, longest first)."""
 

@@ -58,7 +58,7 @@ def sort_slices(lane: I32, start: I64, duration: I64) -> tuple[I32, list[int]]:
     begin = looked_up(start, order)
     late = np.flatnonzero(begin[1:] < begin[:-1]) + 1
     lanes = np.searchsorted(firsts, late, side="right") - 1
-    unsorted = np.unique(lanes[late != firsts[lanes]])
+    unsorted = np.flatnonzero(np.bincount(lanes[late != firsts[lanes]]))
     if len(unsorted) > _LANES:
         return np.lexsort((-duration, start, lane)).astype(np.int32), firsts.tolist()
 

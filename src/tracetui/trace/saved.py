@@ -17,20 +17,27 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+from zlib import crc32
+
+from msgspec import Raw, Struct
+from msgspec.json import Decoder, decode, encode
 
 import tracetui
 from tracetui.formats.source import Source
 from tracetui.safe_text import plain
 from tracetui.trace.model import Trace
-from tracetui.trace.saved_file import FORMAT, About, Key, about, read, size_of, write
+from tracetui.trace.saved_file import FORMAT, About, Key, about, is_safe, read, size_of, write
 
 WORTH = 20_000_000
 """Bytes of text from which on a trace is kept: smaller ones are read in a fifth of a second."""
 SUFFIX = ".trace"
+ANSWERS = ".answers"
+"""Beside a trace: what was found out about it."""
+_MOST_ANSWERS, _LARGEST_ANSWERS = 32, 1 << 22
+"""Files of answers, and bytes of one."""
 _GIGABYTES = "TRACETUI_CACHE_GB"
 _MOST = 4.0
 _SAMPLES, _SAMPLE = 16, 1 << 12
@@ -72,10 +79,10 @@ def limit() -> int:
     return most
 
 
-def _file_of(path: str) -> Path:
+def _file_of(path: str, suffix: str = SUFFIX) -> Path:
     """Where a trace is kept, by its path: a file that is written anew replaces what was kept of it."""
     name = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:24]
-    return cache_folder() / f"{name}{SUFFIX}"
+    return cache_folder() / f"{name}{suffix}"
 
 
 def _opened(file: Path) -> IO[bytes]:
@@ -92,19 +99,23 @@ def _opened(file: Path) -> IO[bytes]:
 # -- which
 
 
-@lru_cache(maxsize=1)
-def _program() -> str:
-    """The version, and a hash of the sizes and times of the modules that make a `Trace`: while one works on
-    them, the version stays."""
+_MAKES_TRACES = ("", "trace", "formats")
+_MAKES_ANSWERS = (*_MAKES_TRACES, "analysis", "report", "tables")
+
+
+@lru_cache(maxsize=2)
+def _program(folders: tuple[str, ...] = _MAKES_TRACES) -> str:
+    """The version, and a hash of the sizes and times of the modules in these folders and those below them:
+    while one works on them, the version stays."""
     found = hashlib.sha256()
     root = Path(tracetui.__file__).parent
     with suppress(OSError):
-        formats = sorted(Path(entry) for entry in os.scandir(root / "formats") if entry.is_dir())
-        for folder in (root, root / "trace", root / "formats", *formats):
-            for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-                if entry.is_file() and not entry.name.endswith(".pyc"):
-                    status = entry.stat()
-                    found.update(f"{entry.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+        for folder in folders:
+            files = (root / folder).rglob("*.[pcsd]*") if folder else root.glob("*.py")
+            for file in sorted(files):
+                if file.suffix != ".pyc":
+                    status = file.stat()
+                    found.update(f"{file.name} {status.st_size} {status.st_mtime_ns}\n".encode())
     return f"{tracetui.__version__} {sys.byteorder} {found.hexdigest()[:16]}"
 
 
@@ -178,6 +189,87 @@ def save(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> bool:
         return False
 
 
+# -- answers
+
+
+class _Answers(Struct):
+    key: Key
+    program: str
+    """`_program` of all that makes them."""
+    answers: dict[str, Raw]
+
+
+_ANSWERS = Decoder(_Answers)
+
+
+def answers(source: Source) -> dict[str, Raw]:
+    """What `keep_answer` has kept of an opened file, as JSON by name: {} if nothing was kept, if it
+    is damaged, or if this program might say anything else."""
+    if not is_on() or not is_worth(source):
+        return {}
+    try:
+        with _opened(_file_of(source.path, ANSWERS)) as file:
+            data = file.read(_LARGEST_ANSWERS + 1)
+        checksum, text = data[:4], data[4:]
+        if len(data) > _LARGEST_ANSWERS or crc32(text).to_bytes(4, "little") != checksum:
+            return {}
+        found = _ANSWERS.decode(text)
+        same = found.key == _key(source) and found.program == _program(_MAKES_ANSWERS)
+        return found.answers if same and all(map(_is_safe, found.answers.values())) else {}
+    except Exception:  # as in `find`
+        return {}
+
+
+def keep_answer(source: Source, name: str, answer: object, kind: Any) -> bool:
+    """Keep something that was found out about a file, as JSON; whether it is kept, and will be the same
+    `kind` of object with the same values. Beside it all other answers stay that are still true."""
+    if os.environ.get("TRACETUI_SERVED") or not is_on() or not is_worth(source):
+        return False
+    part: Path | None = None
+    try:
+        key, file, raw = _key(source), _file_of(source.path, ANSWERS), encode(answer)
+        if key is None or not _is_safe(raw) or decode(raw, type=kind) != answer:
+            return False
+        every = answers(source) | {name: Raw(raw)}
+        text = encode(_Answers(key, _program(_MAKES_ANSWERS), every))
+        if len(text) > min(_LARGEST_ANSWERS - 4, limit()):
+            return False
+        import tempfile
+
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        others = sorted(file.parent.glob(f"*{ANSWERS}"), key=lambda one: one.stat().st_mtime)
+        for other in others[: max(0, len(others) - _MOST_ANSWERS + 1)]:
+            other.unlink(missing_ok=True)
+        descriptor, made = tempfile.mkstemp(".part", dir=file.parent)
+        part = Path(made)
+        with open(descriptor, "wb") as out:
+            out.write(crc32(text).to_bytes(4, "little") + text)
+        part.replace(file)
+        return True
+    except Exception:  # a full disk, a home that is read-only, or values that JSON has no word for
+        if part is not None:
+            with suppress(OSError):
+                part.unlink()
+        return False
+
+
+def _is_safe(answer: bytes | Raw) -> bool:
+    """Whether each line of each text of an answer can be shown as it is."""
+    left: list[Any] = [decode(answer)]
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            left += (*one, *one.values())
+        elif isinstance(one, list):
+            left += one
+        elif isinstance(one, str) and not all(is_safe(line) for line in one.split("\n")):
+            return False
+    return True
+
+
+# -- room
+
+
 def _make_room(file: Path, wanted: int) -> bool:
     """Delete the least recently used traces until `wanted` bytes for `file` fit; False if they never do."""
     most = limit()
@@ -189,6 +281,7 @@ def _make_room(file: Path, wanted: int) -> bool:
         with suppress(OSError):
             kept.file.unlink()
             total -= kept.bytes
+            kept.file.with_suffix(ANSWERS).unlink(missing_ok=True)
     for part in file.parent.glob("*.part"):
         with suppress(OSError):
             if time.time() - part.stat().st_mtime > _FORGOTTEN:
@@ -230,8 +323,7 @@ def _leave() -> None:
 # -- what is kept
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """A file in the cache folder."""
 
     file: Path
@@ -288,4 +380,7 @@ def clear() -> int:
         with suppress(OSError):
             kept.file.unlink()
             freed += kept.bytes
+    for answers_file in cache_folder().glob(f"*{ANSWERS}"):
+        with suppress(OSError):
+            answers_file.unlink()
     return freed

@@ -15,11 +15,11 @@ import os
 import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import IO, Any, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tracetui.formats.columns import Array
 from tracetui.formats.diagnostics import Notice
@@ -336,7 +336,7 @@ def _within(values: Array, low: int, high: int) -> bool:
     return not len(values) or (int(values.min()) >= low and int(values.max()) < high)
 
 
-def _is_safe(text: str) -> bool:
+def is_safe(text: str) -> bool:
     return (text.isascii() and text.isprintable()) or plain(text) == text
 
 
@@ -368,7 +368,7 @@ def _is_sound(header: Header, columns: Columns, source: Source) -> bool:
         place == n
         and -(1 << 63) <= header.first_view[0] <= header.first_view[1] < 1 << 63
         and (header.info.text_size == source.size or not source.encoding.IN_PLACE)
-        and all(map(_is_safe, _texts(header)))
+        and all(map(is_safe, _texts(header)))
         and all(notice.count > 0 for notice in header.notices)
         and all(-1 <= process < processes for process in header.series_process)
         and len(header.series_process) == len(header.series_names)

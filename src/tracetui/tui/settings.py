@@ -14,9 +14,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from tracetui.safe_text import plain
 from tracetui.tui.bindings import ACTIONS, key_text, rebound
@@ -29,8 +30,7 @@ class SettingsError(ValueError):
     """What is wrong with the settings, in one safe line."""
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """All settings, with their defaults."""
 
     theme: str | None = None

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 
+from msgspec.structs import replace
 from textual.theme import Theme
 
 from tracetui.timeline import themes as palette

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 LIMIT = 8192
 
@@ -43,8 +44,7 @@ _SPELLINGS = {
 DTYPES = {word: dtype for dtype, words in _SPELLINGS.items() for word in words.split(", ")}
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """A qualified name: its parts without template arguments, and the template arguments of the last part."""
 
     path: tuple[str, ...]

@@ -11,7 +11,8 @@ transposition, and the input type, which agrees with the operators' types in rea
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from tracetui.analysis.kernels import cxx
 from tracetui.analysis.kernels.model import KernelName, join_words
@@ -48,8 +49,7 @@ UNALIGNED = "operands are not aligned"
 _NVJET_TYPES = {"t": "bf16", "h": "fp16", "q": "fp8", "s": None}
 
 
-@dataclass(slots=True)
-class _Words:
+class _Words(Struct):
     """What the words of a name have said so far."""
 
     tiles: list[str] = field(default_factory=list)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from tracetui.formats.chrome_json.intake import Chunk, Intake
 from tracetui.formats.chrome_json.recover_text import (
@@ -50,8 +50,7 @@ class Broken(Exception):
     """A chunk is not a list of JSON values."""
 
 
-@dataclass(slots=True)
-class Ending:
+class Ending(Struct):
     """How reading a stretch ended."""
 
     kind: str

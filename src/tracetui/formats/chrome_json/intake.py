@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from tracetui.formats.chrome_json.recover_text import lenient
 from tracetui.formats.chrome_json.rows import Rows
@@ -28,8 +28,7 @@ SLICE, POINT, WHOLE, COUNTED = range(4)
 _CLASSES = dict.fromkeys("BEiIRstf", POINT) | dict.fromkeys("MCbneSTF", WHOLE) | {"X": SLICE}
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """Location of a chunk of events in the text."""
 
     offset: int
@@ -41,8 +40,7 @@ class Chunk:
 Packed = tuple[list[Chunk], tuple[Any, ...]]
 
 
-@dataclass(slots=True)
-class Intake:
+class Intake(Struct):
     """The store of a text or of a stretch of it, and the locations of its chunks."""
 
     begin: int = 0

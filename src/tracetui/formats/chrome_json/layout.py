@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from tracetui.formats.chrome_json.recover_text import KEY, lenient, recover_text, top_level
 from tracetui.formats.chrome_json.schema import RAW_FIELDS
@@ -24,8 +24,7 @@ _SALVAGED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Beginning:
+class Beginning(Struct, frozen=True):
     """The text before the events."""
 
     bare: bool

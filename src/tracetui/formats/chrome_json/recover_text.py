@@ -13,10 +13,10 @@ from __future__ import annotations
 import bisect
 import itertools
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from tracetui.formats.chrome_json.repair_event import repair_event
 from tracetui.formats.chrome_json.repair_many import all_decode, repair_many
@@ -67,8 +67,7 @@ _EVENT = msgspec.json.Decoder(_Event)
 _EVENTS = msgspec.json.Decoder(list[_Event])
 
 
-@dataclass(slots=True)
-class Recovered:
+class Recovered(Struct):
     """What was found in a piece of text."""
 
     events: list[bytes] = field(default_factory=list)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import Struct, field
 
 from tracetui.formats.chrome_json.repair_event import (
     AFTER_VALUE,
@@ -34,8 +34,7 @@ _TEXT, _BORDER = "\0", "\1"
 """What stands for a text, and for the border of two events, where only the rest is looked at."""
 
 
-@dataclass(slots=True)
-class Events:
+class Events(Struct):
     """Objects one after the other, at the beginning of a text."""
 
     pieces: list[bytes]

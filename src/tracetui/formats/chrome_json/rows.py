@@ -7,11 +7,11 @@ anything: a list for a time, a number for a name, ids beyond 64 bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from tracetui.formats.chrome_json.schema import RAW_FIELDS, Mode
 from tracetui.formats.chrome_json.times import (
@@ -28,8 +28,7 @@ from tracetui.formats.store import Tables
 _NAME_LIMIT = 1 << 16
 
 
-@dataclass(slots=True)
-class Rows:
+class Rows(Struct):
     """The events of a chunk, in file order. Arrays of equal length; times in nanoseconds."""
 
     head: I32

@@ -9,12 +9,12 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from tracetui.formats.chrome_json.scan import Separator
 from tracetui.formats.columns import I32, I64, Array
@@ -94,8 +94,7 @@ class Whole(NamedTuple):
     """Its row among the slices, -1 if it is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scanned:
+class Scanned(Struct, frozen=True):
     """The events of one or more chunks. The arrays are overwritten by the next `scan`."""
 
     chunks: list[tuple[int, int, int]]

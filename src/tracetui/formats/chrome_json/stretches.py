@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tracetui.formats.chrome_json.scan import Separator
 from tracetui.formats.machine import usable_cores
@@ -31,8 +32,7 @@ def worth(size: int) -> int:
     return max(1, min(usable_cores(), 1 + size // (_WORTH // 2), _MOST))
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(Struct, frozen=True):
     """Part of the text, from the start of an event to the start of the next stretch."""
 
     number: int

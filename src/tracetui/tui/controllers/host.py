@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
 from textual import messages
 from textual.screen import Screen
 from textual.timer import Timer
@@ -22,8 +23,7 @@ from tracetui.tui.panes.scoped import ScopedPane
 from tracetui.tui.timeline import TimelineView
 
 
-@dataclass(frozen=True, slots=True)
-class Escape:
+class Escape(Struct, frozen=True):
     """One thing that Esc undoes."""
 
     active: Callable[[], object]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from tracetui.tui.controllers.host import Host
 
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
 Text = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A question to the user. `keys` says beside the line what Enter and Esc do."""
 
     label: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ class VerdictKeys:
         self.navigation, self.panes = navigation, panes
         self.steps = 1
         """How many steps the verdict is about."""
+        self.evidence: Mapping[str, Target] = {}
+        """Of the parts, once it is known."""
         host.escapes.append(Escape(lambda: line.chosen is not None, lambda: line.choose(None)))
 
     def judge(self) -> None:
@@ -35,12 +38,14 @@ class VerdictKeys:
 
         def find() -> None:
             from tracetui.analysis.verdict import OF_STEPS
+            from tracetui.report.kept import judged
 
-            verdict, steps = results.verdict(), results.steps().rows
-            lengths = [row.window_length for row in steps]
-            self.steps = len(steps) if verdict.base == OF_STEPS else 1
-            self.host.from_thread(partial(self.line.show, verdict))
-            self.host.from_thread(partial(self.top.set_steps, lengths))
+            for n, found in enumerate(judged(results)):
+                self.evidence = found.evidence
+                if not n:
+                    self.steps = len(found.steps) if found.verdict.base == OF_STEPS else 1
+                    self.host.from_thread(partial(self.line.show, found.verdict))
+                    self.host.from_thread(partial(self.top.set_steps, found.steps))
 
         self.host.in_thread(find, "verdict")
 
@@ -64,7 +69,8 @@ class VerdictKeys:
         self.line.choose(part)
         what = self.line.parts[part]
         of = f"{share(what.share)} " if what.share is not None else ""
-        target = evidence(self.host.session.active.results, what.what)
+        target = self.evidence.get(what.what)
+        target = target or evidence(self.host.session.active.results, what.what)
         shown = f"; here {target.said}" if target.said else ""
         steps = max(1, self.steps)
         long = f"{duration(what.duration / steps)}{' a step' if steps > 1 else ''}"

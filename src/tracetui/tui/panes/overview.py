@@ -59,11 +59,11 @@ class OverviewPane(ScopedPane):
         self.waiting = "working it out …"
 
     def work_out(self) -> Iterator[Callable[[], None]]:
-        from tracetui.report.overview import overviews  # in this thread: the first picture goes without
+        from tracetui.report.kept import kept_overviews  # in this thread: the first picture goes without
 
         results = self.results.within(self.scope)
         place = ", ".join(filter(None, scope_texts(results)))
-        for overview in overviews(results):
+        for overview in kept_overviews(results):
             yield partial(self.show_overview, overview, place)
 
     def show_overview(self, overview: Overview, place: str) -> None:

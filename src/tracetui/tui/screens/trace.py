@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
@@ -81,7 +82,7 @@ class TraceScreen(Screen[None]):
         self.footer = Footer(self.hints)
         self.before: Session | None = None
         """Where one was in the beginning of the file, while the rest was read."""
-        self._active = self.walk.active
+        self._active, self._resumed = self.walk.active, False
         self.host = host = Host(self, self.session, self.timeline, self.area, self.footer)
         # The order of the controllers is that of Esc's stack: it undoes the last one first.
         self.prompts = Prompts(host)
@@ -148,6 +149,10 @@ class TraceScreen(Screen[None]):
                 exit_on_error=False,
                 group="remember",
             )
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """The first time, Textual has just applied the styles: not once more before the first picture."""
+        event.refresh_styles, self._resumed = event.refresh_styles and self._resumed, True
 
     def on_unmount(self) -> None:
         self.lanes.save()  # the timer of the last change may still be running

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from textual.message import Message
 
 from tracetui.timeline.scene import Event
 from tracetui.timeline.viewport import Viewport
 
 
-@dataclass(frozen=True, slots=True)
-class GapId:
+class GapId(Struct, frozen=True):
     """Gap `index` of a device's gaps."""
 
     device: int

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from textual.app import App
 
 from tracetui.timeline.palette import Palette

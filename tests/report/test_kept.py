@@ -1,0 +1,196 @@
+"""What is kept of the first screen and the summary equals what is found anew, or is not used."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from msgspec import Raw
+from msgspec.json import decode, encode
+from tests.conftest import SAMPLES
+
+from tracetui.analysis.graphs import with_module_lanes
+from tracetui.analysis.results import Results
+from tracetui.cli.main import main
+from tracetui.formats.source import open_source
+from tracetui.report import kept
+from tracetui.report.overview import overviews
+from tracetui.report.summary import every_form, summarize
+from tracetui.trace import load, saved
+
+NAMES = sorted(path.name.removesuffix(".json.gz") for path in SAMPLES.glob("*.json.gz"))
+FORMS = ([], ["--json"], ["--markdown"])
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache for traces of any size and age."""
+    monkeypatch.delenv("TRACETUI_NO_CACHE", raising=False)
+    monkeypatch.setenv("TRACETUI_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(saved, "WORTH", 0)
+    monkeypatch.setattr("tracetui.formats.source._SETTLED", -(10**12))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return Path(shutil.copy(SAMPLES / "mlp_eager.json.gz", tmp_path / "mlp.json.gz"))
+
+
+def said(path: Path, *options: str) -> tuple[int, str]:
+    """What `tracetui summary` prints, and its exit code."""
+    found = CliRunner().invoke(main, ["summary", *options, str(path)])
+    return found.exit_code, found.output
+
+
+@pytest.fixture
+def unread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A trace may not be read."""
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise AssertionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tracetui.trace.load", fail)
+        yield
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_that_is_kept_of_a_sample_equals_what_is_found(name: str) -> None:
+    path = SAMPLES / f"{name}.json.gz"
+    trace = load(path, cache=False)
+    forms = every_form(summarize(Results(trace)), 80, 110)
+    kept.keep_forms(trace.reader.source, forms)
+    assert kept.kept_forms(str(path)) == forms
+
+    trace = with_module_lanes(trace)
+    *_, last = kept.judged(Results(trace))
+    assert list(kept.judged(Results(trace))) == [last]
+    assert last.verdict == Results(trace).verdict()
+    *_, overview = overviews(Results(trace))
+    assert [*kept.kept_overviews(Results(trace))][-1] == overview
+    assert list(kept.kept_overviews(Results(trace))) == [overview]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_second_summary_is_the_first_one(
+    form: list[str], path: Path, cache: Path, request: pytest.FixtureRequest
+) -> None:
+    limits = ["--fail-under", "busy=0.9999", "--fail-under", "device-busy=0.0"]
+    alone = said(path, "--no-cache", *form, *limits)
+    os.environ.pop("TRACETUI_NO_CACHE", None)  # the option is for the whole process
+    assert not list(cache.glob("*"))
+    assert said(path, *form, *limits) == alone
+    request.getfixturevalue("unread")
+    assert said(path, *form, *limits) == alone
+    assert alone[0] == 3
+
+
+def test_a_part_is_never_answered_with_the_whole(path: Path) -> None:
+    whole = said(path, "--json")
+    assert said(path, "--json", "--scope", "step:0")[1] != whole[1]
+    results = Results(load(path))
+    list(kept.kept_overviews(results))
+    part = results.within(results.step_table().scope(0))
+    assert list(kept.kept_overviews(part)) == list(overviews(part))
+
+
+def test_not_used_for_another_name_another_file_another_program(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(path)
+    assert kept.kept_forms(str(path)) is not None
+    link = path.with_name("other.json.gz")
+    link.symlink_to(path)
+    assert kept.kept_forms(str(link)) is None  # it says the file's name
+    with monkeypatch.context() as patch:
+        patch.setattr(saved, "_program", lambda *folders: "another")
+        assert kept.kept_forms(str(path)) is None
+    with monkeypatch.context() as patch:
+        patch.setenv("TRACETUI_NO_CACHE", "1")
+        assert kept.kept_forms(str(path)) is None
+    status = os.stat(path)
+    text = bytearray(path.read_bytes())
+    text[9] ^= 1  # the system that gzip ran on
+    path.write_bytes(text)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert kept.kept_forms(str(path)) is None
+    assert kept.kept_forms("-") is None
+    assert kept.kept_forms(str(path.parent / "missing.json")) is None
+
+
+def test_a_change_of_any_module_that_makes_answers_is_another_program() -> None:
+    root = Path(saved.__file__).parent.parent
+    made = {str(folder.relative_to(root)) for top in ("analysis", "report", "tables", "trace", "formats")
+            for folder in ((root / top), *(root / top).rglob("*")) if list(folder.glob("*.py"))}  # fmt: skip
+    assert made <= set(saved._MAKES_ANSWERS)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_damaged_bytes_never_answer(seed: int, path: Path, cache: Path) -> None:
+    said(path)
+    forms = kept.kept_forms(str(path))
+    (file,) = cache.glob(f"*{saved.ANSWERS}")
+    whole, chance = file.read_bytes(), random.Random(seed)
+    text = bytearray(whole)
+    if seed % 3:
+        for _ in range(chance.choice((1, 1, 2, 30))):
+            text[chance.randrange(len(text))] ^= 1 << chance.randrange(8)
+    else:
+        text = text[: chance.randrange(len(text))] + chance.choice((b"", b"x", b"\0" * 9))
+    file.write_bytes(text)
+    assert kept.kept_forms(str(path)) is None
+    assert saved.answers(open_source(path)) == {}
+    assert said(path)[0] == 0  # and it is kept anew
+    assert kept.kept_forms(str(path)) == forms
+
+
+def test_what_could_not_be_so_is_not_used(path: Path) -> None:
+    trace = load(path)
+    source, results = trace.reader.source, Results(trace)
+    *_, judged = kept.judged(results)
+    *_, overview = overviews(results)
+    slices = len(trace)
+    wrong = re.sub(rb'"event":(\d)', rb'"event":99999999\1', encode(judged))
+    assert wrong != encode(judged)
+    assert saved.keep_answer(source, "judged", decode(wrong, type=kept.Judged), kept.Judged)
+    assert len(list(kept.judged(results))) == 2  # anew
+    assert saved.keep_answer(source, "overview", kept.KeptOverview(slices + 1, overview), kept.KeptOverview)
+    assert list(kept.kept_overviews(results)) == list(overviews(results))
+    assert saved.keep_answer(source, "overview", {"slices": slices}, dict)
+    assert list(kept.kept_overviews(results)) == list(overviews(results))
+
+
+def test_what_is_not_kept(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = open_source(path)
+    assert not saved.keep_answer(source, "a", "\x1b[31m", str)
+    assert not saved.keep_answer(source, "a", float("nan"), float)
+    assert not saved.keep_answer(source, "a", (1, 2), list[int])  # it would be another type
+    assert not saved.keep_answer(source, "a", "x" * saved._LARGEST_ANSWERS, str)
+    with monkeypatch.context() as patch:
+        patch.setenv("TRACETUI_SERVED", "1")
+        assert not saved.keep_answer(source, "a", "b", str)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", lambda *paths: (_ for _ in ()).throw(OSError))
+        assert not saved.keep_answer(source, "a", "b", str)
+    assert not list(cache.glob("*"))
+    assert saved.keep_answer(source, "a", "b", str)
+    assert saved.keep_answer(source, "c", [1], list[int])
+    assert {name: decode(raw) for name, raw in saved.answers(source).items()} == {"a": "b", "c": [1]}
+
+
+def test_room(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saved, "_MOST_ANSWERS", 3)
+    for n in range(5):
+        copy = shutil.copy(path, path.with_name(f"{n}.json.gz"))
+        assert saved.keep_answer(open_source(copy), "a", n, int)
+    assert len(list(cache.glob("*"))) == 3
+    assert saved.answers(open_source(copy)) == {"a": Raw(b"4")}
+    saved.clear()
+    assert not list(cache.glob("*"))
