@@ -20,7 +20,7 @@ class Launches:
     event: I64
     launch: I64
     delay: I64
-    """From the launch's start to the event's, in ns; 0 where differing clocks make it negative."""
+    """From the launch's start to the event's, in ns; negative where the clocks of CPU and device differ."""
     first: Bool
     """Whether the event is the first of its launch: all but the later nodes of a graph."""
     cost: I64
@@ -33,8 +33,10 @@ class Launches:
 
     @property
     def median_delay(self) -> int | None:
-        """The median delay in ns, of a graph that of its first node; None where there is no launch."""
-        return int(np.median(self.delay[self.first])) if self.first.any() else None
+        """The median delay in ns, of a graph that of its first node; None where there is no launch, or where
+        the clocks differ so that it is negative."""
+        middle = int(np.median(self.delay[self.first])) if self.first.any() else -1
+        return middle if middle >= 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def find_launches(trace: Trace, scope: Scope | None = None) -> Launches:
     at = plausible(trace, *DEVICE_WORK)
     event = at[trace.launch[at] >= 0]
     launch = trace.launch[event].astype(np.int64)
-    delay = np.maximum(trace.start[event] - trace.start[launch], 0)
+    delay = trace.start[event] - trace.start[launch]
     count = np.bincount(launch, minlength=1)
     several = np.flatnonzero(count[launch] > 1)
     several = several[np.lexsort((trace.start[event[several]], launch[several]))]
