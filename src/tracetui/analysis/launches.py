@@ -35,8 +35,16 @@ class Launches:
     def median_delay(self) -> int | None:
         """The median delay in ns, of a graph that of its first node; None where there is no launch, or where
         the clocks differ so that it is negative."""
-        middle = int(np.median(self.delay[self.first])) if self.first.any() else -1
-        return middle if middle >= 0 else None
+        return self._middle if self._middle is not None and self._middle >= 0 else None
+
+    @property
+    def ahead(self) -> int:
+        """How long before its launch most work starts, ns: by so much the clocks differ at least; else 0."""
+        return max(0, -(self._middle or 0))
+
+    @property
+    def _middle(self) -> int | None:
+        return int(np.median(self.delay[self.first])) if self.first.any() else None
 
 
 @dataclass(frozen=True, slots=True)

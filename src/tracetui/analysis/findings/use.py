@@ -27,7 +27,7 @@ from tracetui.analysis.split import BUSY, CAUSED, COLUMNS
 from tracetui.analysis.steps import StepRow
 from tracetui.analysis.verdict import busy_text
 from tracetui.trace.model import I64, Kind
-from tracetui.units import capital, duration, share, verb
+from tracetui.units import capital, duration, share
 
 LITTLE_USE = 0.5
 IDLE_SHARE = 0.1
@@ -71,10 +71,9 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
     pace = "A faster GPU or faster kernels would change little: the CPU sets the pace." if alone else ""
     waits, events = waits_for_device(results), ""
     # Few of them explain nothing; more of them are a finding of their own.
-    if SHORT_SHARE * short.of <= short.events < SHORT_EVENTS and short.events:
-        whose = "its" if short.events == 1 else "their"
-        events = f"{short.events:,} of {short.of:,} kernels, copies and memsets "
-        events += f"{verb(short.events, 'take')} less time than {whose} launch on the CPU."
+    if max(SHORT_SHARE * short.of, 2) <= short.events < SHORT_EVENTS:
+        events = f"{short.events:,} of {short.of:,} kernels, copies and memsets take less time than their "
+        events += "launch on the CPU."
     low, high = results.judged_range()
     begin, end = np.clip(waits.start, low, high), np.clip(waits.end, low, high)
     for idle in _idle(results):
