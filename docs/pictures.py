@@ -34,7 +34,7 @@ LOOKS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "dark": (("--theme", "dark"), {}),
     "light": (("--theme", "light"), {}),
     "high-contrast": (("--theme", "high-contrast"), {}),
-    "color-blind": (("--theme", "colour-blind"), {}),
+    "color-blind": (("--theme", "color-blind"), {}),
     "16-colors": ((), {"TERM": "xterm-16color", "COLORTERM": ""}),
     "no-color": ((), {"NO_COLOR": "1"}),
     "ascii": (("--ascii",), {}),

@@ -6,16 +6,14 @@ as long as what most tests look at. `cold=True` starts it as a user does.
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import struct
 import subprocess
 import sys
-import termios
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.capture.warm import TRACETUI, Popen, job_of
 
 WARM = sys.platform == "linux"
@@ -25,6 +23,7 @@ def on_terminal(
     *words: str, columns: int, rows: int, stdin: Path | None = None, cold: bool = False, **env: str
 ) -> tuple[int, int]:
     """(process id, the other end of its terminal); `stdin`: a file for its standard input."""
+    pty = pytest.importorskip("pty", reason="needs a pseudo-terminal")
     env = {**os.environ, "TERM": "xterm-256color", "LINES": str(rows), "COLUMNS": str(columns), **env}
     if cold or not WARM:
         pid, master = pty.fork()
@@ -32,10 +31,10 @@ def on_terminal(
             if stdin is not None:
                 os.dup2(os.open(stdin, os.O_RDONLY), 0)
             os.execve(sys.executable, [sys.executable, "-m", "tracetui", *words], env)
-        _resize(master, columns, rows)
+        resize(master, columns, rows)
         return pid, master
     master, slave = os.openpty()
-    _resize(master, columns, rows)
+    resize(master, columns, rows)
     source = slave if stdin is None else os.open(stdin, os.O_RDONLY)
     job = job_of(["-m", "tracetui", *words], env) | {"terminal": True}
     pid = TRACETUI.start(job, [source, slave, slave])
@@ -44,8 +43,11 @@ def on_terminal(
     return pid, master
 
 
-def _resize(master: int, columns: int, rows: int) -> None:
-    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+def resize(terminal: int, columns: int, rows: int) -> None:
+    import fcntl
+    import termios
+
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
 class _Warm(Popen):

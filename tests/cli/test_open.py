@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import select
-import struct
 import subprocess
 import sys
-import termios
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.program import on_terminal, output
+from tests.program import on_terminal, output, resize
 
 from tracetui.cli import main
 from tracetui.session.samples import samples
@@ -248,8 +245,9 @@ def test_a_trace_from_standard_input_leaves_the_keyboard_to_the_app() -> None:
 
 def test_it_ends_with_its_terminal_where_no_signal_says_so() -> None:
     """As under a program that starts it in a session without a controlling terminal."""
+    pytest.importorskip("termios", reason="needs a pseudo-terminal")
     master, slave = os.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 36, 120, 0, 0))
+    resize(slave, 120, 36)
     command = [sys.executable, "-m", "tracetui", "open", str(LLAMA)]
     ran = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
     os.close(slave)

@@ -56,7 +56,8 @@ def test_a_viewer_is_the_viewer_of_one_trace(
 
 
 def test_the_options_of_the_viewer_may_come_first(served: list[tuple[list[str], str, int, str]]) -> None:
-    assert CliRunner().invoke(main, ["--theme", "light", "serve", str(LLAMA)]).exit_code == 0
+    for theme in ("light", "colour-blind"):
+        assert CliRunner().invoke(main, ["--theme", theme, "serve", str(LLAMA)]).exit_code == 0
     assert served[0][0][-5:] == ["open", "--theme", "light", "--", str(LLAMA)]
 
 

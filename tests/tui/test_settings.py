@@ -65,6 +65,7 @@ def test_settings_are_all_optional_and_a_wrong_one_is_named(tmp_path: Path) -> N
     with file.open("a") as more:
         more.write('[keys]\nzoom_in = "i"\n')
     assert load_settings(file) == Settings("light", False, "none", 5000, 12, {"zoom_in": "i"})
+    assert {parse({"theme": name}).theme for name in ("color-blind", "colour-blind")} == {"color-blind"}
     for wrong, word in (
         ({"colour": 1}, "colour"),
         ({"theme": "pink"}, "pink"),

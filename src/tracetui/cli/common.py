@@ -200,13 +200,20 @@ def trace_argument(command: F) -> F:
     return argument(cache_option(command))
 
 
+class _Themes(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
+    """Names of themes, in British spelling, too."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert(str(value).replace("colour", "color"), param, ctx)
+
+
 def looks(command: F) -> F:
     """The options of the viewer, `theme` and `ascii`. They may stand before the command, too."""
 
     def here_or_before(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
         return value or (ctx.parent.params.get(param.name or "") if ctx.parent else None) or value
 
-    themes = click.Choice(["dark", "light", "high-contrast", "colour-blind"])
+    themes = _Themes(["dark", "light", "high-contrast", "color-blind"])
     ascii_only = click.option(
         "--ascii", is_flag=True, callback=here_or_before, help="Draw with ASCII characters only."
     )

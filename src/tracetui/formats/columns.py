@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tracetui.formats.machine import in_blocks
+
 Array = npt.NDArray[Any]
 I8 = npt.NDArray[np.int8]
 I16 = npt.NDArray[np.int16]
@@ -31,9 +33,14 @@ def blocks(first: int, last: int, size: int = 1 << 17) -> list[tuple[int, int]]:
 def looked_up(table: Array, index: Array) -> Array:
     """`table[index]`, without a wider copy of the index."""
     out = np.empty(len(index), dtype=table.dtype)
-    for a, b in blocks(0, len(index)):
-        np.take(table, index[a:b], out=out[a:b], mode="clip")
+    in_blocks(len(index), lambda part: np.take(table, index[part], out=out[part], mode="clip"))
     return out
+
+
+def extremes(column: Array) -> tuple[int, int]:
+    """The least and the largest of a column of integers that is not empty."""
+    found = in_blocks(len(column), lambda part: (int(column[part].min()), int(column[part].max())))
+    return min(low for low, _ in found), max(high for _, high in found)
 
 
 class Columns:

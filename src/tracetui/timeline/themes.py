@@ -77,7 +77,7 @@ class Theme:
 
 
 _ROLES = """
-             dark  light  high-contrast  colour-blind  16-colour
+             dark  light  high-contrast  color-blind  16-color
 paper         233    231             16           233          0
 text          252    235            231           252          7
 dim           246    240            252           246          7
@@ -164,7 +164,7 @@ HIGH_CONTRAST = _theme(
     span=(145,),
 )
 COLOR_BLIND = _theme(
-    "colour-blind",
+    "color-blind",
     True,
     ops=(39, 75, 110, 69, 74, 33, 32, 68),
     soft=(109, 146, 103, 139),
@@ -182,7 +182,7 @@ _PLAIN: dict[str, Any] = dict.fromkeys(_COLORS["dark"], INK) | dict.fromkeys(
 )
 PLAIN = replace(DARK, name="plain", plain=True, families=dict.fromkeys(Kind, (INK,)), **_PLAIN)
 SIXTEEN = _theme(
-    "16-colour",
+    "16-color",
     True,
     **dict.fromkeys(("soft", "python", "runtime", "span"), (6,)),
     **dict.fromkeys(("sync", "overhead"), (5,)),

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracetui.formats.columns import I32, I64, NO_TIME, Array, Bool, blocks, looked_up
 from tracetui.formats.contents import Contents
-from tracetui.formats.machine import PART, THREADS, give_back, together
+from tracetui.formats.machine import PART, THREADS, give_back, in_blocks, together
 from tracetui.formats.store import LAUNCH_FLOWS, Store
 from tracetui.safe_text import plain
 from tracetui.trace.implausible import first_view, mark_implausible
@@ -49,10 +49,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     columns: dict[str, Any] = {name: store.slices.take(name) for name in store.slices.kinds}
     columns["external_id"] = columns.pop("external")
     head, start, duration = (columns[name] for name in ("head", "start", "duration"))
-    used = np.zeros(len(heads), dtype=np.bool_)
-    for a, b in blocks(0, len(head)):
-        used[head[a:b]] = True
-    plan = plan_lanes(heads, used.tolist(), read_labels(store.metadata))
+    plan = plan_lanes(heads, _used(head, len(heads)), read_labels(store.metadata))
     category_of_head, categories = _categories(heads)
 
     _close_open(start, duration)
@@ -140,6 +137,18 @@ def _put_in_order(columns: dict[str, Any], order: I32) -> None:
         put = partial(np.take, column, mode="clip")  # which writes to `out` as it goes
         together([partial(put, order[a:b], out=out[a:b]) for a, b in parts], THREADS)
         columns[name], free[column.itemsize] = out, column
+
+
+def _used(head: I32, count: int) -> list[bool]:
+    """Which of so many heads a slice has."""
+    used = np.zeros(count, dtype=np.bool_)
+
+    def mark(part: slice) -> None:
+        used[head[part]] = True
+
+    in_blocks(len(head), mark)
+    found: list[bool] = used.tolist()
+    return found
 
 
 def _close_open(start: I64, duration: I64) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracetui.formats.columns import TIME_LIMIT, blocks
+from tracetui.formats.columns import TIME_LIMIT, extremes
 from tracetui.formats.diagnostics import Diagnostics
+from tracetui.formats.machine import in_blocks
 from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, Bool, Kind
 
 _SECOND = 1_000_000_000
@@ -103,13 +104,16 @@ def _mark(
 
 def _is_plain(lane: I32, start: I64, duration: I64, on_device: Bool) -> bool:
     """Whether nothing can be implausible, by the extremes alone."""
-    if len(start) < 3 or int(duration.min()) < 0 or int(duration.max()) > 1000 * _SECOND:
+    if len(start) < 3:
         return False
-    if max(-int(start.min()), int(start.max())) >= TIME_LIMIT:
+    (shortest, longest), (first, last) = extremes(duration), extremes(start)
+    if shortest < 0 or longest > 1000 * _SECOND or max(-first, last) >= TIME_LIMIT:
         return False
     # No device event of at most this length can be too long.
-    long = np.flatnonzero(duration > _SECOND // 10)
-    return not on_device[lane[long]].any() and not _outlies(start)
+    long = (
+        np.flatnonzero(duration > _SECOND // 10) if longest > _SECOND // 10 else np.zeros(0, dtype=np.int64)
+    )
+    return not on_device[lane[long]].any() and not _outlies(start, first, last)
 
 
 def _quantile(ordered: I64, share: float) -> float:
@@ -120,8 +124,9 @@ def _quantile(ordered: I64, share: float) -> float:
     return float(b - (b - a) * (1 - part) if part >= 0.5 else a + (b - a) * part)
 
 
-def _outlies(times: I64) -> tuple[int, int, int] | None:
-    """(low, high, how far away from them is far) if there are times far away, else None."""
+def _outlies(times: I64, first: int, last: int) -> tuple[int, int, int] | None:
+    """(low, high, how far away from them is far) if there are times far away, else None. `first`, `last`: the
+    least and the largest time."""
     sample = (
         times if len(times) <= _SAMPLE else times[np.linspace(0, len(times) - 1, _SAMPLE, dtype=np.int64)]
     )
@@ -129,13 +134,13 @@ def _outlies(times: I64) -> tuple[int, int, int] | None:
     ordered = np.sort(sample)
     low, high = (int(_quantile(ordered, share)) for share in (least, 1 - least))
     far = _FAR * max(high - low, _SECOND // 100)
-    return (low, high, far) if int(times.min()) < low - far or int(times.max()) > high + far else None
+    return (low, high, far) if first < low - far or last > high + far else None
 
 
 def _astray(start: I64, good: Bool) -> Bool:
     """Mask of slices far away from nearly all others, beyond a long gap without starts."""
     times = start[good]
-    outlying = _outlies(times)
+    outlying = _outlies(times, *extremes(times))
     if outlying is None:
         return np.zeros(len(start), dtype=np.bool_)
     return good & _beyond_a_hole(start, times, *outlying)
@@ -159,17 +164,18 @@ def first_view(kind: I8, start: I64, duration: I64, implausible: Bool) -> tuple[
     """(start, end) in ns of what matters: without implausible slices, and without spans and profiler overhead
     if there is anything else."""
     for plausible, inner in ((True, True), (True, False), (False, False)):
-        firsts, lasts = [], []
-        for a, b in blocks(0, len(start)):
-            mask = np.ones(b - a, dtype=np.bool_)
+
+        def within(part: slice, plausible: bool = plausible, inner: bool = inner) -> tuple[int, int] | None:
+            mask = np.ones(len(start[part]), dtype=np.bool_)
             if plausible:
-                mask &= ~implausible[a:b]
+                mask &= ~implausible[part]
             if inner:
-                mask &= (kind[a:b] != Kind.SPAN) & (kind[a:b] != Kind.OVERHEAD)
-            begin = start[a:b][mask]
-            if len(begin):
-                firsts.append(int(begin.min()))
-                lasts.append(int((begin + duration[a:b][mask]).max()))
-        if firsts:
-            return min(firsts), max(min(firsts) + 1, *lasts)
+                mask &= (kind[part] != Kind.SPAN) & (kind[part] != Kind.OVERHEAD)
+            begin = start[part][mask]
+            return (int(begin.min()), int((begin + duration[part][mask]).max())) if len(begin) else None
+
+        found = [ends for ends in in_blocks(len(start), within) if ends]
+        if found:
+            first = min(first for first, _ in found)
+            return first, max(first + 1, *(last for _, last in found))
     return 0, 1

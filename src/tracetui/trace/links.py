@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracetui.formats.columns import blocks, looked_up
+from tracetui.formats.columns import blocks, extremes, looked_up
+from tracetui.formats.machine import in_blocks, threads_for, together
 from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, NO_ID, Bool, Kind
 
 _PAGE, _SPARSE = 10, 4
@@ -21,9 +23,10 @@ def _kinds(kind: I8, *wanted: Kind) -> Bool:
 
 
 def _indices(mask: Bool) -> I32:
-    none = np.zeros(0, dtype=np.int32)
-    parts = (np.flatnonzero(mask[a:b]).astype(np.int32) + np.int32(a) for a, b in blocks(0, len(mask)))
-    return np.concatenate([none, *parts])
+    def within(part: slice) -> I32:
+        return np.flatnonzero(mask[part]).astype(np.int32) + np.int32(part.start)
+
+    return np.concatenate([np.zeros(0, dtype=np.int32), *in_blocks(len(mask), within)])
 
 
 def link_launches(kind: I8, start: I64, correlation: I64, rank: I32 | None = None) -> I32:
@@ -70,8 +73,7 @@ def _match(ids: I64, start: I64, targets: I32, seekers: I32) -> I32:
         return found
     table = _table(ids, targets)
     if table is not None:
-        for a, b in blocks(0, len(seekers)):
-            found[a:b] = table.target_of(ids[seekers[a:b]])
+        in_blocks(len(seekers), lambda part: table.find(ids[seekers[part]], found[part]))
         return found
     offered = ids[targets]
     order = np.argsort(offered, kind="stable").astype(np.int32)
@@ -110,29 +112,38 @@ class _Table(NamedTuple):
         page: I64 = self.page[at >> _PAGE]
         return page + (at & ((1 << _PAGE) - 1))
 
-    def target_of(self, ids: I64) -> I32:
-        """-1 for none."""
+    def find(self, ids: I64, out: I32) -> None:
+        """The target of each id, -1 for none."""
         near = np.clip(ids, self.low, self.high)
-        return np.where(near == ids, self.targets[self.places(near)], -1)
+        out[:] = np.where(near == ids, self.targets[self.places(near)], -1)
 
 
 def _table(ids: I64, targets: I32) -> _Table | None:
     """None if an id comes twice, or if the table would be too large."""
-    parts = blocks(0, len(targets))
-    low = min(int(ids[targets[a:b]].min()) for a, b in parts)
-    high = max(int(ids[targets[a:b]].max()) for a, b in parts)
+
+    def wanted(part: slice) -> I64:
+        return ids[targets[part]]
+
+    ends = in_blocks(len(targets), lambda part: extremes(wanted(part)))
+    low, high = min(first for first, _ in ends), max(last for _, last in ends)
     if (high - low) >> _PAGE > len(targets):
         return None
     used = np.zeros(((high - low) >> _PAGE) + 1, dtype=np.bool_)
-    for a, b in parts:
-        used[(ids[targets[a:b]] - low) >> _PAGE] = True
+
+    def use(part: slice) -> None:
+        used[(wanted(part) - low) >> _PAGE] = True
+
+    in_blocks(len(targets), use)
     page = np.cumsum(used) << _PAGE  # the first one is empty
     size = int(page[-1]) + (1 << _PAGE)
     if size > _SPARSE * len(targets) + (2 << _PAGE):
         return None
     table = _Table(low, high, page * used, np.full(size, -1, dtype=np.int32))
-    for a, b in parts:
-        table.targets[table.places(ids[targets[a:b]])] = targets[a:b]
+
+    def put(part: slice) -> None:
+        table.targets[table.places(wanted(part))] = targets[part]
+
+    in_blocks(len(targets), put)
     return table if np.count_nonzero(table.targets >= 0) == len(targets) else None
 
 
@@ -230,7 +241,8 @@ def _bind(ends: FlowEnds, start: I64, duration: I64, parent: I32, firsts: Sequen
     """The slice that each flow end binds to, else -1."""
     found = np.full(len(ends.flow), -1, dtype=np.int32)
     lanes, times = ends.lane, ends.time
-    for lane in np.flatnonzero(np.bincount(lanes[lanes >= 0])).tolist():
+
+    def within(lane: int) -> None:
         first, last = firsts[lane], firsts[lane + 1]
         at = np.flatnonzero(lanes == lane)
         # Searching for sorted times is several times as fast.
@@ -248,15 +260,19 @@ def _bind(ends: FlowEnds, start: I64, duration: I64, parent: I32, firsts: Sequen
             around[left] = parent[around[left]]
             left = left[around[left] >= 0]
         found[own] = around
+
+    used = np.flatnonzero(np.bincount(lanes[lanes >= 0])).tolist()
+    together([partial(within, lane) for lane in used], threads_for(len(lanes)))
     return found
 
 
 def count_before_launch(launch: I32, start: I64) -> tuple[int, int]:
     """Device events that start before their launch: (how many, the largest lead in nanoseconds)."""
-    count = longest = 0
-    for a, b in blocks(0, len(launch)):
-        at = np.flatnonzero(launch[a:b] >= 0) + a
+
+    def within(part: slice) -> tuple[int, int]:
+        at = np.flatnonzero(launch[part] >= 0) + part.start
         lead = start[launch[at]] - start[at]
-        count += int((lead > 0).sum())
-        longest = max(longest, int(lead.max(initial=0)))
-    return count, longest
+        return int((lead > 0).sum()), int(lead.max(initial=0))
+
+    found = in_blocks(len(launch), within)
+    return sum(count for count, _ in found), max((longest for _, longest in found), default=0)

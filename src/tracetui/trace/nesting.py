@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from tracetui.formats.columns import Array, blocks, looked_up
-from tracetui.formats.machine import PART, THREADS, together
+from tracetui.formats.machine import PART, THREADS, in_blocks, together
 from tracetui.formats.native import load_library
 from tracetui.trace.model import I32, I64
 
@@ -100,11 +100,12 @@ def _settle_ties(order: I32, begin: I64, duration: I64, firsts: I64) -> None:
     same = np.zeros(len(begin) + 1, dtype=np.bool_)
     np.equal(begin[1:], begin[:-1], out=same[1:-1])
     same[firsts] = False
-    for a, b in blocks(1, len(begin)):
-        lengths = duration[order[a - 1 : b]]
-        if (same[a:b] & (lengths[1:] > lengths[:-1])).any():
-            break
-    else:
+
+    def out_of_order(part: slice) -> bool:
+        lengths = duration[order[part.start : part.stop + 1]]
+        return bool((same[part.start + 1 : part.stop + 1] & (lengths[1:] > lengths[:-1])).any())
+
+    if not any(in_blocks(len(begin) - 1, out_of_order)):
         return
     at = np.flatnonzero(same[1:] | same[:-1])
     order[at] = order[at][np.lexsort((-duration[order[at]], np.cumsum(~same[at])))]
@@ -141,16 +142,26 @@ def _in_one_pass(
         return None
     given: list[Array] = [np.ascontiguousarray(a, dtype=np.int64) for a in (start, duration, firsts)]
     depth, parent = np.empty(len(start), dtype=np.int32), np.empty(len(start), dtype=np.int32)
-    room = 1 << 12
-    while True:
-        crossing = np.empty((room, 2), dtype=np.int64)
-        addresses = [a.ctypes.data for a in [*given, depth, parent, crossing]]
-        found = LIBRARY.nest(*addresses[:3], len(firsts) - 1, *addresses[3:], room)
-        if found < 0:
-            raise MemoryError
-        if found <= room:
-            return depth, parent, [(a, b) for a, b in crossing[:found].tolist()]
-        room = found
+    library, lanes = LIBRARY, len(firsts) - 1
+    addresses = [a.ctypes.data for a in [*given, depth, parent]]
+
+    def some(lane: int, count: int) -> list[list[int]]:
+        """The stretches of so many lanes."""
+        room = 1 << 12
+        while True:
+            crossing = np.empty((room, 2), dtype=np.int64)
+            begin, length, first, *out = addresses
+            place = first + lane * given[2].itemsize
+            found = library.nest(begin, length, place, count, *out, crossing.ctypes.data, room)
+            if found < 0:
+                raise MemoryError
+            if found <= room:
+                return list(crossing[:found].tolist())
+            room = found
+
+    each = -(-lanes // THREADS) if len(start) > PART else lanes
+    parts = together([partial(some, at, min(each, lanes - at)) for at in range(0, lanes, each)], THREADS)
+    return depth, parent, [(a, b) for part in parts for a, b in part]
 
 
 def _by_sorting(start: I64, duration: I64, firsts: Sequence[int]) -> tuple[I32, I32, list[tuple[int, int]]]:

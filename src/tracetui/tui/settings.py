@@ -1,6 +1,6 @@
 """The user's settings: a TOML file, every line of it optional.
 
-theme = "light"            # dark, light, high-contrast, colour-blind
+theme = "light"            # dark, light, high-contrast, color-blind
 ascii = true               # no characters beyond ASCII
 pane = "gaps"              # the pane that is open at the start; "none"
 minimum_gap = "5us"        # g skips shorter gaps
@@ -22,7 +22,7 @@ from tracetui.safe_text import plain
 from tracetui.tui.bindings import ACTIONS, key_text, rebound
 from tracetui.tui.panes import PANES
 
-THEME_NAMES = ("dark", "light", "high-contrast", "colour-blind")
+THEME_NAMES = ("dark", "light", "high-contrast", "color-blind")
 
 
 class SettingsError(ValueError):
@@ -81,6 +81,8 @@ def parse(values: Mapping[str, Any]) -> Settings:
     for key in values:
         if key not in known:
             raise SettingsError(f"no setting {plain(key)!r}; the settings are {', '.join(sorted(known))}")
+    if values.get("theme") == "colour-blind":
+        values = {**values, "theme": "color-blind"}
     theme = _one_of(values, "theme", THEME_NAMES, None)
     pane = _one_of(values, "pane", (*(p.key for p in PANES), "none"), "overview")
     ascii = values.get("ascii", False)

@@ -15,7 +15,7 @@ from tracetui.timeline import themes as palette
 from tracetui.timeline.themes import Theme as Palette
 
 _COLORS: Mapping[str, tuple[str, str, str, str]] = {
-    # role: dark, light, high-contrast, colour-blind
+    # role: dark, light, high-contrast, color-blind
     "primary": ("#5f87af", "#005f87", "#ffffff", "#5f87af"),
     "accent": ("#ffaf5f", "#005faf", "#ffff00", "#87d7ff"),
     "warning": ("#ffaf00", "#875f00", "#ffff00", "#ffd75f"),
@@ -66,7 +66,7 @@ def _theme(column: int, name: str) -> Theme:
 
 
 THEMES: Mapping[str, Theme] = {
-    name: _theme(n, name) for n, name in enumerate(("dark", "light", "high-contrast", "colour-blind"))
+    name: _theme(n, name) for n, name in enumerate(("dark", "light", "high-contrast", "color-blind"))
 }
 
 SIXTEEN: Mapping[str, str] = {
@@ -96,7 +96,7 @@ ABOUT: Mapping[str, str] = {
     "dark": "for a dark terminal",
     "light": "for a light terminal or a projector",
     "high-contrast": "for eyes or screens that need strong contrast",
-    "colour-blind": "for eyes that confuse red and green",
+    "color-blind": "for eyes that confuse red and green",
 }
 """What each theme is made for."""
 
@@ -104,7 +104,7 @@ PALETTES: Mapping[str, Palette] = {
     "dark": palette.DARK,
     "light": palette.LIGHT,
     "high-contrast": palette.HIGH_CONTRAST,
-    "colour-blind": palette.COLOR_BLIND,
+    "color-blind": palette.COLOR_BLIND,
 }
 
 

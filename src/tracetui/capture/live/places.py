@@ -17,6 +17,8 @@ LONGEST_SOCKET = 107
 """Bytes of a Unix socket's path at most."""
 CLIENT = "dynoconfigclient" + "x" * 36
 """As long as the name that Kineto gives its own socket."""
+SYSTEMD_RUNTIME = Path("/run/user")
+SYSTEMD_LINGER = Path("/var/lib/systemd/linger")
 OLD_SECONDS = 86400.0
 """What an attach that was killed left behind is removed after a day: the job may still write into it."""
 
@@ -36,14 +38,28 @@ def private(folder: Path) -> Path:
 
 
 def meeting_root() -> Path:
-    """The folder of all folders with sockets: in the user's runtime directory. Raises AttachError."""
-    for runtime in (os.environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{os.getuid()}"):
+    """The folder of all folders with sockets: in the user's runtime directory, if that stays, else in /tmp.
+    Raises AttachError."""
+    for runtime in (os.environ.get("XDG_RUNTIME_DIR", ""), str(SYSTEMD_RUNTIME / str(os.getuid()))):
         root = Path(runtime, "tracetui")
         fits = len(os.fsencode(root / "12345678" / CLIENT)) <= LONGEST_SOCKET
         with contextlib.suppress(AttachError, OSError):
-            if runtime and fits and os.stat(runtime).st_uid == os.getuid():
+            if runtime and fits and _stays(Path(runtime)) and os.stat(runtime).st_uid == os.getuid():
                 return private(root)
     return private(recording_root() / "run")
+
+
+def _stays(runtime: Path) -> bool:
+    """Whether it is still there when its user has logged out, as a job in tmux is. systemd removes the ones
+    that it makes with the user's last session, unless the user may linger."""
+    if not runtime.is_relative_to(SYSTEMD_RUNTIME):
+        return True
+    import pwd  # not on Windows
+
+    try:
+        return (SYSTEMD_LINGER / pwd.getpwuid(os.getuid()).pw_name).exists()
+    except KeyError:  # a user without a name, as in containers
+        return False
 
 
 def recording_root() -> Path:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pwd
 import shlex
 import time
 from collections.abc import Iterable, Sequence
@@ -166,6 +165,8 @@ def _same(pid: int, folder: str) -> bool:
 
 def _user(number: int) -> str:
     try:
+        import pwd  # not on Windows
+
         return pwd.getpwuid(number).pw_name
     except KeyError:
         return str(number)

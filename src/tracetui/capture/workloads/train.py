@@ -42,7 +42,7 @@ def build(
             logits = forward(inputs)
             loss = F.cross_entropy(logits.float().view(-1, vocab), targets)
         with record_function("backward"):
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
         with record_function("optimizer"):
             adamw.step()
             adamw.zero_grad(set_to_none=True)

@@ -1,0 +1,24 @@
+"""What only some systems have is imported where it is used: elsewhere the rest works, and can be tested."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+POSIX_ONLY = {"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"}
+OURS_ALONE = {"mutants.py"}  # a script
+
+
+@pytest.mark.parametrize("folder", ["src/tracetui", "tests"])
+def test_no_module_needs_posix_to_be_imported(folder: str) -> None:
+    found = []
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            if POSIX_ONLY & {name.split(".")[0] for name in names} and path.name not in OURS_ALONE:
+                found.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not found
