@@ -9,6 +9,8 @@ import pytest
 from tests.compare.conftest import Events, Pair, compared
 from tests.conftest import SAMPLES
 
+from tracetui.report.compare import Report, compare_lines
+from tracetui.tables.lines import plain_text
 from tracetui.units import duration
 
 ALL = sorted(path.name for path in SAMPLES.glob("*.json.gz"))
@@ -277,3 +279,26 @@ def test_work_beside_a_collective_says_nothing_of_the_machine(pair: Pair):
     slower = [one.text for one in found.explanations if one.kind == "slower"]
     assert slower
     assert all("where collectives run beside it on one side only" in text for text in slower)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "asked"),
+    [
+        ("train", "llm_decode", "by name only 21% of the GPU's work and 27% of the calls are the same"),
+        ("llm_decode", "mlp_eager", "hardly anything is the same"),
+        ("mlp_eager", "mlp_compile", ""),
+        ("attention_naive", "attention_sdpa", ""),
+    ],
+)
+def test_other_programs_are_asked_about_first(a: str, b: str, asked: str):
+    """Then the numbers say more than what is new and gone: most of that is summed up."""
+    found = compared(SAMPLES / f"{a}.json.gz", SAMPLES / f"{b}.json.gz")
+    text = plain_text(compare_lines(Report(found, ("A", "B")), 80))
+    assert found.strange == (f"{asked} in both: is this the same program?" if asked else "")
+    assert (found.strange in found.notes) is bool(asked)
+    if asked:
+        assert " ".join(text.partition("\n\n")[0].split()).endswith("is this the same program?")
+        assert " ".join(text.split()).count("is this the same program?") == 1
+        assert f"  and {len(found.explanations) - 3} more: " in text
+        every = plain_text(compare_lines(Report(found, ("A", "B"), every=True), 80))
+        assert all(" ".join(one.text.split())[:30] in " ".join(every.split()) for one in found.explanations)

@@ -23,11 +23,12 @@ from tracetui.compare.model import Comparison, Machine, counted_of
 from tracetui.compare.sides import Side, pair_rounds, side_of
 from tracetui.compare.timing import general, ratio, resized
 from tracetui.trace.model import F64, I64, Kind
-from tracetui.units import duration, plural
+from tracetui.units import duration, plural, share
 
 STRANGE = 0.05
 """Programs that have less than this in common are not the same one, changed."""
-
+LITTLE, MANY = 0.25, 12
+"""So little of the GPU's work in common, and so many explanations: most likely neither."""
 CROWDED = 0.1
 """Work beside a collective for this share of its time more than on the other side may be slower for that."""
 
@@ -118,9 +119,10 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     step = metrics["step_ns"]
     if step.within_noise and known(facts, explanations):
         metrics["step_ns"] = replace(step, within_noise=False)
+    strange = _strange(facts, len(explanations))
     return Comparison(
         *whole, tuple(rounds), work, calls, metrics, idle, machine, explanations,
-        answer(facts, explanations, same_program), same_program, _notes(facts, rounds),
+        answer(facts, explanations, same_program), same_program, _notes(facts, rounds, strange), strange,
     )  # fmt: skip
 
 
@@ -132,6 +134,21 @@ def compare_steps(results: Results, step: int, against: int | None = None) -> Co
     if not others or not all(0 <= i < count for i in (step, *others)):
         raise IndexError(step)
     return compare(side_of(results, others), side_of(results, [step]))
+
+
+def _strange(facts: Facts, told: int) -> str:
+    """What to ask of programs that have so little in common that they are hardly one, changed. `told`: how
+    many explanations there are."""
+    a, b = facts.sides
+    sizes = (a.work, b.work, facts.work.a), (a.calls, b.calls, facts.calls.a)
+    known = [(max(len(one), len(other)), len(both)) for one, other, both in sizes if len(one) or len(other)]
+    same = [both / most for most, both in known]
+    if max(same, default=1.0) < STRANGE:
+        return "hardly anything is the same in both: is this the same program?"
+    if told > MANY and len(same) == 2 and same[0] < LITTLE and same[1] < 0.5:
+        of = f"{share(same[0])} of the GPU's work and {share(same[1])} of the calls"
+        return f"by name only {of} are the same in both: is this the same program?"
+    return ""
 
 
 def _agree(ratio: float | None, in_general: float) -> bool:
@@ -185,8 +202,8 @@ def _outside(side: Side, tree: CallTree) -> float:
     return float(np.median(high - low - sum_into(tree.round, tree.own, side.rounds)))
 
 
-def _notes(facts: Facts, pairs: Sequence[tuple[int, int]]) -> tuple[str, ...]:
-    (a, b), machine = facts.whole, facts.machine
+def _notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tuple[str, ...]:
+    a, b = facts.whole
     found = []
     has_a, has_b = len(a.results.step_table()), len(b.results.step_table())
     if not len(a.steps) and (has_a or has_b):
@@ -207,8 +224,8 @@ def _notes(facts: Facts, pairs: Sequence[tuple[int, int]]) -> tuple[str, ...]:
     sources = [side.results.step_table().source for side in (a, b)]
     if len(a.steps) and sources[0] != sources[1]:
         found.append(f"the steps of A come from {sources[0]}, those of B from {sources[1]}")
-    if max(machine.calls, machine.work) < STRANGE * max(len(b.calls), len(b.work)):
-        found.append("hardly anything is the same in both: is this the same program?")
+    if strange:
+        found.append(strange)
     if facts.by_device:
         before, after = facts.waited
         meanwhile = "what the CPU does meanwhile does not make a step longer"

@@ -27,6 +27,8 @@ from tracetui.units import duration, plural
 
 SHOWN = 8
 """Explanations in text and Markdown, if not all are asked for; JSON has all."""
+FEW = 3
+"""The same, of two programs that have hardly anything in common: the numbers tell more."""
 EVIDENCE = 10
 """Events of an explanation in JSON: the first of each side."""
 SHORTEST_NAME = 16
@@ -102,11 +104,14 @@ def compare_lines(report: Report, width: int) -> list[Line]:
     width = min(width, 120)
     found = report.comparison
     lines: list[Line] = [[(part, "title")] for part in wrap(found.answer, width)]
+    if found.strange:
+        lines += [[(part, "warn")] for part in wrap(_sentence(found.strange), width)]
     lines += [[], *_side_lines(report, width)]
     if _told(found):
         lines += [[], [("What explains the difference", "head")], *_explanation_lines(report, width)]
-    lines += [[]] if found.notes else []
-    for note in found.notes:
+    notes = [note for note in found.notes if note != found.strange]
+    lines += [[]] if notes else []
+    for note in notes:
         lines += [[(part, "dim")] for part in wrap(_sentence(note), width)]
     lines += _number_lines(found, width)
     if report.averages:
@@ -139,7 +144,8 @@ def _cut(names: Sequence[str], room: int) -> list[str]:
 def _shown(report: Report) -> tuple[tuple[Explanation, ...], str]:
     """(the explanations that are told, what the others come to together)."""
     found, told = report.comparison, _told(report.comparison)
-    left = () if report.every else told[SHOWN:]
+    shown = SHOWN if not found.strange else FEW
+    left = () if report.every else told[shown:]
     if not left:
         return told, ""
     sums = {"GPU": 0, "CPU": 0}
@@ -147,7 +153,7 @@ def _shown(report: Report) -> tuple[tuple[Explanation, ...], str]:
         change, where = main_change(found, one)
         sums[where] += change
     come = ", ".join(f"{signed(ns, duration)} {where}" for where, ns in sums.items() if ns) or "no time"
-    return told[:SHOWN], f"and {len(left)} more: {come} in all (--all lists them)"
+    return told[:shown], f"and {len(left)} more: {come} in all (--all lists them)"
 
 
 def _explanation_lines(report: Report, width: int) -> list[Line]:
