@@ -67,7 +67,7 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
     short = results.short_kernels()
     # Where it also waits for other ranks, or for what the trace does not show, the CPU is not all.
     queued = verdict.causes[CAUSES.index("queued")] >= IDLE_SHARE * verdict.judged
-    alone = not queued and verdict.share("communication") < IDLE_SHARE
+    alone = not queued and verdict.share("communication") < IDLE_SHARE and not results.launches().ahead
     pace = "A faster GPU or faster kernels would change little: the CPU sets the pace." if alone else ""
     waits, events = waits_for_device(results), ""
     # Few of them explain nothing; more of them are a finding of their own.
