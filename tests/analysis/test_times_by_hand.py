@@ -368,7 +368,7 @@ def test_launches(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *events)
     found = find_launches(trace)
     assert [trace.name_of(int(i)) for i in found.event] == ["k1", "k2", "k5", "k5", "k5"]
-    assert found.delay.tolist() == [20_000, 0, 20_000, 23_000, 26_000]
+    assert found.delay.tolist() == [20_000, -10_000, 20_000, 23_000, 26_000]
     assert found.first.tolist() == [True, True, True, False, False]
     assert found.cost.tolist() == [4_000, 4_000, 3_000, 3_000, 3_000]
     assert (found.unlinked, found.median_delay) == (1, 20_000)

@@ -13,8 +13,9 @@ from tests.recorded import load
 from tracetui.analysis.gaps import find_gaps
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope, step_scope
+from tracetui.analysis.split import COLUMNS
 from tracetui.analysis.steps import summarize_steps
-from tracetui.analysis.verdict import communication_text
+from tracetui.analysis.verdict import communication_text, judge
 from tracetui.report.facts import trace_facts
 from tracetui.report.gaps import gaps_lines, gaps_markdown
 from tracetui.report.summary import summarize, summary_json, summary_lines
@@ -208,6 +209,56 @@ def test_events_of_unknown_categories_on_a_device_are_said(
     # A thread's unknown categories are no device's.
     threads = trace_of(tmp_path, cpu("cudaMalloc", 0, 5, "cuda_runtime"), cpu("x", 10, 5, "c0"))
     assert Results(threads).verdict().reason == "There are no GPU events here."
+
+
+@pytest.mark.parametrize(
+    ("unknown", "around", "known"), [(40, False, False), (2, False, True), (40, True, True)]
+)
+def test_unknown_work_beside_kernels_is_no_idle_time(
+    tmp_path: Path, unknown: float, around: bool, known: bool
+) -> None:
+    """Ten kernels of 50 us, one each 100 us; between them something else. A range around them is none."""
+    events = [e for n in range(10) for e in run(100 * n + 10, 50, n + 1)]
+    for n in range(10):
+        start, length = (100 * n, 99) if around else (100 * n + 65, unknown if n == 0 or unknown > 9 else 1)
+        events.append(kernel(start, min(length, 40) if not around else length, 0, name="x", cat="npu"))
+    results = Results(trace_of(tmp_path, *events))
+    verdict = results.verdict()
+    assert (verdict.busy_share is not None) is known
+    assert bool(results.gaps().devices) is known
+    assert ("So when the device was idle is not known." in verdict.reason) is not known
+    assert known or not [f for f in results.findings() if f.rule in ("little_use", "idle_time")]
+    text = plain_text(summary_lines(summarize(results), 80))
+    assert ("GPU busy" in text) is known
+
+
+def test_the_largest_part_is_the_one_that_is_named_first() -> None:
+    """A fifth each: idle with work queued and from one kernel to the next; a third of computing."""
+    time = dict.fromkeys(COLUMNS, 0) | {"compute": 36, "queued": 22, "back to back": 23, "host": 19}
+    reason = judge(list(time.values()), None).reason
+    assert "The largest part is compute, 36.0%; then from one kernel to the next, 23.0%." in reason
+
+
+def test_clocks_that_differ_are_said(tmp_path: Path) -> None:
+    """Kernels that start 2 ms before their launch: nothing is known of delays or of launches that block."""
+    events = [
+        e for n in range(20) for e in (launch(5000 + 100 * n, n + 1), kernel(3000 + 100 * n, 30, n + 1))
+    ]
+    results = Results(trace_of(tmp_path, *events))
+    verdict = results.verdict()
+    assert verdict.launch_delay is None
+    assert "nothing is queued" not in verdict.reason
+    assert "starts before its launch, by 2.00 ms: the clocks of CPU and GPU differ" in verdict.reason
+    assert "blocking_launches" not in [finding.rule for finding in results.findings()]
+    assert not any("sets the pace" in finding.text for finding in results.findings())
+
+
+def test_without_launches_nothing_is_known_to_be_in_flight(tmp_path: Path) -> None:
+    """Two steps whose kernels have no launch: the first begins long before its kernel."""
+    events = [step(1, 0, 1000), kernel(700, 250, 0), step(2, 1000, 1000), kernel(1100, 850, 0)]
+    verdict = Results(trace_of(tmp_path, *events)).verdict()
+    assert "700 µs before the first GPU event of the first step" in verdict.reason
+    assert "with work queued" not in verdict.reason
 
 
 def test_launches_without_kernels_are_no_trace_of_the_cpu_alone(tmp_path: Path) -> None:

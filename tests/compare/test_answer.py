@@ -38,3 +38,9 @@ def test_without_the_machine_only_where_the_rest_is_known():
         "; -9.00 ms is the machine: without it, about 30.0 ms."
     )
     assert told(machine, step=step, program=4e5) == "A step takes 21.0 ms instead of 24.0 ms (-12%)."
+
+
+def test_a_small_change_is_not_the_same_number_twice():
+    step = Metric(10.80e6, 10.83e6, False)
+    gone = Explanation("calls", "New.", 30_000, "cpu")
+    assert told(gone, step=step) == "A step takes 10.8 ms, 30.0 µs more than before (+0.3%)."

@@ -9,6 +9,8 @@ import pytest
 from tests.compare.conftest import Events, Pair, compared
 from tests.conftest import SAMPLES
 
+from tracetui.report.compare import Report, compare_lines
+from tracetui.tables.lines import plain_text
 from tracetui.units import duration
 
 ALL = sorted(path.name for path in SAMPLES.glob("*.json.gz"))
@@ -206,3 +208,98 @@ def test_sizes_decide_which_kernel_is_gone(tmp_path):
     assert kinds(found) == ["gone", "calls"]
     (gone,) = found.explanations[0].events_a
     assert found.a.trace.args(int(gone))["grid"] == [16, 1, 1]
+
+
+def test_one_name_slower_is_not_the_machine(pair: Pair):
+    """The GEMM that takes half of the time, 30% longer in every step: nothing else is."""
+
+    def longer(events: Events):
+        for kernel in named(events, "256x128", "kernel"):
+            kernel["dur"] = round(kernel["dur"] * 1.3, 3)
+
+    found = pair("mlp_eager", longer)
+    assert kinds(found) == ["slower"]
+    assert "256x128" in found.explanations[0].names_a[0]
+
+
+def test_one_op_slower_is_not_the_machine(pair: Pair):
+    """One op of each step takes 5 ms more on the CPU, as all that follows it comes later."""
+
+    def later(events: Events):
+        for op in named(events, "aten::embedding", "cpu_op"):
+            end = float(op["ts"]) + float(op["dur"])
+            for e in events:
+                if "ts" in e and float(e["ts"]) >= end:
+                    e["ts"] = float(e["ts"]) + 5000
+                elif "dur" in e and float(e["ts"]) + float(e["dur"]) >= end and e["tid"] == op["tid"]:
+                    e["dur"] = float(e["dur"]) + 5000
+
+    found = pair("llm_decode", later)
+    assert kinds(found) == ["slower"]
+    assert found.explanations[0].text.startswith("aten::embedding takes 5.0")
+    assert "machine" not in found.answer
+
+
+def test_five_percent_of_one_kernel(pair: Pair):
+    def longer(events: Events):
+        for kernel in named(events, "256x128", "kernel"):
+            kernel["dur"] = round(kernel["dur"] * 1.05, 3)
+
+    found = pair("mlp_eager", longer)
+    assert kinds(found) == ["slower"]
+    assert found.answer.endswith("The GPU's work took 237 µs instead of 231 µs (+2.4%).")
+
+
+@pytest.mark.parametrize("sample", ["mlp_eager", "train", "llm_decode"])
+def test_kernels_of_other_names_that_take_as_long(pair: Pair, sample: str):
+    def rename(events: Events):
+        for kernel in named(events, "", "kernel"):
+            kernel["name"] = f"v2_{kernel['name']}"
+
+    found = pair(sample, rename)
+    assert {one.kind for one in found.explanations} == {"replaced"}
+    assert all(one.change_ns == 0 for one in found.explanations)
+
+
+def test_work_beside_a_collective_says_nothing_of_the_machine(pair: Pair):
+    """All kernels of B take 1.5 times as long, beside a long all-reduce that A does not have."""
+
+    def crowd(events: Events):
+        kernels = named(events, "", "kernel")
+        first, last = float(kernels[0]["ts"]), float(kernels[-1]["ts"]) + 1000
+        for kernel in kernels:
+            kernel["dur"] = float(kernel["dur"]) * 1.5
+        name = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+        args = kernels[0]["args"] | {"stream": 99, "correlation": 0, "External id": 0}
+        talk = {"name": name, "ts": first - 1, "dur": last - first, "tid": 99, "args": args}
+        events.append(kernels[0] | talk)
+
+    found = pair("llm_decode", crowd)
+    assert "machine" not in kinds(found)
+    slower = [one.text for one in found.explanations if one.kind == "slower"]
+    assert slower
+    assert all("where collectives run beside it on one side only" in text for text in slower)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "asked"),
+    [
+        ("train", "llm_decode", "by name only 21% of the GPU's work and 27% of the calls are the same"),
+        ("llm_decode", "mlp_eager", "hardly anything is the same"),
+        ("mlp_eager", "mlp_compile", ""),
+        ("attention_naive", "attention_sdpa", ""),
+    ],
+)
+def test_other_programs_are_asked_about_first(a: str, b: str, asked: str):
+    """Then the numbers say more than what is new and gone: most of that is summed up."""
+    found = compared(SAMPLES / f"{a}.json.gz", SAMPLES / f"{b}.json.gz")
+    text = plain_text(compare_lines(Report(found, ("A", "B")), 80))
+    assert found.strange == (f"{asked} in both: is this the same program?" if asked else "")
+    assert (found.strange in found.notes) is bool(asked)
+    if asked:
+        assert " ".join(text.partition("\n\n")[0].split()).endswith("is this the same program?")
+        assert " ".join(text.split()).count("is this the same program?") == 1
+        told = [one for one in found.explanations if one.kind != "steps"]  # a note says those
+        assert f"  and {len(told) - 3} more: " in text
+        every = plain_text(compare_lines(Report(found, ("A", "B"), every=True), 80))
+        assert all(one.text[:30] in " ".join(every.split()) for one in told)

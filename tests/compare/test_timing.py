@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tracetui.compare.timing import drift, slower
+from tracetui.compare.timing import drift, general, slower
 
 
 def test_one_call_that_takes_longer_is_not_all_of_them():
@@ -70,3 +70,12 @@ def test_a_call_that_took_as_long_is_not_told():
     before[0], after[0] = 10_000_000, 10_030_000
     at = np.arange(40)
     assert slower(name, before, after, at, at, 11_000_000) == []
+
+
+def test_in_general_is_what_most_names_say_too():
+    name = np.repeat(np.arange(5), 4)
+    before = np.where(name == 0, 10_000, 100)
+    assert general(name, before, np.where(name == 0, 13_000, 100)) == 1
+    assert general(name, before, (before * 1.2).astype(int)) == pytest.approx(1.2)
+    assert general(name, before, np.where(name == 0, 13_000, 110)) == pytest.approx(1.1)
+    assert general(name[:0], before[:0], before[:0]) == 1

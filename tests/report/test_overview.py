@@ -9,9 +9,10 @@ import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 
 from tracetui.analysis.results import Results
-from tracetui.report.overview import Block, Entry, Overview, overviews
-from tracetui.report.overview_lines import FEW_LINES, lay_out
+from tracetui.report.overview import Block, Entry, Overview, _costs, overviews
+from tracetui.report.overview_lines import FEW_LINES, _entries, lay_out
 from tracetui.report.parts import Target
+from tracetui.tables.lines import plain_text
 
 
 def one_step(at: float, first: int) -> list[Event]:
@@ -268,3 +269,37 @@ def test_names_give_way_before_numbers() -> None:
     assert placed(block, 51)[1] == " a_lon…_an_op  5 µs  100%  ██████  12 calls of it … [0]"
     assert placed(block, 52)[1] == " a_long…_an_op  5 µs  100%  ██████  12 calls of it … [0]"
     assert placed(block, 30)[0] == "Ops  a note that is cut where…"
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_marks_of_waiting_are_no_work_of_an_op(tmp_path: Path, steps: int) -> None:
+    """`aten::item` waits 300 us for a kernel of 40; PyTorch's table counts the mark of it as GPU time."""
+    events = []
+    for n in range(steps):
+        at, number = 1000.0 * n, 3 * n + 1
+        mark = kernel(at + 120, 300, number + 1, cat="cuda_sync", name="Stream Sync")
+        mark["args"]["External id"] = 100 + n
+        wait = launch(at + 110, number + 1, 320, "cudaStreamSynchronize")
+        wait["args"]["External id"] = 100 + n
+        gemm, call = kernel(at + 50, 40, number, name="gemm"), launch(at + 20, number)
+        for event in (gemm, call):
+            event["args"]["External id"] = 200 + n
+        events += [step(n, at, 900), cpu("aten::mm", at + 10, 30, **{"External id": 200 + n}), call, gemm]
+        events += [cpu("aten::item", at + 100, 350, **{"External id": 100 + n}), wait, mark]
+    results = Results(trace_of(tmp_path, *events))
+    costs = _costs(results)
+    table = results.averages()
+    spent = dict(zip(table.names, costs.self_device.tolist(), strict=True))
+    assert table.self_device[table.names.index("aten::item")] == 300_000 * steps
+    assert (spent["aten::item"], spent["Stream Sync"]) == (0, 0)
+    assert spent["aten::mm"] == spent["gemm"] == 40_000
+
+
+@pytest.mark.parametrize("width", range(14, 40))
+def test_no_words_of_a_text_are_dropped_where_it_is_narrow(width: int) -> None:
+    text = "The moments between kernels take 17% of the steps"
+    entries = [Entry("medium", (), None, "", text, Target()), Entry("low", (), None, "", "Short", Target())]
+    _, (first, _) = _entries(entries, width)
+    lines = [plain_text([line]) for line in first]
+    assert "".join("".join(lines).split()) == "medium" + text.replace(" ", "")
+    assert max(map(len, lines)) <= width + 1

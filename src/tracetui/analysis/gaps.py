@@ -14,6 +14,7 @@ from tracetui.analysis.select import called, plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import I64
+from tracetui.trace.unknown import idle_known, unknown_events
 from tracetui.units import plural
 
 CATEGORIES = 3
@@ -110,11 +111,10 @@ def without_work_text(trace: Trace) -> str:
             "The file is cut off. PyTorch writes what the GPU did last, and not in the order of time: what "
             "is missing may be anywhere."
         )
-    lanes = device_of(trace) >= 0
-    at = np.flatnonzero((trace.kind == Kind.OTHER) & lanes[trace.lane])
+    at, work = unknown_events(trace), bool(trace.is_kind(*DEVICE_WORK).any())
     if not len(at):
         calls = called(trace, lambda name: "Launch" in name, Kind.RUNTIME)
-        if not len(calls) or bool(trace.is_kind(*DEVICE_WORK).any()):
+        if not len(calls) or work:
             return "There are no GPU events here."
         return (
             f"{plural(len(calls), 'launch', 'launches')}, but nothing of what they ran: the profiler got no "
@@ -122,10 +122,17 @@ def without_work_text(trace: Trace) -> str:
         )
     names = [trace.categories[i] or "no category" for i in np.unique(trace.category[at]).tolist()]
     more = ", ..." if len(names) > CATEGORIES else ""
+    held = (
+        f"{plural(len(at), 'event')} of other categories ({', '.join(names[:CATEGORIES])}{more}): drawn, but"
+    )
+    if work:
+        return (
+            f"Between kernels, copies and memsets the device's lanes hold {held} not judged. So when the "
+            "device was idle is not known."
+        )
     return (
         "No event here has the category of a kernel, a copy or a memset. The device's lanes hold "
-        f"{plural(len(at), 'event')} of other categories ({', '.join(names[:CATEGORIES])}{more}): drawn, but "
-        "not judged."
+        f"{held} not judged."
     )
 
 
@@ -136,7 +143,7 @@ def busy_union(trace: Trace, at: I64) -> Union:
 
 def find_gaps(trace: Trace) -> list[DeviceGaps]:
     """The gaps of every device that ran anything, by device index; [] where none did, or it is not known."""
-    if trace.cut_off:
+    if not idle_known(trace):
         return []
     cpu = trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, Kind.OVERHEAD)
     cpu &= ~trace.implausible

@@ -40,7 +40,7 @@ class TimeByKind:
     copies: I64
     """Copies and sets."""
     delay: I64
-    """Median launch delay, of a graph that of its first node; -1 for none."""
+    """Median launch delay, of a graph that of its first node; below 0: none, or the clocks differ."""
 
 
 def communicates(trace: Trace) -> Bool:

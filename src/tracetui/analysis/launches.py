@@ -20,7 +20,7 @@ class Launches:
     event: I64
     launch: I64
     delay: I64
-    """From the launch's start to the event's, in ns; 0 where differing clocks make it negative."""
+    """From the launch's start to the event's, in ns; negative where the clocks of CPU and device differ."""
     first: Bool
     """Whether the event is the first of its launch: all but the later nodes of a graph."""
     cost: I64
@@ -33,7 +33,17 @@ class Launches:
 
     @property
     def median_delay(self) -> int | None:
-        """The median delay in ns, of a graph that of its first node; None where there is no launch."""
+        """The median delay in ns, of a graph that of its first node; None where there is no launch, or where
+        the clocks differ so that it is negative."""
+        return self._middle if self._middle is not None and self._middle >= 0 else None
+
+    @property
+    def ahead(self) -> int:
+        """How long before its launch most work starts, ns: by so much the clocks differ at least; else 0."""
+        return max(0, -(self._middle or 0))
+
+    @property
+    def _middle(self) -> int | None:
         return int(np.median(self.delay[self.first])) if self.first.any() else None
 
 
@@ -55,7 +65,7 @@ def find_launches(trace: Trace, scope: Scope | None = None) -> Launches:
     at = plausible(trace, *DEVICE_WORK)
     event = at[trace.launch[at] >= 0]
     launch = trace.launch[event].astype(np.int64)
-    delay = np.maximum(trace.start[event] - trace.start[launch], 0)
+    delay = trace.start[event] - trace.start[launch]
     count = sum_into(launch, np.ones_like(launch), len(trace))
     several = np.flatnonzero(count[launch] > 1)
     several = several[np.lexsort((trace.start[event[several]], launch[several]))]

@@ -18,6 +18,7 @@ from tracetui.analysis.scope import NEVER, WHOLE, Scope, StepTable, find_steps, 
 from tracetui.analysis.select import called, distinct, named, plausible
 from tracetui.formats import machine
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
+from tracetui.units import duration
 
 if TYPE_CHECKING:
     from tracetui.analysis.activity import SmallOps
@@ -272,6 +273,9 @@ class Results:
         verdict = self._verdict()
         if verdict.verdict == "not known" and verdict.busy_share is None:
             return replace(verdict, reason=without_work_text(self.trace))
+        if (ahead := self.launches().ahead) and verdict.busy_share:
+            said = f"Most GPU work starts before its launch, by {duration(ahead)}: the clocks of CPU and GPU"
+            verdict = replace(verdict, reason=f"{verdict.reason} {said} differ, so causes are not reliable.")
         return of_earlier_work(verdict, self.earlier_share())
 
     def _verdict(self) -> Verdict:

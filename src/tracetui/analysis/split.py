@@ -151,7 +151,8 @@ def _device_time(trace: Trace, gaps: DeviceGaps, cpu: CpuTime) -> DeviceTime:
     start, end, event, ended_by = (array[order] for array in (start, end, event, ended_by))
     idle = IdleTime(trace, start, end, event, ended_by, thread, cpu)
     opens = at[np.unique(trace.lane[at], return_index=True)[1]]
-    ended = event >= 0
+    # Where no work has a launch, none is known to come from before the recording.
+    ended = (event >= 0) & bool(len(last))
     early = np.flatnonzero(ended & ((launch_times(trace, event) == NEVER) | np.isin(event, opens)))
     in_flight = IdleTime(trace, start[early], end[early], event[early], ended_by[early], thread, cpu)
     return DeviceTime(gaps, idle, in_flight, computing, kernels, own)

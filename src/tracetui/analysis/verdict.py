@@ -260,9 +260,9 @@ def _reason(
     elif word == "copy-bound":
         reason += f": {busy_text(shares['copies'])} is copies while no kernel runs."
     else:
-        first, second = sorted(PARTS, key=lambda part: -shares[part])[:2]
+        first, second = sorted(PARTS, key=lambda part: -said[part])[:2]
         reason += f". The largest part is {words[first]}, {busy_text(said[first])}"
-        reason += f"; then {words[second]}, {busy_text(said[second])}" if shares[second] else ""
+        reason += f"; then {words[second]}, {busy_text(said[second])}" if said[second] else ""
         reason += "."
         if "communication" in (first, second) and shares["communication"]:
             return f"{reason} Communication is recognized by name, and includes waiting for other ranks."

@@ -100,6 +100,7 @@ def _complete_baseline(ctx: click.Context, param: click.Parameter, typed: str) -
     default=0,
     help="Also print the N names whose time differs most.",
 )
+@click.option("--all", "every", is_flag=True, help="Print all that explains the difference.")
 @click.option(
     "--fail-over",
     "limits",
@@ -121,6 +122,7 @@ def compare_command(
     save: bool,
     listing: bool,
     averages: int,
+    every: bool,
     limits: tuple[Limit, ...],
     strict: bool,
 ) -> None:
@@ -185,7 +187,7 @@ def compare_command(
         from tracetui.report.compare import file_names
 
         found, names = _compared(*map(load_or_exit, traces)), file_names(*traces)
-    _report(found, names, limits, strict, averages)
+    _report(found, names, limits, strict, averages, every)
 
 
 def _compared(a: Trace, b: Trace) -> Comparison:
@@ -229,13 +231,18 @@ def _steps(path: str, step: int, against: int | None) -> tuple[Comparison, tuple
 
 
 def _report(
-    found: Comparison, names: tuple[str, str], limits: tuple[Limit, ...], strict: bool, averages: int
+    found: Comparison,
+    names: tuple[str, str],
+    limits: tuple[Limit, ...],
+    strict: bool,
+    averages: int,
+    every: bool,
 ) -> None:
     from tracetui.report.compare import Report, compare_json, compare_lines, compare_markdown
     from tracetui.report.limits import check_limits, failure
 
     outcomes = check_limits(found, limits, strict)
-    report = Report(found, names, outcomes, averages)
+    report = Report(found, names, outcomes, averages, every)
     write(
         lambda: compare_json(report),
         lambda: compare_markdown(report),

@@ -21,7 +21,7 @@ def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     a, b = step.a or 0.0, step.b or 0.0
     change = b - a
     what = "A step" if len(facts.a.steps) else "The recording"
-    if not found and not change:
+    if not found and not change and facts.metrics["device_ns"].within_noise:
         return "No difference: the same work, in the same time."
     if abs(change) < SAME * a and not facts.within:
         return f"{'The same program. ' if same else ''}{what} takes {duration(b)}, as before.{_device(facts)}"
@@ -29,7 +29,9 @@ def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     if facts.within:
         return f"{told}."
     machine = next((one for one in found if one.kind == "machine"), None)
-    slower = step.machine if machine is not None and facts.mostly(machine.on == "device") else 0.0
+    # Where the same calls took less long in most steps, but not in sum, there is no sentence of its own.
+    on_device = machine.on == "device" if machine is not None else facts.by_device
+    slower = step.machine if (machine is not None or same) and facts.mostly(on_device) else 0.0
     much = abs(slower) >= max(MACHINE * a, 0.2 * abs(change))
     sign = "+" if slower > 0 else "-"
     if not step.within_noise:
@@ -38,10 +40,12 @@ def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
         start = "The same program. " if same else ""
         return f"{start}{told}{part if without else ''}.{_device(facts)}{_held(facts)}"
     if same and machine is not None and (machine.on == "device" or not facts.by_device):
-        return f"{machine.text} {told}."
+        return f"{machine.text} {told}.{_device(facts)}"
     start = f"{'The same program. ' if same else ''}{told}: "
-    if much and abs(change - slower) <= 0.2 * abs(change):
-        return f"{start}the machine{facts.recorded}, not the change.{_device(facts)}"
+    covers = slower * change > 0 and abs(slower) >= abs(change)
+    if much and (covers or abs(change - slower) <= 0.2 * abs(change)):
+        what = "program" if same else "change"
+        return f"{start}the machine{facts.recorded}, not the {what}.{_device(facts)}"
     if much:
         part = f"{sign}{duration(abs(slower))} is the machine, the rest no more than steps vary"
         return f"{start}{part}{_though(facts)}.{_device(facts)}"
@@ -57,6 +61,9 @@ def _takes(facts: Facts, a: float, b: float) -> str:
     part = f" ({_part(a, b)})" if a else ""
     if not facts.within:
         what = "A step" if len(facts.a.steps) else "The recording"
+        if duration(a) == duration(b):
+            more = f"{duration(abs(b - a))} {'more' if b > a else 'less'}"
+            return f"{what} takes {duration(b)}, {more} than before{part}"
         return f"{what} takes {duration(b)} instead of {duration(a)}{part}"
     one, other = facts.whole
     step = capital(other.label(0)) if other.rounds == 1 else "The median step"

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tracetui.analysis.gaps import busy_union, by_start, device_of
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
@@ -17,15 +18,19 @@ from tracetui.compare.charges import charge
 from tracetui.compare.explain import FEW_CALLS, explain
 from tracetui.compare.facts import LIKE, OPTIONS, Facts, options
 from tracetui.compare.match import Vocabulary, match_calls, match_work
-from tracetui.compare.metrics import idle_of, metrics_of
+from tracetui.compare.metrics import MACHINE_SHARE, idle_of, metrics_of
 from tracetui.compare.model import Comparison, Machine, counted_of
 from tracetui.compare.sides import Side, pair_rounds, side_of
-from tracetui.compare.timing import drift, ratio, resized
-from tracetui.trace.model import I64, Kind
-from tracetui.units import duration, plural
+from tracetui.compare.timing import general, ratio, resized
+from tracetui.trace.model import F64, I64, Kind
+from tracetui.units import duration, plural, share
 
 STRANGE = 0.05
 """Programs that have less than this in common are not the same one, changed."""
+LITTLE, MANY = 0.25, 12
+"""So little of the GPU's work in common, and so many explanations: most likely neither."""
+CROWDED = 0.1
+"""Work beside a collective for this share of its time more than on the other side may be slower for that."""
 
 WAITS = 0.001
 """A device that waits for the CPU for a smaller share of a step is not said to."""
@@ -60,8 +65,10 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
             other |= np.isin(at, side.results.cpu_time().first)
     same = ops & ~bigger & ~other
     time_a, time_b = a.trace.duration[work.all_a], b.trace.duration[work.all_b]
-    # A collective waits for the other ranks: its time says nothing of the machine.
-    timed = ~grown & ~communicates(a.trace)[a.trace.name[work.all_a]]
+    # A collective waits for the other ranks: its time says nothing of the machine, nor does that of work
+    # which only one side runs beside one.
+    crowded = np.abs(_beside(a, work.all_a) - _beside(b, work.all_b)) > CROWDED
+    timed = ~grown & ~crowded & ~communicates(a.trace)[a.trace.name[work.all_a]]
     machine = Machine(
         ratio(own_a[calls.a[same]], own_b[calls.b[same]]),
         ratio(time_a[timed], time_b[timed]),
@@ -70,12 +77,18 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     )
     on_the_way = _same_path(trees, calls.a[~other], calls.b[~other], len(rounds))
     many = not changes or machine.calls >= FEW_CALLS
-    path = on_the_way[1] - on_the_way[0] if many else 0.0
+    in_general = (
+        general(a.trace.name[calls.a[same]], own_a[calls.a[same]], own_b[calls.b[same]]),
+        general(a.trace.name[work.all_a[timed]], time_a[timed], time_b[timed]),
+    )
+    all_of_it = _agree(machine.cpu_ratio, in_general[0]), _agree(machine.device_ratio, in_general[1])
+    path = on_the_way[1] - on_the_way[0] if many and all_of_it[0] else 0.0
     # Where little is the same, it does not say how fast the machine was.
     much = 2 * int(time_a[timed].sum()) >= int(a.work_time.sum())
-    device_drift = drift(time_a[timed], time_b[timed]) if much else 1.0
+    device_drift = in_general[1] if much else 1.0
     much = 2 * int(own_a[calls.a[same]].sum()) >= int(a.op_time.sum())
-    cpu_drift = (machine.cpu_ratio or 1.0) if much and many else 1.0
+    cpu_drift = _of_rounds((a, b), (calls.a[same], calls.b[same])) if much and many else 1.0
+    cpu_drift = cpu_drift if all_of_it[0] else in_general[0]
     exact = on_the_way[0] == on_the_way[1] and device_drift == 1
     metrics = metrics_of(*counted, path, device_drift, cpu_drift, exact)
     idle = idle_of(*counted, metrics["step_ns"].machine)
@@ -90,11 +103,13 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         trees,
         changes,
         grown,
+        crowded,
         timed,
         bigger,
         other,
         first,
         machine,
+        all_of_it,
         path,
         (_outside(a, trees[0]), _outside(b, trees[1])),
         metrics,
@@ -104,9 +119,10 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     step = metrics["step_ns"]
     if step.within_noise and known(facts, explanations):
         metrics["step_ns"] = replace(step, within_noise=False)
+    strange = _strange(facts, len(explanations))
     return Comparison(
         *whole, tuple(rounds), work, calls, metrics, idle, machine, explanations,
-        answer(facts, explanations, same_program), same_program, _notes(facts, rounds),
+        answer(facts, explanations, same_program), same_program, _notes(facts, rounds, strange), strange,
     )  # fmt: skip
 
 
@@ -118,6 +134,49 @@ def compare_steps(results: Results, step: int, against: int | None = None) -> Co
     if not others or not all(0 <= i < count for i in (step, *others)):
         raise IndexError(step)
     return compare(side_of(results, others), side_of(results, [step]))
+
+
+def _strange(facts: Facts, told: int) -> str:
+    """What to ask of programs that have so little in common that they are hardly one, changed. `told`: how
+    many explanations there are."""
+    a, b = facts.sides
+    sizes = (a.work, b.work, facts.work.a), (a.calls, b.calls, facts.calls.a)
+    known = [(max(len(one), len(other)), len(both)) for one, other, both in sizes if len(one) or len(other)]
+    same = [both / most for most, both in known]
+    if max(same, default=1.0) < STRANGE:
+        return "hardly anything is the same in both: is this the same program?"
+    if told > MANY and len(same) == 2 and same[0] < LITTLE and same[1] < 0.5:
+        of = f"{share(same[0])} of the GPU's work and {share(same[1])} of the calls"
+        return f"by name only {of} are the same in both: is this the same program?"
+    return ""
+
+
+def _agree(ratio: float | None, in_general: float) -> bool:
+    """Whether most of what was timed says at least half of what a ratio says; all do of one near 1."""
+    told = float(np.log(ratio)) if ratio else 0.0
+    return abs(told) < MACHINE_SHARE or float(np.log(in_general)) / told >= 0.5
+
+
+def _of_rounds(sides: tuple[Side, Side], calls: tuple[I64, I64]) -> float:
+    """How many times as long a round's calls took: of the medians, as the numbers are."""
+    first, second = (
+        float(np.median(sum_into(side.round_of(at), side.results.self_time()[at], side.rounds)))
+        for side, at in zip(sides, calls, strict=True)
+    )
+    return second / first if first and second else 1.0
+
+
+def _beside(side: Side, at: I64) -> F64:
+    """The share of each event, 0 to 1, in which its device runs a collective. Shape of `at`."""
+    trace, found = side.trace, np.zeros(len(at))
+    talk = side.work[communicates(trace)[trace.name[side.work]]]
+    device = device_of(trace)[trace.lane]
+    start, length = trace.start[at], trace.duration[at]
+    for one in np.unique(device[talk]).tolist():
+        talks = busy_union(trace, by_start(trace, talk[device[talk] == one]))
+        mine = (device[at] == one) & (length > 0)
+        found[mine] = talks.within(start[mine], start[mine] + length[mine]) / length[mine]
+    return found
 
 
 def _same_path(trees: tuple[CallTree, CallTree], a: I64, b: I64, rounds: int) -> tuple[float, float]:
@@ -143,8 +202,8 @@ def _outside(side: Side, tree: CallTree) -> float:
     return float(np.median(high - low - sum_into(tree.round, tree.own, side.rounds)))
 
 
-def _notes(facts: Facts, pairs: Sequence[tuple[int, int]]) -> tuple[str, ...]:
-    (a, b), machine = facts.whole, facts.machine
+def _notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tuple[str, ...]:
+    a, b = facts.whole
     found = []
     has_a, has_b = len(a.results.step_table()), len(b.results.step_table())
     if not len(a.steps) and (has_a or has_b):
@@ -165,8 +224,8 @@ def _notes(facts: Facts, pairs: Sequence[tuple[int, int]]) -> tuple[str, ...]:
     sources = [side.results.step_table().source for side in (a, b)]
     if len(a.steps) and sources[0] != sources[1]:
         found.append(f"the steps of A come from {sources[0]}, those of B from {sources[1]}")
-    if max(machine.calls, machine.work) < STRANGE * max(len(b.calls), len(b.work)):
-        found.append("hardly anything is the same in both: is this the same program?")
+    if strange:
+        found.append(strange)
     if facts.by_device:
         before, after = facts.waited
         meanwhile = "what the CPU does meanwhile does not make a step longer"

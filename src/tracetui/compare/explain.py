@@ -12,7 +12,7 @@ from tracetui.compare.facts import LIKE, Facts
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import by_graph, counted, listed, short
 from tracetui.compare.places import in_pairs
-from tracetui.compare.timing import Slower, drift, slower
+from tracetui.compare.timing import Slower, general, slower
 from tracetui.compare.told import call_changes, device_changes
 from tracetui.safe_text import plain
 from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
@@ -75,8 +75,10 @@ def _outside(facts: Facts) -> Iterator[Explanation]:
     if facts.within or facts.by_device:
         return
     one, (before, after) = facts.idle.get("host"), facts.outside
-    much = before * ((facts.machine.cpu_ratio or 1.0) - 1)
-    if one is not None and not one.within_noise and abs((one.change or 0.0) - one.machine) >= least:
+    much, longer = before * ((facts.machine.cpu_ratio or 1.0) - 1), after - before
+    # A device that has other work meanwhile, such as a collective that waits, waits for no CPU.
+    held = one.change or 0.0 if one is not None and not one.within_noise else 0.0
+    if one is not None and longer * held >= held**2 / 2 > 0 and abs(held - one.machine) >= least:
         before, after = one.a or 0.0, one.b or 0.0
         waits = f"The GPU waits {duration(after)}{facts.each} instead of {duration(before)}"
         text = f"{waits} for a CPU outside all ops: {HELD}."
@@ -93,19 +95,25 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     cpu, device = facts.machine.cpu_ratio or 1.0, facts.machine.device_ratio or 1.0
     # What the CPU does while the device sets the pace is on no way of a step: then of the calls alone.
     spent = _op_change(facts) if facts.by_device else facts.path
-    timed = facts.work_time(facts.work.all_a[facts.timed], facts.work.all_b[facts.timed])
+    a, b = facts.work.all_a[facts.timed], facts.work.all_b[facts.timed]
+    timed = facts.work_time(a, b)
     work_time = facts.metrics["device_ns"].a or 1
     enough = facts.related(False) and (same or facts.machine.calls >= FEW_CALLS)
     slow_cpu = enough and abs(cpu - 1) >= MACHINE and abs(spent) >= LEAST * facts.step
     # A sentence agrees with itself and, where one step stands for several, with the numbers of all.
-    slow_cpu = slow_cpu and spent * (cpu - 1) > 0 and _in_all(facts, "cpu_op_ns", cpu)
+    slow_cpu = slow_cpu and facts.all_of_it[0] and spent * (cpu - 1) > 0 and _in_all(facts, "cpu_op_ns", cpu)
     slow_device = (
-        facts.related(True) and abs(device - 1) >= DEVICE and abs(timed.change) >= LEAST * work_time
+        facts.related(True)
+        and facts.all_of_it[1]
+        and abs(device - 1) >= DEVICE
+        and abs(timed.change) >= LEAST * work_time
     ) and _in_all(facts, "device_ns", device)
     if not slow_cpu and not slow_device:
         return
     calls = f"{round(facts.machine.calls / facts.count):,} calls{facts.each}"
-    work = plural(round(facts.machine.work / facts.count), "kernel") + facts.each
+    only = not len(a) or bool(np.all(facts.a.trace.kind[a] == Kind.KERNEL))
+    what = ("kernel", "kernels") if only else ("kernel, copy or set", "kernels, copies and sets")
+    work = plural(round(len(a) / facts.count), *what) + facts.each
     both = "" if same else " that both run"
     its = "its" if same else "the"
     of = "in ops" if facts.by_device else "with the time between them"
@@ -209,10 +217,12 @@ def _by(size: object) -> str:
 
 def _slower_work(facts: Facts) -> Iterator[Explanation]:
     a, b = facts.work.all_a[~facts.grown], facts.work.all_b[~facts.grown]
-    time = facts.a.trace.duration, facts.b.trace.duration
+    time, name = (facts.a.trace.duration, facts.b.trace.duration), facts.a.trace.name
+    one, other = facts.work.all_a[facts.timed], facts.work.all_b[facts.timed]
+    much = general(name[one], time[0][one], time[1][other])
     whole = (facts.metrics["device_ns"].a or 0.0) * facts.count
-    for one in slower(facts.a.trace.name[a].astype(np.int64), time[0][a], time[1][b], a, b, whole):
-        yield _slow(facts, one, time, "device")
+    for found in slower(name[a], time[0][a], time[1][b], a, b, whole, much=much):
+        yield _slow(facts, found, time, "device")
 
 
 def _slower_calls(facts: Facts) -> Iterator[Explanation]:
@@ -226,7 +236,7 @@ def _slower_calls(facts: Facts) -> Iterator[Explanation]:
     names, whole = facts.a.trace.name[a].astype(np.int64), facts.step * facts.count
     # A launch may wait for room in the queue: it says nothing of how fast the CPU is.
     ops = facts.a.trace.kind[a] == Kind.CPU_OP
-    much = drift(time[0][a[ops]], time[1][b[ops]]) if ops.any() else None
+    much = general(names[ops], time[0][a[ops]], time[1][b[ops]]) if ops.any() else None
     found = slower(names, time[0][a], time[1][b], a, b, whole, CALL_CHANGE, much)
     for sign in (1, -1):
         mine = sorted((one for one in found if one.change * sign > 0), key=lambda one: -abs(one.change))
@@ -266,6 +276,8 @@ def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanat
     name, place = short(facts.a.trace, int(one.a[0])), "GPU" if on == "device" else "CPU"
     if on == "device" and is_communication(facts.a.trace.name_of(int(one.a[0]))):
         some += ", with its waiting for other ranks"
+    elif on == "device" and 2 * np.isin(one.a, facts.work.all_a[facts.crowded]).sum() > len(one.a):
+        some += ", where collectives run beside it on one side only"
     text = f"{name} takes {duration(after)} instead of {duration(before)} on the {place}{where}{some}."
     kind, places = "slower" if one.change > 0 else "faster", np.abs(time[1][one.b] - time[0][one.a])
     return facts.told(kind, text, one.change / facts.count, on, one.a, one.b, in_pairs(one.a, one.b, places))

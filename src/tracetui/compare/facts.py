@@ -50,8 +50,10 @@ class Facts:
     changes: list[Change]
     grown: Bool
     """Which pairs of `work` have other sizes."""
+    crowded: Bool
+    """Which run beside a collective on one side only."""
     timed: Bool
-    """Which have not, and are no collectives."""
+    """Which say how fast the device was: neither, and no collectives."""
     bigger: Bool
     """The same of `calls`."""
     other: Bool
@@ -59,6 +61,8 @@ class Facts:
     first: tuple[float, float]
     """How long each side's device stood idle for first uses, ns a step."""
     machine: Machine
+    all_of_it: tuple[bool, bool]
+    """Whether the machine's ratios, on the CPU and on the device, hold for most names, not for a few."""
     path: float
     """What the calls that are the same add to a step of b, more than to one of a, ns; 0 if they are few."""
     outside: tuple[float, float]

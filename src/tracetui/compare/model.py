@@ -129,6 +129,8 @@ class Comparison:
     """Whether both run the same calls and the same device work, in the same order, with the same sizes."""
     notes: tuple[str, ...]
     """What else differs between the recordings, and what was not compared. Safe to show."""
+    strange: str = ""
+    """The one of `notes` that asks whether this is one program, if any does."""
 
     @property
     def counted(self) -> tuple[Side, Side]:

@@ -111,7 +111,8 @@ def _most(facts: Facts, change: Change) -> str:
     for side, at, end in zip(facts.sides, events, ends, strict=True):
         of.append(form[np.searchsorted(end, np.arange(len(at)), side="right")])
         took.append(sum_into(of[-1], side.trace.duration[at], int(form.max()) + 1))
-    most = int(np.argmax(np.abs(took[1] - took[0])))
+    here = np.unique(form)
+    most = int(here[np.argmax(np.abs(took[1] - took[0])[here])])
     a, b = (at[one == most] for at, one in zip(events, of, strict=True))
     left, right = (listed(shorts(side.trace, at)) for side, at in zip(facts.sides, (a, b), strict=True))
     right = f"another {right}" if left == right else right

@@ -26,7 +26,9 @@ from tracetui.trace.model import I64
 from tracetui.units import duration, plural
 
 SHOWN = 8
-"""Explanations in text and Markdown; JSON has all."""
+"""Explanations in text and Markdown, if not all are asked for; JSON has all."""
+FEW = 3
+"""The same, of two programs that have hardly anything in common: the numbers tell more."""
 EVIDENCE = 10
 """Events of an explanation in JSON: the first of each side."""
 SHORTEST_NAME = 16
@@ -52,6 +54,8 @@ class Report:
     """Of the limits."""
     averages: int = 0
     """Rows of averages in text and Markdown."""
+    every: bool = False
+    """Whether text and Markdown have all explanations."""
 
 
 def file_names(a: str, b: str) -> tuple[str, str]:
@@ -78,9 +82,14 @@ def _about(side: Side) -> str:
 
 
 def _told(found: Comparison) -> tuple[Explanation, ...]:
-    """The explanations, unless the answer already says the only one."""
-    told = found.explanations
+    """The explanations, unless the answer already says the only one. A note says how many steps there are."""
+    told = tuple(one for one in found.explanations if one.kind != "steps")
     return told if len(told) != 1 or told[0].text not in found.answer else ()
+
+
+def _text(found: Comparison, one: Explanation) -> str:
+    """What explains a part, once: the answer above may begin with it."""
+    return "The machine, as said above." if one.text in found.answer else one.text
 
 
 def _sentence(note: str) -> str:
@@ -95,11 +104,14 @@ def compare_lines(report: Report, width: int) -> list[Line]:
     width = min(width, 120)
     found = report.comparison
     lines: list[Line] = [[(part, "title")] for part in wrap(found.answer, width)]
+    if found.strange:
+        lines += [[(part, "warn")] for part in wrap(_sentence(found.strange), width)]
     lines += [[], *_side_lines(report, width)]
     if _told(found):
-        lines += [[], [("What explains the difference", "head")], *_explanation_lines(found, width)]
-    lines += [[]] if found.notes else []
-    for note in found.notes:
+        lines += [[], [("What explains the difference", "head")], *_explanation_lines(report, width)]
+    notes = [note for note in found.notes if note != found.strange]
+    lines += [[]] if notes else []
+    for note in notes:
         lines += [[(part, "dim")] for part in wrap(_sentence(note), width)]
     lines += _number_lines(found, width)
     if report.averages:
@@ -129,19 +141,32 @@ def _cut(names: Sequence[str], room: int) -> list[str]:
     return [name + " " * (longest - cell_len(name)) for name in short]
 
 
-def _explanation_lines(found: Comparison, width: int) -> list[Line]:
+def _shown(report: Report) -> tuple[tuple[Explanation, ...], str]:
+    """(the explanations that are told, what the others come to together)."""
+    found, told = report.comparison, _told(report.comparison)
+    shown = SHOWN if not found.strange else FEW
+    left = () if report.every else told[shown:]
+    if not left:
+        return told, ""
+    sums = {"GPU": 0, "CPU": 0}
+    for one in left:
+        change, where = main_change(found, one)
+        sums[where] += change
+    come = ", ".join(f"{signed(ns, duration)} {where}" for where, ns in sums.items() if ns) or "no time"
+    return told[:shown], f"and {len(left)} more: {come} in all (--all lists them)"
+
+
+def _explanation_lines(report: Report, width: int) -> list[Line]:
     """Each after what it adds or takes away."""
-    told = _told(found)
-    changes = [_change(found, one) for one in told[:SHOWN]]
+    found, (told, rest) = report.comparison, _shown(report)
+    changes = [_change(found, one) for one in told]
     indent = max(len(text) for text, _ in changes) + 4
     lines: list[Line] = []
     for one, (change, style) in zip(told, changes, strict=False):
-        first, *more = wrap(one.text, width - indent)
+        first, *more = wrap(_text(found, one), width - indent)
         lines.append([(f"  {change:>{indent - 4}}  ", style), (first, "")])
         lines += [[(" " * indent + part, "")] for part in more]
-    if len(told) > SHOWN:
-        lines.append([(f"  and {len(told) - SHOWN} more: --json has all", "dim")])
-    return lines
+    return [*lines, *([(f"  {part}", "dim")] for part in wrap(rest, width - 2) if part)]
 
 
 def _change(comparison: Comparison, one: Explanation) -> Span:
@@ -238,13 +263,13 @@ def compare_markdown(report: Report) -> str:
     text = f"**{markdown.cell(found.answer)}**\n\n"
     for letter, side, name in zip("AB", (found.a, found.b), report.names, strict=True):
         text += f"- {letter}: {markdown.code(name)}, {markdown.cell(_about(side))}\n"
-    if told := _told(found):
+    told, rest = _shown(report)
+    if told:
         text += "\n" + markdown.heading("What explains the difference", 3) + "\n"
-        for one in told[:SHOWN]:
+        for one in told:
             change = _change(found, one)[0]
-            text += f"- {f'{change}: ' if change else ''}{markdown.cell(one.text)}\n"
-        if len(told) > SHOWN:
-            text += f"- and {len(told) - SHOWN} more\n"
+            text += f"- {f'{change}: ' if change else ''}{markdown.cell(_text(found, one))}\n"
+        text += f"- {rest}\n" if rest else ""
     text += "".join(f"\n{markdown.cell(_sentence(note))}\n" for note in found.notes)
     if rows := numbers(found):
         table = markdown_table(_numbers(found), range(len(rows)))

@@ -152,11 +152,20 @@ class _Costs:
 
 def _costs(results: Results) -> _Costs:
     table, trace, steps = results.averages(), results.trace, _count_steps(results)
+    calls = results.calls()
+    # PyTorch's table counts marks of synchronization as GPU time: here the GPU's work is meant.
+    marks = trace.kind[calls.device] == Kind.SYNC
+    mine = marks & (calls.device_op >= 0)
+    waits = sum_into(calls.merged_into[calls.device_op[mine]], calls.device_duration[mine], len(calls.cpu))
+    counted = ~calls.removed
     if steps < 2:
         cpu, device, often = (a.astype(np.float64) for a in (table.self_cpu, table.self_device, table.calls))
-        return _Costs(cpu, device, often, "in all")
-    calls = results.calls()
-    counted = ~calls.removed
+        row = table.row_of[calls.cpu]
+        of_marks = table.row_of[calls.device[marks]]
+        device[of_marks[of_marks >= 0]] = 0
+        known = counted & (row >= 0)
+        device -= np.bincount(row[known], waits[known], minlength=len(table))
+        return _Costs(cpu, np.maximum(device, 0), often, "in all")
     low, high = np.array([row.window for row in results.steps().rows], dtype=np.int64).T
 
     def within(slices: I64, *times: I64) -> list[F64]:
@@ -168,8 +177,9 @@ def _costs(results: Results) -> _Costs:
         return [sum_into(row, time * mine, len(table)) / steps for time in times]
 
     ops = calls.cpu[counted]
-    on_cpu = within(ops, calls.self_cpu[counted], calls.self_device[counted], np.ones_like(ops))
-    on_device = within(calls.device, calls.device_duration, np.ones_like(calls.device))
+    own = np.maximum(calls.self_device - waits, 0)
+    on_cpu = within(ops, calls.self_cpu[counted], own[counted], np.ones_like(ops))
+    on_device = within(calls.device, calls.device_duration * ~marks, np.ones_like(calls.device))
     return _Costs(on_cpu[0], on_cpu[1] + on_device[0], on_cpu[2] + on_device[1], "per step")
 
 

@@ -132,10 +132,12 @@ def _entries(
             line.append((f"  {number:>{size}}", ""))
         if bars:
             line += [("  ", ""), (bar(entry.part or 0.0, length), entry.style)]
-        texts_of = [clip(entry.text, room)] if bars else wrap(entry.text, max(LEAST_TEXT, room))
-        if entry.text and room >= min(LEAST_TEXT, cell_len(entry.text)):
-            line.append((f"  {texts_of[0]}", "dim" if barred else ""))
-        more: list[Line] = [[(" " * (taken + name + 2), ""), (text, "")] for text in texts_of[1:]]
+        beside = room >= min(LEAST_TEXT, cell_len(entry.text))
+        indent = taken + name + 2 if beside else 2
+        below = [] if bars else wrap(entry.text, max(1, width - indent))
+        if entry.text and beside:
+            line.append((f"  {clip(entry.text, room) if bars else below.pop(0)}", "dim" if barred else ""))
+        more: list[Line] = [[(" " * indent, ""), (text, "")] for text in below if text]
         found.append([line, *more])
     titles = (f"  {head:>{size}}" for head, size in zip(heads, sizes, strict=False))
     return [" " * (1 + name), *titles], found

@@ -323,8 +323,8 @@ def _what_counts(rows: Sequence[StepRow], shown: Sequence[Column]) -> list[str]:
     if any(_starred(row) for row in rows):
         out[0] += " (the whole: with it)" if out[0] == LEFT_OUT["lead-in"] and _starred(whole) else ""
         notes.append(f"* without {_listed(out)}")
-    if any(row.compute + row.exposed_communication > row.window_length > 0 for row in steps):
-        names = [column.heading for column in shown if column.key in LAUNCHED_IN]
+    names = [column.heading for column in shown if column.key in LAUNCHED_IN]
+    if names and any(row.compute + row.exposed_communication > row.window_length > 0 for row in steps):
         notes.append(f"{_listed(names)}: of what the step launched, whenever it ran")
     return notes
 

@@ -9,6 +9,7 @@ from tracetui.timeline.paint import Colors
 from tracetui.timeline.scene import Local
 from tracetui.trace.intervals import EMPTY
 from tracetui.trace.model import I64, Trace
+from tracetui.trace.unknown import idle_known
 
 BLUR = 16
 """A cell is idle if less than 1/BLUR of it would be wrongly called so."""
@@ -50,7 +51,7 @@ class Ground:
         theme = self._local.theme
         trace = self._local.source.trace
         device = device_of(trace, line)
-        if device < 0 or not theme.grounded or trace.cut_off:
+        if device < 0 or not theme.grounded or not idle_known(trace):
             return self.papers
         idle, cell = self.idle(device), self._local.view.cell
         red = (idle > 0) & (BLUR * (cell - busy - idle) < cell)

@@ -11,6 +11,7 @@ from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW
 from tracetui.timeline.scene import EDGE, Scene, Source
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64, Bool
+from tracetui.trace.unknown import idle_known
 from tracetui.units import share
 
 
@@ -85,7 +86,7 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
     first, last = max(0, min(width - 1, first)), max(1, min(width, max(first + 1, last)))
     window = slice(scene.labels + first, scene.labels + last)
     canvas.paper[0, window] = theme.window
-    known = not any(source.trace.cut_off for source in scene.sources)
+    known = all(idle_known(source.trace) for source in scene.sources)
     if theme.grounded and known:
         paper = canvas.paper[0, cells]
         lit = (paper == theme.window) & (last - first < width)

@@ -25,6 +25,7 @@ from tracetui.analysis.findings import (
 from tracetui.analysis.findings.model import SEVERITIES, Finding, Rule
 from tracetui.analysis.results import Results
 from tracetui.formats.machine import threads_for, together
+from tracetui.trace.unknown import idle_known
 
 __all__ = ["RULES", "SEVERITIES", "Finding", "find_findings"]
 
@@ -88,7 +89,7 @@ def find_findings(results: Results) -> tuple[Finding, ...]:
             return rank, -numbers["device_ns"] / span
         return rank, -(1 - numbers["busy_share"] if "busy_share" in numbers else numbers.get("share", 0.0))
 
-    rules = [RULES[name] for name in OF_THE_CPU] if results.trace.cut_off else RULES.values()
+    rules = RULES.values() if idle_known(results.trace) else [RULES[name] for name in OF_THE_CPU]
     found = together([partial(_of_rule, rule, results) for rule in rules], threads_for(len(results.trace)))
     return tuple(sorted(chain.from_iterable(found), key=worth))
 

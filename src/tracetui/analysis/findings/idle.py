@@ -119,6 +119,8 @@ def blocking_launches(results: Results) -> Iterator[Finding]:
     trace, launches = results.trace, results.launches()
     # A kernel of a few µs may be over before its launch returns.
     long = (trace.kind[launches.event] == Kind.KERNEL) & (trace.duration[launches.event] >= BLOCKING_NS)
+    if launches.median_delay is None:  # the clocks differ
+        return
     event, call = launches.event[long], launches.launch[long]
     done = trace.start[event] + trace.duration[event] <= trace.start[call] + trace.duration[call]
     if done.sum() < BLOCKED_CALLS or done.sum() < BLOCKED_SHARE * len(done):

@@ -27,7 +27,7 @@ from tracetui.analysis.split import BUSY, CAUSED, COLUMNS
 from tracetui.analysis.steps import StepRow
 from tracetui.analysis.verdict import busy_text
 from tracetui.trace.model import I64, Kind
-from tracetui.units import capital, duration, share, verb
+from tracetui.units import capital, duration, share
 
 LITTLE_USE = 0.5
 IDLE_SHARE = 0.1
@@ -67,14 +67,13 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
     short = results.short_kernels()
     # Where it also waits for other ranks, or for what the trace does not show, the CPU is not all.
     queued = verdict.causes[CAUSES.index("queued")] >= IDLE_SHARE * verdict.judged
-    alone = not queued and verdict.share("communication") < IDLE_SHARE
+    alone = not queued and verdict.share("communication") < IDLE_SHARE and not results.launches().ahead
     pace = "A faster GPU or faster kernels would change little: the CPU sets the pace." if alone else ""
     waits, events = waits_for_device(results), ""
     # Few of them explain nothing; more of them are a finding of their own.
-    if SHORT_SHARE * short.of <= short.events < SHORT_EVENTS and short.events:
-        whose = "its" if short.events == 1 else "their"
-        events = f"{short.events:,} of {short.of:,} kernels, copies and memsets "
-        events += f"{verb(short.events, 'take')} less time than {whose} launch on the CPU."
+    if max(SHORT_SHARE * short.of, 2) <= short.events < SHORT_EVENTS:
+        events = f"{short.events:,} of {short.of:,} kernels, copies and memsets take less time than their "
+        events += "launch on the CPU."
     low, high = results.judged_range()
     begin, end = np.clip(waits.start, low, high), np.clip(waits.end, low, high)
     for idle in _idle(results):
