@@ -1,7 +1,8 @@
 """Textual's Pilot, but that it never sleeps: it waits until the app has nothing left to do.
 
 Textual's own sleeps after every key until the process seems idle: 60 ms for 4 ms of work, and on a busy
-machine not always long enough.
+machine not always long enough. A key only changes what there is to draw: it is painted where a test looks, at
+`pause`, and when it leaves the app.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import cache
+from types import FunctionType
 from typing import Any
 from weakref import WeakSet
 
 import pytest
-from textual import app, pilot
+from textual import _callback, app, pilot
 from textual._context import active_app
 from textual.app import App
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
+from textual.message import Message
+from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 from textual.screen import Screen
 
@@ -71,11 +76,12 @@ def _moves(screen: Screen[Any]) -> bool:
 
 async def until(pilot: Pilot[Any], true: Callable[[], object], seconds: float = 30) -> None:
     """Wait for what a timer, a thread or another process does. Raises AssertionError if it takes longer."""
-    end, wait = time.monotonic() + seconds, 0.001
+    end, wait, paint = time.monotonic() + seconds, 0.001, False
     while True:
-        await settle(pilot.app)
+        await settle(pilot.app, paint)
         if true():
             return
+        paint = True  # it may be about what is sent
         assert time.monotonic() < end, "it did not come true"
         await asyncio.sleep(wait)
         wait = min(1.5 * wait, 0.02)
@@ -113,8 +119,45 @@ def _set_and_forget(self: Stylesheet, variables: dict[str, str]) -> None:
     _set_variables(self, variables)
 
 
+_handlers, _count = MessagePump._get_dispatch_methods, _callback._count_parameters
+
+
+@cache
+def _places(receiver: type, name: str, message: type) -> tuple[tuple[type, str], ...] | None:
+    """The classes, and the names in them, that handle a message; None where more than that decides."""
+    kinds = {kind for kind in message.__mro__ if issubclass(kind, Message)}
+    bases = [(base, vars(base)) for base in receiver.__mro__]
+    if any(kinds & its.get("_decorated_handlers", {}).keys() for _, its in bases):
+        return None
+    names = [(base, f"_{name}" if its.get(f"_{name}") else name, its) for base, its in bases]
+    return tuple((base, found) for base, found, its in names if its.get(found))
+
+
+def _handlers_at(self: MessagePump, name: str, message: Message) -> Iterable[tuple[type, Any]]:
+    """As Textual finds them, but that it looks through all bases each time, mostly in vain."""
+    places = _places(type(self), name, type(message))
+    if places is None:
+        yield from _handlers(self, name, message)
+        return
+    for base, found in places:
+        if message._no_default_action:
+            break
+        method = vars(base)[found]
+        if not getattr(method, "_textual_on", None):
+            yield base, method.__get__(self, base)
+
+
+def _count_soon(func: Any) -> int:
+    """Without a signature, which takes long to make."""
+    if type(func) is not FunctionType or vars(func) or func.__code__.co_flags & 12:
+        return _count(func)
+    return func.__code__.co_argcount + func.__code__.co_kwonlyargcount
+
+
 def drive(patch: pytest.MonkeyPatch) -> None:
     """Make every Pilot wait in this way, and parse each style sheet once for all apps."""
+    patch.setattr(MessagePump, "_get_dispatch_methods", _handlers_at)
+    patch.setattr(_callback, "_count_parameters", _count_soon)
     patch.setattr(Stylesheet, "_parse_rules", _parse_once)
     patch.setattr(Stylesheet, "set_variables", _set_and_forget)
     patch.setattr(RuleSet, "__hash__", object.__hash__)  # as it is, but not in Python
@@ -128,7 +171,7 @@ def drive(patch: pytest.MonkeyPatch) -> None:
         await settle(active_app.get())
 
     async def wait_for_screen(self: Pilot[Any], timeout: float = 0) -> bool:
-        await settle(self.app)
+        await settle(self.app, paint=False)
         return True
 
     async def pause(self: Pilot[Any], delay: float | None = None) -> None:
@@ -140,4 +183,12 @@ def drive(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(app, "wait_for_idle", key_done)
     patch.setattr(pilot, "wait_for_idle", idle)
     patch.setattr(Pilot, "_wait_for_screen", wait_for_screen)
+
+    async def leave(self: App[Any]) -> None:
+        if self._exception is None and not self._exit:
+            await settle(self)
+        await shutdown(self)
+
+    shutdown = App._shutdown
     patch.setattr(Pilot, "pause", pause)
+    patch.setattr(App, "_shutdown", leave)

@@ -20,6 +20,11 @@ def _head(text: str, width: int) -> str:
     return text[:size]
 
 
+def fits(text: str, width: int) -> bool:
+    """Whether the text takes at most `width` cells."""
+    return cell_len(_head(text, width)) <= width
+
+
 def clip(text: str, width: int) -> str:
     """The text cut to `width` cells, with an ellipsis if it was cut."""
     if width <= 0:
@@ -37,7 +42,7 @@ def _cut(head: str) -> str:
 
 def clauses(text: str, width: int) -> str:
     """A sentence cut to `width` cells by dropping whole clauses from its end."""
-    if cell_len(text) <= width:
+    if fits(text, width):
         return text
     head = set_cell_size(text, max(0, width - 1))  # the ellipsis comes after the clause
     ends = [head.rfind(sign) for sign in (", ", "; ", ": ")]
@@ -46,7 +51,7 @@ def clauses(text: str, width: int) -> str:
 
 def middle(text: str, width: int, tail: int = 0) -> str:
     """Like `clip`, but cut in the middle: file names differ at either end. `tail`: cells of the end."""
-    if cell_len(text) <= width or width < 5:
+    if fits(text, width) or width < 5:
         return clip(text, width)
     size = tail or width // 2
     end = text[-size:]
@@ -59,7 +64,7 @@ def fit(text: str, width: int) -> str:
     """The text cut to `width` cells in the middle, where names differ least.
 
     For reports: unlike `middle`, two thirds of what is kept are its beginning."""
-    if cell_len(text) <= width:
+    if fits(text, width):
         return text
     if width < 4:
         return set_cell_size(text, max(0, width))

@@ -242,7 +242,7 @@ async def test_escape_cancels_a_capture_and_nothing_is_left(tmp_path: Path) -> N
         begun = time.monotonic()
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, StartScreen))
-        assert time.monotonic() - begun < 8
+        assert time.monotonic() - begun < 30, "it does not wait for the process to end by itself"
         assert isinstance(screen.capture.end, Cancelled)
         assert results == [None]
         assert not list((tmp_path / "out").rglob("*.json"))

@@ -341,7 +341,8 @@ async def test_what_is_typed_in_one_piece_goes_to_the_line(keys: str) -> None:
     names = {"/": "slash", ":": "colon", "\r": "enter"}
     app = app_of(MLP)
     async with app.run_test(size=(120, 36)) as pilot:
-        await pilot.pause(0.3)
+        await app.workers.wait_for_complete()
+        await pilot.pause()
         screen = screen_of(app)
         for key in keys:
             app.post_message(events.Key(names.get(key, key), key))

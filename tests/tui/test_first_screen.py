@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from collections import defaultdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ SAMPLES = Path(__file__).resolve().parent.parent.parent / "sample_traces"
 EVERY = sorted(SAMPLES.glob("*.json.gz"))
 
 
+@lru_cache(maxsize=32)
 def results_of(name: str) -> Results:
     return Results(load(SAMPLES / f"{name}.json.gz"))
 
@@ -144,7 +146,7 @@ def test_times_are_those_of_a_step(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
 def test_the_kernels_of_a_step_are_those_that_it_launched(path: Path) -> None:
-    results = Results(load(path))
+    results = results_of(path.name.split(".")[0])
     steps = results.steps().rows
     kernels = next(block for block in whole(results).blocks if block.key == "kernels")
     trace, time = results.trace, 0
@@ -182,7 +184,7 @@ def own_times(events: list[dict[str, Any]]) -> dict[str, float]:
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
 def test_the_parts_add_up_and_each_has_its_evidence(path: Path) -> None:
-    results = Results(load(path))
+    results = results_of(path.name.split(".")[0])
     parts = time_parts(results.verdict())
     counted = [part.share for part in parts if part.share is not None]
     assert sum(counted) == pytest.approx(1)
@@ -269,7 +271,7 @@ def test_a_verdict_without_a_reason_to_show_still_fits() -> None:
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
 def test_every_line_fits_and_every_entry_is_there_once(path: Path) -> None:
-    overview = whole(Results(load(path)))
+    overview = whole(results_of(path.name.split(".")[0]))
     count = entries_of(overview)
     assert count > 3
     for width in (30, 78, TWO_COLUMNS - 1, TWO_COLUMNS, 118, 198):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tracetui.timeline.arrangement import keys
 from tracetui.timeline.layout import Of
 from tracetui.timeline.scene import TOP
 from tracetui.tui.controllers import lanes as arranging
+from tracetui.tui.controllers.host import Host
 from tracetui.tui.screens.trace import TraceScreen
 
 from .conftest import DATA, app_of, screen_of, slice_event, until, write_trace
@@ -122,6 +124,16 @@ async def test_a_moved_lane_stays_on_the_screen(tmp_path: Path) -> None:
         assert lane in [line.ref for line in shown]
 
 
+class Later:
+    """A timer whose time comes when the test says so."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self.call, self.stopped = call, False
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
 async def test_it_is_written_once_the_lanes_rest_or_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,13 +144,27 @@ async def test_it_is_written_once_the_lanes_rest_or_at_the_end(
         written.append(threading.get_ident())
         return save_lanes(*given)
 
+    timers: list[Later] = []
+    after = Host.after
+
+    def later(self: Host, seconds: float, call: Callable[[], None]) -> Any:
+        if seconds != arranging.SAVE_DELAY:
+            return after(self, seconds, call)
+        timers.append(Later(call))
+        return timers[-1]
+
     monkeypatch.setattr(recording, "save_lanes", count)
-    monkeypatch.setattr(arranging, "SAVE_DELAY", 1)  # longer than a busy machine takes from key to key
+    monkeypatch.setattr(arranging, "SAVE_DELAY", 77)
+    monkeypatch.setattr(Host, "after", later)
     app = app_of(path)
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("right", "J", "J", "K", "z", "z")
+        assert len(timers) > 1
+        (last,) = (timer for timer in timers if not timer.stopped)
+        assert written == []
+        last.call()
         await until(pilot, lambda: written != [])
-        await pilot.pause(1.2)
+        await app.workers.wait_for_complete()
         assert len(written) == 1
         assert written[0] != threading.get_ident()
         await pilot.press("J")

@@ -214,6 +214,7 @@ async def test_walking_the_matches_shows_each_and_esc_goes_back() -> None:
         screen = screen_of(app)
         walk = screen.walk
         await pilot.press("d", "w")
+        await app.workers.wait_for_complete()  # the first two lines say what was found out
         await pilot.pause()
         scene, was = walk.scene, text(app)
         await pilot.press("L", "down", "down")

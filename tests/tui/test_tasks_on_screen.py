@@ -130,14 +130,19 @@ class Person:
         """All the text that is drawn."""
         return "\n".join(strip.text for strip in self.app.screen._compositor.render_strips())
 
-    async def reads(self, pattern: str, seconds: float = 10) -> re.Match[str]:
+    async def reads(self, pattern: str) -> re.Match[str]:
         """Wait until it stands on the screen."""
-        for _ in range(int(seconds / 0.03)):
-            found = re.search(pattern, self.screen)
-            if found:
-                return found
-            await self.pilot.pause(0.03)
-        raise AssertionError(f"{pattern!r} is not on the screen:\n{self.screen}")
+        found: list[re.Match[str]] = []
+
+        def there() -> bool:
+            found[:] = re.finditer(pattern, self.screen)
+            return bool(found)
+
+        try:
+            await until(self.pilot, there)
+        except AssertionError:
+            raise AssertionError(f"{pattern!r} is not on the screen:\n{self.screen}") from None
+        return found[0]
 
     async def reads_time(self, before: str, after: str = "") -> float:
         """A length of time in microseconds that stands between two patterns on one line."""
@@ -334,7 +339,7 @@ async def test_the_next_kernel_on_the_stream() -> None:
         await p.press("right")
         # The selected event's own line: its start tells it from others of its name.
         begin = follows["ts"] - min(e["ts"] for e in p.file.slices)
-        await p.pilot.pause(0.1)
+        await p.pilot.pause()
         found = await p.reads(rf"(?m)^ .*  at {AMOUNT}  for {AMOUNT}  launched ")
         assert us(found[1], found[2]) == pytest.approx(begin, rel=1e-6)
         assert us(found[3], found[4]) == pytest.approx(follows["dur"], rel=1e-3)
@@ -352,7 +357,7 @@ async def test_zoom_to_a_step_and_back_to_the_earlier_view() -> None:
         shown = us(*(await p.reads(SPAN)).groups())
         assert p.file.step(3)["dur"] < shown < 1.1 * p.file.step(3)["dur"]
         await p.press("backspace")
-        await p.pilot.pause(0.1)
+        await p.pilot.pause()
         assert us(*(await p.reads(SPAN)).groups()) == whole
 
 
@@ -495,7 +500,7 @@ async def test_go_to_a_time() -> None:
     async with person("train") as p:
         await p.press("W", "colon", Word("20ms"), "enter")
         await p.reads(r"(?m)^.*╷[\d.]+ ms")
-        await p.pilot.pause(0.1)
+        await p.pilot.pause()
         ruler = row(p.screen, SPAN)
         labels = [float(x) for x in re.findall(r"╷([\d.]+)(?: ms)?", ruler)]
         assert min(labels) <= 20.5

@@ -149,11 +149,10 @@ class Watched(App[None]):
 async def quiet(pilot: Pilot[Any], terminal: Terminal) -> int:
     """Wait until nothing more is sent; all the bytes that were."""
     main = next((screen for screen in pilot.app.screen_stack if isinstance(screen, Main)), None)
-    if main is None:
-        await pilot.pause()
-    else:
+    if main is not None:
         # Counters are worked out beside, and a frame may come later, where the last one took long.
         await until(pilot, lambda: main.view.walk.scene.source.series and not main.view._waiting)
+    await pilot.pause()
     return terminal.bytes
 
 

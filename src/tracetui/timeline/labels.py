@@ -6,7 +6,7 @@ from itertools import product
 
 from rich.cells import cell_len
 
-from tracetui.cells import middle
+from tracetui.cells import fits, middle
 from tracetui.timeline.canvas import BOLD, Canvas, cut
 from tracetui.timeline.counters import most, values_at
 from tracetui.timeline.layout import Line, Of
@@ -152,7 +152,7 @@ def beside(name: str, values: tuple[str, ...], width: int) -> tuple[str, str]:
     for long, short in BRIEF:
         brief = brief.replace(long, short, 1)
     for text, value in (*product((name, brief), values[:2]), *product((name, brief), values[2:])):
-        if cell_len(text) + bool(value) + cell_len(value) <= width:
+        if fits(text, width - bool(value) - cell_len(value)):
             return text, value
     room = width - cell_len(values[-1]) - 1
     return (cut(brief, room), values[-1]) if room >= LEAST else (cut(brief, width), "")
@@ -161,14 +161,14 @@ def beside(name: str, values: tuple[str, ...], width: int) -> tuple[str, str]:
 def shortened(text: str, width: int) -> str:
     """A lane's name cut to `width` cells; words that all lanes share are dropped first."""
     for long, short in SHORTER:
-        if cell_len(text) <= width:
+        if fits(text, width):
             break
         if long == " (" and long in text:
             text = text.removesuffix(")")
         text = text.replace(long, short, 1)
     number, _, name = text.partition(" ")
     room = width - cell_len(number) - 1
-    if cell_len(text) > width and number.isdigit() and room > 0:
+    if number.isdigit() and room > 0 and not fits(text, width):
         return f"{number} {ends(name, room)}"
     return ends(text, width)
 

@@ -7,6 +7,7 @@ exists and does what we rely on: run it first when a new version of Textual brea
   are no UTF-8, and leaves the terminal as it was when a signal ends it.
 - `filters`, `mode_of`, `lines_of`, `lines_between`, `behind`: state of the app that has no public name.
 - `LazyStrip`, `draw_less`: strips and screens that do less for a key.
+- `_LazyStylesheet`: the parts of a widget (`COMPONENT_CLASSES`) get their styles when they are first drawn.
 - `forget_drawn`, `forget_places`: clear caches that keep closed widgets alive.
 
 Two parts of the program keep track of what the terminal shows. `SentLines` keeps whole lines of the screen
@@ -40,6 +41,9 @@ from rich.segment import Segment
 from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate, LayoutUpdate
 from textual._styles_cache import StylesCache
 from textual.css.scalar import Scalar
+from textual.css.styles import RenderStyles
+from textual.css.stylesheet import Stylesheet
+from textual.dom import DOMNode
 from textual.filter import LineFilter
 from textual.geometry import Region
 from textual.screen import Screen
@@ -137,6 +141,35 @@ def draw_less(screen: Screen[Any]) -> None:
     screen._compositor = _Tight()
 
 
+class _Components(dict[str, RenderStyles]):
+    """The styles of a widget's parts, each worked out when it is first asked for: Textual works out all, at
+    every change of focus, and most parts are not on the screen."""
+
+    def __init__(self, stylesheet: Stylesheet, node: DOMNode, names: frozenset[str]) -> None:
+        super().__init__()
+        self._stylesheet, self._node, self._names = stylesheet, node, names
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __missing__(self, name: str) -> RenderStyles:
+        part = DOMNode(classes=name)
+        part._attach(self._node)
+        self._stylesheet.apply(part, animate=False)
+        self[name] = part.styles
+        return part.styles
+
+
+class _LazyStylesheet(Stylesheet):
+    def _process_component_classes(self, node: DOMNode) -> None:
+        names = node._get_component_classes()
+        if names:
+            before = node._component_styles
+            now = node._component_styles = _Components(self, node, names)
+            if any(now[name] != styles for name, styles in before.items()):
+                node.refresh()
+
+
 PATIENCE = 3.0
 """Seconds after a signal until the program ends, whatever it is doing."""
 
@@ -146,6 +179,7 @@ class App(textual.app.App[None]):
 
     def __init__(self) -> None:
         super().__init__()
+        self.stylesheet = _LazyStylesheet(variables=self.stylesheet._variables)
         self.sent = SentLines()
         _ignore_invalid_input()
 
