@@ -189,7 +189,7 @@ def test_cores_follow_affinity_and_quota(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
     for text, cores in (("max 100000", 8), ("150000 100000", 2), ("50000 100000", 1), ("rubbish", 8)):
         (tmp_path / "cpu.max").write_text(text)
-        quota = machine._quota(tmp_path)
+        quota = machine._quota.__wrapped__(tmp_path)
         monkeypatch.setattr(machine, "_quota", lambda folder, quota=quota: quota)
         assert machine.usable_cores() == cores
         monkeypatch.undo()
@@ -198,7 +198,7 @@ def test_cores_follow_affinity_and_quota(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "cpu").mkdir()
     (tmp_path / "cpu/cpu.cfs_quota_us").write_text("300000")
     (tmp_path / "cpu/cpu.cfs_period_us").write_text("100000")
-    assert machine._quota(tmp_path) == 3
+    assert machine._quota.__wrapped__(tmp_path) == 3
 
 
 def test_small_files_are_read_by_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
