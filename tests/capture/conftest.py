@@ -87,7 +87,7 @@ def alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> bool:
+def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> bool:
     """Whether the condition came true in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -1,8 +1,9 @@
 """Asks for work as Kineto does, without PyTorch: python kineto_client.py SECONDS [INTERVAL] [SWITCHES]
 
-Prints a line a tenth of a second, and "done"; ends with EXIT from the environment. Switches: "empty" (the
-first recording has no event), "always-empty", "drop" (the first request is dropped), "never" (none is
-answered), "die" (ends while it records), "busy" (says that it records already).
+Prints a line a tenth of a second, and "done", as soon as the file STOP of the environment is there; ends
+with EXIT from it. Switches: "empty" (the first recording has no event), "always-empty", "drop" (the first
+request is dropped), "never" (none is answered), "die" (ends while it records), "busy" (says that it records
+already).
 """
 
 import contextlib
@@ -17,8 +18,11 @@ import time
 import uuid
 
 END = time.monotonic() + float(sys.argv[1])
-INTERVAL = float(sys.argv[2]) if len(sys.argv) > 2 else 0.1
+STOP = os.environ.get("STOP", "")
+INTERVAL = float(sys.argv[2]) if len(sys.argv) > 2 else 0.05
 SWITCHES = sys.argv[3:]
+ANSWER_SECONDS = 1.0
+"""Kineto waits for 0.09 s, which is little on a busy machine."""
 FOLDER = os.environ.get("KINETO_IPC_SOCKET_DIR")
 NAME = f"dynoconfigclient{uuid.uuid4()}"
 DAEMON = f"{FOLDER}/dynolog" if FOLDER else b"\0dynolog\0"
@@ -53,7 +57,7 @@ class Client:
             self.socket.sendto(struct.pack("=Q32s", len(body), kind) + body, socket.MSG_DONTWAIT, DAEMON)
         except OSError:
             return None
-        if not select.select([self.socket], [], [], 0.09)[0]:
+        if not select.select([self.socket], [], [], ANSWER_SECONDS)[0]:
             return None
         message = self.socket.recv(65536)
         size, kind = struct.unpack_from("=Q32s", message)
@@ -89,7 +93,7 @@ class Client:
 
 threading.Thread(target=Client().ask, daemon=True).start()
 n = 0
-while time.monotonic() < END:
+while time.monotonic() < END and not os.path.exists(STOP):
     print("step", n := n + 1, flush=True)
     time.sleep(0.1)
 print("done")

@@ -97,7 +97,7 @@ def test_one_that_does_not_answer_is_given_up(tmp_path: Path, monkeypatch: pytes
     began = time.monotonic()
     with pytest.raises(StartError):
         interpreter.find_python(None)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
 
 
 def test_the_note_comes_before_the_child_starts(

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -36,14 +37,16 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The stand-in begins at once: no second to wait for."""
+    """The stand-in begins at once, with no second to wait for; but on a busy machine it may be late."""
+    monkeypatch.setattr(listener, "PROMPT_SECONDS", 0.9)
+    monkeypatch.setattr(listener, "POLL_SECONDS", 0.05)
     monkeypatch.setattr(ask, "TRIES", 3)
-    monkeypatch.setattr(ask, "LEAD_SECONDS", 0.2)
+    monkeypatch.setattr(ask, "LEAD_SECONDS", 0.1)
     monkeypatch.setattr(ask, "COMMON_LEAD_SECONDS", 0.3)
     monkeypatch.setattr(ask, "LATE_SECONDS", 0.05)
     monkeypatch.setattr(ask, "DROPPED_SECONDS", 0.5)
     monkeypatch.setattr(ask, "SOON_SECONDS", 0.1)
-    monkeypatch.setattr(ask, "PATIENCE_SECONDS", 1.5)
+    monkeypatch.setattr(ask, "PATIENCE_SECONDS", 30)
     monkeypatch.setattr(places, "recording_root", lambda: places.private(tmp_path / "recordings"))
     monkeypatch.setattr(ask, "recording_root", lambda: places.private(tmp_path / "recordings"))
 
@@ -64,6 +67,7 @@ def job(meeting: Path, tmp_path: Path) -> Iterator[Start]:
     def start(*words: str, **variables: str) -> subprocess.Popen[str]:
         env = {**os.environ, **launch.environment(meeting, {}), **variables}
         env["KINETO_ONDEMAND_TRACE_DIR"] = str(places.recording_root())
+        env["STOP"] = str(meeting / "stop")
         command = [sys.executable, "-I", "-S", str(CLIENT), *words]
         running.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True))
         assert running[-1].stdout is not None
@@ -77,17 +81,18 @@ def job(meeting: Path, tmp_path: Path) -> Iterator[Start]:
             one.kill()
 
 
-def wait_for(true: Callable[[], object], most: float = 20.0) -> None:
+def wait_for(true: Callable[[], object], most: float = 60.0) -> None:
     end = time.monotonic() + most
     while not true():
         assert time.monotonic() < end
         time.sleep(0.02)
 
 
-def found(process: subprocess.Popen[str]) -> processes.Process:
+def found(process: subprocess.Popen[str], interval: int | None = None) -> processes.Process:
+    """With an interval: so long it may be late with its first question, beside the common patience."""
     one = processes.find(process.pid)
     assert one is not None
-    return one
+    return one if interval is None else replace(one, interval=interval)
 
 
 def follow(events: Iterator[LiveEvent]) -> tuple[Recorded, list[Stage]]:
@@ -195,8 +200,9 @@ def test_a_question_and_its_answer(meeting: Path) -> None:
     assert not (meeting / "dynolog").exists()
 
 
-def test_a_late_answer_is_not_given(meeting: Path) -> None:
+def test_a_late_answer_is_not_given(meeting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process would take it for the answer to its next question."""
+    monkeypatch.setattr(listener, "PROMPT_SECONDS", 0.06)
     here = Listener(str(meeting))
     with knock(meeting / "dynolog", b"req", request(1)) as client:
         time.sleep(0.1)
@@ -254,7 +260,7 @@ def test_the_answerer_comes_back_and_ends_with_the_job(
     meeting: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It gives way to who records, answers again afterwards, and removes the folder at the end."""
-    monkeypatch.setattr(listener, "ALONE_SECONDS", 0.5)
+    monkeypatch.setattr(listener, "ALONE_SECONDS", 0.2)
     folder = meeting / "job"
     folder.mkdir(mode=0o700)
     first = subprocess.Popen(["sleep", "60"])
@@ -267,7 +273,7 @@ def test_the_answerer_comes_back_and_ends_with_the_job(
         mine = Listener(str(folder))
         with knock(folder / "dynolog", b"req", request(1)):
             assert mine.receive(1) is not None
-        time.sleep(1.2)
+        time.sleep(0.3)
         assert mine.listens(), "it leaves us alone while we have the lock"
         mine.close()
         os.close(descriptor)
@@ -278,7 +284,7 @@ def test_the_answerer_comes_back_and_ends_with_the_job(
     finally:
         first.kill()
         first.wait()
-    answerer.join(10)
+    answerer.join(60)
     assert not answerer.is_alive()
     assert not folder.exists()
 
@@ -333,9 +339,15 @@ def test_what_a_target_names() -> None:
 
 
 def test_a_recording(job: Start, tmp_path: Path) -> None:
-    one = found(job("30"))
-    recorded, stages = follow(ask.record([one], SHORT, tmp_path))
-    assert stages[0] is Stage.ASKING
+    process = job("30")
+    one = found(process)
+    process.send_signal(signal.SIGSTOP)
+    events = ask.record([one], SHORT, tmp_path)
+    first = next(events)
+    assert isinstance(first, News)
+    assert first.stage is Stage.ASKING
+    process.send_signal(signal.SIGCONT)
+    recorded, stages = follow(events)
     assert Stage.WARMING_UP in stages
     assert recorded.notes == ()
     (path,) = recorded.paths
@@ -375,15 +387,24 @@ def test_of_several_those_in_which_nothing_ran_are_named(job: Start, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("switch", "message"),
+    ("switch", "interval", "patience", "message"),
     [
-        ("die", "ended before its recording was whole"),
-        ("never", "wrote no trace: it may be under a profiler already"),
-        ("busy", "does not ask: it is stopped, or hangs, or records already"),
+        ("die", 30, 30, "ended before its recording was whole"),
+        ("never", 30, 0.2, "wrote no trace: it may be under a profiler already"),
+        ("busy", 0, 0.2, "does not ask: it is stopped, or hangs, or records already"),
     ],
 )
-def test_what_goes_wrong_is_said(switch: str, message: str, job: Start, tmp_path: Path) -> None:
-    one = found(job("30", "0.1", switch))
+def test_what_goes_wrong_is_said(
+    switch: str,
+    interval: int,
+    patience: float,
+    message: str,
+    job: Start,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ask, "PATIENCE_SECONDS", patience)
+    one = found(job("30", "0.1", switch), interval)
     with pytest.raises(AttachError, match=f"process {one.pid} {message}") as caught:
         follow(ask.record([one], SHORT, tmp_path))
     assert caught.value.gone is (switch == "die")
@@ -396,12 +417,15 @@ def test_a_request_that_was_dropped_is_made_again(job: Start, tmp_path: Path) ->
 
 def test_steps_wait_for_their_start_too(job: Start, tmp_path: Path) -> None:
     one, begun = found(job("30")), time.monotonic()
-    follow(ask.record([one], Wanted(steps=2, start_in=1.0), tmp_path))
-    assert time.monotonic() - begun > 1.0
+    follow(ask.record([one], Wanted(steps=2, start_in=0.5), tmp_path))
+    assert time.monotonic() - begun > 0.5
 
 
-def test_steps_of_a_process_that_never_begins_are_given_up(job: Start, tmp_path: Path) -> None:
-    one = found(job("30", "0.1", "never"))
+def test_steps_of_a_process_that_never_begins_are_given_up(
+    job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ask, "PATIENCE_SECONDS", 0.2)
+    one = found(job("30", "0.1", "never"), interval=30)
     with pytest.raises(AttachError, match="wrote no trace: it may be under a profiler already"):
         follow(ask.record([one], Wanted(steps=2), tmp_path))
 
@@ -421,12 +445,14 @@ def test_a_recording_that_cannot_be_moved_is_not_lost(
     assert list(tmp_path.glob("*.json*")) == []
 
 
-def test_a_stopped_process_is_named(job: Start, tmp_path: Path) -> None:
+def test_a_stopped_process_is_named(job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     process = job("30")
     one = found(process)
     process.send_signal(signal.SIGSTOP)
-    with pytest.raises(AttachError, match="does not ask: it is stopped"):
-        follow(ask.record([one], SHORT, tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(ask, "PATIENCE_SECONDS", 0.2)
+        with pytest.raises(AttachError, match="does not ask: it is stopped"):
+            follow(ask.record([replace(one, interval=0)], SHORT, tmp_path))
     process.send_signal(signal.SIGCONT)
     recorded, _ = follow(ask.record([one], SHORT, tmp_path))
     assert len(recorded.paths) == 1
@@ -445,8 +471,6 @@ def test_a_job_that_has_ended_is_not_asked_for_ever(job: Start, tmp_path: Path) 
 
 
 def test_another_process_of_the_same_id_is_not_asked(job: Start, tmp_path: Path) -> None:
-    from dataclasses import replace
-
     one = replace(found(job("30")), ticks=1)
     with pytest.raises(AttachError, match="ended before"):
         follow(ask.record([one], SHORT, tmp_path))
@@ -462,7 +486,7 @@ def test_two_that_attach_at_once_take_turns(job: Start, tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert len({recorded.paths for recorded, _ in got}) == 2
     assert sorted(Stage.WAITING in stages for _, stages in got) == [False, True]
 
@@ -487,7 +511,7 @@ def test_a_daemon_that_runs_already_is_asked_by_its_port(
     thread = threading.Thread(target=hand_on, daemon=True)
     thread.start()
     recorded, _ = follow(ask.record([one], SHORT, tmp_path))
-    thread.join(10)
+    thread.join(60)
     assert len(recorded.paths) == 1
     assert requests[0][1] == [one.pid]
     assert daemon.listens()
@@ -510,37 +534,49 @@ def test_one_that_is_stopped_with_the_lock_is_not_waited_for(
     assert len(recorded.paths) == 1
 
 
-def test_leaving_early_leaves_the_job_alone(job: Start, tmp_path: Path) -> None:
-    process = job("2.5", EXIT="7")
+def test_leaving_early_leaves_the_job_alone(job: Start, meeting: Path, tmp_path: Path) -> None:
+    process = job("60", EXIT="7")
     one = found(process)
     for until in (Stage.ASKING, Stage.WARMING_UP, Stage.RECORDING):
         events = ask.record([one], Wanted(duration=0.2), tmp_path)
         with contextlib.closing(events):  # type: ignore[type-var]
             while next(events).stage is not until:  # type: ignore[union-attr]
                 pass
-    out, _ = process.communicate(timeout=20)
+    (meeting / "stop").touch()
+    out, _ = process.communicate(timeout=60)
     assert process.returncode == 7
     assert out.endswith("done\n")
+
+
+KILLED = """
+import os, random, signal, sys, time
+from pathlib import Path
+from tracetui.capture.live import ask, processes
+from tracetui.capture.live.model import Wanted
+ask.LEAD_SECONDS = 0.1; ask.LATE_SECONDS = 0.05
+random.seed(11)
+for _ in range(int(sys.argv[3])):
+    read, write = os.pipe()
+    if (attach := os.fork()) == 0:
+        process = processes.find(int(sys.argv[1]))
+        for _ in ask.record([process], Wanted(duration=0.1), Path(sys.argv[2])):
+            os.write(write, b".")
+        os._exit(0)
+    assert os.read(read, 1) == b"."
+    time.sleep(random.random() * 0.4)
+    os.kill(attach, signal.SIGKILL)
+    os.waitpid(attach, 0)
+    os.close(read)
+    os.close(write)
+"""
 
 
 def test_killed_at_any_moment_the_job_goes_on(job: Start, tmp_path: Path) -> None:
     """Fifty times; TRACETUI_KILLS of them here."""
     process = job("60", EXIT="3")
-    random.seed(11)
-    code = (
-        "import sys; from pathlib import Path; from tracetui.capture.live import ask, processes\n"
-        "from tracetui.capture.live.model import Wanted\n"
-        "ask.LEAD_SECONDS = 0.1; ask.LATE_SECONDS = 0.05\n"
-        "for _ in ask.record([processes.find(int(sys.argv[1]))], Wanted(duration=0.1), Path(sys.argv[2])):\n"
-        "    print(flush=True)"
-    )
-    for _ in range(int(os.environ.get("TRACETUI_KILLS", "6"))):
-        command = [sys.executable, "-c", code, str(process.pid), str(tmp_path)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as attach:
-            assert attach.stdout is not None
-            attach.stdout.readline()
-            time.sleep(random.random() * 0.4)
-            attach.kill()
+    number = os.environ.get("TRACETUI_KILLS", "6")
+    command = [sys.executable, "-c", KILLED, str(process.pid), str(tmp_path), number]
+    subprocess.run(command, check=True)
     recorded, _ = follow(ask.record([found(process)], SHORT, tmp_path))
     assert len(recorded.paths) == 1, "and it can still be asked"
     assert process.poll() is None
@@ -593,7 +629,7 @@ def test_run_is_the_command_itself(meetings: Path) -> None:
         "sys.exit(41)"
     )
     with started_by_run(sys.executable, "-c", code, "--help", "a b") as job:
-        out, err = job.communicate(timeout=30)
+        out, err = job.communicate(timeout=60)
     first, children, folder = out.decode().splitlines()
     with subprocess.Popen(
         [sys.executable, "-c", code], stdout=-1, env={**os.environ, "KINETO_IPC_SOCKET_DIR": ""}
@@ -611,7 +647,7 @@ def test_run_is_the_command_itself(meetings: Path) -> None:
     with started_by_run("sleep", "30") as job:
         wait_for(lambda: Path(f"/proc/{job.pid}/cmdline").read_bytes() == b"sleep\x0030\0")
         job.terminate()
-        assert job.wait(10) == -signal.SIGTERM
+        assert job.wait(60) == -signal.SIGTERM
 
 
 def test_run_says_what_it_cannot_start(meetings: Path, tmp_path: Path) -> None:
@@ -625,8 +661,9 @@ def test_run_says_what_it_cannot_start(meetings: Path, tmp_path: Path) -> None:
 
 
 def test_a_job_of_run_is_answered_recorded_and_unchanged(meetings: Path, tmp_path: Path) -> None:
+    stop = tmp_path / "stop"
     with started_by_run(
-        sys.executable, "-I", "-S", str(CLIENT), "12", env={**os.environ, "EXIT": "5"}
+        sys.executable, "-I", "-S", str(CLIENT), "60", env={**os.environ, "EXIT": "5", "STOP": str(stop)}
     ) as job:
         wait_for(lambda: processes.find(job.pid) is not None)
         one = processes.find(job.pid)
@@ -640,7 +677,8 @@ def test_a_job_of_run_is_answered_recorded_and_unchanged(meetings: Path, tmp_pat
         (path,) = result.stdout.split()
         assert "aten::mm" in load(path).names
         wait_for((Path(one.folder) / "dynolog").exists)
-        out, err = job.communicate(timeout=30)
+        stop.touch()
+        out, err = job.communicate(timeout=60)
     assert (err, job.returncode) == (b"", 5)
     lines = out.decode().splitlines()
     assert lines == [*(f"step {n}" for n in range(1, len(lines))), "done"]
@@ -653,7 +691,9 @@ def _signalled(pattern: str, what: signal.Signals) -> bool:
 
 def test_the_answerer_killed_or_stopped_changes_nothing(meetings: Path, tmp_path: Path) -> None:
     for what in (signal.SIGKILL, signal.SIGSTOP):
-        with started_by_run(sys.executable, "-I", "-S", str(CLIENT), "4") as job:
+        stop = tmp_path / what.name
+        command = [sys.executable, "-I", "-S", str(CLIENT), "60"]
+        with started_by_run(*command, env={**os.environ, "STOP": str(stop)}) as job:
             wait_for(lambda: processes.find(job.pid) is not None)
             one = processes.find(job.pid)
             assert one is not None
@@ -661,14 +701,24 @@ def test_the_answerer_killed_or_stopped_changes_nothing(meetings: Path, tmp_path
             wait_for(partial(_signalled, pattern, what))
             recorded, _ = follow(ask.record([one], SHORT, tmp_path))
             assert len(recorded.paths) == 1
-            out, err = job.communicate(timeout=30)
+            stop.touch()
+            out, err = job.communicate(timeout=60)
         assert (err, job.returncode, out.splitlines()[-1]) == (b"", 0, b"done")
 
 
-def test_every_and_keep_until_the_job_ends(job: Start, tmp_path: Path) -> None:
-    process = job("4")
+def test_every_and_keep_until_the_job_ends(job: Start, meeting: Path, tmp_path: Path) -> None:
+    process = job("60")
     out = tmp_path / "out"
-    words = ["--every", "300ms", "--keep", "2", "--duration", "20ms", "--no-open", "-o", str(out)]
+    seen = set[Path]()
+
+    def stop_after_three() -> None:
+        while len(seen) < 3:
+            seen.update(out.glob("*.json"))
+            time.sleep(0.01)
+        (meeting / "stop").touch()
+
+    threading.Thread(target=stop_after_three, daemon=True).start()
+    words = ["--every", "100ms", "--keep", "2", "--duration", "20ms", "--no-open", "-o", str(out)]
     result = run("attach", str(process.pid), *words)
     assert result.exit_code == 0, result.stderr
     assert f"process {process.pid} " in result.stderr

@@ -31,7 +31,9 @@ torch_too = pytest.mark.torch
 
 LIVE = hasattr(sys, "remote_exec")
 STANDIN = """
-import os, signal, sys
+import os, select, signal, sys
+def told_to_end(seconds):
+    return select.select([sys.stdin], [], [], seconds)[0]
 def run(*_):
     path = os.environ["STANDIN"]
     if os.path.exists(path):
@@ -55,11 +57,9 @@ done = []
 other = threading.Thread(target=work, args=(8,), name="other")
 other.start()
 print("ready", flush=True)
-end = time.monotonic() + SECONDS
 a = torch.randn(16, 16)
-while time.monotonic() < end:
+while not told_to_end(0.001):
     torch.relu(a)
-    time.sleep(0.001)
 done.append(True)
 other.join()
 print("left", threading.active_count(), sorted(set(threading._active) - {threading.get_ident()}), flush=True)
@@ -87,10 +87,10 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         monkeypatch.setattr(inject, "_check", lambda _: None)
         monkeypatch.setattr(inject, "_remote_exec", signalled)
 
-    def start(text: str, seconds: float = 1.5, cold: bool = LIVE) -> subprocess.Popen[str]:
+    def start(text: str, cold: bool = LIVE) -> subprocess.Popen[str]:
         """`cold`: with PyTorch to be imported, and an end like any other's."""
         program = tmp_path / "program.py"
-        program.write_text(STANDIN + text.replace("SECONDS", str(seconds)))
+        program.write_text(STANDIN + text)
         process: subprocess.Popen[str] = (subprocess.Popen if cold else warm.Popen)(
             [sys.executable, "-u", str(program)],
             stdin=subprocess.PIPE,
@@ -110,9 +110,14 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         process.communicate()
 
 
+def told_to_end(process: subprocess.Popen[str]) -> str:
+    """What it says from then on."""
+    return process.communicate("end\n", timeout=60)[0]
+
+
 def is_clean(tmp_path: Path) -> bool:
     """Whether no folder of a recording is left, within a while."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while list((tmp_path / "temporary").iterdir()):
         if time.monotonic() > end:
             return False
@@ -151,14 +156,13 @@ def test_all_threads_are_recorded_and_nothing_is_left(
     span = max(event["ts"] for event in found) - min(event["ts"] for event in found)
     assert 150_000 < span < 1_000_000
     assert list((tmp_path / "temporary").iterdir()) == []
-    assert process.stdout is not None
-    assert process.stdout.read() == "left 1 []\n"
+    assert told_to_end(process) == "left 1 []\n"
     assert process.wait() == 7
 
 
 @torch_too
 def test_what_is_recorded_and_again(start: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
-    process = start(LOOP, 4)
+    process = start(LOOP)
     *_, plain = record_injected(process.pid, Wanted(0.1), tmp_path / "out")
     asked = Wanted(0.1, with_stack=True, record_shapes=True, profile_memory=True)
     *_, more = record_injected(process.pid, asked, tmp_path / "out")
@@ -178,41 +182,41 @@ def test_a_process_that_records_itself_is_left_alone(
     start: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:
     process = start(
-        "import time, torch\n"
+        "import torch\n"
         "with torch.profiler.profile() as profile:\n"
         "    print('ready', flush=True)\n"
-        "    for _ in range(50): torch.ones(1) + 1; time.sleep(0.01)\n"
-        "print(len(profile.events()) > 40)\n"
+        "    while not told_to_end(0.01): torch.ones(1) + 1\n"
+        "print(len(profile.events()) > 0)\n"
     )
     with pytest.raises(
         AttachError, match=f"process {process.pid} cannot be recorded: it is being profiled already"
     ):
         list(record_injected(process.pid, Wanted(0.1), tmp_path / "out"))
-    assert process.stdout is not None
-    assert process.stdout.read() == "True\n"
+    assert told_to_end(process) == "True\n"
     assert process.wait() == 0
     assert is_clean(tmp_path)
 
 
 @pytest.mark.skipif(LIVE, reason="is found before")
 def test_a_process_without_torch(start: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
-    process = start(
-        "import time\nprint('ready', flush=True)\nfor _ in range(200): time.sleep(0.01)", cold=True
-    )
+    process = start("print('ready', flush=True)\nwhile not told_to_end(0.01): pass", cold=True)
     with pytest.raises(AttachError, match="it has not imported PyTorch"):
         list(record_injected(process.pid, Wanted(0.1), tmp_path / "out"))
     assert is_clean(tmp_path)
+    told_to_end(process)
     assert process.wait() == 0
 
 
 @torch_too
 def test_a_process_that_ends_meanwhile(start: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
-    process = start(LOOP, 1.5, cold=True)
-    began = time.monotonic()
-    events = record_injected(process.pid, Wanted(60), tmp_path / "out")
+    process = start(LOOP, cold=True)
+    assert process.stdin is not None
+    events = record_injected(process.pid, Wanted(3600), tmp_path / "out")
+    until(events, Stage.RECORDING)
+    process.stdin.write("end\n")
+    process.stdin.flush()
     with pytest.raises(AttachError, match=f"process {process.pid} ended before its trace was written"):
         list(events)
-    assert time.monotonic() - began < 15
     assert process.wait() == 7
     assert process.stdout is not None
     assert process.stdout.read().startswith("left ")
@@ -225,7 +229,7 @@ def test_a_process_that_ends_meanwhile(start: Callable[..., subprocess.Popen[str
 def test_a_recording_that_is_broken_off(
     start: Callable[..., subprocess.Popen[str]], tmp_path: Path, stage: Stage
 ) -> None:
-    process = start(LOOP, 3)
+    process = start(LOOP)
     wanted = Wanted(60, start_in=60 if stage is Stage.WARMING_UP else 0)
     events = record_injected(process.pid, wanted, tmp_path / "out")
     until(events, stage)
@@ -234,6 +238,7 @@ def test_a_recording_that_is_broken_off(
     *_, recorded = record_injected(process.pid, Wanted(0.1), tmp_path / "out")  # it can be asked again
     assert isinstance(recorded, Recorded)
     assert len(slices(recorded)) > 10
+    told_to_end(process)
     assert process.wait() == 7
 
 
@@ -255,7 +260,7 @@ for event in tests.record_injected(int(sys.argv[1]), Wanted(60), Path(sys.argv[2
 
 @torch_too
 def test_who_asked_is_killed(start: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
-    process = start(LOOP, 4)
+    process = start(LOOP)
     command = [sys.executable, "-c", ASKER, str(process.pid), str(tmp_path / "temporary")]
     root = Path(__file__).parents[2]
     path = os.pathsep.join([str(root), *filter(None, sys.path)])
@@ -266,9 +271,8 @@ def test_who_asked_is_killed(start: Callable[..., subprocess.Popen[str]], tmp_pa
         assert any(line == "recording\n" for line in asker.stdout)
         asker.kill()
     assert is_clean(tmp_path)
+    assert told_to_end(process) == "left 1 []\n"
     assert process.wait() == 7
-    assert process.stdout is not None
-    assert process.stdout.read() == "left 1 []\n"
 
 
 @torch_too
@@ -279,20 +283,19 @@ def test_a_main_thread_in_a_long_call(
     monkeypatch.setattr(inject, "BEGIN_SECONDS", 0.3)
     process = start(
         "import ctypes, time, torch\n"
+        f"left = {str(tmp_path / 'temporary')!r}\n"
         "signals = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})\n"
         "print('ready', flush=True)\n"
-        "ctypes.CDLL(None).sleep(2)\n"
+        "ctypes.CDLL(None).getchar()\n"
         "signal.pthread_sigmask(signal.SIG_SETMASK, signals)\n"
-        "time.sleep(0.3)\n"
+        "while os.listdir(left): time.sleep(0.01)\n"
         "print('done', flush=True)\n"
     )
     with pytest.raises(AttachError, match=r"any further \(its main thread is in one long call\)"):
         list(record_injected(process.pid, Wanted(0.1), tmp_path / "out"))
     assert len(list((tmp_path / "temporary").iterdir())) == 1  # the script, which it may still open
-    assert process.stdout is not None
-    assert process.stdout.read() == "done\n"
+    assert told_to_end(process) == "done\n", "it has cleaned up"
     assert process.wait() == 0
-    assert is_clean(tmp_path)
 
 
 def test_errors_are_shown_safely(

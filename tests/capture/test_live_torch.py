@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="Kineto can be asked on Linux only"),
 ]
 
-LOOP = """
+LOOP = r"""
 import os, sys, time, torch
 import torch.distributed as dist
 ranks = "RANK" in os.environ
@@ -32,7 +32,8 @@ torch.set_num_threads(1)
 model = torch.nn.Linear(32, 32)
 optimizer = torch.optim.SGD(model.parameters(), 0.01)
 told = False
-while not os.path.exists(sys.argv[1]):
+done = False
+while not done:
     optimizer.zero_grad()
     model(torch.randn(8, 32)).sum().backward()
     if ranks:
@@ -42,11 +43,13 @@ while not os.path.exists(sys.argv[1]):
         told = True
         os.write(1, b"training\n")  # in one piece, as the other rank's
     time.sleep(0.005)
+    done = os.path.exists(sys.argv[1])
     if ranks:  # both end with the same step
-        done = torch.tensor(float(os.path.exists(sys.argv[1])))
-        dist.all_reduce(done)
-        if done.item():
-            break
+        either = torch.tensor(float(done))
+        dist.all_reduce(either)
+        done = either.item() > 0
+if ranks:
+    dist.destroy_process_group()
 print("done", *sys.argv[2:])
 sys.exit(0 if ranks else 6)
 """

@@ -128,7 +128,7 @@ class Terminal:
         self.shown = (0, "")
         """What the screen showed after how many bytes."""
 
-    def read(self, until: str, gone: str = "\0", seconds: float = 30) -> str:
+    def read(self, until: str, gone: str = "\0", seconds: float = 60) -> str:
         """The screen, once it shows a text, and no longer the one that is to go."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -172,7 +172,7 @@ class Terminal:
     def press(self, keys: str) -> None:
         os.write(self.fd, keys.encode())
 
-    def wait(self, seconds: float = 15) -> int:
+    def wait(self, seconds: float = 60) -> int:
         """The exit code."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

@@ -161,6 +161,22 @@ def bases() -> list[bytes]:
     return [small, larger, json.dumps(data).encode(), f"[\n{lines}\n]".encode()]
 
 
+@lru_cache
+def short(text: bytes) -> bytes:
+    """A trace with the first events of each kind, and the text around them as it was: most of what can happen
+    to a trace can happen to this one, in less time."""
+    events = find_events(text)
+    kept: dict[tuple[str, str], list[bytes]] = {}
+    for event in events:
+        piece = text[event.begin : event.end]
+        same = kept.setdefault((event.phase, json.loads(piece).get("cat", "")), [])
+        if len(same) < 2:
+            same.append(piece)
+    border = text[events[0].end : events[1].begin]
+    middle = border.join(piece for same in kept.values() for piece in same)
+    return text[: events[0].begin] + middle + text[events[-1].end :]
+
+
 def spans_of_lines(text: bytes) -> list[tuple[int, int]]:
     made, at = [], 0
     for line in text.splitlines(keepends=True):
@@ -238,7 +254,7 @@ class Meter:
 @pytest.mark.parametrize("size", [None, 2000], ids=["ordinary chunks", "small chunks"])
 @pytest.mark.parametrize("shard", range(SHARDS // 2))
 def test_mutants(shard: int, size: int | None, tmp_path: Path, load_in: Callable[..., Trace]) -> None:
-    texts = bases()
+    texts = [*map(short, bases()), *bases()]
     events = [find_events(text) for text in texts]
     lines = [spans_of_lines(text) for text in texts]
     path = tmp_path / "mutant.json"
@@ -252,7 +268,7 @@ def test_mutants(shard: int, size: int | None, tmp_path: Path, load_in: Callable
     first = shard * 2 + (size is not None)
     for number in range(first, MUTANTS, SHARDS):
         rng = random.Random(SEED * 1_000_003 + number)
-        which = rng.randrange(len(texts))
+        which = rng.randrange(len(texts) // 2) + len(texts) // 2 * (number // SHARDS % 3 == 0)
         pieces = mutate(texts[which], lines[which], rng)
         mutant = assemble(texts[which], pieces)
         zipped = rng.random() < 0.1
@@ -273,7 +289,7 @@ def test_mutants(shard: int, size: int | None, tmp_path: Path, load_in: Callable
         for event in trace.reader.read(trace.source[::50].tolist()):
             assert event.get("ts") is not None
     if opened + refused >= 200:  # of few, all may be among those
-        assert opened > 10 * refused
+        assert opened > 7 * refused  # whose header is damaged
     if BY_HAND:
         print(f"\n{opened + refused} mutants; worst beyond the sound file: {meter.report()}")
 

@@ -11,13 +11,12 @@ import json
 import os
 import random
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.formats.test_fuzz import SEED, assemble, bases, find_events, mutate, spans_of_lines
+from tests.formats.test_fuzz import SEED, assemble, bases, mutate, short, spans_of_lines
 
 from tracetui.formats.chrome_json import intake
 from tracetui.formats.chrome_json.read import read
@@ -113,22 +112,6 @@ def test_most_chunks_are_not_declined() -> None:
     found = Scanner(Tables()).scan(text[begin : text.rindex(b"]") + 1], 0)
     assert found is not None
     assert len(found.heads) == len(events)
-
-
-@lru_cache
-def short(text: bytes) -> bytes:
-    """A trace with the first events of each kind, and the text around them as it was: most of what can happen
-    to a trace can happen to this one, in a twentieth of the time."""
-    events = find_events(text)
-    kept: dict[tuple[str, str], list[bytes]] = {}
-    for event in events:
-        piece = text[event.begin : event.end]
-        same = kept.setdefault((event.phase, json.loads(piece).get("cat", "")), [])
-        if len(same) < 2:
-            same.append(piece)
-    border = text[events[0].end : events[1].begin]
-    middle = border.join(piece for same in kept.values() for piece in same)
-    return text[: events[0].begin] + middle + text[events[-1].end :]
 
 
 @pytest.mark.parametrize("size", [1 << 18, 2000], ids=["ordinary chunks", "small chunks"])

@@ -12,7 +12,7 @@ from textual.widgets import Input
 from tracetui.safe_text import plain
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
-from tracetui.tui.panes import PANES
+from tracetui.tui.panes import PANES, keyed
 from tracetui.tui.screens.trace import TraceScreen
 
 from .test_commands import file_name
@@ -103,8 +103,8 @@ async def visit(kinds: tuple[str, ...], path: Path) -> None:
             await press("explained, below", "pagedown", "pagedown")
             await press("explained no more", "escape")
         await pilot.press("v")  # all of the screen
-        for number, pane in enumerate((pane.key for pane in PANES), 1):
-            await press(pane, str(number))
+        for key, pane in ((key, spec.key) for key, spec in keyed(PANES)):
+            await press(pane, key)
             assert not screen.query_one("#picture").display
             await press(f"{pane}, below", "pagedown", "end")
         await press("gap", "v", "g")

@@ -622,9 +622,9 @@ def test_the_end_of_the_program_gives_up_after_a_second(path: Path, cache: Path)
 import time
 from tracetui.formats import source
 from tracetui.trace import load, saved, saved_file
-saved.WORTH, source._SETTLED = 0, -10**12
+saved.WORTH, source._SETTLED, saved._PATIENCE = 0, -10**12, 0.1
 real = saved_file._write_at
-saved_file._write_at = lambda *args: (time.sleep(0.15), real(*args))  # a slow disk
+saved_file._write_at = lambda *args: (time.sleep(0.05), real(*args))  # a slow disk
 trace = load({str(path)!r})
 saved.keep(trace)
 time.sleep(0.1)
@@ -652,7 +652,8 @@ def test_without_the_cache(path: Path, cache: Path, monkeypatch: pytest.MonkeyPa
 def test_the_end_of_a_command_waits_for_it(path: Path, cache: Path) -> None:
     imports = "from tracetui.cli import main; from tracetui.formats import source;"
     imports += "from tracetui.trace import saved;"
-    script = imports + "saved.WORTH, source._SETTLED = 0, -10**12; main()"  # any size, and without waiting
+    # Of any size, and without waiting; but on a busy machine it may take longer than it usually is given.
+    script = imports + "saved.WORTH, source._SETTLED, saved._PATIENCE = 0, -10**12, 60; main()"
     printed = [
         subprocess.run(
             [sys.executable, "-c", script, "summary", path, *more], capture_output=True, check=True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from string import ascii_letters
 
 import pytest
 from textual.binding import Binding
@@ -11,8 +12,17 @@ from textual.binding import Binding
 from tracetui.session.recording import Recording
 from tracetui.trace import Trace
 from tracetui.tui.bindings import ACTIONS, HINTS, find, footer, groups, key_text, rebound
-from tracetui.tui.panes import PANES
-from tracetui.tui.screens.help import IN_TABLES, KEYS, MOUSE, WIDE, HelpScreen, help_lines, sections
+from tracetui.tui.panes import NUMBERS, PANES, PaneSpec, keyed
+from tracetui.tui.screens.help import (
+    IN_TABLES,
+    KEYS,
+    MOUSE,
+    WIDE,
+    HelpScreen,
+    help_lines,
+    keys_text,
+    sections,
+)
 from tracetui.tui.screens.trace import TraceScreen
 
 from .conftest import DATA, app_of, sheet_lines, until
@@ -21,9 +31,23 @@ from .test_app import text as shown
 ROOT = Path(__file__).resolve().parents[2]
 
 
+BOUND = [key for action in ACTIONS for key in action.keys]
+FREE = [letter for letter in ascii_letters if letter not in BOUND]
+
+
+def test_every_pane_has_a_key() -> None:
+    keys = [key for key, _ in keyed(PANES)]
+    assert keys[:NUMBERS] == list("123456789"[:NUMBERS]), f"the last panes need a letter: {FREE} are free"
+
+
+def test_a_pane_may_have_a_letter() -> None:
+    three = (*PANES[:2], PaneSpec("more", "more:MorePane", "more", "k"))
+    assert [key for key, _ in keyed(three)] == ["1", "2", "k"]
+    assert keys_text([*"1234", "k"]) == "1-4 k"
+
+
 def test_no_key_means_two_things() -> None:
-    keys = [key for action in ACTIONS for key in action.keys]
-    assert len(keys) == len(set(keys))
+    assert [key for key in BOUND if BOUND.count(key) > 1] == [], f"{FREE} are free"
     ids = [action.id for action in ACTIONS]
     assert len(ids) == len(set(ids))
 
@@ -54,9 +78,9 @@ def test_the_footer_cuts_no_word() -> None:
 def told_keys() -> list[str]:
     """Every key in the help."""
     told = [key for _, lines in sections() for keys, _ in lines for key in keys.split(" ")]
-    panes = f"1-{len(PANES)}"
+    panes = f"1-{NUMBERS}"
     assert panes in told
-    return [key for key in told if key != panes] + [str(n) for n in range(1, len(PANES) + 1)]
+    return [key for key in told if key != panes] + [str(n) for n in range(1, NUMBERS + 1)]
 
 
 def test_the_help_names_every_key_and_cuts_nothing() -> None:
@@ -110,10 +134,10 @@ def test_the_page_of_keys_has_every_key() -> None:
         {key_text(k) for a in ACTIONS for k in a.keys}
         - set(told)
         - set("WSAD")
-        - {str(n) for n in range(2, len(PANES))}
+        - {str(n) for n in range(2, NUMBERS)}
     )
-    assert missing == set()
-    assert f"`1` … `{len(PANES)}`" in table
+    assert missing == set(), "name them in docs/keys.md"
+    assert f"`1` … `{NUMBERS}`" in table
     keys = re.findall(
         r"`([^`]+)`", "".join(row.split("|")[1] for row in table.split("\n") if row[:3] == "| `")
     )

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,8 +31,9 @@ def usable_cores() -> int:
     return max(1, cores if quota is None else min(cores, math.ceil(quota)))
 
 
+@cache
 def _quota(folder: Path) -> float | None:
-    """The control group's limit in cores, None for none."""
+    """The control group's limit in cores when first asked, None for none."""
     try:
         limit, period = (folder / "cpu.max").read_text().split()[:2]
         return None if limit == "max" else int(limit) / int(period)
@@ -46,6 +47,7 @@ def _quota(folder: Path) -> float | None:
         return None
 
 
+@cache
 def memory_for_events() -> int:
     """Bytes that the events of one trace may take: half of the memory, or of the control group's limit."""
     try:
@@ -60,9 +62,10 @@ def memory_for_events() -> int:
     return total // 2
 
 
-def give_back() -> None:
-    """Give memory that is free back to the system: glibc keeps much of what threads took, for each apart."""
-    if sys.platform == "linux":
+def give_back(size: int) -> None:
+    """Give memory that is free back to the system: glibc keeps much of what threads took, for each apart.
+    Nothing if only a file of `size` bytes was read that is small."""
+    if sys.platform == "linux" and size > 1 << 20:
         with suppress(OSError, AttributeError):  # another library of C
             ctypes.CDLL(None).malloc_trim(0)
 
@@ -99,9 +102,7 @@ def together(tasks: Sequence[Callable[[], T]], most: int | None = None) -> list[
     """
     global _pool
     count = min(len(tasks), most or _MOST)
-    if count > 1:  # else nobody has to ask the system
-        count = min(count, usable_cores())
-    if count < 2:
+    if count < 2 or (count := min(count, usable_cores())) < 2:
         return [_in_turn(task) for task in tasks]
     if _pool is None:
         _pool = ThreadPoolExecutor(_MOST, "together")

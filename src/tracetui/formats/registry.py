@@ -1,14 +1,16 @@
 """The supported trace formats, and how a file's format is detected.
 
-To add one, write a module with `sniff` and `read`, and list it in `FORMATS`.
+To add one, write a module with everything in `Format`, and list it in `FORMATS`.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
+import msgspec
+
 from tracetui.formats import chrome_json
-from tracetui.formats.contents import Contents
+from tracetui.formats.contents import Contents, EventReader
 from tracetui.formats.errors import Report, TraceError
 from tracetui.formats.foreign import advice
 from tracetui.formats.source import Source, shown
@@ -34,14 +36,13 @@ class Format(Protocol):
     def read_beginning(self, source: Source, report: Report, length: int) -> Contents:
         """Read the events in the first `length` bytes of text, or a few less. Raises as `read` does."""
 
+    def unpack(self, source: Source, text: bytes | msgspec.Raw, size: int) -> EventReader:
+        """The `EventReader` of an opened file again, from what its `pack` returned and the size of the text.
+        Raises ValueError if that cannot be."""
+
 
 FORMATS: tuple[Format, ...] = (chrome_json,)
 """The first one that recognises the text reads it."""
-
-
-unpack = chrome_json.unpack
-"""The `EventReader` of an opened file, from what its `pack` returned and the size of the text. Raises
-ValueError if that cannot be."""
 
 
 def read(source: Source, report: Report, workers: int | None = None) -> Contents:
@@ -61,6 +62,12 @@ def read_beginning(source: Source, report: Report, length: int) -> Contents | No
     """Read the beginning of a source: see `Format.read_beginning`. None if its format is not certain."""
     _, found = _format_of(source)
     return found.read_beginning(source, report, length) if found else None
+
+
+def unpack(source: Source, text: bytes | msgspec.Raw, size: int) -> EventReader:
+    """The `EventReader` of an opened file again: see `Format.unpack`."""
+    _, found = _format_of(source)
+    return (found or chrome_json).unpack(source, text, size)
 
 
 def _format_of(source: Source) -> tuple[bytes, Format | None]:

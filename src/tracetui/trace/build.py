@@ -64,7 +64,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     columns |= {"implausible": implausible, "clipped": clipped}
     _put_in_order(columns, order)
     del order
-    give_back()
+    give_back(size)
     head = columns.pop("head")
     columns["category"], kind = (looked_up(table, head) for table in (category_of_head, plan.kind_of_head))
     del head

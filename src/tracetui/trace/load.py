@@ -55,7 +55,7 @@ def load(
                 with suppress(TraceError):  # what is wrong is said of the whole
                     show(load_beginning(source, report, BEGINNING))
             trace = build(read(source, report, workers), source.path, source.size)
-            give_back()
+            give_back(source.size)
             return trace
     except OSError as error:
         source.file.close()

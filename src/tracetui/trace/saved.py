@@ -99,9 +99,10 @@ def _program() -> str:
     found = hashlib.sha256()
     root = Path(tracetui.__file__).parent
     with suppress(OSError):
-        for folder in ("", "trace", "formats", "formats/chrome_json", "formats/encodings"):
-            for entry in sorted(os.scandir(root / folder), key=lambda entry: entry.name):
-                if entry.is_file():
+        formats = sorted(Path(entry) for entry in os.scandir(root / "formats") if entry.is_dir())
+        for folder in (root, root / "trace", root / "formats", *formats):
+            for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+                if entry.is_file() and not entry.name.endswith(".pyc"):
                     status = entry.stat()
                     found.update(f"{entry.name} {status.st_size} {status.st_mtime_ns}\n".encode())
     return f"{tracetui.__version__} {sys.byteorder} {found.hexdigest()[:16]}"

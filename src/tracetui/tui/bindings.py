@@ -104,8 +104,8 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
     ),
     PANES: (
         *(
-            (f"pane_{pane.key}", str(n), f"pane('{pane.key}')", f"pane: {pane.text}", "show or hide a pane")
-            for n, pane in enumerate(panes.PANES, 1)
+            (f"pane_{pane.key}", key, f"pane('{pane.key}')", f"pane: {pane.text}", "show or hide a pane")
+            for key, pane in panes.keyed(panes.PANES)
         ),
         ("focus", "tab", "focus_other", "arrows: to the table, to the timeline", "to the table, and back"),
         (
@@ -207,7 +207,7 @@ HINTS: tuple[tuple[str, str, str], ...] = (
     ("/", "search", "search"),
     ("g", "gap", "gap_next"),
     ("h", "time by part", "part_next"),
-    (f"1-{len(panes.PANES)}", "panes", ""),
+    (f"1-{panes.NUMBERS}", "panes", ""),
     ("e", "explain", "explain"),
     ("C", "compare", "compare"),
     ("f", "fit", "centre"),

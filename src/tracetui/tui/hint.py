@@ -14,11 +14,11 @@ from textual.widget import Widget
 
 from tracetui.cells import cell
 from tracetui.session.state import served, state_folder
-from tracetui.tui.panes import PANES
+from tracetui.tui.panes import NUMBERS
 
 LINES = (
     ("New here?", "w s zoom, a d pan;", "arrows select;", "g: the longest gap;", "e explains it;"),
-    ("? all keys;", "Esc hides this;", f"1 to {len(PANES)} show tables, Enter there shows the event."),
+    ("? all keys;", "Esc hides this;", f"1 to {NUMBERS} show tables, Enter there shows the event."),
 )
 """The lines, in parts: where there is no room, a line loses its last parts."""
 

@@ -38,6 +38,8 @@ MOST_PIDS = 64
 """A process names itself and its ancestors."""
 ALONE_SECONDS = 60.0
 """After the first process has ended, and no other has asked for so long, the answering ends."""
+POLL_SECONDS = 1.0
+"""How often the answering looks whether it is its turn again, and whether the job has ended."""
 
 _HEADER = struct.Struct("=Q32s")
 _REQUEST = struct.Struct("=iiq")
@@ -224,9 +226,9 @@ def main(folder: str, pid: int) -> None:
                 heard = time.monotonic()  # somebody records here
         knock = None
         if listener is not None:
-            knock = listener.receive(1.0)
+            knock = listener.receive(POLL_SECONDS)
         else:
-            time.sleep(1.0)
+            time.sleep(POLL_SECONDS)
         if knock is not None and listener is not None:
             heard = time.monotonic()
             listener.answer(knock)

@@ -12,12 +12,12 @@ from tracetui.session.paths import trace_stem, typed_path
 from tracetui.tui.controllers.host import Host
 from tracetui.tui.controllers.prompts import Prompts, Question
 from tracetui.tui.export import PICTURE_ENDINGS, ExportError, deliver, picture_text, table_text
-from tracetui.tui.panes import PANES
+from tracetui.tui.panes import NUMBERS
 from tracetui.tui.textual_private import lines_of
 from tracetui.units import plural
 
 COPIED_ROWS = 200
-NO_TABLE = f"no table is open: press 1 to {len(PANES)}"
+NO_TABLE = f"no table is open: press 1 to {NUMBERS}"
 
 
 class ExportKeys:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.timer import Timer
 
 from tracetui.tui.controllers.host import Escape, Host
-from tracetui.tui.panes import PANES
+from tracetui.tui.panes import NUMBERS, PANES, keyed
 from tracetui.tui.panes.base import Jump, Pane, ShowSpan
 from tracetui.tui.panes.scoped import ScopedPane
 
@@ -15,7 +15,7 @@ IDLE = 0.08
 WIDE = 120
 """Columns that the screen needs for panes beside the timeline."""
 
-CLOSED = f"no pane is open: press 1 to {len(PANES)}"
+CLOSED = f"no pane is open: press 1 to {NUMBERS}"
 
 
 class PaneKeys:
@@ -162,5 +162,5 @@ class PaneKeys:
         elif pane is not None and pane.key == "averages":
             self.host.say(self._next_part(pane))
         else:
-            numbers = [n for n, spec in enumerate(PANES, 1) if spec.key in ("ops", "kernels")]
-            self.host.say(f"only ops and kernels can be grouped: press {numbers[0]} or {numbers[1]}")
+            keys = [key for key, spec in keyed(PANES) if spec.key in ("ops", "kernels")]
+            self.host.say(f"only ops and kernels can be grouped: press {keys[0]} or {keys[1]}")

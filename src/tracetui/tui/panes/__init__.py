@@ -1,7 +1,8 @@
-"""The panes: tables beside the timeline, each with a number key. A new one is a module and a line here."""
+"""The panes: tables beside the timeline, each with a key. A new one is a module and a line here."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,12 +15,14 @@ class PaneSpec(NamedTuple):
     """What tabs, keys, help and settings need to know about a pane, without importing it."""
 
     key: str
-    """Its name in settings and tabs. Its number key is its place in `PANES`; those of `PAIR_PANES` have a
-    letter."""
+    """Its name in settings and tabs."""
     widget: str
     """Where its class is: "module:Class", below this package."""
     text: str
     """What it shows, for the help and the palette."""
+    letter: str = ""
+    """The key that shows it; "" for a number, its place in `PANES`. There are nine numbers: `0` fits the
+    trace."""
 
     def make(self, session: Session) -> Pane:
         """Import the pane's module and make the pane for a session."""
@@ -40,7 +43,15 @@ PANES = (
     PaneSpec("efficiency", "efficiency:EfficiencyPane", "share of peak, by kernel and op"),
 )
 PAIR_PANES = (
-    ("C", PaneSpec("compare", "compare:ComparePane", "what differs between A and B, and why")),
-    ("P", PaneSpec("averages", "compare:BothPane", "averages of A and B side by side")),
+    PaneSpec("compare", "compare:ComparePane", "what differs between A and B, and why", "C"),
+    PaneSpec("averages", "compare:BothPane", "averages of A and B side by side", "P"),
 )
-"""Panes about two recordings, with their keys: these come first where two are open."""
+"""Panes about two recordings: these come first where two are open."""
+
+NUMBERS = sum(not pane.letter for pane in PANES)
+"""The number keys are 1 to this."""
+
+
+def keyed(panes: Sequence[PaneSpec]) -> tuple[tuple[str, PaneSpec], ...]:
+    """The panes with their keys."""
+    return tuple((pane.letter or str(n), pane) for n, pane in enumerate(panes, 1))

@@ -15,12 +15,12 @@ from textual.widget import Widget
 
 from tracetui.cells import cell, clauses
 from tracetui.session.session import Session
-from tracetui.tui.panes import PAIR_PANES, PANES, PaneSpec
+from tracetui.tui.panes import PAIR_PANES, PANES, PaneSpec, keyed
 from tracetui.tui.panes.base import Noted, Pane
 
 
 class PaneTabs(Widget):
-    """The numbered panes, with the open one marked; on the right the open pane's note."""
+    """The panes with their keys, with the open one marked; on the right the open pane's note."""
 
     DEFAULT_CSS = """
     PaneTabs { height: 1; background: $panel; }
@@ -41,8 +41,7 @@ class PaneTabs(Widget):
     def __init__(self, pair: bool = False) -> None:
         """`pair`: there are two recordings, and so panes about both."""
         super().__init__()
-        numbered = tuple((str(n), spec) for n, spec in enumerate(PANES, 1))
-        self.specs: tuple[tuple[str, PaneSpec], ...] = (*(PAIR_PANES if pair else ()), *numbered)
+        self.specs: tuple[tuple[str, PaneSpec], ...] = (*keyed(PAIR_PANES if pair else ()), *keyed(PANES))
         """The panes with their keys."""
         self.open: str | None = None
         self.keys = False
@@ -154,7 +153,7 @@ class PaneArea(Vertical):
         return {mine[place]: pane for place, pane in self._made.items() if place in mine}
 
     def _place(self, key: str) -> tuple[str, int]:
-        both = any(spec.key == key for _, spec in PAIR_PANES)
+        both = any(spec.key == key for spec in PAIR_PANES)
         return key, 0 if both else self._session.walk.active
 
     def _pane(self, key: str) -> Pane:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -62,10 +63,10 @@ def sections(
 
 
 def keys_text(keys: list[str]) -> str:
-    """Keys in a few cells: `w s`, and `1-5` for neighbouring digits."""
-    digits = "".join(keys)
-    if len(keys) > 2 and digits in "123456789":
-        return f"{digits[0]}-{digits[-1]}"
+    """Keys in a few cells: `w s`, and `1-5` for neighbouring digits, which come first."""
+    digits = "".join(takewhile(str.isdigit, keys))
+    if len(digits) > 2 and digits in "123456789":
+        keys = [f"{digits[0]}-{digits[-1]}", *keys[len(digits) :]]
     return " ".join(keys)
 
 

@@ -1,0 +1,124 @@
+"""What holds for every format. A new one needs an example here; what is special about it, its own tests."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+
+import pytest
+from tests.formats.test_fuzz import assemble, mutate, spans_of_lines
+
+from tracetui.formats.registry import FORMATS, Format, read_beginning
+from tracetui.formats.source import open_source
+from tracetui.trace import Trace, TraceError, load, saved
+
+MUTANTS = 200
+
+EVENTS = [
+    {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": 7, "ts": 10.5 * n, "dur": 7.25}
+    for n, (cat, name, pid) in enumerate(
+        [("cpu_op", "aten::mm", 1), ("cpu_op", "é ✓", 1), ("kernel", "k", 0)]
+    )
+]
+EXAMPLES: dict[str, bytes] = {
+    "chrome_json": json.dumps({"traceEvents": EVENTS}, indent=1).encode(),
+}
+"""By the module's name: a small file of the format, with a few slices."""
+
+both = pytest.mark.parametrize("name", EXAMPLES)
+
+
+def module(name: str) -> Format:
+    return next(f for f in FORMATS if getattr(f, "__name__", "").endswith(f".{name}"))
+
+
+@pytest.fixture
+def path(name: str, tmp_path: Path) -> Path:
+    """The example of the format as a file whose name says nothing."""
+    path = tmp_path / "trace"
+    path.write_bytes(EXAMPLES[name])
+    return path
+
+
+def check(trace: Trace) -> None:
+    """The events behind the slices are what the columns say."""
+    assert len(trace)
+    for i, event in enumerate(trace.reader.read(trace.source.tolist())):
+        assert event["ph"] == "X"
+        assert (event["name"], event["cat"]) == (trace.name_of(i), trace.categories[trace.category[i]])
+        zero = trace.info.zero_ns - (trace.info.base_ns or 0)
+        assert round(event["ts"] * 1000) - zero == trace.start[i]
+        assert round(event["dur"] * 1000) == trace.duration[i]
+
+
+def test_every_format_has_an_example() -> None:
+    assert [f.__name__.rpartition(".")[2] for f in FORMATS if hasattr(f, "__name__")] == list(EXAMPLES)
+
+
+@both
+def test_is_recognised_by_its_own_format_only(name: str) -> None:
+    assert [f for f in FORMATS if f.sniff(EXAMPLES[name], "trace")] == [module(name)]
+
+
+@both
+def test_events_are_read_again_from_the_file(path: Path) -> None:
+    trace = load(path)
+    check(trace)
+    sources = trace.source.tolist()
+    assert trace.reader.read(sources[::-1]) == trace.reader.read(sources)[::-1]
+
+
+@both
+def test_of_a_file_that_was_overwritten_nothing_is_said(path: Path) -> None:
+    trace = load(path)
+    path.write_bytes(b"something else")
+    assert trace.reader.read(trace.source.tolist()) == [{}] * len(trace)
+
+
+@both
+def test_compressed(name: str, path: Path) -> None:
+    plain = load(path)
+    path.write_bytes(gzip.compress(EXAMPLES[name]))
+    zipped = load(path)
+    check(zipped)
+    assert (zipped.start.tolist(), zipped.phases) == (plain.start.tolist(), plain.phases)
+    assert zipped.info.text_size == len(EXAMPLES[name])
+
+
+@both
+def test_a_trace_of_it_is_kept(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracetui.formats.source._SETTLED", -(10**12))
+    assert saved.save(load(path))
+    kept = saved.find(open_source(path))
+    assert kept is not None
+    check(kept)
+
+
+@both
+def test_its_beginning(name: str, path: Path) -> None:
+    """Of a large file it is drawn first."""
+    whole, source = load(path), open_source(path)
+    for length in range(0, len(EXAMPLES[name]) + 10, 7):
+        try:
+            contents = read_beginning(source, lambda done, total: None, length)
+        except TraceError:
+            continue
+        assert contents is not None
+        assert len(contents.store.slices) <= len(whole)
+
+
+@both
+def test_any_bytes_are_a_trace_or_an_error_of_one_line(name: str, path: Path) -> None:
+    text = EXAMPLES[name]
+    lines = spans_of_lines(text)
+    for number in range(MUTANTS):
+        path.write_bytes(mutant := assemble(text, mutate(text, lines, random.Random(number))))
+        try:
+            trace = load(path)
+        except TraceError as error:
+            if not str(error).isprintable():
+                pytest.fail(f"{mutant!r}: {error!r}")
+            continue
+        assert len(trace.reader.read(trace.source.tolist())) == len(trace), mutant
