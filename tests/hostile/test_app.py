@@ -67,7 +67,7 @@ async def test_every_pane_shows_it_harmlessly(kind: str, trace_file: Path, tmp_p
             _faults[together] = fault
     if fault := _faults[together]:
         await visit((kind,), trace_file)  # is it this one's?
-        raise fault
+        raise AssertionError(f"well alone, but not with all of {', '.join(together)}: {fault}") from fault
 
 
 async def visit(kinds: tuple[str, ...], path: Path) -> None:
