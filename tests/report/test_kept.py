@@ -15,6 +15,7 @@ from msgspec import Raw
 from msgspec.json import decode, encode
 from tests.conftest import SAMPLES
 
+import tracetui
 from tracetui.analysis.graphs import with_module_lanes
 from tracetui.analysis.results import Results
 from tracetui.cli.main import main
@@ -125,11 +126,22 @@ def test_not_used_for_another_name_another_file_another_program(
     assert kept.kept_forms(str(path.parent / "missing.json")) is None
 
 
-def test_a_change_of_any_module_that_makes_answers_is_another_program() -> None:
+def test_a_change_of_any_module_that_makes_answers_is_another_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = Path(saved.__file__).parent.parent
-    made = {str(folder.relative_to(root)) for top in ("analysis", "report", "tables", "trace", "formats")
-            for folder in ((root / top), *(root / top).rglob("*")) if list(folder.glob("*.py"))}  # fmt: skip
-    assert made <= set(saved._MAKES_ANSWERS)
+    modules = [tmp_path / "units.py"]
+    for top in ("analysis", "report", "tables", "trace", "formats"):
+        modules += {tmp_path / path.parent.relative_to(root) / "x.py" for path in (root / top).rglob("*.py")}
+    for module in modules:
+        module.parent.mkdir(parents=True, exist_ok=True)
+        module.touch()
+    monkeypatch.setattr(tracetui, "__file__", str(tmp_path / "__init__.py"))
+    assert len(modules) > 8
+    for module in modules:
+        before = saved._program.__wrapped__(saved._MAKES_ANSWERS)
+        module.write_text("#")
+        assert saved._program.__wrapped__(saved._MAKES_ANSWERS) != before, module
 
 
 @pytest.mark.parametrize("seed", range(60))

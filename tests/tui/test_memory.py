@@ -132,6 +132,8 @@ def test_what_is_remembered_has_a_bound() -> None:
         "tracetui.analysis.glossary._by_name",
         "tracetui.analysis.glossary._spellings",
         "tracetui.formats.chrome_json.schema.decoder",
+        "tracetui.formats.machine._quota",
+        "tracetui.formats.machine.memory_for_events",
     }  # one, and six, at most
     for name, cache in found.items():
         most = cache.cache_parameters()["maxsize"]
