@@ -11,6 +11,7 @@ from tests.conftest import SAMPLES
 
 from tracetui.report.compare import Report, compare_lines
 from tracetui.tables.lines import plain_text
+from tracetui.tui.verdict_line import answer_texts
 from tracetui.units import duration
 
 ALL = sorted(path.name for path in SAMPLES.glob("*.json.gz"))
@@ -296,6 +297,7 @@ def test_other_programs_are_asked_about_first(a: str, b: str, asked: str):
     text = plain_text(compare_lines(Report(found, ("A", "B")), 80))
     assert found.strange == (f"{asked} in both: is this the same program?" if asked else "")
     assert (found.strange in found.notes) is bool(asked)
+    assert (answer_texts(found)[0][0] == "TWO PROGRAMS?") is bool(asked)
     if asked:
         assert " ".join(text.partition("\n\n")[0].split()).endswith("is this the same program?")
         assert " ".join(text.split()).count("is this the same program?") == 1

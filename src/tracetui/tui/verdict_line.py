@@ -73,7 +73,9 @@ def answer_texts(comparison: Comparison) -> tuple[Span, ...]:
 
     step = comparison.metrics.get("step_ns")
     change = step.change if step is not None else None
-    if comparison.same_program and (step is None or step.within_noise):
+    if comparison.strange:
+        word, role = "TWO PROGRAMS?", "accent"
+    elif comparison.same_program and (step is None or step.within_noise):
         word, role = "SAME PROGRAM", "good"
     elif step is None or change is None:
         word, role = "A AND B", "accent"
