@@ -47,7 +47,7 @@ async def settle(app: App[Any], paint: bool = True) -> None:
                 raise TimeoutError("the app does not come to rest")
             await asyncio.sleep(0)
         # Textual draws at the next sixtieth of a second, and a new size waits half as long: now, instead.
-        resized = app._resize_timer is not None
+        resized = getattr(app, "_resize_timer", None) is not None  # Textual 8.2.0 has none
         changed = [
             screen
             for screen in app.screen_stack

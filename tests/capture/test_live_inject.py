@@ -184,6 +184,7 @@ def test_a_process_that_records_itself_is_left_alone(
     process = start(
         "import torch\n"
         "with torch.profiler.profile() as profile:\n"
+        "    torch.ones(1) + 1\n"
         "    print('ready', flush=True)\n"
         "    while not told_to_end(0.01): torch.ones(1) + 1\n"
         "print(len(profile.events()) > 0)\n"
