@@ -380,6 +380,13 @@ async def test_a_trace_that_arrives_under_the_palette_is_shown_when_that_has_lef
         assert len(app.traces) == 1
 
 
+def test_a_trace_may_be_read_before_the_app_starts() -> None:
+    app = TracetuiApp(LoadTask(LLAMA))
+    wanted = app.get_css_variables()
+    assert "part-compute" in wanted  # the theme's own, which the trace's screen needs
+    assert wanted.items() <= app.stylesheet._variables.items()
+
+
 async def test_a_load_that_ends_with_the_app_costs_nothing() -> None:
     app = TracetuiApp(LoadTask(LLAMA))
     async with app.run_test(size=(80, 24)):
