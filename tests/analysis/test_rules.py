@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.analysis.shares import check_shares
 from tests.analysis.test_findings import RECORDED, SAMPLES
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
@@ -57,8 +58,14 @@ def test_every_rule_fires_on_a_trace_that_a_clone_has() -> None:
 
 def found(trace: Trace, rule: str) -> Finding | None:
     """What the rule says, at most once; its evidence is there."""
-    findings = [finding for finding in Results(trace).findings() if finding.rule == rule]
+    results = Results(trace)
+    findings = [finding for finding in results.findings() if finding.rule == rule]
     assert len(findings) <= 1
+    low, high = trace.span
+    for part in (results, results.within(range_scope(low, low + (9 * (high - low)) // 10 + 1))):
+        for finding in part.findings():
+            if finding.rule == rule:
+                check_shares(part, finding)
     for finding in findings:
         assert finding.evidence
         assert not finding.title.endswith(".")
