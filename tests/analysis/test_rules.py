@@ -56,16 +56,22 @@ def test_every_rule_fires_on_a_trace_that_a_clone_has() -> None:
     assert set(RULES) - set(fired) == set(), "name it in HERE, with tests in this file"
 
 
+PARTS = (0, 6), (3, 9)
+"""Tenths of a trace, of which the same rule must say shares of what they are."""
+
+
 def found(trace: Trace, rule: str) -> Finding | None:
     """What the rule says, at most once; its evidence is there."""
     results = Results(trace)
     findings = [finding for finding in results.findings() if finding.rule == rule]
     assert len(findings) <= 1
     low, high = trace.span
-    for part in (results, results.within(range_scope(low, low + (9 * (high - low)) // 10 + 1))):
-        for finding in part.findings():
-            if finding.rule == rule:
-                check_shares(part, finding)
+    parts = [
+        range_scope(low + of[0] * (high - low) // 10, low + of[1] * (high - low) // 10 + 1) for of in PARTS
+    ]
+    for part in (results, *map(results.within, parts)):
+        for one in RULES[rule](part):
+            check_shares(part, one)
     for finding in findings:
         assert finding.evidence
         assert not finding.title.endswith(".")
