@@ -262,7 +262,7 @@ work = st.tuples(
 calls = st.tuples(st.integers(0, 900), st.integers(1, 300), st.sampled_from(NAMES), st.integers(0, 1))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(
     st.lists(work, min_size=1, max_size=12),
     st.lists(calls, max_size=12),
