@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import itertools
 import os
 import sys
 from functools import lru_cache
@@ -35,6 +36,16 @@ os.environ["TRACETUI_CACHE"] = os.devnull
 
 # The tests' own reading of large files makes millions of objects, among which there is no garbage.
 gc.set_threshold(20_000, 20, 50)
+
+_numbers, _mktemp = itertools.count(), pytest.TempPathFactory.mktemp
+
+
+def _mktemp_next(self: pytest.TempPathFactory, basename: str, numbered: bool = True) -> Path:
+    """pytest looks through all folders of the run for a free number: of thousands, for milliseconds."""
+    return _mktemp(self, f"{basename}{next(_numbers)}" if numbered else basename, numbered=False)
+
+
+pytest.TempPathFactory.mktemp = _mktemp_next  # type: ignore[method-assign]
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "sample_traces"
