@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 
 from tracetui.analysis.kernels.communication import is_communication
+from tracetui.formats.columns import blocks
 from tracetui.trace.model import Bool, Kind, Lane, Trace
 
 _THREAD = re.compile(r"(?:\[[^\]]*\] )?thread \S+ \((?P<name>.+)\)")
@@ -34,7 +35,7 @@ def roles(trace: Trace) -> tuple[str, ...]:
         elif lane.kind == "stream" and (library := _communicates(trace, lane)):
             found[i] = library
     for mine in threads.values():
-        ops = {i: int((_of(trace, trace.lanes[i]) == Kind.CPU_OP).sum()) for i in mine}
+        ops = {i: int((_of(trace, trace.lanes[i]) == int(Kind.CPU_OP)).sum()) for i in mine}
         steps = {i: _has(trace, trace.lanes[i], step) for i in mine}
         autograd = {i: _has(trace, trace.lanes[i], backward) for i in mine}
         first = {
@@ -85,12 +86,14 @@ def _of(trace: Trace, lane: Lane) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
 
 def _has(trace: Trace, lane: Lane, names: Bool) -> bool:
     """Whether a lane has a slice with one of the names, a mask over all names."""
-    return bool(names.any() and names[trace.name[lane.first : lane.last]].any())
+    return bool(names.any()) and any(
+        bool(names[trace.name[low:high]].any()) for low, high in blocks(lane.first, lane.last)
+    )
 
 
 def _communicates(trace: Trace, lane: Lane) -> str:
     """What a stream that runs only collectives is called, "" for another one."""
-    kernels = trace.name[lane.first : lane.last][_of(trace, lane) == Kind.KERNEL]
+    kernels = trace.name[lane.first : lane.last][_of(trace, lane) == int(Kind.KERNEL)]
     used = np.zeros(len(trace.names), dtype=np.bool_)
     used[kernels] = True
     names = [trace.names[name] for name in np.flatnonzero(used).tolist()] if len(kernels) else []

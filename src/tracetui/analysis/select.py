@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tracetui.formats.machine import in_blocks
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.indices import index_of
 from tracetui.trace.model import I8, I32, I64, Bool
@@ -45,11 +46,17 @@ def plausible(trace: Trace, *kinds: Kind) -> I64:
     if len(kinds) != 1 and kinds != DEVICE_WORK:
         return np.flatnonzero(trace.is_kind(*kinds) & ~trace.implausible)
     key = f"plausible {kinds}"
-    found: I64 | None = trace.derived.get(key)
-    if found is None:
-        found = np.flatnonzero(trace.is_kind(*kinds) & ~trace.implausible)
-        found.flags.writeable = False
-        trace.derived[key] = found
+    if key not in trace.derived:
+
+        def look(part: slice) -> I64:
+            wanted = np.logical_or.reduce([trace.kind[part] == int(kind) for kind in kinds])
+            at: I64 = np.flatnonzero(wanted & ~trace.implausible[part]) + part.start
+            return at
+
+        made = np.concatenate([np.zeros(0, np.int64), *in_blocks(len(trace), look)])
+        made.flags.writeable = False
+        trace.derived[key] = made
+    found: I64 = trace.derived[key]
     return found
 
 

@@ -307,11 +307,11 @@ class Comparing:
     def beside(self) -> tuple[tuple[str, bool], ...]:
         """The selection's partner in numbers, as texts, each with whether it is bright; () where nothing is
         compared."""
-        from tracetui.tables.compare import ratio_text, signed
-
         event = self._walk.scene.event
         if event is None or self._found is None:
             return ()
+        from tracetui.tables.compare import ratio_text, signed
+
         letter, other = LETTERS[event.source], LETTERS[1 - event.source]
         partner = self.partner_of(event)
         if partner is None:

@@ -9,8 +9,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.parts import CAUSES
 from tracetui.analysis.results import Results
@@ -27,6 +25,7 @@ from tracetui.timeline.rows import Rows
 from tracetui.timeline.scene import Source
 from tracetui.timeline.themes import Theme
 from tracetui.trace import Kind, Progress, Trace, load
+from tracetui.trace.indices import first_of_names
 from tracetui.trace.intervals import Union
 
 DURING = ("initialisation", "profiler", "sync", "allocation", "dispatch", "host")
@@ -67,20 +66,13 @@ class Recording:
         """The saved marks of this trace, read when first used."""
         return Marks(self.path, self.trace.info.zero_ns)
 
-    @cached_property
-    def _categories(self) -> list[int]:
-        """The category of each name's first event."""
-        trace = self.trace
-        first = np.zeros(len(trace.names), dtype=np.int64)
-        first[trace.name[::-1]] = trace.category[::-1]
-        return first.tolist()
-
     def short(self, name: int) -> str:
         """The short form of a name (by index), as shown in bars."""
         text = self._short.get(name)
         if text is None:
-            category = self.trace.categories[self._categories[name]]
-            text = self._short[name] = short_name(self.trace.names[name], category)
+            trace, first = self.trace, int(first_of_names(self.trace)[name])
+            category = trace.categories[int(trace.category[first])] if first >= 0 else ""
+            text = self._short[name] = short_name(trace.names[name], category)
         return text
 
     @cached_property
@@ -123,10 +115,11 @@ class Recording:
         longest = sorted(range(len(lanes)), key=lambda i: lanes[i].first - lanes[i].last)[:PREPARED]
 
         def top(lane: int) -> None:
-            for depth in range(min(ROWS, rows.count(lane))):
-                rows.row(lane, depth)
+            count = min(ROWS, rows.count(lane))
+            rows.row(lane, 0)  # sorts the lane, for all of them
+            together([partial(rows.row, lane, depth) for depth in range(1, count)], threads_for(len(trace)))
 
-        tasks: list[Callable[[], Any]] = [partial(busy_of, trace), partial(roles, trace)]
+        tasks: list[Callable[[], Any]] = [partial(make, trace) for make in (busy_of, roles, first_of_names)]
         busy, names, *_ = together(tasks + [partial(top, lane) for lane in longest], threads_for(len(trace)))
         trace.derived["drawn"] = rows, busy, names
         trace.span  # noqa: B018  (kept by the trace)

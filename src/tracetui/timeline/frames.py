@@ -25,7 +25,8 @@ def spanning_frames(trace: Trace, lane: int) -> I64:
     if high <= low:
         return np.zeros(0, dtype=np.int64)
     start, duration = trace.start[first:last], trace.duration[first:last]
-    long = np.flatnonzero((trace.kind[first:last] == Kind.PYTHON) & (duration >= SPANNING * (high - low)))
+    long = np.flatnonzero(trace.kind[first:last] == int(Kind.PYTHON))
+    long = long[duration[long] >= SPANNING * (high - low)]
     seen = np.minimum(start[long] + duration[long], high) - np.maximum(start[long], low)
     found: I64 = long[seen >= SPANNING * (high - low)] + first
     # The parent may be an annotation that lies below, in rows of its own.

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tracetui.timeline.canvas import INK, PAPER
 from tracetui.timeline.color import contrast
 from tracetui.timeline.themes import Theme
+from tracetui.trace.indices import first_of_names
 from tracetui.trace.model import Kind, Trace
 
 
@@ -33,10 +34,7 @@ class Palette:
 
     def __init__(self, trace: Trace, theme: Theme) -> None:
         self.theme = theme
-        self._names = trace.names
-        kinds = np.zeros(len(trace.names), dtype=np.int8)
-        kinds[trace.name[::-1]] = trace.kind[::-1]
-        self._kinds = kinds
+        self._trace, self._first = trace, first_of_names(trace)
         self.colors: npt.NDArray[np.int16] = np.full(len(trace.names), -1, dtype=np.int16)
         """By name; -1 if not looked up yet."""
 
@@ -51,7 +49,9 @@ class Palette:
 
     def color_of(self, name: int) -> int:
         """The color of one name."""
-        return color_of_name(self._names[name], Kind(int(self._kinds[name])), self.theme)
+        first = int(self._first[name])
+        kind = Kind(int(self._trace.kind[first]) if first >= 0 else 0)
+        return color_of_name(self._trace.names[name], kind, self.theme)
 
     def text_on(self, colors: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
         """Black or white (or the paper's own near-black), whichever reads better on a background."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
+from tracetui.formats.columns import looked_up
 from tracetui.timeline.frames import depths_with, spanning_frames
 from tracetui.trace.model import I32, I64, Bool, Trace
 from tracetui.trace.nesting import positions
@@ -98,13 +99,15 @@ class Rows:
         else:
             order, bounds = self._order(lane)
             index = order[bounds[depth] : bounds[depth + 1]] if depth < len(bounds) - 1 else order[:0]
-        start = trace.start[index]
-        duration = np.maximum(trace.duration[index], 0)
+        start, duration = looked_up(trace.start, index), looked_up(trace.duration, index)
+        np.maximum(duration, 0, out=duration)
         if len(chain := self.frames(lane)) and len(at := np.flatnonzero(index == chain[-1])):
             start[at], duration[at] = trace.start[chain[0]], trace.duration[chain[0]]
         total = np.zeros(len(index) + 1, dtype=np.int64)
         np.cumsum(duration, out=total[1:])
-        return Row(lane, depth, index, start, start + np.maximum(duration, 1), total, trace.name[index])
+        reach = np.maximum(duration, 1, out=duration)
+        reach += start
+        return Row(lane, depth, index, start, reach, total, looked_up(trace.name, index))
 
     def _order(self, lane: int) -> tuple[I32, I64]:
         """A lane's slices by depth, in order of time within each, and where each depth begins."""

@@ -57,6 +57,22 @@ def index_of(trace: Trace, column: str) -> Index:
     return found
 
 
+def first_of_names(trace: Trace) -> I32:
+    """The first slice of each name, -1 if there is none. Made on the first call."""
+    found: I32 | None = trace.derived.get("first of names")
+    if found is None:
+        count = len(trace)
+        found = np.full(len(trace.names), -1, dtype=np.int32)
+
+        def look(part: slice) -> None:  # from the end on: what is written last stays
+            at = slice(count - part.stop, count - part.start)
+            found[trace.name[at][::-1]] = np.arange(at.stop - 1, at.start - 1, -1, dtype=np.int32)
+
+        machine.in_turn(count, look)
+        trace.derived["first of names"] = found
+    return found
+
+
 def prepare(trace: Trace) -> None:
     """Make all indices."""
     for column in COLUMNS:

@@ -1,4 +1,4 @@
-/* The fast paths of nesting.py. */
+/* The fast paths of nesting.py and intervals.py. */
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -75,6 +75,30 @@ EXPORT int64_t nest(const int64_t *start, const int64_t *duration, const int64_t
         found = nest_lane(start, duration, firsts[lane], firsts[lane + 1], &stack, depth, parent, crossing, room, found);
     free(stack.at);
     return found;
+}
+
+/* The union of intervals [start, end): fills `begin`, `stop` and `before`, its intervals and the time before each, of
+   which there may be as many as there are intervals and, of `before`, one more. Returns their number, or -1 if the
+   intervals are not in order of start. */
+EXPORT int64_t unite(const int64_t *start, const int64_t *end, int64_t count, int64_t *begin, int64_t *stop,
+                     int64_t *before) {
+    int64_t found = -1;
+    uint64_t total = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (i && start[i] < start[i - 1]) return -1;
+        if (found >= 0 && start[i] <= stop[found]) {
+            if (end[i] > stop[found]) stop[found] = end[i];
+            continue;
+        }
+        if (found >= 0) total += (uint64_t)stop[found] - (uint64_t)begin[found];
+        found++;
+        begin[found] = start[i];
+        stop[found] = end[i];
+        before[found] = (int64_t)total;
+    }
+    if (found >= 0) total += (uint64_t)stop[found] - (uint64_t)begin[found];
+    before[found + 1] = (int64_t)total;
+    return found + 1;
 }
 
 /* The positions of each value from 0 to `size` - 1 in a column, ascending, by value, without other values: those of v

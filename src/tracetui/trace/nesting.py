@@ -34,6 +34,8 @@ def _load() -> ctypes.CDLL | None:
         library.nest.restype = ctypes.c_int64
         library.positions.argtypes = [address, number, number, address, address]
         library.positions.restype = None
+        library.unite.argtypes = [address, address, number, address, address, address]
+        library.unite.restype = number
     return library
 
 

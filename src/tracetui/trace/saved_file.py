@@ -15,6 +15,7 @@ import os
 import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import IO, Any, NamedTuple
 
 import msgspec
@@ -22,8 +23,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracetui.formats.columns import Array
+from tracetui.formats.contents import EventReader
 from tracetui.formats.diagnostics import Notice
-from tracetui.formats.machine import usable_cores
+from tracetui.formats.machine import together, usable_cores
 from tracetui.formats.registry import unpack
 from tracetui.formats.source import Source
 from tracetui.safe_text import plain
@@ -230,8 +232,17 @@ def read(file: IO[bytes], key: Key | None, source: Source) -> Trace:
     header, end = _read_header(file, _HEADERS)
     if header.key != key:
         raise Unusable
-    columns = _read_columns(file, header, end)
-    if not _is_sound(header, columns, source):
+    if header.info.text_size != source.size and source.encoding.IN_PLACE:
+        raise Unusable
+
+    def rest() -> EventReader:  # Python's work, while threads read the columns
+        if not all(map(is_safe, _texts(header))):
+            raise Unusable
+        return unpack(source, header.reader, header.info.text_size)
+
+    tasks: list[Callable[[], Any]] = [partial(_read_columns, file, header, end), rest]
+    columns, reader = together(tasks, 2)
+    if not _is_sound(header, columns):
         raise Unusable
     return Trace(
         **columns["slices"],
@@ -250,7 +261,7 @@ def read(file: IO[bytes], key: Key | None, source: Source) -> Trace:
         phases=header.phases,
         first_view=header.first_view,
         clipped=frozenset(columns["clipped"]["clipped"].tolist()),
-        reader=unpack(source, header.reader, header.info.text_size),
+        reader=reader,
     )
 
 
@@ -352,7 +363,7 @@ def _texts(header: Header) -> Iterator[str]:
         yield from (notice.kind, notice.level, notice.text)
 
 
-def _is_sound(header: Header, columns: Columns, source: Source) -> bool:
+def _is_sound(header: Header, columns: Columns) -> bool:
     """Whether every index points to something, and what must be in order is: then no analysis can fail or go
     round in circles. What the values mean is left to the checksums."""
     slices, flows, counters, instants = (columns[g] for g in ("slices", "flows", "counters", "instants"))
@@ -367,8 +378,6 @@ def _is_sound(header: Header, columns: Columns, source: Source) -> bool:
     return (
         place == n
         and -(1 << 63) <= header.first_view[0] <= header.first_view[1] < 1 << 63
-        and (header.info.text_size == source.size or not source.encoding.IN_PLACE)
-        and all(map(is_safe, _texts(header)))
         and all(notice.count > 0 for notice in header.notices)
         and all(-1 <= process < processes for process in header.series_process)
         and len(header.series_process) == len(header.series_names)

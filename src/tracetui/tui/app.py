@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.actions import ActionParseResult, parse
@@ -303,6 +304,8 @@ class TracetuiApp(App):
             part = PartScreen(screen.tasks[0], self.palette, self.actions, pane)
             part.timeline.pace = Pace(frame_limit(self.settings.frames_per_second))
             await self.push_screen(part)
+            # Keys come from now on: what shows the whole is imported beside them.
+            threading.Thread(target=import_module, args=("tracetui.tui.screens.trace",)).start()
 
     async def on_loading_screen_ended(self, message: LoadingScreen.Ended) -> None:
         screen = message.loading
