@@ -6,7 +6,9 @@ import gc
 import importlib
 import itertools
 import os
+import signal
 import sys
+import threading
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,13 @@ if os.environ.get("PYTHONDONTWRITEBYTECODE") != "never":
 # The same examples each time, however long one takes: HYPOTHESIS_PROFILE=default looks for others.
 settings.register_profile("same", deadline=None, derandomize=True, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+# A shell starts what runs in its background without Ctrl+C, and all that this starts would do without it.
+if (
+    signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    and threading.current_thread() is threading.main_thread()
+):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No test uses what is kept of traces, unless it asks for it (the fixture `cache`), and none uses the user's.
 os.environ["TRACETUI_NO_CACHE"] = "1"
