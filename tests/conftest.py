@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import importlib
+import itertools
 import os
+import signal
 import sys
+import threading
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,12 +32,29 @@ if os.environ.get("PYTHONDONTWRITEBYTECODE") != "never":
 settings.register_profile("same", deadline=None, derandomize=True, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
+# A shell starts what runs in its background without Ctrl+C, and all that this starts would do without it.
+if (
+    signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    and threading.current_thread() is threading.main_thread()
+):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # No test uses what is kept of traces, unless it asks for it (the fixture `cache`), and none uses the user's.
 os.environ["TRACETUI_NO_CACHE"] = "1"
 os.environ["TRACETUI_CACHE"] = os.devnull
 
 # The tests' own reading of large files makes millions of objects, among which there is no garbage.
 gc.set_threshold(20_000, 20, 50)
+
+_numbers, _mktemp = itertools.count(), pytest.TempPathFactory.mktemp
+
+
+def _mktemp_next(self: pytest.TempPathFactory, basename: str, numbered: bool = True) -> Path:
+    """pytest looks through all folders of the run for a free number: of thousands, for milliseconds."""
+    return _mktemp(self, f"{basename}{next(_numbers)}" if numbered else basename, numbered=False)
+
+
+pytest.TempPathFactory.mktemp = _mktemp_next  # type: ignore[method-assign]
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "sample_traces"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.analysis.shares import check_shares
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 from tests.recorded import load
 
@@ -231,6 +232,8 @@ def test_recorded_traces(path: Path) -> None:
     check(results)
     for part in scopes(results):
         check_the_verdict(part)
+        for finding in part.findings():
+            check_shares(part, finding)
 
 
 def test_wild_traces(wild: Path) -> None:
@@ -238,6 +241,9 @@ def test_wild_traces(wild: Path) -> None:
         results = Results(load(path))
         check(results, 20)
         check_the_verdict(results)
+        for part in scopes(results):
+            for finding in part.findings():
+                check_shares(part, finding)
 
 
 NAMES = (
@@ -256,7 +262,7 @@ work = st.tuples(
 calls = st.tuples(st.integers(0, 900), st.integers(1, 300), st.sampled_from(NAMES), st.integers(0, 1))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(
     st.lists(work, min_size=1, max_size=12),
     st.lists(calls, max_size=12),
@@ -296,6 +302,8 @@ def test_random_traces(
     whole, *parts = scopes(results)
     for part in (whole, *(parts if which is None else parts[which : which + 1])):
         check_the_verdict(part)
+        for finding in part.findings() if len(results.gaps().devices) == 1 else ():
+            check_shares(part, finding)
     rows = results.steps()
     for field in ("busy", "idle", "window_idle"):
         assert sum(getattr(row, field) for row in (*rows.rows, rows.outside)) == getattr(rows.whole, field)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.analysis.shares import check_shares
 from tests.analysis.test_findings import RECORDED, SAMPLES
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
@@ -55,10 +56,22 @@ def test_every_rule_fires_on_a_trace_that_a_clone_has() -> None:
     assert set(RULES) - set(fired) == set(), "name it in HERE, with tests in this file"
 
 
+PARTS = (0, 6), (3, 9)
+"""Tenths of a trace, of which the same rule must say shares of what they are."""
+
+
 def found(trace: Trace, rule: str) -> Finding | None:
     """What the rule says, at most once; its evidence is there."""
-    findings = [finding for finding in Results(trace).findings() if finding.rule == rule]
+    results = Results(trace)
+    findings = [finding for finding in results.findings() if finding.rule == rule]
     assert len(findings) <= 1
+    low, high = trace.span
+    parts = [
+        range_scope(low + of[0] * (high - low) // 10, low + of[1] * (high - low) // 10 + 1) for of in PARTS
+    ]
+    for part in (results, *map(results.within, parts)):
+        for one in RULES[rule](part):
+            check_shares(part, one)
     for finding in findings:
         assert finding.evidence
         assert not finding.title.endswith(".")

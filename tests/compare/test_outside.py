@@ -59,7 +59,7 @@ def test_what_the_gpu_waits_for_it(tmp_path):
 
 @pytest.mark.parametrize("swapped", [False, True])
 def test_a_gpu_that_has_a_collective_meanwhile_waits_for_no_cpu(tmp_path, swapped):
-    """The CPU is outside its ops for as long, but in one recording a collective waits on the GPU meanwhile."""
+    """The CPU is outside its ops for as long, but in one recording a collective waits meanwhile."""
     alone, beside = steps(3000, device=True), steps(3000, device=True)
     for number in range(4):
         end, correlation = 4320 * (number + 1), 1000 + number

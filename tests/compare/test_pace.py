@@ -17,8 +17,9 @@ from tracetui.trace import load
 
 
 def ahead(waits: bool, backlog: float = 0, length: float = 100) -> list[Event]:
-    """Four steps of ten kernels of 100 us, or of another `length`. If it `waits`, the CPU waits for them all at the end of a step,
-    and the next one's first launch comes 80 us later. `backlog`: us of work that is launched before."""
+    """Four steps of ten kernels of 100 us, or of another `length`. If it `waits`, the CPU waits for them all
+    at the end of a step, and the next one's first launch comes 80 us later. `backlog`: us of work that is
+    launched before."""
     found: list[Event] = [launch(-10, 900), kernel(-5, backlog + 25, 900)] if backlog else []
     now, done = 0.0, 20.0 + backlog
     for number in range(4):

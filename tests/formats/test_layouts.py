@@ -123,7 +123,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=75, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     rows=st.lists(
         st.tuples(texts, st.integers(0, 10**6), st.integers(0, 10**4), values), min_size=1, max_size=12

@@ -36,7 +36,7 @@ def forms(label: str) -> list[str]:
     return ["▾" + label, *("▾" + label[:n] + "…" for n in range(len(label), -1, -1)), "▾"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(
     st.integers(0, 10**8),
     st.integers(1, 10**6),

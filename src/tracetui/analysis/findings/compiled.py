@@ -13,6 +13,7 @@ from tracetui.analysis.graphs import by_module
 from tracetui.analysis.kernels.inductor import METADATA
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import called
+from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb
@@ -56,11 +57,12 @@ def compiling(results: Results) -> Iterator[Finding]:
         return
     longest = longest_first(trace, at)
     part = time / (high - low)
+    base = OF_RECORDING if results.is_whole else results.verdict().base
     yield Finding(
         "compiling",
         "high" if part >= 0.5 else "medium" if part >= 0.1 else "low",
         f"torch.compile compiles within the recording: {duration(time)}",
-        f"That is {share(part)} of the recording, in "
+        f"That is {share(part)} {base}, in "
         f"{trace.name_of(int(longest[0])).removesuffix(_COMPILING)} and what it calls. It happens once for "
         "each graph and each new set of shapes, types and flags, so it is not part of what the compiled "
         "program costs.",

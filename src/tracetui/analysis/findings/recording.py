@@ -9,6 +9,7 @@ import numpy as np
 from tracetui.analysis.efficiency import shapes_recorded
 from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.results import Results
+from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind
 from tracetui.units import duration, plural, share
 
@@ -33,11 +34,12 @@ def graph_capture(results: Results) -> Iterator[Finding]:
     span = results.span[1] - results.span[0]
     part = (time + building) / span if span else 0.0
     instantiated = f" and {duration(building)} to instantiate" if building else ""
+    base = OF_RECORDING if results.is_whole else results.verdict().base
     yield Finding(
         "graph_capture",
         "low" if part >= CAPTURE_SHARE else "info",
         f"{plural(len(first), 'CUDA graph is', 'CUDA graphs are')} captured in this recording",
-        f"It takes {duration(time)} to capture{instantiated}, {share(part)} of the recording. What is "
+        f"It takes {duration(time)} to capture{instantiated}, {share(part)} {base}. What is "
         "launched between the start and the end of a capture is noted, not run: those ops have no kernel. "
         "A program does this once per graph.",
         "Ignore that stretch when you read the trace, or record after it: only the replays repeat.",
