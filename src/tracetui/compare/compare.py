@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from tracetui.compare.metrics import MACHINE_SHARE, idle_of, metrics_of
 from tracetui.compare.model import Comparison, Machine, counted_of
 from tracetui.compare.sides import Side, pair_rounds, side_of
 from tracetui.compare.timing import general, ratio, resized
+from tracetui.copying import replace
 from tracetui.trace.model import F64, I64, Kind
 from tracetui.units import duration, plural, share
 
