@@ -39,6 +39,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
+@pytest.fixture(scope="module")
+def one_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace that no test changes."""
+    return Path(shutil.copy(SAMPLES / "mlp_eager.json.gz", tmp_path_factory.mktemp("kept")))
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return Path(shutil.copy(SAMPLES / "mlp_eager.json.gz", tmp_path / "mlp.json.gz"))
@@ -145,7 +151,8 @@ def test_a_change_of_any_module_that_makes_answers_is_another_program(
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_damaged_bytes_never_answer(seed: int, path: Path, cache: Path) -> None:
+def test_damaged_bytes_never_answer(seed: int, one_path: Path, cache: Path, analysed_once: None) -> None:
+    path = one_path
     said(path)
     forms = kept_summary.kept_forms(str(path))
     (file,) = cache.glob(f"*{saved.ANSWERS}")
