@@ -16,8 +16,6 @@ from tracetui.compare.compare import compare, compare_steps
 from tracetui.compare.model import Comparison
 from tracetui.tables.compare import (
     change_text,
-    explanations_table,
-    metrics_table,
     ratio_text,
     spread_text,
     value_text,
@@ -131,15 +129,15 @@ def test_every_row_is_in_one_part(pair: Comparison) -> None:
 
 
 def test_tables_sort_by_each_number(pair: Comparison) -> None:
-    for table in (averages_table(pair), metrics_table(pair)):
-        for column in table.columns:
-            if column.values is None or not isinstance(column.values(), np.ndarray):
-                continue
-            rows = arrange(table, column.key, True)
-            values = np.asarray(column.values(), dtype=float)[rows]
-            known = values[~np.isnan(values)]
-            assert (np.diff(known) <= 0).all(), column.key
-            assert np.isnan(values[len(known) :]).all(), column.key
+    table = averages_table(pair)
+    for column in table.columns:
+        if column.values is None or not isinstance(column.values(), np.ndarray):
+            continue
+        rows = arrange(table, column.key, True)
+        values = np.asarray(column.values(), dtype=float)[rows]
+        known = values[~np.isnan(values)]
+        assert (np.diff(known) <= 0).all(), column.key
+        assert np.isnan(values[len(known) :]).all(), column.key
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
@@ -162,38 +160,11 @@ def test_new_and_gone(pair: Comparison) -> None:
     assert texts["aten::t"] == "-"
 
 
-def test_explanations_are_rows_in_their_order(pair: Comparison) -> None:
-    table = explanations_table(pair)
-    assert table.rows == len(pair.explanations)
-    assert table.records is not None
-    for record, one in zip(table.records(np.arange(table.rows)), pair.explanations, strict=True):
-        assert record["change_ns"] == one.change_ns
-        assert record["names_b"] == list(one.names_b)
-        assert record["events_a"] == len(one.events_a)
-    assert table.search_text is not None
-    assert any("GeluCUDAKernelImpl" in table.search_text(row) for row in range(table.rows))
-    same = explanations_table(compared("train", "train"))
-    assert same.rows == 0
-    assert same.empty.startswith("No difference")
-
-
-def test_numbers_have_their_idle_time(pair: Comparison) -> None:
-    table = metrics_table(pair)
-    assert table.records is not None
-    rows = {row["name"]: row for row in table.records(np.arange(table.rows))}
-    assert rows["launches"]["change"] == -1
-    assert rows["step_ns"]["spread_a_min"] <= rows["step_ns"]["a"] <= rows["step_ns"]["spread_a_max"]
-    for cause, one in pair.idle.items():
-        row = rows[f"idle_{cause.replace(' ', '_')}_ns"]
-        assert (row["a"], row["b"], row["within_noise"]) == (one.a, one.b, one.within_noise)
-    assert "communication_ns" not in rows, "0 in both"
-
-
 def test_files_of_the_tables(pair: Comparison) -> None:
-    for table in (averages_table(pair), metrics_table(pair), explanations_table(pair)):
-        rows = np.arange(table.rows)
-        for ending in TABLE_ENDINGS:
-            assert table_text(table, rows, ending).count("\n") > table.rows
+    table = averages_table(pair)
+    rows = np.arange(table.rows)
+    for ending in TABLE_ENDINGS:
+        assert table_text(table, rows, ending).count("\n") > table.rows
 
 
 def test_a_recording_of_the_cpu_alone(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tracetui.tui.bindings import ACTIONS
 from tracetui.tui.capture.capture_screen import CaptureScreen
 from tracetui.tui.capture.form_screen import FormScreen
 from tracetui.tui.capture.progress import capture_lines
-from tracetui.tui.command_palette import Palette, ThemePalette, commands, sentence
+from tracetui.tui.command_palette import Palette, ThemePalette, commands
 from tracetui.tui.hint import LINES, fitted
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.screens.explain import ExplainScreen
@@ -28,6 +28,7 @@ from tracetui.tui.screens.picker import Choice, PickList, fitting
 from tracetui.tui.screens.sheet import SheetHead
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
+from tracetui.units import capital
 
 from .conftest import DATA, app_of, screen_of, sheet_lines, until, write_trace
 from .test_app import text
@@ -215,7 +216,7 @@ async def test_the_palette_has_every_action_and_zooms() -> None:
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
         found = {c.choice.text for c in commands(app, screen)}
-        missing = {sentence(a.text) for a in ACTIONS} - found
+        missing = {capital(a.text) for a in ACTIONS} - found
         assert missing == {"Find a command"}
         before = screen.walk.view.span_ns
         await pilot.press("ctrl+p", *"zoin", "enter")

@@ -18,11 +18,11 @@ from tracetui.session.marks import (
     Mark,
     Marks,
     event_of,
-    load_marks,
     mark_on,
     next_mark,
     note_text,
     one_line,
+    read_marks,
     save_marks,
     with_mark,
 )
@@ -38,6 +38,10 @@ from .test_app import text
 
 MLP = DATA / "mlp_eager.json.gz"
 SIZE = (80, 24)
+
+
+def load_marks(path: str, folder: Path) -> list[Mark]:
+    return read_marks(state_file("marks", path, folder)).marks
 
 
 def kept_in(state: Path) -> dict[str, Any]:

@@ -175,16 +175,11 @@ class CauseTotal:
     """Nanoseconds: its pieces of all gaps."""
 
 
-def gap_causes(
-    trace: Trace, gaps: DeviceGaps, steps: StepTable | None = None, cpu: CpuTime | None = None
-) -> Causes:
-    """The causes of a device's gaps, in their order; of a clipped gap, those of the part that is left.
-
-    `steps`: `find_steps(trace)` by default.
-    """
+def gap_causes(trace: Trace, gaps: DeviceGaps) -> Causes:
+    """The causes of a device's gaps, in their order; of a clipped gap, those of the part that is left."""
     begin = trace.start[gaps.before] + trace.duration[gaps.before]
-    idle = IdleTime(trace, begin, trace.start[gaps.after], gaps.after, gaps.before, cpu=cpu)
-    return idle.of_gaps(gaps, find_steps(trace) if steps is None else steps)
+    idle = IdleTime(trace, begin, trace.start[gaps.after], gaps.after, gaps.before)
+    return idle.of_gaps(gaps, find_steps(trace))
 
 
 def lead_in_cause(trace: Trace, gaps: DeviceGaps, cpu: CpuTime | None = None) -> Causes | None:

@@ -6,11 +6,12 @@ begins the next. Implausible slices (`Trace.implausible`) are left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from tracetui.analysis.select import called, plausible
+from tracetui.copying import replace
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import I64

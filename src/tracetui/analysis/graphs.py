@@ -10,12 +10,12 @@ region's name, `module_fqn` the module's path; `autograd_phase` is `backward` fo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tracetui.analysis.select import named, plausible
+from tracetui.copying import replace
 from tracetui.formats.columns import looked_up
 from tracetui.safe_text import plain
 from tracetui.trace import DEVICE_WORK, NO_ID, Kind, Lane, Trace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,14 +47,20 @@ def group_labels(
             own = np.where(trace.kind[calls.cpu[op]] == Kind.ANNOTATION, op, above[op])
             by = np.concatenate([above[cpu_at], np.where(op >= 0, own, -1)])
             by = np.where(by >= 0, calls.cpu[by], -1)
+    label, labels = _by_name(
+        trace, by, lambda text: "ProfilerStep*" if text.startswith("ProfilerStep#") else text
+    )
+    return label, list(labels)
+
+
+def _by_name(trace: Trace, of: I64, text: Callable[[str], str]) -> tuple[I64, dict[str, int]]:
+    """The labels of slices (-1: none) by a text that their names become, and the index of each label."""
     labels = {"": 0}
     table = np.zeros(len(trace.names) + 1, dtype=np.int64)
-    name = np.where(by >= 0, trace.name[by], -1) if len(trace) else by
-    for i in np.unique(name[name >= 0]):
-        text = trace.names[int(i)]
-        text = "ProfilerStep*" if text.startswith("ProfilerStep#") else text
-        table[i] = labels.setdefault(text, len(labels))
-    return np.where(name >= 0, table[name], 0), list(labels)
+    name = np.where(of >= 0, trace.name[of], -1) if len(trace) else of
+    for i in np.unique(name[name >= 0]).tolist():
+        table[i] = labels.setdefault(text(trace.names[i]), len(labels))
+    return np.where(name >= 0, table[name], 0), labels
 
 
 def annotation_above(trace: Trace, calls: Calls) -> I64:
@@ -93,12 +100,7 @@ def _modules(trace: Trace, cpu: I64, device: I64) -> tuple[I64, list[str]]:
     launch = trace.launch[device].astype(np.int64)
     is_module = (trace.kind == Kind.PYTHON) & frames[trace.name]
     around = first_marked(trace, np.concatenate([cpu, launch]), is_module)
-    labels = {"": 0}
-    table = np.zeros(len(trace.names) + 1, dtype=np.int64)
-    name = np.where(around >= 0, trace.name[around], -1) if len(trace) else around
-    for i in np.unique(name[name >= 0]).tolist():
-        table[i] = labels.setdefault(trace.names[i].removeprefix(MODULE_FRAME), len(labels))
-    label = np.where(name >= 0, table[name], 0)
+    label, labels = _by_name(trace, around, lambda text: text.removeprefix(MODULE_FRAME))
     at = np.flatnonzero(np.isin(device, graph_events(trace)))
     for place, module in zip(at.tolist(), modules_of(trace, device[at]), strict=True):
         if module:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 
-from msgspec.structs import replace
-
 from tracetui.analysis.kernels import cxx
 from tracetui.analysis.kernels.aten import decode_aten
 from tracetui.analysis.kernels.communication import decode_communication
@@ -25,6 +23,7 @@ from tracetui.analysis.kernels.others import (
     decode_transfer,
 )
 from tracetui.analysis.kernels.rocm import decode_rocm
+from tracetui.copying import replace
 
 DEVICE_CATEGORIES = frozenset(
     {"kernel", "concurrent_kernel", "mtia_kernel", "gpu_memcpy", "memcpy", "gpu_memset", "memset"}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from tracetui.analysis.scope import NEVER, WHOLE, Scope, StepTable, find_steps, launch_times, members, step_of
 from tracetui.analysis.select import called, distinct, named, plausible
+from tracetui.copying import replace
 from tracetui.formats import machine
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
 from tracetui.units import duration

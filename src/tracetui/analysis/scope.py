@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from tracetui.analysis.select import plausible
+from tracetui.copying import replace
 from tracetui.safe_text import plain
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I32, I64, Bool

@@ -11,7 +11,7 @@ to the nanosecond. Overlapping events of one kind count once, for the step of th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from operator import itemgetter
 
@@ -25,6 +25,7 @@ from tracetui.analysis.launches import Launches
 from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times, step_of
 from tracetui.analysis.split import BUSY, COLUMNS, IDLE, Split
 from tracetui.analysis.verdict import OF_RECORDING, OF_STEP, Verdict, judge
+from tracetui.copying import replace
 from tracetui.trace import Trace
 from tracetui.trace.model import I64, Bool
 

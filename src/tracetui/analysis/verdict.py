@@ -13,10 +13,11 @@ graph: of its first node). A few microseconds mean that nothing is queued.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU
 from tracetui.analysis.split import BUSY_PARTS, COLUMNS, IN_FLIGHT
+from tracetui.copying import replace
 from tracetui.trace.model import I64
 from tracetui.units import duration, percent
 

@@ -47,8 +47,7 @@ def check(path: str) -> None:
 
 def _settings(theme: str | None = None, ascii: bool = False) -> Settings:
     """The user's settings, overridden by the command line."""
-    from msgspec.structs import replace
-
+    from tracetui.copying import replace
     from tracetui.tui.settings import SettingsError, load_settings
 
     try:

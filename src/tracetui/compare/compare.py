@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -20,8 +19,9 @@ from tracetui.compare.facts import LIKE, OPTIONS, Facts, options
 from tracetui.compare.match import Vocabulary, match_calls, match_work
 from tracetui.compare.metrics import MACHINE_SHARE, idle_of, metrics_of
 from tracetui.compare.model import Comparison, Machine, counted_of
-from tracetui.compare.sides import Side, pair_rounds, side_of
+from tracetui.compare.sides import Side, device_name, pair_rounds, side_of
 from tracetui.compare.timing import general, ratio, resized
+from tracetui.copying import replace
 from tracetui.trace.model import F64, I64, Kind
 from tracetui.units import duration, plural, share
 
@@ -236,17 +236,10 @@ def _notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tupl
             f"the GPU sets the pace: {meanwhile}, and a step's time runs from the end of one step's work to "
             "that of the next"
         )
-    names = [_device(side) for side in (a, b)]
+    names = [device_name(side) for side in (a, b)]
     if all(names) and names[0] != names[1]:
         found.append(f"A was recorded on {names[0]}, B on {names[1]}")
     for (_, words), had_a, had_b in zip(OPTIONS, options(a), options(b), strict=True):
         if had_a != had_b:
             found.append(f"only {'A' if had_a else 'B'} recorded {words}, which costs time on the CPU")
     return tuple(found)
-
-
-def _device(side: Side) -> str:
-    from tracetui.safe_text import plain
-
-    name = next(iter(side.trace.info.devices), {}).get("name")
-    return plain(name, 60) if isinstance(name, str) else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.nesting import sum_into
 from tracetui.compare.model import Metric
 from tracetui.compare.sides import Side, paced_by_device
+from tracetui.copying import replace
 from tracetui.trace.memory import RECORD, named_instants
 from tracetui.trace.model import F64, I64, Kind
 

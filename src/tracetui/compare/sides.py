@@ -18,6 +18,7 @@ from tracetui.analysis.split import COLUMNS, IDLE
 from tracetui.analysis.steps import StepRow
 from tracetui.analysis.verdict import judge
 from tracetui.compare.align import align
+from tracetui.safe_text import plain
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind, Trace
 
 PACE = 0.8
@@ -205,6 +206,12 @@ class Side:
         """The self time of the ops of each round, on all threads, ns."""
         ops = self.trace.kind[self.calls] == Kind.CPU_OP
         return sum_into(self.call_round[ops], self.results.self_time()[self.calls[ops]], self.rounds)
+
+
+def device_name(side: Side) -> str:
+    """The name of its first device, safe to show; "" where none is known."""
+    name = next(iter(side.trace.info.devices), {}).get("name")
+    return plain(name, 60) if isinstance(name, str) else ""
 
 
 def paced_by_device(side: Side) -> bool:

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 
+from tracetui.copying import replace
 from tracetui.formats.columns import I32, I64, NO_TIME, Array, Columns
 from tracetui.formats.diagnostics import Diagnostics
 

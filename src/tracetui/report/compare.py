@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from tracetui.cells import fit, wrap
 from tracetui.compare.metrics import MACHINE_SHARE
 from tracetui.compare.model import METRICS, Comparison, Explanation, Metric
-from tracetui.compare.sides import Side
+from tracetui.compare.sides import Side, device_name
 from tracetui.report.limits import Outcome, limits_json, limits_rows, wall_time_note
 from tracetui.safe_text import plain
 from tracetui.tables import markdown
@@ -70,15 +70,10 @@ def file_names(a: str, b: str) -> tuple[str, str]:
     return names if names[0] != names[1] else (plain(parts[0][-1], 100), plain(parts[1][-1], 100))
 
 
-def _device(side: Side) -> str:
-    name = next(iter(side.trace.info.devices), {}).get("name")
-    return plain(name, 60) if isinstance(name, str) else ""
-
-
 def _about(side: Side) -> str:
     """A side's steps and its GPU."""
     steps = plural(len(side.steps), "step") if len(side.steps) else "as a whole"
-    return ", ".join(filter(None, (steps, _device(side))))
+    return ", ".join(filter(None, (steps, device_name(side))))
 
 
 def _told(found: Comparison) -> tuple[Explanation, ...]:
@@ -335,7 +330,7 @@ def _side_json(side: Side, name: str) -> Record:
         "path": plain(side.trace.info.path),
         "steps": [int(table.number[i]) for i in side.steps.tolist()],
         "steps_from": table.source or None,
-        "device": _device(side) or None,
+        "device": device_name(side) or None,
     }
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import Verdict
+from tracetui.copying import replace
 from tracetui.report.overview import Overview, overviews
 from tracetui.report.parts import Target, evidence, time_parts
 from tracetui.trace.saved import answer, keep_answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -13,6 +13,7 @@ from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import OF_STEPS, busy_text
+from tracetui.copying import replace
 from tracetui.report.findings import SEVERITY_STYLE, unknown_events
 from tracetui.report.gaps import device_name, words_of_all
 from tracetui.report.parts import Target, evidence, time_parts

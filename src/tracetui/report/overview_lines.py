@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from rich.cells import cell_len
 
 from tracetui.cells import cell, clauses, clip, middle, wrap
+from tracetui.copying import replace
 from tracetui.report.overview import Block, Entry, Overview
 from tracetui.tables.lines import Line, bar
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
+from tracetui.copying import replace
 from tracetui.session.walk import Walk, nothing
 from tracetui.timeline import arrangement, moves, viewport
 from tracetui.timeline.labels import label_width

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
+from tracetui.copying import replace
 from tracetui.session.mark_walk import MarkWalk
 from tracetui.session.paths import trace_stem
 from tracetui.session.search import Search

@@ -108,11 +108,6 @@ def read_marks(file: Path | None) -> Loaded:
     return Loaded(_sorted(found), len(found) == len(entries))
 
 
-def load_marks(path: str, folder: Path | None = None) -> list[Mark]:
-    """The readable marks of a trace by time, including those of earlier traces at its path."""
-    return read_marks(state_file("marks", path, folder)).marks
-
-
 def _mark(entry: Any) -> Mark | None:
     if not isinstance(entry, Mapping):
         return None

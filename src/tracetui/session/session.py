@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from msgspec.structs import replace
 
 from tracetui.analysis import flow
+from tracetui.copying import replace
 from tracetui.session.arranging import Lanes
 from tracetui.session.comparing import Comparing
 from tracetui.session.gap_walk import GapWalk

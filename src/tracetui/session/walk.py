@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
+from tracetui.copying import replace
 from tracetui.session.history import History
 from tracetui.session.recording import Recording
 from tracetui.timeline import moves, viewport

@@ -7,12 +7,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 
 from tracetui.analysis.averages import Averages
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.memory import MemoryUse
 from tracetui.analysis.results import Results
+from tracetui.copying import replace
 from tracetui.tables import markdown
 from tracetui.tables.jsonable import us
 from tracetui.tables.lines import bar

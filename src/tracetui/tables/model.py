@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
-from msgspec.structs import replace
 
+from tracetui.copying import replace
 from tracetui.tables.lines import Span
 
 I64 = npt.NDArray[np.int64]

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from msgspec import structs
 
 from tracetui.analysis.causes import CAUSES, CauseTotal
 from tracetui.analysis.scope import Scope
 from tracetui.analysis.steps import StepRow, Steps
 from tracetui.analysis.verdict import PARTS, Verdict, busy_text
 from tracetui.cells import fit, wrap
+from tracetui.copying import replace
 from tracetui.tables import markdown
 from tracetui.tables.gaps import field
 from tracetui.tables.jsonable import share as json_share
@@ -150,9 +149,7 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
             **{f"idle_{field(cause)}": each(idle_of(cause)) for cause in CAUSES}
         ),
         time("compute", "Compute", 7, "compute"),
-        structs.replace(
-            time("communication", "Comm.", 3 if talk else 11, "comm", "-"), markdown_heading="Comm."
-        ),
+        replace(time("communication", "Comm.", 3 if talk else 11, "comm", "-"), markdown_heading="Comm."),
         time("exposed_communication", "Exposed", 1 if talk else 12),
         time_column("transfers", "Copying", copied, 10),
         time("copy", "", 0, "copies", "-"),

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 
+from tracetui.copying import replace
 from tracetui.timeline.dock import COUNTERS, MEMORY_COUNTERS
 from tracetui.timeline.layout import Layout, Of, fitted, lay_out
 from tracetui.timeline.scene import Scene, Source

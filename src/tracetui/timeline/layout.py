@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
+from tracetui.copying import replace
 from tracetui.timeline.dock import COUNTERS, TALL, Stack, by_device, deepest, fit_dock, most_lines
 from tracetui.trace.model import I32, I64, Bool, Trace
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
+from tracetui.copying import replace
 from tracetui.timeline.layout import Layout, Line
 from tracetui.timeline.palette import Palette
 from tracetui.timeline.rows import Rows

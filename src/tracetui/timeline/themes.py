@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
+from tracetui.copying import replace
 from tracetui.timeline.canvas import INK, PAPER
 from tracetui.trace.model import Kind
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
+from tracetui.copying import replace
 from tracetui.trace.model import I64
 
 FAR = 1 << 60

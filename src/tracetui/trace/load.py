@@ -6,12 +6,11 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from msgspec import structs
 
+from tracetui.copying import replace
 from tracetui.formats.columns import Columns
 from tracetui.formats.errors import Cancelled, Progress, Report, TraceError
 from tracetui.formats.machine import give_back
@@ -78,7 +77,7 @@ def load_beginning(source: Source, report: Report, length: int) -> Trace:
         if not os.path.samestat(os.stat(source.path), os.fstat(source.file.fileno())):
             raise TraceError("cannot be opened again")  # a stream, or another file by now
         # Its own descriptor: events are read again through it while the file is being read.
-        again = structs.replace(source, file=open(source.path, "rb", buffering=0))  # noqa: SIM115
+        again = replace(source, file=open(source.path, "rb", buffering=0))  # noqa: SIM115
     except OSError:
         raise TraceError("cannot be opened again") from None
     try:

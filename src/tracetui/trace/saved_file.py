@@ -20,8 +20,8 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 import numpy as np
-from msgspec.structs import replace
 
+from tracetui.copying import replace
 from tracetui.formats.columns import Array
 from tracetui.formats.contents import EventReader
 from tracetui.formats.diagnostics import Notice

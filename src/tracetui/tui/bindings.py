@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 from textual.binding import Binding, BindingType
 
+from tracetui.copying import replace
 from tracetui.tui import panes
 
 

@@ -14,6 +14,7 @@ from tracetui.tui.bindings import ACTIONS, Action, groups, key_text
 from tracetui.tui.screens.help import HelpScreen
 from tracetui.tui.screens.picker import Choice, Picker
 from tracetui.tui.themes import ABOUT
+from tracetui.units import capital
 
 
 class Command(NamedTuple):
@@ -34,7 +35,7 @@ def commands(app: App[Any], screen: Screen[Any], actions: Sequence[Action] = ACT
             if action.id not in ("palette", "quit"):  # this list itself; quit comes last
                 keys = " ".join(key_text(k) for k in action.keys)
                 run = partial(screen.run_action, action.action)
-                found.append(Command(Choice(sentence(action.text), keys, action.group), run))
+                found.append(Command(Choice(capital(action.text), keys, action.group), run))
     elif isinstance(screen, StartScreen):
         found.append(Command(Choice("Open a trace", "o", "Files"), screen.action_open_file))
         found.append(Command(Choice("Capture", "c", "Files"), screen.action_capture))
@@ -42,11 +43,6 @@ def commands(app: App[Any], screen: Screen[Any], actions: Sequence[Action] = ACT
     found.append(Command(Choice("Theme: change colors", "", "The app"), app.action_change_theme))
     found.append(Command(Choice("Quit", "q", "The app"), app.action_quit))
     return found
-
-
-def sentence(text: str) -> str:
-    """The text with its first letter in upper case."""
-    return text[:1].upper() + text[1:]
 
 
 class Palette(Picker):

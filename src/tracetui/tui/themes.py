@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from msgspec.structs import replace
 from textual.theme import Theme
 
+from tracetui.copying import replace
 from tracetui.timeline import themes as palette
 from tracetui.timeline.themes import Theme as Palette
 

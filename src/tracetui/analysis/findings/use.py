@@ -187,7 +187,6 @@ class _Idle:
     """The idle time while torch.compile compiled, in ns."""
     evidence: tuple[int, ...]
     """The slices that ended the longest stretches, longest first."""
-    longest_start: int
     longest_length: int
     """The longest gap, ns."""
     within: str
@@ -262,7 +261,6 @@ def _look_at_idle(results: Results) -> Iterator[_Idle]:
         counts = (gap.start >= low) & (gap.end <= high)
         counts &= ~why.pieces[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]].any(1)
         top = int(np.argmax(np.where(counts, gap.duration, 0))) if counts.sum() >= SEVERAL_GAPS else -1
-        one = (int(gap.start[top]), int(gap.duration[top])) if top >= 0 else (0, 0)
         yield _Idle(
             device.gaps,
             int(time[BUSY].sum()),
@@ -270,7 +268,7 @@ def _look_at_idle(results: Results) -> Iterator[_Idle]:
             loading,
             compiling,
             evidence,
-            *one,
+            int(gap.duration[top]) if top >= 0 else 0,
             *_within(results, gap, why),
         )
 

@@ -26,7 +26,6 @@ _TYPE = re.compile(
     r"\b(?:float_e[45]m[23]_t|float_e2m1_t|tfloat32_t|bfloat16_t|half_t|__half|__nv_bfloat16|signed char)\b"
 )
 _NARROW = re.compile(r"_(fp8|fp4|nvfp4|int8)")
-_DSL = re.compile(r"kernel_cutlass_(\w+)")
 _DSL_CLASS = re.compile(r"[A-Z]\w*$")
 _DSL_END = re.compile(r"_object_at|_tensor|_Tensor|_None")
 _DSL_TYPE = re.compile(r"tensorptr(bf16|f16|f32|f8e4m3|f8e5m2|f4)")

@@ -15,7 +15,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from tracetui.capture.live import listener, procfs
@@ -24,6 +24,7 @@ from tracetui.capture.live.listener import Knock, Listener, foreign, started
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
 from tracetui.capture.live.places import new_recording, private, recording_root
 from tracetui.capture.live.processes import Process
+from tracetui.copying import replace
 from tracetui.safe_text import plain
 
 TICK = 0.05

@@ -11,12 +11,13 @@ import os
 import shlex
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from tracetui.capture.live import procfs
 from tracetui.capture.live.launch import INTERVAL
 from tracetui.capture.live.listener import started
+from tracetui.copying import replace
 
 KINETO_SECONDS = 5
 """How often a process asks where nothing else is said: Kineto's default."""

@@ -26,7 +26,6 @@ AHEAD = 1 << 22
 _ROOM = 1 << 16
 _NEW = 1 << 13
 _CHUNKS = 256
-_FIELDS = ("ph", "cat", "pid", "tid")
 _POINTS = {f"point_{name}": kind for name, kind in SLICE_COLUMNS.items()}
 _ARRAYS: dict[str, tuple[Any, Any]] = {
     "heads": (np.int32, _ROOM),

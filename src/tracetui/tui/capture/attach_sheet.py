@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
@@ -21,6 +20,7 @@ from tracetui.capture.live.ask import record
 from tracetui.capture.live.model import Again, AttachError, LiveEvent, Recorded, Wanted
 from tracetui.capture.live.processes import Job, jobs, processes, with_gpus
 from tracetui.cells import cell, clauses
+from tracetui.copying import replace
 from tracetui.safe_text import plain
 from tracetui.tables.jobs import jobs_table
 from tracetui.tui.bindings import bind

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from tracetui.capture import OPTIONS, WORKLOADS, CaptureOptions, Option, OptionError
+from tracetui.copying import replace
 from tracetui.session.paths import meta_file
 
 CHOOSE = "← → choose one; or type module:function or script.py"

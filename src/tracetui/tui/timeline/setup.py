@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from msgspec.structs import replace
 from textual.app import App
 
+from tracetui.copying import replace
 from tracetui.timeline.palette import Palette
 from tracetui.timeline.scene import Source
 from tracetui.timeline.series import Series, counters, launches, memory
