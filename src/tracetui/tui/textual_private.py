@@ -36,7 +36,6 @@ from typing import Any
 
 import textual.app
 from rich.console import Console
-from rich.control import Control
 from rich.segment import Segment
 from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate, LayoutUpdate
 from textual._styles_cache import StylesCache
@@ -48,6 +47,8 @@ from textual.filter import LineFilter
 from textual.geometry import Region
 from textual.screen import Screen
 from textual.strip import Strip
+
+from tracetui.tui.ansi_lines import change
 
 
 class SentLines:
@@ -84,7 +85,7 @@ class SentLines:
 
 
 class _Changed(CompositorUpdate):
-    """Whole lines, sent if they differ from what was sent before, and parts of other lines."""
+    """The cells of whole lines that differ from what was sent before, and parts of other lines."""
 
     def __init__(
         self, sent: SentLines, lines: list[tuple[int, Iterable[Strip]]], rest: ChopsUpdate | None
@@ -97,8 +98,8 @@ class _Changed(CompositorUpdate):
         for y, strips in self.lines:
             text = "".join([strip.render(console) for strip in strips])
             if shown.get(y) != text:
+                parts.append(change(y, shown.get(y), text))
                 shown[y] = text
-                parts += (Control.move_to(0, y).segment.text, text)
         if self.rest is not None:
             parts.append(self.rest.render_segments(console))
         return "".join(parts)
