@@ -11,8 +11,9 @@ exists and does what we rely on: run it first when a new version of Textual brea
 - `forget_drawn`, `forget_places`: clear caches that keep closed widgets alive.
 
 Two parts of the program keep track of what the terminal shows. `SentLines` keeps whole lines of the screen
-as the text that was sent: it saves repaints when screens open and close. A `Board` (timeline/delta_strips.py)
-keeps the cells of one widget, so that only those that differ are sent. They meet where a line is drawn.
+as the text that was sent, and sends the cells that differ (ansi_lines.py): it saves repaints. A `Board`
+(timeline/delta_strips.py) keeps the cells of one widget, so that only those that differ are sent. They meet
+where a line is drawn.
 `SentLines` renders the strips of a whole line, and so updates their boards, whether or not it then sends the
 line: the terminal shows it either way. `SentLines` cannot read an update of part of a line, such as a board's
 patch: it forgets that line, and the next repaint sends it whole.
