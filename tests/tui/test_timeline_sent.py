@@ -26,6 +26,7 @@ from tracetui.tui.timeline.delta_strips import Board, DeltaStrip
 from .conftest import until
 
 TOKEN = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])|([^\x1b])")
+OFF = {22: (1, 2), 23: (3,), 24: (4,)}
 
 
 class Terminal:
@@ -79,8 +80,12 @@ class Terminal:
                 self.style["reverse"] = "on"
             elif code == 27:
                 self.style.pop("reverse", None)
+            elif code in OFF:
+                for one in OFF[code]:
+                    self.style["other"] = self.style.get("other", "").replace(f";{one}", "")
             else:
-                self.style["other"] = self.style.get("other", "") + f";{code}"
+                others = {*self.style.get("other", "").split(";"), str(code)}
+                self.style["other"] = ";".join(sorted(others))
 
 
 class Over(ModalScreen[None]):

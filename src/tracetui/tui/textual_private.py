@@ -11,8 +11,9 @@ exists and does what we rely on: run it first when a new version of Textual brea
 - `forget_drawn`, `forget_places`: clear caches that keep closed widgets alive.
 
 Two parts of the program keep track of what the terminal shows. `SentLines` keeps whole lines of the screen
-as the text that was sent: it saves repaints when screens open and close. A `Board` (timeline/delta_strips.py)
-keeps the cells of one widget, so that only those that differ are sent. They meet where a line is drawn.
+as the text that was sent, and sends the cells that differ (ansi_lines.py): it saves repaints. A `Board`
+(timeline/delta_strips.py) keeps the cells of one widget, so that only those that differ are sent. They meet
+where a line is drawn.
 `SentLines` renders the strips of a whole line, and so updates their boards, whether or not it then sends the
 line: the terminal shows it either way. `SentLines` cannot read an update of part of a line, such as a board's
 patch: it forgets that line, and the next repaint sends it whole.
@@ -36,7 +37,6 @@ from typing import Any
 
 import textual.app
 from rich.console import Console
-from rich.control import Control
 from rich.segment import Segment
 from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate, LayoutUpdate
 from textual._styles_cache import StylesCache
@@ -48,6 +48,8 @@ from textual.filter import LineFilter
 from textual.geometry import Region
 from textual.screen import Screen
 from textual.strip import Strip
+
+from tracetui.tui.ansi_lines import change
 
 
 class SentLines:
@@ -84,7 +86,7 @@ class SentLines:
 
 
 class _Changed(CompositorUpdate):
-    """Whole lines, sent if they differ from what was sent before, and parts of other lines."""
+    """The cells of whole lines that differ from what was sent before, and parts of other lines."""
 
     def __init__(
         self, sent: SentLines, lines: list[tuple[int, Iterable[Strip]]], rest: ChopsUpdate | None
@@ -97,8 +99,8 @@ class _Changed(CompositorUpdate):
         for y, strips in self.lines:
             text = "".join([strip.render(console) for strip in strips])
             if shown.get(y) != text:
+                parts.append(change(y, shown.get(y), text))
                 shown[y] = text
-                parts += (Control.move_to(0, y).segment.text, text)
         if self.rest is not None:
             parts.append(self.rest.render_segments(console))
         return "".join(parts)
