@@ -2,10 +2,10 @@
 
     python benchmarks/attach.py [--runs 15] [--duration 500 | --steps 5] [--fresh] [--device cuda]
 
-Needs PyTorch and Linux. Starts a small training loop by `tracetui run`, then attaches to it again and again, in a
-pseudo-terminal, at random moments. A process asks every second and PyTorch's profiler wakes up every second, so single
-runs differ by a second or two. --fresh: a new loop for each run, as the first recording of a process differs.
-The bound is 3 s for the median of all that is not the recording. Imports are compiled as in an installation.
+Needs PyTorch and Linux. Starts a small training loop by `tracetui run`, then attaches to it again and again,
+in a pseudo-terminal, at random moments. A process asks every second and PyTorch's profiler wakes up every
+second, so single runs differ by a second or two. --fresh: a new loop for each run, as the first recording of
+a process differs. The bound is 3 s for the median of all but the recording. Imports are compiled.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ while True:
 """
 MARKS = ["asking ", "warming up", "recording ", "writing", "\x1b[?1049h", "overview"]
 PHASES = ["start", "asked", "warm-up", "recorded", "written", "app"]
-"""Phase N ends when mark N is written: until we listen, until the process has asked, until it begins, and so on."""
+"""Each ends when its mark is written: when we listen, the process has asked, it begins, and so on."""
 
 
 def attach(pid: int, words: list[str], folder: str) -> list[float]:
@@ -82,7 +82,9 @@ def main() -> None:
     print(f"{'ms':<10}{'median':>8}{'least':>8}{'most':>8}")
     for name, values in zip(PHASES, zip(*runs[1:], strict=True), strict=True):
         print(f"{name:<10}{statistics.median(values):8.0f}{min(values):8.0f}{max(values):8.0f}")
-    beyond = [sum(one) - one[3] * bool(options.steps) - options.duration * (not options.steps) for one in runs[1:]]
+    beyond = [
+        sum(one) - one[3] * bool(options.steps) - options.duration * (not options.steps) for one in runs[1:]
+    ]
     held = "held" if statistics.median(beyond) < 3000 else "NOT held"
     print(f"{'beyond':<10}{statistics.median(beyond):8.0f}{min(beyond):8.0f}{max(beyond):8.0f}  {held}: 3000")
 

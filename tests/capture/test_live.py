@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tracetui.capture.live import ask, launch, listener, places, processes
+from tracetui.capture.live import ask, launch, listener, places, processes, procfs
 from tracetui.capture.live.listener import Listener, started
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted, seconds
 from tracetui.cli.main import main
@@ -305,6 +305,17 @@ def test_a_process_that_asks_is_found_and_others_are_not(job: Start) -> None:
     assert processes.why_not(one.pid) == ""
 
 
+def test_what_a_process_forks_is_not_asked(job: Start) -> None:
+    parent = job("30", "0.05", "fork")
+    child = int(Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text())
+    found = {one.pid for one in processes.processes()}
+    assert parent.pid in found
+    assert child not in found
+    result = run("attach", str(child), "--no-open")
+    assert result.exit_code == 1
+    assert f"process {child} was forked by {parent.pid}" in result.stderr
+
+
 def process(pid: int, parent: int = 1, rank: int | None = None, launch: str = "") -> processes.Process:
     return processes.Process(
         pid, pid, parent, pid, ("python", "train.py"), "me", "/m", 1, None, rank, 2, launch
@@ -322,6 +333,13 @@ def test_ranks_of_one_launch_are_a_job_without_their_launcher() -> None:
         [30, 31],
         [40],
     ]
+
+
+def test_below_a_fork_server_they_belong_to_the_same_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = {31: [31, 30]}  # has no PyTorch
+    monkeypatch.setattr(procfs, "with_ancestors", lambda pid: server.get(pid, [pid]))
+    every = [process(30), process(32, 31), process(33, 31)]
+    assert [[one.pid for one in job.processes] for job in processes.jobs(every)] == [[30, 32, 33]]
 
 
 def test_what_a_target_names() -> None:
@@ -427,6 +445,9 @@ def test_steps_of_a_process_that_never_begins_are_given_up(
     monkeypatch.setattr(ask, "PATIENCE_SECONDS", 0.2)
     one = found(job("30", "0.1", "never"), interval=30)
     with pytest.raises(AttachError, match="wrote no trace: it may be under a profiler already"):
+        follow(ask.record([one], Wanted(steps=2), tmp_path))
+    monkeypatch.setattr(ask, "SMALL", 1 << 62)
+    with pytest.raises(AttachError, match="wrote no trace: the disk is full"):
         follow(ask.record([one], Wanted(steps=2), tmp_path))
 
 
@@ -658,6 +679,19 @@ def test_run_says_what_it_cannot_start(meetings: Path, tmp_path: Path) -> None:
     with started_by_run(str(tmp_path / "text")) as job:
         job.communicate()
     assert job.returncode == 126
+
+
+def test_a_command_that_cannot_be_asked_runs_all_the_same(tmp_path: Path) -> None:
+    """/tmp is read-only, say: here a folder in it is another's."""
+    code = (
+        "import sys; from pathlib import Path; from tracetui.capture.live import places\n"
+        f"places.recording_root = lambda: places.private(Path({str(tmp_path / 'a' / 'b')!r}))\n"
+        "from tracetui.cli.main import main; main(['run', 'env'])"
+    )
+    env = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": "/dev/null"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert (done.returncode, "KINETO_" in done.stdout) == (0, False)
+    assert "cannot be asked for a trace: cannot make the folder" in done.stderr
 
 
 def test_a_job_of_run_is_answered_recorded_and_unchanged(meetings: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracetui.cli.common import Stopped, emit, fail, looks, stop_signals, write
+from tracetui.cli.common import Stopped, emit, fail, looks, stop_signals, warn, write
 from tracetui.safe_text import plain
 
 if TYPE_CHECKING:
@@ -265,10 +265,6 @@ def _follow(events: Iterator[LiveEvent], app: bool = False) -> Recorded:
                 clock = f"{time.monotonic() - begun:7.1f} s  " if terminal else "tracetui: "
                 write(sys.stderr, f"{clock}{words}\n")
     raise AttachError("the recording ended without a trace")
-
-
-def warn(text: str) -> None:
-    write(sys.stderr, f"tracetui: note: {plain(text)}\n")
 
 
 def _again_and_again(make: Callable[[], Iterator[LiveEvent]], every: float, keep: int | None) -> None:
