@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 
 from terminal import terminal
 
@@ -54,7 +55,7 @@ def attach(pid: int, words: list[str], folder: str) -> list[float]:
             for at, mark in enumerate(MARKS[len(times) - 1 :], len(times)):
                 if mark.encode() in seen:  # a phase that is skipped takes no time
                     times += [time.perf_counter() - begun] * (at + 1 - len(times))
-    return [(after - before) * 1000 for before, after in zip(times, times[1:], strict=False)]
+    return [(after - before) * 1000 for before, after in pairwise(times)]
 
 
 def main() -> None:
@@ -75,7 +76,8 @@ def main() -> None:
                 if job is not None:
                     job.kill()
                 job = subprocess.Popen(run, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-                assert job.stderr is not None and job.stderr.read(1)  # it trains
+                assert job.stderr is not None
+                job.stderr.read(1)  # it trains
             time.sleep(1 + random.random())
             runs.append(attach(job.pid, words, folder))
         job.kill()

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -759,6 +760,29 @@ def test_every_and_keep_until_the_job_ends(job: Start, meeting: Path, tmp_path: 
     printed = [Path(line) for line in result.stdout.split()]
     assert len(printed) > 2
     assert sorted(out.iterdir()) == sorted(printed[-2:])
+
+
+def test_a_job_that_was_started_again_is_recorded_on(
+    job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = job("30"), list[subprocess.Popen[str]]()
+
+    def sleep(_: float) -> None:
+        first.kill()
+        first.wait()
+        if not second:
+            second.append(job("30"))
+        else:
+            second[0].kill()
+            second[0].wait()
+
+    monkeypatch.setattr("tracetui.cli.attach.time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
+    result = run("attach", CLIENT.name, "--every", "1s", "--duration", "50ms", "-o", str(tmp_path / "out"))
+    assert result.exit_code == 0, result.stderr
+    assert [path.rpartition("-")[2] for path in result.stdout.split()] == [
+        f"{one.pid}.json" for one in (first, second[0])
+    ]
+    assert f"process {second[0].pid} has ended" in result.stderr
 
 
 def test_what_cannot_be_asked_is_said(tmp_path: Path) -> None:

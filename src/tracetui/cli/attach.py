@@ -175,9 +175,17 @@ def _recorder(
 
     def make() -> Iterator[LiveEvent]:
         from tracetui.capture.live.ask import record
+        from tracetui.capture.live.listener import started
+        from tracetui.capture.live.model import AttachError
 
-        if not chosen:
-            chosen.extend((yield from _choose(target, no_wait, ranks)))
+        gone = bool(chosen) and not any(started(one.pid) == one.ticks for one in chosen)
+        if gone or not chosen:
+            try:  # what has ended may have been started again
+                chosen[:] = yield from _choose(target, no_wait or gone, ranks)
+            except AttachError as error:
+                if not gone or error.code == 2:
+                    raise
+                raise AttachError(f"process {chosen[0].pid} has ended", gone=True) from error
         yield from record(chosen, wanted, output)
 
     return make

@@ -68,8 +68,8 @@ def shared_folder(folder: Path | None) -> Path:
 
 
 def run(command: Sequence[str], warn: Callable[[str], None]) -> NoReturn:
-    """Become `command`; if it cannot be asked then, `warn` is told why. Raises AttachError: 127 if there is no
-    such command, 126 if it cannot be run."""
+    """Become `command`; if it cannot be asked then, `warn` is told why. Raises AttachError: 127 if there is
+    no such command, 126 if it cannot be run."""
     if sys.platform != "linux":
         raise AttachError("run works on Linux only: elsewhere PyTorch cannot be asked for a trace")
     # As it was at the start: Python may have set LC_CTYPE since, for itself and what it starts.
