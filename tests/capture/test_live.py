@@ -812,6 +812,16 @@ def test_several_jobs_are_named_not_guessed(job: Start) -> None:
     assert all(str(pid) in result.stderr for pid in pids)
 
 
+def test_it_asks_before_anything_slow_is_imported() -> None:
+    code = (
+        "import sys, tracetui.cli.main, tracetui.cli.attach, tracetui.capture.live.ask\n"
+        "assert not {'numpy', 'textual', 'rich'} & sys.modules.keys()\n"
+        "tracetui.cli.attach._warm()\n"
+        "assert {'numpy', 'textual', 'tracetui.tui.app'} <= sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_env_for_each_way_to_start_a_job(meetings: Path) -> None:
     plain = dict(line.split("=", 1) for line in run("env", "--format", "plain").stdout.splitlines())
     assert plain == json.loads(run("env", "--format", "json").stdout)
