@@ -51,6 +51,7 @@ SAMPLES = {
     "mlp_cuda_graph": CaptureOptions("mlp", compile=True, mode="reduce-overhead", **SHAPES),
     "attention_naive": CaptureOptions("attention", {"backend": "naive"}, **SHAPES),
     "attention_sdpa": CaptureOptions("attention", {"backend": "sdpa"}, **SHAPES),
+    "attention_math": CaptureOptions("attention", {"backend": "math"}, **SHAPES),
     "llm_decode": CaptureOptions("llm", {"phase": "decode"}, **SHAPES),
     "train": CaptureOptions("train", active=2, **SHAPES),
     "train_memory": CaptureOptions("train", {"layers": 2}, active=1, profile_memory=True, **SHAPES),

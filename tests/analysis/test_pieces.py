@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +31,16 @@ TRACES = sorted([*DATA.glob("*.json.gz"), *SAMPLES.glob("*.json.gz")])
 Spans = list[tuple[int, int]]
 
 
+class Open:
+    """How many spans have begun at a moment and not ended."""
+
+    def __init__(self, spans: Spans) -> None:
+        self.begins, self.ends = sorted(s[0] for s in spans), sorted(s[1] for s in spans)
+
+    def at(self, moment: int) -> bool:
+        return bisect_right(self.begins, moment) > bisect_right(self.ends, moment)
+
+
 class Plain:
     """What the rules say, by looking at every event of a thread for every gap."""
 
@@ -48,6 +59,9 @@ class Plain:
         for i in good:
             if self.kind[i] in DEVICE_WORK and self.launch[i] >= 0:
                 self.launched.setdefault(self.launch[i], []).append(i)
+        self.launching: dict[int, list[int]] = {}
+        for call in sorted(self.launched):
+            self.launching.setdefault(self.lane[call], []).append(call)
         self.others = 0
         """Of the last `pieces`: outside of ops while another thread of the process was in one."""
         self.threads: dict[int, dict[str, Spans]] = {}
@@ -86,8 +100,9 @@ class Plain:
         arrived = over + self.cpu.latency if call >= 0 else end
         drained = start
         if call >= 0 and begun > start:
-            earlier = [i for i in self.launched if self.lane[i] == lane and i < call]
-            since = self.span(max(earlier))[0] if earlier else -(1 << 62)
+            mine = self.launching[lane]
+            earlier = bisect_left(mine, call)
+            since = self.span(mine[earlier - 1])[0] if earlier else -(1 << 62)
             drained += covered(thread.get("sync", []), since, start)
         same = before >= 0 and self.lane[before] == self.lane[event]
         short = end - start <= rules.BACK_TO_BACK_NS
@@ -103,16 +118,18 @@ class Plain:
             "dispatch": thread.get("dispatch", []),
         }
         near = {cause: [s for s in spans if s[0] < end and s[1] > start] for cause, spans in parts.items()}
+        open_at = {cause: Open(spans) for cause, spans in near.items()}
         process = trace.lanes[lane].process
         other = [of for i, of in self.threads.items() if i != lane and trace.lanes[i].process == process]
         ops = [s for of in other for s in of["dispatch"] if s[0] < end and s[1] > start]
         edges = {*(t for s in ops for t in s)}
         edges |= {start, end, begun, over, arrived, *(t for spans in near.values() for s in spans for t in s)}
         times = sorted(t for t in edges if start <= t <= end)
+        in_ops = Open(ops)
         for a, b in itertools.pairwise(times):
 
-            def holds(cause: str, a: int = a, b: int = b) -> bool:
-                return any(s[0] <= a and b <= s[1] for s in near[cause])
+            def holds(cause: str, a: int = a) -> bool:
+                return open_at[cause].at(a)
 
             if b <= over and holds("queued"):
                 cause = "queued"
@@ -130,7 +147,7 @@ class Plain:
                 left = end - max(start, arrived)
                 cause = "back to back" if same and left <= rules.BACK_TO_BACK_NS else "queued"
             spent[cause] += b - a
-            if cause == "host" and any(s[0] <= a and b <= s[1] for s in ops):
+            if cause == "host" and in_ops.at(a):
                 self.others += b - a
         return spent
 

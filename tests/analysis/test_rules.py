@@ -452,6 +452,18 @@ def test_little_use(tmp_path: Path, busy: float, fires: bool) -> None:
     assert found(trace, "overhead_bound") is None
 
 
+@pytest.mark.parametrize(("short", "said"), [(1, ""), (2, "2 of 2 "), (5, "5 of 5 ")])
+def test_a_single_short_kernel_explains_no_idle_time(tmp_path: Path, short: int, said: str) -> None:
+    events = [
+        event for n in range(short) for event in (launch(500 * n, n + 1, 8), kernel(500 * n + 8, 5, n + 1))
+    ]
+    finding = found(trace_of(tmp_path, *events, step(0, 0, 2500)), "overhead_bound")
+    assert finding is not None
+    counted = f"{said}kernels, copies and memsets take less time than their launch on the CPU"
+    assert (counted in finding.text) is (short > 1)
+    assert ("kernels, copies" in finding.text) is (short > 1)
+
+
 # The same kernel in each of three steps.
 
 

@@ -30,15 +30,17 @@ if ranks:
     dist.init_process_group("gloo")
 torch.set_num_threads(1)
 model = torch.nn.Linear(32, 32)
-optimizer = torch.optim.SGD(model.parameters(), 0.01)
+# An optimizer imports torch._dynamo, which takes as long as torch: one job with it is enough.
+optimizer = None if ranks else torch.optim.SGD(model.parameters(), 0.01)
 told = False
 done = False
 while not done:
-    optimizer.zero_grad()
     model(torch.randn(8, 32)).sum().backward()
     if ranks:
         dist.all_reduce(model.weight.grad)
-    optimizer.step()
+    else:
+        optimizer.step()
+        optimizer.zero_grad()
     if not told:
         told = True
         os.write(1, b"training\n")  # in one piece, as the other rank's

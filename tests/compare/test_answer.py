@@ -3,6 +3,8 @@
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from tracetui.compare.answer import answer
 from tracetui.compare.model import Explanation, Metric
 
@@ -28,6 +30,25 @@ def test_what_the_program_does_otherwise_is_no_noise():
     part = f"{takes}-500 µs is the machine, the rest no more than steps vary"
     assert told(machine, gone, machine=-5e5, program=-4e5) == part + though
     assert told(machine, gone, machine=-5e5, program=-1e5) == f"{part}."
+
+
+@pytest.mark.parametrize(
+    ("slower", "said"),
+    [
+        (0, "no more than steps vary"),
+        (-190_000, "no more than steps vary"),  # too little of it to be told
+        (-250_000, "-250 µs is the machine, the rest no more than steps vary"),
+        (+500_000, "+500 µs is the machine, the rest no more than steps vary"),
+        (-790_000, "-790 µs is the machine, the rest no more than steps vary"),
+        (-810_000, "the machine, not the change"),
+        (-1_500_000, "the machine, not the change"),  # more than all of it
+    ],
+)
+def test_the_part_of_the_machine_in_a_change_that_is_no_more_than_steps_vary(slower: int, said: str):
+    step = Metric(10e6, 9e6, True, machine=slower)
+    machine = Explanation("machine", "Other.", slower, "cpu")
+    answer = told(*[machine] * bool(slower), step=step)
+    assert answer == f"A step takes 9.00 ms instead of 10.0 ms (-10%): {said}."
 
 
 def test_without_the_machine_only_where_the_rest_is_known():

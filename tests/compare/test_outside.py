@@ -57,6 +57,21 @@ def test_what_the_gpu_waits_for_it(tmp_path):
     assert one.change_ns == pytest.approx(-3_000_000, rel=0.01)
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_gpu_that_has_a_collective_meanwhile_waits_for_no_cpu(tmp_path, swapped):
+    """The CPU is outside its ops for as long, but in one recording a collective waits on the GPU meanwhile."""
+    alone, beside = steps(3000, device=True), steps(3000, device=True)
+    for number in range(4):
+        end, correlation = 4320 * (number + 1), 1000 + number
+        beside += [launch(end - 3010, correlation)]
+        beside += [kernel(end - 3000, 2995, correlation, 13, "ncclDevKernel_AllReduce_Sum_f32_RING_LL")]
+    found = pair(tmp_path, *((beside, alone) if swapped else (alone, beside)))
+    host = found.idle["host"]
+    assert min(host.a or 0, host.b or 0) < 200_000 < 2_900_000 < max(host.a or 0, host.b or 0)
+    assert not outside(found)
+    assert "0 ns" not in " ".join(one.text for one in found.explanations)
+
+
 def test_a_slower_machine_takes_longer_between_calls_too(tmp_path):
     found = pair(tmp_path, steps(500), steps(750, speed=1.5))
     assert not outside(found)

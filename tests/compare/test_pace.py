@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from tests.compare.conftest import compared
 from tests.kineto import Event, cpu, kernel, launch, step
 
@@ -15,8 +16,8 @@ from tracetui.compare.model import Comparison
 from tracetui.trace import load
 
 
-def ahead(waits: bool, backlog: float = 0) -> list[Event]:
-    """Four steps of ten kernels of 100 us. If it `waits`, the CPU waits for them all at the end of a step,
+def ahead(waits: bool, backlog: float = 0, length: float = 100) -> list[Event]:
+    """Four steps of ten kernels of 100 us, or of another `length`. If it `waits`, the CPU waits for them all at the end of a step,
     and the next one's first launch comes 80 us later. `backlog`: us of work that is launched before."""
     found: list[Event] = [launch(-10, 900), kernel(-5, backlog + 25, 900)] if backlog else []
     now, done = 0.0, 20.0 + backlog
@@ -25,8 +26,8 @@ def ahead(waits: bool, backlog: float = 0) -> list[Event]:
         for k in range(10):
             correlation = 10 * number + k + 1
             found += [cpu("aten::mm", now, 8), launch(now + 2, correlation)]
-            found.append(kernel(max(done, now + 8), 100, correlation, name="gemm"))
-            done = max(done, now + 8) + 100
+            found.append(kernel(max(done, now + 8), length, correlation, name="gemm"))
+            done = max(done, now + 8) + length
             now += 10
         if waits:
             found.append(cpu("cudaStreamSynchronize", now, done - now, "cuda_runtime"))
@@ -69,3 +70,19 @@ def test_a_short_wait_is_told_too(tmp_path):
     """Less than steps vary, and alike in both: the device waits all the same."""
     note = next(note for note in pair(tmp_path, True, True).notes if note.startswith("the GPU sets the pace"))
     assert re.search(r"only where the GPU waits for it \(([\d.]+ µs) a step in B, \1 in A\)", note)
+
+
+@pytest.mark.parametrize(
+    ("copies", "what"),
+    [(0, "its 10 kernels"), (1, "its 10 kernels, copies and sets"), (10, "its 10 kernels, copies and sets")],
+)
+def test_what_took_longer_on_another_machine_is_called_by_its_kinds(tmp_path, copies, what):
+    for name, length in (("a", 100), ("b", 150)):
+        events = ahead(False, length=length)
+        for event in events:
+            if event["cat"] == "kernel" and event["args"]["correlation"] % 10 < copies:
+                event |= {"cat": "gpu_memcpy", "name": "Memcpy DtoD (Device -> Device)"}
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    (machine,) = [one for one in found.explanations if one.kind == "machine"]
+    assert f"{what} a step took 1.50 times as long on the GPU" in machine.text

@@ -47,7 +47,8 @@ BUNDLES = (
     ("c1", "c0"),
     ("tab", "surrogate", "newline"),
     ("right-to-left", "zero-width"),
-    ("format", "markdown"),
+    ("wide", "format", "markdown"),
+    ("combining", "markup"),
 )
 """Kinds that stand one after the other, the shortest first, wherever the trace of one visit may hold text."""
 

@@ -20,7 +20,7 @@ from tracetui.analysis.graphs import with_module_lanes
 from tracetui.analysis.results import Results
 from tracetui.cli.main import main
 from tracetui.formats.source import open_source
-from tracetui.report import kept
+from tracetui.report import kept, kept_summary
 from tracetui.report.overview import overviews
 from tracetui.report.summary import every_form, summarize
 from tracetui.trace import load, saved
@@ -37,6 +37,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(saved, "WORTH", 0)
     monkeypatch.setattr("tracetui.formats.source._SETTLED", -(10**12))
     return tmp_path / "cache"
+
+
+@pytest.fixture(scope="module")
+def one_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace that no test changes."""
+    return Path(shutil.copy(SAMPLES / "mlp_eager.json.gz", tmp_path_factory.mktemp("kept")))
 
 
 @pytest.fixture
@@ -67,8 +73,8 @@ def test_all_that_is_kept_of_a_sample_equals_what_is_found(name: str) -> None:
     path = SAMPLES / f"{name}.json.gz"
     trace = load(path, cache=False)
     forms = every_form(summarize(Results(trace)), 80, 110)
-    kept.keep_forms(trace.reader.source, forms)
-    assert kept.kept_forms(str(path)) == forms
+    kept_summary.keep_forms(trace.reader.source, forms)
+    assert kept_summary.kept_forms(str(path)) == forms
 
     trace = with_module_lanes(trace)
     *_, last = kept.judged(Results(trace))
@@ -106,24 +112,24 @@ def test_not_used_for_another_name_another_file_another_program(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said(path)
-    assert kept.kept_forms(str(path)) is not None
+    assert kept_summary.kept_forms(str(path)) is not None
     link = path.with_name("other.json.gz")
     link.symlink_to(path)
-    assert kept.kept_forms(str(link)) is None  # it says the file's name
+    assert kept_summary.kept_forms(str(link)) is None  # it says the file's name
     with monkeypatch.context() as patch:
         patch.setattr(saved, "_program", lambda *folders: "another")
-        assert kept.kept_forms(str(path)) is None
+        assert kept_summary.kept_forms(str(path)) is None
     with monkeypatch.context() as patch:
         patch.setenv("TRACETUI_NO_CACHE", "1")
-        assert kept.kept_forms(str(path)) is None
+        assert kept_summary.kept_forms(str(path)) is None
     status = os.stat(path)
     text = bytearray(path.read_bytes())
     text[9] ^= 1  # the system that gzip ran on
     path.write_bytes(text)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert kept.kept_forms(str(path)) is None
-    assert kept.kept_forms("-") is None
-    assert kept.kept_forms(str(path.parent / "missing.json")) is None
+    assert kept_summary.kept_forms(str(path)) is None
+    assert kept_summary.kept_forms("-") is None
+    assert kept_summary.kept_forms(str(path.parent / "missing.json")) is None
 
 
 def test_a_change_of_any_module_that_makes_answers_is_another_program(
@@ -145,9 +151,10 @@ def test_a_change_of_any_module_that_makes_answers_is_another_program(
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_damaged_bytes_never_answer(seed: int, path: Path, cache: Path) -> None:
+def test_damaged_bytes_never_answer(seed: int, one_path: Path, cache: Path, analysed_once: None) -> None:
+    path = one_path
     said(path)
-    forms = kept.kept_forms(str(path))
+    forms = kept_summary.kept_forms(str(path))
     (file,) = cache.glob(f"*{saved.ANSWERS}")
     whole, chance = file.read_bytes(), random.Random(seed)
     text = bytearray(whole)
@@ -157,10 +164,10 @@ def test_damaged_bytes_never_answer(seed: int, path: Path, cache: Path) -> None:
     else:
         text = text[: chance.randrange(len(text))] + chance.choice((b"", b"x", b"\0" * 9))
     file.write_bytes(text)
-    assert kept.kept_forms(str(path)) is None
+    assert kept_summary.kept_forms(str(path)) is None
     assert saved.answers(open_source(path)) == {}
     assert said(path)[0] == 0  # and it is kept anew
-    assert kept.kept_forms(str(path)) == forms
+    assert kept_summary.kept_forms(str(path)) == forms
 
 
 def test_what_could_not_be_so_is_not_used(path: Path) -> None:

@@ -38,19 +38,30 @@ def loaded(path: Path) -> Trace:
     return load(path)
 
 
+class Number(str):
+    """A number with a point, as it stands in the file: made in less time than a `Decimal`."""
+
+    __slots__ = ()
+
+
 @lru_cache(maxsize=2)
 def read(path: Path) -> list[dict[str, Any]]:
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     try:
-        data = json.loads(text, parse_float=Decimal)
+        data = json.loads(text, parse_float=Number)
     except json.JSONDecodeError:
-        data = json.loads(text + b"]", parse_float=Decimal)
+        data = json.loads(text + b"]", parse_float=Number)
     events: list[dict[str, Any]] = data["traceEvents"] if isinstance(data, dict) else data
     return events
 
 
 def nanoseconds(value: Any) -> int:
-    return value * 1000 if type(value) is int else round(Decimal(value) * 1000)
+    if type(value) is int:
+        return value * 1000
+    whole, _, digits = value.partition(".")
+    if len(digits) == 3 and digits.isdigit() and whole.isdigit():
+        return int(whole + digits)
+    return round(Decimal(value) * 1000)
 
 
 def with_floats(value: Any) -> Any:
@@ -59,7 +70,7 @@ def with_floats(value: Any) -> Any:
         return {key: with_floats(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [with_floats(inner) for inner in value]
-    return float(value) if isinstance(value, Decimal) else value
+    return float(value) if isinstance(value, Number) else value
 
 
 def absolute(trace: Trace) -> np.ndarray[Any, np.dtype[np.int64]]:

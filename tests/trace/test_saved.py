@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,12 @@ def path(tmp_path: Path) -> Path:
 
 def written(path: Path, sample: str = "train") -> Path:
     """A sample with counters, instants and a flow."""
+    path.write_text(with_everything(sample))
+    return path
+
+
+@lru_cache(maxsize=2)
+def with_everything(sample: str) -> str:
     text = gzip.decompress((SAMPLES / f"{sample}.json.gz").read_bytes())
     document = json.loads(text)
     document["traceEvents"] += [
@@ -65,8 +72,7 @@ def written(path: Path, sample: str = "train") -> Path:
         document["traceEvents"] += [
             {**end, "args": {}, "ph": phase, "id": 1, "cat": "fwdbwd", "name": "x", "bp": "e"}
         ]
-    path.write_text(json.dumps(document))
-    return path
+    return json.dumps(document)
 
 
 def kept_file(folder: Path) -> Path:

@@ -60,31 +60,55 @@ async def begin(pilot: Pilot[Any]) -> None:
     await pilot.pause()
 
 
-@pytest.mark.parametrize("size", [SMALL, USUAL, (200, 50)])
+_faults: dict[tuple[int, int], dict[str, Exception]] = {}
+"""What went wrong in a visit of one size that opened every sheet, by its name."""
+
+
 @pytest.mark.parametrize("name", list(SHEETS))
+@pytest.mark.parametrize("size", [SMALL, USUAL, (200, 50)])
 async def test_a_sheet_lies_at_the_foot_and_leaves_no_trace(name: str, size: tuple[int, int]) -> None:
-    app = app_of(MLP)
+    if size not in _faults:
+        _faults[size] = await visit(size, *SHEETS)
+    if fault := _faults[size].get(name):
+        alone = await visit(size, name)
+        raise alone.get(name) or AssertionError(f"well alone, but not after other sheets: {fault}")
+
+
+async def visit(size: tuple[int, int], *names: str) -> dict[str, Exception]:
+    """Open and leave these sheets, one after the other."""
+    app, faults = app_of(MLP), {}
     async with app.run_test(size=size) as pilot:
         await begin(pilot)
-        before = text(app).split("\n")
-        await pilot.press(*SHEETS[name])
-        sheet = app.screen
-        assert isinstance(sheet, Sheet)
-        if isinstance(sheet, ExplainScreen):
-            await until(pilot, lambda: sheet.explanation is not None)
-        await pilot.pause()
-        shown, own = text(app).split("\n"), sheet_lines(app)
-        assert shown[:3] == before[:3], "the first line, overview and ruler stay"
-        assert name in own[0]
-        assert "Esc" in own[0]
-        assert len(own) <= (size[1] - 3 if name == "Keys" else max(8, round(0.6 * size[1])))
-        bar = screen_of_app(app).bar.region
-        if name != "Keys":
-            assert bar.bottom <= size[1] - len(own), "the line about the selection stays in view"
-        await pilot.press("escape")
-        await pilot.pause()
-        assert isinstance(app.screen, TraceScreen)
-        assert text(app).split("\n") == before
+        for name in names:
+            try:
+                await open_and_leave(pilot, name, size)
+            except Exception as fault:
+                faults[name] = fault
+                await pilot.press("escape")
+    return faults
+
+
+async def open_and_leave(pilot: Pilot[Any], name: str, size: tuple[int, int]) -> None:
+    app: Any = pilot.app
+    before = text(app).split("\n")
+    await pilot.press(*SHEETS[name])
+    sheet = app.screen
+    assert isinstance(sheet, Sheet)
+    if isinstance(sheet, ExplainScreen):
+        await until(pilot, lambda: sheet.explanation is not None)
+    await pilot.pause()
+    shown, own = text(app).split("\n"), sheet_lines(app)
+    assert shown[:3] == before[:3], "the first line, overview and ruler stay"
+    assert name in own[0]
+    assert "Esc" in own[0]
+    assert len(own) <= (size[1] - 3 if name == "Keys" else max(8, round(0.6 * size[1])))
+    bar = screen_of_app(app).bar.region
+    if name != "Keys":
+        assert bar.bottom <= size[1] - len(own), "the line about the selection stays in view"
+    await pilot.press("escape")
+    await pilot.pause()
+    assert isinstance(app.screen, TraceScreen)
+    assert text(app).split("\n") == before
 
 
 def screen_of_app(app: TracetuiApp) -> TraceScreen:

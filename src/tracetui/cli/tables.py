@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracetui.cli.common import command_errors, emit, load_or_exit, trace_argument
+from tracetui.cli.common import check_exists, command_errors, emit, load_or_exit, trace_argument
 from tracetui.cli.scopes import duration_callback, limits_callback, parse_scope, scope_option
 from tracetui.units import plural
 
@@ -235,8 +237,7 @@ def steps_command(trace: str, annotation: str | None, limit: int, scope: str) ->
 @command_errors
 def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: str) -> None:
     """Print what is in a trace and where to look: the verdict, idle time by cause, steps, kernels."""
-    from tracetui.report.kept import keep_forms, kept_forms
-    from tracetui.report.summary import METRICS, WIDEST, every_form, summarize
+    from tracetui.report.kept_summary import METRICS, WIDEST, keep_forms, kept_forms
     from tracetui.report.terminal import render, terminal_width
 
     for name, _ in limits:
@@ -244,20 +245,29 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
             raise click.BadParameter(
                 f"expected one of {', '.join(METRICS)}; got {name!r}", param_hint="--fail-under"
             )
-    width = min(terminal_width(), WIDEST)
+    width, form = min(terminal_width(), WIDEST), chosen_format()
     forms = kept_forms(trace) if scope == "whole" else None
-    if forms is None or width not in forms.lines:
+    if forms is not None and width in forms.lines:
+        text, metrics = {"json": forms.json, "markdown": forms.markdown}.get(form), forms.metrics
+        emit(render(forms.lines[width]) if text is None else text)
+    else:
+        check_exists(trace)
+        # Imported while the trace is read: most of that is not Python's work.
+        threading.Thread(target=import_module, args=("tracetui.report.summary",)).start()
         loaded = load_or_exit(trace)
         from tracetui.analysis.results import Results
+        from tracetui.report.summary import every_form, metric, summarize, summary_form
+        from tracetui.trace.saved import keeps
 
-        forms = every_form(summarize(Results(loaded).within(parse_scope(loaded, scope))), width, 80, WIDEST)
-        if scope == "whole":
-            keep_forms(loaded.reader.source, forms)
-    text = {"json": forms.json, "markdown": forms.markdown}.get(chosen_format())
-    emit(render(forms.lines[width]) if text is None else text)
+        summary = summarize(Results(loaded).within(parse_scope(loaded, scope)))
+        metrics = {name: metric(summary, name) for name, _ in limits}
+        said = summary_form(summary, form, width)
+        emit(said if isinstance(said, str) else render(said))
+        if scope == "whole" and keeps(loaded.reader.source):
+            keep_forms(loaded.reader.source, every_form(summary, width, 80, WIDEST))
     failed = False
     for name, least in limits:
-        value = forms.metrics[name]
+        value = metrics[name]
         if value is None or value < least:
             failed = True
             shown = "is not known" if value is None else f"is {value:.3f}"

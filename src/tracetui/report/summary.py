@@ -25,7 +25,7 @@ from tracetui.report.gaps import (
     lead_in_line,
     words_of_all,
 )
-from tracetui.report.kept import Forms, file_name
+from tracetui.report.kept_summary import METRICS, WIDEST, Forms, file_name
 from tracetui.report.parts import TimePart, time_parts
 from tracetui.tables import markdown
 from tracetui.tables.findings import findings_json
@@ -48,18 +48,12 @@ TOP = 8
 """Most names in the list of where device (or CPU) time goes."""
 STEPS_SHOWN = 10
 FINDINGS_SHOWN = 8
-WIDEST = 110
-"""Cells of its lines on a screen that is wider."""
 
 VERDICT_STYLE = {
     "overhead-bound": "bad", "communication-bound": "bad", "copy-bound": "bad", "mixed": "warn",
     "compute-bound": "good", "CPU-only": "accent", "not known": "dim",
 }  # fmt: skip
 LEVEL_STYLE = {"lost": "bad", "odd": "warn", "repaired": "dim"}
-
-METRICS = ("busy", "step-busy", "device-busy", "overlap")
-"""What `--fail-under` can test: the busy share within steps, that of the worst step, that of the worst
-device, and the share of communication that other kernels hide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +95,13 @@ def summarize(results: Results) -> Summary:
         results.short_kernels(),
         cause_totals(results.causes()),
     )
+
+
+def summary_form(summary: Summary, form: str, width: int) -> str | list[Line]:
+    """As "json" or "markdown", or as lines for a screen of this width."""
+    if form == "json":
+        return dumps(summary_json(summary))
+    return summary_markdown(summary) if form == "markdown" else summary_lines(summary, width)
 
 
 def every_form(summary: Summary, *widths: int) -> Forms:

@@ -34,6 +34,7 @@ _LINKING = 2
 
 def build(contents: Contents, path: str, size: int) -> Trace:
     """The trace of a file of `size` bytes. Empties the store of its `contents`."""
+    give_back(size)
     store = contents.store
     tables, diagnostics = store.tables, store.diagnostics
     phases = {plain(phase, 8): count for phase, count in store.phases().items()}

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 from zlib import crc32
 
 from msgspec import Raw, Struct
@@ -31,6 +31,7 @@ from tracetui.safe_text import plain
 from tracetui.trace.model import Trace
 from tracetui.trace.saved_file import FORMAT, About, Key, about, is_safe, read, size_of, write
 
+T = TypeVar("T")
 WORTH = 20_000_000
 """Bytes of text from which on a trace is kept: smaller ones are read in a fifth of a second."""
 SUFFIX = ".trace"
@@ -137,6 +138,11 @@ def is_worth(source: Source) -> bool:
     return source.identity is not None and source.size * source.encoding.RATIO >= WORTH
 
 
+def keeps(source: Source) -> bool:
+    """Whether `save` and `keep_answer` keep anything of this file."""
+    return not os.environ.get("TRACETUI_SERVED") and is_on() and is_worth(source)
+
+
 # -- finding and keeping
 
 
@@ -161,7 +167,7 @@ def save(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> bool:
     `going_on` is called now and then, and stops the writing by returning False.
     """
     source = trace.reader.source
-    if os.environ.get("TRACETUI_SERVED") or not is_on() or not is_worth(source):
+    if not keeps(source):
         return False
     part: Path | None = None
     try:
@@ -202,9 +208,18 @@ class _Answers(Struct):
 _ANSWERS = Decoder(_Answers)
 
 
+def answer(source: Source, name: str, kind: type[T]) -> T | None:
+    """What `keep_answer` has kept of an opened file under this name: None if nothing was kept, if it is
+    damaged, or if this program might say anything else."""
+    try:
+        found = answers(source).get(name)
+        return None if found is None or not _is_safe(found) else decode(found, type=kind)
+    except Exception:  # as in `find`
+        return None
+
+
 def answers(source: Source) -> dict[str, Raw]:
-    """What `keep_answer` has kept of an opened file, as JSON by name: {} if nothing was kept, if it
-    is damaged, or if this program might say anything else."""
+    """All that `answer` may find, as JSON by name: not safe to show yet."""
     if not is_on() or not is_worth(source):
         return {}
     try:
@@ -215,20 +230,20 @@ def answers(source: Source) -> dict[str, Raw]:
             return {}
         found = _ANSWERS.decode(text)
         same = found.key == _key(source) and found.program == _program(_MAKES_ANSWERS)
-        return found.answers if same and all(map(_is_safe, found.answers.values())) else {}
+        return found.answers if same else {}
     except Exception:  # as in `find`
         return {}
 
 
-def keep_answer(source: Source, name: str, answer: object, kind: Any) -> bool:
+def keep_answer(source: Source, name: str, found: object, kind: Any) -> bool:
     """Keep something that was found out about a file, as JSON; whether it is kept, and will be the same
     `kind` of object with the same values. Beside it all other answers stay that are still true."""
-    if os.environ.get("TRACETUI_SERVED") or not is_on() or not is_worth(source):
+    if not keeps(source):
         return False
     part: Path | None = None
     try:
-        key, file, raw = _key(source), _file_of(source.path, ANSWERS), encode(answer)
-        if key is None or not _is_safe(raw) or decode(raw, type=kind) != answer:
+        key, file, raw = _key(source), _file_of(source.path, ANSWERS), encode(found)
+        if key is None or not _is_safe(raw) or decode(raw, type=kind) != found:
             return False
         every = answers(source) | {name: Raw(raw)}
         text = encode(_Answers(key, _program(_MAKES_ANSWERS), every))
@@ -253,9 +268,9 @@ def keep_answer(source: Source, name: str, answer: object, kind: Any) -> bool:
         return False
 
 
-def _is_safe(answer: bytes | Raw) -> bool:
+def _is_safe(text: bytes | Raw) -> bool:
     """Whether each line of each text of an answer can be shown as it is."""
-    left: list[Any] = [decode(answer)]
+    left: list[Any] = [decode(text)]
     while left:
         one = left.pop()
         if isinstance(one, dict):

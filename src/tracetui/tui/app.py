@@ -305,7 +305,7 @@ class TracetuiApp(App):
             part.timeline.pace = Pace(frame_limit(self.settings.frames_per_second))
             await self.push_screen(part)
             # Keys come from now on: what shows the whole is imported beside them.
-            threading.Thread(target=import_module, args=("tracetui.tui.screens.trace",), daemon=True).start()
+            threading.Thread(target=import_module, args=("tracetui.tui.screens.trace",)).start()
 
     async def on_loading_screen_ended(self, message: LoadingScreen.Ended) -> None:
         screen = message.loading
