@@ -3,7 +3,7 @@
 Prints a line a tenth of a second, and "done", as soon as the file STOP of the environment is there; ends
 with EXIT from it. Switches: "empty" (the first recording has no event), "always-empty", "drop" (the first
 request is dropped), "never" (none is answered), "die" (ends while it records), "busy" (says that it records
-already).
+already), "fork" (has a child, as a DataLoader's worker, with its socket).
 """
 
 import contextlib
@@ -91,7 +91,14 @@ class Client:
         self.recording = False
 
 
-threading.Thread(target=Client().ask, daemon=True).start()
+client = Client()
+if "fork" in SWITCHES and (child := os.fork()) == 0:
+    while os.getppid() != 1 and time.monotonic() < END:
+        time.sleep(0.1)
+    os._exit(0)
+threading.Thread(target=client.ask, daemon=True).start()
+if "fork" in SWITCHES:
+    print("child", child, flush=True)
 n = 0
 while time.monotonic() < END and not os.path.exists(STOP):
     print("step", n := n + 1, flush=True)

@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
 
-from tracetui.capture.live import ask, launch, listener, places, processes
+from tracetui.capture.live import ask, launch, listener, places, processes, procfs
 from tracetui.capture.live.listener import Listener, started
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted, seconds
 from tracetui.cli.main import main
@@ -305,6 +306,17 @@ def test_a_process_that_asks_is_found_and_others_are_not(job: Start) -> None:
     assert processes.why_not(one.pid) == ""
 
 
+def test_what_a_process_forks_is_not_asked(job: Start) -> None:
+    parent = job("30", "0.05", "fork")
+    child = int(Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text())
+    found = {one.pid for one in processes.processes()}
+    assert parent.pid in found
+    assert child not in found
+    result = run("attach", str(child), "--no-open")
+    assert result.exit_code == 1
+    assert f"process {child} was forked by {parent.pid}" in result.stderr
+
+
 def process(pid: int, parent: int = 1, rank: int | None = None, launch: str = "") -> processes.Process:
     return processes.Process(
         pid, pid, parent, pid, ("python", "train.py"), "me", "/m", 1, None, rank, 2, launch
@@ -322,6 +334,13 @@ def test_ranks_of_one_launch_are_a_job_without_their_launcher() -> None:
         [30, 31],
         [40],
     ]
+
+
+def test_below_a_fork_server_they_belong_to_the_same_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = {31: [31, 30]}  # has no PyTorch
+    monkeypatch.setattr(procfs, "with_ancestors", lambda pid: server.get(pid, [pid]))
+    every = [process(30), process(32, 31), process(33, 31)]
+    assert [[one.pid for one in job.processes] for job in processes.jobs(every)] == [[30, 32, 33]]
 
 
 def test_what_a_target_names() -> None:
@@ -427,6 +446,9 @@ def test_steps_of_a_process_that_never_begins_are_given_up(
     monkeypatch.setattr(ask, "PATIENCE_SECONDS", 0.2)
     one = found(job("30", "0.1", "never"), interval=30)
     with pytest.raises(AttachError, match="wrote no trace: it may be under a profiler already"):
+        follow(ask.record([one], Wanted(steps=2), tmp_path))
+    monkeypatch.setattr(ask, "SMALL", 1 << 62)
+    with pytest.raises(AttachError, match="wrote no trace: the disk is full"):
         follow(ask.record([one], Wanted(steps=2), tmp_path))
 
 
@@ -660,6 +682,19 @@ def test_run_says_what_it_cannot_start(meetings: Path, tmp_path: Path) -> None:
     assert job.returncode == 126
 
 
+def test_a_command_that_cannot_be_asked_runs_all_the_same(tmp_path: Path) -> None:
+    """/tmp is read-only, say: here a folder in it is another's."""
+    code = (
+        "import sys; from pathlib import Path; from tracetui.capture.live import places\n"
+        f"places.recording_root = lambda: places.private(Path({str(tmp_path / 'a' / 'b')!r}))\n"
+        "from tracetui.cli.main import main; main(['run', 'env'])"
+    )
+    env = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": "/dev/null"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert (done.returncode, "KINETO_" in done.stdout) == (0, False)
+    assert "cannot be asked for a trace: cannot make the folder" in done.stderr
+
+
 def test_a_job_of_run_is_answered_recorded_and_unchanged(meetings: Path, tmp_path: Path) -> None:
     stop = tmp_path / "stop"
     with started_by_run(
@@ -727,6 +762,29 @@ def test_every_and_keep_until_the_job_ends(job: Start, meeting: Path, tmp_path: 
     assert sorted(out.iterdir()) == sorted(printed[-2:])
 
 
+def test_a_job_that_was_started_again_is_recorded_on(
+    job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = job("30"), list[subprocess.Popen[str]]()
+
+    def sleep(_: float) -> None:
+        first.kill()
+        first.wait()
+        if not second:
+            second.append(job("30"))
+        else:
+            second[0].kill()
+            second[0].wait()
+
+    monkeypatch.setattr("tracetui.cli.attach.time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
+    result = run("attach", CLIENT.name, "--every", "1s", "--duration", "50ms", "-o", str(tmp_path / "out"))
+    assert result.exit_code == 0, result.stderr
+    assert [path.rpartition("-")[2] for path in result.stdout.split()] == [
+        f"{one.pid}.json" for one in (first, second[0])
+    ]
+    assert f"process {second[0].pid} has ended" in result.stderr
+
+
 def test_what_cannot_be_asked_is_said(tmp_path: Path) -> None:
     assert "was not started for this" in run("attach", str(os.getpid())).stderr
     assert "there is no process" in run("attach", "4194300").stderr
@@ -752,6 +810,16 @@ def test_several_jobs_are_named_not_guessed(job: Start) -> None:
     assert result.exit_code == 2
     assert "several jobs can be asked" in result.stderr
     assert all(str(pid) in result.stderr for pid in pids)
+
+
+def test_it_asks_before_anything_slow_is_imported() -> None:
+    code = (
+        "import sys, tracetui.cli.main, tracetui.cli.attach, tracetui.capture.live.ask\n"
+        "assert not {'numpy', 'textual', 'rich'} & sys.modules.keys()\n"
+        "tracetui.cli.attach._warm()\n"
+        "assert {'numpy', 'textual', 'tracetui.tui.app'} <= sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_env_for_each_way_to_start_a_job(meetings: Path) -> None:

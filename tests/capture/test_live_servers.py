@@ -242,6 +242,17 @@ def test_what_vllm_cannot_do_is_said(vllm: Standin, tmp_path: Path) -> None:
     assert "VLLM_TORCH_PROFILER_WITH_PROFILE_MEMORY=1" in recorded.notes[0]
 
 
+def test_a_vllm_that_counts_its_steps_itself_says_so(tmp_path: Path) -> None:
+    words = ["--profiler-config.max_iterations=5", "--profiler-config", '{"delay_iterations": 2}']
+    local = products.Process(1, words, {}, 0, False)
+    plan = products.plan_for("vLLM 0.15.0", {}, SHORT, local, tmp_path)
+    assert plan.notes == (
+        "vLLM was started with delay_iterations 2, max_iterations 5: so it records fewer of its steps",
+    )
+    zero = products.Process(1, ["--profiler-config.max_iterations=0"], {}, 0, False)
+    assert not products.plan_for("vLLM 0.15.0", {}, SHORT, zero, tmp_path).notes
+
+
 @pytest.mark.parametrize(
     ("version", "way"),
     [

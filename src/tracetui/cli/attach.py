@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracetui.cli.common import Stopped, emit, fail, looks, stop_signals, write
+from tracetui.cli.common import Stopped, emit, fail, looks, stop_signals, warn, write
 from tracetui.safe_text import plain
 
 if TYPE_CHECKING:
@@ -175,9 +175,17 @@ def _recorder(
 
     def make() -> Iterator[LiveEvent]:
         from tracetui.capture.live.ask import record
+        from tracetui.capture.live.listener import started
+        from tracetui.capture.live.model import AttachError
 
-        if not chosen:
-            chosen.extend((yield from _choose(target, no_wait, ranks)))
+        gone = bool(chosen) and not any(started(one.pid) == one.ticks for one in chosen)
+        if gone or not chosen:
+            try:  # what has ended may have been started again
+                chosen[:] = yield from _choose(target, no_wait or gone, ranks)
+            except AttachError as error:
+                if not gone or error.code == 2:
+                    raise
+                raise AttachError(f"process {chosen[0].pid} has ended", gone=True) from error
         yield from record(chosen, wanted, output)
 
     return make
@@ -265,10 +273,6 @@ def _follow(events: Iterator[LiveEvent], app: bool = False) -> Recorded:
                 clock = f"{time.monotonic() - begun:7.1f} s  " if terminal else "tracetui: "
                 write(sys.stderr, f"{clock}{words}\n")
     raise AttachError("the recording ended without a trace")
-
-
-def warn(text: str) -> None:
-    write(sys.stderr, f"tracetui: note: {plain(text)}\n")
 
 
 def _again_and_again(make: Callable[[], Iterator[LiveEvent]], every: float, keep: int | None) -> None:

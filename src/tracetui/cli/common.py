@@ -45,6 +45,13 @@ def fail(message: str, code: int = UNREADABLE) -> NoReturn:
     sys.exit(code)
 
 
+def warn(text: str) -> None:
+    """A line on standard error that the user should know of."""
+    from tracetui.safe_text import plain
+
+    write(sys.stderr, f"tracetui: note: {plain(text, LONGEST_MESSAGE)}\n")
+
+
 def did_you_mean(typed: str, known: Iterable[str], shown: Callable[[str], str] = str) -> str:
     """`; did you mean X?` with the known word closest to `typed`, written by `shown`; "" if none is close."""
     from difflib import get_close_matches

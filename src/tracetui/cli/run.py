@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import click
 
-from tracetui.cli.common import emit, fail
+from tracetui.cli.common import emit, fail, warn
 
 
 @click.command(
@@ -33,7 +33,7 @@ def run_command(command: tuple[str, ...]) -> NoReturn:
     from tracetui.capture.live.model import AttachError
 
     try:
-        run(command)
+        run(command, warn)
     except AttachError as error:
         fail(str(error), error.code)
 

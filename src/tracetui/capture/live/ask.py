@@ -101,7 +101,7 @@ def configuration(wanted: Wanted, file: Path, start: float | None) -> str:
 def record(targets: Sequence[Process], wanted: Wanted, output: Path) -> Iterator[LiveEvent]:
     """Record all targets at one time into `output`, a folder that exists; ends with `Recorded`.
 
-    What is said is repeated some twenty to a hundred times a second, so that whoever follows it can leave. Closing the
+    What is said is repeated, twenty times a second or more, so that whoever follows it can leave. Closing the
     iterator ends the asking; a process that has been told by then records once, and what it writes is removed
     later. Raises AttachError.
     """
@@ -309,7 +309,8 @@ class _Once:
                 if size != one.written:
                     one.written, one.news = size, now
                 elif now - one.news > PATIENCE_SECONDS:
-                    one.lost = f"process {pid} wrote no trace: it may be under a profiler already"
+                    why = "the disk is full" if _full(one.here) else "it may be under a profiler already"
+                    one.lost = f"process {pid} wrote no trace: {why}"
 
     def _file(self, one: _Asked, suffix: str) -> Path | None:
         for name in one.names:
@@ -357,6 +358,14 @@ class _Once:
         return paths
 
 
+def _full(folder: Path) -> bool:
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < SMALL
+
+
 def label(process: Process) -> str:
     """A short name for files: the script or module that runs, or the command."""
     words = [word for word in process.command[1:] if not word.startswith("-")]
@@ -364,6 +373,8 @@ def label(process: Process) -> str:
         next((word for word in words if word.endswith(".py")), None)
         or (words or list(process.command) or ["trace"])[0]
     )
+    if word.startswith("from multiprocessing"):
+        word = "worker"  # Python code, whichever program started it
     stem = os.path.basename(word).removesuffix(".py")
     return "".join(c if c.isalnum() or c in "-_" else "_" for c in stem)[:40] or "trace"
 

@@ -14,7 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -67,17 +67,24 @@ def shared_folder(folder: Path | None) -> Path:
     return private(folder.absolute() if folder is not None else meeting_root() / "shared")
 
 
-def run(command: Sequence[str]) -> NoReturn:
-    """Become `command`. Raises AttachError: 127 if there is no such command, 126 if it cannot be run."""
+def run(command: Sequence[str], warn: Callable[[str], None]) -> NoReturn:
+    """Become `command`; if it cannot be asked then, `warn` is told why. Raises AttachError: 127 if there is
+    no such command, 126 if it cannot be run."""
     if sys.platform != "linux":
         raise AttachError("run works on Linux only: elsewhere PyTorch cannot be asked for a trace")
     # As it was at the start: Python may have set LC_CTYPE since, for itself and what it starts.
     variables = procfs.environment(os.getpid())
     folder = None
     if "KINETO_USE_DAEMON" not in variables:  # else it can be asked already
-        folder = new_meeting()
-        variables.update(environment(folder, variables))
-        _answer_beside(folder)
+        try:
+            folder = new_meeting()
+            variables.update(environment(folder, variables))
+            _answer_beside(folder)
+        except (AttachError, OSError) as error:  # no reason for the job not to run
+            warn(f"this command cannot be asked for a trace: {error}")
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+            folder, variables = None, procfs.environment(os.getpid())
     # Python ignores these, and what is ignored stays so in the command.
     for name in ("SIGPIPE", "SIGXFSZ"):
         signal.signal(getattr(signal, name), signal.SIG_DFL)

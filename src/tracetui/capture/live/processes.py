@@ -58,6 +58,8 @@ class Process:
     launch: str = ""
     """What all ranks of one launch have in common."""
     gpus: tuple[Gpu, ...] = ()
+    socket: str = ""
+    """Where it waits for answers. A forked child has its parent's, and nobody there who asks."""
 
     @property
     def since(self) -> float:
@@ -153,6 +155,7 @@ def find(pid: int) -> Process | None:
         rank=rank if world is not None and world > 1 else None,
         world=world,
         launch="|".join(launch) if rank is not None else "",
+        socket=socket,
     )
 
 
@@ -185,9 +188,15 @@ def _interval(pid: int, configuration: str | None) -> int:
 
 
 def processes() -> list[Process]:
-    """All that can be asked, the oldest first. Threads and descriptors of others are never touched."""
+    """All that can be asked, the oldest first. Threads and descriptors of others are never touched.
+
+    What a process forks (a DataLoader's workers) has its socket, but not its thread that asks: left out.
+    """
     found = (find(int(name)) for name in os.listdir("/proc") if name.isdecimal())
-    return sorted((one for one in found if one is not None), key=lambda one: (one.ticks, one.pid))
+    by_socket = dict[str, Process]()
+    for one in sorted((one for one in found if one is not None), key=lambda one: (one.ticks, one.pid)):
+        by_socket.setdefault(one.socket, one)
+    return list(by_socket.values())
 
 
 def jobs(found: Sequence[Process]) -> list[Job]:
@@ -205,8 +214,11 @@ def jobs(found: Sequence[Process]) -> list[Job]:
             ranked.setdefault((one.folder, one.launch), {}).setdefault(one.rank, one)
             continue
         root = one
-        while root.parent in by_pid and by_pid[root.parent].rank is None:
-            root = by_pid[root.parent]
+        # Not by the parent alone: between them may be one without PyTorch, such as a fork server.
+        while (above := next(filter(by_pid.get, procfs.with_ancestors(root.parent)), None)) is not None:
+            if by_pid[above].rank is not None:
+                break
+            root = by_pid[above]
         trees.setdefault(root.pid, []).append(one)
     launchers = {one.parent for ranks in ranked.values() for one in ranks.values()}
     made = [tuple(ranks[rank] for rank in sorted(ranks)) for ranks in ranked.values()]
@@ -241,6 +253,11 @@ def why_not(pid: int) -> str:
             folder = variables.get("KINETO_IPC_SOCKET_DIR", "")
             if folder and not _same(pid, folder):
                 return f"process {pid} has another {folder} than this: mount the folder under the same path"
+            own = _own_socket(pid)
+            for above in procfs.with_ancestors(pid)[1:] if own is not None else ():
+                with contextlib.suppress(OSError):
+                    if _own_socket(above) == own:
+                        return f"process {pid} was forked by {above} and cannot be asked itself: ask {above}"
             return ""
     except FileNotFoundError:
         return f"there is no process {pid}"

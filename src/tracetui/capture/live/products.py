@@ -27,6 +27,10 @@ ANSWER_SECONDS = 30.0
 """For a question: a server in the middle of a large batch answers late."""
 
 
+BOUNDS = ("delay_iterations", "max_iterations", "wait_iterations", "warmup_iterations")
+"""What of vLLM's `--profiler-config` says which of its steps are recorded."""
+
+
 @dataclass(frozen=True)
 class Reply:
     status: int
@@ -237,6 +241,10 @@ def _vllm(product: str, wanted: Wanted, local: Process | None) -> Plan:
             if old:
                 way = f"VLLM_{option.replace('with_memory', 'with_profile_memory').upper()}=1"
             notes.append(f"{name} had no effect: vLLM does that only if it was started with {way}")
+    if bounds := [f"{name} {config[name]}" for name in BOUNDS if config.get(name, "0") not in ("0", 0)]:
+        notes.append(
+            f"vLLM was started with {plain(', '.join(bounds), 200)}: so it records fewer of its steps"
+        )
     return Plan(
         product=product,
         body=None,
@@ -265,7 +273,9 @@ def vllm_config(arguments: Sequence[str], environment: Mapping[str, str]) -> dic
         value = value if mark else following
         option, _, field = name.replace("-", "_").partition(".")
         if option == "__profiler_config" and field:
-            config[field] = value if field.endswith("_dir") or field == "profiler" else _true(value)
+            config[field] = (
+                value if field.endswith("_dir") or field in ("profiler", *BOUNDS) else _true(value)
+            )
         elif option == "__profiler_config":
             with suppress(ValueError, RecursionError):
                 given = json.loads(value)
