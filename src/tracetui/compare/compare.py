@@ -18,7 +18,7 @@ from tracetui.compare.charges import charge
 from tracetui.compare.explain import FEW_CALLS, explain
 from tracetui.compare.facts import LIKE, OPTIONS, Facts, options
 from tracetui.compare.match import Vocabulary, match_calls, match_work
-from tracetui.compare.metrics import MACHINE_SHARE, idle_of, metrics_of
+from tracetui.compare.metrics import MACHINE_SHARE, idle_known_of, idle_of, metrics_of
 from tracetui.compare.model import Comparison, Machine, counted_of
 from tracetui.compare.sides import Side, pair_rounds, side_of
 from tracetui.compare.timing import general, ratio, resized
@@ -94,7 +94,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     cpu_drift = cpu_drift if all_of_it[0] else in_general[0]
     exact = on_the_way[0] == on_the_way[1] and device_drift == 1
     metrics = metrics_of(*counted, path, device_drift, cpu_drift, exact)
-    idle = idle_of(*counted, metrics["step_ns"].machine)
+    idle = idle_of(*counted, metrics["step_ns"].machine) if idle_known_of(a, b) else {}
     start = idle.get("initialisation")
     first = (start.a or 0.0, start.b or 0.0) if start else (0.0, 0.0)
     facts = Facts(

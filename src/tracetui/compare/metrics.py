@@ -43,7 +43,7 @@ def metrics_of(
         return left * (device_drift - 1)
 
     slack = 0.0 if exact else MACHINE_SHARE
-    known, whole = _idle_known(a, b), not (a.calls_only or b.calls_only)
+    known, whole = idle_known_of(a, b), not (a.calls_only or b.calls_only)
     found = {
         "step_ns": of(lambda side: side.times, lambda left: _pace(a, b, path, left, drifted), slack),
         "device_ns": of(lambda side: side.work_time[: side.rounds if whole else 0], drifted, slack),
@@ -70,8 +70,8 @@ def metrics_of(
     return found
 
 
-def _idle_known(a: Side, b: Side) -> bool:
-    """Whether both show when their devices worked, or neither has one."""
+def idle_known_of(a: Side, b: Side) -> bool:
+    """Whether both recordings show when their devices were idle."""
     return idle_known(a.trace) and idle_known(b.trace)
 
 
@@ -142,10 +142,7 @@ def _peaks(side: Side, what: str) -> I64:
 
 
 def idle_of(a: Side, b: Side, machine: float) -> dict[str, Metric]:
-    """By cause, the largest first; none where a side does not show it. `machine`: what it adds to a step,
-    ns."""
-    if not _idle_known(a, b):
-        return {}
+    """By cause, the largest first. `machine`: what it adds to a step, ns."""
 
     def times(side: Side, cause: str) -> I64:
         return np.array([one.get(cause, 0) for one in side.idle], np.int64)
