@@ -143,6 +143,8 @@ def test_attention() -> None:
     assert gpu_time("attention_naive") > 10 * gpu_time("attention_sdpa")
     assert len(launched("attention_sdpa")) == 3
     assert len(launched("attention_naive")) == 3 * 6
+    assert len(launched("attention_math")) == 3 * 20
+    assert gpu_time("attention_math") > 40 * gpu_time("attention_sdpa")
     # The GPU is behind: kernels of the step before run into the recording, without their launches.
     assert len(launched("attention_naive")) < sum(of("attention_naive", "kernel", "gpu_memcpy").values())
 

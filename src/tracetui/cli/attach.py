@@ -14,14 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
-from tracetui.cli.capture import Stopped, stop_signals
-from tracetui.cli.common import emit, fail, looks, write
+from tracetui.cli.common import Stopped, emit, fail, looks, stop_signals, write
 from tracetui.safe_text import plain
-from tracetui.tables.jobs import jobs_table
-from tracetui.tables.lines import plain_text
-from tracetui.tables.writers import aligned, cells, records
 
 if TYPE_CHECKING:
     from tracetui.capture.live.model import LiveEvent, Recorded, Wanted
@@ -29,6 +24,8 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.5
 """How often we look for a process while there is none."""
+PICTURE = ("tui.app", "tui.screens.trace", "tui.panes.overview", "session.recording", "report.overview")
+"""What the first picture needs: imported while a process records, not before it has been asked."""
 
 
 class Span(click.ParamType):  # type: ignore[type-arg]
@@ -119,9 +116,7 @@ def attach_command(
                 _again_and_again(make, every, keep)
                 return
             app = open_app and sys.stdout.isatty() and sys.stdin.isatty()
-            if app:  # while it records
-                threading.Thread(target=import_module, args=("tracetui.tui.app",), daemon=True).start()
-            recorded = _follow(make())
+            recorded = _follow(make(), app)
     except AttachError as error:
         fail(str(error), error.code)
     except Stopped as stop:
@@ -230,6 +225,12 @@ def _picked(found: Sequence[Job]) -> Job:
 
 def _listing(found: Sequence[Job], as_json: bool) -> str:
     """A line for each job, below a heading; or the same as JSON."""
+    import numpy as np  # not before a process is asked: it takes a while
+
+    from tracetui.tables.jobs import jobs_table
+    from tracetui.tables.lines import plain_text
+    from tracetui.tables.writers import aligned, cells, records
+
     table = jobs_table(found, time.time())
     rows = np.arange(len(found))
     if as_json:
@@ -237,8 +238,13 @@ def _listing(found: Sequence[Job], as_json: bool) -> str:
     return plain_text(aligned(table.columns, cells(table.columns, rows))) if len(found) else table.empty
 
 
-def _follow(events: Iterator[LiveEvent]) -> Recorded:
-    """Say on standard error what happens, until the traces are there."""
+def _warm() -> None:
+    for name in PICTURE:
+        import_module(f"tracetui.{name}")
+
+
+def _follow(events: Iterator[LiveEvent], app: bool = False) -> Recorded:
+    """Say on standard error what happens, until the traces are there. `app`: they will be opened."""
     from tracetui.capture.live.model import AttachError, Recorded, Stage
 
     begun = time.monotonic()
@@ -250,6 +256,9 @@ def _follow(events: Iterator[LiveEvent]) -> Recorded:
                 for note in event.notes:
                     warn(note)
                 return event
+            if app and event.stage not in (Stage.WAITING, Stage.ASKING):
+                app = False
+                threading.Thread(target=_warm, daemon=True).start()
             if event != told and (terminal or event.stage is Stage.WAITING):
                 told = event
                 words = f"{event.stage.value} {event.detail}".rstrip()

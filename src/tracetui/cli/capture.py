@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import queue
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from types import FrameType
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import click
@@ -33,7 +30,7 @@ from tracetui.capture import (
     launched_rank,
     start,
 )
-from tracetui.cli.common import check_exists, did_you_mean, emit, fail, looks
+from tracetui.cli.common import Stopped, check_exists, did_you_mean, emit, fail, looks, stop_signals
 from tracetui.cli.completion import words_or_files
 from tracetui.safe_text import plain
 
@@ -235,28 +232,3 @@ class StatusLine:
             else:
                 click.echo("\r\x1b[K", nl=False, err=True)
         self._event = None
-
-
-class Stopped(BaseException):
-    """A signal asked this program to end, and so the capture too."""
-
-    def __init__(self, signal: int) -> None:
-        self.signal = signal
-
-
-@contextmanager
-def stop_signals() -> Iterator[None]:
-    """Turn SIGINT (Ctrl+C), SIGTERM, SIGHUP (a closed terminal) and SIGQUIT into `Stopped`."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        for name in names:  # one is enough: we are stopping
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
-        raise Stopped(number)
-
-    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
-    before = {name: signal.signal(getattr(signal, name), stop) for name in names}
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
-            signal.signal(getattr(signal, name), handler)

@@ -9,10 +9,12 @@ import contextlib
 import errno
 import functools
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 import click
@@ -219,3 +221,28 @@ def looks(command: F) -> F:
     )
     colors = click.option("--theme", type=themes, callback=here_or_before, help="Colors of the viewer.")
     return colors(ascii_only(command))
+
+
+class Stopped(BaseException):
+    """A signal asked this program to end, and so what it runs."""
+
+    def __init__(self, signal: int) -> None:
+        self.signal = signal
+
+
+@contextlib.contextmanager
+def stop_signals() -> Iterator[None]:
+    """Turn SIGINT (Ctrl+C), SIGTERM, SIGHUP (a closed terminal) and SIGQUIT into `Stopped`."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for name in names:  # one is enough: we are stopping
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+        raise Stopped(number)
+
+    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
+    before = {name: signal.signal(getattr(signal, name), stop) for name in names}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)

@@ -78,7 +78,7 @@ give_way: Callable[[], object] = go_on
 """Called before each task of `together` and each analysis. The viewer lets it wait while keys come."""
 
 _BLOCK = 1 << 16
-_MOST = 16
+_MOST = 8
 """Threads of all that is done together: more wait for each other."""
 _SHORT = 1 << 17
 _pool: ThreadPoolExecutor | None = None

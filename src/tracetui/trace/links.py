@@ -214,26 +214,30 @@ def link_flows(
     return slices[a], slices[b], ends.category[a]
 
 
-def _by_flow(ends: FlowEnds) -> I64:
+def _by_flow(ends: FlowEnds) -> I32:
     """Order by (category, flow, time, phase)."""
     low, high = int(ends.flow.min()), int(ends.flow.max())
     bits = (high - low).bit_length()
     if bits + int(ends.category.max()).bit_length() > 62:
-        return np.lexsort((ends.phase, ends.time, ends.flow, ends.category))
+        return np.lexsort((ends.phase, ends.time, ends.flow, ends.category)).astype(np.int32)
     key = (ends.category.astype(np.int64) << bits) + (ends.flow - low)
-    order = np.argsort(key, kind="stable")
+    order = np.argsort(key, kind="stable").astype(np.int32)
     key = key[order]
-    # Most flows have two ends: sort by time only those that are out of order.
     same = key[1:] == key[:-1]
-    time, phase = ends.time[order], ends.phase[order]
-    wrong = same & ((time[1:] < time[:-1]) | ((time[1:] == time[:-1]) & (phase[1:] < phase[:-1])))
-    if wrong.any():
-        flow = np.zeros(len(key), dtype=np.int32)
+    del key
+    # Most flows have two ends: sort by time only those that are out of order.
+    at = np.flatnonzero(same)
+    one, two = order[at], order[at + 1]
+    late, later = ends.time[one], ends.time[two]
+    wrong = at[(later < late) | ((later == late) & (ends.phase[two] < ends.phase[one]))]
+    if len(wrong):
+        flow = np.zeros(len(order), dtype=np.int32)
         np.cumsum(~same, out=flow[1:])
         tangled = np.zeros(int(flow[-1]) + 1, dtype=np.bool_)
-        tangled[flow[1:][wrong]] = True
+        tangled[flow[wrong]] = True
         at = np.flatnonzero(tangled[flow])
-        order[at] = order[at][np.lexsort((phase[at], time[at], flow[at]))]
+        mine = order[at]
+        order[at] = mine[np.lexsort((ends.phase[mine], ends.time[mine], flow[at]))]
     return order
 
 

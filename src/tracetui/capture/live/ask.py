@@ -26,16 +26,20 @@ from tracetui.capture.live.places import new_recording, private, recording_root
 from tracetui.capture.live.processes import Process
 from tracetui.safe_text import plain
 
-LEAD_SECONDS = 1.2
+TICK = 0.05
+"""How often we look at what the processes do."""
+TOLD_TICK = 0.01
+"""The same when all have been told: the picture waits for their files."""
+LEAD_SECONDS = 1.1
 """From the question that is answered to the start of the recording, of one process."""
 COMMON_LEAD_SECONDS = 1.6
 """The same from the last question of several processes."""
-DROPPED_SECONDS = 2.5
+DROPPED_SECONDS = 1.9
 """After so long a process that was told, and has opened no file, has dropped it: it is told again, without
 a time, in case it reads its answers late."""
 SOON_SECONDS = 2.0
 """When it then begins, about."""
-LATE_SECONDS = 1.1
+LATE_SECONDS = 1.05
 """A question that comes less than this before the start is too late for it."""
 PATIENCE_SECONDS = 8.0
 """How long a process may be late, in asking or in beginning to write, before we say so."""
@@ -96,7 +100,7 @@ def configuration(wanted: Wanted, file: Path, start: float | None) -> str:
 def record(targets: Sequence[Process], wanted: Wanted, output: Path) -> Iterator[LiveEvent]:
     """Record all targets at one time into `output`, a folder that exists; ends with `Recorded`.
 
-    What is said is repeated some twenty times a second, so that whoever follows it can leave. Closing the
+    What is said is repeated some twenty to a hundred times a second, so that whoever follows it can leave. Closing the
     iterator ends the asking; a process that has been told by then records once, and what it writes is removed
     later. Raises AttachError.
     """
@@ -182,10 +186,11 @@ class _Once:
         patience = slowest + PATIENCE_SECONDS + (self.wanted.start_in if self.wanted.steps is not None else 0)
         whom = self._whom()
         while any(one.done is None and not one.lost for one in self.asked):
+            tick = TICK if any(one.at is None for one in self.asked) else TOLD_TICK
             if not self.listeners:
-                time.sleep(0.05)
+                time.sleep(tick)
             for one in self.listeners:
-                knock = one.receive(0.05 / len(self.listeners))
+                knock = one.receive(tick / len(self.listeners))
                 if knock is not None:
                     self._reply(one, knock, slowest)
             self._look(time.monotonic() - self.begun > patience)

@@ -16,7 +16,7 @@ BLOCK = 1 << 24
 _WORTH = 3 << 25
 """From this size on (100 MB) a second process pays off."""
 _MOST = 16
-MOST_THREADS = 12
+MOST_THREADS = 10
 """More than these wait for each other."""
 
 
