@@ -14,7 +14,7 @@ what it did when nothing known ran."""
 CLOCKS_NS = 50_000
 """From this difference of the clocks on, several times the latency of a launch, idle time has no known cause.
 """
-SAMPLES = 100_000
+SAMPLES = 10_000
 """Launches whose delays tell how the clocks differ."""
 MISSING_SHARE = 0.5
 """Beyond this share of the launches of kernels, what they ran is missing, and not just late."""
@@ -103,7 +103,8 @@ def _past_copies(trace: Trace, work: I64, launch: I64) -> I64:
 
 def _linked(trace: Trace) -> tuple[I64, I64]:
     """The plausible device work whose launch is in the trace, and the launches."""
-    work = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.implausible & (trace.launch >= 0))
+    work = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & (trace.launch >= 0))
+    work = work[~trace.implausible[work]]
     return work, trace.launch[work].astype(np.int64)
 
 
@@ -113,8 +114,9 @@ def _named(trace: Trace, part: str) -> Bool:
 
 def _calls(trace: Trace, part: str) -> I64:
     """The plausible calls of the runtime with this in their name."""
-    calls = np.flatnonzero((trace.kind == Kind.RUNTIME) & ~trace.implausible)
-    found: I64 = calls[_named(trace, part)[trace.name[calls]]]
+    calls = np.flatnonzero(trace.kind == Kind.RUNTIME)
+    calls = calls[_named(trace, part)[trace.name[calls]]]
+    found: I64 = calls[~trace.implausible[calls]]
     return found
 
 
