@@ -294,9 +294,10 @@ def test_a_wait_outside_of_ops_is_no_blocking_op(tmp_path: Path) -> None:
 
 
 def copying(length: float, way: str, start: float = 100) -> list[Event]:
+    waits = length + 8 if way == "DtoH (Device -> Pageable)" else 4
     return [
         step(0, 0, 2000),
-        launch(start - 5, 1, name="cudaMemcpyAsync"),
+        launch(start - 5, 1, waits, "cudaMemcpyAsync"),
         memcpy(start, length, 1, way, stream=14),
         *run(1000, 900, 2),
     ]
@@ -1305,7 +1306,7 @@ def test_where_nothing_links_launches_and_work_nothing_is_said_of_them(tmp_path:
     for n in range(20):
         events += [
             cpu("aten::reshape", 100 * n, 60),
-            launch(100 * n + 20, n),
+            launch(100 * n + 20, n + 1),
             kernel(100 * n + 30, 5, 1000 + n),
         ]
     findings = {f.rule: f for f in Results(trace_of(tmp_path, *events)).findings()}

@@ -15,8 +15,14 @@ from tracetui.copying import replace
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import I64
-from tracetui.trace.unknown import idle_known, unknown_events
-from tracetui.units import plural
+from tracetui.trace.unknown import (
+    CLOCKS_NS,
+    clock_offset,
+    idle_known,
+    missing_kernels,
+    unknown_events,
+)
+from tracetui.units import duration, plural
 
 CATEGORIES = 3
 """So many unknown categories are named."""
@@ -113,6 +119,21 @@ def without_work_text(trace: Trace) -> str:
             "is missing may be anywhere."
         )
     at, work = unknown_events(trace), bool(trace.is_kind(*DEVICE_WORK).any())
+    if work and (missing := missing_kernels(trace)):
+        return (
+            f"{plural(missing, 'launch', 'launches')} of kernels, but not what they ran: those kernels are "
+            "missing from the trace. So how busy the GPU was is not known."
+        )
+    if work and abs(offset := clock_offset(trace)) >= CLOCKS_NS:
+        said = (
+            "Most GPU work starts before its launch"
+            if offset < 0
+            else "Most calls that wait for the GPU return before its work ends"
+        )
+        return (
+            f"{said}, by {duration(abs(offset))}: the clocks of CPU and GPU differ. So what the GPU did in "
+            "which step, and why it was idle, is not known."
+        )
     if not len(at):
         calls = called(trace, lambda name: "Launch" in name, Kind.RUNTIME)
         if not len(calls) or work:

@@ -28,6 +28,7 @@ from tracetui.analysis.verdict import OF_RECORDING, OF_STEP, Verdict, judge
 from tracetui.copying import replace
 from tracetui.trace import Trace
 from tracetui.trace.model import I64, Bool
+from tracetui.trace.unknown import idle_known
 
 OF_KINDS = (
     "compute", "communication", "exposed_communication", "copy", "exposed_copy", "set",
@@ -130,11 +131,12 @@ class Steps:
 
 def step_windows(trace: Trace, steps: StepTable) -> tuple[I64, I64]:
     """(starts, ends) of each step's window, in ns: until the next step starts; of the last one until its end
-    on the CPU or, if later, that of the device work that it launched."""
+    on the CPU or, if later, that of the device work that it launched, where it is known when that ran."""
     start = steps.start.copy()
     if not len(steps):
         return start, start.copy()
-    at = np.concatenate([np.zeros(0, np.int64), *work_of_devices(trace).values()])
+    work = work_of_devices(trace).values() if idle_known(trace) else ()
+    at = np.concatenate([np.zeros(0, np.int64), *work])
     at = at[step_of(steps, launch_times(trace, at)) == len(steps) - 1]
     last = (trace.start[at] + trace.duration[at]).max(initial=int(steps.end[-1]))
     return start, np.append(start[1:], max(int(last), int(start[-1])))

@@ -22,7 +22,8 @@ def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     change = b - a
     what = "A step" if len(facts.a.steps) else "The recording"
     if not found and not change and facts.metrics["device_ns"].within_noise:
-        return "No difference: the same work, in the same time."
+        what = "calls" if facts.a.calls_only else "work"
+        return f"No difference: the same {what}, in the same time."
     if abs(change) < SAME * a and not facts.within:
         return f"{'The same program. ' if same else ''}{what} takes {duration(b)}, as before.{_device(facts)}"
     told = _takes(facts, a, b)

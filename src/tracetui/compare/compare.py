@@ -17,12 +17,13 @@ from tracetui.compare.charges import charge
 from tracetui.compare.explain import FEW_CALLS, explain
 from tracetui.compare.facts import LIKE, OPTIONS, Facts, options
 from tracetui.compare.match import Vocabulary, match_calls, match_work
-from tracetui.compare.metrics import MACHINE_SHARE, idle_of, metrics_of
+from tracetui.compare.metrics import MACHINE_SHARE, idle_known_of, idle_of, metrics_of
 from tracetui.compare.model import Comparison, Machine, counted_of
 from tracetui.compare.sides import Side, device_name, pair_rounds, side_of
 from tracetui.compare.timing import general, ratio, resized
 from tracetui.copying import replace
 from tracetui.trace.model import F64, I64, Kind
+from tracetui.trace.unknown import missing_kernels
 from tracetui.units import duration, plural, share
 
 STRANGE = 0.05
@@ -42,6 +43,8 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     if not (len(a.steps) and len(b.steps)):
         # Steps are not compared with a recording that has none: then the whole is.
         a, b = side_of(a.results, []), side_of(b.results, [])
+    if missing_kernels(a.trace) or missing_kernels(b.trace):
+        a, b = replace(a, calls_only=True), replace(b, calls_only=True)
     whole = a, b
     rounds = pair_rounds(a, b)
     # From here on, the rounds that were paired.
@@ -91,7 +94,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     cpu_drift = cpu_drift if all_of_it[0] else in_general[0]
     exact = on_the_way[0] == on_the_way[1] and device_drift == 1
     metrics = metrics_of(*counted, path, device_drift, cpu_drift, exact)
-    idle = idle_of(*counted, metrics["step_ns"].machine)
+    idle = idle_of(*counted, metrics["step_ns"].machine) if idle_known_of(a, b) else {}
     start = idle.get("initialisation")
     first = (start.a or 0.0, start.b or 0.0) if start else (0.0, 0.0)
     facts = Facts(
@@ -226,6 +229,11 @@ def _notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tupl
         found.append(f"the steps of A come from {sources[0]}, those of B from {sources[1]}")
     if strange:
         found.append(strange)
+    for letter, side in zip("AB", (a, b), strict=True):
+        if lost := missing_kernels(side.trace):
+            found.append(
+                f"{letter} lost the kernels of {plural(lost, 'launch', 'launches')}: only calls are compared"
+            )
     if facts.by_device:
         before, after = facts.waited
         meanwhile = "what the CPU does meanwhile does not make a step longer"

@@ -13,6 +13,7 @@ from tracetui.compare.sides import Side, paced_by_device
 from tracetui.copying import replace
 from tracetui.trace.memory import RECORD, named_instants
 from tracetui.trace.model import F64, I64, Kind
+from tracetui.trace.unknown import idle_known
 
 MACHINE_SHARE = 0.02
 """A median may differ by this share without being a difference, if steps vary at all."""
@@ -32,23 +33,25 @@ def metrics_of(
         explained: Callable[[float], float] = lambda _: 0.0,
         slack: float = 0.0,
     ) -> Metric:
+        """Not known where a side has no values."""
         return _metric(values(a), values(b), lambda left, _: explained(left), slack)
 
-    def rows(field: str) -> Callable[[Side], I64]:
-        return lambda side: np.array([getattr(row, field) for row in side.rows], dtype=np.int64)
+    def rows(field: str, known: bool) -> Callable[[Side], I64]:
+        return lambda side: np.array([getattr(row, field) for row in side.rows if known], dtype=np.int64)
 
     def drifted(left: float) -> float:
         return left * (device_drift - 1)
 
     slack = 0.0 if exact else MACHINE_SHARE
+    known, whole = idle_known_of(a, b), not (a.calls_only or b.calls_only)
     found = {
         "step_ns": of(lambda side: side.times, lambda left: _pace(a, b, path, left, drifted), slack),
-        "device_ns": of(lambda side: side.work_time, drifted, slack),
-        "compute_ns": of(rows("compute"), drifted, slack),
-        "communication_ns": of(rows("exposed_communication"), drifted, slack),
-        "copies_ns": of(rows("exposed_copy"), drifted, slack),
-        "launches": of(rows("launches")),
-        "kernels": of(rows("kernels")),
+        "device_ns": of(lambda side: side.work_time[: side.rounds if whole else 0], drifted, slack),
+        "compute_ns": of(rows("compute", known), drifted, slack),
+        "communication_ns": of(rows("exposed_communication", known), drifted, slack),
+        "copies_ns": of(rows("exposed_copy", known), drifted, slack),
+        "launches": of(rows("launches", whole)),
+        "kernels": of(rows("kernels", whole)),
         "copied_bytes": of(_copied),
         **{f"peak_{what}_bytes": _peak_metric(a, b, what) for what in ("allocated", "reserved")},
         "cpu_op_ns": of(lambda side: side.op_time, lambda left: left * (cpu_drift - 1), slack),
@@ -65,6 +68,11 @@ def metrics_of(
     else:
         found["busy_share"] = Metric(None, None, True)
     return found
+
+
+def idle_known_of(a: Side, b: Side) -> bool:
+    """Whether both recordings show when their devices were idle."""
+    return idle_known(a.trace) and idle_known(b.trace)
 
 
 def _metric(a: F64 | I64, b: F64 | I64, machine: Callable[[float, float], float], slack: float) -> Metric:
@@ -102,7 +110,7 @@ def _copied(side: Side) -> I64:
     """The bytes that the copies of each round move; none at all where there are too many to read."""
     trace = side.trace
     copies = trace.kind[side.work] == Kind.MEMCPY
-    if np.count_nonzero(copies) > MOST_READ:
+    if side.calls_only or np.count_nonzero(copies) > MOST_READ:
         return np.zeros(0, dtype=np.int64)
     sizes = [args.get("bytes") for args in trace.args_of(side.work[copies])]
     known = np.array([n if isinstance(n, int) and 0 <= n < 1 << 50 else 0 for n in sizes], dtype=np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +20,7 @@ from tracetui.analysis.verdict import judge
 from tracetui.compare.align import align
 from tracetui.safe_text import plain
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind, Trace
+from tracetui.trace.unknown import idle_known
 
 PACE = 0.8
 """A device that works for this share of the time sets the pace."""
@@ -37,6 +38,8 @@ class Side:
     results: Results
     steps: I64
     """Positions in the trace's step table; empty where the recording is one round."""
+    calls_only: bool = False
+    """Whether its device work is left out: one of the recordings lost its kernels."""
 
     @property
     def trace(self) -> Trace:
@@ -55,7 +58,7 @@ class Side:
 
     def only(self, rounds: list[int]) -> Side:
         """These rounds of it."""
-        return self if rounds == list(range(self.rounds)) else Side(self.results, self.steps[rounds])
+        return self if rounds == list(range(self.rounds)) else replace(self, steps=self.steps[rounds])
 
     def label(self, round_: int) -> str:
         """What a round is called; "the recording" where there are no steps."""
@@ -74,6 +77,7 @@ class Side:
     @cached_property
     def _work(self) -> tuple[I64, I64]:
         at = plausible(self.trace, *DEVICE_WORK)
+        at = at[:0] if self.calls_only else at
         return self._in_rounds(at, launch_times(self.trace, at))
 
     @cached_property
@@ -136,7 +140,7 @@ class Side:
         the device still had to do, as far as that ends within it. Where the CPU runs ahead of the device, the
         windows on the CPU say nothing of the pace; but they do where the device, held up long before, does
         the work of slower steps at once."""
-        if not len(self.steps):
+        if not len(self.steps) or not idle_known(self.trace):
             return self.windows
         table = self.results.step_table()
         low, high = self.results.step_windows()
@@ -172,6 +176,8 @@ class Side:
     def busy_shares(self) -> F64:
         """The share of the time that counts in which the devices worked, of each round of which it is known;
         in the same times as `idle`."""
+        if not idle_known(self.trace):
+            return np.zeros(0)
         if not self._behind:
             shares = [row.busy_share for row in self.rows]
             return np.array([share for share in shares if share is not None], dtype=np.float64)
@@ -182,7 +188,7 @@ class Side:
     def _behind(self) -> bool:
         """Whether the device does the work of a step after the step on the CPU: it sets the pace, or lags. Of
         all steps of the recording: where one is compared with the others, the times of both are alike."""
-        if not len(self.steps):
+        if not len(self.steps) or not idle_known(self.trace):
             return False
         every = side_of(self.results)
         if len(every.steps) != len(self.steps):

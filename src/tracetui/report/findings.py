@@ -14,6 +14,7 @@ from tracetui.tables import markdown
 from tracetui.tables.lines import Line
 from tracetui.tables.names import short_of
 from tracetui.trace import Trace
+from tracetui.trace.unknown import idle_known
 from tracetui.units import duration, instant
 
 SEVERITY_STYLE = {"high": "bad", "medium": "warn", "low": "accent", "info": "dim"}
@@ -33,7 +34,10 @@ def unknown_events(results: Results) -> str | None:
 
 
 def _nothing(results: Results) -> str:
-    return unknown_events(results) or "No findings in this trace."
+    if unknown := unknown_events(results):
+        return unknown
+    none = "No findings in this trace."
+    return none if idle_known(results.trace) else f"{none} {results.whole.verdict().reason}"
 
 
 def _evidence(trace: Trace, finding: Finding, width: int = 200) -> list[str]:

@@ -1,15 +1,23 @@
-"""Events of categories that are not known, on the lanes of a device: what they are, nobody has told us."""
+"""Where a trace does not show what its devices did when: events of categories that are not known, kernels
+that are missing, clocks that differ."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tracetui.trace.intervals import union
-from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
+from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
 
 IDLE_SHARE, SPAN_SHARE = 0.1, 0.01
 """From these shares of a device's idle time, and of the time between its first and last event, on they may be
 what it did when nothing known ran."""
+CLOCKS_NS = 50_000
+"""From this difference of the clocks on, several times the latency of a launch, idle time has no known cause.
+"""
+SAMPLES = 10_000
+"""Launches whose delays tell how the clocks differ."""
+MISSING_SHARE = 0.5
+"""Beyond this share of the launches of kernels, what they ran is missing, and not just late."""
 
 
 def unknown_events(trace: Trace) -> I64:
@@ -22,12 +30,94 @@ def unknown_events(trace: Trace) -> I64:
 
 
 def idle_known(trace: Trace) -> bool:
-    """Whether the trace shows when its devices were idle: its end is not missing, and what is not known to be
-    work does not fill the time between kernels, copies and sets. Found once."""
+    """Whether the trace shows when its devices were idle, and beside what: its end is not missing, nor are
+    kernels, the clocks agree, and what is not known to be work does not fill the time between kernels, copies
+    and sets. Found once."""
     if "idle known" not in trace.derived:
-        trace.derived["idle known"] = not trace.cut_off and not _fills(trace, unknown_events(trace))
+        trace.derived["idle known"] = (
+            not trace.cut_off
+            and not missing_kernels(trace)
+            and abs(clock_offset(trace)) < CLOCKS_NS
+            and not _fills(trace, unknown_events(trace))
+        )
     known: bool = trace.derived["idle known"]
     return known
+
+
+def missing_kernels(trace: Trace) -> int:
+    """How many launches of kernels have none, where that is most of them: work that later launches overtook.
+    0 where a graph is captured: what is launched meanwhile does not run."""
+    if _named(trace, "StreamBeginCapture").any():
+        return 0
+    calls = _calls(trace, "LaunchKernel")
+    linked = _linked(trace)[1]
+    if not len(calls) or not len(linked):
+        return 0
+    ran = np.zeros(len(trace), dtype=np.bool_)
+    ran[linked] = True
+    calls = calls[trace.start[calls] <= trace.start[linked].max()]
+    missing = int(np.count_nonzero(~ran[calls]))
+    return missing if missing > MISSING_SHARE * len(calls) else 0
+
+
+def clock_offset(trace: Trace) -> int:
+    """By how much the clocks of the CPU and of the devices differ at least, ns. Below 0: most work starts
+    before its launch. Above: most calls that wait for work return before it ends."""
+    work, launch = _linked(trace)
+    if not len(work):
+        return 0
+    some = slice(None, None, len(work) // SAMPLES + 1)
+    ahead = int(np.median(trace.start[work[some]] - trace.start[launch[some]]))
+    if ahead < 0:
+        return ahead
+    late = np.concatenate([_past_waits(trace, work, launch), _past_copies(trace, work, launch)])
+    return max(0, int(np.median(late))) if len(late) else 0
+
+
+def _past_waits(trace: Trace, work: I64, launch: I64) -> I64:
+    """How long after the end of each wait for a device the work launched before it ends, ns. Of several
+    devices the wait is for one: that with the least."""
+    wait = _calls(trace, "DeviceSynchronize")
+    if not len(wait):
+        return wait
+    device = np.array([lane.device for lane in trace.lanes], dtype=np.int64)[trace.lane[work]]
+    least = np.full(len(wait), np.iinfo(np.int64).max)
+    for one in np.unique(device).tolist():
+        mine = np.flatnonzero(device == one)
+        mine = mine[np.argsort(trace.start[launch[mine]], kind="stable")]
+        end = np.maximum.accumulate(trace.start[work[mine]] + trace.duration[work[mine]])
+        before = np.searchsorted(trace.start[launch[mine]], trace.start[wait])
+        late = end[before - 1] - trace.start[wait] - trace.duration[wait]
+        least = np.where(before > 0, np.minimum(least, late), least)
+    found: I64 = least[least < np.iinfo(np.int64).max]
+    return found
+
+
+def _past_copies(trace: Trace, work: I64, launch: I64) -> I64:
+    """The same of copies to pageable memory, whose calls return when the copy has ended."""
+    copy = _named(trace, "Device -> Pageable")[trace.name[work]]
+    end = trace.start + trace.duration
+    found: I64 = end[work[copy]] - end[launch[copy]]
+    return found
+
+
+def _linked(trace: Trace) -> tuple[I64, I64]:
+    """The plausible device work whose launch is in the trace, and the launches."""
+    work = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & (trace.launch >= 0))
+    work = work[~trace.implausible[work]]
+    return work, trace.launch[work].astype(np.int64)
+
+
+def _named(trace: Trace, part: str) -> Bool:
+    return np.array([part in name for name in trace.names], dtype=np.bool_)
+
+
+def _calls(trace: Trace, part: str) -> I64:
+    """The plausible calls of the runtime with this in their name."""
+    calls = np.flatnonzero(trace.kind == Kind.RUNTIME)
+    calls = calls[_named(trace, part)[trace.name[calls]]]
+    found: I64 = calls[~trace.implausible[calls]]
+    return found
 
 
 def _fills(trace: Trace, at: I64) -> bool:

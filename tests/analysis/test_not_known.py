@@ -1,0 +1,91 @@
+"""Traces that do not show what the GPU did when: clocks that differ, kernels that are missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
+
+from tracetui.analysis.results import Results
+from tracetui.compare.compare import compare
+from tracetui.report.summary import summarize, summary_lines
+from tracetui.tables.lines import plain_text
+
+SYNC = "cudaDeviceSynchronize"
+
+
+def steps(late: float = 0, *, kernels: bool = True, pageable: bool = False) -> list[Event]:
+    """Four steps of ten kernels of 20 us, each with a copy; then a wait for all. `late`: what the device's
+    clock is off by, us."""
+    found: list[Event] = []
+    for n in range(4):
+        found += [step(n, 1000 * n, 990), cpu("aten::mm", 1000 * n + 10, 900)]
+        for i in range(10):
+            at = 1000 * n + 90 * i + 20
+            found.append(launch(at, 100 * n + i))
+            found += [kernel(at + 8 + late, 20, 100 * n + i)] if kernels else []
+        way = "DtoH (Device -> Pageable)" if pageable else "HtoD (Pinned -> Device)"
+        found.append(launch(1000 * n + 950, 100 * n + 50, 30, "cudaMemcpyAsync"))
+        found.append(memcpy(1000 * n + 958 + late, 5, 100 * n + 50, way))
+    wait = [] if pageable else [cpu(SYNC, 3992, 20, "cuda_runtime", correlation=999)]
+    return found + wait
+
+
+@pytest.mark.parametrize("pageable", [False, True])
+@pytest.mark.parametrize("late", [-1500, -400, 400, 1500])
+def test_a_clock_that_is_off_leaves_no_verdict(tmp_path: Path, late: float, pageable: bool) -> None:
+    results = Results(trace_of(tmp_path, *steps(late, pageable=pageable)))
+    verdict = results.verdict()
+    assert (verdict.verdict, verdict.busy_share, verdict.parts) == ("not known", None, ())
+    assert "the clocks of CPU and GPU differ" in verdict.reason
+    assert not results.findings()
+    assert not results.gaps().devices
+    text = plain_text(summary_lines(summarize(results), 100))
+    assert "dispatch" not in text
+    assert [row.window_length for row in results.steps().rows] == [1_000_000, 1_000_000, 1_000_000, 990_000]
+
+
+@pytest.mark.parametrize("late", [-6, 0, 6, 40])
+def test_a_clock_that_is_right_or_hardly_off_has_one(tmp_path: Path, late: float) -> None:
+    verdict = Results(trace_of(tmp_path, *steps(late))).verdict()
+    assert verdict.verdict == "overhead-bound"
+
+
+def test_a_wait_for_one_of_two_devices_says_nothing_of_the_other(tmp_path: Path) -> None:
+    """The other one still has a kernel of 5 ms to do."""
+    args = {"correlation": 900, "device": 1, "stream": 7}
+    other = [launch(3000, 900), kernel(3010, 5000, 900, pid=1, args=args)]
+    assert Results(trace_of(tmp_path, *steps(), *other)).verdict().busy_share is not None
+
+
+def test_kernels_that_are_missing_leave_no_verdict(tmp_path: Path) -> None:
+    results = Results(trace_of(tmp_path, *steps(kernels=False)))
+    verdict = results.verdict()
+    assert (verdict.verdict, verdict.busy_share) == ("not known", None)
+    assert verdict.reason == (
+        "40 launches of kernels, but not what they ran: those kernels are missing from the trace. So how "
+        "busy the GPU was is not known."
+    )
+    assert not results.findings()
+
+
+def test_what_is_captured_or_still_to_run_is_not_missing(tmp_path: Path) -> None:
+    """Launches in a capture run nothing; those at the end run after the recording."""
+    begin = cpu("cudaStreamBeginCapture", 1, 2, "cuda_runtime", correlation=800)
+    assert Results(trace_of(tmp_path, begin, *steps(kernels=False))).verdict().busy_share is not None
+    late = [launch(5000 + 10 * n, 2000 + n) for n in range(100)]
+    assert Results(trace_of(tmp_path, *steps(), *late)).verdict().verdict != "not known"
+
+
+def test_what_is_missing_is_not_compared(tmp_path: Path) -> None:
+    whole = Results(trace_of(tmp_path, *steps()))
+    for events, note in ((steps(kernels=False), "B lost the kernels of 40 launches"), (steps(1500), "")):
+        found = compare(whole, Results(trace_of(tmp_path, *events)))
+        assert not found.explanations
+        assert not found.idle
+        assert found.metrics["busy_share"].b is None
+        assert found.metrics["step_ns"].b == found.metrics["step_ns"].a
+        assert note in " ".join(found.notes)
+        assert (found.metrics["kernels"].b is None) is bool(note)
+        assert found.answer.startswith(f"No difference: the same {'calls' if note else 'work'}")
