@@ -100,7 +100,7 @@ class TracetuiApp(App):
             self.register_theme(theme)
         self._themed = True
         self.set_reactive(App.theme, self.settings.theme or default_theme())  # watched from the start on
-        # Textual does this after the first screen, whose styles may need them: a trace may have been read by then.
+        # Textual does this after the first screen, which may need them: a trace may have been read by then.
         self.stylesheet.set_variables(self.get_css_variables())
         self.tasks = tuple(one for one in (task, other) if one is not None)
         self.add_mode(self.DEFAULT_MODE, self._first_screen)
