@@ -21,7 +21,7 @@ ABOUT: Mapping[str, str] = {
     "mlp_cuda_graph": "a CUDA graph: one launch, five kernels",
     "attention_naive": "attention written out, one kernel per line",
     "attention_sdpa": "fused attention: 18 times less GPU time",
-    "attention_math": "the same op without a fused kernel: 20",
+    "attention_math": "the same op, not fused: 20 kernels",
     "llm_decode": "one token per step: the GPU is 93% idle",
     "train": "training: forward, backward, fused AdamW",
     "train_memory": "a training step and the memory it takes",

@@ -93,7 +93,7 @@ class TraceList(Vertical):
         """List what fits what was typed."""
         self.typed = typed
         room = self.size.height - (self.prompt is not None)
-        few = MANY if self.every else max(3, min(5, room - len(self.samples) - 2))
+        few = MANY if self.every else max(2, min(5, room - len(self.samples) - 2))
         found = self.choices = choices(
             typed, self.recent, self.samples, few, self.capture, traces=self.traces
         )
