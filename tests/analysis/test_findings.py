@@ -36,6 +36,7 @@ RECORDED = {
 """Every rule that fires, per trace of an H200: those that are not named must not."""
 
 SAMPLES = {
+    "attention_math": "waiting_at_the_end unfused_attention fp32_products",
     "attention_naive": "waiting_at_the_end unfused_attention",
     "attention_sdpa": "idle_time hotspot wide_first_step",
     "linear": "overhead_bound wide_first_step metadata_only",

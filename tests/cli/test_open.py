@@ -295,7 +295,7 @@ def test_without_colors_none_is_sent(monkeypatch: pytest.MonkeyPatch, theme: str
     for found in re.findall(rb"\x1b\[([\d;]*)m", terminal.written):
         codes |= set(found.split(b";"))
     # Bold, dim, underlined, reversed; "39" and "49" are the terminal's own text and background.
-    assert codes <= {b"", b"0", b"1", b"2", b"4", b"7", b"39", b"49"}
+    assert codes <= {b"", *b"0 1 2 4 7 22 24 27 39 49".split()}
     assert b"\x1b[1;7m\xe2\x96\xb8" in terminal.written, "the row under the cursor is not reversed"
     terminal.press("q")
     assert terminal.wait() == 0

@@ -61,6 +61,8 @@ _SPECIAL = (
      "the other. " + _MEMORY_BOUND),
     ("index", r"^embedding[ _]b", "A step of an embedding's gradient: rows of the same index are added up. "
      "Memory sets its time."),
+    ("other", r"^triu_tril|^tri[ul]\b", "It copies one triangle of a matrix and sets the rest to 0, as for a "
+     "causal mask. Memory sets its time."),
     ("other", r"gamma.?beta", "The gradient of a norm's weights: sums over all rows. " + _MEMORY_BOUND),
 )  # fmt: skip
 SPECIAL = tuple((kind, re.compile(pattern, re.I), text) for kind, pattern, text in _SPECIAL)
