@@ -27,9 +27,12 @@ from tracetui.timeline.themes import Theme
 from tracetui.trace import Kind, Progress, Trace, load
 from tracetui.trace.indices import first_of_names
 from tracetui.trace.intervals import Union
+from tracetui.trace.unknown import idle_known
 
 DURING = ("initialisation", "profiler", "sync", "allocation", "dispatch", "host")
 """The causes that say what the CPU did meanwhile."""
+MADE = (busy_of, roles, first_of_names, idle_known)
+"""Of the whole trace, before the first picture."""
 PREPARED = 16
 """Lanes, the longest, whose slices are sorted by row before the first picture."""
 ROWS = 8
@@ -119,7 +122,7 @@ class Recording:
             rows.row(lane, 0)  # sorts the lane, for all of them
             together([partial(rows.row, lane, depth) for depth in range(1, count)], threads_for(len(trace)))
 
-        tasks: list[Callable[[], Any]] = [partial(make, trace) for make in (busy_of, roles, first_of_names)]
+        tasks: list[Callable[[], Any]] = [partial(make, trace) for make in MADE]
         busy, names, *_ = together(tasks + [partial(top, lane) for lane in longest], threads_for(len(trace)))
         trace.derived["drawn"] = rows, busy, names
         trace.span  # noqa: B018  (kept by the trace)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracetui.formats.machine import in_blocks
 from tracetui.trace.intervals import union
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
 
@@ -40,6 +41,7 @@ def idle_known(trace: Trace) -> bool:
             and abs(clock_offset(trace)) < CLOCKS_NS
             and not _fills(trace, unknown_events(trace))
         )
+        trace.derived.pop("linked work", None)  # 16 bytes for each
     known: bool = trace.derived["idle known"]
     return known
 
@@ -82,8 +84,10 @@ def _past_waits(trace: Trace, work: I64, launch: I64) -> I64:
         return wait
     device = np.array([lane.device for lane in trace.lanes], dtype=np.int64)[trace.lane[work]]
     least = np.full(len(wait), np.iinfo(np.int64).max)
-    for one in np.unique(device).tolist():
+    for one in sorted({lane.device for lane in trace.lanes}):
         mine = np.flatnonzero(device == one)
+        if not len(mine):
+            continue
         mine = mine[np.argsort(trace.start[launch[mine]], kind="stable")]
         end = np.maximum.accumulate(trace.start[work[mine]] + trace.duration[work[mine]])
         before = np.searchsorted(trace.start[launch[mine]], trace.start[wait])
@@ -96,16 +100,24 @@ def _past_waits(trace: Trace, work: I64, launch: I64) -> I64:
 def _past_copies(trace: Trace, work: I64, launch: I64) -> I64:
     """The same of copies to pageable memory, whose calls return when the copy has ended."""
     copy = _named(trace, "Device -> Pageable")[trace.name[work]]
-    end = trace.start + trace.duration
-    found: I64 = end[work[copy]] - end[launch[copy]]
+    work, launch = work[copy], launch[copy]
+    found: I64 = trace.start[work] + trace.duration[work] - trace.start[launch] - trace.duration[launch]
     return found
 
 
 def _linked(trace: Trace) -> tuple[I64, I64]:
-    """The plausible device work whose launch is in the trace, and the launches."""
-    work = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & (trace.launch >= 0))
-    work = work[~trace.implausible[work]]
-    return work, trace.launch[work].astype(np.int64)
+    """The plausible device work whose launch is in the trace, and the launches. Found once."""
+    found: tuple[I64, I64] | None = trace.derived.get("linked work")
+    if found is None:
+
+        def look(part: slice) -> I64:
+            work = np.logical_or.reduce([trace.kind[part] == int(kind) for kind in DEVICE_WORK])
+            at: I64 = np.flatnonzero(work & (trace.launch[part] >= 0) & ~trace.implausible[part]) + part.start
+            return at
+
+        work = np.concatenate([np.zeros(0, np.int64), *in_blocks(len(trace), look)])
+        found = trace.derived["linked work"] = work, trace.launch[work].astype(np.int64)
+    return found
 
 
 def _named(trace: Trace, part: str) -> Bool:
@@ -114,10 +126,14 @@ def _named(trace: Trace, part: str) -> Bool:
 
 def _calls(trace: Trace, part: str) -> I64:
     """The plausible calls of the runtime with this in their name."""
-    calls = np.flatnonzero(trace.kind == Kind.RUNTIME)
-    calls = calls[_named(trace, part)[trace.name[calls]]]
-    found: I64 = calls[~trace.implausible[calls]]
-    return found
+    wanted = _named(trace, part)
+
+    def look(rows: slice) -> I64:
+        calls = (trace.kind[rows] == int(Kind.RUNTIME)) & ~trace.implausible[rows]
+        at: I64 = np.flatnonzero(calls & wanted[trace.name[rows]]) + rows.start
+        return at
+
+    return np.concatenate([np.zeros(0, np.int64), *in_blocks(len(trace), look)])
 
 
 def _fills(trace: Trace, at: I64) -> bool:
