@@ -62,3 +62,8 @@ def test_what_is_not_understood_is_sent_as_it_is() -> None:
     link = "\x1b]8;;file\x1b\\x\x1b]8;;\x1b\\"
     assert change(0, "y", link) == f"\x1b[1;1H{link}"
     assert change(0, link, "y") == "\x1b[1;1Hy"
+
+
+def test_a_wide_character_beside_one_of_no_width_is_not_two_cells() -> None:
+    line = "\u3042a\u0301b"
+    assert change(0, "\u3042a\u0301c", line) == f"\x1b[1;1H{line}"

@@ -71,7 +71,7 @@ def cells(line: str) -> Cells | None:
     look, found = PLAIN, []
     for sequence, text, other in _PIECES.findall(line):
         if text:
-            if not text.isascii() and cell_len(text) != len(text):
+            if not text.isascii() and any(cell_len(character) != 1 for character in set(text)):
                 return None
             found += [(character, look) for character in text]
         elif other:
