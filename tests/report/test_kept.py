@@ -18,12 +18,16 @@ from tests.conftest import SAMPLES
 import tracetui
 from tracetui.analysis.graphs import with_module_lanes
 from tracetui.analysis.results import Results
+from tracetui.analysis.roles import roles
 from tracetui.cli.main import main
+from tracetui.copying import replace
 from tracetui.formats.source import open_source
 from tracetui.report import kept, kept_summary
 from tracetui.report.overview import overviews
 from tracetui.report.summary import every_form, summarize
+from tracetui.session.recording import Prepared, Recording
 from tracetui.trace import load, saved
+from tracetui.trace.unknown import idle_known
 
 NAMES = sorted(path.name.removesuffix(".json.gz") for path in SAMPLES.glob("*.json.gz"))
 FORMS = ([], ["--json"], ["--markdown"])
@@ -148,6 +152,27 @@ def test_a_change_of_any_module_that_makes_answers_is_another_program(
         before = saved._program.__wrapped__(saved._MAKES_ANSWERS)
         module.write_text("#")
         assert saved._program.__wrapped__(saved._MAKES_ANSWERS) != before, module
+
+
+@pytest.mark.parametrize("name", ["train", "train_ddp", "mlp_cuda_graph"])
+def test_what_the_first_picture_needs_is_found_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(SAMPLES / f"{name}.json.gz")
+    first, again, other = (with_module_lanes(load(path)) for _ in range(3))
+    Recording.prepare(first)
+    Recording.keep_prepared(first)
+    with monkeypatch.context() as patch:
+        for made in ("analysis.roles._roles", "trace.unknown.missing_kernels", "trace.unknown.clock_offset"):
+            patch.setattr(f"tracetui.{made}", None)
+        Recording.prepare(again)
+    assert again.derived["drawn"][2] == roles(first) == roles(other)
+    assert again.derived["idle known"] is idle_known(first) is idle_known(other)
+    kept = saved.answer(first.reader.source, "prepared", Prepared)
+    assert kept == Prepared(len(first), idle_known(first), roles(first))
+    for wrong in (replace(kept, slices=1), replace(kept, roles=kept.roles[1:])):
+        saved.keep_answer(first.reader.source, "prepared", wrong, Prepared)
+        unlike = with_module_lanes(load(path))
+        Recording.prepare(unlike)
+        assert unlike.derived["roles"] == roles(first)
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -76,3 +76,13 @@ def test_positions_of_values_with_the_library_and_without(size: int, values: lis
             assert [(values[i], i) for i in at.tolist()] == expected
             assert np.diff(first).tolist() == np.bincount([v for v, _ in expected], minlength=size).tolist()
             assert first[0] == 0
+
+
+@pytest.mark.parametrize("without", [False, True])
+@given(values=st.lists(st.integers(-2, 8), max_size=40))
+def test_the_first_place_of_each_value(without: bool, values: list[int]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        if without:
+            patch.setattr(nesting, "LIBRARY", None)
+        found = nesting.first_places(np.array(values, dtype=np.int32), 6)
+    assert found.tolist() == [values.index(v) if v in values else -1 for v in range(6)]

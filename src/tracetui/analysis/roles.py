@@ -24,7 +24,14 @@ def roles(trace: Trace) -> tuple[str, ...]:
 
     The main thread is that of the `ProfilerStep`s; else the process's first (its tid is the pid), if it ran
     ops; else the one with most ops that ran no backward pass, or, if each ran one, with most ops. PyTorch
-    names its autograd threads: none of them is the main one."""
+    names its autograd threads: none of them is the main one. Found once."""
+    if "roles" not in trace.derived:
+        trace.derived["roles"] = _roles(trace)
+    known: tuple[str, ...] = trace.derived["roles"]
+    return known
+
+
+def _roles(trace: Trace) -> tuple[str, ...]:
     found = [lane.name for lane in trace.lanes]
     backward = np.array([name.startswith(_BACKWARD) for name in trace.names], dtype=np.bool_)
     step = np.array([name.startswith("ProfilerStep") for name in trace.names], dtype=np.bool_)

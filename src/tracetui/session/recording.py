@@ -9,6 +9,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.parts import CAUSES
 from tracetui.analysis.results import Results
@@ -27,6 +29,7 @@ from tracetui.timeline.themes import Theme
 from tracetui.trace import Kind, Progress, Trace, load
 from tracetui.trace.indices import first_of_names
 from tracetui.trace.intervals import Union
+from tracetui.trace.saved import answer, keep_answer
 from tracetui.trace.unknown import idle_known
 
 DURING = ("initialisation", "profiler", "sync", "allocation", "dispatch", "host")
@@ -37,6 +40,15 @@ PREPARED = 16
 """Lanes, the longest, whose slices are sorted by row before the first picture."""
 ROWS = 8
 """Rows of each of them that are made before it."""
+
+
+class Prepared(Struct, frozen=True):
+    """What `saved` keeps of `Recording.prepare`."""
+
+    slices: int
+    idle_known: bool
+    roles: tuple[str, ...]
+    """Of each lane."""
 
 
 class Recording:
@@ -115,6 +127,9 @@ class Recording:
     def prepare(cls, trace: Trace) -> None:
         """Make what the first picture of a trace needs, in the thread that has read it, and others."""
         rows, lanes = Rows(trace), trace.lanes
+        known = answer(trace.reader.source, "prepared", Prepared)
+        if known is not None and (known.slices, len(known.roles)) == (len(trace), len(lanes)):
+            trace.derived.update({"idle known": known.idle_known, "roles": known.roles})
         longest = sorted(range(len(lanes)), key=lambda i: lanes[i].first - lanes[i].last)[:PREPARED]
 
         def top(lane: int) -> None:
@@ -126,6 +141,13 @@ class Recording:
         busy, names, *_ = together(tasks + [partial(top, lane) for lane in longest], threads_for(len(trace)))
         trace.derived["drawn"] = rows, busy, names
         trace.span  # noqa: B018  (kept by the trace)
+
+    @classmethod
+    def keep_prepared(cls, trace: Trace) -> None:
+        """Keep what took `prepare` longest, for when a large trace is opened again."""
+        if "drawn" in trace.derived:
+            found = Prepared(len(trace), idle_known(trace), trace.derived["drawn"][2])
+            keep_answer(trace.reader.source, "prepared", found, Prepared)
 
     def load_lanes(self) -> list[Mapping[str, Any]]:
         """The saved arrangement of the lanes; [] if there is none."""

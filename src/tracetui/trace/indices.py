@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tracetui.formats import machine
 from tracetui.trace.model import I32, I64, Trace
-from tracetui.trace.nesting import positions
+from tracetui.trace.nesting import first_places, positions
 
 COLUMNS = ("name", "launch", "op", "flow_from", "flow_to")
 """What can be asked for: columns of slices, and of flows."""
@@ -61,15 +61,7 @@ def first_of_names(trace: Trace) -> I32:
     """The first slice of each name, -1 if there is none. Made on the first call."""
     found: I32 | None = trace.derived.get("first of names")
     if found is None:
-        count = len(trace)
-        found = np.full(len(trace.names), -1, dtype=np.int32)
-
-        def look(part: slice) -> None:  # from the end on: what is written last stays
-            at = slice(count - part.stop, count - part.start)
-            found[trace.name[at][::-1]] = np.arange(at.stop - 1, at.start - 1, -1, dtype=np.int32)
-
-        machine.in_turn(count, look)
-        trace.derived["first of names"] = found
+        found = trace.derived["first of names"] = first_places(trace.name, len(trace.names))
     return found
 
 

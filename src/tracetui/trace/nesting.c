@@ -117,3 +117,9 @@ EXPORT void positions(const int32_t *values, int64_t count, int64_t size, int64_
     for (int64_t v = size; v > 0; v--) first[v] = first[v - 1];
     first[0] = 0;
 }
+
+/* The first position of each value from 0 to `size` - 1 in a column; that of others stays as it is. */
+EXPORT void first_places(const int32_t *values, int64_t count, int64_t size, int32_t *first) {
+    for (int64_t i = count - 1; i >= 0; i--)
+        if (values[i] >= 0 && values[i] < size) first[values[i]] = (int32_t)i;
+}

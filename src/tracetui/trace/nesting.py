@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from tracetui.formats.columns import Array, blocks, looked_up
-from tracetui.formats.machine import PART, THREADS, in_blocks, together
+from tracetui.formats.machine import PART, THREADS, in_blocks, in_turn, together
 from tracetui.formats.native import load_library
 from tracetui.trace.model import I32, I64
 
@@ -34,6 +34,8 @@ def _load() -> ctypes.CDLL | None:
         library.nest.restype = ctypes.c_int64
         library.positions.argtypes = [address, number, number, address, address]
         library.positions.restype = None
+        library.first_places.argtypes = [address, number, number, address]
+        library.first_places.restype = None
         library.unite.argtypes = [address, address, number, address, address, address]
         library.unite.restype = number
     return library
@@ -311,3 +313,21 @@ def positions(values: I32, size: int) -> tuple[I64, I32]:
     first = np.zeros(size + 1, dtype=np.int64)
     np.cumsum(np.bincount(values, minlength=size)[:size], out=first[1:])
     return first, at[order]
+
+
+def first_places(values: I32, size: int) -> I32:
+    """The first position of each value from 0 to `size` - 1 in a column, -1 if there is none."""
+    first = np.full(size, -1, dtype=np.int32)
+    if LIBRARY is not None:
+        values = np.ascontiguousarray(values, dtype=np.int32)
+        LIBRARY.first_places(values.ctypes.data, len(values), size, first.ctypes.data)
+        return first
+    count = len(values)
+
+    def look(part: slice) -> None:  # from the end on: what is written last stays
+        at = np.arange(count - part.start - 1, count - part.stop - 1, -1, dtype=np.int32)
+        at = at[(values[at] >= 0) & (values[at] < size)]
+        first[values[at]] = at
+
+    in_turn(count, look)
+    return first

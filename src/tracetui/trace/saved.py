@@ -308,14 +308,17 @@ _threads: list[threading.Thread] = []
 _leaving, _stop = threading.Event(), threading.Event()
 
 
-def keep(trace: Trace, delay: float = 0.0) -> None:
-    """`save` in a thread, after `delay` seconds. The end of the program waits a second for it at most."""
+def keep(trace: Trace, delay: float = 0.0, also: Callable[[], object] | None = None) -> None:
+    """`save` in a thread, after `delay` seconds, then `also`. The end of the program waits a second for it at
+    most."""
     if not is_on() or not is_worth(trace.reader.source):
         return
 
     def run() -> None:
         _leaving.wait(delay)
         save(trace, lambda: not _stop.is_set())
+        if also is not None:
+            also()
 
     thread = threading.Thread(target=run, name="keep trace", daemon=True)
     with suppress(RuntimeError):  # the program is ending

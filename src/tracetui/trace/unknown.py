@@ -3,9 +3,12 @@ that are missing, clocks that differ."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from tracetui.formats.machine import in_blocks
+from tracetui.formats.columns import looked_up
+from tracetui.formats.machine import in_blocks, threads_for, together
 from tracetui.trace.intervals import union
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
 
@@ -35,12 +38,13 @@ def idle_known(trace: Trace) -> bool:
     kernels, the clocks agree, and what is not known to be work does not fill the time between kernels, copies
     and sets. Found once."""
     if "idle known" not in trace.derived:
-        trace.derived["idle known"] = (
-            not trace.cut_off
-            and not missing_kernels(trace)
-            and abs(clock_offset(trace)) < CLOCKS_NS
-            and not _fills(trace, unknown_events(trace))
-        )
+        _linked(trace)  # for both
+        tests: list[Callable[[], bool]] = [
+            lambda: missing_kernels(trace) > 0,
+            lambda: abs(clock_offset(trace)) >= CLOCKS_NS,
+            lambda: _fills(trace, unknown_events(trace)),
+        ]
+        trace.derived["idle known"] = not (trace.cut_off or any(together(tests, threads_for(len(trace)))))
         trace.derived.pop("linked work", None)  # 16 bytes for each
     known: bool = trace.derived["idle known"]
     return known
@@ -82,15 +86,21 @@ def _past_waits(trace: Trace, work: I64, launch: I64) -> I64:
     wait = _calls(trace, "DeviceSynchronize")
     if not len(wait):
         return wait
-    device = np.array([lane.device for lane in trace.lanes], dtype=np.int64)[trace.lane[work]]
     least = np.full(len(wait), np.iinfo(np.int64).max)
-    for one in sorted({lane.device for lane in trace.lanes}):
-        mine = np.flatnonzero(device == one)
-        if not len(mine):
-            continue
-        mine = mine[np.argsort(trace.start[launch[mine]], kind="stable")]
-        end = np.maximum.accumulate(trace.start[work[mine]] + trace.duration[work[mine]])
-        before = np.searchsorted(trace.start[launch[mine]], trace.start[wait])
+    bounds = np.searchsorted(work, [lane.first for lane in trace.lanes] + [len(trace)]).tolist()
+    parts: dict[int, list[slice]] = {}
+    for lane, first, last in zip(trace.lanes, bounds[:-1], bounds[1:], strict=True):
+        if first < last:
+            parts.setdefault(lane.device, []).append(slice(first, last))
+    for mine in parts.values():
+        one = np.concatenate([work[part] for part in mine])
+        begin = looked_up(trace.start, np.concatenate([launch[part] for part in mine]))
+        end = looked_up(trace.start, one) + looked_up(trace.duration, one)
+        if (begin[1:] < begin[:-1]).any():
+            order = np.argsort(begin, kind="stable")
+            begin, end = begin[order], end[order]
+        np.maximum.accumulate(end, out=end)
+        before = np.searchsorted(begin, trace.start[wait])
         late = end[before - 1] - trace.start[wait] - trace.duration[wait]
         least = np.where(before > 0, np.minimum(least, late), least)
     found: I64 = least[least < np.iinfo(np.int64).max]
@@ -110,13 +120,15 @@ def _linked(trace: Trace) -> tuple[I64, I64]:
     found: tuple[I64, I64] | None = trace.derived.get("linked work")
     if found is None:
 
-        def look(part: slice) -> I64:
-            work = np.logical_or.reduce([trace.kind[part] == int(kind) for kind in DEVICE_WORK])
-            at: I64 = np.flatnonzero(work & (trace.launch[part] >= 0) & ~trace.implausible[part]) + part.start
-            return at
+        def look(part: slice) -> tuple[I64, I64]:
+            launch, kind = trace.launch[part], trace.kind[part]
+            work = np.logical_or.reduce([kind == int(one) for one in DEVICE_WORK])
+            at: I64 = np.flatnonzero(work & (launch >= 0) & ~trace.implausible[part])
+            return at + part.start, launch[at].astype(np.int64)
 
-        work = np.concatenate([np.zeros(0, np.int64), *in_blocks(len(trace), look)])
-        found = trace.derived["linked work"] = work, trace.launch[work].astype(np.int64)
+        none = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        work, launch = zip(none, *in_blocks(len(trace), look), strict=True)
+        found = trace.derived["linked work"] = np.concatenate(work), np.concatenate(launch)
     return found
 
 
@@ -129,9 +141,9 @@ def _calls(trace: Trace, part: str) -> I64:
     wanted = _named(trace, part)
 
     def look(rows: slice) -> I64:
-        calls = (trace.kind[rows] == int(Kind.RUNTIME)) & ~trace.implausible[rows]
-        at: I64 = np.flatnonzero(calls & wanted[trace.name[rows]]) + rows.start
-        return at
+        at: I64 = np.flatnonzero((trace.kind[rows] == int(Kind.RUNTIME)) & ~trace.implausible[rows])
+        calls: I64 = at[wanted[trace.name[rows][at]]] + rows.start
+        return calls
 
     return np.concatenate([np.zeros(0, np.int64), *in_blocks(len(trace), look)])
 

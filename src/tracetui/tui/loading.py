@@ -75,7 +75,7 @@ class LoadTask:
                 trace = with_module_lanes(loaded)
                 Recording.prepare(trace)
                 self.trace = trace
-                keep(loaded, AFTER)
+                keep(loaded, AFTER, lambda: Recording.keep_prepared(trace))
                 # The loaded objects stay: without this, each full collection would visit all of them,
                 # which costs a frame.
                 gc.freeze()
