@@ -78,6 +78,8 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     ranks = plan.rank_of_lane
     rank = ranks[lane] if len(ranks) and ranks.any() else None
 
+    instants = _instants(points, steps, heads, plan, category_of_head, zero)
+
     def launches() -> tuple[Any, ...]:
         found = link_launches(kind, start, correlation, rank)
         return found, count_before_launch(found, start)
@@ -94,8 +96,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     ]
     done = together(tasks, _LINKING if len(start) > PART else 1)
     (op, view), (ends, sources, targets, flow_kinds), (depth, parent, rows), (launch, (early, lead)) = done
-    instants = _instants(points, steps, heads, plan, category_of_head, zero)
-    del points, tasks, done
+    del tasks, done
     flows = link_flows(ends, sources, targets, start, duration, parent, firsts)
     flow_from, flow_to, flow_category = flows
     diagnostics.note("before_launch", count=early, detail=f"by up to {exact(lead)}")
@@ -189,9 +190,9 @@ def _lanes(plan: Plan, first: list[int], rows: list[int]) -> tuple[Lane, ...]:
 
 
 def _paired_flows(
-    points: Mapping[str, Array], heads: list[Any], plan: Plan, zero: int
+    points: dict[str, Array], heads: list[Any], plan: Plan, zero: int
 ) -> tuple[FlowEnds, I32, I32, tuple[str, ...]]:
-    """What `pair_flows` gives, and the kinds of flows."""
+    """What `pair_flows` gives, and the kinds of flows. Empties `points`."""
     kinds: dict[str, int] = {}
     phase_of = np.full(max(1, len(heads)), -1, dtype=np.int8)
     kind_of = np.zeros(max(1, len(heads)), dtype=np.int32)
@@ -204,6 +205,7 @@ def _paired_flows(
     head = points["head"][at]
     lanes = plan.lane_of_head[head] if len(heads) else head
     flow, time, encloses = (points[name][at] for name in ("flow", "start", "encloses"))
+    points.clear()  # memory for other links
     ids = _flow_ids(flow, plan, lanes)
     ends = FlowEnds(phase_of[head], kind_of[head], ids, lanes, time - zero, encloses)
     return *pair_flows(ends), tuple(plain(kind) for kind in list(kinds)[:127])

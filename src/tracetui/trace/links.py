@@ -247,10 +247,13 @@ def _bind(ends: FlowEnds, start: I64, duration: I64, parent: I32, firsts: Sequen
     lanes, times = ends.lane, ends.time
 
     def within(lane: int) -> None:
-        first, last = firsts[lane], firsts[lane + 1]
-        at = np.flatnonzero(lanes == lane)
+        at = np.flatnonzero(lanes == lane).astype(np.int32)
         # Searching for sorted times is several times as fast.
         at = at[np.argsort(times[at], kind="stable")]
+        for low, high in blocks(0, len(at)):
+            some(at[low:high], firsts[lane], firsts[lane + 1])
+
+    def some(at: I32, first: int, last: int) -> None:
         inside = ends.encloses[at]
         own, next_one = at[inside], at[~inside]
         place = np.searchsorted(start[first:last], times[next_one], side="left") + first
