@@ -36,7 +36,19 @@ class Bare(App):
 
 Bare().run()
 """
-KEEPING = "from tracetui.trace import load, saved; assert saved.save(load({!r}))"
+KEEPING = """
+from tracetui.analysis.results import Results
+from tracetui.report.kept import judged, kept_overviews
+from tracetui.session.recording import Recording
+from tracetui.trace import load, saved
+
+trace = load({!r})
+Recording.prepare(trace)
+assert saved.save(trace) and Recording.keep_prepared(trace)
+results = Results(trace)
+print(len(list(judged(results))), len(list(kept_overviews(results))))
+"""
+"""What a first visit keeps."""
 LOADING = "from tracetui.trace import load; load({!r}); print('drawn-at-last')"
 
 

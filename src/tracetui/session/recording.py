@@ -143,11 +143,10 @@ class Recording:
         trace.span  # noqa: B018  (kept by the trace)
 
     @classmethod
-    def keep_prepared(cls, trace: Trace) -> None:
-        """Keep what took `prepare` longest, for when a large trace is opened again."""
-        if "drawn" in trace.derived:
-            found = Prepared(len(trace), idle_known(trace), trace.derived["drawn"][2])
-            keep_answer(trace.reader.source, "prepared", found, Prepared)
+    def keep_prepared(cls, trace: Trace) -> bool:
+        """Keep what takes `prepare` longest, for when a large trace is opened again; whether it is kept."""
+        found = Prepared(len(trace), idle_known(trace), roles(trace))
+        return keep_answer(trace.reader.source, "prepared", found, Prepared)
 
     def load_lanes(self) -> list[Mapping[str, Any]]:
         """The saved arrangement of the lanes; [] if there is none."""
