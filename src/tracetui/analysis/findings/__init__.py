@@ -46,6 +46,7 @@ RULES: dict[str, Rule] = {
     "blocking_launches": idle.blocking_launches,
     "ddp_copies": collectives.ddp_copies,
     "blocking_calls": idle.blocking_calls,
+    "explicit_waits": idle.explicit_waits,
     "unfused_attention": attention.unfused_attention,
     "hotspot": kernels.hotspot,
     "memory_bound": kernels.memory_bound,
