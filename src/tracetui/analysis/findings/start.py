@@ -26,6 +26,8 @@ COLD_RATIO = 2.0
 COLD_NS = 20_000
 STILL_COLD = 1.2
 VERY_COLD_RATIO = 4.0
+AS_LONG = 0.9
+"""A later step that takes this share of the first one's time is as long."""
 STRETCH_NS = 50_000
 STRETCH_SHARE = 0.1
 STRETCH_OF_ALL = 0.05
@@ -147,6 +149,7 @@ def _widths(results: Results) -> F64 | None:
     width = steps.end - steps.start - not_its_own.within(steps.start, steps.end)
     most = float(np.percentile(width[1:], 75))  # several slow steps are no slow start
     wide = most > 0 and width[0] >= COLD_RATIO * most and width[0] - most >= COLD_NS
+    wide = wide and bool(width[1:].max() < AS_LONG * width[0])  # else it is not for being the first
     return width.astype(np.float64) if wide else None
 
 
