@@ -46,7 +46,7 @@ FLASH = (
 HERE = """
     between_kernels blocking_calls blocking_launches communication compiling data_loading ddp_copies
     explicit_waits exposed_copies fp32_products graph_capture little_use layout_conversions
-    look_at_the_children
+    look_at_the_children optimizer_loop slow_steps
     memory_bound pageable_memory planned_launches recording_cost slow_copies small_collectives spread
     unaligned_products work_in_flight_at_start
 """

@@ -17,6 +17,7 @@ FP32 = "volta_sgemm_128x64_nn"
 FLEX = "triton_tem_fused__to_copy_flex_attention_ones_slice_sort_sum_transpose_zeros_2"
 GEMM = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT"
 GATHER = "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long, long)"
+FOREACH = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::A>(A)"
 OUT = "DtoH (Device -> Pageable)"
 
 
@@ -61,6 +62,34 @@ def test_the_time_after_a_copy_is_not_the_copys(tmp_path: Path) -> None:
     times = dict(zip(CAUSES, verdict.causes, strict=True))
     assert times["host"] > 990_000
     assert times["sync"] < 10_000
+
+
+@pytest.mark.parametrize(("steps", "every"), [(6, 3), (6, 6), (6, 1)])
+def test_slow_steps(tmp_path: Path, steps: int, every: int) -> None:
+    """Those of 1,005 us among steps of 100; not the first alone, nor where all are alike."""
+    finding = found(trace_of(tmp_path, *saving(steps, every)), "slow_steps")
+    assert (finding is not None) is (every == 3)
+    if finding:
+        assert finding.title == "2 of 6 steps take 1.81 ms longer than usual"
+        assert "Steps 0, 3 take 1.00 ms on average on the CPU, the median step 100 µs." in finding.text
+        assert finding.numbers["more_ns"] == 2 * 905_000
+        assert "For 998 µs of it their thread was in no op." in finding.text
+
+
+@pytest.mark.parametrize(
+    ("kernels", "name", "told"), [(120, "", True), (90, "", False), (120, FOREACH, False)]
+)
+def test_an_optimizer_that_goes_tensor_by_tensor(tmp_path: Path, kernels: int, name: str, told: bool) -> None:
+    """One call of `kernels` launches, 20 us from one to the next."""
+    events = [cpu("Optimizer.step#Adam.step", 0, 20 * kernels, "user_annotation")]
+    for n in range(kernels):
+        events += [launch(20 * n + 2, n + 1), kernel(20 * n + 8, 2, n + 1, name=name)]
+    events += run(20 * kernels + 100, 90, 999)  # of something else
+    finding = found(trace_of(tmp_path, *events), "optimizer_loop")
+    assert (finding is not None) is told
+    if finding:
+        assert finding.title.endswith("launches 120 kernels a call")
+        assert "The kernels run for 2.00 µs on average" in finding.text
 
 
 @pytest.mark.parametrize("again", [False, True])
