@@ -71,7 +71,7 @@ class Plain:
             if self.kind[i] not in (Kind.RUNTIME, Kind.CPU_OP):
                 continue
             name = trace.name_of(i)
-            of = self.threads.setdefault(self.lane[i], {cause: [] for cause in (*CAUSES, "calls")})
+            of = self.threads.setdefault(self.lane[i], {cause: [] for cause in (*CAUSES, "waits")})
             if i in first:
                 of["initialisation"].append(self.span(i))
             if self.kind[i] == Kind.CPU_OP:
@@ -80,6 +80,8 @@ class Plain:
                 continue
             if cpu_time.is_synchronising(name) or self.blocks(i):
                 of["sync"].append(self.span(i))
+                copies = [self.start[n] for n in self.launched.get(i, [])] if self.blocks(i) else []
+                of["waits"].append((self.start[i], max(self.start[i], min(copies, default=self.end[i]))))
             if cpu_time.is_allocation(name):
                 of["allocation"].append(self.span(i))
 
@@ -104,7 +106,7 @@ class Plain:
             mine = self.launching[lane]
             earlier = bisect_left(mine, call)
             since = self.span(mine[earlier - 1])[0] if earlier else -(1 << 62)
-            drained += covered(thread.get("sync", []), since, start)
+            drained += covered(thread.get("waits", []), since, start)
         same = before >= 0 and self.lane[before] == self.lane[event]
         short = end - start <= rules.BACK_TO_BACK_NS
         if call < 0 and (self.launched or (same and short)):

@@ -6,7 +6,8 @@ initialisation  until L's end, while T was in a call that the first use of the G
                 around it; what CUPTI calls loading
 profiler        until L's end, while the profiler's own work ran
 sync            until L, while T was in a synchronising call. And from g0 on for as long as T had waited in
-                such calls since its launch before L: without the wait, L would have come that much earlier
+                such calls since its launch before L: without the wait, L would have come that much earlier.
+                What a blocking copy takes itself is no such wait: that is work, of the CPU, too
 allocation      until L, while T was in a call that allocates or frees memory
 dispatch        until L, while T was inside an op
 host            until L, while T was outside any op: Python, data loading, sleep, logging
@@ -75,8 +76,8 @@ CAUSE_SENTENCES = {
 }
 """What was the matter while a device stood idle, as a part of a sentence."""
 _QUEUED_ALONE = (
-    "the next work was queued, and nothing recorded ran on the GPU (one stream, every launch recorded: "
-    "another process may have had the GPU)"
+    "the next work was queued, and nothing recorded ran on the GPU (all in one stream: another process "
+    "may have had the GPU)"
 )
 
 OF_THE_CPU = ("sync", "allocation", "dispatch", "host", "launch")
@@ -159,7 +160,9 @@ def waits_for_others(trace: Trace) -> bool:
             rows = slice(lane.first, lane.last)
             work = np.isin(trace.kind[rows], DEVICE_WORK) & ~trace.implausible[rows]
             working += bool(work.any())
-            if working > 1 or bool((trace.launch[rows][work] < 0).any()):
+            # In one stream, work from before the recording is over when the first of the rest starts.
+            linked = trace.launch[rows][work] >= 0
+            if working > 1 or bool((linked[:-1] & ~linked[1:]).any()):
                 return True
     return not working
 

@@ -83,7 +83,7 @@ class CpuTime:
         self._launches = np.flatnonzero(launches)
         self.linked = bool(launches.any())
         """Whether any device work has its launch in the trace."""
-        self._blocking = _blocking_copies(trace, work)
+        self._blocking, self._copied = _blocking_copies(trace, work)
         self._lanes: dict[int, tuple[tuple[Union, ...], Union]] = {}
         self._with_others: dict[int, Union] = {}
         self._ops: dict[int, Union] = {}
@@ -99,7 +99,7 @@ class CpuTime:
         return self._of(lane)[0]
 
     def waits(self, lane: int) -> Union:
-        """When the lane was in a synchronising call."""
+        """When the lane was in a synchronising call: of a copy that it waits for, until the copy began."""
         return self._of(lane)[1]
 
     def with_others(self, lane: int) -> Union:
@@ -151,13 +151,20 @@ class CpuTime:
         low, high = np.searchsorted(self.first, (this.first, this.last))
         mine = self.first[low:high]
         low, high = np.searchsorted(self._blocking, (this.first, this.last))
-        sync = busy_union(trace, np.union1d(runtime[synchronising[name]], self._blocking[low:high]))
+        copies, calls = self._blocking[low:high], runtime[synchronising[name]]
+        sync = busy_union(trace, np.union1d(calls, copies))
+        waits = sync
+        if len(copies):  # what such a copy takes itself is no wait for earlier work
+            calls = np.setdiff1d(calls, copies)
+            start = np.concatenate([trace.start[calls], trace.start[copies]])
+            end = np.concatenate([trace.start[calls] + trace.duration[calls], self._copied[low:high]])
+            waits = union(start, np.maximum(start, end))
         started = _both(self._loading, busy_union(trace, mine))
         profiled = _both(started, self._overhead)
         waited = _both(profiled, sync)
         allocated = _both(waited, busy_union(trace, runtime[allocating[name]]))
         worked = _both(allocated, self._in_ops(lane))
-        return (started, profiled, waited, allocated, worked), sync
+        return (started, profiled, waited, allocated, worked), waits
 
     def _in_ops(self, lane: int) -> Union:
         if lane not in self._ops:
@@ -181,12 +188,16 @@ def _all(unions: Sequence[Union]) -> Union:
     return union(np.concatenate([one.start for one in some]), np.concatenate([one.end for one in some]))
 
 
-def _blocking_copies(trace: Trace, work: I64) -> I64:
-    """Copy calls that end after their copy: with pageable memory even asynchronous ones wait. Slices."""
+def _blocking_copies(trace: Trace, work: I64) -> tuple[I64, I64]:
+    """Copy calls that end after their copy: with pageable memory even asynchronous ones wait. Slices, and
+    when their copies begin."""
     copy = work[trace.kind[work] == Kind.MEMCPY]
     call = trace.launch[copy].astype(np.int64)
     over = trace.start[copy] + trace.duration[copy] <= trace.start[call] + trace.duration[call]
-    return np.unique(call[over & (trace.duration[call] >= BLOCKING_NS)])
+    copy = copy[over & (trace.duration[call] >= BLOCKING_NS)]
+    copy = copy[np.argsort(trace.start[copy], kind="stable")]
+    calls, first = np.unique(trace.launch[copy].astype(np.int64), return_index=True)
+    return calls, trace.start[copy[first]].astype(np.int64)
 
 
 def _latency(trace: Trace, gaps: Sequence[DeviceGaps]) -> int:

@@ -140,7 +140,8 @@ def without_work_text(trace: Trace) -> str:
             return "There are no GPU events here."
         return (
             f"{plural(len(calls), 'launch', 'launches')}, but nothing of what they ran: the profiler got no "
-            "events from the GPU. Often only root may profile it, or another profiler has it."
+            "events from the GPU. Either only CPU activity was asked for, or the GPU could not be profiled: "
+            "often only root may, or another profiler has it."
         )
     names = [trace.categories[i] or "no category" for i in np.unique(trace.category[at]).tolist()]
     more = ", ..." if len(names) > CATEGORIES else ""

@@ -9,7 +9,7 @@ import numpy as np
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import Scope, members
 from tracetui.analysis.select import plausible
-from tracetui.trace import DEVICE_WORK, Trace
+from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64, Bool
 
 
@@ -80,9 +80,12 @@ def find_launches(trace: Trace, scope: Scope | None = None) -> Launches:
 
 
 def short_kernels(trace: Trace, launches: Launches) -> ShortKernels:
-    """The events whose launch cost the CPU more than the device took to run them."""
+    """The events whose launch cost the CPU more than the device took to run them. Not copies that end before
+    their call does: it waits for them."""
     run = trace.duration[launches.event]
-    short = np.flatnonzero(run < launches.cost)
+    end = trace.start[launches.launch] + trace.duration[launches.launch]
+    copied = (trace.kind[launches.event] == Kind.MEMCPY) & (trace.start[launches.event] + run <= end)
+    short = np.flatnonzero((run < launches.cost) & ~copied)
     names, which = np.unique(trace.name[launches.event[short]], return_inverse=True)
     count = np.bincount(which, minlength=len(names)).astype(np.int64)
     order = np.argsort(-count, kind="stable")

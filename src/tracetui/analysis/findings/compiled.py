@@ -27,9 +27,13 @@ _PROLOGUE = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
 
 
 COMPILING_SHARE = 0.01
-COMPILING_ADVICE = (
+_COMPILING_ADVICE = (
     "Call the compiled function a few times before recording. If it compiles again in later steps, "
     'TORCH_LOGS="recompiles" says why.'
+)
+_COMPILING_AGAIN = (
+    'TORCH_LOGS="recompiles" says why it compiles again. Where sizes change: torch.compile(dynamic=True), '
+    "torch._dynamo.mark_dynamic, or pad to a few sizes."
 )
 GUARD_SHARE = 0.01
 FUSED_SHARE = 0.05
@@ -58,18 +62,36 @@ def compiling(results: Results) -> Iterator[Finding]:
     longest = longest_first(trace, at)
     part = time / (high - low)
     base = OF_RECORDING if results.is_whole else results.verdict().base
+    again = compiles_again(results)
+    kept = "so it is not part of what the compiled program costs."
+    if again:
+        kept = (
+            f"and here in each of the {len(results.step_table()):,} steps: the program goes on paying for it."
+        )
     yield Finding(
         "compiling",
         "high" if part >= 0.5 else "medium" if part >= 0.1 else "low",
         f"torch.compile compiles within the recording: {duration(time)}",
         f"That is {share(part)} {base}, in "
         f"{trace.name_of(int(longest[0])).removesuffix(_COMPILING)} and what it calls. It happens once for "
-        "each graph and each new set of shapes, types and flags, so it is not part of what the compiled "
-        "program costs.",
-        COMPILING_ADVICE,
+        f"each graph and each new set of shapes, types and flags, {kept}",
+        compiling_advice(results),
         first_of(longest),
         {"compile_ns": float(time), "share": part},
     )
+
+
+def compiles_again(results: Results) -> bool:
+    """Whether every one of several steps compiles."""
+    steps = results.step_table()
+    within = busy_union(results.trace, compile_phases(results)).within(steps.start, steps.end)
+    every = bool((within >= COMPILING_SHARE * (steps.end - steps.start)).all())
+    return results.is_whole and len(steps) > 1 and every
+
+
+def compiling_advice(results: Results) -> str:
+    """What to try against compiling within the recording."""
+    return _COMPILING_AGAIN if compiles_again(results) else _COMPILING_ADVICE
 
 
 def compiled_overhead(results: Results) -> Iterator[Finding]:
@@ -120,7 +142,8 @@ def fused_kernels(results: Results) -> Iterator[Finding]:
     top = fused[by_time[0]]
     parts = list(dict.fromkeys(f"{', '.join(fused[i].ops)} ({fused[i].notes[0]})" for i in by_time[:3]))
     lists = f"Its name lists {parts[0]}" if len(fused) == 1 else f"Their names list {'; '.join(parts)}"
-    computed = [op for op in top.ops if op not in METADATA] or list(top.ops)
+    attends = [op for op in top.ops if top.kind == "attention" and op.startswith("flex_attention")]
+    computed = attends or [op for op in top.ops if op not in METADATA] or list(top.ops)
     one = " and ".join(part for part in (", ".join(computed[:-1]), computed[-1]) if part)
     yield Finding(
         "fused_kernels",

@@ -145,7 +145,9 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
     at = at[(trace.start[at] < high) & (trace.start[at] + trace.duration[at] > low)]
     spent = alone.within(trace.start[at], trace.start[at] + trace.duration[at])
     at, spent = at[spent > 0], spent[spent > 0]
-    if not len(at):
+    end = np.minimum(trace.start[at] + trace.duration[at], high)
+    known = np.clip(_shown_from(results), np.maximum(trace.start[at], low), end)
+    if not len(at) or int(alone.within(known, end).sum()) < EXPOSED_SHARE * verdict.judged:
         return
     longest = at[np.argsort(-spent, kind="stable")]
     achieved = _rate(trace, longest[:MOST_READ])
@@ -230,6 +232,14 @@ def _slow_copies(results: Results, pinned: bool) -> Iterator[Finding]:
         first_of(longest),
         {"copy_ns": float(time), "link_share": achieved.link, "share": time / span if span else 0.0},
     )
+
+
+def _shown_from(results: Results) -> int:
+    """When kernels launched before the recording no longer run unseen: in a stream whose first kernel was,
+    the one before it may run until then."""
+    trace, early = results.trace, results.whole.earlier_work()
+    first = np.unique(trace.lane[early], return_index=True)[1]
+    return int(trace.start[early[first]].max(initial=trace.span[0]))
 
 
 def _is_pinned(name: str) -> bool:

@@ -114,6 +114,35 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     )
 
 
+def explicit_waits(results: Results) -> Iterator[Finding]:
+    """Calls outside of ops that make the CPU wait for the device, before it launches more."""
+    trace, launch = results.trace, results.launch_calls()
+    at = results.slices(Kind.RUNTIME, is_synchronising)
+    if not len(at) or not len(launch):
+        return
+    inside = op_around(trace, at) >= 0
+    within, last = int(trace.duration[at[inside]].sum()), trace.start[launch].max()
+    at = at[~inside & (trace.start[at] < last)]
+    total, verdict = int(trace.duration[at].sum()), results.verdict()
+    cost = min(total, verdict.causes[CAUSES.index("sync")]) if verdict.causes else 0
+    part = cost / verdict.judged if verdict.judged else 0.0
+    if part < WAIT_MEDIUM or total < max(WAIT_NS, within):
+        return
+    order = np.argsort(-trace.duration[at], kind="stable")
+    yield Finding(
+        "explicit_waits",
+        "medium",
+        f"The CPU waits {duration(total)} for the GPU outside of ops",
+        f"{plural(len(at), 'call')} such as {trace.name_of(int(at[order[0]]))} {verb(len(at), 'stop')} the "
+        "CPU until the GPU has caught up, outside of any op. Meanwhile nothing is launched: for "
+        f"{duration(cost)}, {share(part)} {verdict.of()}, the GPU is idle because of these waits.",
+        "Take torch.cuda.synchronize() and its like out of the loop. To time a part of it, use "
+        "torch.cuda.Event.",
+        first_of(at[order]),
+        {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost), "share": part},
+    )
+
+
 def blocking_launches(results: Results) -> Iterator[Finding]:
     """Launches that return only when their kernel is done: CUDA_LAUNCH_BLOCKING=1."""
     trace, launches = results.trace, results.launches()

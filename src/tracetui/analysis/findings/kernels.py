@@ -12,6 +12,7 @@ from tracetui.analysis.device_work import has_tf32
 from tracetui.analysis.efficiency import efficiency, peak_of, shapes_recorded
 from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.findings.attention import outside_attention
+from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.idle import blocking_launches
 from tracetui.analysis.findings.model import (
     WORK_TIME,
@@ -24,6 +25,7 @@ from tracetui.analysis.findings.model import (
     smi,
 )
 from tracetui.analysis.flops import work_of
+from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernels.gemm import UNALIGNED
 from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.nesting import sum_into
@@ -51,6 +53,8 @@ FAR_RATIO = 10
 FAR_SHARE = 0.05
 """Of the kernel time: what calls of `FAR_RATIO` times the usual take beyond it, to be told by itself."""
 FP32_SHARE = 0.05
+FP32_OF_ALL = 0.01
+"""Of the time: what a device that is nearly always idle computes, and how, does not matter."""
 UNALIGNED_SHARE = 0.05
 LAYOUT_SHARE = 0.05
 _CHANGES_LAYOUT = re.compile(r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose_\d+x\d+")
@@ -98,10 +102,14 @@ def hotspot(results: Results) -> Iterator[Finding]:
         f"{name.short} takes {share(part)} of {WORK_TIME}",
         f"{plural(len(at), 'call')} of {duration(mean)} on average, {duration(time[top])} in all. "
         f"{reached}All {whose} other work together takes {duration(results.work_time - time[top])}.",
-        _hotspot_advice(numbers, shapes_recorded(trace)),
+        _hotspot_advice(numbers, shapes_recorded(trace) or name.kind not in _COUNTED),
         first_of(at),
         numbers,
     )
+
+
+_COUNTED = ("gemm", "conv", "attention", "elementwise", "copy")
+"""The kinds of kernels whose work recorded shapes tell (`flops`)."""
 
 
 def _hotspot_advice(numbers: dict[str, float], shapes: bool) -> str:
@@ -166,6 +174,11 @@ def short_calls(results: Results) -> Iterator[Finding]:
     name = short.names[0]
     mask = results.named(lambda other: other == name)
     mine = mask[trace.name[launches.event]] & (trace.duration[launches.event] < launches.cost)
+    # What torch.compile tries out is not the program's.
+    compiler = busy_union(trace, compile_phases(results))
+    tried = compiler.touching(trace.start[launches.launch], trace.start[launches.launch] + 1)
+    if 2 * int(np.count_nonzero(tried)) > len(launches):
+        return
     at = launches.event[mine][np.argsort(-launches.cost[mine], kind="stable")]
     kernel = results.decoded(int(at[0]))
     device_time, launch_time = int(short.device_time.sum()), int(short.launch_time.sum())
@@ -289,7 +302,7 @@ def fp32_products(results: Results) -> Iterator[Finding]:
     plain = [i for i, name in names if _on_plain_units(name)]
     at = results.work()[np.isin(trace.name[results.work()], plain)]
     time = int(trace.duration[at].sum())
-    if not time or time < FP32_SHARE * results.work_time:
+    if time < max(1, FP32_SHARE * results.work_time, FP32_OF_ALL * results.verdict().judged):
         return
     modern = has_tf32(trace, results.kernel_names().values())
     order = np.argsort(-trace.duration[at], kind="stable")

@@ -1,4 +1,4 @@
-"""Rules on operators: look at the children, metadata only, planning before a launch."""
+"""Rules on operators: look at the children, metadata only, optimizers, planning before a launch."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.findings.kernels import BUSY_SHARE
 from tracetui.analysis.findings.model import Finding, first_of, longest_first, longest_of_each
+from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
+from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind
 from tracetui.trace.indices import index
 from tracetui.trace.model import I64, Bool
@@ -22,6 +24,8 @@ CHILDREN_SHARE = 0.3
 VIEWS_SHARE = 0.1
 VIEWS_OF_ALL = 0.05
 QUERY_SHARE = 0.01
+OPTIMIZER_SHARE, OPTIMIZER_KERNELS = 0.1, 100
+"""Of the time, and for each call of the optimizer."""
 _DEEPEST = 500
 """Levels of calls to go down; Python itself ends at about a thousand."""
 
@@ -162,6 +166,37 @@ def _launches_inside(results: Results, at: I64) -> Bool:
     found = launch[np.minimum(following, len(launch) - 1)]
     inside: Bool = (trace.lane[found] == trace.lane[at]) & (trace.start[found] < end)
     return inside & (following < len(launch))
+
+
+def optimizer_loop(results: Results) -> Iterator[Finding]:
+    """An optimizer that updates one tensor after the other, with many small kernels for each."""
+    trace, launches = results.trace, results.launches()
+    at = results.slices(Kind.ANNOTATION, lambda name: name.startswith("Optimizer.step#"))
+    if not len(at) or results.verdict().verdict == "compute-bound":
+        return
+    inside = busy_union(trace, at)
+    low, high = (np.array([time]) for time in results.span)
+    spent = int(inside.within(low, high)[0])
+    part = spent / max(1, int(high[0] - low[0]))
+    mine = trace.kind[launches.event] == Kind.KERNEL
+    begun = trace.start[launches.launch]
+    event = launches.event[mine & (inside.touching(begun, begun + 1) > 0)]
+    several = results.named(lambda name: "multi_tensor_apply" in name)[trace.name[event]]
+    if part < OPTIMIZER_SHARE or len(event) < OPTIMIZER_KERNELS * len(at) or 2 * several.sum() > len(event):
+        return
+    name = short_name(trace.name_of(int(at[0])), "user_annotation")
+    yield Finding(
+        "optimizer_loop",
+        "medium",
+        f"{name} launches {round(len(event) / len(at)):,} kernels a call",
+        f"{plural(len(at), 'call')} {verb(len(at), 'take')} {duration(spent)}, {share(part)} "
+        f"{OF_RECORDING if results.is_whole else results.verdict().base}. The kernels run for "
+        f"{duration(float(trace.duration[event].mean()))} on average: each is for one "
+        "tensor, and every tensor takes several.",
+        "Update many tensors with one kernel: foreach=True or fused=True in the optimizer.",
+        first_of([*longest_first(trace, at)[:3].tolist(), *longest_first(trace, event)[:3].tolist()]),
+        {"kernels": float(len(event)), "calls": float(len(at)), "share": part},
+    )
 
 
 def planned_launches(results: Results) -> Iterator[Finding]:

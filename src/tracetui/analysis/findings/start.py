@@ -20,12 +20,16 @@ from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import F64, I64
-from tracetui.units import duration, instant, plural, share, significant
+from tracetui.units import duration, instant, plural, share, significant, verb
 
 COLD_RATIO = 2.0
 COLD_NS = 20_000
 STILL_COLD = 1.2
 VERY_COLD_RATIO = 4.0
+SLOW_SHARE = 0.2
+"""Of the time of all steps: what slow ones take beyond the usual, to be told."""
+AS_LONG = 0.9
+"""A later step that takes this share of the first one's time is as long."""
 STRETCH_NS = 50_000
 STRETCH_SHARE = 0.1
 STRETCH_OF_ALL = 0.05
@@ -132,6 +136,44 @@ def wide_first_step(results: Results) -> Iterator[Finding]:
     )
 
 
+def slow_steps(results: Results) -> Iterator[Finding]:
+    """Some steps take far longer on the CPU than most, other than at the start: saving, evaluating."""
+    trace, steps = results.trace, results.step_table()
+    if len(steps) < 3 or not results.is_whole or results.verdict().verdict == "compute-bound":
+        return
+    width = steps.end - steps.start
+    usual = int(np.median(width))
+    long = (width >= COLD_RATIO * usual) & (width - usual >= COLD_NS)
+    many, more = int(long.sum()), int((width - usual)[long].sum())
+    compiled = busy_union(trace, compile_phases(results)).within(steps.start, steps.end)
+    of_its_own = _widths(results) is not None or 2 * compiled[long].sum() > more
+    if not long[1:].any() or more < SLOW_SHARE * width.sum() or of_its_own:
+        return
+    lane = trace.lanes[trace.lane[steps.event[0]]]
+    rows = np.arange(lane.first, lane.last)
+    rows = rows[np.isin(trace.kind[rows], (Kind.CPU_OP, Kind.RUNTIME)) & ~trace.implausible[rows]]
+    outside = width - busy_union(trace, rows).within(steps.start, steps.end)
+    rest = int((outside - np.median(outside[~long]))[long].sum())
+    where = f" For {duration(rest)} of it their thread was in no op." if 2 * rest > more else ""
+    numbers = [f"{n}" for n in steps.number[long][:5].tolist()]
+    which = ", ".join(numbers) + (", ..." if many > len(numbers) else "")
+    mean, part = duration(int(width[long].mean())), share(more / int(width.sum()))
+    each, they = (f"Step {which} takes {mean}", "it takes")
+    if many > 1:
+        each, they = f"Steps {which} take {mean} on average", "they take"
+    yield Finding(
+        "slow_steps",
+        "medium",
+        f"{many:,} of {len(steps):,} steps {verb(many, 'take')} {duration(more)} longer than usual",
+        f"{each} on the CPU, the median step {duration(usual)}. What {they} longer is {part} of the time of "
+        f"all steps.{where}",
+        "Look at what the program does only there: saving, evaluating, logging. If it has to be, do it less "
+        "often or beside the steps.",
+        first_of(longest_first(trace, steps.event[long])),
+        {"slow": float(many), "more_ns": float(more), "share": more / int(width.sum())},
+    )
+
+
 def _widths(results: Results) -> F64 | None:
     """Each step's CPU time without the profiler's own, ns; None unless the first is much longer."""
     steps = _alike(results)
@@ -147,6 +189,7 @@ def _widths(results: Results) -> F64 | None:
     width = steps.end - steps.start - not_its_own.within(steps.start, steps.end)
     most = float(np.percentile(width[1:], 75))  # several slow steps are no slow start
     wide = most > 0 and width[0] >= COLD_RATIO * most and width[0] - most >= COLD_NS
+    wide = wide and bool(width[1:].max() < AS_LONG * width[0])  # else it is not for being the first
     return width.astype(np.float64) if wide else None
 
 

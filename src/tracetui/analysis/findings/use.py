@@ -12,8 +12,8 @@ from tracetui.analysis.cpu_time import is_allocation
 from tracetui.analysis.findings.compiled import (
     COMPILED_GRAPH,
     COMPILED_REGION,
-    COMPILING_ADVICE,
     compile_phases,
+    compiling_advice,
 )
 from tracetui.analysis.findings.idle import TURNS_SHARE, loading_advice, loading_time, waits_for_device
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
@@ -40,6 +40,8 @@ FREEING_SHARE = 0.1
 LOADING_SHARE = 0.4
 """From this share of the idle time on, the advice is that on data loading."""
 NEARLY_ALL = 0.8
+TURNS, TURN_SHARE = 5, 0.95
+"""So many gaps that wait for this share of the longest or more are turns of one length."""
 
 _ADVICE = {
     "dispatch": "Give the GPU more work per launch: larger batches, torch.compile, CUDA graphs (mode="
@@ -301,12 +303,29 @@ def _idle_text(results: Results, idle: _Idle) -> str:
         loading += f" For {duration(idle.compiling)} of it torch.compile compiled."
     if idle.within and not loading:
         loading = f" The CPU was in {idle.within} for {duration(idle.within_time)} of it."
+    if idle.main == "queued" and not waits_for_others(results.trace):
+        loading += _turns(results, idle)
     if where := _one_step(results, idle) or _without_launches(results):
         loading += where
     elif idle.one_gap:
         loading += f" One gap alone takes {duration(idle.longest_length)}."
     device = results.device_text(idle.gaps)
     return f"Of {time} {device} is busy for {duration(idle.busy)}. Of its idle time, {told}.{loading}"
+
+
+def _turns(results: Results, idle: _Idle) -> str:
+    """A sentence on the gaps with work queued, where most of that time is in several of one length."""
+    each = zip(results.gaps().devices, results.device_causes(), strict=True)
+    queued = CAUSES.index("queued")
+    length, held = next(
+        (gaps.duration, why.pieces[:, queued]) for gaps, why in each if gaps.device == idle.gaps.device
+    )
+    long = np.sort(length[held > TURN_SHARE * held.max(initial=0)])
+    if len(long) < TURNS or 2 * long.sum() < held.sum():
+        return ""
+    low, high = duration(int(long[0])), duration(int(long[-1]))
+    alike = f"{low} each" if low == high else f"{low} to {high} each"
+    return f" {len(long)} gaps take {alike}: so do the turns of processes that share a GPU."
 
 
 def _one_step(results: Results, idle: _Idle) -> str:
@@ -346,7 +365,13 @@ def _advice(results: Results, idle: _Idle) -> str:
     if idle.loading >= LOADING_SHARE * idle.idle:
         return loading_advice(results)
     if idle.compiling >= LOADING_SHARE * idle.idle:
-        return COMPILING_ADVICE
+        return compiling_advice(results)
+    if main == "host" and not _has_ops(results) and has(trace, Kind.ANNOTATION):
+        return (
+            "Annotations were recorded, but no ops: the profiler sees those of the thread that starts it and "
+            "of autograd. Start it in the thread that works, or record every thread: "
+            "profile_all_threads=True in torch.profiler's experimental_config."
+        )
     if main == "host" and not _has_ops(results):
         return "Record CPU activity as well (ProfilerActivity.CPU): the trace does not show what the CPU did."
     if main == "unlinked" and _has_ops(results):

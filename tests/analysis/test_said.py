@@ -1,0 +1,213 @@
+"""What is said of small traces whose program is known: each sentence here was once false, or missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
+
+from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.findings import Finding
+from tracetui.analysis.kernel_names import decode
+from tracetui.analysis.results import Results
+from tracetui.trace import Trace
+
+FP32 = "volta_sgemm_128x64_nn"
+FLEX = "triton_tem_fused__to_copy_flex_attention_ones_slice_sort_sum_transpose_zeros_2"
+GEMM = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT"
+GATHER = "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long, long)"
+FOREACH = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::A>(A)"
+OUT = "DtoH (Device -> Pageable)"
+
+
+def found(trace: Trace, rule: str) -> Finding | None:
+    return next((finding for finding in Results(trace).findings() if finding.rule == rule), None)
+
+
+def saving(steps: int, every: int) -> list[Event]:
+    """Steps of 100 us; each `every`th from the first on then copies for 400 us and writes for 500."""
+    events: list[Event] = []
+    start = 0
+    for n in range(steps):
+        length = 100
+        events += [cpu("aten::mm", start + 5, 30), *run(start + 20, 40, 2 * n + 1)]
+        if n % every == 0:
+            copy = start + 105
+            events += [cpu("aten::copy_", copy - 2, 406), launch(copy, 2 * n + 2, 402, "cudaMemcpyAsync")]
+            events.append(memcpy(copy + 1, 400, 2 * n + 2, OUT))
+            length += 905
+        events.append(step(n, start, length))
+        start += length + 5
+    return events
+
+
+def test_what_comes_back_every_third_step_is_no_cold_start(tmp_path: Path) -> None:
+    """A first step of 1,005 us is cold among five of 100; not where a later one takes as long."""
+    assert found(trace_of(tmp_path, *saving(6, 6)), "cold_start") is not None
+    trace = trace_of(tmp_path, *saving(6, 3))
+    assert found(trace, "cold_start") is None
+    assert found(trace, "wide_first_step") is None
+
+
+def test_a_copy_that_its_call_waits_for_is_no_short_kernel(tmp_path: Path) -> None:
+    """A copy of 400 us in a call of 402: the call does not take longer than what it launches."""
+    short = Results(trace_of(tmp_path, *saving(2, 2))).short_kernels()
+    assert (short.events, short.of) == (0, 3)
+
+
+def test_the_time_after_a_copy_is_not_the_copys(tmp_path: Path) -> None:
+    """The CPU writes for 500 us after its copy. It did not wait for earlier work: that was done."""
+    verdict = Results(trace_of(tmp_path, *saving(6, 3))).verdict()
+    times = dict(zip(CAUSES, verdict.causes, strict=True))
+    assert times["host"] > 990_000
+    assert times["sync"] < 10_000
+
+
+@pytest.mark.parametrize(("steps", "every"), [(6, 3), (6, 6), (6, 1)])
+def test_slow_steps(tmp_path: Path, steps: int, every: int) -> None:
+    """Those of 1,005 us among steps of 100; not the first alone, nor where all are alike."""
+    finding = found(trace_of(tmp_path, *saving(steps, every)), "slow_steps")
+    assert (finding is not None) is (every == 3)
+    if finding:
+        assert finding.title == "2 of 6 steps take 1.81 ms longer than usual"
+        assert "Steps 0, 3 take 1.00 ms on average on the CPU, the median step 100 µs." in finding.text
+        assert finding.numbers["more_ns"] == 2 * 905_000
+        assert "For 998 µs of it their thread was in no op." in finding.text
+
+
+@pytest.mark.parametrize(
+    ("kernels", "name", "told"), [(120, "", True), (90, "", False), (120, FOREACH, False)]
+)
+def test_an_optimizer_that_goes_tensor_by_tensor(tmp_path: Path, kernels: int, name: str, told: bool) -> None:
+    """One call of `kernels` launches, 20 us from one to the next."""
+    events = [cpu("Optimizer.step#Adam.step", 0, 20 * kernels, "user_annotation")]
+    for n in range(kernels):
+        events += [launch(20 * n + 2, n + 1), kernel(20 * n + 8, 2, n + 1, name=name)]
+    events += run(20 * kernels + 100, 90, 999)  # of something else
+    finding = found(trace_of(tmp_path, *events), "optimizer_loop")
+    assert (finding is not None) is told
+    if finding:
+        assert finding.title.endswith("launches 120 kernels a call")
+        assert "The kernels run for 2.00 µs on average" in finding.text
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_whether_compiling_comes_back(tmp_path: Path, again: bool) -> None:
+    events: list[Event] = []
+    for n in range(3):
+        events += [step(n, 1000 * n, 990), *run(1000 * n + 900, 10, n + 1)]
+        if again or not n:
+            events.append(cpu("_compile.compile_inner (dynamo_timed)", 1000 * n + 10, 800))
+    trace = trace_of(tmp_path, *events)
+    finding, bound = found(trace, "compiling"), found(trace, "overhead_bound")
+    assert finding is not None
+    assert bound is not None
+    assert ("in each of the 3 steps: the program goes on paying" in finding.text) is again
+    assert ("is not part of what the compiled program costs" in finding.text) is not again
+    assert ("dynamic=True" in finding.advice) is again
+    if again:
+        assert bound.advice == finding.advice
+
+
+def test_what_the_compiler_tries_out_is_not_the_programs(tmp_path: Path) -> None:
+    """120 kernels of 1 us, launched by calls of 4: within torch.compile they say nothing."""
+    events = [step(0, 0, 4000)]
+    events += [e for n in range(120) for e in (launch(30 * n, n + 1), kernel(30 * n + 8, 1, n + 1))]
+    assert found(trace_of(tmp_path, *events), "short_calls") is not None
+    compiling = cpu("_compile.compile_inner (dynamo_timed)", 0, 3700)
+    assert found(trace_of(tmp_path, compiling, *events), "short_calls") is None
+
+
+def test_flex_attention_is_one_operator() -> None:
+    """What made its inputs ran in other kernels."""
+    name = decode(FLEX)
+    assert (name.short, name.kind) == ("triton tem: flex_attention", "attention")
+    assert {"ones", "sort", "zeros"} <= set(name.ops)
+
+
+def test_flex_attention_computes_attention(tmp_path: Path) -> None:
+    finding = found(trace_of(tmp_path, *run(10, 50, 1, name=FLEX)), "fused_kernels")
+    assert finding is not None
+    assert finding.title == "One fused kernel computes flex_attention"
+
+
+def test_ops_of_other_threads_are_not_recorded(tmp_path: Path) -> None:
+    """Annotations say that the CPU was recorded: without ops, the launching thread's were not."""
+    events = [*run(10, 5, 1), *run(500, 5, 2), *run(1000, 5, 3)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert finding.advice.startswith("Record CPU activity as well")
+    steps = [step(n, 500 * n, 500) | {"tid": 8} for n in range(3)]
+    finding = found(trace_of(tmp_path, *steps, *events), "overhead_bound")
+    assert finding is not None
+    assert "profile_all_threads=True" in finding.advice
+
+
+def test_without_gpu_events_perhaps_none_were_asked_for(tmp_path: Path) -> None:
+    verdict = Results(trace_of(tmp_path, cpu("aten::mm", 0, 20), launch(5, 1))).verdict()
+    assert "Either only CPU activity was asked for, or the GPU could not be profiled" in verdict.reason
+
+
+@pytest.mark.parametrize(("pause", "told"), [(20, True), (400, False)])
+def test_waits_outside_of_ops(tmp_path: Path, pause: float, told: bool) -> None:
+    """Ten products of 50 us, after each of which the CPU waits and then is busy for `pause`. The wait costs
+    that much at most, and is told where that is a twentieth of the time."""
+    events: list[Event] = []
+    for n in range(10):
+        start = (60 + pause) * n
+        events += [launch(start, n + 1), kernel(start + 6, 10, n + 1)]
+        events.append(cpu("cudaDeviceSynchronize", start + 5, 12, "cuda_runtime"))
+    finding = found(trace_of(tmp_path, *events), "explicit_waits")
+    assert (finding is not None) is told
+    if finding:
+        assert finding.text.startswith("9 calls such as cudaDeviceSynchronize stop the CPU until")
+        assert finding.numbers["wait_ns"] == 9 * 12_000  # nothing is launched after the last
+        assert "torch.cuda.Event" in finding.advice
+
+
+def test_a_device_that_is_nearly_always_idle_needs_no_faster_products(tmp_path: Path) -> None:
+    def fp32(length: float) -> Finding | None:
+        return found(
+            trace_of(tmp_path, *run(10, 8, 1, name=FP32), *run(length, 8, 2, name=FP32)), "fp32_products"
+        )
+
+    assert fp32(1500) is not None
+    assert fp32(1700) is None
+
+
+@pytest.mark.parametrize(("name", "told"), [(GEMM, True), (GATHER, False)])
+def test_shapes_are_asked_for_where_they_tell(tmp_path: Path, name: str, told: bool) -> None:
+    finding = found(trace_of(tmp_path, *run(10, 500, 1, name=name), *run(520, 50, 2)), "hotspot")
+    assert finding is not None
+    assert ("record_shapes=True" in finding.advice) is told
+
+
+def test_turns_of_one_length_name_another_process(tmp_path: Path) -> None:
+    """All is queued at once in one stream, after earlier work; every 3 ms nothing runs for 2."""
+    events = [step(0, 0, 400), kernel(0, 900, 100)]
+    events += [launch(10 + 20 * n, n + 1) for n in range(8)]
+    events += [kernel(1000 + 3000 * n, 1000 - 10 * (n % 2), n + 1) for n in range(8)]
+    finding = found(trace_of(tmp_path, *events), "little_use")
+    assert finding is not None
+    assert "all in one stream: another process may have had the GPU" in finding.text
+    assert (
+        "7 gaps take 2.00 ms to 2.01 ms each: so do the turns of processes that share a GPU" in finding.text
+    )
+    assert finding.advice.startswith("Look for other processes on the GPU")
+    events.append(kernel(50, 20, 99, stream=9))
+    finding = found(trace_of(tmp_path, *events), "little_use")
+    assert finding is not None
+    assert "turns" not in finding.text
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_copies_beside_kernels_that_were_not_recorded(tmp_path: Path, early: bool) -> None:
+    """The first kernel of stream 7 comes at 1,000 us. If it was launched before the recording, the one before
+    it, which is not in the trace, may have run beside the copy."""
+    copy = [launch(5, 1, name="cudaMemcpyAsync"), memcpy(20, 500, 1, stream=8)]
+    events = [*copy, launch(30, 2), kernel(1000, 3000, 2), launch(40, 3), kernel(4001, 3000, 3)]
+    if early:
+        events.remove(events[2])
+    finding = found(trace_of(tmp_path, step(0, 0, 100), *events), "exposed_copies")
+    assert (finding is None) is early
