@@ -12,7 +12,7 @@ from tracetui.compare.facts import LIKE, Facts
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import by_graph, counted, listed, short
 from tracetui.compare.places import in_pairs
-from tracetui.compare.timing import Slower, general, slower
+from tracetui.compare.timing import Slower
 from tracetui.compare.told import call_changes, device_changes
 from tracetui.safe_text import plain
 from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
@@ -22,15 +22,13 @@ MACHINE, DEVICE = 0.02, 0.03
 """The machine is mentioned if it was this much faster or slower, on the CPU and on the device."""
 LEAST = 0.02
 """And if that adds this share of the step, or takes it away."""
-HELD = "Python, data loading, sleep or other programs"
+HELD = "Python, data loading, sleep{} other programs"
 OUTSIDE = 0.1
 """What the CPU does outside all ops is told if it changes by this share of the step."""
 FEW_CALLS = 100
 """Fewer calls do not say how fast the machine was, unless they are all."""
 SIZES = 3
 """Sizes of a list of tensors that are told."""
-CALL_CHANGE = 0.7
-"""The logarithm of a ratio: between two recordings of one program, single calls took 0.8 to 1.9 times."""
 
 
 def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
@@ -75,16 +73,18 @@ def _outside(facts: Facts) -> Iterator[Explanation]:
     if facts.within or facts.by_device:
         return
     one, (before, after) = facts.idle.get("host"), facts.outside
+    ops = "all calls" if facts.a.work_only else "all ops"
+    held_up = HELD.format("," if facts.recorded else " or") + facts.recorded
     much, longer = before * ((facts.machine.cpu_ratio or 1.0) - 1), after - before
     # A device that has other work meanwhile, such as a collective that waits, waits for no CPU.
     held = one.change or 0.0 if one is not None and not one.within_noise else 0.0
     if one is not None and longer * held >= held**2 / 2 > 0 and abs(held - one.machine) >= least:
         before, after = one.a or 0.0, one.b or 0.0
         waits = f"The GPU waits {duration(after)}{facts.each} instead of {duration(before)}"
-        text = f"{waits} for a CPU outside all ops: {HELD}."
+        text = f"{waits} for a CPU outside {ops}: {held_up}."
     elif max(before, after) > LIKE * min(before, after) and abs(after - before - much) >= least:
         spent = f"{duration(after)}{facts.each} instead of {duration(before)}"
-        text = f"The CPU is outside all ops for {spent}: {HELD}."
+        text = f"The CPU is outside {ops} for {spent}: {held_up}."
     else:
         return
     yield Explanation("host", text, round(after - before), "cpu")
@@ -216,36 +216,20 @@ def _by(size: object) -> str:
 
 
 def _slower_work(facts: Facts) -> Iterator[Explanation]:
-    a, b = facts.work.all_a[~facts.grown], facts.work.all_b[~facts.grown]
-    time, name = (facts.a.trace.duration, facts.b.trace.duration), facts.a.trace.name
-    one, other = facts.work.all_a[facts.timed], facts.work.all_b[facts.timed]
-    much = general(name[one], time[0][one], time[1][other])
-    whole = (facts.metrics["device_ns"].a or 0.0) * facts.count
-    for found in slower(name[a], time[0][a], time[1][b], a, b, whole, much=much):
-        yield _slow(facts, found, time, "device")
+    time = facts.a.trace.duration, facts.b.trace.duration
+    for one in facts.odd[1]:
+        yield _slow(facts, one, time, "device")
 
 
 def _slower_calls(facts: Facts) -> Iterator[Explanation]:
-    """Not of calls that wait for the device: the device decides how long they take."""
-    waits = facts.trees[0].waits[np.searchsorted(facts.trees[0].at, facts.calls.a)]
-    same = ~facts.bigger & ~waits & ~facts.other
-    a, b = facts.calls.a[same], facts.calls.b[same]
     time = np.zeros(len(facts.a.trace), np.int64), np.zeros(len(facts.b.trace), np.int64)
     for own, tree in zip(time, facts.trees, strict=True):
         own[tree.at] = tree.self_time
-    names, whole = facts.a.trace.name[a].astype(np.int64), facts.step * facts.count
-    # A launch may wait for room in the queue: it says nothing of how fast the CPU is.
-    ops = facts.a.trace.kind[a] == Kind.CPU_OP
-    much = general(names[ops], time[0][a[ops]], time[1][b[ops]]) if ops.any() else None
-    found = slower(names, time[0][a], time[1][b], a, b, whole, CALL_CHANGE, much)
+    for one in facts.odd[0]:
+        if not one.once:
+            yield _slow(facts, one, time, "cpu")
     for sign in (1, -1):
-        mine = sorted((one for one in found if one.change * sign > 0), key=lambda one: -abs(one.change))
-        once = [one for one in mine if len(one.a) < one.of and facts.a.trace.kind[one.a[0]] == Kind.CPU_OP]
-        once = once if len(once) > 1 else []
-        for one in mine:
-            if one not in once:
-                yield _slow(facts, one, time, "cpu")
-        if once:
+        if once := [one for one in facts.odd[0] if one.once and one.change * sign > 0]:
             yield _once(facts, once, time)
 
 

@@ -30,7 +30,7 @@ def device_changes(facts: Facts) -> Iterator[Explanation]:
     for change in facts.changes:
         # Sets of memory come along with other work.
         sets = change.kind == "order" and moves(trace, change.a.events) and len(facts.changes) > 1
-        if change.kind != "calls" and not sets:
+        if change.kind != "calls" and not sets and not _begins_elsewhere(facts, change, both):
             a, b = (np.array(part.events, dtype=np.int64) for part in (change.a, change.b))
             time, cpu, waits = facts.work_time(a, b), facts.cpu_time(change), facts.cpu_time(change, True)
             text = _sentence(facts, change, time, cpu, waits, both)
@@ -39,6 +39,16 @@ def device_changes(facts: Facts) -> Iterator[Explanation]:
                 change.kind, text, 0 if moved else time.change, "device", a, b, places,
                 0 if moved else cpu.change, _matters(facts, time, cpu, waits),
             )  # fmt: skip
+
+
+def _begins_elsewhere(facts: Facts, change: Change, both: set[str]) -> bool:
+    """Whether it only says that the steps of one side begin elsewhere. `both`: the names that both run."""
+    if change.kind == "order":
+        return facts.shifted
+    sides = zip(facts.sides, (change.a, change.b), strict=True)
+    known = all(side.trace.name_of(i) in both for side, part in sides for i in part.events)
+    ends = facts.at_an_end({pair[0] for pair in change.rounds})
+    return known and ends and change.kind in ("new", "gone")
 
 
 def _matters(facts: Facts, time: Times, cpu: Times, waits: Times) -> str:
@@ -192,6 +202,8 @@ def call_changes(facts: Facts) -> Iterator[Explanation]:
         noted = side.trace.kind[events] == Kind.ANNOTATION
         at.append(events[~noted])
         python.append(facts.python_time(n, events[noted]))
+    if change.what and facts.shifted:
+        return
     if change.what:
         a, b = at
         text = _elsewhere_text(facts, a)
@@ -201,8 +213,9 @@ def call_changes(facts: Facts) -> Iterator[Explanation]:
     guard = [is_guard[k][side.trace.name[at[k]]] for k, side in enumerate(facts.sides)]
     for kind in ("guards", "calls"):
         a, b = (one[mask if kind == "guards" else ~mask] for one, mask in zip(at, guard, strict=True))
-        if len(a) or len(b):
-            time = facts.call_time(a, b)
+        time = facts.call_time(a, b)
+        there = not facts.at_an_end(time.rounds) or not _both_call(facts, a, b)
+        if there and (len(a) or len(b)):
             guards = kind == "guards"
             text = _guards_text(facts, a, b, time) if guards else _calls_text(facts, a, b, time, python)
             yield facts.told(kind, text, time.change, "cpu", a, b, facts.by_round(a, b))
@@ -246,6 +259,12 @@ def _beside(facts: Facts, python: list[float]) -> str:
     """What compiled code does besides: of other code that is not known."""
     told = [f"{duration(ns)}{facts.each} in {letter}" for letter, ns in zip("AB", python, strict=True) if ns]
     return f" Not in it: what compiled code does between its calls, {' and '.join(told)}." if told else ""
+
+
+def _both_call(facts: Facts, a: I64, b: I64) -> bool:
+    """Whether each of these is called somewhere on the other side, too."""
+    sides = zip(facts.sides, (facts.b, facts.a), (a, b), strict=True)
+    return all(not len(at) or _has(other, side.trace, at) for side, other, at in sides)
 
 
 def _has(side: Side, trace: Trace, at: I64) -> bool:
