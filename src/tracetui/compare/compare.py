@@ -21,7 +21,7 @@ from tracetui.compare.match import Vocabulary, match_calls, match_work
 from tracetui.compare.metrics import MACHINE_SHARE, idle_known_of, idle_of, metrics_of
 from tracetui.compare.model import Comparison, Machine, counted_of
 from tracetui.compare.sides import Side, device_name, pair_rounds, side_of
-from tracetui.compare.timing import general, odd_calls, odd_work, ratio, resized
+from tracetui.compare.timing import general, odd_calls, odd_work, ratio, resized, stretched
 from tracetui.copying import replace
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind
 from tracetui.trace.unknown import missing_kernels
@@ -61,6 +61,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     rest = charge((a, b), trees, calls, changes, words)
     changes += [rest] if rest.a.events or rest.b.events else []
     grown = resized(a.trace, b.trace, work.all_a, work.all_b, True)
+    longer = stretched(a.trace, b.trace, work.all_a, work.all_b, grown)
     ops = a.trace.kind[calls.a] == Kind.CPU_OP
     bigger = np.zeros(len(ops), dtype=np.bool_)
     bigger[ops] = resized(a.trace, b.trace, calls.a[ops], calls.b[ops], False)
@@ -73,10 +74,10 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     # A collective waits for the other ranks: its time says nothing of the machine, nor does that of work
     # which only one side runs beside one.
     crowded = np.abs(_beside(a, work.all_a) - _beside(b, work.all_b)) > CROWDED
-    timed = ~grown & ~crowded & ~communicates(a.trace)[a.trace.name[work.all_a]]
+    timed = ~grown & ~longer & ~crowded & ~communicates(a.trace)[a.trace.name[work.all_a]]
     odd = (
         odd_calls((a, b), trees, calls, ~bigger & ~other, float(np.median(counted[0].times))),
-        odd_work((a, b), work, ~grown, timed, float(np.median(counted[0].work_time))),
+        odd_work((a, b), work, ~grown & ~longer, timed, float(np.median(counted[0].work_time))),
     )
     # What is told to take longer, or less long, than all else is not the machine.
     other |= np.isin(calls.a, np.concatenate([calls.a[:0], *(one.a for one in odd[0] if not one.once)]))
@@ -124,6 +125,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         trees,
         changes,
         grown,
+        longer,
         crowded,
         timed,
         bigger,

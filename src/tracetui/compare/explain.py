@@ -178,10 +178,18 @@ def _sizes(facts: Facts) -> Iterator[Explanation]:
     if not mask.any():
         return
     a, b = (pairs.all_a[mask], pairs.all_b[mask]) if device else (pairs.a[mask], pairs.b[mask])
-    time = facts.work_time(a, b) if device else facts.call_time(a, b)
+    example, more = _example(facts, a, b), ""
     what = "of the kernels and copies" if device else "of the ops"
+    told = f"{counted(len(a) / facts.count)} {what}{facts.each} work on other sizes ({example})"
+    if device and facts.longer.any():
+        along = facts.longer
+        less = facts.work_time(pairs.all_a[along], pairs.all_b[along]).change < 0
+        more = f", and {counted(np.count_nonzero(along) / facts.count)} more take "
+        more += f"{'less long' if less else 'longer'} along with them, in the same grid"
+        a, b = (np.concatenate([one, other[along]]) for one, other in ((a, pairs.all_a), (b, pairs.all_b)))
+    time = facts.work_time(a, b) if device else facts.call_time(a, b)
     text = (
-        f"{counted(len(a) / facts.count)} {what}{facts.each} work on other sizes ({_example(facts, a, b)}): "
+        f"{told}{more}: "
         f"{duration(time.before)} → {duration(time.after)} on the {'GPU' if device else 'CPU'}"
         f"{facts.each_of(time.rounds)}."
     )

@@ -51,6 +51,8 @@ class Facts:
     changes: list[Change]
     grown: Bool
     """Which pairs of `work` have other sizes."""
+    longer: Bool
+    """Which take longer, or less long, along with them, in the same grid."""
     crowded: Bool
     """Which run beside a collective on one side only."""
     timed: Bool

@@ -17,6 +17,9 @@ from tracetui.trace.model import F64, I32, I64, Bool, Kind, Trace
 SAMPLES = 6
 """Pairs of a name whose sizes are read; all, if some of them differ."""
 MOST_READ = 3_000
+GROWN, STRETCHED = 0.2, 0.1
+"""Where so much of the work, by time, has other sizes, a kernel may take longer for that in the same grid;
+the logarithm of the ratio by which it has to."""
 LEAST_SHARE = 0.005
 """A name whose time changes by less than this share of the round is not told."""
 LEAST_CHANGE = 0.04
@@ -202,6 +205,23 @@ def resized(a: Trace, b: Trace, left: I64, right: I64, device: bool) -> Bool:
         read = group[:MOST_READ]
         found[read] = _differ(a, b, left, right, read, device)
         found[group[MOST_READ:]] = 2 * np.count_nonzero(found[read]) > len(read)
+    return found
+
+
+def stretched(a: Trace, b: Trace, left: I64, right: I64, grown: Bool) -> Bool:
+    """Which of these pairs of device events take longer (or less long) along with the `grown` ones, in the
+    same grid: a kernel whose blocks each do more of a larger input. None where those are a small part, or
+    take as long as before. Shape of `left`."""
+    found = np.zeros(len(left), dtype=np.bool_)
+    time_a, time_b = a.duration[left], b.duration[right]
+    much = _log(time_a[grown].sum(), time_b[grown].sum())
+    if not abs(much) > STRETCHED or time_a[grown].sum() < GROWN * time_a.sum():
+        return found
+    rest = np.flatnonzero(~grown)
+    for group in _by_name(a.name[left[rest]])[1] if len(rest) else ():
+        mine = rest[group]
+        log = _log(time_a[mine].sum(), time_b[mine].sum())
+        found[mine] = abs(log) > STRETCHED and log * much > 0
     return found
 
 
