@@ -17,6 +17,7 @@ from tracetui.compare.changes import find_changes, otherwise
 from tracetui.compare.charges import charge
 from tracetui.compare.explain import FEW_CALLS, explain
 from tracetui.compare.facts import LIKE, OPTIONS, Facts, options
+from tracetui.compare.joining import joined
 from tracetui.compare.match import Vocabulary, match_calls, match_work
 from tracetui.compare.metrics import MACHINE_SHARE, idle_known_of, idle_of, metrics_of
 from tracetui.compare.model import Comparison, Machine, counted_of
@@ -57,7 +58,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     words = Vocabulary(a.trace, b.trace)
     trees = call_tree(a), call_tree(b)
     work, calls = match_work(a, b, pairs, words), match_calls(trees, a, b, pairs, words)
-    changes = find_changes((a, b), trees, work, calls)
+    changes = joined((a, b), work, find_changes((a, b), trees, work, calls))
     rest = charge((a, b), trees, calls, changes, words)
     changes += [rest] if rest.a.events or rest.b.events else []
     grown = resized(a.trace, b.trace, work.all_a, work.all_b, True)

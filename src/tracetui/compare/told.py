@@ -14,7 +14,6 @@ from tracetui.compare.facts import Facts, Times
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import by_graph, by_time, called, counted, is_, listed, moves, short, shorts
 from tracetui.compare.places import telling
-from tracetui.compare.repeats import longer_run
 from tracetui.compare.sides import Side
 from tracetui.trace.model import I64, Kind, Trace
 from tracetui.units import duration, plural
@@ -83,6 +82,9 @@ def _sentence(facts: Facts, change: Change, time: Times, cpu: Times, waits: Time
     if change.kind in ("new", "gone"):
         return _one_sided(facts, change, left or right, time, cpu, waits, both)
     on_cpu, graph = _on_cpu(facts, change, cpu)
+    if change.kind == "dtype":
+        spent = f"{_spent(time)} on the GPU{on_cpu}{facts.each_of(time.rounds)}"
+        return _retyped(facts, change, spent, time)
     spent = f"{_spent(time)} on the GPU{on_cpu}{facts.each_of(time.rounds)}{graph}"
     if len(set(change.forms)) > 1:
         many = counted(len(change.ends) / len(time.rounds), change.what)
@@ -92,6 +94,20 @@ def _sentence(facts: Facts, change: Change, time: Times, cpu: Times, waits: Time
         return f"{told} Most of it: {_most(facts, change)}."
     right = f"another {right}" if left == right else right
     return f"{left} became {right}{_where(facts, change)}: {spent}."
+
+
+def _retyped(facts: Facts, change: Change, spent: str, time: Times) -> str:
+    before, after = change.what.split()
+    many: list[str] = []
+    for side, part in zip(facts.sides, (change.a, change.b), strict=True):
+        events = np.array(part.events, dtype=np.int64)
+        kernels = events[side.trace.kind[events] == Kind.KERNEL]
+        names = len(np.unique(side.trace.name[kernels]))
+        number = counted(len(kernels) / len(time.rounds), "" if many else "kernel")
+        many.append(f"{number} ({plural(names, 'name')})")
+    became = f"{many[0]}{facts.where(time.rounds) or facts.each} became {many[1]}: {spent}"
+    most = _most(facts, change)
+    return f"The same ops run in {after} instead of {before}, {became}. Most of it: {most}."
 
 
 def _spent(time: Times) -> str:
@@ -144,13 +160,18 @@ def _one_sided(
     spent += facts.each_of(time.rounds)
     every = len(time.rounds) == facts.count
     more = every and all(side.trace.name_of(i) in both for i in part.events)
-    if block := longer_run(facts, change):
-        before, after = block.times
+    if change.block:
+        before, after = change.block[0].times
         number = "One" if abs(after - before) == 1 else str(abs(after - before))
         times = f"{plural(after, 'time')} in a row instead of {before}"
+        *sizes, last = (f"{block.size:,}" for block in change.block)
+        of = f"{', '.join(sizes)} and {last}" if sizes else last
+        which = "each of the blocks" if sizes else "a block"
+        where = facts.where(time.rounds, not new)
         return (
-            f"{number} {'more' if new else 'fewer'} of a block of {block.size} kernels, copies and sets"
-            f"{_where(facts, change)}, which comes {times} ({name}): {spent}."
+            f"{number} {'more' if new else 'fewer'} of {which} of {of} kernels, copies and sets"
+            f"{where if sizes else _where(facts, change)}, which {'come' if sizes else 'comes'} {times} "
+            f"({name}): {spent}."
         )
     if change.what in ("cast", "layout conversion") or len(set(change.forms)) > 1:
         which = f" ({listed(shorts(side.trace, part.events))})" if change.what != "memset" else ""
