@@ -90,3 +90,12 @@ def test_a_device_that_catches_up_does_not_set_the_pace(tmp_path):
     side = side_of(Results(load(tmp_path / "a.json")))
     assert not paced_by_device(side)
     assert (side.times[:3] == 4_320_000).all()
+
+
+def test_less_is_told_where_it_is_most_of_the_change(tmp_path):
+    """70 us of 1.4 ms, and nothing else."""
+    (one,) = outside(pair(tmp_path, steps(0, device=True), steps(70, device=True)))
+    assert one.text.startswith("The GPU waits ")
+    assert one.change_ns == pytest.approx(70_000, rel=0.01)
+    # A step that grows by much more for another reason says nothing of it.
+    assert not outside(pair(tmp_path, steps(0, device=True), steps(20, device=True)))

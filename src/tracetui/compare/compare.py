@@ -21,6 +21,7 @@ from tracetui.compare.joining import joined
 from tracetui.compare.match import Vocabulary, match_calls, match_work
 from tracetui.compare.metrics import MACHINE_SHARE, idle_known_of, idle_of, metrics_of
 from tracetui.compare.model import Comparison, Machine, counted_of
+from tracetui.compare.naming import by_graph
 from tracetui.compare.sides import Side, device_name, pair_rounds, side_of
 from tracetui.compare.timing import general, odd_calls, odd_work, ratio, resized, stretched
 from tracetui.copying import replace
@@ -96,18 +97,21 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         general(a.trace.name[calls.a[same]], own_a[calls.a[same]], own_b[calls.b[same]]),
         general(a.trace.name[work.all_a[timed]], time_a[timed], time_b[timed]),
     )
+    # Kernels that follow each other within a graph take another time than those launched one by one.
+    of_graph = [by_graph(side, at[timed]) for side, at in ((a, work.all_a), (b, work.all_b))]
+    relaunched = 2 * np.count_nonzero(of_graph[0] != of_graph[1]) > machine.work
     # What is recorded besides takes time in some calls more than in others.
     recorded = options(a) != options(b)
     all_of_it = (
         recorded or _agree(machine.cpu_ratio, in_general[0]),
-        _agree(machine.device_ratio, in_general[1]),
+        not relaunched and _agree(machine.device_ratio, in_general[1]),
     )
     path = on_the_way[1] - on_the_way[0] if many and all_of_it[0] else 0.0
     # Calls that took less long make no step longer: what lies between them does.
     path *= path * ((machine.cpu_ratio or 1.0) - 1) > 0
     # Where little is the same, it does not say how fast the machine was.
     much = 2 * int(time_a[timed].sum()) >= int(a.work_time.sum())
-    device_drift = in_general[1] if much else 1.0
+    device_drift = in_general[1] if much and not relaunched else 1.0
     much = 2 * int(own_a[calls.a[same]].sum()) >= int(a.op_time.sum())
     cpu_drift = _of_rounds((a, b), (calls.a[same], calls.b[same])) if much and many else 1.0
     cpu_drift = cpu_drift if all_of_it[0] else in_general[0]

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.kernels.communication import is_communication
+from tracetui.analysis.nesting import sum_into
 from tracetui.compare.facts import LIKE, Facts
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import by_graph, counted, listed, short
@@ -23,8 +24,11 @@ MACHINE, DEVICE = 0.02, 0.03
 LEAST = 0.02
 """And if that adds this share of the step, or takes it away."""
 HELD = "Python, data loading, sleep{} other programs"
-OUTSIDE = 0.1
-"""What the CPU does outside all ops is told if it changes by this share of the step."""
+OUTSIDE, LITTLE, PART = 0.1, 0.03, 1 / 3
+"""What the CPU does outside all ops is told if it changes by this share of the step; by a smaller one where
+that is this part of the change of the step."""
+UNEVEN = 2
+"""Events of one name of which a quarter takes so many times as long as another one are told in all."""
 FEW_CALLS = 100
 """Fewer calls do not say how fast the machine was, unless they are all."""
 SIZES = 3
@@ -69,7 +73,9 @@ def _first_use(facts: Facts) -> Iterator[Explanation]:
 def _outside(facts: Facts) -> Iterator[Explanation]:
     """The CPU was in no call for longer, or less long, by more than the machine explains: what the device
     waited for it; without such idle time, all of it."""
-    least = OUTSIDE * max(facts.step, facts.metrics["step_ns"].b or 0)
+    step = facts.metrics["step_ns"]
+    longest, change = max(facts.step, step.b or 0), 0 if step.within_noise else abs(step.change or 0)
+    least = min(OUTSIDE * longest, max(LITTLE * longest, PART * change) if change else OUTSIDE * longest)
     if facts.within or facts.by_device:
         return
     one, (before, after) = facts.idle.get("host"), facts.outside
@@ -162,8 +168,12 @@ def _graphs(facts: Facts) -> Iterator[Explanation]:
             for side, one in zip(facts.sides, (a, b), strict=True)
         ]
         same = f"The same {counted(len(a) / facts.count)} kernels, copies and sets{facts.each}"
-        text = f"{same} {come} from a CUDA graph: {launches[0]} → {launches[1]} launches."
-        yield facts.told("graph", text, 0, "device", a, b, in_pairs(a, b))
+        text = f"{same} {come} from a CUDA graph: {launches[0]} → {launches[1]} launches"
+        time = facts.work_time(a, b)
+        other = abs(time.change) >= DEVICE * time.before
+        text += f", {duration(time.before)} → {duration(time.after)} on the GPU" if other else ""
+        change = time.change if other else 0
+        yield facts.told("graph", f"{text}.", change, "device", a, b, in_pairs(a, b))
 
 
 # The same work, on other sizes or in another time
@@ -264,13 +274,23 @@ def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanat
     where = f" in {facts.b.label(int(rounds[0]))}" if alone else ""
     many = round(len(one.a) / facts.count)
     some = f", {len(one.a):,} of {one.of:,} times" if len(one.a) < one.of else ""
+    low, high = np.percentile(time[0][one.a], (25, 75))
+    uneven = on == "device" and many > 1 and len(one.a) == one.of and high > UNEVEN * low
+    each = facts.each if uneven else ""
+    if uneven:
+        sums = (
+            sum_into(side.round_of(at), ns[at], side.rounds)
+            for side, at, ns in zip(facts.sides, (one.a, one.b), time, strict=True)
+        )
+        before, after = (float(np.median(ns)) for ns in sums)
+        some = f", {many:,} times together"
     some = some or (f", {many:,} times{facts.each}" if many > 1 else "")
     name, place = short(facts.a.trace, int(one.a[0])), "GPU" if on == "device" else "CPU"
     if on == "device" and is_communication(facts.a.trace.name_of(int(one.a[0]))):
         some += ", with its waiting for other ranks"
     elif on == "device" and 2 * np.isin(one.a, facts.work.all_a[facts.crowded]).sum() > len(one.a):
         some += ", where collectives run beside it on one side only"
-    text = f"{name} takes {duration(after)} instead of {duration(before)} on the {place}{where}{some}."
+    text = f"{name} takes {duration(after)} instead of {duration(before)}{each} on the {place}{where}{some}."
     kind, places = "slower" if one.change > 0 else "faster", np.abs(time[1][one.b] - time[0][one.a])
     return facts.told(kind, text, one.change / facts.count, on, one.a, one.b, in_pairs(one.a, one.b, places))
 

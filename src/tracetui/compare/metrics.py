@@ -18,6 +18,8 @@ from tracetui.trace.unknown import idle_known
 MACHINE_SHARE = 0.02
 """A median may differ by this share without being a difference, if steps vary at all."""
 
+FEW, APART = 3, 2
+"""Where every one of so many steps has so many times what any of the other side has, that is no noise."""
 MOST_READ = 1 << 12
 """Copies whose sizes are read from the files."""
 
@@ -89,7 +91,10 @@ def _metric(a: F64 | I64, b: F64 | I64, machine: Callable[[float, float], float]
     left, right = float(np.median(one)), float(np.median(other))
     # What every step of one side has, and none of the other, is there, however much it varies.
     only = np.all(one > 0) != np.all(other > 0) and np.any(one) != np.any(other)
-    spread = 0.0 if only else max(_vary(one), _vary(other))
+    far = min(len(one), len(other)) >= FEW and APART * min(one.max(), other.max()) < max(
+        one.min(), other.min()
+    )
+    spread = 0.0 if only or far else max(_vary(one), _vary(other))
     explained = machine(left, right)
     return Metric(
         left, right, abs(right - left - explained) <= max(spread, slack * max(left, right)),

@@ -120,8 +120,13 @@ def slower(
             either = [some for some in (odd[off[odd] > 0], odd[off[odd] < 0]) if len(some)]
             found += [_told(number, some, len(group), a, b, off, took) for some in either]
             continue
-        # The median of all: one that took long says nothing of the others.
-        total, whole = (len(group) * float(np.median(one[group])) for one in (off, took))
+        # As most of them say: one that took long says nothing of the others.
+        before = float(time_a[group].sum())
+        own = drift(time_a[group], time_b[group]) - 1
+        whole = own * before
+        left = took[group] - own * time_a[group]
+        spread = 1.4826 * float(np.median(np.abs(left - np.median(left))))
+        total = whole - (much - 1) * before
         if total * whole < 0 or total * log < 0:
             continue  # it took less longer than the rest
         change = total if abs(total) < abs(whole) else whole
