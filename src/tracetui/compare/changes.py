@@ -216,7 +216,8 @@ def _join_same_ops(
 ) -> None:
     """Products, or convolutions, that are gone in one place and new in another, but whose ops both sides run:
     those ops run on other kernels."""
-    both = {*calls.a.tolist()}, {*calls.b.tolist()}
+    both = [np.zeros(len(of.side.trace), dtype=np.bool_) for of in (left, right)]
+    both[0][calls.a] = both[1][calls.b] = True
     for kind, what in LIBRARY:
         mine: list[list[object]] = [[], []]
         for key, change in found.items():
@@ -224,7 +225,7 @@ def _join_same_ops(
             n = ("gone", "new").index(change.kind) if change.kind in ("gone", "new") else -1
             kernels = [i for i in events if not of.moves(i)] if n >= 0 else []
             if kernels and _computes([of.kernel(i) for i in kernels], kind):
-                mine[n] += [key] if all(of.op[i] in both[n] for i in kernels) else []
+                mine[n] += [key] if all(of.op[i] >= 0 and both[n][of.op[i]] for i in kernels) else []
         if not all(mine):
             continue
         there: dict[tuple[int, int], list[list[list[int]]]] = {}

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.device_work import op_behind
+from tracetui.analysis.device_work import decoded_names, op_behind
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import distinct, named
-from tracetui.compare.changes import Change
+from tracetui.compare.changes import LIBRARY, Change
 from tracetui.compare.facts import Facts, Times
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import by_graph, by_time, called, counted, is_, listed, moves, short, shorts
@@ -27,8 +27,10 @@ def device_changes(facts: Facts) -> Iterator[Explanation]:
     trace = facts.a.trace
     both = {trace.names[i] for i in distinct(trace.name[facts.work.all_a], len(trace.names)).tolist()}
     for change in facts.changes:
-        # Sets of memory come along with other work.
-        sets = change.kind == "order" and moves(trace, change.a.events) and len(facts.changes) > 1
+        # Sets of memory come along with other work; a kernel of a library that another op runs now has not
+        # moved.
+        sets = change.kind == "order" and len(facts.changes) > 1
+        sets = sets and (moves(trace, change.a.events) or _library(facts, change))
         if change.kind != "calls" and not sets and not _begins_elsewhere(facts, change, both):
             a, b = (np.array(part.events, dtype=np.int64) for part in (change.a, change.b))
             time, cpu, waits = facts.work_time(a, b), facts.cpu_time(change), facts.cpu_time(change, True)
@@ -38,6 +40,14 @@ def device_changes(facts: Facts) -> Iterator[Explanation]:
                 change.kind, text, 0 if moved else time.change, "device", a, b, places,
                 0 if moved else cpu.change, _matters(facts, time, cpu, waits),
             )  # fmt: skip
+
+
+def _library(facts: Facts, change: Change) -> bool:
+    """Whether the longest of it is a kernel that a library picks, of a kind of which some became others."""
+    at = np.array(change.a.events, dtype=np.int64)
+    longest = int(at[np.argmax(facts.a.trace.duration[at])])
+    (name,) = decoded_names(facts.a.trace, np.array([longest])).values()
+    return dict(LIBRARY).get(name.kind) in {one.what for one in facts.changes if one.kind == "replaced"}
 
 
 def _begins_elsewhere(facts: Facts, change: Change, both: set[str]) -> bool:
@@ -223,7 +233,7 @@ def call_changes(facts: Facts) -> Iterator[Explanation]:
         noted = side.trace.kind[events] == Kind.ANNOTATION
         at.append(events[~noted])
         python.append(facts.python_time(n, events[noted]))
-    if change.what and facts.shifted:
+    if change.what and (facts.shifted or len(facts.changes) > 1):
         return
     if change.what:
         a, b = at
