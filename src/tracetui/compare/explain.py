@@ -76,7 +76,9 @@ def _outside(facts: Facts) -> Iterator[Explanation]:
     step = facts.metrics["step_ns"]
     longest, change = max(facts.step, step.b or 0), 0 if step.within_noise else abs(step.change or 0)
     least = min(OUTSIDE * longest, max(LITTLE * longest, PART * change) if change else OUTSIDE * longest)
-    if facts.within or facts.by_device:
+    if facts.within:  # steps of one recording vary
+        least = max(OUTSIDE * longest, PART * change) if change else longest
+    if facts.by_device:
         return
     one, (before, after) = facts.idle.get("host"), facts.outside
     ops = "all calls" if facts.a.work_only else "all ops"
@@ -148,10 +150,12 @@ def _op_change(facts: Facts) -> float:
 
 def _in_all(facts: Facts, metric: str, ratio: float) -> bool:
     """Whether the numbers of all steps show at least half of what the machine did in those that were
-    matched."""
-    row = facts.metrics[metric]
+    matched, and no step that went the other way."""
+    row, step = facts.metrics[metric], facts.metrics["step_ns"].change or 0.0
     if all(side.rounds == facts.count for side in facts.whole):
         return True
+    if (ratio - 1) * step < 0:
+        return False
     return 2 * (row.change or 0.0) / ((ratio - 1) * (row.a or 1.0)) >= 1
 
 
